@@ -69,7 +69,7 @@ func (g *agents) call(w http.ResponseWriter, r *http.Request) {
 	defer a.limits.CloseSession(who)
 	peer, err := transport.AcceptPeer(w, r, transport.PeerOptions{MaxMessage: a.Config.MaxMessageBytes, Name: "the client"})
 	if err != nil {
-		a.log.Info("a client of an agent could not connect", "principal", who.Key(), "err", err)
+		a.log.Info("a client of an agent could not connect", "principal", who.String(), "err", err)
 		return
 	}
 	defer context.AfterFunc(r.Context(), func() {
@@ -77,14 +77,14 @@ func (g *agents) call(w http.ResponseWriter, r *http.Request) {
 			_ = peer.CloseWith(transport.ClosePolicy, "the token is not valid any more")
 		}
 	})()
-	a.log.Debug("a client of an agent has connected", "principal", who.Key())
+	a.log.Debug("a client of an agent has connected", "principal", who.String())
 	err = one.front.ServeSocket(r, peer, a.grace())
 	code, reason := transport.CloseGoingAway, "mcpx is shutting down"
 	if until := caller.Until(r.Context()); !until.IsZero() && time.Until(until) <= 0 {
 		code, reason = transport.ClosePolicy, "the token has expired"
 	}
 	_ = peer.CloseWith(code, reason)
-	a.log.Debug("a client of an agent has left", "principal", who.Key(), "err", err)
+	a.log.Debug("a client of an agent has left", "principal", who.String(), "err", err)
 }
 
 // begin counts a client. It returns false after close.

@@ -19,7 +19,9 @@ import (
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/memory"
 	"mcpx/internal/base/proc"
+	"mcpx/internal/caller"
 	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/setup"
 	"mcpx/internal/desk/share"
 	"mcpx/internal/executor"
 	"mcpx/internal/hosted/dial"
@@ -52,8 +54,12 @@ type Options struct {
 	Log     *slog.Logger
 	// Only, if not empty, names the servers that are needed. All others are disabled.
 	Only []string
+	// Lines has the log that the page shows; nil means that it shows none.
+	Lines *Lines
 	// Trace receives all messages, one per line; nil means no trace.
 	Trace io.Writer
+	// Locals are servers in this process.
+	Locals []Local
 	// Origin says for whom servers are started; zero is this process itself.
 	Origin Origin
 
@@ -80,6 +86,10 @@ type Origin struct {
 	Reaper *proc.Reaper
 	// Pool has the servers that sessions share; nil means none.
 	Pool *registry.Pool
+	// Seen gets the calls of the App; nil means that it has a Seen of its own. Sessions has the Apps of all sessions of the
+	// process; nil means that there is only this one.
+	Seen     *Seen
+	Sessions func() []*App
 }
 
 // App has the parts of one mcpx. The caller of New must close it.
@@ -97,10 +107,13 @@ type App struct {
 	dialling
 	// applying is held while a Runtime is built and becomes the current one.
 	applying sync.Mutex
-	hour     page.Hour
+	seen     *Seen
+	lines    *Lines // nil without a log for the page
 	observers
-	edits    chan edit // edits of the config file, handled by Follow; nil if there is no file
-	reloaded Reloaded  // what the last reload changed; only for the goroutine of Follow
+	source   atomic.Pointer[setup.ConfigFile] // the config file; nil before Follow
+	pageEnds context.CancelFunc               // ends what viewers of the page have begun; nil without a page
+	edits    chan edit                        // edits of the config file, handled by Follow; nil if there is no file
+	reloaded Reloaded                         // what the last reload changed; only for the goroutine of Follow
 	limits   *limits.Limits
 	learned  *learned.Store
 	identity *identity.Verifier // authenticates clients over HTTP
@@ -137,7 +150,13 @@ func New(o Options) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &App{Config: cfg, readyState: readyState{began: time.Now()}}
+	if err := checkLocals(cfg, o.Locals); err != nil {
+		return nil, err
+	}
+	a := &App{Config: cfg, readyState: readyState{began: time.Now()}, lines: o.Lines, seen: o.Origin.Seen}
+	if a.seen == nil {
+		a.seen = &Seen{}
+	}
 	if o.state == nil {
 		o.state = newClientState(o.Log, MemoryOf(cfg))
 		switch {
@@ -150,10 +169,14 @@ func New(o Options) (*App, error) {
 		}
 	}
 	a.builder = builder{
-		profile: o.Profile, only: o.Profile.servers(o.Only), view: cfg.View, path: cfg.HTTPPath, log: o.Log,
+		profile: o.Profile, locals: o.Locals, only: o.Profile.servers(o.Only), view: cfg.View, path: cfg.HTTPPath, log: o.Log,
 		reaper: o.Origin.Reaper, origin: o.Origin,
 		session: share.NewSession(o.Origin.Environ, o.Origin.Folder), logins: Logins(o.Log), state: o.state, trace: a.traceServer,
+		auditor: &auditor{},
 	}
+	a.accounts, a.link = new(accounts), a.linkFor
+	a.people = &page.People{Sessions: o.state.browsers, Issuer: a.signsIn}
+	a.state.logins.onLogin(a.auditor.loggedIn)
 	if a.reaper == nil {
 		a.reaper = proc.NewReaper()
 	}
@@ -162,6 +185,7 @@ func New(o Options) (*App, error) {
 	a.traceTo(o.Trace)
 	a.dialled = dial.New(dial.Options{
 		Current: func() *conf.Dial { return a.current.Load().config.Dial }, Taken: a.configured, Changed: a.redial,
+		Barred:     func(p *caller.Principal) bool { return a.Rights().Out(p) },
 		MaxMessage: cfg.MaxMessageBytes, Logger: o.Log, Cluster: a.state.cluster,
 		Relay: func(ctx context.Context, served string, stream io.ReadWriteCloser) error {
 			return serveRelay(ctx, a.Registry, served, cfg.MaxMessageBytes, stream)
@@ -179,6 +203,7 @@ func New(o Options) (*App, error) {
 	}
 	a.current.Store(first)
 	a.wire(first)
+	a.followPeople()
 	a.dialled.Share()
 	if c := a.state.cluster; c != nil {
 		a.state.approvals.follow(c, a.dialled.Refresh)
@@ -197,8 +222,11 @@ func (a *App) wire(first *Runtime) {
 	options := first.registry
 	options.Logger, options.SessionLimit, options.ManyClients = a.log, a.limits.ServerSession, a.profile.manyClients
 	options.Peers, options.Pool = a.state.catalogues, a.origin.Pool
-	if !a.profile.samples {
-		a.edits, options.CacheDir = make(chan edit), cacheDir()
+	if !a.profile.samples && first.config.Path != "" {
+		options.CacheDir = cacheDir()
+	}
+	if !a.profile.samples && !a.profile.embedded {
+		a.edits = make(chan edit)
 	}
 	a.learned = learned.New(options.CacheDir, a.log)
 	a.Registry = registry.New(first.servers, options)
@@ -254,6 +282,9 @@ func (a *App) start(after time.Duration) {
 func (a *App) Close() {
 	if a.stopStarting != nil {
 		a.stopStarting()
+	}
+	if a.pageEnds != nil {
+		a.pageEnds()
 	}
 	a.loops.Wait()
 	a.agents.close()

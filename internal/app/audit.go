@@ -2,23 +2,30 @@ package app
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"mcpx/internal/base/wiretrace"
 	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/setup"
 	"mcpx/internal/hosted/audit"
+	"mcpx/internal/hosted/authserver"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/request"
 )
 
-// auditor writes the audit trail. A nil *auditor writes nothing.
+// auditor writes the audit trail. Before [App.OpenAudit], and without a trail in the config, it writes nothing.
 type auditor struct {
-	trail    *audit.Trail
+	trail    *audit.Trail // nil means none
 	required bool
 	refusals limits.Lines
 }
@@ -38,11 +45,34 @@ func (a *App) OpenAudit() (end func(), err error) {
 		Anchor: anchor, Keys: bytesOf(wanted.Keys), MaxBytes: wanted.MaxBytes, Keep: wanted.Keep,
 		About: []slog.Attr{slog.String("version", Version())}, Logger: a.log,
 	})
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		return nil, &unwritableError{"audit.file", wanted.File, failed}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
-	a.auditor = &auditor{trail: trail, required: wanted.Required}
+	a.auditor.trail, a.auditor.required = trail, wanted.Required
+	if text, err := os.ReadFile(a.Config.Path); err == nil {
+		_ = trail.Write(configLoaded, loaded("the start", a.Config, text)...)
+	}
 	return func() { a.auditor.close(a.log) }, nil
+}
+
+// unwritableError is returned if the file of a config key cannot be written.
+type unwritableError struct {
+	key, file string
+	err       error
+}
+
+func (e *unwritableError) Error() string {
+	return fmt.Sprintf("%s: %s cannot be written: %v", e.key, e.file, e.err)
+}
+
+func (e *unwritableError) Unwrap() error { return e.err }
+
+// Hint returns advice for the user.
+func (e *unwritableError) Hint() string {
+	return "set " + e.key + " to a file in a folder that mcpx may write, such as /var/lib/mcpx/" + filepath.Base(e.file) + "; a relative name begins at the config file"
 }
 
 // errNotRecorded is the error for a call that is refused because it cannot be recorded (config key audit.required).
@@ -61,7 +91,7 @@ func (a *App) admit(next request.Handler) request.Handler {
 }
 
 func (a *auditor) began(r *request.Event) error {
-	if a == nil || r.ReadOnly && !a.required || r.Admitted {
+	if a.trail == nil || r.ReadOnly && !a.required || r.Admitted {
 		return nil
 	}
 	r.Admitted = true              // so a repeated attempt is not recorded again
@@ -75,7 +105,7 @@ func (a *auditor) began(r *request.Event) error {
 // ended is an observer of events. It records the end of a message, or a refused HTTP request.
 func (a *auditor) ended(r *request.Event) {
 	switch {
-	case a == nil:
+	case a.trail == nil:
 		return
 	case r.Refused != nil:
 		a.refused(r)
@@ -117,7 +147,7 @@ func costs(attrs []slog.Attr, r *request.Event) []slog.Attr {
 }
 
 // maxMembers is the largest number of members in the record of a call.
-const maxMembers = 20
+const maxMembers = 21
 
 // who appends the members that identify a message and its client.
 func who(attrs []slog.Attr, r *request.Event) []slog.Attr {
@@ -131,7 +161,7 @@ func who(attrs []slog.Attr, r *request.Event) []slog.Attr {
 	}
 	for _, one := range [...]struct{ name, value string }{
 		{"method", method}, {"server", r.Server}, {"tool", r.Tool}, {"item", r.Item},
-		{"principal", r.Principal}, {"client", r.Client}, {"trace", r.Trace.ID},
+		{"principal", r.Principal}, {"display", r.Display}, {"client", r.Client}, {"trace", r.Trace.ID},
 	} {
 		if one.value != "" {
 			attrs = append(attrs, slog.String(one.name, one.value))
@@ -140,11 +170,49 @@ func who(attrs []slog.Attr, r *request.Event) []slog.Attr {
 	return attrs
 }
 
-// changed records that a new config was applied.
-func (a *auditor) changed(to *config.Config) {
-	if a != nil {
-		_ = a.trail.Write("config_loaded", slog.String("file", to.Path), slog.Int("servers", len(to.Servers)))
+// Login implements [audit.Logins].
+func (a *auditor) Login(l audit.Login) {
+	if a.trail != nil {
+		_ = a.trail.Write(l.Event, l.Attrs()...) // Trail logs and counts what it cannot write
 	}
+}
+
+// loggedIn records that somebody has logged in at auth.front, or that a login has ended.
+func (a *auditor) loggedIn(e authserver.Event) {
+	l := audit.Login{Event: audit.LoginBegan, Principal: e.Principal.Name, Display: e.Principal.Display, Number: e.Login, Client: e.Client}
+	if e.Ended {
+		l.Event, l.Reason = audit.LoginEnded, e.Why
+	}
+	a.Login(l)
+}
+
+// changed records that another config was applied: who asked for it, its digest, and what differs from the one before.
+func (a *auditor) changed(c configChange) {
+	if a.trail == nil {
+		return
+	}
+	attrs := loaded(c.by, c.to, c.after)
+	if changes := difference(c); changes != "" {
+		attrs = append(attrs, slog.Any("changes", audit.Long(changes)))
+	}
+	_ = a.trail.Write(configLoaded, attrs...)
+}
+
+// configLoaded is the event of a config that is in force.
+const configLoaded = "config_loaded"
+
+// loaded returns the members of its record. text is what the file contains.
+func loaded(by string, cfg *config.Config, text []byte) []slog.Attr {
+	sum := sha256.Sum256(text)
+	return []slog.Attr{
+		slog.String("by", by), slog.String("file", cfg.Path), slog.String("sha256", hex.EncodeToString(sum[:])), slog.Int("servers", len(cfg.Servers)),
+	}
+}
+
+// difference returns what differs between two configs, without the secrets of either.
+func difference(c configChange) string {
+	secrets := wiretrace.NewSecrets(slices.Concat(secretsOf(c.from), secretsOf(c.to)))
+	return strings.Join(setup.Difference(c.before, c.after, secrets.Strike), "; ")
 }
 
 func (a *auditor) refused(r *request.Event) {
@@ -156,9 +224,7 @@ func (a *auditor) refused(r *request.Event) {
 	attrs := []slog.Attr{
 		slog.Int("status", of.Status), slog.String("method", of.Verb), slog.String("path", of.Path), slog.String("remote", of.Remote),
 	}
-	if r.Principal != "" {
-		attrs = append(attrs, slog.String("principal", r.Principal))
-	}
+	attrs = audit.Present(attrs, [][2]string{{"principal", r.Principal}, {"display", r.Display}, {"reason", of.Reason}})
 	if dropped > 0 {
 		attrs = append(attrs, slog.Uint64("left_out_before", dropped))
 	}
@@ -167,7 +233,7 @@ func (a *auditor) refused(r *request.Event) {
 
 // failing reports whether the trail cannot be written at present, and whether calls are refused because of that.
 func (a *auditor) failing() (failing, refuses bool) {
-	if a == nil || a.trail.Err() == nil {
+	if a.trail == nil || a.trail.Err() == nil {
 		return false, false
 	}
 	return true, a.required
@@ -207,6 +273,22 @@ func VerifyAudit(path string, keys []string, anchor string) (*AuditReport, error
 // AcceptAudit stores the present state of the audit trail in its anchor, so that VerifyAudit accepts it.
 func AcceptAudit(path string, keys []string, anchor string) error {
 	return audit.Accept(path, bytesOf(keys), anchor)
+}
+
+// AuditQuestion says what [AuditUse] adds up, and AuditUsed is its answer.
+type (
+	AuditQuestion = audit.Question
+	AuditUsed     = audit.Used
+)
+
+// AuditUse reads the audit trail at path and adds up its calls. Without keys, lines with HMACs are read unchecked.
+func AuditUse(path string, keys []string, anchor string, q AuditQuestion) (*AuditUsed, error) {
+	return audit.Use(path, bytesOf(keys), anchor, q)
+}
+
+// ForgetAudit replaces a principal in the audit trail at path by a pseudonym, and returns in how many lines. The trail must not be open.
+func ForgetAudit(path string, keys []string, anchor, user string) (pseudonym string, lines int, err error) {
+	return audit.Forget(path, bytesOf(keys), anchor, user)
 }
 
 func bytesOf(keys []string) (all [][]byte) {

@@ -43,7 +43,7 @@ func (s *clientState) join(to *conf.Cluster, log *slog.Logger) error {
 	s.sessions = state.NewSealed[front.Session](options.Keys, "session", c.Records())
 	s.browsers = state.NewStored[page.Session]("browser", c.Records())
 	s.once = c.Once("call", mostNames, slog.New(slog.DiscardHandler))
-	s.grants = func(id string) (state.Once, error) { return s.grantsOf(id, log), nil }
+	s.logins.store = c.Records()
 	s.counters = c.NewCounters(s.counters)
 	s.results = cluster.NewResults(c, s.results)
 	s.catalogues = cataloguesOf(c)
@@ -78,19 +78,6 @@ func cataloguesOf(c *cluster.Cluster) registry.Peers {
 		}
 		return nil
 	}
-}
-
-// grantsOf returns the logins of an authorization server, the same at each call.
-func (s *clientState) grantsOf(id string, log *slog.Logger) state.Once {
-	s.granting.Lock()
-	defer s.granting.Unlock()
-	if s.granted[id] == nil {
-		if s.granted == nil {
-			s.granted = make(map[string]state.Once)
-		}
-		s.granted[id] = s.cluster.Once("login."+id, mostNames, log)
-	}
-	return s.granted[id]
 }
 
 // leaves tells the other replicas that this one begins to shut down, when ctx ends. finish waits until what they have forwarded is

@@ -27,6 +27,7 @@ const (
 // middleware has parts of the function names that belong to the middleware chain.
 var middleware = []string{
 	".Recorded.", ".Rights.", ".Confirmed.", "request.Timed.", ".Pinned.", ".(*App).admit", "limits.(*Limits).Limit", ".(*Registry).Credentials",
+	".(*Registry).LoggedIn",
 }
 
 // framesTo returns the functions of mcpx in the stack of the goroutine that waits for the answer of a server, the innermost

@@ -47,7 +47,9 @@ func airfield(t *testing.T) (servers map[string]string, fakes map[string]*mcptes
 
 const (
 	airRights = `[{"principals":["alice","carol"]},{"principals":["bob"],"servers":["open"]},{"principals":["bob"],"tools":{"allow":["books.find_*"]}}]`
-	airGroups = `,"apps":true,"groups":{"` + hidden + `":["` + hidden + `"],"mixed":["` + hidden + `","open"],"flat":{"servers":["` + hidden + `","books","open"],"view":"tools"}}`
+	// deniedRights say the same with a rule that takes away from what others give, in other letters.
+	deniedRights = `[{"principals":["alice","carol"]},{"principals":["*"]},{"groups":["x"],"deny":["*"]},{"principals":["Bob"],"deny":["Zeppeli[n]","Books.?EPPELIN_*"]}]`
+	airGroups    = `,"apps":true,"groups":{"` + hidden + `":["` + hidden + `"],"mixed":["` + hidden + `","open"],"flat":{"servers":["` + hidden + `","books","open"],"view":"tools"}}`
 )
 
 // cursorAt returns a pagination cursor for a page that begins with this server.
@@ -59,9 +61,15 @@ func cursorAt(kind, server string) string {
 // TestHidden: what a principal may not see does not exist for it, with every method, era and transport. The answer about
 // something hidden is, byte for byte, the answer about a name that does not exist.
 func TestHidden(t *testing.T) {
+	for name, rights := range map[string]string{"not given": airRights, "taken away": deniedRights} {
+		t.Run(name, func(t *testing.T) { checkHidden(t, rights) })
+	}
+}
+
+func checkHidden(t *testing.T, rights string) {
 	mcptest.NoLeaks(t)
 	servers, _ := airfield(t)
-	e := hosted(t, servers, airRights, airGroups)
+	e := hosted(t, servers, rights, airGroups)
 	call := func(tool, arguments string) string { return `"name":"` + tool + `","arguments":` + arguments }
 	ways := []struct {
 		name, path, method, params string

@@ -16,6 +16,7 @@ import (
 	"mcpx/internal/base/conf"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/hosted/authserver"
+	"mcpx/internal/hosted/connect"
 	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/hosted/identity"
 	"mcpx/internal/policy"
@@ -122,12 +123,16 @@ func (b *builder) newAuthServer(auth *config.Auth, before *authServer) (*authSer
 	case before != nil && reflect.DeepEqual(before.of, wanted):
 		return before, nil
 	}
-	made, err := authserver.New(*wanted, b.state.grants)
+	store, err := b.state.loginStore(b.log)
+	if err != nil {
+		return nil, err
+	}
+	made, err := authserver.New(*wanted, authserver.Parts{Store: store, Happened: b.state.logins.happened, SignedIn: b.people.SignedIn})
 	if err != nil {
 		return nil, err
 	}
 	b.log.Info("users log in at the issuer, where this redirect URI of mcpx must be registered",
-		"issuer", wanted.Issuer, "redirect_uri", made.Callback())
+		"issuer", wanted.Issuer, "redirect_uri", made.Callback(), "backchannel_logout_uri", made.Logout())
 	return &authServer{made, wanted, len(auth.Front.Keys) == 0}, nil
 }
 
@@ -141,14 +146,20 @@ func (b *builder) authServerOptions(auth *config.Auth, before *authServer) (*aut
 		return nil, err
 	}
 	return &authserver.Options{
-		Resource: auth.Resource, Path: b.path, Granted: auth.Scopes, AuthServer: *f, Secrets: secrets, Log: b.log,
+		Resource: auth.Resource, Path: b.path, Granted: auth.Scopes, AuthServer: *f, Secrets: secrets, Audit: b.auditor, Log: b.log,
 	}, nil
 }
 
-// issuing returns the current authorization server if path is one of its paths, otherwise nil.
+// issuing returns the handler of a path where no token is needed: the authorization server, or the pages on which principals log in
+// to servers. It returns nil for other paths.
 func (a *App) issuing(path string) http.Handler {
 	if server := a.current.Load().authServer; server != nil && authserver.Serves(path) {
 		return server
+	}
+	if connect.Serves(path) {
+		if pages := a.connectPages(); pages != nil {
+			return pages
+		}
 	}
 	return nil
 }
@@ -208,13 +219,15 @@ func UnknownInRights(cfg *config.Config) (all []string) {
 		views = append(views, config.ViewGroup+g.Name)
 	}
 	ofServer := func(glob, name string) bool { return policy.Begins(glob, name+".") }
+	ofEither := func(glob, name string) bool { return matches(glob, name) || ofServer(glob, name) }
 	for i, r := range cfg.Auth.Rights {
 		at := fmt.Sprintf("auth.rights[%d].", i)
 		all = slices.Concat(all,
 			unmatched(at+"servers: no server is called %q", r.Servers, servers, matches),
 			unmatched(at+"tools.allow: no server is named by %q", r.Allow, servers, ofServer),
 			unmatched(at+"tools.deny: no server is named by %q", r.Deny, servers, ofServer),
-			unmatched(at+"views: no view is called %q", r.Views, views, matches))
+			unmatched(at+"views: no view is called %q", r.Views, views, matches),
+			unmatched(at+"deny: no server is called %q, or has such a tool", r.TakeAway, append([]string{config.Reserved}, servers...), ofEither))
 	}
 	return all
 }

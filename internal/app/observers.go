@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/desk/savings"
 	"mcpx/internal/executor"
 	"mcpx/internal/front"
+	"mcpx/internal/hosted/page"
 	"mcpx/internal/hosted/telemetry"
 	"mcpx/internal/policy"
 	"mcpx/internal/request"
@@ -21,8 +22,6 @@ import (
 type observers struct {
 	journal  request.Journal
 	book     *savings.Book
-	auditor  *auditor // nil before OpenAudit, or if the config has no audit trail
-	activity activity
 	metrics  *telemetry.Metrics // nil if they are turned off
 	traces   *telemetry.Traces  // nil before OpenTraces
 	messages *wiretrace.Trace   // nil without Options.Trace
@@ -36,7 +35,7 @@ func (a *App) observe() {
 		all = append(all, func(r *request.Event) { a.auditor.ended(r) })
 	}
 	if a.profile.measured {
-		all = append(all, a.activity.add)
+		all = append(all, a.seen.activity.add)
 	}
 	if a.profile.measured && a.Config.Telemetry.Metrics {
 		a.metrics = telemetry.NewMetrics(Version(), a.telemetryState)
@@ -45,10 +44,26 @@ func (a *App) observe() {
 	if a.tracing() != nil {
 		all = append(all, func(r *request.Event) { a.traces.Call(r) })
 	}
-	if a.Config.UI && a.profile.page {
-		all = append(all, a.hour.Add)
+	if a.Config.UI.Shown && (a.profile.page || a.origin.Seen != nil) {
+		a.seen.calls.KeepContent(a.Config.UI.RecordCalls)
+		all = append(all, a.seen.hour.Add, func(r *request.Event) { a.seen.calls.Add(r, a.strike) })
+		if !a.profile.measured {
+			all = append(all, a.seen.activity.add)
+		}
 	}
 	a.journal.Observe(all...)
+}
+
+// Seen is what the page shows of the calls of an App, or of all Apps of a process.
+type Seen struct {
+	hour     page.Hour
+	calls    page.Calls
+	activity activity
+}
+
+// strike removes the secrets of the config from a text.
+func (a *App) strike(text string) string {
+	return a.current.Load().struck.Strike(text)
 }
 
 // sessionEnded implements [front.Options.SessionEnded].
@@ -65,13 +80,13 @@ func (a *App) traceTo(out io.Writer) {
 	}
 }
 
-// secretsOf returns the values that must be removed from the trace.
-func secretsOf(cfg *config.Config) wiretrace.Secrets {
-	secrets := slices.Clone(cfg.Secrets)
+// secretsOf returns the values that must be removed from the trace, and from what the page shows.
+func secretsOf(cfg *config.Config) (secrets []string) {
+	secrets = slices.Clone(cfg.Secrets)
 	for _, s := range cfg.Servers {
 		secrets = append(secrets, s.Secrets...)
 	}
-	return wiretrace.NewSecrets(secrets)
+	return secrets
 }
 
 // traceClients returns the func that each front calls with every message of its clients; nil without a trace.

@@ -32,6 +32,7 @@ func (b *builder) callOptions(cfg *config.Config) executor.Options {
 		ResultTokens:  cfg.ResultTokenLimit,
 		PreviewTokens: cfg.ResultPreviewTokens,
 		Filter:        b.filters,
+		Record:        cfg.UI.Shown && cfg.UI.RecordCalls && (b.profile.page || b.origin.Seen != nil),
 		ProgramOptions: executor.ProgramOptions{
 			Programs: b.programsOf(cfg), Runner: b.runner,
 		},

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/state"
+	"mcpx/internal/desk/config"
 	"mcpx/internal/front"
 	"mcpx/internal/hosted/cluster"
 )
@@ -158,13 +159,13 @@ func (p peers) homeIn(value []byte, now time.Time) string {
 	return home
 }
 
-// homed returns the servers of a view that have a session for each client.
-func (a *App) homed(view string) (names []string) {
+// homed returns the enabled servers of a view for which the func which returns true.
+func (a *App) homed(view string, which func(*config.Server) bool) (names []string) {
 	cfg := a.current.Load().config
 	part, _ := scopeOf(cfg, view)
 	for i := range cfg.Servers {
 		s := &cfg.Servers[i]
-		if s.Enabled && (s.Session == "per_client" || len(s.CallerCredentials) > 0) && (part == nil || slices.Contains(part.Servers, s.Name)) {
+		if s.Enabled && which(s) && (part == nil || slices.Contains(part.Servers, s.Name)) {
 			names = append(names, s.Name)
 		}
 	}

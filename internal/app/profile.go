@@ -30,12 +30,14 @@ type Profile struct {
 	sealed bool
 	// authServer means that mcpx runs the authorization server of the config.
 	authServer bool
-	// page means that the calls of the last hour are recorded for the status page.
+	// page means that there is a page, for which calls are recorded.
 	page bool
 	// saves means that the savings of tokens are kept in files.
 	saves bool
 	// measured means that calls are counted by client, and that there are metrics.
 	measured bool
+	// embedded means that mcpx is a part of another program, which neither edits the config file nor reads it again.
+	embedded bool
 	// spans means that traces are sent, if the config has a collector.
 	spans bool
 }
@@ -52,7 +54,11 @@ var (
 	Hosted  = Profile{
 		manyClients: true, sealed: true, callLevel: slog.LevelInfo, authServer: true, page: true, saves: true, measured: true, spans: true,
 	}
-	Demo = Profile{manyClients: true, callLevel: slog.LevelDebug, samples: true, page: true}
+	// Desk is for the page of a user's own machine, beside the sessions over stdio.
+	Desk = Profile{callLevel: slog.LevelDebug, fromDisk: true, page: true, saves: true}
+	// Embedded is for a program that is not the command mcpx. It counts no savings in files.
+	Embedded = Profile{embedded: true, manyClients: true, callLevel: slog.LevelDebug, authServer: true, measured: true, spans: true}
+	Demo     = Profile{manyClients: true, callLevel: slog.LevelDebug, samples: true, page: true}
 )
 
 func (p Profile) config(cfg *config.Config) (*config.Config, error) {

@@ -1,13 +1,16 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"reflect"
+	"slices"
 	"time"
 
 	"mcpx/internal/desk/config"
@@ -49,18 +52,23 @@ type Reloaded struct {
 
 // Request asks Follow for a reload. Follow calls Done with the outcome, unless Done is nil.
 type Request struct {
+	// By says in the audit trail who asks: a signal, a command.
+	By   string
 	Done func(Reloaded, error)
 }
 
-// Follow applies the config file after each request, after each edit over HTTP and, with watch, when the file or its lock file
-// (mcpx lock) changes. If there is a folder of stored programs, it follows that too. It returns when ctx ends. If it refuses a file,
+// Follow applies the config file after each request, after each edit over HTTP and, with watch, when the file, its lock file (mcpx lock) or a
+// file that it refers to (${file:PATH}, envFile) changes. If there is a folder of stored programs, it follows that too. It returns when ctx ends. If it refuses a file,
 // it logs the reason, and mcpx keeps using the old config.
 func (a *App) Follow(ctx context.Context, from Source, asked <-chan Request, watch bool) {
+	file := setup.ConfigFile{Path: a.Config.Path, Reading: from.Reading}
+	a.source.Store(&file)
 	r := &reloader{
-		file: setup.ConfigFile{Path: a.Config.Path, Reading: from.Reading}, edits: a.edits,
+		file: file, edits: a.edits,
 		current: a.Config, log: a.log, load: from.Load, apply: a.reload,
-		outcome: func() Reloaded { return a.reloaded },
+		outcome: func() Reloaded { return a.reloaded }, record: a.auditor.changed,
 	}
+	r.text, _ = os.ReadFile(a.Config.Path)
 	r.run(ctx, asked, watch)
 }
 
@@ -74,17 +82,45 @@ type reloader struct {
 	outcome func() Reloaded
 	log     *slog.Logger
 
+	// record records that a config was applied; nil means that nothing is recorded.
+	record func(change configChange)
+
 	current *config.Config // the config that was applied last
+	text    []byte         // the text of the file at that time
+	files   []string       // that the config refers to, which was loaded last
 	stored  string         // the state of the folder of programs when the config was applied
 	seen    fingerprint    // the fingerprint of the file when it was last loaded or refused
-	locked  fingerprint    // the fingerprint of the lock file at that time
+	beside  fingerprints   // of the other files at that time
+}
+
+// configChange says how one config follows another.
+type configChange struct {
+	by            string
+	from, to      *config.Config
+	before, after []byte // the texts of the file
+}
+
+// fingerprints are those of the lock file of a config, and of the files that the config refers to.
+type fingerprints map[string]fingerprint
+
+func (r *reloader) lookBeside(files []string) fingerprints {
+	now := make(fingerprints)
+	for _, path := range append([]string{LockPath(r.current)}, files...) {
+		now[path] = lookAt(path, r.beside[path])
+	}
+	return now
+}
+
+func (f fingerprints) same(other fingerprints) bool {
+	return maps.EqualFunc(f, other, fingerprint.same)
 }
 
 func (r *reloader) run(ctx context.Context, asked <-chan Request, watch bool) {
 	var ticks <-chan time.Time
 	if r.stored = storedIn(r.current); watch || r.stored != "" {
 		r.seen = fingerprint{size: -1} // so that the first check also detects a change since the start
-		r.locked = lookAt(LockPath(r.current), fingerprint{})
+		r.files = r.current.Referred
+		r.beside = r.lookBeside(r.files)
 		ticker := time.NewTicker(watchEvery)
 		defer ticker.Stop()
 		ticks = ticker.C
@@ -94,7 +130,7 @@ func (r *reloader) run(ctx context.Context, asked <-chan Request, watch bool) {
 		case <-ctx.Done():
 			return
 		case request := <-asked:
-			err := r.reload(ctx, true)
+			err := r.reload(ctx, cmp.Or(request.By, "a request"), true)
 			if request.Done != nil {
 				request.Done(r.outcome(), err)
 			}
@@ -105,12 +141,12 @@ func (r *reloader) run(ctx context.Context, asked <-chan Request, watch bool) {
 			if !watch {
 				continue
 			}
-			now, locked := lookAt(r.file.Path, r.seen), lookAt(LockPath(r.current), r.locked)
-			if now.same(r.seen) && locked.same(r.locked) {
-				r.seen, r.locked = now, locked
+			now, beside := lookAt(r.file.Path, r.seen), r.lookBeside(r.files)
+			if now.same(r.seen) && beside.same(r.beside) {
+				r.seen, r.beside = now, beside
 				continue
 			}
-			_ = r.reload(ctx, !locked.same(r.locked))
+			_ = r.reload(ctx, "a changed file", !beside.same(r.beside))
 		}
 	}
 }
@@ -124,7 +160,17 @@ func (r *reloader) followStored() {
 	r.stored = stored
 	if err := r.apply(r.current); err != nil {
 		r.logRefusal(err)
+		return
 	}
+	r.applied("a changed program", r.current, r.text)
+}
+
+// applied records that a config was applied, and keeps it.
+func (r *reloader) applied(by string, cfg *config.Config, text []byte) {
+	if r.record != nil {
+		r.record(configChange{by, r.current, cfg, r.text, text})
+	}
+	r.current, r.text = cfg, text
 }
 
 // storedIn identifies the state of the stored programs of a config; empty if there is no folder for them.
@@ -139,13 +185,15 @@ func storedIn(cfg *config.Config) string {
 // reload applies the file, or logs and returns the reason why it refuses the file. If the file is empty, broken or missing, it
 // tries again for up to settleTime. A file that equals the current config is applied only if asked is true, because the
 // variables and files that it refers to, or the lock file, may have changed.
-func (r *reloader) reload(ctx context.Context, asked bool) error {
+func (r *reloader) reload(ctx context.Context, by string, asked bool) error {
 	patience := time.NewTimer(settleTime)
 	defer patience.Stop()
 	for {
 		// Taken before the load, so that a later write is detected as another change.
-		r.seen, r.locked = lookAt(r.file.Path, fingerprint{}), lookAt(LockPath(r.current), fingerprint{})
+		r.seen, r.beside = lookAt(r.file.Path, fingerprint{}), r.lookBeside(r.files)
+		text, _ := os.ReadFile(r.file.Path)
 		cfg, err := r.load()
+		r.follow(cfg, err)
 		if err == nil {
 			if !asked && reflect.DeepEqual(r.current, cfg) {
 				return nil
@@ -154,7 +202,7 @@ func (r *reloader) reload(ctx context.Context, asked bool) error {
 				r.logRefusal(err)
 				return err
 			}
-			r.current = cfg
+			r.applied(by, cfg, text)
 			return nil
 		}
 		pause := time.NewTimer(settleEvery)
@@ -167,6 +215,25 @@ func (r *reloader) reload(ctx context.Context, asked bool) error {
 			r.logRefusal(err)
 			return err
 		case <-pause.C:
+		}
+	}
+}
+
+// follow takes the files that a config refers to. A config that was refused may be a valid one once they have changed.
+func (r *reloader) follow(cfg *config.Config, err error) {
+	if faults, ok := errors.AsType[*config.Faults](err); ok {
+		r.files = faults.Referred
+	} else if err == nil {
+		r.files = cfg.Referred
+	}
+	for _, path := range r.files {
+		if _, known := r.beside[path]; !known {
+			r.beside[path] = lookAt(path, fingerprint{})
+		}
+	}
+	for path := range r.beside {
+		if path != LockPath(r.current) && !slices.Contains(r.files, path) {
+			delete(r.beside, path)
 		}
 	}
 }
@@ -205,7 +272,6 @@ func (a *App) reload(to *config.Config) error {
 	}
 	a.reloaded = Reloaded{Changes: changes, Later: later, Unavailable: to.ServerFaults()}
 	a.reloaded.Changed, a.reloaded.Keys = config.Changed(before.config, to)
-	a.auditor.changed(to)
 	a.log.Info("config loaded again", "file", to.Path, "servers", len(to.Servers), "before", len(before.config.Servers),
 		"started", changes.Started, "stopped", changes.Stopped)
 	return nil
@@ -220,6 +286,21 @@ func (a *App) Restart(name string) bool {
 	options := now.registry
 	options.Again = name
 	return len(a.Registry.Apply(now.servers, options, nil).Started) > 0
+}
+
+// Stop ends the process of a server, or the connection to it, until the server is used again. It returns false if there is no such
+// server, or if the server does not run.
+func (a *App) Stop(name string) bool {
+	a.applying.Lock()
+	defer a.applying.Unlock()
+	now := a.current.Load()
+	servers, options := slices.Clone(now.servers), now.registry
+	at := slices.IndexFunc(servers, func(s registry.Server) bool { return s.Spec.Name == name })
+	if at < 0 {
+		return false
+	}
+	servers[at].Spec.Lazy, options.Again = true, name
+	return len(a.Registry.Apply(servers, options, nil).Stopped) > 0
 }
 
 // swap makes next the current Runtime, and ends what next no longer contains.

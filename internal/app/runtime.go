@@ -6,7 +6,9 @@ import (
 	"sync"
 
 	"mcpx/internal/base/proc"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wiretrace"
+	"mcpx/internal/caller"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/logins"
 	"mcpx/internal/desk/share"
@@ -14,6 +16,7 @@ import (
 	"mcpx/internal/hosted/dial"
 	"mcpx/internal/hosted/identity"
 	"mcpx/internal/hosted/limits"
+	"mcpx/internal/hosted/page"
 	"mcpx/internal/jq"
 	"mcpx/internal/programs"
 	"mcpx/internal/registry"
@@ -33,12 +36,14 @@ type Runtime struct {
 	identity   *identity.State // nil means that every client may connect
 	authServer *authServer     // nil means that there is none
 	secrets    wiretrace.Secrets
-	views      sync.Map // the settings of views by name, created at the first use
+	struck     *sanitize.Secrets // the same values, for texts
+	views      sync.Map          // the settings of views by name, created at the first use
 }
 
 // builder creates Runtimes, and has what all Runtimes of an App share.
 type builder struct {
 	profile Profile
+	locals  []Local
 	only    []string // the servers that are needed; empty means all
 	view    string   // the name of the view that is served over stdio, and over HTTP at the path below
 	path    string   // the path of the endpoint over HTTP
@@ -51,7 +56,12 @@ type builder struct {
 	runner  *programs.Runner
 	logins  *logins.Logins
 	state   *clientState
-	trace   func(server string) func(received bool, message []byte)
+	auditor *auditor
+	// accounts are the logins of principals at servers, and link returns the address at which one logs in.
+	accounts *accounts
+	link     func(server string, p *caller.Principal) string
+	people   *page.People // who has signed in to pages of mcpx by auth.front
+	trace    func(server string) func(received bool, message []byte)
 
 	dialledIn func() []dial.Server // the servers that have dialled in now
 }
@@ -85,7 +95,7 @@ func (b *builder) build(to *config.Config, before *Runtime) (*Runtime, error) {
 	r.calls = executor.NewSettings(b.callOptions(&cfg), before.calls)
 	r.limits = limitsOf(&cfg)
 	r.identity = identity.NewState(b.identities(&cfg, r.authServer), before.identity)
-	r.secrets = secretsOf(&cfg)
+	r.secrets, r.struck = wiretrace.NewSecrets(secretsOf(&cfg)), sanitize.NewSecrets(secretsOf(&cfg), nil)
 	return r, nil
 }
 

@@ -113,7 +113,7 @@ func TestReload_Refused(t *testing.T) {
 				load: func() (*config.Config, error) { return to, nil }, apply: e.app.reload, current: was,
 				log: slog.New(slog.NewTextHandler(&log, nil)),
 			}
-			if err := r.reload(t.Context(), true); err == nil || !strings.Contains(err.Error(), broken.want) {
+			if err := r.reload(t.Context(), "a test", true); err == nil || !strings.Contains(err.Error(), broken.want) {
 				t.Errorf("got %v", err)
 			}
 			if said := log.String(); !strings.Contains(said, "config refused, the old one stays in force") || !strings.Contains(said, broken.want) {
@@ -144,7 +144,7 @@ func TestReload_Refused(t *testing.T) {
 			if err := os.Remove(broken.path); err != nil {
 				t.Fatal(err)
 			}
-			if err := r.reload(t.Context(), true); err != nil {
+			if err := r.reload(t.Context(), "a test", true); err != nil {
 				t.Fatal(err)
 			}
 			<-stream.ended

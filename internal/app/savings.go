@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"mcpx/internal/builtin"
+	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/savings"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
@@ -12,15 +13,12 @@ import (
 
 // SavingsDir returns the folder with the savings of a config file, for all processes with that file. It is empty if the user has
 // no folder for caches.
-func SavingsDir(config string) string {
-	if absolute, err := filepath.Abs(config); err == nil {
-		config = absolute
-	}
+func SavingsDir(file string) string {
 	folder, err := os.UserCacheDir()
 	if err != nil {
 		return ""
 	}
-	return filepath.Join(folder, "mcpx", "savings", registry.Key(config))
+	return filepath.Join(folder, "mcpx", "savings", registry.Key(config.Real(file)))
 }
 
 // openBook makes the book in which count counts.

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"io"
 	"log/slog"
 	"net"
@@ -12,17 +13,19 @@ import (
 	"time"
 
 	"mcpx/internal/caller"
-	"mcpx/internal/desk/config"
 	"mcpx/internal/front"
 	"mcpx/internal/hosted/httpd"
-	"mcpx/internal/hosted/page"
 )
 
 // ServeStdio starts the upstreams and serves one client until its input or ctx ends. Then it closes a.
 func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	a.start(ownerWithin)
+	session := ""
+	if a.origin.Pool != nil { // a shared server must not take the clients of several sessions for one
+		session = "stdio " + rand.Text()
+	}
 	err := a.views.get(a.Config.View).front.ServeStdio(ctx, in, out, front.StdioOptions{
-		MaxMessage: a.Config.MaxMessageBytes, Grace: a.grace(),
+		MaxMessage: a.Config.MaxMessageBytes, Grace: a.grace(), Session: session,
 	})
 	a.Close()
 	return err
@@ -32,7 +35,14 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 	a.start(startAfter)
 	finish := a.state.leaves(ctx, a.Config.Drain+a.grace())
-	err := httpd.Serve(ctx, listener, httpd.Options{
+	err := httpd.Serve(ctx, listener, a.httpOptions())
+	finish()
+	a.Close()
+	return err
+}
+
+func (a *App) httpOptions() httpd.Options {
+	return httpd.Options{
 		Endpoint: a.views,
 		Path:     a.Config.HTTPPath,
 		Identity: a.identity,
@@ -55,10 +65,7 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 		Routes: httpd.Routes{
 			Dial: a.dialled, Agents: a.agents, Servers: a.serversAPI(), Dialled: http.HandlerFunc(a.serveDialled),
 		},
-	})
-	finish()
-	a.Close()
-	return err
+	}
 }
 
 // DialOut dials in to a hosted mcpx and serves it, over one connection after another, until ctx ends or the hosted mcpx refuses
@@ -79,13 +86,10 @@ func (a *App) grace() time.Duration {
 
 // page returns the status page; nil if it is turned off.
 func (a *App) page() httpd.Page {
-	if !a.Config.UI {
+	if !a.Config.UI.Shown {
 		return nil
 	}
-	return page.New(page.Options{
-		View: a.View, ViewName: config.ViewTwoTools, Executor: a.Executor, Hour: &a.hour, Status: func() any { return a.status() },
-		Sessions: a.state.browsers, Identity: a.identity, Admin: a.admin, Logger: a.log,
-	})
+	return a.newPage(nil)
 }
 
 // admin reports whether a principal may see and change all servers.

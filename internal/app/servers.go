@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"os"
@@ -39,7 +40,7 @@ func (b *builder) servers(cfg *config.Config) []registry.Server {
 		}
 		servers = append(servers, server)
 	}
-	return servers
+	return append(servers, b.upstreams(b.locals)...)
 }
 
 func (b *builder) samples() (servers []registry.Server) {
@@ -75,8 +76,13 @@ func (b *builder) server(cfg *config.Config, s config.Server) registry.Server {
 		Description: s.Description,
 		Disabled:    !s.Enabled,
 		Fault:       s.Fault,
-		PerClient:   s.Session == "per_client" || len(s.CallerCredentials) > 0,
+		PerClient:   sessionsOfOwn(&s),
 		SessionIdle: s.SessionIdle,
+
+		PerPrincipal: personalSession(&s),
+	}
+	if perPrincipal(&s) && b.profile.authServer {
+		b.personally(&out, &s)
 	}
 	for header, from := range s.CallerCredentials {
 		if from.Exchange {
@@ -99,6 +105,28 @@ func (b *builder) server(cfg *config.Config, s config.Server) registry.Server {
 		b.share(&out, &s)
 	}
 	return out
+}
+
+// sessionsOfOwn reports whether a server has sessions that belong to single clients or principals.
+func sessionsOfOwn(s *config.Server) bool {
+	return s.Session == "per_client" || s.Session == "per_principal" || len(s.CallerCredentials) > 0
+}
+
+// personalSession reports whether a server has one session for each principal.
+func personalSession(s *config.Server) bool { return s.Session == "per_principal" }
+
+// personally makes each principal use a login of its own with a server. The shared session uses the login of the config, and sends
+// nothing without it.
+func (b *builder) personally(server *registry.Server, s *config.Server) {
+	all, err := b.personalLogins()
+	if err != nil {
+		server.Fault = cmp.Or(server.Fault, err.Error())
+		return
+	}
+	own := LoginServer(*s)
+	server.Personal = &personal{all, own, b.link}
+	_, tokens := b.logins.Authorize(own)
+	server.Spec.Remote.Authorize, server.Spec.Secrets = b.logins.Needed(own), server.Spec.Secrets.And(nil, tokens)
 }
 
 // share makes all sessions, or those in the folder of this one, use the same process or connection of a server, if the config

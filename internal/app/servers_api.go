@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/caller"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/setup"
+	"mcpx/internal/hosted/audit"
 	"mcpx/internal/hosted/httpd"
 )
 
@@ -135,19 +136,35 @@ func (e *serverFault) Error() string { return e.text }
 // change edits the config and reports whether that was successful. If not, it has answered the request with an error.
 func (h *serversAPI) change(w http.ResponseWriter, r *http.Request, c change) bool {
 	who := caller.From(r.Context())
-	if err := h.app.auditor.changing(who, c.what, c.name); err != nil {
-		refuse(w, http.StatusServiceUnavailable, err)
-		return false
-	}
-	err := h.app.edit(r.Context(), func(f setup.ConfigFile) error { return f.Edit(f.Named(c.name, c.edit), c.check) })
-	if err != nil {
+	return h.apply(w, r, c, func(f setup.ConfigFile) error {
+		var before, after []byte
+		edit := f.Named(c.name, c.edit)
+		return f.Edit(func(data []byte) (edited []byte, err error) {
+			edited, err = edit(data)
+			before, after = data, edited
+			return edited, err
+		}, func(cfg *config.Config) error {
+			if c.check != nil {
+				if err := c.check(cfg); err != nil {
+					return err
+				}
+			}
+			return h.app.auditor.changing(who, c, difference(configChange{"", h.app.current.Load().config, cfg, before, after}))
+		})
+	})
+}
+
+// apply makes a change by a func that records it in the trail before it writes anything.
+func (h *serversAPI) apply(w http.ResponseWriter, r *http.Request, c change, write func(setup.ConfigFile) error) bool {
+	who := caller.From(r.Context())
+	if err := h.app.edit(r.Context(), write); err != nil {
 		h.app.log.Warn("servers not changed over HTTP", "what", c.what, "server", sanitize.Line(c.name, 80),
-			"principal", who.Key(), "err", err)
+			"principal", who.String(), "err", err)
 		refuse(w, statusOf(err), err)
 		return false
 	}
 	h.app.Registry.Refresh()
-	h.app.log.Info("servers changed over HTTP", "what", c.what, "server", c.name, "principal", who.Key())
+	h.app.log.Info("servers changed over HTTP", "what", c.what, "server", c.name, "principal", who.String())
 	return true
 }
 
@@ -156,14 +173,42 @@ func statusOf(err error) int {
 	_, faults := errors.AsType[*config.Faults](err)
 	_, fault := errors.AsType[*serverFault](err)
 	switch {
+	case errors.Is(err, errNotRecordedChange):
+		return http.StatusServiceUnavailable
 	case errors.Is(err, setup.ErrNoServer):
 		return http.StatusNotFound
-	case errors.Is(err, setup.ErrThere):
+	case errors.Is(err, setup.ErrThere), errors.Is(err, errChanged):
 		return http.StatusConflict
-	case faults, fault, broken:
+	case faults, fault, broken, errors.Is(err, setup.ErrStruckOut):
 		return http.StatusUnprocessableEntity
 	}
 	return http.StatusInternalServerError
+}
+
+var errChanged = errors.New("it has changed meanwhile; load it again")
+
+// codeOf names an error for programs.
+func codeOf(status int, err error) string {
+	switch {
+	case errors.Is(err, setup.ErrNoServer):
+		return "unknown_server"
+	case errors.Is(err, setup.ErrThere):
+		return "taken"
+	case errors.Is(err, errChanged):
+		return "changed"
+	case errors.Is(err, setup.ErrStruckOut):
+		return "struck_out"
+	case errors.Is(err, errNoFile):
+		return "no_file"
+	}
+	code, known := map[int]string{
+		http.StatusForbidden: "read_only", http.StatusServiceUnavailable: "audit", http.StatusBadRequest: "bad_request",
+		http.StatusRequestEntityTooLarge: "too_large", http.StatusUnprocessableEntity: "fault",
+	}[status]
+	if !known {
+		return "failed"
+	}
+	return code
 }
 
 // entry reads the entry of a server, and its name if there is one, from the body.
@@ -192,7 +237,7 @@ func (h *serversAPI) show(w http.ResponseWriter, status int, name string) {
 }
 
 func refuse(w http.ResponseWriter, status int, err error) {
-	out := map[string]any{"error": err.Error()}
+	out := map[string]any{"error": err.Error(), "code": codeOf(status, err)}
 	if faults, ok := errors.AsType[*config.Faults](err); ok {
 		var list []string
 		for _, fault := range faults.List {
@@ -205,6 +250,7 @@ func refuse(w http.ResponseWriter, status int, err error) {
 
 // edit is a change of the config file that was requested over HTTP.
 type edit struct {
+	by     string // the name of the principal
 	change func(setup.ConfigFile) error
 	done   chan error // has a buffer of one
 }
@@ -217,7 +263,7 @@ func (a *App) edit(ctx context.Context, change func(setup.ConfigFile) error) err
 	if a.edits == nil {
 		return errNoFile
 	}
-	e := edit{change, make(chan error, 1)}
+	e := edit{"principal " + caller.From(ctx).String(), change, make(chan error, 1)}
 	select {
 	case a.edits <- e:
 	case <-ctx.Done():
@@ -230,21 +276,24 @@ func (r *reloader) edit(ctx context.Context, e edit) error {
 	if err := e.change(r.file); err != nil {
 		return err
 	}
-	if err := r.reload(ctx, true); err != nil {
+	if err := r.reload(ctx, e.by, true); err != nil {
 		return fmt.Errorf("the config was written, but cannot be used: %w", err)
 	}
 	return nil
 }
 
-// changing records a change of the servers in the audit trail before the change is made. The next config_loaded or
-// request_refused shows the outcome.
-func (a *auditor) changing(who *caller.Principal, what, server string) error {
-	if a == nil {
+// errNotRecordedChange is the error for a change that is refused because it cannot be recorded (audit.required).
+var errNotRecordedChange = errors.New("the audit trail cannot be written")
+
+// changing records a change of the servers in the audit trail before the change is written.
+func (a *auditor) changing(who *caller.Principal, c change, changes string) error {
+	if a.trail == nil {
 		return nil
 	}
-	err := a.trail.Write("servers_change", slog.String("principal", who.Key()), slog.String("what", what), slog.String("server", server))
+	err := a.trail.Write("servers_change", slog.String("principal", who.String()), slog.String("what", c.what), slog.String("server", c.name),
+		slog.Any("changes", audit.Long(changes)))
 	if err != nil && a.required {
-		return errors.New("nothing was changed: the audit trail cannot be written")
+		return errNotRecordedChange
 	}
 	return nil
 }

@@ -90,6 +90,10 @@ func TestDefinition(t *testing.T) {
 // fill sets v, and everything in it, to a value other than zero.
 func fill(t *testing.T, v reflect.Value) {
 	t.Helper()
+	if v.Type() == reflect.TypeFor[time.Time]() {
+		v.Set(reflect.ValueOf(time.Unix(1, 0).UTC()))
+		return
+	}
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString("x")

@@ -5,11 +5,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"mcpx/internal/base/state"
 	"mcpx/internal/front"
-	"mcpx/internal/hosted/authserver"
 	"mcpx/internal/hosted/cluster"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/hosted/page"
@@ -24,8 +22,8 @@ type clientState struct {
 	sessions state.Sessions[front.Session] // of legacy clients over HTTP
 	browsers state.Sessions[page.Session]
 	results  state.Results[results.Kept]
-	once     state.Once        // states of calls that wait for an answer of their client
-	grants   authserver.Grants // authorization codes, refresh tokens and logins
+	once     state.Once // states of calls that wait for an answer of their client
+	logins   loginState // through auth.front
 	counters state.Counters
 	// catalogues asks the other replicas for the catalogue of a server; nil without a cluster.
 	catalogues registry.Peers
@@ -35,9 +33,7 @@ type clientState struct {
 	// with them.
 	secrets []*state.Secret
 
-	cluster  *cluster.Cluster // nil means that mcpx runs alone
-	granting sync.Mutex
-	granted  map[string]state.Once // what grants has returned in a cluster
+	cluster *cluster.Cluster // nil means that mcpx runs alone
 
 	folder   string // the folder for files
 	noFolder error  // why there is no folder
@@ -58,7 +54,6 @@ func newClientState(log *slog.Logger, memory int64) *clientState {
 	if s.folder, s.noFolder = os.UserConfigDir(); s.noFolder == nil {
 		s.folder = filepath.Join(s.folder, "mcpx")
 	}
-	s.grants = authserver.GrantsIn(s.folder, log)
 	return s
 }
 

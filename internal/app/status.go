@@ -80,7 +80,7 @@ func (a *App) wholeStatus() any {
 	for i := range snap.Servers {
 		names[snap.Servers[i].Name] = snap.Servers[i].ToolNames()
 	}
-	whole["tool_names"], whole["clients"], whole["sessions"] = names, a.activity.all(), a.sessions()
+	whole["tool_names"], whole["clients"], whole["sessions"] = names, a.seen.activity.all(), a.sessions()
 	return whole
 }
 
@@ -104,7 +104,7 @@ func (a *App) serverStatuses() []serverStatus {
 		s := &snap.Servers[i]
 		one := serverStatus{
 			Name: s.Name, State: s.State, Reason: s.Reason, RetryAfter: s.RetryAfter,
-			Transport: s.Transport, Protocol: s.Protocol, Tools: len(s.Tools), counts: a.activity.of(s.Name),
+			Transport: s.Transport, Protocol: s.Protocol, Tools: len(s.Tools), counts: a.seen.activity.of(s.Name),
 			Dialled: a.dialled.State(s.Name),
 		}
 		if status, ok := a.Registry.Status(s.Name); ok {
@@ -135,6 +135,7 @@ type clientKey struct{ principal, name string }
 // clientCounts has the counts for one client program of one principal.
 type clientCounts struct {
 	Principal string `json:"principal,omitempty"`
+	Display   string `json:"display,omitempty"`
 	Name      string `json:"name,omitempty"`
 	counts
 	LastCall time.Time `json:"last_call"`
@@ -173,7 +174,7 @@ func (a *activity) add(r *request.Event) {
 		if len(a.clients) >= maxClients {
 			delete(a.clients, a.quietest())
 		}
-		one = &clientCounts{Principal: r.Principal, Name: sanitize.Line(r.Client, 80)}
+		one = &clientCounts{Principal: r.Principal, Display: r.Display, Name: sanitize.Line(r.Client, 80)}
 		a.clients[key] = one
 	}
 	one.add(failed)

@@ -58,7 +58,7 @@ func (v *views) get(name string) *openView {
 		Name: a.offered.Name, Version: cmp.Or(a.offered.Version, Version()), SessionIdle: a.Config.SessionTimeout,
 		MaxMessage: a.Config.MaxMessageBytes, Known: a.identity.Knows,
 		Sessions: a.state.sessions, Once: a.state.once, Secrets: a.state.secrets,
-		Peers: a.peers(), Homed: func() []string { return a.homed(name) },
+		Peers: a.peers(), Homed: func() []string { return a.homed(name, sessionsOfOwn) }, Personal: func() []string { return a.homed(name, personalSession) },
 		Admission: a.limits, Journal: &a.journal, SessionEnded: a.sessionEnded, Trace: a.traceClients(), Logger: a.log,
 	})
 	v.open[name] = one
@@ -91,7 +91,8 @@ func (v *views) of(r *http.Request, path string) *openView {
 // hasView reports whether there is a view, of the config or of a server that has dialled in.
 func (a *App) hasView(cfg *config.Config, name string) bool {
 	server, _ := strings.CutPrefix(name, config.ViewServer)
-	return name == viewAgent && compat(cfg.Dial) || cfg.CheckView(name) == "" || server != name && a.dialled.State(server) != ""
+	return name == viewAgent && compat(cfg.Dial) || cfg.CheckView(name) == "" ||
+		server != name && (a.dialled.State(server) != "" || slices.ContainsFunc(a.locals, func(l Local) bool { return l.Name == server }))
 }
 
 // drain ends the views, with their sessions, that the current config no longer has or shows in another form. It never ends the

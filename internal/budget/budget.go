@@ -87,6 +87,15 @@ func (m *Meter) Catalogue(snap *catalog.Snapshot, notes []string) *Catalogue {
 	return c
 }
 
+// Totals returns the tokens of the definitions of all tools in snap, and of what mcpx shows in their place.
+func (m *Meter) Totals(snap *catalog.Snapshot) (direct, surface int) {
+	for i := range snap.Servers {
+		direct += sumTokens(Definitions(snap.Servers[i].Tools))
+	}
+	tools, _ := m.Surface(snap, "")
+	return direct, sumTokens(tools)
+}
+
 // missing returns the note about a server without known tools.
 func missing(s *catalog.Server) string {
 	note := fmt.Sprintf("%s: %s, its tools are not known and not counted", s.Name, s.State)

@@ -12,6 +12,7 @@ import (
 // these only once. Safe for concurrent use.
 type Home struct {
 	of         Client
+	person     bool // all programs of the principal share the home
 	connection *Connection
 	once       sync.Once
 	key, owner string
@@ -23,7 +24,9 @@ func (h *Home) Key() string {
 		if h.owner = "principal " + h.of.Principal.Key(); h.of.Principal == nil {
 			h.owner = fmt.Sprint("connection ", h.connection.ID)
 		}
-		h.key = fmt.Sprintf("%q %q %s", h.owner, h.of.Name, h.of.Relayed())
+		if h.key = fmt.Sprintf("%q", h.owner); !h.person {
+			h.key += fmt.Sprintf(" %q %s", h.of.Name, h.of.Relayed())
+		}
 	})
 	return h.key
 }
@@ -84,6 +87,21 @@ func (c *Client) AtHome(connection *Connection) Client {
 	}
 	return next
 }
+
+// IsPerson reports whether c was returned by [Client.Person].
+func (c *Client) IsPerson() bool { return c != nil && c.Home != nil && c.Home.person }
+
+// PersonKey identifies the principal of c as the owner of sessions with servers that have one for each principal. It is empty
+// without a principal, and never equal to a HomeKey.
+func (c *Client) PersonKey() string {
+	if c.On() == nil {
+		return ""
+	}
+	return KeyOfPerson(c.Principal.ID)
+}
+
+// KeyOfPerson is the PersonKey of clients whose principal has this ID.
+func KeyOfPerson(id string) string { return fmt.Sprintf("%q", "principal "+id) }
 
 // HomeKey identifies the client that owns the sessions with PerClient servers that c uses: the home of c, or c
 // itself if it has none. It is empty for a nil client.

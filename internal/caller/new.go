@@ -65,5 +65,14 @@ func (c *Client) Asked(ask Ask) *Client {
 	return &next
 }
 
+// Person returns the principal of c as a client: the owner of a session that all clients of the principal share. It cannot be
+// asked or notified, since none of them is it. c must have a principal.
+func (c *Client) Person() *Client {
+	next := &Client{Principal: c.Principal}
+	next.Home = &Home{of: *next, person: true}
+	next.ID = next.Home.Key()
+	return next
+}
+
 // Viewer returns a client that sees the same as c, but cannot be asked or notified.
 func (c *Client) Viewer() *Client { return &Client{Principal: c.Principal, View: c.View} }

@@ -14,12 +14,20 @@ type Principal struct {
 	// issuer, so that no issuer can forge the ID of another issuer's user. Sessions, handles and limits belong to
 	// an ID.
 	ID string
-	// Name is for display: in logs and on the status page.
+	// Name is the form in which people read and write the principal, the same everywhere: in rights, the log, the audit
+	// trail, limits and on the status page. NAME is a token, DNS:NAME or a URI a certificate, agent:ID an agent, and
+	// USER@ISSUER a user.
 	Name string
+	// Display is a name for people, such as "Ann Example"; it may be empty. Users may be able to choose it, so nothing may depend
+	// on it.
+	Display string
 	// Groups and Scopes are taken from the token or its issuer; rights may depend on them.
 	Groups, Scopes []string
 	// Claims are the claims of the JWT or, with auth.front, of the login: a JSON object, or nil.
 	Claims json.RawMessage
+	// IssuerToken returns the newest access token that the issuer itself gave for the login, if the principal came through auth.front;
+	// else it is nil. The client never gets this token.
+	IssuerToken func(ctx context.Context) (string, error) `json:"-"`
 }
 
 // Key returns the ID; empty for a nil principal.
@@ -28,6 +36,14 @@ func (p *Principal) Key() string {
 		return ""
 	}
 	return p.ID
+}
+
+// String returns the name; empty for a nil principal.
+func (p *Principal) String() string {
+	if p == nil {
+		return ""
+	}
+	return p.Name
 }
 
 // ProvedBy reports whether the ID begins with first: the URL of an issuer, or a kind of credential.

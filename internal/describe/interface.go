@@ -140,6 +140,8 @@ func Server(s *catalog.Server, o Options) (text string, complete bool) {
 		switch s.State {
 		case catalog.Disabled:
 			return text + ".", true
+		case catalog.NeedsLogin:
+			return about(s) + sanitize.Line(s.Name, 0) + " needs the user's own login; call any of its tools for the link.", true
 		case catalog.Connecting:
 			return text + "; its tools are not known yet.", true
 		}

@@ -12,6 +12,7 @@ func (e *Executor) Chain(admit, limit request.Middleware) []request.Middleware {
 	return []request.Middleware{
 		request.Recorded(e.journal),   // describes the message in its event
 		request.Rights(e.Sees),        // checks that the caller may see the server and call the tool
+		e.registry.LoggedIn,           // asks the caller to log in at a server that needs the login of each principal
 		request.Confirmed(e.Confirms), // asks the user to confirm the call, if the config requires it
 		admit,                         // writes the beginning of the call to the audit trail
 		request.Timed,                 // measures the time the server takes, for log, audit and metrics

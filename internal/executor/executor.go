@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -153,6 +154,7 @@ func (e run) finish(ctx context.Context, r *Request, t target, raw json.RawMessa
 	}
 	event.Received, event.Sent, event.SentBytes = result.Received, result.Sent, result.Size()
 	event.Cut, event.LeftOut = result.Cut, result.LeftOut
+	e.tell(event, r, result)
 	if len(event.Costs) > 0 { // the calls of the program have received what servers sent
 		event.Received, event.LeftOut = 0, event.LeftOut-event.Received
 	}
@@ -161,6 +163,34 @@ func (e run) finish(ctx context.Context, r *Request, t target, raw json.RawMessa
 		return nil, rpc
 	}
 	return result, nil
+}
+
+// mostSaid is the longest error text of an event, in bytes.
+const mostSaid = 1000
+
+// tell adds to the event of a call what its error says and, if the config wants that, its arguments and result.
+func (e run) tell(event *request.Event, r *Request, result *results.Result) {
+	if result.IsError && len(result.Content) > 0 {
+		event.Said = strings.ToValidUTF8(wire.MemberText(result.Content[0], "text"), "")
+		event.Said = strings.ToValidUTF8(event.Said[:min(len(event.Said), mostSaid)], "")
+	}
+	if e.options.Record {
+		event.Content = func() (arguments, text string) { return string(r.Arguments), contentText(result) }
+	}
+}
+
+// contentText joins the texts of a result.
+func contentText(result *results.Result) string {
+	var texts []string
+	for _, block := range result.Content {
+		if text := wire.MemberText(block, "text"); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	if result.Whole != nil {
+		texts = append(texts, string(result.Whole))
+	}
+	return strings.Join(texts, "\n")
 }
 
 // largeResult is a size in bytes. It takes milliseconds to make the answer from a result of this size or more.
@@ -420,6 +450,19 @@ func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error
 		return nil, missing
 	}
 	r.Event.KnownServer = true
+	if s.State == catalog.NeedsLogin && !s.Known {
+		err := e.registry.LogIn(ctx, r.Client, s.Name, true)
+		if err == nil {
+			err = e.registry.WaitPersonal(ctx, r.Client, s.Name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		r.Catalogue = e.seen(r)
+		if s, ok = r.Catalogue.Server(r.Server); !ok {
+			return nil, &notFoundError{name: r.Server, known: r.Catalogue.ServerNames(), empty: r.Catalogue.Empty}
+		}
+	}
 	if !s.Known {
 		return nil, &request.UnavailableError{
 			State: s.State, Reason: s.Reason, RetryAfter: time.Duration(s.RetryAfter * float64(time.Second)),

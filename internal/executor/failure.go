@@ -119,6 +119,10 @@ func (e run) invalidFailure(r *Request, t target, invalid *arguments.ValidationE
 const maxInvalid = 390
 
 func unavailableFailure(server string, u *request.UnavailableError) *results.Failure {
+	if u.State == catalog.NeedsLogin {
+		f := &results.Failure{Code: results.CodeServerUnavailable, Message: fmt.Sprintf("%q needs the user's own login: %s", server, u.Reason)}
+		return f.With("state", string(u.State)).With("reason", u.Reason)
+	}
 	text := fmt.Sprintf("server %q is %s", server, u.State)
 	if u.Reason != "" {
 		text += ": " + u.Reason

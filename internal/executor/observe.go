@@ -14,7 +14,7 @@ func LogEvents(log *slog.Logger, level slog.Level) func(*request.Event) {
 		if !r.Attempted || !log.Enabled(context.Background(), level) {
 			return
 		}
-		var room [17]slog.Attr // allocated on the stack; no record has more than 17 attributes
+		var room [18]slog.Attr // allocated on the stack; no record has more than 18 attributes
 		attributes := room[:0]
 		if r.IsCall() {
 			attributes = append(attributes,
@@ -28,7 +28,7 @@ func LogEvents(log *slog.Logger, level slog.Level) func(*request.Event) {
 			slog.Int("argument_bytes", r.ArgumentBytes), slog.Int("bytes_received", r.ReceivedBytes), slog.Int("bytes_sent", r.SentBytes))
 		for _, one := range [...]struct{ name, value string }{
 			{"server", serverOf(r)}, {"item", sanitize.Line(r.Item, maxLogged)},
-			{"principal", r.Principal}, {"client", sanitize.Line(r.Client, maxLogged)}, {"trace", r.Trace.ID},
+			{"principal", r.Principal}, {"display", r.Display}, {"client", sanitize.Line(r.Client, maxLogged)}, {"trace", r.Trace.ID},
 		} {
 			if one.value != "" {
 				attributes = append(attributes, slog.String(one.name, one.value))

@@ -100,20 +100,20 @@ func TestObserve_event(t *testing.T) {
 	}}
 	e := executing(t, Options{Journal: journal}, nil, piped(t, "one", fake))
 	const trace = "0af7651916cd43dd8448eb211c80319c"
-	result := exec(t, e, Request{From: request.From{Client: &caller.Client{Name: "an agent\nlevel=ERROR", Principal: &caller.Principal{ID: "token:ann"}}, Meta: []request.Meta{{Name: "traceparent", Value: json.RawMessage(`"00-` + trace + `-b7ad6b7169203331-01"`)}}}, Server: "one", Tool: "look", Arguments: json.RawMessage(`{"text":"canary in an argument"}`)})
+	result := exec(t, e, Request{From: request.From{Client: &caller.Client{Name: "an agent\nlevel=ERROR", Principal: &caller.Principal{ID: "token:ann", Name: "ann"}}, Meta: []request.Meta{{Name: "traceparent", Value: json.RawMessage(`"00-` + trace + `-b7ad6b7169203331-01"`)}}}, Server: "one", Tool: "look", Arguments: json.RawMessage(`{"text":"canary in an argument"}`)})
 	exec(t, e, Request{Server: "one", Tool: "ignore\nall"})
 	if len(events) != 2 {
 		t.Fatalf("%+v", events)
 	}
 	r := events[0]
-	if r.Principal != "token:ann" || r.Client != "an agent\nlevel=ERROR" || !r.Known || !r.ReadOnly || r.Trace.ID != trace ||
+	if r.Principal != "ann" || r.Client != "an agent\nlevel=ERROR" || !r.Known || !r.ReadOnly || r.Trace.ID != trace ||
 		r.ArgumentBytes != 32 || r.ReceivedBytes < 40 || r.SentBytes != result.Size() || r.Upstream <= 0 || r.Duration < r.Upstream || r.Began.IsZero() {
 		t.Errorf("%+v", r)
 	}
 	if r := events[1]; r.Known || r.Upstream != 0 || r.Outcome != results.CodeToolNotFound {
 		t.Errorf("%+v", r)
 	}
-	if text := lines.String(); strings.Contains(text, "canary") || strings.Count(text, "\n") != 2 || !strings.Contains(text, "principal=token:ann") ||
+	if text := lines.String(); strings.Contains(text, "canary") || strings.Count(text, "\n") != 2 || !strings.Contains(text, "principal=ann") ||
 		!strings.Contains(text, `client="an agent level=ERROR"`) || !strings.Contains(text, "trace="+trace) || !strings.Contains(text, `tool="ignore all"`) {
 		t.Error(text)
 	}

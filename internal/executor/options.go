@@ -56,6 +56,8 @@ type Options struct {
 	PreviewTokens int
 	// Filter runs jq filters.
 	Filter *jq.Runner
+	// Record makes events carry the arguments and results of calls.
+	Record bool
 	// Programs that clients can run.
 	ProgramOptions
 	// NoResources and NoPrompts hide the servers' resources and prompts.

@@ -146,8 +146,8 @@ func (in *inside) call(
 	}
 	if err != nil {
 		f := run.failure(&r, t, err)
-		event.Outcome = f.Code
-		return nil, "", &programs.Failure{Code: f.Code, Message: f.Said()}
+		event.Outcome, event.Said = f.Code, f.Said()
+		return nil, "", &programs.Failure{Code: f.Code, Message: event.Said}
 	}
 	v.Learn(run.learns(&r, t))
 	event.Answered, event.Received, event.Outcome = r.Server != builtin.Name, v.Tokens, request.OutcomeResult

@@ -44,9 +44,10 @@ type Options struct {
 	Once     state.Once
 	Secrets  []*state.Secret
 	// Peers are the other processes that serve the same clients; nil if there are none. Homed returns the names
-	// of the view's PerClient servers; nil means that it has none.
-	Peers Peers
-	Homed func() []string
+	// of the view's PerClient servers; nil means that it has none. Personal returns those of them that have one session for each
+	// principal; nil means none.
+	Peers           Peers
+	Homed, Personal func() []string
 	// Journal passes the events of requests to the observers. It may be nil.
 	Journal *request.Journal
 	// SessionEnded is called when a session over HTTP that this process has opened has ended here (see [Front.Sessions]), so

@@ -147,6 +147,9 @@ func (f *Front) homeOf(e *exchange, m *message) string {
 		return ""
 	}
 	peers, ctx := f.options.Peers, e.r.Context()
+	if e.who != nil && f.options.Personal != nil && len(f.options.Personal()) > 0 {
+		return f.homeOfPerson(e)
+	}
 	if m != nil && (m.modern() || headerOf(e.r, sessionHeader) == "") {
 		if e.who == nil || !m.modern() || !m.row.asks {
 			return ""
@@ -176,6 +179,24 @@ func (f *Front) homeOf(e *exchange, m *message) string {
 		return ""
 	}
 	return next.Home
+}
+
+// homeOfPerson returns the replica that has the sessions of the principal with the servers that have one for each principal. All its
+// requests must go there, over whatever client, view and session they come, and so there its other sessions with servers are too.
+func (f *Front) homeOfPerson(e *exchange) string {
+	ctx := e.r.Context()
+	home, anew, err := f.options.Peers.Home(ctx, "principal "+e.who.Key())
+	if err != nil {
+		f.log.Warn("the home of a principal is not known", "error", err)
+	}
+	e.anew = anew
+	if anew && f.recordOf(e) != nil {
+		_, err := f.options.Sessions.Change(ctx, headerOf(e.r, sessionHeader), func(record *Session) { record.Anew = true })
+		if err != nil {
+			f.log.Debug("what a session has lost cannot be stored", "error", err)
+		}
+	}
+	return home
 }
 
 // beganAnew returns what the client must learn with the result of a call about its sessions with PerClient servers: that they began
@@ -255,7 +276,7 @@ func (f *Front) forward(e *exchange, m *message, body []byte, to string, home bo
 	}
 	f.log.Warn("a request could not be answered by another replica", "replica", to, "error", err)
 	switch isRequest := m != nil && m.isRequest(); {
-	case !w.begun && (e.untaken(err, home) || m == nil || m.onStream()):
+	case !w.begun && (e.untaken(err, home) || m == nil || m.onStream() || isRequest && home && !m.row.asks): // all of these may be made twice
 		return false
 	case !w.begun && !isRequest:
 		e.accepted()

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -165,6 +166,10 @@ func (f *Front) anew(ctx context.Context, id string, record *Session, who *calle
 	if f.options.Homed != nil && f.options.Peers == nil { // with Peers, the record says what was lost
 		s.mu.Lock()
 		s.anew = f.options.Homed()
+		if f.options.Personal != nil { // other clients of the principal may still use these sessions
+			personal := f.options.Personal()
+			s.anew = slices.DeleteFunc(slices.Clone(s.anew), func(name string) bool { return slices.Contains(personal, name) })
+		}
 		s.mu.Unlock()
 	}
 	// The client may know older lists: of an earlier process with another config, or from before its idle time.

@@ -32,7 +32,7 @@ type StdioOptions struct {
 	// MaxOpen is the highest number of open requests. Further requests are refused and not delayed, so that the
 	// reader always gets to cancellations. 0 means 10,000.
 	MaxOpen int
-	// Session names the client if the process has several clients; empty means that this is the only one.
+	// Session is the ID of the client if the process has several clients; empty means that this is the only one.
 	Session string
 	// Admit means that every message is counted for the limits of the principal. Without it, only the further messages of a
 	// batch are: each of the others came with an HTTP request, which was counted.

@@ -168,7 +168,7 @@ func NewRights(rules []Right, names map[string]string) *Rights {
 // Admin reports whether a principal may see the state of mcpx and change its servers. A nil principal may do so
 // only if there is no authentication at all.
 func (r *Rights) Admin(p *caller.Principal) bool {
-	return r == nil || p != nil && slices.ContainsFunc(r.rules, func(one right) bool { return one.Admin && one.of(p) })
+	return r == nil || p != nil && !r.Out(p) && slices.ContainsFunc(r.rules, func(one right) bool { return one.Admin && one.of(p) })
 }
 
 // Opens reports whether a principal may connect to a view; for other principals the view does not exist. part is
@@ -199,9 +199,9 @@ func (r *Rights) everything(p *caller.Principal) bool {
 // agent reports whether a principal is an agent, which a token of dial.compat proves.
 func agent(p *caller.Principal) bool { return strings.HasPrefix(p.Name, conf.Agents) }
 
-// Names reports whether some rule applies to a principal.
+// Names reports whether some rule gives a principal something.
 func (r *Rights) Names(p *caller.Principal) bool {
-	return slices.ContainsFunc(r.rules, func(one right) bool { return one.of(p) })
+	return slices.ContainsFunc(r.rules, func(one right) bool { return !one.takes() && one.of(p) })
 }
 
 // Of returns what a principal may see and do in a view; nil means everything. Principals with the same rules share
@@ -223,7 +223,7 @@ func (r *Rights) Of(p *caller.Principal, view string) *Permissions {
 func (r *Rights) permissions(p *caller.Principal, view string) *Permissions {
 	which := make([]byte, 0, 16) // on the stack; two bytes for each rule
 	for i := range r.rules {
-		if one := &r.rules[i]; one.in(view) && one.of(p) {
+		if one := &r.rules[i]; one.takes() && one.takesFrom(p) || !one.takes() && one.in(view) && one.of(p) {
 			which = append(which, byte(i>>8), byte(i))
 		}
 	}
@@ -245,9 +245,14 @@ func (r *Rights) permissions(p *caller.Principal, view string) *Permissions {
 		}
 		which = which[:rules]
 		for i := 0; i < len(which); i += 2 {
-			g.rules = append(g.rules, &r.rules[int(which[i])<<8|int(which[i+1])])
+			one := &r.rules[int(which[i])<<8|int(which[i+1])]
+			if one.takes() {
+				g.taken = append(g.taken, one)
+			} else {
+				g.rules = append(g.rules, one)
+			}
 		}
-		g.digest = digestOf(g.rules, hidden)
+		g.digest = digestOf(slices.Concat(g.rules, g.taken), hidden)
 		r.grants.Put(string(which), g)
 	}
 	return g
@@ -273,10 +278,11 @@ func RightsOf(snap *catalog.Snapshot) *Rights {
 	return nil
 }
 
-// Permissions combine several rules: they permit what at least one of the rules permits. Nil permits everything.
-// Safe for concurrent use.
+// Permissions combine several rules: they permit what at least one of the rules permits and none takes away. Nil permits
+// everything. Safe for concurrent use.
 type Permissions struct {
 	rules   []*right
+	taken   []*right // those that take away
 	hidden  []string // servers that others dialled in with, sorted; no rule permits them
 	empty   string   // what a principal is told that sees no server
 	digest  string
@@ -291,7 +297,7 @@ const byRights = "auth.rights"
 
 // See implements [catalog.Rules].
 func (g *Permissions) See(s *catalog.Server, t *catalog.Tool) (seen *catalog.Tool, hiddenBy string) {
-	if !g.hides(s.Name) && slices.ContainsFunc(g.rules, func(r *right) bool { return r.sees(s, t) }) {
+	if !g.hides(s.Name) && !g.takesTool(s, t) && slices.ContainsFunc(g.rules, func(r *right) bool { return r.sees(s, t) }) {
 		return t, ""
 	}
 	return nil, byRights
@@ -300,11 +306,12 @@ func (g *Permissions) See(s *catalog.Server, t *catalog.Tool) (seen *catalog.Too
 // Denies reports whether a rule denies a tool of the built-in server by name. What else rules permit does not matter: the
 // built-in server is open to all, and its tools reach only what rules permit.
 func (g *Permissions) Denies(s *catalog.Server, tool string) bool {
-	return g != nil && slices.ContainsFunc(g.rules, func(r *right) bool { return Match(r.Deny, s.Name+"."+tool) })
+	return g != nil && (slices.ContainsFunc(g.rules, func(r *right) bool { return Match(r.Deny, s.Name+"."+tool) }) ||
+		slices.ContainsFunc(g.taken, func(r *right) bool { return r.takesTool(s.Name, tool) }))
 }
 
 func (g *Permissions) reaches(server string) bool {
-	return !g.hides(server) && slices.ContainsFunc(g.rules, func(r *right) bool { return r.reaches(server) })
+	return !g.hides(server) && !g.takesServer(server) && slices.ContainsFunc(g.rules, func(r *right) bool { return r.reaches(server) })
 }
 
 // hides reports whether a server is one that others dialled in with, for themselves.
@@ -362,22 +369,23 @@ const nothingDialled = "No tool server of this agent has connected. It connects 
 
 // whole reports whether any rule permits the resources and prompts of a server.
 func (g *Permissions) whole(server string) bool {
-	return slices.ContainsFunc(g.rules, func(r *right) bool { return r.whole() && r.reaches(server) })
+	return !g.takesSome(server) && slices.ContainsFunc(g.rules, func(r *right) bool { return r.whole() && r.reaches(server) })
 }
 
 // server removes the resources and prompts that no rule permits. some is false if no rule permits any part of the
 // server.
 func (g *Permissions) server(s catalog.Server) (left catalog.Server, some bool) {
-	if g.hides(s.Name) {
+	if g.hides(s.Name) || g.takesServer(s.Name) {
 		return s, false
 	}
 	s.Limited = true
+	taken := g.takesSome(s.Name)
 	for _, r := range g.rules {
 		if !r.reaches(s.Name) {
 			continue
 		}
 		some = true
-		if r.whole() && !r.ReadOnly && r.Confirm == ConfirmNone {
+		if r.whole() && !r.ReadOnly && r.Confirm == ConfirmNone && !taken {
 			s.Limited = false
 		}
 	}

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 type clientSession struct {
 	upstream *upstream.Upstream
 	home     *caller.Home           // nil if the session ends with its client
+	loginOf  string                 // the ID of the principal whose login it uses; empty for a server without Personal logins
 	subject  atomic.Pointer[string] // the client's latest JWT, if it is exchanged for a token of the server
 	open     int                    // the number of open calls
 	waiting  int                    // how many of the open calls wait for the server's lists
@@ -33,12 +35,21 @@ func (r *Registry) Own(client *caller.Client) {
 // Owned returns a channel that is closed by the first call of Own.
 func (r *Registry) Owned() <-chan struct{} { return r.owned }
 
+// ownerFor returns the client that the server's session for a client belongs to: the principal as a person, or the client itself.
+func (s *Server) ownerFor(client *caller.Client) *caller.Client {
+	if s.PerPrincipal && client.On() != nil {
+		return client.Person()
+	}
+	return client
+}
+
 // clientSession returns the session with a server that belongs to the client or its home, and that is used with these
 // credentials only. The first call opens the session. lists means that the session must read the server's lists. The caller
 // must call release after use. c is nil after Close, and if e was replaced.
 func (r *Registry) clientSession(
 	e *entry, client *caller.Client, own *request.Credentials, lists bool,
 ) (c *clientSession, release func(), err error) {
+	client = e.server.ownerFor(client)
 	name, who := e.server.Spec.Name, client.HomeKey()
 	key := keyOf(name, own)
 	r.mu.Lock()
@@ -100,13 +111,18 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 		putOn(&spec, own)
 		c.subject.Store(&own.Subject)
 	}
+	if e.server.Personal != nil {
+		authorize, secrets := e.server.Personal.Authorize(client.Principal, own.Login)
+		c.loginOf = own.Principal
+		spec.Remote.Authorize, spec.Secrets = authorize, spec.Secrets.And(nil, secrets)
+	}
 	if e.server.Exchange != nil {
 		authorize, fresh := e.server.Exchange(func() string { return *c.subject.Load() })
 		spec.Remote.Authorize, spec.Secrets = authorize, spec.Secrets.And(nil, fresh)
 	}
 	// A session does not list anything if it serves only one request, if its lists depend on the credentials of one caller, or
 	// if it was opened only because the client speaks the legacy era.
-	if client.Notify == nil && client.Home == nil || own != nil || !e.server.PerClient {
+	if client.Notify == nil && client.Home == nil || own != nil && (own.Login == "" || e.listsShared()) || !e.server.PerClient {
 		spec.Catalogue.Shared = tools
 	} else {
 		r.listing(&spec, client, e, c)
@@ -116,7 +132,9 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 			client.Notify(method, params)
 		}
 	}
-	spec.Introduction.Owner = func() *caller.Client { return client }
+	if spec.Introduction.Owner = func() *caller.Client { return client }; client.IsPerson() {
+		spec.Introduction.Owner, spec.Introduction.Capabilities = nil, caller.SharedCapabilities
+	}
 	status := e.upstream.Status()
 	spec.Seen = status.Known || cached != nil && !cached.tried
 	switch {
@@ -126,6 +144,11 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 		spec.Legacy = cached.legacy()
 	}
 	return spec
+}
+
+// listsShared reports whether the shared session of a server with Personal logins has a catalogue for all.
+func (e *entry) listsShared() bool {
+	return e.upstream.Status().Known || e.cached != nil && !e.cached.tried
 }
 
 // listing configures a client's session to read the server's lists. Until it has read them, it has the tools of the shared
@@ -222,9 +245,25 @@ func (r *Registry) endSessions(client string, end retired, grace time.Duration, 
 			delete(r.lives, client)
 		}
 	}
-	if home && len(sessions) == 0 { // for a home, no other event says that its client is gone
+	if home && len(sessions) == 0 && !r.keepsLists(client) { // for a home, no other event says that its client is gone
 		r.forgetLists(client)
 	}
+}
+
+// keepsLists removes what is stored about the lists of a principal's sessions, except of servers that list only to principals who
+// have logged in: those lists stay when a session ends because it was idle. It reports whether something is left. The caller holds
+// the lock.
+func (r *Registry) keepsLists(who string) bool {
+	own := r.own[who]
+	if own == nil {
+		return false
+	}
+	maps.DeleteFunc(own.servers, func(name string, lists ownLists) bool {
+		e := r.entries[name]
+		return lists.alone == nil || e == nil || e.generation != lists.generation
+	})
+	r.forgetMade()
+	return len(own.servers) > 0
 }
 
 // defaultIdle is the default of [Server.SessionIdle].

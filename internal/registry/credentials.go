@@ -37,18 +37,78 @@ func (r *Registry) Credentials(next request.Handler) request.Handler {
 		r.mu.Unlock()
 		if e != nil && e.server.takesCredentials() {
 			var err error
-			if q.Credentials, err = e.server.credentialsOf(q.Client); err != nil {
+			if q.Credentials, err = e.server.credentialsOf(ctx, q.Client); err != nil {
 				return nil, err
 			}
+		}
+		if e == nil || e.server.Personal == nil {
+			return next(ctx, q)
+		}
+		own, err := e.server.loginOf(ctx, q.Client)
+		if err != nil {
+			return nil, err
+		}
+		q.Credentials = own
+		result, err := next(ctx, q)
+		if err != nil && ctx.Err() == nil { // it may have failed because the login has ended
+			if _, ended := e.server.loginOf(ctx, q.Client); ended != nil {
+				return nil, ended
+			}
+		}
+		return result, err
+	}
+}
+
+// LoggedIn is the middleware for servers with a login for each principal. It asks a principal without one to log in, and refuses its
+// request unless it does.
+func (r *Registry) LoggedIn(next request.Handler) request.Handler {
+	return func(ctx context.Context, q *request.Request) (json.RawMessage, error) {
+		if err := r.LogIn(ctx, q.Client, q.To.Name, !q.Notification); err != nil {
+			return nil, err
 		}
 		return next(ctx, q)
 	}
 }
 
+// LogIn returns nil if a server needs no login of the client's principal, or the principal has one. If ask is set, it asks the client
+// first.
+func (r *Registry) LogIn(ctx context.Context, client *caller.Client, server string, ask bool) error {
+	r.mu.Lock()
+	e := r.entries[server]
+	r.mu.Unlock()
+	if e == nil || e.server.Personal == nil || e.upstream == nil {
+		return nil
+	}
+	if _, err := e.server.loginOf(ctx, client); err == nil || !ask || client.On() == nil {
+		return err
+	}
+	return e.server.Personal.Need(ctx, client, true)
+}
+
+// loginOf returns the credentials for a session that uses the login of the client's principal.
+func (s *Server) loginOf(ctx context.Context, client *caller.Client) (*request.Credentials, error) {
+	p := client.On()
+	if p == nil || client.Ident() == "" {
+		return nil, lacking("a principal, whose own login is used")
+	}
+	id, err := s.Personal.Held(ctx, p)
+	if err != nil {
+		return nil, &request.UnavailableError{State: catalog.Unavailable, Reason: "your login cannot be read now: " + err.Error()}
+	}
+	if id == "" {
+		return nil, s.Personal.Need(ctx, client, false)
+	}
+	return &request.Credentials{Principal: p.Key(), Login: id}, nil
+}
+
+// takesCredentials reports whether each request needs credentials of its caller, other than a login of Personal.
 func (s *Server) takesCredentials() bool { return len(s.Credentials) > 0 || s.Exchange != nil }
 
+// ofCallers reports whether a session of the server needs the credentials of a caller.
+func (s *Server) ofCallers() bool { return s.takesCredentials() || s.Personal != nil }
+
 // credentialsOf takes the credentials for the server from the client's message. If some are missing, the error names them.
-func (s *Server) credentialsOf(client *caller.Client) (*request.Credentials, error) {
+func (s *Server) credentialsOf(ctx context.Context, client *caller.Client) (*request.Credentials, error) {
 	var headers http.Header
 	var principal *caller.Principal
 	if client.Ident() != "" { // a client without an ID cannot have its own session
@@ -70,8 +130,14 @@ func (s *Server) credentialsOf(client *caller.Client) (*request.Credentials, err
 		}
 	}
 	if s.Exchange != nil {
-		if own.Subject = bearer(principal, headers); own.Subject == "" {
-			return nil, lacking("a caller's JWT (auth.issuers), which is exchanged for it")
+		if own.Subject = bearer(principal, headers); own.Subject == "" && principal != nil && principal.IssuerToken != nil {
+			var err error
+			if own.Subject, err = principal.IssuerToken(ctx); err != nil {
+				return nil, lacking("the issuer's token of your login, which is exchanged for it: " + err.Error())
+			}
+		}
+		if own.Subject == "" {
+			return nil, lacking("a caller's JWT (auth.issuers), or a login through auth.front, which is exchanged for it")
 		}
 		own.Principal = principal.Key()
 	}
@@ -115,7 +181,7 @@ func claim(p *caller.Principal, name string) string {
 }
 
 // bearer returns the token of the caller's request if it is a verified JWT. A token that mcpx itself issued (auth.front) is not
-// a JWT and is never sent to servers.
+// a JWT and is never sent to servers: in its place goes the token of the issuer (Principal.IssuerToken).
 func bearer(p *caller.Principal, headers http.Header) string {
 	if p == nil || p.Claims == nil {
 		return ""
@@ -133,7 +199,7 @@ func keyOf(server string, c *request.Credentials) sessionKey {
 		return sessionKey{server: server}
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%q ", c.Principal)
+	fmt.Fprintf(&text, "%q %q ", c.Principal, c.Login)
 	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
 		fmt.Fprintf(&text, "%q %q ", name, c.Headers[name])
 	}
@@ -146,7 +212,7 @@ func putOn(spec *upstream.Spec, c *request.Credentials) {
 	headers := make(map[string]string, len(spec.Remote.Headers)+len(c.Headers))
 	for name, value := range spec.Remote.Headers {
 		replaced := slices.ContainsFunc(slices.Collect(maps.Keys(c.Headers)), func(own string) bool { return strings.EqualFold(own, name) })
-		if !replaced && !(c.Subject != "" && strings.EqualFold(name, "Authorization")) {
+		if !replaced && !((c.Subject != "" || c.Login != "") && strings.EqualFold(name, "Authorization")) {
 			headers[name] = value
 		}
 	}

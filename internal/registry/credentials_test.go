@@ -160,7 +160,7 @@ func TestCredentials_Claims(t *testing.T) {
 		`{}`: "",
 		``:   "",
 	} {
-		own, err := s.credentialsOf(ofPrincipal("a", "p", "t", claims))
+		own, err := s.credentialsOf(t.Context(), ofPrincipal("a", "p", "t", claims))
 		if want == "" {
 			if unavailable, ok := errors.AsType[*request.UnavailableError](err); !ok || !strings.Contains(unavailable.Reason, "claim https://a.example/tenant") || strings.Contains(err.Error(), "acme") {
 				t.Errorf("%s: %v", claims, err)
@@ -170,7 +170,7 @@ func TestCredentials_Claims(t *testing.T) {
 		}
 	}
 	for _, nobody := range []*caller.Client{nil, {ID: "a"}, {ID: "a", Principal: &caller.Principal{ID: "p"}}} {
-		if _, err := s.credentialsOf(nobody); err == nil {
+		if _, err := s.credentialsOf(t.Context(), nobody); err == nil {
 			t.Errorf("%v: no error", nobody)
 		}
 	}

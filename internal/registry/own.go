@@ -1,19 +1,30 @@
 package registry
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/caller"
 )
 
-// ownCatalogue has those servers whose lists in the client's own sessions differ from what the client would see without these
-// sessions. It exists until the client disconnects. The registry's lock guards it.
+// ownCatalogue has those servers whose lists in the sessions of one client, or of one principal, differ from what it would see
+// without these sessions. It exists until the client disconnects, or the principal has no such session any more. The registry's
+// lock guards it.
 type ownCatalogue struct {
 	servers map[string]ownLists
-	from    *catalog.Snapshot // the shared snapshot from which made was derived
-	made    *catalog.Snapshot
+	made    map[basis]*catalog.Snapshot // what was derived with o; emptied when o, or another ownCatalogue, changes
 }
+
+// basis has what a snapshot was derived from, besides an ownCatalogue. theirs and alike may be nil.
+type basis struct {
+	shared        *catalog.Snapshot
+	theirs, alike *ownCatalogue
+}
+
+// mostMade bounds the snapshots derived with one ownCatalogue. There are several only for a principal, whose clients differ.
+const mostMade = 8
 
 // ownLists has what a server lists in one session.
 type ownLists struct {
@@ -22,7 +33,12 @@ type ownLists struct {
 	toolsOnly  bool // for a variant: only the tools are set, everything else is as in the shared lists
 	offers     catalog.Offers
 	items      *catalog.Items
+	// alone means that the server lists nothing to mcpx itself, so that these lists are all that is known of it.
+	alone *introduced
 }
+
+// introduced is how a server has introduced itself in a session.
+type introduced struct{ title, version, instructions, protocol string }
 
 // changed returns the kinds whose lists differ between l and before.
 func (l ownLists) changed(before ownLists) (kinds []catalog.Kind) {
@@ -38,28 +54,40 @@ func (l ownLists) changed(before ownLists) (kinds []catalog.Kind) {
 }
 
 // SnapshotOf returns the newest snapshot as a client sees it. It contains what the servers have listed in the client's own
-// sessions. For servers without such a list, it contains what is listed to clients with the same capabilities, if that is known
-// (see [Registry.WaitOwn]).
+// sessions, or in those of its principal. For servers without such a list, it contains what is listed to clients with the same
+// capabilities, if that is known (see [Registry.WaitOwn]).
 func (r *Registry) SnapshotOf(client *caller.Client) *catalog.Snapshot {
 	snap := r.Snapshot()
 	if older := r.forOlder.Load(); older != nil && isOlder(client) {
 		snap = older
 	}
-	if client.Ident() == "" || r.differing.Load() == 0 {
+	if r.differing.Load() == 0 || client.Ident() == "" && client.On() == nil {
 		return snap
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	own, alike := r.own[client.HomeKey()], r.alike(client)
-	if own == nil {
-		if own = alike; own == nil || len(own.servers) == 0 {
+	on := basis{shared: snap, theirs: r.own[client.PersonKey()]}
+	var own *ownCatalogue
+	if client.Ident() != "" {
+		own, on.alike = r.own[client.HomeKey()], r.alike(client)
+	}
+	first := cmp.Or(own, on.theirs)
+	if first == nil {
+		if first = on.alike; first == nil || len(first.servers) == 0 {
 			return snap
 		}
 	}
-	if own.from != snap {
-		own.from, own.made = snap, own.apply(snap, alike)
+	made := first.made[on]
+	if made == nil {
+		maps.DeleteFunc(first.made, func(k basis, _ *catalog.Snapshot) bool {
+			return k.shared != r.snapshot.Load() && k.shared != r.forOlder.Load()
+		})
+		if made = own.apply(on); first.made == nil || len(first.made) >= mostMade {
+			first.made = make(map[basis]*catalog.Snapshot)
+		}
+		first.made[on] = made
 	}
-	return own.made
+	return made
 }
 
 // of returns the lists of a server, if o has them and they are from this generation of its entry. o may be nil.
@@ -71,24 +99,29 @@ func (o *ownCatalogue) of(server string, generation uint64) (lists ownLists, ok 
 	return lists, ok && lists.generation == generation
 }
 
-// apply returns snap with the client's own lists and, for servers without such lists, the lists of clients with the same
-// capabilities (alike).
-func (o *ownCatalogue) apply(snap *catalog.Snapshot, alike *ownCatalogue) *catalog.Snapshot {
-	servers := slices.Clone(snap.Servers)
+// apply returns the shared snapshot with the client's own lists and, for servers without such lists, those of its principal, else
+// those of clients with the same capabilities. o may be nil.
+func (o *ownCatalogue) apply(on basis) *catalog.Snapshot {
+	servers := slices.Clone(on.shared.Servers)
 	for i := range servers {
-		own, ok := o.of(servers[i].Name, servers[i].Generation)
-		if !ok {
-			own, ok = alike.of(servers[i].Name, servers[i].Generation)
-		}
-		if ok {
+		for _, from := range []*ownCatalogue{o, on.theirs, on.alike} {
+			own, ok := from.of(servers[i].Name, servers[i].Generation)
+			if !ok {
+				continue
+			}
 			servers[i] = servers[i].WithTools(own.tools)
 			if !own.toolsOnly {
 				servers[i].Offers, servers[i].Items = own.offers, own.items
 			}
+			if s := &servers[i]; own.alone != nil {
+				s.State, s.Reason, s.Known, s.Listed = catalog.Ready, "", true, !own.toolsOnly
+				s.Title, s.Version, s.Instructions, s.Protocol = own.alone.title, own.alone.version, own.alone.instructions, own.alone.protocol
+			}
+			break
 		}
 	}
 	made := catalog.NewSnapshot(servers)
-	made.Rules = snap.Rules
+	made.Rules = on.shared.Rules
 	return made
 }
 
@@ -103,6 +136,9 @@ func (r *Registry) listed(client *caller.Client, e *entry, c *clientSession) {
 	}
 	all := ownLists{generation: e.generation, tools: shared.Tools, offers: shared.Offers, items: shared.Items}
 	own := ownLists{generation: e.generation, tools: status.Tools, offers: status.Offers, items: status.Items}
+	if e.server.Personal != nil && !shared.Known {
+		own.alone = &introduced{status.Title, status.Version, status.Instructions, status.Protocol}
+	}
 	if !status.Listed { // the session has read only the tools so far
 		own.toolsOnly, own.offers, own.items = true, all.offers, all.items
 	}
@@ -111,11 +147,15 @@ func (r *Registry) listed(client *caller.Client, e *entry, c *clientSession) {
 	r.mu.Unlock()
 	kinds := r.keep(client, name, own, all)
 	r.mu.Lock()
-	if status.Protocol != "" && !c.learned { // the session is connected
+	if status.Protocol != "" && !c.learned && !client.IsPerson() { // the session is connected
 		r.learn(client, e, own.tools, !catalog.EqualTools(own.tools, all.tools))
 		c.learned = true
 	}
+	listeners := r.onChange
 	r.mu.Unlock()
+	if client.IsPerson() && (len(kinds) > 0 || own.alone != nil) {
+		notify(listeners) // they compare what each client sees
+	}
 	if client.Notify == nil || waiting {
 		return
 	}
@@ -151,15 +191,27 @@ func (r *Registry) keep(client *caller.Client, server string, listed, shared own
 			before = kept
 		}
 	}
-	if kinds = listed.changed(before); len(kinds) == 0 {
+	if kinds = listed.changed(before); len(kinds) == 0 && (listed.alone == nil || ok && kept.alone != nil) {
 		return nil
 	}
 	r.own[who] = own
-	if own.from = nil; len(listed.changed(shared)) == 0 && !differ {
+	r.forgetMade()
+	if len(listed.changed(shared)) == 0 && !differ && listed.alone == nil {
 		delete(own.servers, server)
 	} else {
 		own.servers[server] = listed
 	}
 	r.countDiffering()
 	return kinds
+}
+
+// forgetMade removes all snapshots that were derived with own catalogues, because one of these has changed. The caller holds the
+// lock.
+func (r *Registry) forgetMade() {
+	for _, own := range r.own {
+		clear(own.made)
+	}
+	for _, v := range r.variants {
+		clear(v.made)
+	}
 }

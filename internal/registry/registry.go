@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"maps"
@@ -38,6 +39,9 @@ type Server struct {
 	// 5 minutes).
 	PerClient   bool
 	SessionIdle time.Duration
+	// PerPrincipal makes all clients of one principal share one of these sessions. A client without a principal has its own. It
+	// requires PerClient.
+	PerPrincipal bool
 	// Shared, if not empty, identifies the way in which the server starts: registries with the same [Options.Pool] share it.
 	Shared string
 	// Credentials are the headers of requests to the server whose values come from the caller. They require PerClient. mcpx
@@ -47,6 +51,20 @@ type Server struct {
 	// authorize adds the token to requests; secrets returns the strings that must not appear in messages. Exchange requires
 	// PerClient too.
 	Exchange func(subject func() string) (authorize func(http.RoundTripper) http.RoundTripper, secrets func() []string)
+	// Personal, if not nil, has a login for each principal, and no request of a principal goes without its own. The shared session
+	// then only reads the catalogue, with the login of the config. Personal requires PerClient.
+	Personal Personal
+}
+
+// Personal are the logins of principals with one server. Safe for concurrent use.
+type Personal interface {
+	// Held returns the ID of a principal's login; empty if it has none that can be used.
+	Held(ctx context.Context, p *caller.Principal) (id string, err error)
+	// Authorize does for the login with this ID what [transport.Remote.Authorize] does.
+	Authorize(p *caller.Principal, id string) (authorize func(http.RoundTripper) http.RoundTripper, secrets func() []string)
+	// Need returns the error for a request of a principal without a login, which says how to log in. If ask is set, it first asks
+	// the client, and returns nil if there is a login now.
+	Need(ctx context.Context, client *caller.Client, ask bool) error
 }
 
 // Options are the settings of a registry. Each of them may be zero.
@@ -227,7 +245,7 @@ func (r *Registry) newEntry(server Server) *entry {
 	}
 	spec := server.Spec
 	spec.Introduction.Capabilities = caller.AllCapabilities
-	if !server.PerClient { // with PerClient, the shared session only reads the catalogue
+	if !server.PerClient || server.PerPrincipal { // with PerClient, the shared session only reads the catalogue
 		spec.Introduction.Capabilities, spec.Introduction.Owner = caller.SharedCapabilities, r.owner.Load
 	}
 	if spec.NoQuestions {
@@ -414,6 +432,9 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 	s.Title, s.Version, s.Instructions, s.Known = status.Title, status.Version, status.Instructions, status.Known
 	if !status.RetryAfter.IsZero() {
 		s.RetryAfter = max(0, time.Until(status.RetryAfter).Seconds())
+	}
+	if e.server.Personal != nil && !up(status.State) && !status.Known && (e.cached == nil || e.cached.tried) {
+		s.State, s.Reason = catalog.NeedsLogin, ""
 	}
 	if status.Known && status.Listed {
 		e.cached = nil // the server has answered, so the cache is no longer needed

@@ -57,7 +57,7 @@ func (r *Registry) routeOf(ctx context.Context, q *request.Request) (*route, err
 			return nil, r.stopped(t, err)
 		}
 		t.only, t.release = c.upstream, release
-	case e.server.takesCredentials():
+	case e.server.ofCallers():
 		return nil, errors.New("no middleware has looked for the caller's credentials")
 	default:
 		t.share()
@@ -116,16 +116,20 @@ func (t *route) next(ctx context.Context, failed error) (*upstream.Upstream, err
 
 // sessionsWith returns the upstreams to which a client's notification is sent. The caller holds the lock.
 func (r *Registry) sessionsWith(e *entry, q *request.Request) (all []*upstream.Upstream) {
-	own, known := r.clients[q.Client.HomeKey()], request.Known(q.Method)
+	owner, known := e.server.ownerFor(q.Client), request.Known(q.Method)
+	if known && owner.IsPerson() {
+		return nil // other clients of the principal use the session too
+	}
+	own := r.clients[owner.HomeKey()]
 	for key, c := range own {
 		if key.server == q.To.Name && (known || key == keyOf(q.To.Name, q.Credentials)) {
 			all = append(all, c.upstream)
 		}
 	}
-	switch owner := r.owner.Load(); {
+	switch sole := r.owner.Load(); {
 	case e.server.PerClient, !known && len(all) > 0:
 		return all
-	case known && (owner == nil || owner.ID != q.Client.ID || e.pooled != nil):
+	case known && (sole == nil || sole.ID != q.Client.ID || e.pooled != nil):
 		return all // the shared session does not belong to this client alone
 	case known:
 		return append(all, e.upstreams()...)

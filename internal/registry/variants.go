@@ -44,15 +44,13 @@ func (r *Registry) learn(client *caller.Client, e *entry, tools []catalog.Tool, 
 		v = &variant{ownCatalogue{servers: make(map[string]ownLists)}, make(map[string]uint64)}
 		r.variants[variantKey(client)] = v
 	}
-	v.tried[name], v.from = e.generation, nil
+	v.tried[name] = e.generation
 	if differ {
 		v.servers[name] = ownLists{generation: e.generation, tools: tools, toolsOnly: true}
 	} else {
 		delete(v.servers, name)
 	}
-	for _, own := range r.own { // other catalogues may be derived from v
-		own.from = nil
-	}
+	r.forgetMade()
 	r.countDiffering()
 }
 
@@ -77,11 +75,17 @@ func (r *Registry) WaitOwn(ctx context.Context, client *caller.Client, which fun
 		return
 	}
 	snap := r.Snapshot()
+	var all sync.WaitGroup
+	defer all.Wait()
 	r.mu.Lock()
 	var untried []*entry
 	v := r.variantOf(client)
 	for name, e := range r.entries {
-		if !e.server.PerClient || e.upstream == nil || e.server.takesCredentials() || v != nil && v.tried[name] == e.generation {
+		if r.personalLists(e, client) && which(name) {
+			all.Go(func() { _ = r.listPersonal(ctx, e, client) }) // ends with ctx
+		}
+		if !e.server.PerClient || e.upstream == nil || e.server.ofCallers() || v != nil && v.tried[name] == e.generation ||
+			e.server.ownerFor(client) != client { // what it lists does not depend on the capabilities of one client
 			continue
 		}
 		if shared, ok := snap.Server(name); ok && shared.Known {
@@ -89,13 +93,11 @@ func (r *Registry) WaitOwn(ctx context.Context, client *caller.Client, which fun
 		}
 	}
 	r.mu.Unlock()
-	var all sync.WaitGroup
 	for _, e := range untried {
 		if which(e.server.Spec.Name) {
 			all.Go(func() { r.listFor(ctx, e, client) }) // ends with ctx
 		}
 	}
-	all.Wait()
 }
 
 // listFor opens a client's session with a server and waits for its lists. Meanwhile the client gets no notifications about the
@@ -114,4 +116,64 @@ func (r *Registry) listFor(ctx context.Context, e *entry, client *caller.Client)
 	if v := r.variantOf(client); !c.learned && (v == nil || v.tried[e.server.Spec.Name] != e.generation) {
 		r.learn(client, e, nil, false)
 	}
+}
+
+// personalLists reports whether only a session with the login of the client's principal can tell what a server lists, and none has
+// done so. The caller holds the lock.
+func (r *Registry) personalLists(e *entry, client *caller.Client) bool {
+	if e.server.Personal == nil || e.upstream == nil || client.On() == nil || e.listsShared() {
+		return false
+	}
+	_, known := r.own[e.server.ownerFor(client).HomeKey()].of(e.server.Spec.Name, e.generation)
+	return !known
+}
+
+// WaitPersonal opens the session of the client's principal with a server, if only that session can tell what the server lists, and
+// waits for its tools, at most until ctx ends. The error says why there are none.
+func (r *Registry) WaitPersonal(ctx context.Context, client *caller.Client, server string) error {
+	r.mu.Lock()
+	e := r.entries[server]
+	needed := e != nil && r.personalLists(e, client)
+	r.mu.Unlock()
+	if !needed {
+		return nil
+	}
+	return r.listPersonal(ctx, e, client)
+}
+
+func (r *Registry) listPersonal(ctx context.Context, e *entry, client *caller.Client) error {
+	own, err := e.server.loginOf(ctx, client)
+	if err != nil {
+		return err
+	}
+	c, release, err := r.clientSession(e, client, own, false)
+	if err != nil || c == nil {
+		return err
+	}
+	defer release()
+	c.upstream.Await(ctx)
+	r.listed(e.server.ownerFor(client).Remembered(), e, c)
+	if status := c.upstream.Status(); !status.Known {
+		return status.Unavailable()
+	}
+	return nil
+}
+
+// ForgetLogin ends the sessions with a server that use a login of this principal, and removes what they have listed.
+func (r *Registry) ForgetLogin(server, principal string) {
+	r.mu.Lock()
+	for who, sessions := range r.clients {
+		for key, c := range sessions {
+			if key.server == server && c.loginOf == principal {
+				r.endSessions(who, retired{}, 0, func(_ sessionKey, other *clientSession) bool { return other == c })
+			}
+		}
+	}
+	if person := r.own[caller.KeyOfPerson(principal)]; person != nil {
+		delete(person.servers, server)
+		r.forgetMade()
+	}
+	listeners := r.onChange
+	r.mu.Unlock()
+	notify(listeners)
 }

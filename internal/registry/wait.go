@@ -78,13 +78,14 @@ func (r *Registry) Relist(ctx context.Context, client *caller.Client, name strin
 		return
 	}
 	r.mu.Lock()
-	own := r.clients[client.HomeKey()][sessionKey{server: name}]
+	owner := e.server.ownerFor(client)
+	own := r.clients[owner.HomeKey()][sessionKey{server: name}]
 	r.mu.Unlock()
 	var both sync.WaitGroup
 	both.Go(func() { e.lists().Relist(ctx) }) // ends with ctx
 	if own != nil {
 		own.upstream.Relist(ctx)
-		r.listed(client.Remembered(), e, own)
+		r.listed(owner.Remembered(), e, own)
 	}
 	both.Wait()
 	r.Refresh()
@@ -176,7 +177,7 @@ func (r *Registry) Expect(client *caller.Client, name string) {
 	case e == nil || e.status().State != catalog.Idle:
 	case !e.server.PerClient:
 		r.Ask(name)
-	case client != nil && client.ID != "" && !e.server.takesCredentials():
+	case client != nil && client.ID != "" && !e.server.ofCallers():
 		if _, release, err := r.clientSession(e, client, nil, false); err == nil && release != nil {
 			release()
 		}

@@ -54,12 +54,22 @@ type Event struct {
 	// program has made.
 	Program uint64
 	Costs   []Cost
+	// Said is the text of the error with which a call has ended; empty for other events.
+	Said string
+	// Content returns the arguments and the result of a call as texts. It is set only if the config wants calls recorded with
+	// them, and observers must call it before they return.
+	Content func() (arguments, result string)
 	// Refused is set only for an HTTP request that was refused before its body was read.
 	Refused *Refused
 }
 
-// Who is the sender of a message: the principal's ID and the client's own name. Both may be empty.
-type Who struct{ Principal, Client string }
+// Who is the sender of a message. Each may be empty.
+type Who struct {
+	// Principal and Display are the names of the principal.
+	Principal, Display string
+	// Client is what the client calls itself.
+	Client string
+}
 
 // Target is what a message is for. Server and Tool are as the client wrote them, so they are untrusted unless
 // Known is set.
@@ -131,6 +141,7 @@ type Refused struct {
 	Status     int
 	Verb, Path string
 	Remote     string // the address of the client
+	Reason     string // why it was refused; empty if the status says it
 }
 
 // Stop sets the event's duration to the time until now.
@@ -167,9 +178,17 @@ func (j *Journal) Observe(observers ...func(*Event)) { j.observers = append(j.ob
 func (j *Journal) Begin(method string, client *caller.Client) *Event {
 	e := &Event{Method: method, KnownMethod: Known(method), Durations: Durations{Began: time.Now()}}
 	if client != nil {
-		e.Who = Who{client.Principal.Key(), client.Name}
+		e.By(client.Principal)
+		e.Client = client.Name
 	}
 	return e
+}
+
+// By sets the principal of an event; nil means nobody.
+func (e *Event) By(p *caller.Principal) {
+	if p != nil {
+		e.Principal, e.Display = p.Name, p.Display
+	}
 }
 
 // Attempt marks an event as Attempted, and numbers it.

@@ -124,6 +124,8 @@ type Credentials struct {
 	// Subject is the caller's JWT, if it is to be exchanged for another token. Principal is the ID of the caller:
 	// another token of the same principal reuses the open session.
 	Subject, Principal string
+	// Login is the ID of the principal's login with the server, if the server needs one of each principal.
+	Login string
 }
 
 // Meta is one member of _meta.

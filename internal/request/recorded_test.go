@@ -17,7 +17,7 @@ import (
 
 // TestRecorded: a message that belongs to no client request gets an event of its own, with its target and outcome.
 func TestRecorded(t *testing.T) {
-	client := &caller.Client{Name: "agent", Principal: &caller.Principal{ID: "token:ann"}}
+	client := &caller.Client{Name: "agent", Principal: &caller.Principal{ID: "token ann", Name: "ann", Display: "Ann"}}
 	for _, tt := range []struct {
 		method, params string
 		err            error
@@ -46,7 +46,7 @@ func TestRecorded(t *testing.T) {
 			continue
 		}
 		e := events[0]
-		if e.Number != 1 || !e.Attempted || e.Request || e.Who != (Who{"token:ann", "agent"}) ||
+		if e.Number != 1 || !e.Attempted || e.Request || e.Who != (Who{Principal: "ann", Display: "Ann", Client: "agent"}) ||
 			e.ArgumentBytes != len(tt.params) || e.Began.IsZero() ||
 			e.Target != (Target{Server: "s", Item: tt.item, KnownServer: true, ReadOnly: tt.known}) || e.KnownMethod != tt.known {
 			t.Errorf("%s: %+v", tt.method, e)

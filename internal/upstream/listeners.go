@@ -216,8 +216,8 @@ func (s *session) lateLog(of int64, calls []*listener) bool {
 }
 
 // logged passes a log message on to the call that it belongs to. In a session that belongs to one client, a
-// message without a call goes to that client. logged drops any other message, since a client must not read the
-// messages of another.
+// message without a call goes to that client. Any other message only goes to the log of mcpx, since a client must not
+// read the messages of another.
 func (s *session) logged(params json.RawMessage, of int64) {
 	if !json.Valid(params) {
 		return
@@ -234,6 +234,8 @@ func (s *session) logged(params json.RawMessage, of int64) {
 		calls[0].tell(calls[0].log, params)
 	case owner != nil && owner.Notify != nil:
 		owner.Notify("notifications/message", params)
+	default:
+		s.spec.Logger.Debug("a log message that may belong to any client", "params", s.spec.Secrets.Line(string(params), 500))
 	}
 }
 

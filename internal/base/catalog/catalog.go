@@ -26,6 +26,8 @@ const (
 	Unavailable State = "unavailable"
 	// Idle: there is no session, as none is needed. The next call opens one.
 	Idle State = "idle"
+	// NeedsLogin: each principal logs in for itself, and what the server lists is known only to those who have.
+	NeedsLogin State = "needs login"
 	// Disabled: the user has switched the server off in the config.
 	Disabled State = "disabled"
 )

@@ -4,6 +4,7 @@ package conf
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"time"
 
@@ -61,6 +62,9 @@ type Right struct {
 	Confirm Confirm
 	// Admin gives access to /status, /metrics, the page at / and /api/servers.
 	Admin bool
+	// TakeAway are globs of servers and of "server.tool" that no rule gives to these principals. A rule with TakeAway gives
+	// nothing: the fields from Servers to Admin are empty.
+	TakeAway []string
 }
 
 // Override changes the definitions of tools whose original names match Glob. Its owner is policy.
@@ -137,6 +141,8 @@ type Health struct {
 type OAuth struct {
 	// Off means that mcpx sends no token with requests to this server.
 	Off bool
+	// PerPrincipal means that each principal has a login of its own.
+	PerPrincipal bool
 	// Grant is "authorization_code", "client_credentials" or "private_key_jwt". Empty means "authorization_code".
 	Grant string
 	// ClientID and ClientSecret are those of a client that the user has registered with the authorization server. If
@@ -161,10 +167,16 @@ type OAuth struct {
 // Token is a token that mcpx made for an HTTP client. mcpx knows only the digest of the token. Its owner is
 // hosted/identity.
 type Token struct {
+	// Name is its owner. Several tokens may have the same name.
 	Name           string
 	SHA256         [sha256.Size]byte
 	Groups, Scopes []string
+	// Expires is when it ends; zero means never.
+	Expires time.Time
 }
+
+// ID identifies the token among those of its owner.
+func (t *Token) ID() string { return hex.EncodeToString(t.SHA256[:4]) }
 
 // Issuer issues JWTs that prove the identity of an HTTP client. Its owner is hosted/identity.
 type Issuer struct {
@@ -175,6 +187,9 @@ type Issuer struct {
 	Audiences []string
 	// GroupsClaim is the name of the claim that contains the user's groups.
 	GroupsClaim string
+	// PrincipalClaim is the name of the claim that names users; empty means sub. DisplayClaim has a name for people; empty
+	// means none.
+	PrincipalClaim, DisplayClaim string
 	// AllowPrivate allows private addresses for the issuer and for the URLs in its metadata.
 	AllowPrivate bool
 }
@@ -190,6 +205,8 @@ type AuthServer struct {
 	Scopes []string
 	// GroupsClaim is the name of the claim that contains the user's groups. Empty means "groups".
 	GroupsClaim string
+	// PrincipalClaim and DisplayClaim are as those of an [Issuer].
+	PrincipalClaim, DisplayClaim string
 	// AllowPrivate allows an issuer whose address is not public.
 	AllowPrivate bool
 	// Allow says who may log in.

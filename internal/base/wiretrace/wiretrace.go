@@ -49,6 +49,19 @@ func NewSecrets(secrets []string) Secrets {
 	return all
 }
 
+// Strike returns text without the values.
+func (s Secrets) Strike(text string) string {
+	for _, secret := range s {
+		text = strings.ReplaceAll(text, secret, struck)
+	}
+	return looks.ReplaceAllStringFunc(text, func(found string) string {
+		if strings.HasPrefix(found, "://") {
+			return "://" + struck + "@"
+		}
+		return struck
+	})
+}
+
 const (
 	// leastSecret is the length in bytes of the shortest value that is removed. Shorter values occur in any text.
 	leastSecret = 4
@@ -132,18 +145,10 @@ var notSecret = []string{"progressToken", "sessionId", "session"}
 // clean removes known secrets, the values of members whose name says that they are secret, and values that look like
 // credentials.
 func (t *Trace) clean(text string) string {
-	for _, secret := range t.secrets() {
-		text = strings.ReplaceAll(text, secret, struck)
-	}
+	text = t.secrets().Strike(text)
 	for _, form := range []*pattern.Lazy{member, nested} {
 		text = replace(form, text, func(name string) bool { return t.named(name) && !slices.Contains(notSecret, name) })
 	}
-	text = looks.ReplaceAllStringFunc(text, func(found string) string {
-		if strings.HasPrefix(found, "://") {
-			return "://" + struck + "@"
-		}
-		return struck
-	})
 	if !utf8.ValidString(text) {
 		text = strings.ToValidUTF8(text, "\ufffd")
 	}

@@ -11,9 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"mcpx/internal/base/handover"
 	"mcpx/internal/base/proc"
@@ -72,6 +76,38 @@ func (p Place) dial(deadline time.Time) (*Conn, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// spaces names what servers inherit of this process beside its user, folder, variables and umask: the namespaces, where the
+// system has some, the groups, other rights, which some clients take from their commands, and what limits them.
+func spaces() string {
+	groups, _ := os.Getgroups()
+	slices.Sort(groups)
+	all := []string{fmt.Sprint(os.Getegid(), groups, limits())}
+	for _, link := range []string{"ns/mnt", "ns/pid", "ns/net", "ns/user", "root"} {
+		name, err := os.Readlink("/proc/self/" + link)
+		if err == nil {
+			all = append(all, name)
+		}
+	}
+	status, _ := os.ReadFile("/proc/self/status") // Linux alone has it
+	for line := range strings.Lines(string(status)) {
+		if name, _, _ := strings.Cut(line, ":"); slices.Contains([]string{"CapEff", "CapBnd", "NoNewPrivs", "Seccomp"}, name) {
+			all = append(all, strings.Join(strings.Fields(line), ""))
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// limits returns the limits of memory, time, files and processes that somebody may have set for this process and its servers.
+// The number of open files is not among them: some clients raise it, and each process of Go does.
+func limits() (soft []uint64) {
+	for _, which := range []int{unix.RLIMIT_AS, unix.RLIMIT_DATA, unix.RLIMIT_CPU, unix.RLIMIT_FSIZE, unix.RLIMIT_NPROC} {
+		var l unix.Rlimit
+		_ = unix.Getrlimit(which, &l) // fails for none of these
+		soft = append(soft, uint64(l.Cur))
+	}
+	return soft
 }
 
 func (c *Conn) greet(deadline time.Time) error {

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -25,7 +22,7 @@ const (
 
 // hello is the first message of a command. A daemon refuses what it cannot serve.
 type hello struct {
-	// Spaces are the namespaces and the rights of the command; see the func spaces.
+	// Spaces are the namespaces, the rights and the limits of the command; see the func spaces.
 	Spaces string `json:"spaces"`
 }
 
@@ -86,25 +83,4 @@ func hear(conn *net.UnixConn, deadline time.Time, message any) error {
 		return err
 	}
 	return json.Unmarshal(body, message)
-}
-
-// spaces names what servers inherit of this process beside its user, folder and variables: the namespaces, where the system
-// has some, the groups, and other rights, which some clients take from their commands.
-func spaces() string {
-	groups, _ := os.Getgroups()
-	slices.Sort(groups)
-	all := []string{fmt.Sprint(os.Getegid(), groups)}
-	for _, link := range []string{"ns/mnt", "ns/pid", "ns/net", "ns/user", "root"} {
-		name, err := os.Readlink("/proc/self/" + link)
-		if err == nil {
-			all = append(all, name)
-		}
-	}
-	status, _ := os.ReadFile("/proc/self/status") // Linux alone has it
-	for line := range strings.Lines(string(status)) {
-		if name, _, _ := strings.Cut(line, ":"); slices.Contains([]string{"CapEff", "CapBnd", "NoNewPrivs", "Seccomp"}, name) {
-			all = append(all, strings.Join(strings.Fields(line), ""))
-		}
-	}
-	return strings.Join(all, " ")
 }

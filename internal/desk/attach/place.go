@@ -24,12 +24,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"mcpx/internal/base/proc"
+	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/control"
 )
 
@@ -52,21 +54,18 @@ var ErrNone = errors.New("no daemon runs")
 // longestSocket is the longest path of a socket on all systems.
 const longestSocket = 103
 
-// PlaceOf returns the place of the daemon for a config file, whose path is absolute.
-func PlaceOf(config string, environ []string) (Place, error) {
+// PlaceOf returns the place of the daemon for a config file, whichever of its names file is.
+func PlaceOf(file string, environ []string) (Place, error) {
 	build, err := buildID()
 	if err != nil {
 		return "", err
-	}
-	if real, err := filepath.EvalSymlinks(config); err == nil {
-		config = real
 	}
 	folder, err := folder()
 	if err != nil {
 		return "", err
 	}
 	digest := sha256.New()
-	for _, part := range append([]string{build, config}, own(environ)...) {
+	for _, part := range append([]string{build, config.Real(file)}, own(environ)...) {
 		fmt.Fprintf(digest, "%d %s", len(part), part)
 	}
 	place := Place(filepath.Join(folder, hex.EncodeToString(digest.Sum(nil)[:8])))
@@ -76,17 +75,23 @@ func PlaceOf(config string, environ []string) (Place, error) {
 	return place, nil
 }
 
-// folder returns the folder for the files of daemons, which only this user can enter.
+// folder returns the folder for the files of daemons, which only this user can enter. It is in $XDG_RUNTIME_DIR, or in the
+// user's cache folder if that is not a folder of this user, or not writable: sudo and su may keep the variable of another user,
+// and in containers the folder is often missing. All commands find the same folder, because the daemon gets it from its starter.
 func folder() (string, error) {
-	above := os.Getenv("XDG_RUNTIME_DIR")
-	if !filepath.IsAbs(above) {
-		var err error
-		if above, err = os.UserCacheDir(); err != nil {
-			return "", err
+	if above := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(above) && control.Own(above) {
+		folder := filepath.Join(above, "mcpx")
+		err := control.Claim(folder)
+		if _, unusable := errors.AsType[*fs.PathError](err); !unusable {
+			return folder, err
 		}
-		if err := os.MkdirAll(above, 0o700); err != nil {
-			return "", err
-		}
+	}
+	above, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(above, 0o700); err != nil {
+		return "", err
 	}
 	folder := filepath.Join(above, "mcpx")
 	return folder, control.Claim(folder)

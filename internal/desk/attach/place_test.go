@@ -46,11 +46,51 @@ func TestPlaceOf(t *testing.T) {
 	if filepath.Dir(string(base)) != filepath.Join(dir, "mcpx") || strings.Contains(string(base), "secret") {
 		t.Errorf("got %s", base)
 	}
+	gone := place(filepath.Join(dir, "gone.json"), "HOME=/h")
+	if os.Symlink(dir, filepath.Join(dir, "here")) != nil || place(filepath.Join(dir, "here", "gone.json"), "HOME=/h") != gone {
+		t.Error("a config file that is gone has two daemons, by two names of its folder")
+	}
 	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(dir, strings.Repeat("long/", 20)))
 	if err := os.MkdirAll(os.Getenv("XDG_RUNTIME_DIR"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if p, err := PlaceOf(file, nil); err == nil || !strings.Contains(err.Error(), "too long") {
 		t.Errorf("%s, %v", p, err)
+	}
+}
+
+// TestPlaceOf_Fallback: where $XDG_RUNTIME_DIR is missing, a file, or the folder of another user, the cache folder is used.
+func TestPlaceOf_Fallback(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there is no daemon")
+	}
+	dir, err := os.MkdirTemp("/tmp", "mcpx-place-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Setenv("HOME", dir)
+	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
+	cache, err := os.UserCacheDir()
+	file, strange := filepath.Join(dir, "file"), filepath.Join(dir, "strange")
+	if err != nil || os.WriteFile(file, nil, 0o600) != nil || os.Mkdir(strange, 0o777) != nil {
+		t.Fatal("making files", err)
+	}
+	all := []string{filepath.Join(dir, "missing"), file, ""}
+	if os.Getuid() == 0 {
+		if err := os.Chown(strange, 12345, 12345); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, strange)
+	}
+	for _, folder := range all {
+		t.Setenv("XDG_RUNTIME_DIR", folder)
+		p, err := PlaceOf(filepath.Join(dir, "config.json"), nil)
+		if err != nil || filepath.Dir(string(p)) != filepath.Join(cache, "mcpx") {
+			t.Errorf("%q: %s, %v", folder, p, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(strange, "mcpx")); err == nil {
+		t.Error("something was made in the folder of another user")
 	}
 }

@@ -3,6 +3,7 @@
 package attach
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"mcpx/internal/base/handover"
 	"mcpx/internal/base/proc"
@@ -121,6 +124,14 @@ func (d *Daemon) leave() {
 	}
 }
 
+// Hold keeps the daemon alive as a session does, until release is called. It returns nil if the daemon ends.
+func (d *Daemon) Hold() (release func()) {
+	if !d.enter() {
+		return nil
+	}
+	return d.leave
+}
+
 // end ends the daemon: without must, only if nothing is open.
 func (d *Daemon) end(must bool) {
 	d.mu.Lock()
@@ -136,7 +147,7 @@ func (d *Daemon) serve(ctx context.Context, conn *net.UnixConn) {
 	defer conn.Close()
 	s, err := d.receive(conn)
 	if err != nil {
-		d.log.Warn("a command was refused", "err", err)
+		d.log.Warn("a command gets no session", "err", err) // for example, it has not waited for the welcome
 		return
 	}
 	reload := make(chan os.Signal, 1)
@@ -182,16 +193,25 @@ func (d *Daemon) receive(conn *net.UnixConn) (*Session, error) {
 		return nil, err
 	}
 	answer := welcome{PID: os.Getpid()}
-	if h.Spaces != d.space {
-		answer.Refused = "the daemon runs in other namespaces or with other rights, perhaps outside of this container or sandbox"
+	spare, err := reserve(conn)
+	defer func() { spare.free() }()
+	switch {
+	case h.Spaces != d.space:
+		answer.Refused = "the daemon runs in other namespaces, or with other rights or limits, perhaps outside of this container or sandbox"
+	case err != nil:
+		answer.Refused = fmt.Sprintf("the daemon has no room for a session: %v", err)
 	}
-	if err := say(conn, deadline, answer); err != nil || answer.Refused != "" {
-		return nil, errors.Join(err, errors.New(answer.Refused))
+	if err := say(conn, deadline, answer); err != nil {
+		return nil, err
+	}
+	if answer.Refused != "" {
+		return nil, errors.New(answer.Refused)
 	}
 	s := &Session{}
 	if err := hear(conn, deadline, &s.Start); err != nil {
 		return nil, err
 	}
+	spare.free()
 	files, err := handover.Receive(conn, 3)
 	if err != nil {
 		return nil, err
@@ -206,6 +226,37 @@ func (d *Daemon) receive(conn *net.UnixConn) (*Session, error) {
 		}
 	}
 	return s, nil
+}
+
+// spareFiles is how many descriptors must be free for a session: its streams, what watches the config, and some servers.
+const spareFiles = 32
+
+// reserved are descriptors that are kept free until a session uses them.
+type reserved []int
+
+// reserve takes the descriptors of a session, so that sessions that begin at the same time do not count on the same ones. The
+// caller must free them, also after an error.
+func reserve(conn *net.UnixConn) (spare reserved, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	failed := raw.Control(func(fd uintptr) {
+		for len(spare) < spareFiles && err == nil {
+			var one int
+			if one, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0); err == nil {
+				spare = append(spare, one)
+			}
+		}
+	})
+	return spare, cmp.Or(failed, err)
+}
+
+func (r *reserved) free() {
+	for _, fd := range *r {
+		unix.Close(fd)
+	}
+	*r = nil
 }
 
 // obey does what the command says until its connection ends; then the session ends too.

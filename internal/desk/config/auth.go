@@ -1,12 +1,15 @@
 package config
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/netguard"
@@ -54,13 +57,13 @@ func (l *loader) authObject(a *Auth) object {
 	return object{name: "auth", strict: true, keys: []key{
 		enabled,
 		{"resource", value{into: &a.Resource, schema: text, read: l.resource}, "the public URL of `/mcp`, which tokens of `issuers` are made for; without it, on loopback, the address that a request was sent to"},
-		{"tokens", value{into: &a.Tokens, named: true, read: l.authTokens, of: func() object { return l.tokenObject(&conf.Token{}, new(bool)) }}, "by name: the tokens that `mcpx token new` has made"},
+		{"tokens", value{into: &a.Tokens, named: true, read: l.authTokens, of: func() object { return l.tokenObject(&conf.Token{}, new(bool)) }}, "by name: the tokens that `mcpx token new` has made; further ones of a name are `NAME/ID`"},
 		{"issuers", list(l, &a.Issuers, conf.Issuer{GroupsClaim: groupsClaim}, l.issuerObject, l.checkIssuer), "authorization servers whose JWTs prove who a client is"},
 		{"audiences", l.audiences(&a.Audiences), "what tokens of `issuers` may be for, in place of `resource`"},
 		{"scopes", l.scopes(&a.Scopes), "what every token of an issuer needs"},
-		{"front", optional(l, &a.Front, conf.AuthServer{GroupsClaim: groupsClaim}, l.authServerObject, l.checkAuthServer), "an authorization server in front of mcpx ([logins](docs/hosting.md#logins-for-claudeai-chatgpt-and-other-clients-without-a-token))"},
+		{"front", optional(l, &a.Front, conf.AuthServer{GroupsClaim: groupsClaim}, l.authServerObject, l.checkAuthServer), "an authorization server in front of mcpx ([logins](docs/logins.md#logins-for-claudeai-chatgpt-and-other-clients-without-a-token))"},
 		{"certificates", l.boolean(&a.Certificates).takes(atStart), "a certificate of a client proves who it is; needs `tls.client_ca`"},
-		{"rights", list(l, &a.Rights, conf.Right{}, l.rightObject, l.checkRight).notNull(), "[what each may do](docs/hosting.md#what-each-may-do); without it every authenticated client may use everything"},
+		{"rights", list(l, &a.Rights, conf.Right{}, l.rightObject, l.checkRight).notNull(), "[what each may do](docs/rights.md#what-each-may-do); without it every authenticated client may use everything"},
 	}}
 }
 
@@ -119,8 +122,24 @@ func (l *loader) issuerObject(i *conf.Issuer) object {
 		{"issuer", l.str(&i.URL), "its URL, exactly as in the claim `iss` of its tokens"},
 		{"audiences", l.audiences(&i.Audiences), "what its tokens may be for, in place of `auth.audiences`"},
 		{"groups_claim", l.str(&i.GroupsClaim), "the claim that names groups"},
+		{"principal_claim", l.str(&i.PrincipalClaim), principalClaimHelp},
+		{"display_claim", l.str(&i.DisplayClaim), displayClaimHelp},
 		{"allow_private", l.boolean(&i.AllowPrivate), "it may have an address that is not public"},
 	}}
+}
+
+const (
+	principalClaimHelp = "the claim that names users, such as `email` or `preferred_username`, in place of `sub`: [names](docs/hosting.md#names)"
+	displayClaimHelp   = "the claim with a name for people, such as `name`, which the log, the audit trail and the page show beside the principal"
+)
+
+// checkNames notes a fault if the users of one issuer would have two names.
+func (l *loader) checkNames(a *Auth) {
+	for _, i := range a.Issuers {
+		if a.Front != nil && a.Front.Issuer == i.URL && cmp.Or(a.Front.PrincipalClaim, "sub") != cmp.Or(i.PrincipalClaim, "sub") {
+			l.fault(l.authAt.child("front"), "has another principal_claim than %s in auth.issuers: its users would have two names", i.URL)
+		}
+	}
 }
 
 // isIssuer reports whether a string can identify an issuer: it is an https URL (RFC 8414, section 2), or an http URL of
@@ -133,21 +152,25 @@ func isIssuer(text string) bool {
 
 func (l *loader) authTokens(n *node) {
 	for m := range l.named(n) {
+		name, label, several := strings.Cut(m.key, "/")
 		switch {
-		case !tokenName.MatchString(m.key) || m.key == OldToken:
-			l.fault(m, "must have a name of at most 64 letters (a-z), digits, '.', '_' and '-', and not %s", OldToken)
+		case !tokenName.MatchString(name) || name == OldToken || several && !tokenName.MatchString(label):
+			l.fault(m, "must have a name of at most 64 letters (a-z), digits, '.', '_' and '-', and not %s; further tokens of a name are NAME/ID", OldToken)
 		case l.is(objectKind, m):
 			l.authToken(m)
 		}
 	}
-	slices.SortFunc(l.authorization().Tokens, func(a, b conf.Token) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(l.authorization().Tokens, func(a, b conf.Token) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), bytes.Compare(a.SHA256[:], b.SHA256[:]))
+	})
 }
 
 func (l *loader) authToken(n *node) {
-	t, given := conf.Token{Name: n.key}, false
+	name, _, _ := strings.Cut(n.key, "/")
+	t, given := conf.Token{Name: name}, false
 	l.members(n, l.tokenObject(&t, &given), nil)
 	if !given {
-		l.fault(n, "needs sha256, the digest of the token; mcpx token new %s makes one", n.key)
+		l.fault(n, "needs sha256, the digest of the token; mcpx token new %s makes one", name)
 	}
 	a := l.authorization()
 	if slices.ContainsFunc(a.Tokens, func(other conf.Token) bool { return other.SHA256 == t.SHA256 }) {
@@ -169,6 +192,18 @@ func (l *loader) tokenObject(t *conf.Token, given *bool) object {
 		}}, "the SHA-256 of the token, in hexadecimal digits"},
 		{"groups", l.names(&t.Groups), "the groups of its owner"},
 		{"scopes", l.scopes(&t.Scopes), "its scopes"},
+		{"expires", value{into: &t.Expires, schema: text, read: func(n *node) {
+			if !l.is(stringKind, n) {
+				return
+			}
+			var err error
+			if t.Expires, err = time.Parse(time.RFC3339, n.text); err != nil {
+				if t.Expires, err = time.Parse(time.DateOnly, n.text); err != nil {
+					l.fault(n, "must be a time such as 2027-01-31T12:00:00Z, or a day")
+				}
+			}
+			t.Expires = t.Expires.UTC()
+		}}, "when it ends; without it never"},
 	}}
 }
 
@@ -207,6 +242,15 @@ func (l *loader) finishAuth() {
 	case len(a.Tokens) == 0 && len(a.Issuers) == 0 && !a.Certificates && a.Front == nil && !l.agents():
 		l.fault(l.authAt, "no client could connect: it has no tokens and no issuers; mcpx token new NAME makes a token")
 	}
+	for i := range l.cfg.Servers {
+		if s := &l.cfg.Servers[i]; s.OAuth.PerPrincipal && !s.OAuth.Off && s.Fault == "" && (a == nil || a.Resource == "") {
+			s.Fault = "oauth.per is principal, which needs auth.resource, the public URL of mcpx: people log in there"
+		}
+	}
+	if a != nil {
+		l.checkNames(a)
+		l.checkRights(a.Rights)
+	}
 	switch {
 	case a == nil || a.Front == nil:
 	case a.Resource == "":
@@ -219,6 +263,17 @@ func (l *loader) finishAuth() {
 func (l *loader) checkRight(n *node, r *conf.Right) {
 	if r.Principals == nil && r.Groups == nil && r.Scopes == nil {
 		l.fault(n, `applies to no principal: it needs principals, groups or scopes; "principals": ["*"] is every principal`)
+	}
+	gives := r.Servers != nil || len(r.Allow)+len(r.Deny) > 0 || r.ReadOnly || r.Views != nil || r.Confirm != conf.ConfirmNone || r.Admin
+	if r.TakeAway != nil && gives {
+		l.fault(n.child("deny"), "a rule with deny gives nothing and takes away in all views: write what it gives as a rule of its own")
+	}
+}
+
+// checkRights warns if nobody could do anything.
+func (l *loader) checkRights(rights []conf.Right) {
+	if rights != nil && !slices.ContainsFunc(rights, func(r conf.Right) bool { return r.TakeAway == nil }) {
+		l.warn(`auth.rights: no rule gives anything, so nobody may use anything; {"principals": ["*"]} gives everything that deny leaves`)
 	}
 }
 
@@ -240,6 +295,7 @@ func (l *loader) rightObject(r *conf.Right) object {
 		{"views", l.globs(&r.Views).notNull(), "globs of `two_tools`, `tools`, `servers/NAME`, `groups/NAME`: in other views the rule gives nothing; without it all"},
 		{"confirm", switched(l, &r.Confirm, "destructive", "all").notNull(), "which of its calls the user must confirm; the strictest is used of this, the server's, the group's and the other rules that give the tool"},
 		{"admin", l.boolean(&r.Admin), "`/status`, `/metrics`, the page at `/` and `/api/servers`"},
+		{"deny", l.some(l.globs(&r.TakeAway)).notNull(), "globs of servers and of `SERVER.TOOL` that the principals lose, [whatever other rules give](docs/rights.md#what-each-may-do). A rule with it gives nothing, and has none of the keys from `servers` to `admin`"},
 	}}
 }
 
@@ -265,6 +321,8 @@ func (l *loader) authServerObject(f *conf.AuthServer) object {
 		{"client_secret", l.secret(&f.ClientSecret), "the secret that goes with it; may be `${…}`"},
 		{"scopes", l.names(&f.Scopes), "scopes that the issuer is asked for; without it `openid`, `profile` and `email`"},
 		{"groups_claim", l.str(&f.GroupsClaim), "the claim of the ID token, or of the userinfo endpoint, with the groups of a user"},
+		{"principal_claim", l.str(&f.PrincipalClaim), principalClaimHelp},
+		{"display_claim", l.str(&f.DisplayClaim), displayClaimHelp},
 		{"allow", l.nested(func() object { return l.allowObject(&f.Allow) }).then(func(n *node) {
 			if n.kind == objectKind && f.Allow.Emails == nil && f.Allow.Groups == nil && f.Allow.Subjects == nil {
 				l.fault(n, "needs emails, groups or subjects")

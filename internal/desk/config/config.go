@@ -15,7 +15,7 @@ import (
 )
 
 // Config is a config file with the defaults applied. It does not change after [Parse]. A field without a comment has
-// the value of the key with the same name; README.md and docs/hosting.md explain the keys.
+// the value of the key with the same name; the tables of keys in docs/ explain them.
 type Config struct {
 	// Path is the path of the file, as it was passed to [Parse].
 	Path string
@@ -32,6 +32,8 @@ type Config struct {
 	Secrets []string `json:"-"`
 	// Commands are the programs that were run for ${command:} references, sorted and without duplicates.
 	Commands []string
+	// Referred are the other files that the file refers to (${file:PATH}, envFile), sorted, also those that cannot be read.
+	Referred []string
 	// Warnings are for the log. They say what was ignored or skipped, and where, but contain no values of keys.
 	Warnings []string
 }
@@ -88,7 +90,8 @@ type OverHTTP struct {
 	Limits         conf.Limits
 	SessionTimeout time.Duration
 	HTTPPath       string
-	SSE, UI        bool
+	SSE            bool
+	UI             UI
 	API            *bool         // nil means that the file does not have the key
 	Audit          *Audit        // nil means no audit trail
 	Cluster        *conf.Cluster // nil means that mcpx runs alone
@@ -231,6 +234,9 @@ type Options struct {
 	// them is nil, its references are not expanded.
 	Keyring func(name string) (string, error)
 	Run     func(argv []string) (string, error)
+	// Absent means that references outside of servers may be without a value, and then stay as they are written: for commands
+	// that do not need the secrets of a service.
+	Absent bool
 	// Only has names of servers. Keyring and Run are then not called for references of other servers. Only is ignored if
 	// it is empty, or if one of the names is not a server of the file.
 	Only []string
@@ -324,7 +330,7 @@ func defaults(path string) *Config {
 			Daemon:   true, DaemonIdle: 10 * time.Minute,
 		},
 		OverHTTP: OverHTTP{
-			Limits: defaultLimits(), SessionTimeout: 30 * time.Minute, HTTPPath: DefaultHTTPPath, UI: true,
+			Limits: defaultLimits(), SessionTimeout: 30 * time.Minute, HTTPPath: DefaultHTTPPath, UI: UI{Shown: true},
 			Telemetry: Telemetry{Metrics: true},
 		},
 		ToLog: ToLog{LogLevel: "info", LogFormat: "text"},

@@ -25,6 +25,8 @@ type Faults struct {
 	// File is the path of the file, as it was passed to [Parse].
 	File string
 	List []Fault
+	// Referred are as in [Config].
+	Referred []string
 }
 
 // Error returns one line for each fault.

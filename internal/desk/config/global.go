@@ -40,14 +40,14 @@ func (l *loader) serverTables() []key {
 func (l *loader) forClients() []key {
 	c := l.cfg
 	return []key{
-		{"view", value{into: &c.View, schema: text, read: l.view}.takes(atStart), "what clients get: `two_tools`, `tools`, `servers/NAME` or `groups/NAME` ([other views](#other-views))"},
-		{"groups", value{into: &c.Groups, named: true, schema: `{"anyOf": [{"$ref": "#/$defs/group"}, ` + texts + `]}`, read: l.groups, of: func() object { return l.groupObject(&Group{View: ViewTwoTools}) }}, "named parts of the catalogue ([other views](#other-views))"},
+		{"view", value{into: &c.View, schema: text, read: l.view}.takes(atStart), "what clients get: `two_tools`, `tools`, `servers/NAME` or `groups/NAME` ([other views](docs/using.md#other-views))"},
+		{"groups", value{into: &c.Groups, named: true, schema: `{"anyOf": [{"$ref": "#/$defs/group"}, ` + texts + `]}`, read: l.groups, of: func() object { return l.groupObject(&Group{View: ViewTwoTools}) }}, "named parts of the catalogue ([other views](docs/using.md#other-views))"},
 		{"catalogue_token_budget", l.count(&c.CatalogueTokenBudget, 1), "the most tokens that the catalogue may cost"},
 		{"catalogue_char_limit", l.count(&c.CatalogueCharLimit, 0), "the longest description of `inspect`, in UTF-16 units; the catalogue continues in the description of `exec`. 0 is no limit"},
 		{"schema_compression_enabled", l.boolean(&c.SchemaCompression), "schemas as TypeScript, or as minified JSON Schema"},
 		{"max_description_len", l.count(&c.MaxDescriptionLen, 0), "where the descriptions of parameters are cut in answers with several tools, in characters; 0 is no limit. An answer with a single tool has them whole"},
 		{"short_argument_names", l.boolean(&c.ShortArgumentNames), "`inspect` and `exec` say that they take `server`, `tool` and `args`, for frameworks that have a `tool_name` of their own (Microsoft Agent Framework, Semantic Kernel); both sets are always accepted"},
-		{"read_door", l.boolean(&c.ReadDoor), "a third tool, `exec_read`, calls read-only tools alone ([what allowing exec permits](#what-allowing-exec-permits))"},
+		{"read_door", l.boolean(&c.ReadDoor), "a third tool, `exec_read`, calls read-only tools alone ([what allowing exec permits](docs/using.md#what-allowing-exec-permits))"},
 		{"apps", l.boolean(&c.Apps), "lists tools with a user interface (MCP Apps) beside the two tools, for clients that show them"},
 		{"separator", value{into: &c.Separator, schema: `{"type": "string", "pattern": "^[A-Za-z0-9_-]{1,8}$"}`, read: l.separator}, "the text between server and tool in the names of tools, in views that list the tools"},
 		{"prefix", oneOf(l, &c.Prefix, "always", "conflict", "never"), "whether those names begin with the server; `conflict`: only names that several servers have"},
@@ -69,7 +69,7 @@ func (l *loader) forCalls() []key {
 		{"toon_compression_enabled", l.boolean(&c.ToonCompression), "whether results may become TOON or JavaScript; else JSON is only minified"},
 		{"result_forms", l.forms(&c.ResultForms), "the forms that JSON in results may have, of `json`, `toon` and `js` (JavaScript that evaluates to the JSON); the shortest is used, and JSON is always allowed. The default is all of them"},
 		{"disabled_tools", l.toolGlobs(&c.DisabledTools), "tools that no client sees or calls: globs of `SERVER.TOOL`"},
-		{"confirm", switched(l, &c.Confirm, "destructive", "all").then(func(*node) { l.everyServer.Confirm = c.Confirm }), "the default for servers, and which calls of the server `mcpx` itself the user must confirm ([what allowing exec permits](#what-allowing-exec-permits))"},
+		{"confirm", switched(l, &c.Confirm, "destructive", "all").then(func(*node) { l.everyServer.Confirm = c.Confirm }), "the default for servers, and which calls of the server `mcpx` itself the user must confirm ([what allowing exec permits](docs/using.md#what-allowing-exec-permits))"},
 		{"learn", value{into: new(c.Learns()), derived: true, schema: `{"type": "boolean"}`, read: l.learn}, "for tools that do not declare what they return, `inspect` shows what they did return: keys and types, never a value, and no key that was in one result alone. The default is true, without `auth`; with it, what was learned is shown to principals with the same rights"},
 		{"programs", value{into: &c.Programs, off: "plainOff", schema: `{"anyOf": [{"const": true}, {"$ref": "#/$defs/programs"}]}`, read: l.programs, of: func() object { return l.programsObject(&c.Programs) }}, "[programs](docs/programs.md) in JavaScript that call tools: `false` turns them off"},
 		{"dial", optional(l, &c.Dial, conf.Dial{}, l.dialObject, l.checkDial), "who may [dial in](docs/dial.md) over HTTP with servers of their own"},
@@ -129,19 +129,19 @@ func (l *loader) forServers() []key {
 func (l *loader) overHTTP() []key {
 	c := l.cfg
 	return []key{
-		{"auth", value{read: l.auth, schema: `{"anyOf": [{"$ref": "#/$defs/auth"}, {"$ref": "#/$defs/disabled"}]}`, off: "plainOff", of: func() object { return l.authObject(cmp.Or(c.Auth, &Auth{})) }}, "[who may connect](docs/hosting.md#who-may-connect): tokens, authorization servers, certificates; and [what each may do](docs/hosting.md#what-each-may-do)"},
+		{"auth", value{read: l.auth, schema: `{"anyOf": [{"$ref": "#/$defs/auth"}, {"$ref": "#/$defs/disabled"}]}`, off: "plainOff", of: func() object { return l.authObject(cmp.Or(c.Auth, &Auth{})) }}, "[who may connect](docs/hosting.md#who-may-connect): tokens, authorization servers, certificates; and [what each may do](docs/rights.md#what-each-may-do)"},
 		{"auth_token", value{schema: `{"type": "string"}`, off: "off", read: l.oldAuthToken}, ""},
 		{"tls", optional(l, &c.TLS, conf.TLS{}, l.tlsObject, l.checkTLS).takes(atStart), "the [certificate](docs/hosting.md#who-may-connect) to serve HTTPS with"},
-		{"limits", value{read: l.limits, off: "plainOff", of: l.limitsObject}, "[how much](docs/hosting.md#how-much) each principal, each server and all may use"},
+		{"limits", value{read: l.limits, off: "plainOff", of: l.limitsObject}, "[how much](docs/rights.md#how-much) each principal, each server and all may use"},
 		{"rate_limit_per_minute", value{schema: `{"type": "integer"}`, off: "off", most: math.MaxInt32, read: l.oldRateLimit}, ""},
 		{"session_timeout", l.timeout(&c.SessionTimeout).takes(atStart), "how long mcpx holds what belongs to an unused session; the client can go on for 7 days"},
 		{"http_path", value{into: &c.HTTPPath, schema: `{"type": "string", "pattern": "^(/[A-Za-z0-9._~-]+)+$"}`, read: l.httpPath}.takes(atStart), "the path of the endpoint; the views are below it. `auth.resource` ends in it, unless a proxy changes the path"},
 		{"sse", l.boolean(&c.SSE).takes(atStart), "serves clients over the transport of 2024-11-05 (HTTP+SSE) too"},
-		{"ui", l.boolean(&c.UI).takes(atStart), "the [status page](docs/hosting.md#the-status-page)"},
-		{"api", value{into: new(c.ChangesServers()), derived: true, schema: `{"type": "boolean"}`, read: l.api}.takes(atStart), "whether admins can [change servers](docs/hosting.md#servers-at-run-time); without the key they can if there is `auth`"},
-		{"audit", optional(l, &c.Audit, Audit{}, l.auditObject, l.checkAudit).takes(atStart), "[a trail](docs/hosting.md#the-audit-trail) of calls and refused requests"},
+		{"ui", value{into: &c.UI, read: l.ui, of: l.uiObject, schema: `{"anyOf": [{"type": "boolean"}, {"$ref": "#/$defs/ui"}]}`}.takes(atStart), "the [page](docs/operating.md#the-status-page) in a browser, which is there without the key. `{\"calls\": \"full\"}` makes it show the arguments and results of recent calls as well, to everybody who may see it"},
+		{"api", value{into: new(c.ChangesServers()), derived: true, schema: `{"type": "boolean"}`, read: l.api}.takes(atStart), "whether admins can [change servers](docs/operating.md#servers-at-run-time); without the key they can if there is `auth`"},
+		{"audit", optional(l, &c.Audit, Audit{}, l.auditObject, l.checkAudit).takes(atStart), "[a trail](docs/audit.md#the-audit-trail) of calls and refused requests"},
 		{"cluster", optional(l, &c.Cluster, conf.Cluster{Bucket: "mcpx"}, l.clusterObject, l.checkCluster).takes(atStart), "[several replicas](docs/replicas.md) as one endpoint, over NATS"},
-		{"telemetry", value{into: &c.Telemetry, off: "plainOff", read: l.telemetry, of: l.telemetryObject}.takes(atStart), "[metrics](docs/hosting.md#state-and-metrics) and [traces](docs/hosting.md#traces)"},
+		{"telemetry", value{into: &c.Telemetry, off: "plainOff", read: l.telemetry, of: l.telemetryObject}.takes(atStart), "[metrics](docs/operating.md#state-and-metrics) and [traces](docs/operating.md#traces)"},
 	}
 }
 
@@ -243,6 +243,30 @@ func looksLikeServer(n *node) bool {
 	return slices.ContainsFunc(n.members, func(m *node) bool {
 		return (m.key == "command" || m.key == "url") && m.kind == stringKind
 	})
+}
+
+// UI has the keys for the page.
+type UI struct {
+	// Shown means that there is a page. RecordCalls means that it shows the arguments and results of recent calls.
+	Shown, RecordCalls bool
+}
+
+func (l *loader) ui(n *node) {
+	if n.kind == objectKind {
+		l.members(n, l.uiObject(), nil)
+		return
+	}
+	l.boolean(&l.cfg.UI.Shown).read(n)
+}
+
+func (l *loader) uiObject() object {
+	calls := "names"
+	if l.cfg.UI.RecordCalls {
+		calls = "full"
+	}
+	return object{name: "ui", strict: true, keys: []key{
+		{"calls", oneOf(l, &calls, "names", "full").then(func(*node) { l.cfg.UI.RecordCalls = calls == "full" }), "what the page shows of recent calls: `full` adds their arguments and results, without known secrets"},
+	}}
 }
 
 // api reads the key api. Without the key, API stays nil, and [Config.ChangesServers] depends on auth.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -91,6 +92,25 @@ func Parse(path string, data []byte, o Options) (*Config, error) {
 	if o.ReadFile == nil {
 		o.ReadFile = func(path string) ([]byte, error) { return readRegular(path, maxEnvFileBytes) }
 	}
+	files := make(map[string]bool)
+	readFile := o.ReadFile
+	o.ReadFile = func(path string) ([]byte, error) {
+		files[path] = true
+		return readFile(path)
+	}
+	cfg, err := parse(path, data, o)
+	named := slices.Sorted(maps.Keys(files))
+	if faults, ok := errors.AsType[*Faults](err); ok {
+		faults.Referred = named
+	}
+	if cfg != nil {
+		cfg.Referred = named
+	}
+	return cfg, err
+}
+
+// parse is Parse without its defaults.
+func parse(path string, data []byte, o Options) (*Config, error) {
 	root, err := decode(path, data)
 	if err != nil {
 		return nil, err
@@ -258,6 +278,22 @@ const EnvPath = "MCPX_CONFIG"
 // localPath is the config file in the current folder. It is used only if stdin is a terminal: if an editor starts mcpx in
 // a cloned repository, mcpx must not run the commands in a file of that repository.
 const localPath = "config.json"
+
+// Real returns the absolute path of a config file without symbolic links. What belongs to a config file, such as its daemon and
+// its savings, goes by this path, so that all names of the file find it. If the file is gone, only its folder is looked up.
+func Real(path string) string {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	if real, err := filepath.EvalSymlinks(absolute); err == nil {
+		return real
+	}
+	if folder, err := filepath.EvalSymlinks(filepath.Dir(absolute)); err == nil {
+		return filepath.Join(folder, filepath.Base(absolute))
+	}
+	return absolute
+}
 
 // Find returns the path of the config file: flag if it is not empty, else $MCPX_CONFIG, else mcpx/config.json in
 // userConfigDir if it exists, else ./config.json if it exists and stdin is a terminal. userConfigDir is empty if the

@@ -60,7 +60,7 @@ func (r *serverReader) splitCommand() {
 	if r.s.Type != Stdio || !strings.ContainsAny(r.s.Command, " \t") || exists(r.s.Command) {
 		return
 	}
-	words := shellWords(r.s.Command)
+	words := ShellWords(r.s.Command)
 	if len(words) < 2 || strings.ContainsAny(words[0], `/\`) && !exists(words[0]) {
 		return
 	}
@@ -69,8 +69,8 @@ func (r *serverReader) splitCommand() {
 	r.l.warn("%s: holds arguments, which belong in args; split up", r.commandAt.path())
 }
 
-// shellWords splits a command line at spaces and tabs that are not in quotes, and removes the quotes.
-func shellWords(line string) (words []string) {
+// ShellWords splits a command line at spaces and tabs that are not in quotes, and removes the quotes.
+func ShellWords(line string) (words []string) {
 	var word strings.Builder
 	open, inWord := rune(0), false
 	for _, c := range line {

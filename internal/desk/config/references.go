@@ -120,11 +120,14 @@ func (l *loader) expanded(n *node) (text string, ok bool) {
 	r := l.serverReader()
 	text = r.expand(n)
 	l.wanted[""] = append(l.wanted[""], r.wanted...)
+	if l.o.Absent && len(r.faults) > 0 {
+		return n.text, false
+	}
 	l.faults = append(l.faults, r.faults...)
 	for value := range r.secrets {
 		l.cfg.Secrets = append(l.cfg.Secrets, value)
 	}
-	later := l.answers == nil && len(r.wanted) > 0 || l.o.Keyring == nil && l.o.Run == nil
+	later := l.o.Absent || l.answers == nil && len(r.wanted) > 0 || l.o.Keyring == nil && l.o.Run == nil
 	if ok = len(r.faults) == 0 && !strings.Contains(text, "${"); !ok && !later && len(r.faults) == 0 {
 		l.fault(n, "has a ${...} without a value")
 	}

@@ -119,6 +119,7 @@ func (r *serverReader) oauthObject(enabled *bool) object {
 		{"issuer", r.string(&o.Issuer), "the authorization server, in place of the one that the server names"},
 		{"audience", r.string(&o.Audience), "sent in requests for tokens, beside the resource, for authorization servers that need it"},
 		{"allow_private", r.l.boolean(&o.AllowPrivate), "the login may lead to addresses that are not public"},
+		{"per", oneOf(r.l, &r.per, "shared", "principal"), "`principal`: each principal logs in for itself; the first call answers with a link. Needs `auth.resource` ([Logins of single people](docs/logins.md#logins-of-single-people))"},
 		{"enabled", r.l.boolean(enabled), "false turns the login off"},
 	}}
 }
@@ -147,8 +148,25 @@ func (r *serverReader) checkOAuth() {
 	if o.Grant == "private_key_jwt" && (o.ClientID == "" || o.Key == "") {
 		fail("grant", "private_key_jwt needs client_id and key")
 	}
+	if r.s.OAuth.PerPrincipal = r.per == "principal"; r.s.OAuth.PerPrincipal {
+		r.checkPerPrincipal(fail)
+	}
 	if o.ClientSecret != "" && o.ClientID == "" {
 		fail("client_secret", "needs client_id")
+	}
+}
+
+// checkPerPrincipal adds faults for what does not go with oauth.per principal.
+func (r *serverReader) checkPerPrincipal(fail func(key, text string)) {
+	switch _, authorization := r.s.CallerCredentials["Authorization"]; {
+	case r.s.OAuth.Grant != "" && r.s.OAuth.Grant != "authorization_code":
+		fail("per", "principal needs people who log in: the grant authorization_code")
+	case len(r.s.CallerCredentials) > 0 || authorization:
+		fail("per", "principal is there beside credentials; each says for itself as whom a caller calls")
+	case slices.ContainsFunc(sortedKeys(r.s.Headers), func(name string) bool { return strings.EqualFold(name, "Authorization") }):
+		fail("per", "principal is there beside the header Authorization, which all principals would send")
+	case r.s.Session == "shared": // the default
+		r.s.Session = "per_principal"
 	}
 }
 

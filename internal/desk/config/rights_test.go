@@ -25,6 +25,9 @@ func TestRights(t *testing.T) {
 				Allow: []string{"my git.get_*"}, Deny: []string{"*.rm"}, ReadOnly: true, Views: []string{"groups/*"}, Confirm: conf.ConfirmAll, Admin: true},
 			{Groups: []string{"ops"}, Servers: []string{}},
 		},
+		`[{"principals": ["*"]}, {"groups": ["left"], "deny": ["my git", "mail.send*"]}]`: {
+			{Principals: []string{"*"}}, {Groups: []string{"left"}, TakeAway: []string{"my git", "mail.send*"}},
+		},
 	} {
 		c, err := parse(rights)
 		if err != nil || !reflect.DeepEqual(c.Auth.Rights, want) {
@@ -32,17 +35,25 @@ func TestRights(t *testing.T) {
 		}
 	}
 	for rights, want := range map[string]string{
-		`null`: ": must not be null",
-		`[{"principals": ["*"], "servers": null}]`:         "[0].servers: must not be null",
-		`[{"principals": null, "groups": ["a"]}]`:          "[0].principals: must not be null",
-		`[{"principals": ["*"], "groups": null}]`:          "[0].groups: must not be null",
-		`[{"principals": ["*"], "scopes": null}]`:          "[0].scopes: must not be null",
-		`[{"principals": ["*"], "tools": null}]`:           "[0].tools: must not be null",
-		`[{"principals": ["*"], "tools": {"allow":null}}]`: "[0].tools.allow: must not be null",
-		`[{"principals": ["*"], "tools": {"deny":null}}]`:  "[0].tools.deny: must not be null",
-		`[{"principals": ["*"], "read_only": null}]`:       "[0].read_only: must not be null",
-		`[{"principals": ["*"], "views": null}]`:           "[0].views: must not be null",
-		`[{"principals": ["*"], "confirm": null}]`:         "[0].confirm: must not be null",
+		`null`:                                                             ": must not be null",
+		`[{"deny": ["mail"]}]`:                                             "[0]: applies to no principal",
+		`[{"principals": ["*"], "deny": []}]`:                              "[0].deny: must not be empty",
+		`[{"principals": ["*"], "deny": null}]`:                            "[0].deny: must not be null",
+		`[{"principals": ["*"], "deny": ["[mail"]}]`:                       "[0].deny[0]",
+		`[{"principals": ["*"], "servers": [], "deny": ["mail"]}]`:         "[0].deny: a rule with deny gives nothing",
+		`[{"principals": ["*"], "admin": true, "deny": ["mail"]}]`:         "[0].deny: a rule with deny gives nothing",
+		`[{"principals": ["*"], "views": ["tools"], "deny": ["mail"]}]`:    "[0].deny: a rule with deny gives nothing",
+		`[{"principals": ["*"], "confirm": "all", "deny": ["mail.send"]}]`: "[0].deny: a rule with deny gives nothing",
+		`[{"principals": ["*"], "servers": null}]`:                         "[0].servers: must not be null",
+		`[{"principals": null, "groups": ["a"]}]`:                          "[0].principals: must not be null",
+		`[{"principals": ["*"], "groups": null}]`:                          "[0].groups: must not be null",
+		`[{"principals": ["*"], "scopes": null}]`:                          "[0].scopes: must not be null",
+		`[{"principals": ["*"], "tools": null}]`:                           "[0].tools: must not be null",
+		`[{"principals": ["*"], "tools": {"allow":null}}]`:                 "[0].tools.allow: must not be null",
+		`[{"principals": ["*"], "tools": {"deny":null}}]`:                  "[0].tools.deny: must not be null",
+		`[{"principals": ["*"], "read_only": null}]`:                       "[0].read_only: must not be null",
+		`[{"principals": ["*"], "views": null}]`:                           "[0].views: must not be null",
+		`[{"principals": ["*"], "confirm": null}]`:                         "[0].confirm: must not be null",
 		`{}`:                      ": must be an array, not an object",
 		`["ci"]`:                  "[0]: must be an object, not a string",
 		`[{}]`:                    "[0]: applies to no principal",

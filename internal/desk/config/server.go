@@ -22,6 +22,11 @@ const scalars = `{"type": "object", "additionalProperties": {"type": ["string", 
 
 var serverName = pattern.New(`^[A-Za-z0-9._-]+$`)
 
+// ValidName reports whether a server can be served under this name as it is.
+func ValidName(name string) bool {
+	return serverName.MatchString(name) && !strings.EqualFold(name, Reserved)
+}
+
 func (r *serverReader) object() object {
 	return object{name: "server", keys: append(r.own(), r.otherClientKeys()...)}
 }
@@ -37,10 +42,10 @@ func (r *serverReader) own() []key {
 		{"cwd", r.string(&s.Cwd), "the folder that it starts in"},
 		{"framing", oneOf(l, &s.Framing, "auto", "newline", "content-length"), "how its messages are separated"},
 		{"url", value{read: r.url, schema: text}, "the address of a remote server"},
-		{"urls", value{read: r.urls, schema: texts}, "in place of `url`: several instances of the server ([Instances](#instances))"},
+		{"urls", value{read: r.urls, schema: texts}, "in place of `url`: several instances of the server ([Instances](docs/configuration.md#instances))"},
 		{"headers", value{read: r.headers, schema: scalars}, "headers of the requests to a remote server"},
-		{"oauth", value{read: r.oauth, schema: `{"anyOf": [{"type": "boolean"}, {"$ref": "#/$defs/oauth"}]}`, of: func() object { return r.oauthObject(new(true)) }}, "how mcpx [logs in](#logging-in) to a remote server; false turns that off"},
-		{"credentials", value{read: r.credentials, named: true, schema: text, off: "off"}, "headers whose values come from each caller: `header:NAME`, `claim:NAME`, `exchange` ([Credentials of callers](#credentials-of-callers))"},
+		{"oauth", value{read: r.oauth, schema: `{"anyOf": [{"type": "boolean"}, {"$ref": "#/$defs/oauth"}]}`, of: func() object { return r.oauthObject(new(true)) }}, "how mcpx [logs in](docs/configuration.md#logging-in) to a remote server; false turns that off"},
+		{"credentials", value{read: r.credentials, named: true, schema: text, off: "off"}, "headers whose values come from each caller: `header:NAME`, `claim:NAME`, `exchange` ([Credentials of callers](docs/configuration.md#credentials-of-callers))"},
 		{"protocol", oneOf(l, &s.Protocol, "auto", "legacy", "modern"), "the era of the protocol: `legacy` (`initialize`) or `modern` (2026-07-28). `auto` tries both: first the one that the server spoke last, or that the client speaks over stdio, else `modern`. A server that speaks both, and whose tools fail with \"no back-channel\" behind HTTP, needs `legacy`"},
 
 		{"enabled", l.boolean(&s.Enabled), "false keeps the entry and does not use the server"},
@@ -60,8 +65,8 @@ func (r *serverReader) own() []key {
 		{"start", oneOf(l, &s.Start, "eager", "lazy"), "`lazy` starts the server with its first call, or when a model asks about its tools, once its catalogue is on disk"},
 		{"stop_idle", l.orOff(&s.StopIdle), "stops the server if it was not used for so long; `inspect` then shows it as `idle`. 0 and `off`: never"},
 		{"max_concurrency", l.count(&s.MaxConcurrency, 0), "most calls at once; 0 is no limit"},
-		{"session", oneOf(l, &s.Session, "shared", "per_client"), "`per_client` gives each client a session of its own (in the modern era over HTTP: each principal and client name; without a principal, each connection). Needed over HTTP with several clients for servers that ask the user, use working folders (roots), or remember who they speak to"},
-		{"share", oneOf(l, &s.Share, "session", "folder", "user"), "over stdio, which sessions share a process of it: `session` none, `folder` those in the same working folder, `user` all. Without it, mcpx knows some packages that keep nothing between calls, and remote servers are `user`; all else is `session`. `mcpx check` shows it ([Sharing](#sharing))"},
+		{"session", oneOf(l, &s.Session, "shared", "per_client", "per_principal"), "`per_client` gives each client a session of its own (in the modern era over HTTP: each principal and client name; without a principal, each connection), `per_principal` one to all clients of a principal (without a principal it is `per_client`). One of them is needed over HTTP with several clients for servers that ask the user, use working folders (roots), or remember who they speak to"},
+		{"share", oneOf(l, &s.Share, "session", "folder", "user"), "over stdio, which sessions share a process of it: `session` none, `folder` those in the same working folder, `user` all. Without it, mcpx knows some packages that keep nothing between calls, and remote servers are `user`; all else is `session`. `mcpx check` shows it ([Sharing](docs/configuration.md#sharing))"},
 		{"session_idle", l.timeout(&s.SessionIdle), "when such a session ends without being used"},
 	}
 }
@@ -80,6 +85,7 @@ type serverReader struct {
 	unknownType                                      *node // the value of the key type if it is not in kinds, else nil
 	httpURL                                          bool  // whether the URL is in a key that means streamable HTTP
 	commandArgs                                      []string
+	per                                              string // oauth.per
 	// fileEnv has the names and values of variables from envFile and env_vars. If one occurs several times, the last is
 	// used; variables in the key env replace them.
 	fileEnv [][2]string

@@ -22,8 +22,12 @@ func TestTables(t *testing.T) {
 		objects[at.name] = at.object
 	}
 	found := make(map[string]bool)
-	for _, file := range []string{"README.md", "docs/hosting.md", "docs/clients.md", "docs/programs.md", "docs/dial.md", "docs/replicas.md"} {
-		path := filepath.Join("../../..", filepath.FromSlash(file))
+	pages, err := filepath.Glob("../../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range pages {
+		file := "docs/" + filepath.Base(path)
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -156,13 +160,8 @@ func kindsOf(t *testing.T, schema map[string]any) (kinds []string) {
 	return kinds
 }
 
-// linksIn returns a help text with its links changed for the document file. In the help text, links are relative to the root
-// of the repository, and links that begin with # are in README.md.
+// linksIn returns a help text with its links, which are relative to the root of the repository, changed for the document file.
 func linksIn(file, help string) string {
-	folder, _, nested := strings.Cut(file, "/")
-	if !nested {
-		return help
-	}
-	help = strings.ReplaceAll(help, "](#", "](../README.md#")
-	return strings.ReplaceAll(strings.ReplaceAll(help, "]("+file, "]("), "]("+folder+"/", "](")
+	folder, _, _ := strings.Cut(file, "/")
+	return strings.ReplaceAll(strings.ReplaceAll(help, "]("+file+"#", "](#"), "]("+folder+"/", "](")
 }

@@ -31,7 +31,7 @@ const (
 	// mostOpen is how many connections a process serves at the same time. Further connections wait to be accepted.
 	mostOpen = 4
 	// mostBytes is how many bytes are read from one connection.
-	mostBytes = 1 << 20
+	mostBytes = 16 << 20
 	// staleAfter is the age after which the file of a socket is removed if no process listens. With a newer file, a process
 	// may be about to listen.
 	staleAfter = time.Minute
@@ -79,8 +79,32 @@ type Outcome struct {
 	Faults  bool     `json:"faults,omitempty"`
 }
 
+// request is what a command wants: one of the fields is set.
 type request struct {
-	Reload bool `json:"reload"`
+	Reload bool         `json:"reload,omitempty"`
+	Logins *LoginsQuery `json:"logins,omitempty"`
+}
+
+// LoginsQuery asks for the logins through auth.front. If End is not empty, those logins are ended.
+type LoginsQuery struct {
+	End []string `json:"end,omitempty"` // IDs of logins and names of principals
+}
+
+// LoginsAnswer has the logins of a process, or those that it has ended.
+type LoginsAnswer struct {
+	// None means that the process has no auth.front.
+	None   bool            `json:"none,omitempty"`
+	Logins json.RawMessage `json:"logins,omitempty"`
+	// Failed says why not all were ended.
+	Failed string `json:"failed,omitempty"`
+}
+
+// Answers are how a process answers commands.
+type Answers struct {
+	// Self is called for each connection.
+	Self   func() Process
+	Reload func(context.Context) Outcome
+	Logins func(context.Context, LoginsQuery) LoginsAnswer
 }
 
 // Socket is the control socket of this process. It must be closed with Close.
@@ -122,9 +146,8 @@ func Claim(folder string) error {
 	return private(folder)
 }
 
-// Serve answers the requests of commands in the background until Close is called. It calls self for each connection, and reload
-// for each request.
-func (s *Socket) Serve(self func() Process, reload func(context.Context) Outcome) {
+// Serve answers the requests of commands in the background until Close is called.
+func (s *Socket) Serve(with Answers) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
 	slots := make(chan struct{}, mostOpen)
@@ -142,7 +165,7 @@ func (s *Socket) Serve(self func() Process, reload func(context.Context) Outcome
 			}
 			s.served.Go(func() { // ends when Close is called, when no request comes within requestWithin, or after the reload
 				defer func() { <-slots }()
-				answer(ctx, conn, self, reload)
+				answer(ctx, conn, with)
 			})
 		}
 	})
@@ -157,15 +180,23 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func answer(ctx context.Context, conn net.Conn, self func() Process, reload func(context.Context) Outcome) {
+func answer(ctx context.Context, conn net.Conn, with Answers) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	_ = conn.SetDeadline(time.Now().Add(requestWithin))
 	var r request
-	if write(conn, self()) != nil || read(bufio.NewReader(io.LimitReader(conn, mostBytes)), &r) != nil || !r.Reload {
+	if write(conn, with.Self()) != nil || read(bufio.NewReader(io.LimitReader(conn, mostBytes)), &r) != nil {
 		return
 	}
-	out := reload(ctx)
+	var out any
+	switch {
+	case r.Reload:
+		out = with.Reload(ctx)
+	case r.Logins != nil && with.Logins != nil:
+		out = with.Logins(ctx, *r.Logins)
+	default:
+		return
+	}
 	_ = conn.SetDeadline(time.Now().Add(requestWithin))
 	_ = write(conn, out) // ignored: if the command has ended, the outcome is still in the log
 }
@@ -267,22 +298,32 @@ func connect(ctx context.Context, path string) (*Running, error) {
 }
 
 // Reload makes the process read its config again, returns the outcome, and closes the connection.
-func (r *Running) Reload(ctx context.Context) (Outcome, error) {
+func (r *Running) Reload(ctx context.Context) (out Outcome, err error) {
+	err = r.ask(ctx, request{Reload: true}, &out)
+	return out, err
+}
+
+// Logins asks the process for its logins, or ends some, and closes the connection.
+func (r *Running) Logins(ctx context.Context, query LoginsQuery) (out LoginsAnswer, err error) {
+	err = r.ask(ctx, request{Logins: &query}, &out)
+	return out, err
+}
+
+func (r *Running) ask(ctx context.Context, what request, out any) error {
 	defer r.Close()
 	defer context.AfterFunc(ctx, func() { _ = r.conn.SetDeadline(time.Unix(1, 0)) })()
 	_ = r.conn.SetDeadline(time.Time{}) // no deadline, because fetching secrets may take long; ctx ends the wait
-	var out Outcome
-	err := write(r.conn, request{Reload: true})
+	err := write(r.conn, what)
 	if err == nil {
-		err = read(r.from, &out)
+		err = read(r.from, out)
 	}
 	if ctx.Err() != nil {
-		return out, ctx.Err()
+		return ctx.Err()
 	}
 	if err != nil {
-		return out, fmt.Errorf("no answer: %w", err)
+		return fmt.Errorf("no answer: %w", err)
 	}
-	return out, nil
+	return nil
 }
 
 // Close closes the connection.

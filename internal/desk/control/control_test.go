@@ -57,8 +57,8 @@ func TestSocket(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		one.Serve(func() Process { return Process{PID: 1, File: file} }, func(context.Context) Outcome { return Outcome{Started: []string{"a"}} })
-		two.Serve(func() Process { return Process{PID: 2, File: file} }, func(ctx context.Context) Outcome { <-ctx.Done(); return Outcome{} })
+		one.Serve(Answers{Self: func() Process { return Process{PID: 1, File: file} }, Reload: func(context.Context) Outcome { return Outcome{Started: []string{"a"}} }})
+		two.Serve(Answers{Self: func() Process { return Process{PID: 2, File: file} }, Reload: func(ctx context.Context) Outcome { <-ctx.Done(); return Outcome{} }})
 		if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o700 {
 			t.Errorf("the folder: %v %v", info, err)
 		}
@@ -99,7 +99,7 @@ func TestSocket_Hostile(t *testing.T) {
 	}
 	defer s.Close()
 	var reloads atomic.Int32
-	s.Serve(func() Process { return Process{PID: 1, File: folder} }, func(context.Context) Outcome { reloads.Add(1); return Outcome{} })
+	s.Serve(Answers{Self: func() Process { return Process{PID: 1, File: folder} }, Reload: func(context.Context) Outcome { reloads.Add(1); return Outcome{} }})
 	for _, said := range []string{"", "\n", "{}\n", "[1]\n", `{"reload":"yes"}` + "\n", strings.Repeat("x", 2*mostBytes)} {
 		conn, err := net.Dial("unix", s.path)
 		if err != nil {

@@ -4,6 +4,7 @@ package control
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -26,6 +27,17 @@ func folders() []string {
 	return list
 }
 
+// Own reports whether a folder belongs to this user.
+func Own(folder string) bool {
+	info, err := os.Stat(folder)
+	return err == nil && info.IsDir() && belongs(info)
+}
+
+func belongs(info fs.FileInfo) bool {
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(owner.Uid) == os.Getuid()
+}
+
 // private returns an error unless the folder belongs to this user and no other user can enter it. Any user could have
 // created a folder in /tmp.
 func private(folder string) error {
@@ -33,8 +45,7 @@ func private(folder string) error {
 	if err != nil {
 		return err
 	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !ok || int(owner.Uid) != os.Getuid() {
+	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !belongs(info) {
 		return fmt.Errorf("%s must be a folder of this user, with mode 0700", folder)
 	}
 	return nil

@@ -15,6 +15,12 @@ func folders() []string {
 	return []string{filepath.Join(local, "mcpx-run")}
 }
 
+// Own reports whether there is such a folder: those of other users cannot be reached.
+func Own(folder string) bool {
+	info, err := os.Stat(folder)
+	return err == nil && info.IsDir()
+}
+
 func private(folder string) error {
 	if info, err := os.Lstat(folder); err != nil {
 		return err

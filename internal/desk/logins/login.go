@@ -44,18 +44,8 @@ type Result struct {
 
 // Login lets the user log in to s, and stores the login.
 func (l *Logins) Login(ctx context.Context, s Server, o Options) (*Result, error) {
-	switch {
-	case s.machine():
-		return nil, fmt.Errorf("%s needs no login: mcpx gets its tokens itself (oauth.grant is %s)", s.Name, s.Grant)
-	case l.store.dir == "":
-		return nil, errors.New("there is no user configuration folder to keep a login in")
-	case !s.safe():
-		return nil, errors.New("a login needs a server over https, or on this machine: otherwise the token would be sent unencrypted")
-	case s.authorized():
-		return nil, &hintError{
-			s.Name + " has an Authorization header, which a login would not replace",
-			"remove it from headers of the server",
-		}
+	if err := l.refuses(s); err != nil {
+		return nil, err
 	}
 	web := newHTTPClient(s)
 	defer web.CloseIdleConnections()
@@ -102,6 +92,24 @@ func (l *Logins) Login(ctx context.Context, s Server, o Options) (*Result, error
 	made := &login{Server: s.Name, URL: s.URL, Endpoint: code.endpoint, Scopes: scopes}
 	made.take(token)
 	return l.keep(ctx, s, made)
+}
+
+// refuses returns why there can be no login to s; nil if there can be one.
+func (l *Logins) refuses(s Server) error {
+	switch {
+	case s.machine():
+		return fmt.Errorf("%s needs no login: mcpx gets its tokens itself (oauth.grant is %s)", s.Name, s.Grant)
+	case l.store.nowhere():
+		return errors.New("there is no user configuration folder to keep a login in")
+	case !s.safe():
+		return errors.New("a login needs a server over https, or on this machine: otherwise the token would be sent unencrypted")
+	case s.authorized():
+		return &hintError{
+			s.Name + " has an Authorization header, which a login would not replace",
+			"remove it from headers of the server",
+		}
+	}
+	return nil
 }
 
 // keep stores a new login.
@@ -208,6 +216,27 @@ func (f *codeFlow) run(ctx context.Context, listener net.Listener) (*oauth2.Toke
 	defer stop()
 
 	verifier := oauth2.GenerateVerifier()
+	f.options.Open(f.address(redirect, back.state, verifier))
+
+	answer, err := back.wait(ctx, f.options.Pasted)
+	if err != nil {
+		return nil, err
+	}
+	token, err := f.exchange(ctx, answer, codeParams(answer, redirect, verifier))
+	back.finish(err)
+	return token, err
+}
+
+// codeParams returns the parameters with which the code in a redirect is exchanged.
+func codeParams(answer url.Values, redirect, verifier string) url.Values {
+	return url.Values{
+		"grant_type": {"authorization_code"}, "code": {answer.Get("code")},
+		"redirect_uri": {redirect}, "code_verifier": {verifier},
+	}
+}
+
+// address returns the URL of the login page.
+func (f *codeFlow) address(redirect, state, verifier string) string {
 	config := oauth2.Config{
 		ClientID: f.endpoint.Client.ID, RedirectURL: redirect, Scopes: f.scopes,
 		Endpoint: oauth2.Endpoint{AuthURL: f.found.server.AuthorizationEndpoint},
@@ -219,18 +248,7 @@ func (f *codeFlow) run(ctx context.Context, listener net.Listener) (*oauth2.Toke
 	if slices.Contains(f.scopes, "offline_access") {
 		options = append(options, oauth2.SetAuthURLParam("prompt", "consent")) // required by OpenID Connect Core, section 11
 	}
-	f.options.Open(config.AuthCodeURL(back.state, options...))
-
-	answer, err := back.wait(ctx, f.options.Pasted)
-	if err != nil {
-		return nil, err
-	}
-	token, err := f.exchange(ctx, answer, url.Values{
-		"grant_type": {"authorization_code"}, "code": {answer.Get("code")},
-		"redirect_uri": {redirect}, "code_verifier": {verifier},
-	})
-	back.finish(err)
-	return token, err
+	return config.AuthCodeURL(state, options...)
 }
 
 // exchange exchanges the code in the redirect for a token.

@@ -31,6 +31,8 @@ type Server struct {
 	URLs []string
 	// Headers are added to the requests that find out whether the server needs a login.
 	Headers map[string]string
+	// Principal is the ID of the principal whose login is meant; empty means the login of the config ([Logins.Login]).
+	Principal string
 	conf.OAuth
 }
 
@@ -54,7 +56,7 @@ func (s Server) safe() bool {
 
 // Logins has the logins of one user. It is safe for concurrent use. Several processes may use the same folder.
 type Logins struct {
-	store *store
+	store keeper
 	log   *slog.Logger
 
 	mu      sync.Mutex
@@ -89,11 +91,16 @@ func (l *Logins) Close(within time.Duration) {
 // tokens seen so far, which are to be removed from texts. Both are nil if the config has an Authorization header for s, if
 // there is no folder for logins, or if requests to s are not encrypted.
 func (l *Logins) Authorize(s Server) (wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string) {
-	if s.authorized() || l.store.dir == "" || !s.safe() {
+	if s.authorized() || l.store.nowhere() || !s.safe() {
 		return nil, nil
 	}
 	src := l.source(s)
 	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, src} }, src.secrets
+}
+
+// Holds reports whether there is a login to s.
+func (l *Logins) Holds(s Server) bool {
+	return !l.store.nowhere() && !l.store.stamp(loginFile(s)).absent
 }
 
 // Changed returns the names of the servers whose login any process has created, renewed or deleted since the last call of
@@ -127,11 +134,15 @@ func (l *Logins) source(s Server) *source {
 type neededError struct {
 	Server string
 	// Why says why the existing login cannot be used; empty if there is no login.
-	Why string
+	Why      string
+	personal bool // of a principal, whom the caller tells how to log in
 }
 
 func (e *neededError) Error() string {
 	text := "needs mcpx login " + e.Server
+	if e.personal {
+		text = "needs the user's login"
+	}
 	if e.Why != "" {
 		text += ": " + e.Why
 	}

@@ -84,7 +84,7 @@ func TestStore_Locked(t *testing.T) {
 		t.Fatal(err)
 	}
 	keyring.MockInitWithError(errors.New("the collection is locked"))
-	fresh := New(l.store.dir, nil)
+	fresh := New(l.store.(*store).dir, nil)
 	if _, err := fresh.source(server).token(ctx); err == nil || !strings.Contains(err.Error(), "the collection is locked") {
 		t.Errorf("locked: %v", err)
 	}

@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"time"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
@@ -37,8 +37,7 @@ func (l *Logins) client(
 	var known client
 	file := clientFile(meta.Issuer)
 	err := l.store.read(ctx, file, &known)
-	ended := !known.Expires.IsZero() && time.Until(known.Expires) < time.Hour
-	if err == nil && known.ID != forgotten && !ended && (s.RedirectPort == 0 || s.RedirectPort == port(known.Redirect)) {
+	if err == nil && known.ID != forgotten && !known.ends() && (s.RedirectPort == 0 || s.RedirectPort == port(known.Redirect)) {
 		// The registered port is used again: RFC 8252 requires authorization servers to accept any port on loopback, but
 		// some do not.
 		if listener, err := listen(ctx, port(known.Redirect)); err == nil {
@@ -49,7 +48,7 @@ func (l *Logins) client(
 	if err != nil {
 		return client{}, nil, err
 	}
-	c, err := register(ctx, web, meta, redirectOf(listener))
+	c, err := register(ctx, web, meta, redirectOf(listener), "native")
 	if err == nil {
 		err = l.store.write(ctx, file, c)
 	}
@@ -60,17 +59,18 @@ func (l *Logins) client(
 	return c, listener, nil
 }
 
-func register(ctx context.Context, web *http.Client, meta *oauthex.AuthServerMeta, redirect string) (client, error) {
+// register registers mcpx with an authorization server. kind is native or web.
+func register(ctx context.Context, web *http.Client, meta *oauthex.AuthServerMeta, redirect, kind string) (client, error) {
 	who := sanitize.Line(meta.Issuer, 200)
 	if meta.RegistrationEndpoint == "" {
 		return client{}, &hintError{
 			"the authorization server " + who + " does not support dynamic client registration",
-			"register an application there with the redirect URI http://127.0.0.1:PORT" + callbackPath +
-				", and set oauth.client_id (and redirect_port) of the server",
+			"register an application there with the redirect URI " + strings.Replace(redirect, "127.0.0.1:"+strconv.Itoa(port(redirect))+callbackPath,
+				"127.0.0.1:PORT"+callbackPath, 1) + ", and set oauth.client_id (and redirect_port) of the server",
 		}
 	}
 	asked := &oauthex.ClientRegistrationMetadata{
-		ClientName: "mcpx", RedirectURIs: []string{redirect}, ApplicationType: "native",
+		ClientName: "mcpx", RedirectURIs: []string{redirect}, ApplicationType: kind,
 		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
 	}
 	for _, method := range []string{"client_secret_basic", "client_secret_post", "none"} { // the last supported one is used

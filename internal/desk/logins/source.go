@@ -69,6 +69,11 @@ func (s *source) use(l *login) {
 	s.seen = s.seen[max(0, len(s.seen)-keptSecrets):]
 }
 
+// needed returns the error of a request that needs a login.
+func (s *source) needed(why string) *neededError {
+	return &neededError{s.server.Name, why, s.server.Principal != ""}
+}
+
 // current returns the login, or nil if there is none. It reads the file again if another process has changed it.
 func (s *source) current(ctx context.Context) (*login, error) {
 	s.mu.Lock()
@@ -95,9 +100,12 @@ func (s *source) read(ctx context.Context) (*login, error) {
 		s.login, s.stamp = nil, stamp{absent: true}
 		return nil, nil
 	case errors.Is(err, errLost):
-		return nil, &neededError{s.server.Name, err.Error()}
+		return nil, s.needed(err.Error())
 	case err != nil:
 		return nil, &passingError{"the login cannot be read: " + err.Error()}
+	}
+	if l.Principal != s.server.Principal {
+		return nil, s.needed("the stored login is of somebody else")
 	}
 	s.stamp, s.unwritten = now, false
 	s.use(&l)
@@ -145,7 +153,7 @@ func (s *source) refused(ctx context.Context, token string, resp *http.Response)
 	case l == nil || l.Access == "":
 		return "", nil
 	case s.untried(token) || l.Refresh == "" && l.Ended == "":
-		return "", &neededError{s.server.Name, "the server refuses the token of the login"}
+		return "", s.needed("the server refuses the token of the login")
 	}
 	fresh, err := s.renew(ctx, l, nil)
 	if err != nil {
@@ -196,7 +204,7 @@ func (s *source) machineToken(ctx context.Context, l *login, c challenge, missin
 // want stores the scopes that the server asked for, so that the next login requests them. It always returns an error that
 // tells the user to log in.
 func (s *source) want(ctx context.Context, scopes []string) error {
-	needed := &neededError{s.server.Name, "the server needs more scopes for this"}
+	needed := s.needed("the server needs more scopes for this")
 	ctx, cancel := detached(ctx, refreshTime)
 	defer cancel()
 	unlock, err := s.logins.store.lock(ctx, s.file)
@@ -204,7 +212,7 @@ func (s *source) want(ctx context.Context, scopes []string) error {
 		return needed
 	}
 	defer unlock()
-	l := &login{Server: s.server.Name, URL: s.server.URL}
+	l := &login{Server: s.server.Name, URL: s.server.URL, Principal: s.server.Principal}
 	if err := s.logins.store.read(ctx, s.file, l); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return needed
 	}
@@ -256,7 +264,7 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 	case err != nil:
 		return nil, err
 	case l == nil:
-		return nil, &neededError{Server: s.server.Name}
+		return nil, s.needed("")
 	case l.Access != old.Access && l.usable(0):
 		return l, nil
 	case l.Ended != "":
@@ -312,7 +320,7 @@ func (s *source) ended(code string) error {
 	case "invalid_client", "unauthorized_client":
 		why = "the authorization server no longer knows mcpx (" + code + ")"
 	}
-	return &neededError{s.server.Name, why}
+	return s.needed(why)
 }
 
 // ask gets a token without a user. The token is kept in memory only.

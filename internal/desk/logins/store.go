@@ -41,6 +41,9 @@ type login struct {
 	Ended string `json:"ended,omitempty"`
 	// Wanted has the scopes that the server asked for since the login. The next login requests them too.
 	Wanted []string `json:"wanted,omitempty"`
+	// ID and Principal are set for a login of a principal. Each login has another random ID, which its renewals keep.
+	ID        string `json:"id,omitempty"`
+	Principal string `json:"principal,omitempty"`
 }
 
 // usable reports whether the access token is valid for longer than rest.
@@ -53,6 +56,10 @@ func (l *login) leeway() time.Duration { return min(30*time.Second, l.Expiry.Sub
 
 // loginFile returns the name of the file for a server's login. Two servers with the same URL have separate logins.
 func loginFile(s Server) string {
+	if s.Principal != "" { // a digest, since principals may differ in what the names of files do not tell apart
+		sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", s.Principal, s.Name, s.URL))
+		return hex.EncodeToString(sum[:]) + ".login"
+	}
 	sum := sha256.Sum256([]byte(s.Name + "\x00" + s.URL))
 	return s.Name + "-" + hex.EncodeToString(sum[:4]) + ".login"
 }
@@ -62,14 +69,32 @@ func clientFile(issuer string) string {
 	return hex.EncodeToString(sum[:8]) + ".client"
 }
 
+// keeper keeps logins and registrations of clients, each under the name of a file.
+type keeper interface {
+	// stamp identifies the version of a file as far as this process knows.
+	stamp(file string) stamp
+	// lock locks a file against all other processes until unlock is called.
+	lock(ctx context.Context, file string) (unlock func(), err error)
+	// read reads the newest version of a locked file into v. Its error wraps fs.ErrNotExist or errLost; after any other error, a
+	// later read may succeed.
+	read(ctx context.Context, file string, v any) error
+	write(ctx context.Context, file string, v any) error
+	remove(file string) error
+	// whyUnsealed says why the last written file was not encrypted; nil if it was.
+	whyUnsealed() error
+	// nowhere reports whether there is no place to keep anything.
+	nowhere() bool
+}
+
 // store is the folder with the logins and registrations. The files are encrypted with a key in the keyring of the system; if
 // there is no keyring, they are only protected by their mode.
 type store struct {
-	dir string
-	log *slog.Logger
+	dir    string
+	log    *slog.Logger
+	strict bool // nothing is read or written unencrypted
 
 	mu       sync.Mutex
-	key      []byte // from the keyring; nil before the first use
+	key      []byte // from the keyring, nil before the first use; or given to NewPeople
 	unsealed error  // why the last written file was not encrypted; nil if it was encrypted
 }
 
@@ -87,6 +112,7 @@ type stamp struct {
 	absent   bool // there is no file
 	modified time.Time
 	size     int64
+	sum      [sha256.Size]byte // of the content, if that is known without reading a file
 }
 
 func (s *store) stamp(file string) stamp {
@@ -121,6 +147,9 @@ func (s *store) read(ctx context.Context, file string, v any) error {
 	var e envelope
 	if err := json.Unmarshal(data, &e); err != nil {
 		return fmt.Errorf("%w: %s is damaged", errLost, file)
+	}
+	if e.Sealed == nil && s.strict {
+		return fmt.Errorf("%w: %s is not encrypted", errLost, file)
 	}
 	if e.Sealed != nil {
 		seal, err := s.seal(ctx, false)
@@ -169,6 +198,8 @@ func (s *store) setUnsealed(err error) (news bool) {
 	s.unsealed = err
 	return news
 }
+
+func (s *store) nowhere() bool { return s.dir == "" }
 
 func (s *store) whyUnsealed() error {
 	s.mu.Lock()

@@ -38,6 +38,9 @@ type client struct {
 	Expires time.Time `json:"expires,omitzero"`
 }
 
+// ends reports whether the secret of the client expires soon.
+func (c *client) ends() bool { return !c.Expires.IsZero() && time.Until(c.Expires) < time.Hour }
+
 // endpoint is the token endpoint of an authorization server, with the parameters that all requests to it share.
 type endpoint struct {
 	Issuer   string   `json:"issuer"`

@@ -77,3 +77,6 @@ func (s System) Short(file string) string {
 	}
 	return file
 }
+
+// Distribution is the name of mcpx in npm and PyPI. PyPI's mcpx is somebody else's.
+const Distribution = "mcpx-gateway"

@@ -22,6 +22,40 @@ func IsSnippet(text string) bool { return strings.HasPrefix(text, "{") || namedE
 // name, or the whole file of a client. If there are several servers, it returns the server called name. The errors contain
 // no values of the JSON, as they may be secret.
 func ReadSnippet(s System, name, text string, o config.Options) (*Found, error) {
+	found, err := jsonSnippet(s, name, text, o)
+	if err != nil {
+		return nil, err
+	}
+	return oneOf(found, name)
+}
+
+// ReadSnippets is ReadSnippet for all servers in the text, which may also be the TOML or YAML file of a client. An entry without
+// a name is called name.
+func ReadSnippets(s System, name, text string, o config.Options) (found []Found, err error) {
+	from := origin{file: filepath.Join(s.Dir, "snippet"), reading: o}
+	text = strings.TrimSpace(text)
+	switch {
+	case strings.Contains(text, "[mcp_servers"):
+		from.file += ".toml"
+	case strings.HasPrefix(text, "extensions:") || strings.Contains(text, "\nextensions:"):
+		from.file += ".yaml"
+	default:
+		found, err = jsonSnippet(s, name, text, o)
+	}
+	if from.file != filepath.Join(s.Dir, "snippet") {
+		source := readSourceText(Client{}, from, []byte(text))
+		found, err = source.Servers, source.Err
+	}
+	if err == nil && len(found) == 0 {
+		err = errors.New("the text has no server: no command and no url")
+	}
+	return found, err
+}
+
+// ToAdd returns the entry of the server for mcpx's config.
+func (f *Found) ToAdd() any { return f.withShare() }
+
+func jsonSnippet(s System, name, text string, o config.Options) ([]Found, error) {
 	wrapped := namedEntry.MatchString(text)
 	if wrapped {
 		text = "{" + text + "}"
@@ -48,7 +82,7 @@ func ReadSnippet(s System, name, text string, o config.Options) (*Found, error) 
 		found = from.serversIn(&d.root, []string{"mcpServers"})
 		found = slices.DeleteFunc(found, func(f Found) bool { return !isEntry(f.entry) })
 	}
-	return oneOf(found, name)
+	return found, nil
 }
 
 // isEntry reports whether an object is the entry of a server: it has a command or a URL.

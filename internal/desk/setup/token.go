@@ -2,41 +2,71 @@ package setup
 
 import (
 	"errors"
-	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
 )
 
-// Errors of SetToken and RemoveToken. Compare with errors.Is.
-var (
-	ErrNoToken  = errors.New("no such token")
-	ErrHasToken = errors.New("has a token already")
-)
+// ErrNoToken is the error of RemoveToken if there is no such token.
+var ErrNoToken = errors.New("no such token")
 
 // Token is a client's token as it is stored in the config.
 type Token struct {
 	SHA256 string // of the token, in hexadecimal
-	// Groups and Scopes belong to the token's owner. If they are nil, SetToken does not change them in the config.
+	// Groups and Scopes belong to the token's owner. If they are nil, they are those of the owner's other token.
 	Groups, Scopes []string
+	// Expires is when it ends, in the form of RFC 3339; empty means never.
+	Expires string
 }
 
-// SetToken writes a token into the text of a config, under a name. If that name already has a token and replace is false,
-// the error is [ErrHasToken].
+// idDigits is the length of a token's ID, the beginning of its digest.
+const idDigits = 8
+
+// SetToken writes a token into the text of a config, under the name of its owner, beside the others of that name: the first is the
+// member NAME, further ones are NAME/ID. If replace is true, the others are removed.
 func SetToken(data []byte, name string, t Token, replace bool) ([]byte, error) {
 	return editJSON(data, func(d *jsonText) error {
-		entry := object{{"sha256", t.SHA256}}
-		if t.Groups != nil {
-			entry = append(entry, field{"groups", t.Groups})
+		entry, of := object{{"sha256", t.SHA256}}, d.tokensOf(name)
+		for _, one := range []struct {
+			key string
+			own []string
+		}{{"groups", t.Groups}, {"scopes", t.Scopes}} {
+			var value any = one.own
+			if one.own == nil && len(of) > 0 {
+				if inherited := d.value("auth", "tokens", of[0], one.key); inherited != nil {
+					value = raw(inherited)
+				}
+			}
+			if list, own := value.([]string); !own || list != nil {
+				entry = append(entry, field{one.key, value})
+			}
 		}
-		if t.Scopes != nil {
-			entry = append(entry, field{"scopes", t.Scopes})
+		if t.Expires != "" {
+			entry = append(entry, field{"expires", t.Expires})
 		}
-		if d.objectAt("auth", "tokens", name) == nil {
+		switch {
+		case len(of) == 0:
 			return d.set(entry, "auth", "tokens", name)
+		case !replace:
+			key := name + "/" + t.SHA256[:min(idDigits, len(t.SHA256))]
+			if !slices.Contains(of, name) {
+				key = name
+			}
+			return d.set(entry, "auth", "tokens", key)
 		}
-		if !replace {
-			return fmt.Errorf("%s %w", name, ErrHasToken)
+		for _, other := range of[1:] {
+			if err := d.remove("auth", "tokens", other); err != nil {
+				return err
+			}
+		}
+		if t.Expires == "" && d.value("auth", "tokens", of[0], "expires") != nil {
+			if err := d.remove("auth", "tokens", of[0], "expires"); err != nil {
+				return err
+			}
 		}
 		for _, f := range entry {
-			if err := d.set(f.value, "auth", "tokens", name, f.key); err != nil {
+			if err := d.set(f.value, "auth", "tokens", of[0], f.key); err != nil {
 				return err
 			}
 		}
@@ -44,13 +74,44 @@ func SetToken(data []byte, name string, t Token, replace bool) ([]byte, error) {
 	})
 }
 
-// RemoveToken removes the token of this name from the text of a config. If there is no such token, the error is
-// [ErrNoToken].
-func RemoveToken(data []byte, name string) ([]byte, error) {
+// tokensOf returns the keys of all tokens of a name, in the order of the file.
+func (d *jsonText) tokensOf(name string) (keys []string) {
+	tokens := d.objectAt("auth", "tokens")
+	if tokens == nil {
+		return nil
+	}
+	for i := range tokens.Members {
+		key := nameOf(&tokens.Members[i])
+		if owner, _, _ := strings.Cut(key, "/"); owner == name {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// RemoveToken removes the tokens of this name from the text of a config or, if id is not empty, the one with this ID. If there is
+// none, the error is [ErrNoToken].
+func RemoveToken(data []byte, name, id string) ([]byte, error) {
 	return editJSON(data, func(d *jsonText) error {
-		if d.value("auth", "tokens", name) == nil {
+		removed := false
+		for _, key := range d.tokensOf(name) {
+			if digest := d.value("auth", "tokens", key, "sha256"); id != "" {
+				text, ok := hujson.Literal(nil), false
+				if digest != nil {
+					text, ok = digest.Value.(hujson.Literal)
+				}
+				if !ok || text.Kind() != '"' || !strings.EqualFold(text.String()[:min(idDigits, len(text.String()))], id) {
+					continue
+				}
+			}
+			if err := d.remove("auth", "tokens", key); err != nil {
+				return err
+			}
+			removed = true
+		}
+		if !removed {
 			return ErrNoToken
 		}
-		return d.remove("auth", "tokens", name)
+		return nil
 	})
 }

@@ -39,14 +39,32 @@ func TestTokens(t *testing.T) {
 	if after := set(file, "ci", "new", []string{"b"}, true); after != strings.NewReplacer("old", "new", `["a"]`, `["b"]`).Replace(file) {
 		t.Errorf("replaced with groups:\n%s", after)
 	}
-	if _, err := SetToken([]byte(file), "ci", Token{SHA256: "new"}, false); err == nil {
-		t.Error("replaced unasked")
+	second := set(file, "ci", "0123456789abcdef", nil, false)
+	for _, want := range []string{`"ci": {"sha256": "old", "groups": ["a"]}, // of the pipeline`, `"ci/01234567": {`, `"sha256": "0123456789abcdef"`} {
+		if !strings.Contains(second, want) || strings.Count(second, `["a"]`) != 2 {
+			t.Errorf("no %s in\n%s", want, second)
+		}
 	}
-	removed, err := RemoveToken([]byte(added), "alice")
+	if one, err := RemoveToken([]byte(second), "ci", "01234567"); err != nil || string(one) != file {
+		t.Errorf("removed the second: %v\n%s", err, one)
+	}
+	if one, err := RemoveToken([]byte(second), "ci", "OLD"); err != nil || strings.Contains(string(one), "old") || !strings.Contains(string(one), "ci/01234567") {
+		t.Errorf("removed the first: %v\n%s", err, one)
+	}
+	if all, err := RemoveToken([]byte(second), "ci", ""); err != nil || strings.Contains(string(all), "sha256") {
+		t.Errorf("removed all: %v\n%s", err, all)
+	}
+	if only := set(second, "ci", "new", nil, true); strings.Contains(only, "ci/") || strings.Contains(only, "old") {
+		t.Errorf("only one left:\n%s", only)
+	}
+	if _, err := RemoveToken([]byte(second), "ci", "ffffffff"); !errors.Is(err, ErrNoToken) {
+		t.Errorf("removed what is not there: %v", err)
+	}
+	removed, err := RemoveToken([]byte(added), "alice", "")
 	if err != nil || strings.Contains(string(removed), "alice") || !strings.Contains(string(removed), "// of the pipeline") {
 		t.Errorf("removed: %v\n%s", err, removed)
 	}
-	if _, err := RemoveToken([]byte(file), "bob"); !errors.Is(err, ErrNoToken) {
+	if _, err := RemoveToken([]byte(file), "bob", ""); !errors.Is(err, ErrNoToken) {
 		t.Errorf("removed what is not there: %v", err)
 	}
 	if after := set(`{"mcpServers": {}}`, "ci", "new", nil, false); after != `{"mcpServers": {}, "auth": {"tokens":{"ci":{"sha256":"new"}}}}` {

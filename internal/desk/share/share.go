@@ -27,7 +27,7 @@ func Of(s *config.Server) Choice {
 	switch {
 	case s.Share != "":
 		return Choice{s.Share, "the config says so", true}
-	case s.Session == "per_client" || len(s.CallerCredentials) > 0:
+	case s.Session == "per_client" || s.Session == "per_principal" || len(s.CallerCredentials) > 0:
 		return Choice{conf.ShareSession, "each client has a session of its own with it", false}
 	case s.Type != config.Stdio:
 		return Choice{conf.ShareUser, "it is a remote server", false}

@@ -109,7 +109,11 @@ func Open(path string, o Options) (*Trail, error) {
 	} else if !ok {
 		return nil, &InUseError{path}
 	}
-	if err := t.start(); err != nil {
+	start := t.start
+	if _, missing := os.Stat(path + complete); missing == nil {
+		start = func() error { return errForgetting }
+	}
+	if err := start(); err != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.release()

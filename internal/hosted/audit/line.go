@@ -21,6 +21,8 @@ import (
 const (
 	// maxText is the most bytes of one string in a record. Longer strings are cut.
 	maxText = 1024
+	// maxLong is the most bytes of a [Long].
+	maxLong = 8 << 10
 	// maxLine is longer than any line of a trail.
 	maxLine = 64 << 10
 	// macMember is the text before the HMAC, which is the last member of a line.
@@ -46,7 +48,11 @@ func appendRecord(out []byte, seq uint64, run, event string, attrs []slog.Attr) 
 		case slog.KindDuration: // in seconds
 			out = appendSeconds(out, a.Value.Duration())
 		default:
-			out = appendText(out, a.Value.String())
+			text, most := a.Value.String(), maxText
+			if _, long := a.Value.Any().(Long); long {
+				most = maxLong
+			}
+			out = appendCut(out, text, most)
 		}
 	}
 	return out
@@ -62,10 +68,15 @@ func appendSeconds(out []byte, d time.Duration) []byte {
 	return out
 }
 
+// Long is the value of an attribute that may be long, such as what a change of the config changes.
+type Long string
+
 // appendText appends text as a JSON string. Text longer than maxText is cut.
-func appendText(out []byte, text string) []byte {
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "") + "..."
+func appendText(out []byte, text string) []byte { return appendCut(out, text, maxText) }
+
+func appendCut(out []byte, text string, most int) []byte {
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "..."
 	}
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {

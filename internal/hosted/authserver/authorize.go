@@ -20,6 +20,9 @@ type authorization struct {
 	Redirect  string `json:"r"`
 	State     string `json:"s"`
 	Challenge string `json:"p"` // PKCE code_challenge
+	Called    string `json:"n,omitempty"`
+	// Own is the path to go back to after a login for a page of mcpx itself, for which the other members are empty.
+	Own string `json:"o,omitempty"`
 }
 
 // authorize is the authorization endpoint. GET shows the consent page; POST, from the form on that page, starts the
@@ -78,7 +81,7 @@ func (s *Server) authorizationRequest(r *http.Request, query url.Values) (*clien
 	if err != nil {
 		return nil, nil, err
 	}
-	a := &authorization{Client: digest(c.ID), Redirect: values[1], State: values[2], Challenge: values[4]}
+	a := &authorization{Client: digest(c.ID), Redirect: values[1], State: values[2], Challenge: values[4], Called: c.Name}
 	switch {
 	case a.Redirect == "":
 		return nil, nil, &fault{"invalid_request", "redirect_uri is missing"}
@@ -135,7 +138,13 @@ func (s *Server) answered(w http.ResponseWriter, r *http.Request, a *authorizati
 
 // back redirects the user's browser to the client, with the client's state and the issuer name of this server (RFC
 // 9207).
+//
+// A login for a page of mcpx itself has no client: the user reads what went wrong.
 func (s *Server) back(w http.ResponseWriter, a *authorization, values url.Values) {
+	if a.Own != "" {
+		s.faultPage(w, http.StatusForbidden, "Signing in failed: "+values.Get("error_description")+".")
+		return
+	}
 	u, _ := redirect(a.Redirect) // valid: authorizationRequest has checked it
 	if a.State != "" {
 		values.Set("state", a.State)

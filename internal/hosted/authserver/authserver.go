@@ -3,8 +3,8 @@
 //
 // Clients are public clients with PKCE (RFC 7636). They register themselves (RFC 7591), or their ID is the URL of a
 // document about them (draft-ietf-oauth-client-id-metadata-document). Client IDs, codes and tokens are
-// self-contained: the server encrypts the data into them. It stores only which codes and tokens were used, in
-// [state.Once].
+// self-contained: the server encrypts the data into them. It stores the logins, sealed: who it is, what the issuer gave to ask
+// again, and which codes and tokens were used.
 package authserver
 
 import (
@@ -16,11 +16,14 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/netguard"
 	"mcpx/internal/base/state"
+	"mcpx/internal/caller"
+	"mcpx/internal/hosted/audit"
 	"mcpx/internal/hosted/httpd"
 )
 
@@ -31,18 +34,21 @@ const (
 	tokenPath     = "/oauth/token"
 	registerPath  = "/oauth/register"
 	revokePath    = "/oauth/revoke"
+	logoutPath    = "/oauth/logout"
 	metadataPath  = "/.well-known/oauth-authorization-server"
 )
 
 // These constants say how long pages, codes, tokens and logins are valid.
 const (
-	pageTime    = 10 * time.Minute // for the consent page, and again for the login
-	codeTime    = time.Minute
-	accessTime  = time.Hour
+	pageTime = 10 * time.Minute // for the consent page, and again for the login
+	codeTime = time.Minute
+	// accessTime is how long somebody who has left the organization can go on at most: then the issuer is asked.
+	accessTime  = 10 * time.Minute
 	refreshTime = 30 * 24 * time.Hour // counted from each use
-	// grantTime is the longest time until a user must log in again. The user may have left the organization, and only
-	// the issuer knows that.
+	// grantTime is the longest time until a user must log in again.
 	grantTime = 90 * 24 * time.Hour
+	// pageLogin is the longest time of a login of mcpx's own pages.
+	pageLogin = 12 * time.Hour
 )
 
 // Options are the settings of a server. They are immutable.
@@ -56,7 +62,9 @@ type Options struct {
 
 	// Secrets are what all encryption keys are derived from. The first one seals, all of them open. There is at least one.
 	Secrets []*state.Secret
-	Log     *slog.Logger
+	// Audit records logins, their ends and refusals; nil means that nothing is recorded.
+	Audit audit.Logins
+	Log   *slog.Logger
 }
 
 // Server is the authorization server, an http.Handler for the paths of [Server.Serves].
@@ -64,7 +72,11 @@ type Server struct {
 	o         Options
 	issuer    string // the issuer identifier of this server
 	seals     seals
-	grants    state.Once
+	parts     Parts
+	store     state.Followed
+	known     known
+	swept     atomic.Int64 // when sweep has worked last, in Unix seconds
+	unfollow  func()
 	documents *documents
 	login     *login
 	sameSite  *http.CrossOriginProtection
@@ -72,8 +84,19 @@ type Server struct {
 	revoked   context.CancelFunc
 }
 
+// Parts are what a server works with. Unlike [Options] they stay the same when the config changes.
+type Parts struct {
+	// Store has the logins. Replicas must share it, and it must outlive the process.
+	Store state.Followed
+	// Happened is told what happens to logins; nil means nobody is. It must not wait.
+	Happened func(Event)
+	// SignedIn is called in place of a client when a user has logged in for a page of mcpx itself ([Server.SignIn]). It sets
+	// the cookie by which the page knows the login again.
+	SignedIn func(w http.ResponseWriter, r *http.Request, login string, p *caller.Principal) error
+}
+
 // New makes a server, which the caller must close. It makes no network request until the first login.
-func New(o Options, open Grants) (*Server, error) {
+func New(o Options, parts Parts) (*Server, error) {
 	u, err := url.Parse(o.Resource)
 	if err != nil || u.Host == "" || !netguard.Safe(o.Resource) {
 		return nil, fmt.Errorf("auth.front needs an auth.resource with https, not %q", o.Resource)
@@ -82,10 +105,11 @@ func New(o Options, open Grants) (*Server, error) {
 	if o.Redirects == nil {
 		o.Redirects = Redirects
 	}
-	if o.Scopes == nil {
-		o.Scopes = []string{"openid", "profile", "email"}
-	} else if !slices.Contains(o.Scopes, "openid") {
+	if o.Scopes != nil && !slices.Contains(o.Scopes, "openid") {
 		o.Scopes = append([]string{"openid"}, o.Scopes...)
+	}
+	if o.Audit == nil {
+		o.Audit = unrecorded{}
 	}
 	origin := u.Scheme + "://" + strings.ToLower(u.Host)
 	folder := strings.TrimSuffix(strings.TrimSuffix(u.EscapedPath(), "/"), cmp.Or(o.Path, "/mcp"))
@@ -94,26 +118,37 @@ func New(o Options, open Grants) (*Server, error) {
 		return nil, err
 	}
 	s.seals = newSeals(o.Secrets, o.Resource)
-	if s.grants, err = open.all(s.seals.ids); err != nil {
-		return nil, err
-	}
+	s.parts, s.store = parts, parts.Store
+	s.known.byNumber = make(map[string]*entry)
 	s.ctx, s.revoked = context.WithCancel(context.Background())
 	// Client ID metadata documents may be on loopback if the server itself is (draft-ietf-oauth-client-id-metadata-document,
 	// section 6.5).
 	s.documents = newDocuments(s.ctx, netguard.NewClient(netguard.Reach{Loopback: netguard.LoopbackURL(o.Resource), Key: "nothing"}))
 	s.login = newLogin(&s.o, s.Callback())
+	s.unfollow = s.store.Watch(storePrefix, s.learn)
 	return s, nil
 }
 
+// unrecorded is an [audit.Logins] that records nothing.
+type unrecorded struct{}
+
+// Login implements [audit.Logins].
+func (unrecorded) Login(audit.Login) {}
+
 // Close ends all requests that were authenticated with tokens of this server.
 func (s *Server) Close() {
+	s.unfollow()
 	s.revoked()
+	s.login.keys.Close()
 	s.documents.web.CloseIdleConnections()
 	s.login.web.CloseIdleConnections()
 }
 
 // Issuer is the issuer identifier of this server (RFC 8414): the resource URL without the endpoint's path.
 func (s *Server) Issuer() string { return s.issuer }
+
+// Logout is the URL to which the issuer may send logout tokens. It may be registered there as the back-channel logout URL.
+func (s *Server) Logout() string { return s.issuer + logoutPath }
 
 // Callback is the URL to which the issuer sends users back. It must be registered at the issuer.
 func (s *Server) Callback() string { return s.issuer + callbackPath }
@@ -135,6 +170,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		tokenPath:     {[]string{http.MethodPost}, s.token},
 		registerPath:  {[]string{http.MethodPost}, s.register},
 		revokePath:    {[]string{http.MethodPost}, s.revoke},
+		logoutPath:    {[]string{http.MethodPost}, s.logout},
 		metadataPath:  {[]string{http.MethodGet, http.MethodHead}, s.metadata},
 	}[r.URL.Path]
 	if !ok && strings.HasPrefix(r.URL.Path, metadataPath+"/") {

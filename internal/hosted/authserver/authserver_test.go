@@ -3,6 +3,7 @@ package authserver
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/state"
+	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 )
 
@@ -23,16 +25,38 @@ import (
 type site struct {
 	t       *testing.T
 	server  *Server
+	handler http.Handler // of all requests of the browser; the server, if no test changes it
 	issuer  *issuer
 	browser *http.Client
 	log     *bytes.Buffer
+	events  []string
+	signed  []string // the logins of pages
+}
+
+func (s *site) happened(e Event) {
+	s.events = append(s.events, fmt.Sprintf("ended %v, %s, %s, %s, last %v", e.Ended, e.Principal.Name[:4], e.Client, e.Why, e.Last))
+}
+
+func (s *site) signedIn(_ http.ResponseWriter, _ *http.Request, login string, _ *caller.Principal) error {
+	s.signed = append(s.signed, login)
+	return nil
+}
+
+// storeIn opens the logins in a folder; an empty name is in memory.
+func storeIn(t testing.TB, folder string) state.Followed {
+	t.Helper()
+	store, err := state.OpenFolder(folder, MostLogins, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
 }
 
 func newSite(t *testing.T, change ...func(*Options)) *site {
 	t.Helper()
 	mcptest.NoLeaks(t)
 	s := &site{t: t, issuer: newIssuer(t), log: &bytes.Buffer{}}
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.server.ServeHTTP(w, r) }))
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }))
 	t.Cleanup(web.Close)
 	o := Options{
 		Resource: web.URL + "/mcp", Granted: []string{"mcp"},
@@ -43,10 +67,11 @@ func newSite(t *testing.T, change ...func(*Options)) *site {
 		one(&o)
 	}
 	var err error
-	if s.server, err = New(o, GrantsIn(t.TempDir(), o.Log)); err != nil {
+	if s.server, err = New(o, Parts{Store: storeIn(t, t.TempDir()), Happened: s.happened, SignedIn: s.signedIn}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.server.Close)
+	s.handler = s.server
 	s.browser = s.newBrowser()
 	return s
 }
@@ -231,7 +256,7 @@ func TestConnect(t *testing.T) {
 	}
 	client := s.registered(claude)
 	tokens := s.connected(client, claude)
-	if tokens["token_type"] != "Bearer" || tokens["expires_in"] != 3600.0 || tokens["scope"] != "mcp" {
+	if tokens["token_type"] != "Bearer" || tokens["expires_in"] != 600.0 || tokens["scope"] != "mcp" {
 		t.Errorf("%v", tokens)
 	}
 	proof := s.server.Prove(tokens["access_token"].(string))

@@ -34,8 +34,12 @@ func (s *Server) client(ctx context.Context, address netip.Addr, id string) (*cl
 		return s.documents.client(ctx, address, id)
 	}
 	c := &client{ID: id}
-	if id == "" {
+	switch {
+	case id == "":
 		return nil, &fault{"invalid_request", "client_id is missing"}
+	case strings.HasPrefix(id, "https://"):
+		return nil, &fault{"invalid_client", "this mcpx reads no documents of clients: log out in the client (claude mcp logout NAME) and connect " +
+			"again, so that it registers"}
 	}
 	if err := s.seals.client.open(id, c); err != nil {
 		return nil, &fault{"invalid_client", "unknown client_id: the client has to register again"}

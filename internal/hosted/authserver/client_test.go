@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"mcpx/internal/base/conf"
-	"mcpx/internal/base/state"
 	"mcpx/internal/mcptest"
 )
 
@@ -309,7 +308,7 @@ func TestDocuments_Silent(t *testing.T) {
 	} {
 		t.Run(a.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := still(t, GrantsIn("", quiet), 'k')
+				s := still(t, storeIn(t, ""), 'k')
 				network := &silent{quick: "quick.example"}
 				s.documents.web.Transport = network
 				ctx, hangUp := context.WithCancel(t.Context())
@@ -355,7 +354,7 @@ func TestDocuments_Inside(t *testing.T) {
 	mcptest.NoLeaks(t)
 	inside := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("was reached") }))
 	defer inside.Close()
-	s := still(t, GrantsIn("", quiet), 'k')
+	s := still(t, storeIn(t, ""), 'k')
 	port := strings.TrimPrefix(inside.URL, "https://127.0.0.1:")
 	for _, host := range []string{"127.0.0.1:" + port, "localhost:" + port, "[::1]:" + port, "[::ffff:127.0.0.1]:" + port, "10.0.0.1", "169.254.169.254", "[fd00:ec2::254]", "[64:ff9b::a9fe:a9fe]", "0.0.0.0:" + port} {
 		_, err := s.client(context.Background(), netip.Addr{}, "https://"+host+"/client.json")
@@ -373,16 +372,13 @@ func (nothing) RoundTrip(*http.Request) (*http.Response, error) { return nil, er
 
 // FuzzServer: no request makes the server panic, or redirect to a URL that is not allowed.
 func FuzzServer(f *testing.F) {
-	s, err := New(Options{Resource: "https://mcp.example.com/mcp", AuthServer: conf.AuthServer{Issuer: "http://127.0.0.1:1"}, Secrets: []*state.Secret{secretOf('k')}, Log: quiet}, GrantsIn("", quiet))
-	if err != nil {
-		f.Fatal(err)
-	}
+	s := still(f, storeIn(f, ""), 'k')
 	s.documents.web = &http.Client{Transport: nothing{}}
 	id := s.seals.client.close(client{Name: "x", Redirects: []string{claude, "http://localhost/cb"}})
 	f.Add("GET", authorizePath, "response_type=code&client_id="+id+"&redirect_uri="+url.QueryEscape(claude)+"&code_challenge="+challengeOfVerifier+"&code_challenge_method=S256", "", "")
 	f.Add("POST", authorizePath, "response_type=code&client_id="+id+"&redirect_uri=http://localhost:1/cb&state=x&resource=x", "answer=deny&page=x", "mcpx-page=x")
 	f.Add("GET", callbackPath, "code=x&state=y", "", "__Host-mcpx-login=x")
-	f.Add("POST", tokenPath, "", s.codeOf("c").Encode(), "")
+	f.Add("POST", tokenPath, "", s.codeOf(f, "c").Encode(), "")
 	f.Add("POST", registerPath, "", `{"redirect_uris":["`+claude+`"]}`, "")
 	f.Add("POST", revokePath, "", "token=x&client_id=y", "")
 	f.Add("GET", metadataPath+"/mcp", "", "", "")

@@ -109,8 +109,9 @@ func (d *documents) run(ctx context.Context, f *fetch, u *url.URL) {
 	case err != nil && errors.Is(context.Cause(ctx), errCrowded):
 		f.err = &fault{"temporarily_unavailable", errCrowded.Error() + "; try again"}
 	case err != nil:
-		f.err = &fault{"invalid_client", fmt.Sprintf("reading the client document at %s: %s",
-			sanitize.Line(u.Host, 100), sanitize.Line(err.Error(), 200))}
+		f.err = &fault{"invalid_client", fmt.Sprintf("reading the client document at %[1]s: %[2]s. If mcpx cannot "+
+			"reach %[1]s, its operator sets \"documents\": false in auth.front: clients register then. Log out in the client before you "+
+			"connect again (claude mcp logout NAME)", sanitize.Line(u.Host, 100), sanitize.Line(err.Error(), 200))}
 	default:
 		c.Host = u.Host
 		f.client = c

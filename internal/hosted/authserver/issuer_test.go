@@ -30,10 +30,42 @@ type issuer struct {
 	info   map[string]any
 	// lies changes the issuer's metadata.
 	lies func(map[string]any)
+	// poor means that it gives no refresh tokens. silent means that renewing gives no ID token. fails, if not empty, is the error
+	// with which it answers every request for tokens; "down" means 502. renewing is called during each renewal.
+	poor, silent bool
+	fails        string
+	renewing     func()
 
 	mu    sync.Mutex
 	asked map[string]url.Values // parameters of the authorization requests, by code
 	paths []string
+	// valid has the refresh tokens that were not used, used the others. If one comes twice, all end.
+	valid, used map[string]bool
+	renewals    int
+	reused      bool
+}
+
+// with changes the issuer while it runs.
+func (i *issuer) with(change func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	change()
+}
+
+// refreshToken makes a refresh token. The caller holds mu, or nobody else knows the issuer.
+func (i *issuer) refreshToken() string {
+	token := random()
+	i.valid[token] = true
+	return token
+}
+
+// inProcess is a network with nothing but the issuer, for tests in fake time.
+type inProcess struct{ to http.Handler }
+
+func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	p.to.ServeHTTP(w, r)
+	return w.Result(), nil
 }
 
 func newIssuer(t *testing.T) *issuer {
@@ -42,7 +74,7 @@ func newIssuer(t *testing.T) *issuer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &issuer{key: key, asked: map[string]url.Values{}}
+	i := &issuer{key: key, asked: map[string]url.Values{}, valid: map[string]bool{}, used: map[string]bool{}}
 	web := httptest.NewServer(i)
 	t.Cleanup(web.Close)
 	i.url = web.URL
@@ -75,31 +107,73 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, query.Get("redirect_uri")+"?"+back.Encode(), http.StatusSeeOther)
 	case "/token":
 		_ = r.ParseForm()
-		asked, known := i.asked[r.PostForm.Get("code")]
-		delete(i.asked, r.PostForm.Get("code"))
 		id, secret, _ := r.BasicAuth()
-		sum := sha256.Sum256([]byte(r.PostForm.Get("code_verifier")))
-		if !known || id != "mcpx" || secret != "secret-of-the-issuer" || asked.Get("code_challenge") != base64.RawURLEncoding.EncodeToString(sum[:]) || asked.Get("redirect_uri") != r.PostForm.Get("redirect_uri") {
+		refuse := func(status int, code string) {
 			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusBadRequest)
-			_, _ = w.Write([]byte(`{"error":"invalid_grant"}`))
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(`{"error":"` + code + `"}`))
+		}
+		var asked url.Values
+		switch token := r.PostForm.Get("refresh_token"); {
+		case i.fails == "down":
+			http.Error(w, "down", http.StatusBadGateway)
 			return
+		case i.fails != "":
+			refuse(http.StatusBadRequest, i.fails)
+			return
+		case id != "mcpx" || secret != "secret-of-the-issuer":
+			refuse(http.StatusUnauthorized, "invalid_client")
+			return
+		case token != "":
+			if i.renewing != nil {
+				i.mu.Unlock()
+				i.renewing()
+				i.mu.Lock()
+			}
+			if i.used[token] {
+				i.reused = true
+				clear(i.valid)
+			}
+			if !i.valid[token] {
+				refuse(http.StatusBadRequest, "invalid_grant")
+				return
+			}
+			delete(i.valid, token)
+			i.used[token] = true
+			i.renewals++
+		default:
+			var known bool
+			asked, known = i.asked[r.PostForm.Get("code")]
+			delete(i.asked, r.PostForm.Get("code"))
+			sum := sha256.Sum256([]byte(r.PostForm.Get("code_verifier")))
+			if !known || asked.Get("code_challenge") != base64.RawURLEncoding.EncodeToString(sum[:]) || asked.Get("redirect_uri") != r.PostForm.Get("redirect_uri") {
+				refuse(http.StatusBadRequest, "invalid_grant")
+				return
+			}
 		}
 		claims := jwt.MapClaims{
-			"iss": i.url, "sub": "ann", "aud": "mcpx", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(),
-			"nonce": asked.Get("nonce"), "email": "ann@example.com", "email_verified": true, "groups": []string{"staff"},
+			"iss": i.url, "sub": "ann", "aud": "mcpx", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(), "sid": "session of ann",
+			"email": "ann@example.com", "email_verified": true, "groups": []string{"staff"},
+		}
+		if asked != nil {
+			claims["nonce"] = asked.Get("nonce")
 		}
 		if i.change != nil {
 			i.change(claims)
 		}
-		token := ""
-		if i.sign != nil {
-			token = i.sign(claims)
-		} else {
-			token = i.signed(claims, i.key)
+		answer := map[string]any{"access_token": "token of the issuer", "token_type": "Bearer", "expires_in": 1800}
+		switch {
+		case asked == nil && i.silent:
+		case i.sign != nil:
+			answer["id_token"] = i.sign(claims)
+		default:
+			answer["id_token"] = i.signed(claims, i.key)
+		}
+		if !i.poor {
+			answer["refresh_token"] = i.refreshToken()
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{"access_token": "token of the issuer", "token_type": "Bearer", "id_token": token})
+		_ = json.NewEncoder(w).Encode(answer)
 	case "/jwks":
 		public, _ := i.key.PublicKey.Bytes()
 		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []any{map[string]string{

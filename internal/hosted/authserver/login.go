@@ -13,13 +13,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/MicahParks/keyfunc/v3"
 	"github.com/golang-jwt/jwt/v5"
 	"golang.org/x/oauth2"
 
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/netguard"
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/hosted/audit"
 	"mcpx/internal/hosted/identity"
 )
 
@@ -35,10 +35,12 @@ type login struct {
 	o        *Options
 	callback string
 	web      *http.Client
+	keys     *identity.Keys
 
-	mu    sync.Mutex
-	found *provider
-	until time.Time
+	mu     sync.Mutex
+	found  *provider
+	until  time.Time
+	warned bool // that the issuer gives no refresh tokens
 }
 
 // provider is the metadata of an issuer (OpenID Connect Discovery 1.0, section 3).
@@ -49,12 +51,14 @@ type provider struct {
 	Keys          string   `json:"jwks_uri"`
 	UserInfo      string   `json:"userinfo_endpoint"`
 	Methods       []string `json:"token_endpoint_auth_methods_supported"`
+	Scopes        []string `json:"scopes_supported"`
 	SendsIssuer   bool     `json:"authorization_response_iss_parameter_supported"`
 }
 
 func newLogin(o *Options, callback string) *login {
 	reach := netguard.Reach{Loopback: netguard.LoopbackURL(o.Issuer), Private: o.AllowPrivate, Key: "auth.front.allow_private"}
-	return &login{o: o, callback: callback, web: netguard.NewClient(reach)}
+	of := identity.Issuer{URL: o.Issuer, AllowPrivate: o.AllowPrivate}
+	return &login{o: o, callback: callback, web: netguard.NewClient(reach), keys: identity.NewKeys(of, o.Log)}
 }
 
 // provider returns the metadata of the issuer, cached for discoveryTime. If it cannot be fetched again after that
@@ -91,9 +95,32 @@ func (l *login) config(p *provider) *oauth2.Config {
 		style = oauth2.AuthStyleInParams
 	}
 	return &oauth2.Config{
-		ClientID: l.o.ClientID, ClientSecret: l.o.ClientSecret, RedirectURL: l.callback, Scopes: l.o.Scopes,
+		ClientID: l.o.ClientID, ClientSecret: l.o.ClientSecret, RedirectURL: l.callback, Scopes: l.scopes(p),
 		Endpoint: oauth2.Endpoint{AuthURL: p.Authorization, TokenURL: p.Token, AuthStyle: style},
 	}
+}
+
+// scopes returns the scopes that the issuer is asked for. Without offline_access most issuers give no refresh token, or one that
+// ends with the user's session in the browser; an issuer that does not have it may refuse it.
+func (l *login) scopes(p *provider) []string {
+	switch {
+	case l.o.Scopes != nil:
+		return l.o.Scopes
+	case slices.Contains(p.Scopes, "offline_access"):
+		return []string{"openid", "profile", "email", "offline_access"}
+	}
+	return []string{"openid", "profile", "email"}
+}
+
+// google gives refresh tokens to those who ask for them in its own way, and only after a question to the user.
+const google = "https://accounts.google.com"
+
+// asking returns the parameters of an authorization request that are the same for all logins.
+func (l *login) asking() (more []oauth2.AuthCodeOption) {
+	if l.o.Issuer == google {
+		more = append(more, oauth2.AccessTypeOffline, oauth2.SetAuthURLParam("prompt", "consent"))
+	}
+	return more
 }
 
 // pendingLogin is a login for which the issuer has not sent the user back yet. It is encrypted in a cookie, so that
@@ -122,7 +149,8 @@ func (s *Server) startLogin(w http.ResponseWriter, r *http.Request, a *authoriza
 	}
 	s.setCookie(w, loginCookie, sealed)
 	nonce := oauth2.SetAuthURLParam("nonce", b.Nonce)
-	w.Header().Set("Location", s.login.config(p).AuthCodeURL(b.State, oauth2.S256ChallengeOption(b.Verifier), nonce))
+	options := append(s.login.asking(), oauth2.S256ChallengeOption(b.Verifier), nonce)
+	w.Header().Set("Location", s.login.config(p).AuthCodeURL(b.State, options...))
 	w.WriteHeader(http.StatusSeeOther)
 }
 
@@ -136,21 +164,39 @@ func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.setCookie(w, loginCookie, "")
-	who, err := s.login.finish(r.Context(), query, &b)
+	got, who, err := s.login.finish(r.Context(), query, &b)
 	if refused, ok := errors.AsType[*refusedError](err); ok {
 		s.o.Log.Warn("login refused", "subject", refused.subject, "reason", refused.why)
+		l := audit.Login{Event: audit.LoginRefused, Subject: refused.subject, Reason: refused.why, Remote: r.RemoteAddr, Client: b.For.Redirect}
+		if refused.subject != "" {
+			l.Principal = identity.OfIssuer(s.o.Issuer, refused.subject).Name
+		}
+		s.o.Audit.Login(l)
 		s.back(w, &b.For, url.Values{"error": {"access_denied"}, "error_description": {refused.why}})
 		return
 	}
 	if err != nil {
 		s.o.Log.Error("a login failed", "error", err)
+		s.o.Audit.Login(audit.Login{Event: audit.LoginRefused, Reason: err.Error(), Remote: r.RemoteAddr, Client: b.For.Redirect})
 		s.back(w, &b.For, url.Values{"error": {"server_error"}, "error_description": {"the login failed; the log of mcpx says why"}})
 		return
 	}
-	s.o.Log.Info("user logged in", "principal", s.principal(who).Name, "email", who.Email, "redirect", b.For.Redirect)
+	now := time.Now().Unix()
+	g := &grant{
+		Number: random(), Client: b.For.Client, Called: b.For.Called, Who: *who, Began: now, Renewed: now, Issued: *got,
+		Until: deadline(codeTime),
+	}
+	if b.For.Own != "" {
+		s.signedIn(w, r, g, b.For.Own)
+		return
+	}
+	if err := s.begin(r.Context(), g); err != nil {
+		s.back(w, &b.For, url.Values{"error": {"temporarily_unavailable"}, "error_description": {errUnavailable.Text}})
+		return
+	}
 	of := b.For
-	of.State = "" // it would make the code long; the method back adds the state separately
-	s.back(w, &b.For, url.Values{"code": {s.seals.code.close(code{random(), of, *who, deadline(codeTime)})}})
+	of.State, of.Called = "", "" // they would make the code long; the method back adds the state separately
+	s.back(w, &b.For, url.Values{"code": {s.seals.code.close(code{g.Number, of, deadline(codeTime)})}})
 }
 
 // refusedError says why a user may not log in. Its text is shown to the user.
@@ -158,37 +204,148 @@ type refusedError struct{ subject, why string }
 
 func (e *refusedError) Error() string { return e.why }
 
-// finish exchanges the issuer's code for an ID token, and returns the user.
-func (l *login) finish(ctx context.Context, query url.Values, b *pendingLogin) (*user, error) {
+// finish exchanges the issuer's code for an ID token, and returns the user and what the issuer gave.
+func (l *login) finish(ctx context.Context, query url.Values, b *pendingLogin) (*issued, *user, error) {
 	p, err := l.provider(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	// RFC 9207, section 2.4: codes from another issuer must be refused.
 	if iss := query["iss"]; len(iss) > 1 || len(iss) == 1 && iss[0] != l.o.Issuer || len(iss) == 0 && p.SendsIssuer {
-		return nil, errors.New("the callback comes from another issuer")
+		return nil, nil, errors.New("the callback comes from another issuer")
 	}
 	if query.Has("error") {
 		if query.Get("error") == "access_denied" {
-			return nil, &refusedError{"", "the login was refused"}
+			return nil, nil, &refusedError{"", "the login was refused"}
 		}
-		return nil, fmt.Errorf("the issuer answers %s: %s",
+		return nil, nil, fmt.Errorf("the issuer answers %s: %s",
 			sanitize.Line(query.Get("error"), 60), sanitize.Line(query.Get("error_description"), 200))
 	}
 	web := context.WithValue(ctx, oauth2.HTTPClient, l.web)
 	token, err := l.config(p).Exchange(web, query.Get("code"), oauth2.VerifierOption(b.Verifier))
 	if err != nil {
-		return nil, fmt.Errorf("exchanging the code of the issuer: %w", plainRetrieve(err))
+		return nil, nil, fmt.Errorf("exchanging the code of the issuer: %w", plainRetrieve(err))
 	}
 	raw, _ := token.Extra("id_token").(string)
-	claims, err := l.verify(ctx, p, raw, b.Nonce)
+	claims, err := l.verify(ctx, raw)
 	if err != nil {
-		return nil, fmt.Errorf("the ID token: %w", err)
+		return nil, nil, fmt.Errorf("the ID token: %w", err)
 	}
+	if nonce, _ := claims["nonce"].(string); !equal(nonce, b.Nonce) {
+		return nil, nil, errors.New("the ID token: wrong nonce")
+	}
+	got := &issued{Refresh: token.RefreshToken}
+	got.give(token)
+	got.Session, _ = claims["sid"].(string)
 	if p.UserInfo != "" {
-		l.addUserInfo(ctx, p, token.AccessToken, claims)
+		// If that fails, the login continues without the claims; Allow may then refuse the user.
+		err := l.addUserInfo(ctx, p, token.AccessToken, claims)
+		if got.Info = err == nil; err != nil {
+			l.o.Log.Warn("cannot read UserInfo; only the claims of the ID token are used", "error", err)
+		}
 	}
-	return l.user(claims)
+	if got.Refresh == "" {
+		l.withoutRefresh(got, token)
+	}
+	who, err := l.user(claims)
+	return got, who, err
+}
+
+// withoutRefresh is for an issuer that gives no refresh token. The userinfo endpoint can then say whether the user is still
+// there, as long as the access token is valid. Without that endpoint nobody can, and the login lasts as long as a token of mcpx.
+func (l *login) withoutRefresh(got *issued, token *oauth2.Token) {
+	until := deadline(accessTime)
+	if got.Info {
+		got.Access = token.AccessToken
+		if until = deadline(time.Hour); !token.Expiry.IsZero() {
+			until = token.Expiry.Unix()
+		}
+	}
+	got.AccessUntil = until
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.warned {
+		l.warned = true
+		l.o.Log.Warn("the issuer gives no refresh token, so users have to log in again soon: allow mcpx refresh tokens there, and if "+
+			"auth.front.scopes is set, add offline_access", "logins_last", time.Until(time.Unix(until, 0)).Round(time.Second).String())
+	}
+}
+
+// again asks the issuer whether a user who has logged in before is still welcome, and who it is now. A *refusedError means that the
+// user is not; after any other error, nobody knows. What the issuer gave is kept also then, as its earlier refresh token may be worth
+// nothing.
+func (l *login) again(ctx context.Context, was *issued, who *user) (*issued, *user, error) {
+	next := *was
+	p, err := l.provider(ctx)
+	if err != nil {
+		return &next, nil, err
+	}
+	access, claims := was.Access, jwt.MapClaims{}
+	if was.Refresh != "" {
+		if access, claims, err = l.refresh(ctx, p, &next, who); err != nil {
+			return &next, nil, err
+		}
+	}
+	if was.Info && p.UserInfo != "" {
+		if claims["sub"] == nil {
+			claims["sub"] = who.Subject
+		}
+		switch err := l.addUserInfo(ctx, p, access, claims); {
+		case err != nil && was.Refresh == "" && refusedBy(err):
+			return &next, nil, &refusedError{who.Subject, "the issuer does not know the login any more"}
+		case err != nil: // without the groups that it has, the user would lose rights or the login
+			return &next, nil, fmt.Errorf("reading UserInfo: %w", err)
+		}
+	}
+	switch {
+	case claims["sub"] != nil:
+		now, err := l.user(claims)
+		return &next, now, err
+	case was.Refresh == "":
+		return &next, nil, &refusedError{who.Subject, "the issuer gives nothing to renew the login with"}
+	}
+	return &next, who, nil // it was renewed, and the issuer says nothing new about the user
+}
+
+// refresh uses the issuer's refresh token, and takes a new one into next. claims are those of the new ID token; empty if there
+// is none.
+func (l *login) refresh(ctx context.Context, p *provider, next *issued, who *user) (access string, claims jwt.MapClaims, err error) {
+	web := context.WithValue(ctx, oauth2.HTTPClient, l.web)
+	token, err := l.config(p).TokenSource(web, &oauth2.Token{RefreshToken: next.Refresh}).Token()
+	if r, ok := errors.AsType[*oauth2.RetrieveError](err); ok && slices.Contains(refusals, r.ErrorCode) {
+		l.o.Log.Info("the issuer does not renew a login", "subject", who.Subject, "answer", plainRetrieve(err))
+		return "", nil, &refusedError{who.Subject, "the issuer does not renew the login"}
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("renewing at the issuer: %w", plainRetrieve(err))
+	}
+	next.give(token)
+	next.Refresh = token.RefreshToken // the earlier one if the answer has none
+	raw, _ := token.Extra("id_token").(string)
+	if raw == "" {
+		return token.AccessToken, jwt.MapClaims{}, nil
+	}
+	if claims, err = l.verify(ctx, raw); err != nil {
+		return "", nil, fmt.Errorf("the ID token: %w", err)
+	}
+	if claims["sub"] != who.Subject {
+		return "", nil, &refusedError{who.Subject, "the issuer renewed the login of another user"}
+	}
+	if session, ok := claims["sid"].(string); ok {
+		next.Session = session
+	}
+	return token.AccessToken, claims, nil
+}
+
+// refusals are the errors with which issuers refuse to renew a login. invalid_grant is the one for that (RFC 6749, section 5.2);
+// Dex answers invalid_request to a refresh token that it does not know any more. All others are a fault in how mcpx is registered
+// there, which must not end the logins of all users.
+var refusals = []string{"invalid_grant", "invalid_request", "access_denied", "login_required", "interaction_required", "consent_required"}
+
+// refusedBy reports whether an endpoint has refused a token.
+func refusedBy(err error) bool {
+	s, ok := errors.AsType[*netguard.StatusError](err)
+	return ok && (s.Code == http.StatusUnauthorized || s.Code == http.StatusForbidden)
 }
 
 // plainRetrieve removes the response body from an error, since it may contain tokens.
@@ -199,46 +356,43 @@ func plainRetrieve(err error) error {
 	return err
 }
 
-// verify checks an ID token (OpenID Connect Core 1.0, section 3.1.3.7). The issuer's keys are fetched at each login.
-func (l *login) verify(ctx context.Context, p *provider, raw, nonce string) (jwt.MapClaims, error) {
-	var set json.RawMessage
-	if err := netguard.Get(ctx, l.web, p.Keys, "", &set); err != nil {
-		return nil, fmt.Errorf("reading the keys of the issuer: %w", err)
-	}
-	keys, err := keyfunc.NewJWKSetJSON(set)
-	if err != nil {
-		return nil, fmt.Errorf("reading the keys of the issuer: %w", err)
-	}
+// verify checks an ID token (OpenID Connect Core 1.0, section 3.1.3.7), but for the nonce.
+func (l *login) verify(ctx context.Context, raw string) (jwt.MapClaims, error) {
 	claims := jwt.MapClaims{}
-	_, err = jwt.ParseWithClaims(raw, claims, keys.Keyfunc, jwt.WithValidMethods(identity.Algorithms), jwt.WithIssuer(l.o.Issuer),
-		jwt.WithAudience(l.o.ClientID), jwt.WithExpirationRequired(), jwt.WithIssuedAt(), jwt.WithLeeway(30*time.Second))
+	_, err := l.keys.Parse(ctx, raw, claims, jwt.WithAudience(l.o.ClientID), jwt.WithExpirationRequired(), jwt.WithIssuedAt())
 	audience, _ := claims.GetAudience()
 	azp, named := claims["azp"]
-	got, _ := claims["nonce"].(string)
 	switch {
 	case err != nil:
 		return nil, err
-	case !equal(got, nonce):
-		return nil, errors.New("wrong nonce")
+	case claims["events"] != nil:
+		return nil, errors.New("it is a logout token")
 	case named && azp != l.o.ClientID || !named && len(audience) > 1:
 		return nil, errors.New("issued to another client")
 	}
 	return claims, nil
 }
 
-// addUserInfo adds claims that only the userinfo endpoint returns. If that fails, the login continues without them;
-// Allow may then refuse the user.
-func (l *login) addUserInfo(ctx context.Context, p *provider, token string, claims jwt.MapClaims) {
+// addUserInfo adds claims that only the userinfo endpoint returns.
+func (l *login) addUserInfo(ctx context.Context, p *provider, token string, claims jwt.MapClaims) error {
 	more := map[string]any{}
-	if err := netguard.Get(ctx, l.web, p.UserInfo, token, &more); err != nil || more["sub"] != claims["sub"] {
-		l.o.Log.Warn("cannot read UserInfo; only the claims of the ID token are used", "error", err)
-		return
+	if err := netguard.Get(ctx, l.web, p.UserInfo, token, &more); err != nil {
+		return err
+	}
+	if more["sub"] != claims["sub"] {
+		return errors.New("it is about another user")
+	}
+	if claims["email"] == nil {
+		delete(claims, "email_verified") // it would be about no address
+	} else if claims["email"] != more["email"] {
+		delete(more, "email_verified") // it is about another address
 	}
 	for name, value := range more {
 		if _, there := claims[name]; !there {
 			claims[name] = value
 		}
 	}
+	return nil
 }
 
 // Allow says which users may log in: those who match any of its members. If all members are nil, every user of the
@@ -253,6 +407,11 @@ type user struct {
 	// Verified is true if the issuer says that Email is verified.
 	Verified bool     `json:"v,omitempty"`
 	Groups   []string `json:"g,omitempty"`
+	// Claim is the claim that named the user at the login, and Called its value; both are empty if it was the subject. Display is
+	// for people.
+	Claim   string `json:"c,omitempty"`
+	Called  string `json:"p,omitempty"`
+	Display string `json:"d,omitempty"`
 }
 
 // user makes a user from claims. The error is a *refusedError if Allow does not permit this user.
@@ -262,10 +421,20 @@ func (l *login) user(claims jwt.MapClaims) (*user, error) {
 		return value
 	}
 	who := &user{Subject: text("sub"), Name: sanitize.Line(text("name"), maxName), Email: text("email")}
-	verified, there := claims["email_verified"]
-	if who.Verified = verified == true || verified == "true"; there && !who.Verified {
+	value := func(name string) (any, bool) {
+		one, there := claims[name]
+		return one, there
+	}
+	var said bool
+	if who.Verified, said = identity.Verified(value); said && !who.Verified {
 		who.Email = ""
 	}
+	naming := identity.Naming{Principal: l.o.PrincipalClaim, Display: l.o.DisplayClaim, Unverified: l.o.Allow.UnverifiedEmails}
+	var unnamed error
+	if who.Called, unnamed = naming.Value(value); who.Called != "" {
+		who.Claim = l.o.PrincipalClaim
+	}
+	who.Display = naming.Shown(value)
 	switch groups := claims[l.o.GroupsClaim].(type) {
 	case string:
 		who.Groups = []string{groups}
@@ -280,6 +449,8 @@ func (l *login) user(claims jwt.MapClaims) (*user, error) {
 	switch {
 	case err != nil || who.Subject == "":
 		return nil, errors.New("the ID token has no subject")
+	case unnamed != nil:
+		return nil, &refusedError{who.Subject, unnamed.Error()}
 	case len(size) > maxUser:
 		why := fmt.Sprintf("the issuer sends too many groups (%d): configure it to send only the ones that mcpx needs", len(who.Groups))
 		return nil, &refusedError{who.Subject, why}
@@ -287,6 +458,16 @@ func (l *login) user(claims jwt.MapClaims) (*user, error) {
 		return nil, &refusedError{who.Subject, "this account may not use this mcpx"}
 	}
 	return who, nil
+}
+
+// admits reports whether a user who logged in earlier may go on: Allow permits it, and the user was named by the claim that names
+// users now. Otherwise a value that users may choose could become a name after a change of principal_claim.
+func (o *Options) admits(who *user) bool {
+	claim := o.PrincipalClaim
+	if claim == "sub" {
+		claim = ""
+	}
+	return who.Claim == claim && (claim != "email" || who.Verified || o.Allow.UnverifiedEmails) && allows(&o.Allow, who)
 }
 
 func allows(a *Allow, who *user) bool {

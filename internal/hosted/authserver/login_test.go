@@ -226,6 +226,40 @@ func TestAllow_Later(t *testing.T) {
 	}
 }
 
+// TestPrincipalClaim: users are named by the claim, if the issuer says that it is theirs; a login from before another claim named
+// them ends.
+func TestPrincipalClaim(t *testing.T) {
+	s := newSite(t, func(o *Options) { o.PrincipalClaim, o.DisplayClaim = "email", "name" })
+	s.issuer.change = func(c jwt.MapClaims) { c["email"], c["name"] = "Ann@Example.com", "Ann" }
+	client := s.registered(claude)
+	tokens := s.connected(client, claude)
+	proof := s.server.Prove(tokens["access_token"].(string))
+	if host := strings.TrimPrefix(s.issuer.url, "http://"); proof == nil || proof.Principal.Name != "ann@example.com@"+host ||
+		proof.Principal.ID != s.issuer.url+" ann" || proof.Principal.Display != "Ann" {
+		t.Fatalf("%+v", proof)
+	}
+	s.server.o.PrincipalClaim = "nickname"
+	if status, _ := s.refresh(client, tokens); status != 400 || s.counts(tokens) {
+		t.Errorf("a name of another claim counts: %d", status)
+	}
+	s.server.o.PrincipalClaim = "email"
+	for name, change := range map[string]func(jwt.MapClaims){
+		"not verified": func(c jwt.MapClaims) { c["email_verified"] = false }, "nothing said": func(c jwt.MapClaims) { delete(c, "email_verified") },
+		"no address": func(c jwt.MapClaims) { delete(c, "email") },
+	} {
+		s.issuer.change = change
+		if back := s.allow(s.query(client, claude)); back.Get("error") != "access_denied" || !strings.Contains(back.Get("error_description"), "principal_claim") {
+			t.Errorf("%s: %v", name, back)
+		}
+	}
+	// The userinfo endpoint says that another address is verified.
+	s.issuer.change = func(c jwt.MapClaims) { c["email"] = "boss@example.com"; delete(c, "email_verified") }
+	s.issuer.info = map[string]any{"sub": "ann", "email": "ann@example.com", "email_verified": true}
+	if back := s.allow(s.query(client, claude)); back.Get("error") != "access_denied" {
+		t.Errorf("an address that nobody has verified: %v", back)
+	}
+}
+
 // TestSecret_InBody: the client secret is sent in the request body if the issuer requires that.
 func TestSecret_InBody(t *testing.T) {
 	l := newLogin(&Options{AuthServer: conf.AuthServer{ClientID: "mcpx", ClientSecret: "x"}}, "")

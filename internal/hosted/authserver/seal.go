@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -17,9 +16,7 @@ import (
 // seals are the encryption keys of one server. Each kind of value has its own key, so that no value is accepted as
 // another kind.
 type seals struct {
-	client, page, login, code, access, refresh seal
-	// ids has one id for each secret, different for each combination of secret and resource.
-	ids []string
+	client, page, login, code, access, refresh, grant seal
 }
 
 // seal encrypts one kind of value with AES-256-GCM and a random nonce.
@@ -38,11 +35,17 @@ func newSeals(secrets []*state.Secret, resource string) (s seals) {
 }
 
 func (s *seals) add(secret *state.Secret, resource string) {
-	key := func(name string) []byte { return secret.Key("mcpx authorization server 1 " + name + " " + resource) }
 	for name, into := range map[string]*seal{
 		"client": &s.client, "page": &s.page, "login": &s.login, "code": &s.code, "access": &s.access, "refresh": &s.refresh,
+		"grant": &s.grant,
 	} {
-		block, err := aes.NewCipher(key(name))
+		// Replicas of two versions may run for a while: neither may take a token of the other, whose members are different. The
+		// IDs of clients are the same in all versions.
+		version := "2"
+		if name == "client" {
+			version = "1"
+		}
+		block, err := aes.NewCipher(secret.Key("mcpx authorization server " + version + " " + name + " " + resource))
 		if err != nil {
 			panic(err) // impossible: the key has the right length
 		}
@@ -53,7 +56,6 @@ func (s *seals) add(secret *state.Secret, resource string) {
 		into.prefix = map[string]string{"client": "mcpx_client_", "access": accessPrefix, "refresh": "mcpx_rt_"}[name]
 		into.aeads = append(into.aeads, aead)
 	}
-	s.ids = append(s.ids, hex.EncodeToString(key("id")[:6]))
 }
 
 // accessPrefix is the beginning of the access tokens of this server.

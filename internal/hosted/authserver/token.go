@@ -18,21 +18,17 @@ import (
 
 const maxTokenRequest = 32 << 10
 
-// code is an authorization code. Its number in the grant is 0.
+// code is an authorization code. Its login is kept since the issuer has sent the user back.
 type code struct {
 	Grant string        `json:"g"`
 	For   authorization `json:"a"`
-	Who   user          `json:"w"`
 	Until int64         `json:"u"` // Unix seconds
 }
 
+// refresh is a refresh token: the number of a login, and its own number in that.
 type refresh struct {
 	Grant  string `json:"g"`
 	Number int    `json:"n"`
-	Client string `json:"c"` // digest of the client_id
-	Who    user   `json:"w"`
-	Login  int64  `json:"l"` // when the user logged in, in Unix seconds
-	Until  int64  `json:"u"` // Unix seconds
 }
 
 // access is an access token. It is not a JWT: only this server reads it, and clients must not see the user data in
@@ -49,28 +45,30 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	var next *refresh
+	var g *grant
 	var err error
 	switch form.Get("grant_type") {
 	case "authorization_code":
-		next, err = s.redeem(r.Context(), form)
+		g, err = s.redeem(r.Context(), form)
 	case "refresh_token":
-		next, err = s.renew(r.Context(), form)
+		g, err = s.renew(r.Context(), form)
 	case "":
 		err = &fault{"invalid_request", "grant_type is missing"}
 	default:
 		err = &fault{"unsupported_grant_type", "grant_type must be authorization_code or refresh_token"}
 	}
+	defer s.sweep(context.WithoutCancel(r.Context()))
 	if f, ok := errors.AsType[*fault](err); ok {
 		s.o.Log.Info("a client gets no token", "reason", f.Error(), "remote", r.RemoteAddr)
 		refuse(w, f)
 		return
 	}
+	lasts := min(accessTime, time.Duration(g.Until-time.Now().Unix())*time.Second)
 	out := map[string]any{
-		"access_token":  s.seals.access.close(access{next.Grant, next.Client, next.Who, deadline(accessTime)}),
+		"access_token":  s.seals.access.close(access{g.Number, g.Client, g.Who, deadline(lasts)}),
 		"token_type":    "Bearer",
-		"expires_in":    int(accessTime / time.Second),
-		"refresh_token": s.seals.refresh.close(next),
+		"expires_in":    int(lasts / time.Second),
+		"refresh_token": s.seals.refresh.close(refresh{g.Number, g.Next}),
 	}
 	if len(s.o.Granted) > 0 {
 		out["scope"] = strings.Join(s.o.Granted, " ")
@@ -94,11 +92,10 @@ func (s *Server) form(w http.ResponseWriter, r *http.Request) (url.Values, bool)
 	return r.PostForm, true
 }
 
-// redeem exchanges a code for a refresh token. If a code is used twice, it was stolen; then all tokens of its grant
-// are revoked.
-func (s *Server) redeem(ctx context.Context, form url.Values) (*refresh, error) {
+// redeem exchanges a code for tokens. If a code is used twice, it was stolen; then its login ends.
+func (s *Server) redeem(ctx context.Context, form url.Values) (*grant, error) {
 	var c code
-	bad := func(text string) (*refresh, error) { return nil, &fault{"invalid_grant", text} }
+	bad := func(text string) (*grant, error) { return nil, &fault{"invalid_grant", text} }
 	switch err := s.seals.code.open(form.Get("code"), &c); {
 	case form.Get("client_id") == "":
 		return nil, &fault{"invalid_client", "client_id is missing"}
@@ -115,19 +112,39 @@ func (s *Server) redeem(ctx context.Context, form url.Values) (*refresh, error) 
 	case !s.ours(form["resource"]):
 		return nil, &fault{"invalid_target", "resource must be " + s.o.Resource}
 	}
-	until := time.Now().Add(refreshTime)
-	switch fresh, err := s.grants.Redeem(ctx, c.Grant, 0, until); {
+	g, err := s.change(ctx, c.Grant, func(g *grant) error {
+		switch {
+		case g.Ended != "":
+			return errNothing
+		case g.Next > 0:
+			g.end("its code was used twice")
+		default:
+			g.Next, g.Until = 1, s.until(g)
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errUnknown), errors.Is(err, errNothing):
+		return bad("the login of this code has ended")
 	case err != nil:
-		return nil, errUnavailable
-	case !fresh:
-		s.o.Log.Warn("a code was used twice: its tokens are revoked", "principal", s.principal(&c.Who).Name)
+		return nil, err
+	case g.Ended != "":
+		s.ended(g)
 		return bad("the code was used before")
 	}
-	return &refresh{c.Grant, 1, c.For.Client, c.Who, time.Now().Unix(), until.Unix()}, nil
+	s.began(g)
+	return g, nil
 }
 
-// errUnavailable is returned if the server cannot check whether a code or token was already used.
-var errUnavailable = &fault{"temporarily_unavailable", "used codes and tokens cannot be looked up now; try again"}
+// began tells that a login has begun.
+func (s *Server) began(g *grant) {
+	p := s.principal(&g.Who)
+	s.o.Log.Info("user logged in", "principal", p.Name, "email", g.Who.Email, "login", g.id(), "client", g.Called)
+	s.tell(Event{Login: g.id(), Principal: p, Client: g.Called})
+}
+
+// errUnavailable is returned if the store of logins cannot be reached.
+var errUnavailable = &fault{"temporarily_unavailable", "logins cannot be looked up now; try again"}
 
 // verifies checks a PKCE code_verifier (RFC 7636, section 4.6).
 func verifies(verifier, challenge string) bool {
@@ -135,36 +152,45 @@ func verifies(verifier, challenge string) bool {
 	return len(verifier) >= 43 && len(verifier) <= 128 && equal(base64.RawURLEncoding.EncodeToString(sum[:]), challenge)
 }
 
-func (s *Server) renew(ctx context.Context, form url.Values) (*refresh, error) {
+// renew exchanges a refresh token for new tokens, if the issuer agrees.
+func (s *Server) renew(ctx context.Context, form url.Values) (*grant, error) {
 	var old refresh
-	bad := func(text string) (*refresh, error) { return nil, &fault{"invalid_grant", text} }
-	switch err := s.seals.refresh.open(form.Get("refresh_token"), &old); {
+	err := s.seals.refresh.open(form.Get("refresh_token"), &old)
+	switch {
 	case form.Get("client_id") == "":
 		return nil, &fault{"invalid_client", "client_id is missing"}
 	case err != nil:
-		return bad("unknown refresh token")
-	case old.Client != digest(form.Get("client_id")):
-		return bad("the refresh token is for another client")
-	case expired(old.Until):
-		return bad("the refresh token is too old: log in again")
-	case !allows(&s.o.Allow, &old.Who):
-		return bad("this account may not use this mcpx any more")
+		return nil, &fault{"invalid_grant", "unknown refresh token"}
 	case !s.ours(form["resource"]):
 		return nil, &fault{"invalid_target", "resource must be " + s.o.Resource}
 	}
-	until := min(deadline(refreshTime), time.Unix(old.Login, 0).Add(grantTime).Unix())
-	switch fresh, err := s.grants.Redeem(ctx, old.Grant, old.Number, time.Unix(until, 0)); {
-	case err != nil:
-		return nil, errUnavailable
-	case !fresh:
-		s.o.Log.Warn("a refresh token was used twice: the login is revoked", "principal", s.principal(&old.Who).Name)
-		return bad("the refresh token was used before: log in again")
-	}
-	old.Number, old.Until = old.Number+1, until
-	return &old, nil
+	client := digest(form.Get("client_id"))
+	// A client may send one token in two requests at the same time, as when several programs share a login. Only the first
+	// uses it; one that comes while the first asks the issuer gets what that has made of it. A token that comes after it was
+	// used was stolen.
+	arrived := time.Now().UnixMilli()
+	return s.renewed(ctx, old.Grant, func(g *grant) error {
+		switch {
+		case g.Ended != "":
+			return errEnded
+		case g.Client == "" || g.Client != client:
+			return &fault{"invalid_grant", "the refresh token is for another client"}
+		case expired(g.Until):
+			return &fault{"invalid_grant", "the refresh token is too old: log in again"}
+		case !s.o.admits(&g.Who):
+			return &fault{"invalid_grant", "this account may not use this mcpx any more"}
+		case old.Number == g.Next-1 && arrived < g.Done:
+			return errNothing
+		case old.Number < g.Next:
+			g.end("a refresh token was used twice")
+		default:
+			g.Next = old.Number // more than it was only if the store has lost something
+		}
+		return nil
+	})
 }
 
-// revoke ends the grant that a token belongs to (RFC 7009). The response is the same if the token is unknown.
+// revoke ends the login that a token belongs to (RFC 7009). The response is the same if the token is unknown.
 func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 	form, ok := s.form(w, r)
 	if !ok {
@@ -173,33 +199,47 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 	client, text := digest(form.Get("client_id")), form.Get("token")
 	var long refresh
 	var short access
-	var err error
+	number := ""
 	switch {
 	case text == "":
 		refuse(w, &fault{"invalid_request", "token is missing"})
 		return
-	case s.seals.refresh.open(text, &long) == nil && long.Client == client:
-		err = s.grants.End(r.Context(), long.Grant, time.Unix(long.Login, 0).Add(grantTime))
-	case s.seals.access.open(text, &short) == nil && short.Client == client:
-		err = s.grants.End(r.Context(), short.Grant, time.Now().Add(grantTime))
+	case s.seals.refresh.open(text, &long) == nil:
+		number = long.Grant
+	case s.seals.access.open(text, &short) == nil:
+		number = short.Grant
 	}
-	if err != nil {
-		refuse(w, errUnavailable)
-		return
+	if number != "" {
+		g, err := s.change(r.Context(), number, func(g *grant) error {
+			if g.Ended != "" || g.Client == "" || g.Client != client {
+				return errNothing
+			}
+			g.end("the client has logged out")
+			return nil
+		})
+		if err == nil {
+			s.ended(g)
+		} else if errors.Is(err, errUnavailable) {
+			refuse(w, errUnavailable)
+			return
+		}
 	}
 	w.WriteHeader(http.StatusOK)
 }
 
+// Prove implements [identity.LocalIssuer].
 func (s *Server) Prove(token string) *identity.Proof {
 	var a access
-	if !strings.HasPrefix(token, accessPrefix) || s.seals.access.open(token, &a) != nil || expired(a.Until) || !allows(&s.o.Allow, &a.Who) {
+	if !strings.HasPrefix(token, accessPrefix) || s.seals.access.open(token, &a) != nil || expired(a.Until) || !s.o.admits(&a.Who) {
 		return nil
 	}
-	stands := s.grants.Standing(s.ctx, a.Grant)
+	stands := s.stands(a.Grant)
 	if stands == nil {
 		return nil
 	}
-	return &identity.Proof{Principal: s.principal(&a.Who), Revoked: stands, Until: time.Unix(a.Until, 0)}
+	p := s.principal(&a.Who)
+	p.IssuerToken = func(ctx context.Context) (string, error) { return s.IssuerToken(ctx, a.Grant) }
+	return &identity.Proof{Principal: p, Revoked: stands, Until: time.Unix(a.Until, 0)}
 }
 
 // LoginIssuer implements [identity.LocalIssuer].
@@ -214,7 +254,8 @@ func (s *Server) principal(who *user) *caller.Principal {
 		}
 	}
 	all, _ := json.Marshal(claims) // cannot fail: the values are strings and lists of strings
-	p := identity.OfIssuer(s.o.Issuer, who.Subject)
+	p := identity.Named(s.o.Issuer, who.Subject, who.Called)
+	p.Display = who.Display
 	p.Groups, p.Scopes, p.Claims = who.Groups, s.o.Granted, all
 	return p
 }

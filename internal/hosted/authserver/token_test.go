@@ -1,6 +1,7 @@
 package authserver
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"net/http/httptest"
@@ -127,45 +128,67 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
-// still returns a server whose issuer is never asked, for tests in fake time.
-func still(t *testing.T, grants Grants, key byte) *Server {
+// still returns a server whose issuer is in this process, for tests in fake time. It renews every login, without an ID token.
+func still(t testing.TB, store state.Followed, key byte) *Server {
 	t.Helper()
-	s, err := New(Options{Resource: "https://mcp.example.com/mcp", AuthServer: conf.AuthServer{Issuer: "https://login.example.com"}, Secrets: []*state.Secret{secretOf(key)}, Log: quiet}, grants)
+	i := &issuer{url: "https://login.example.com", valid: map[string]bool{}, used: map[string]bool{}, silent: true}
+	s, err := New(Options{
+		Resource: "https://mcp.example.com/mcp", Secrets: []*state.Secret{secretOf(key)}, Log: quiet,
+		AuthServer: conf.AuthServer{Issuer: i.url, ClientID: "mcpx", ClientSecret: "secret-of-the-issuer"},
+	}, Parts{Store: store})
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.login.web.Transport = inProcess{i}
 	t.Cleanup(s.Close)
 	return s
 }
 
-// codeOf makes a code for a client, and returns the form to redeem it.
-func (s *Server) codeOf(client string) url.Values {
-	sealed := s.seals.code.close(code{random(), authorization{digest(client), claude, "", challengeOfVerifier}, user{Subject: "ann", Name: "ann"}, deadline(codeTime)})
+// codeOf makes a login and a code for a client, and returns the form to redeem it.
+func (s *Server) codeOf(t testing.TB, client string) url.Values {
+	t.Helper()
+	i, ok := s.login.web.Transport.(inProcess)
+	if !ok {
+		t.Fatal("the issuer is not in this process")
+	}
+	at := i.to.(*issuer)
+	at.mu.Lock()
+	g := &grant{
+		Number: random(), Client: digest(client), Who: user{Subject: "ann", Name: "ann"}, Began: time.Now().Unix(), Renewed: time.Now().Unix(),
+		Until: deadline(codeTime), Issued: issued{Refresh: at.refreshToken()},
+	}
+	at.mu.Unlock()
+	if err := s.begin(t.Context(), g); err != nil {
+		t.Fatal(err)
+	}
+	of := authorization{Client: digest(client), Redirect: claude, Challenge: challengeOfVerifier}
+	sealed := s.seals.code.close(code{g.Number, of, deadline(codeTime)})
 	return url.Values{"grant_type": {"authorization_code"}, "code": {sealed}, "client_id": {client}, "redirect_uri": {claude}, "code_verifier": {verifier}}
 }
 
-func refreshOf(client string, r *refresh, s *Server) url.Values {
-	return url.Values{"grant_type": {"refresh_token"}, "client_id": {client}, "refresh_token": {s.seals.refresh.close(r)}}
+// refreshOf returns the form with which a client renews a login.
+func refreshOf(client string, g *grant, s *Server) url.Values {
+	return url.Values{"grant_type": {"refresh_token"}, "client_id": {client}, "refresh_token": {s.seals.refresh.close(refresh{g.Number, g.Next})}}
 }
 
-// TestTimes: codes are valid for one minute, access tokens for an hour, refresh tokens for 30 days, and a login for
+// TestTimes: codes are valid for one minute, access tokens for 10 minutes, refresh tokens for 30 days, and a login for
 // 90 days.
 func TestTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := still(t, GrantsIn("", quiet), 'k')
-		form := s.codeOf("c")
+		s := still(t, storeIn(t, ""), 'k')
+		form := s.codeOf(t, "c")
 		time.Sleep(codeTime)
 		if _, err := s.redeem(t.Context(), form); err == nil {
 			t.Error("an old code counts")
 		}
-		r, err := s.redeem(t.Context(), s.codeOf("c"))
+		g, err := s.redeem(t.Context(), s.codeOf(t, "c"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		sealed := s.seals.access.close(access{r.Grant, r.Client, r.Who, deadline(accessTime)})
-		time.Sleep(accessTime - time.Second)
+		sealed := s.seals.access.close(access{g.Number, g.Client, g.Who, deadline(accessTime)})
+		time.Sleep(10*time.Minute - time.Second)
 		if s.Prove(sealed) == nil {
-			t.Error("an access token does not count for an hour")
+			t.Error("an access token does not count for 10 minutes")
 		}
 		time.Sleep(time.Second)
 		if s.Prove(sealed) != nil {
@@ -174,48 +197,68 @@ func TestTimes(t *testing.T) {
 		begun := time.Now()
 		for { // a client that refreshes every 20 days stays connected for more than 30 days
 			time.Sleep(20 * 24 * time.Hour)
-			next, err := s.renew(t.Context(), refreshOf("c", r, s))
+			next, err := s.renew(t.Context(), refreshOf("c", g, s))
 			if err != nil {
 				break
 			}
-			r = next
+			g = next
 		}
 		if lasted := time.Since(begun); lasted < 80*24*time.Hour || lasted > 100*24*time.Hour {
 			t.Errorf("the login ended after %v", lasted)
 		}
-		if r, err = s.redeem(t.Context(), s.codeOf("c")); err != nil {
+		if g, err = s.redeem(t.Context(), s.codeOf(t, "c")); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(refreshTime)
-		if _, err := s.renew(t.Context(), refreshOf("c", r, s)); err == nil {
+		if _, err := s.renew(t.Context(), refreshOf("c", g, s)); err == nil {
 			t.Error("a refresh token counts that nobody has used for 30 days")
 		}
 	})
 }
 
-// TestOnce: if several requests use the same code at the same time, one gets tokens, and the others cause these
-// tokens to be revoked.
+// TestExpired: a login that nobody renews in time ends, and that is told.
+func TestExpired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := still(t, storeIn(t, ""), 'k')
+		var told []Event
+		s.parts.Happened = func(e Event) { told = append(told, e) }
+		if _, err := s.redeem(t.Context(), s.codeOf(t, "c")); err != nil {
+			t.Fatal(err)
+		}
+		s.codeOf(t, "never redeemed")
+		s.sweep(t.Context())
+		time.Sleep(refreshTime + time.Hour)
+		s.sweep(t.Context())
+		if len(told) != 2 || told[0].Ended || !told[1].Ended || told[1].Why != "it was not renewed in time" || !told[1].Last {
+			t.Errorf("%+v", told)
+		}
+		time.Sleep(2 * time.Hour)
+		if s.sweep(t.Context()); len(s.known.byNumber) != 0 || len(told) != 2 {
+			t.Errorf("%d logins are remembered, %d events", len(s.known.byNumber), len(told))
+		}
+	})
+}
+
+// TestOnce: if several requests use the same code at the same time, one gets tokens, and the others cause the login to end.
 func TestOnce(t *testing.T) {
-	s := still(t, GrantsIn(t.TempDir(), quiet), 'k')
-	form := s.codeOf("c")
+	s := still(t, storeIn(t, t.TempDir()), 'k')
+	form := s.codeOf(t, "c")
 	var got atomic.Int32
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if r, err := s.redeem(t.Context(), form); err == nil {
+			if g, err := s.redeem(t.Context(), form); err == nil {
 				got.Add(1)
-				if _, err := s.renew(t.Context(), refreshOf("c", r, s)); err == nil {
-					got.Add(100)
-				}
+				_ = g
 			}
 		})
 	}
 	all.Wait()
-	if n := got.Load() % 100; n != 1 {
+	if n := got.Load(); n != 1 {
 		t.Errorf("%d got tokens", n)
 	}
 	var c code
-	if err := s.seals.code.open(form.Get("code"), &c); err != nil || s.grants.Standing(t.Context(), c.Grant) != nil {
+	if err := s.seals.code.open(form.Get("code"), &c); err != nil || s.stands(c.Grant) != nil {
 		t.Errorf("the login counts: %v", err)
 	}
 }
@@ -223,12 +266,12 @@ func TestOnce(t *testing.T) {
 // BenchmarkPrincipal measures what checking an access token costs in each request.
 func BenchmarkPrincipal(b *testing.B) {
 	s, err := New(Options{Resource: "https://mcp.example.com/mcp", Secrets: []*state.Secret{secretOf(0)}, Log: quiet, Granted: []string{"mcp"},
-		AuthServer: conf.AuthServer{Issuer: "https://login.example.com", Allow: Allow{Emails: []string{"*@example.com"}}}}, GrantsIn("", quiet))
+		AuthServer: conf.AuthServer{Issuer: "https://login.example.com", Allow: Allow{Emails: []string{"*@example.com"}}}}, Parts{Store: storeIn(b, "")})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer s.Close()
-	token := s.seals.access.close(access{random(), digest("c"), user{"ann", "Ann", "ann@example.com", true, []string{"staff", "admins"}}, deadline(accessTime)})
+	token := s.seals.access.close(access{random(), digest("c"), user{Subject: "ann", Name: "Ann", Email: "ann@example.com", Verified: true, Groups: []string{"staff", "admins"}}, deadline(accessTime)})
 	b.ReportAllocs()
 	for b.Loop() {
 		if s.Prove(token) == nil {
@@ -238,127 +281,131 @@ func BenchmarkPrincipal(b *testing.B) {
 }
 
 // TestRestart: after a restart, used codes and tokens stay used, and unused ones stay valid. A server with another
-// key accepts none of them.
+// key, or without the folder, accepts none of them.
 func TestRestart(t *testing.T) {
 	folder := t.TempDir()
-	s := still(t, GrantsIn(folder, quiet), 'k')
-	form := s.codeOf("c")
+	var issuer http.RoundTripper
+	open := func(key byte) *Server {
+		s := still(t, storeIn(t, folder), key)
+		if issuer != nil {
+			s.login.web.Transport = issuer
+		}
+		issuer = s.login.web.Transport
+		return s
+	}
+	s := open('k')
+	form := s.codeOf(t, "c")
 	first, err := s.redeem(t.Context(), form)
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := *first
 	second, err := s.renew(t.Context(), refreshOf("c", first, s))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = still(t, GrantsIn(folder, quiet), 'k')
+	if _, err := open('l').renew(t.Context(), refreshOf("c", second, s)); err == nil {
+		t.Error("another key opens a refresh token")
+	}
+	lost := still(t, storeIn(t, ""), 'k')
+	if _, err := lost.renew(t.Context(), refreshOf("c", second, lost)); err == nil {
+		t.Error("a login goes on without the folder")
+	}
+	s = open('k')
 	next, err := s.renew(t.Context(), refreshOf("c", second, s))
 	if err != nil {
 		t.Fatalf("the newest token after a restart: %v", err)
 	}
-	s = still(t, GrantsIn(folder, quiet), 'k')
-	if _, err := s.renew(t.Context(), refreshOf("c", &old, s)); err == nil {
+	s = open('k')
+	if _, err := s.renew(t.Context(), refreshOf("c", first, s)); err == nil {
 		t.Error("an old token counts after a restart")
 	}
-	s = still(t, GrantsIn(folder, quiet), 'k')
+	s = open('k')
 	if _, err := s.renew(t.Context(), refreshOf("c", next, s)); err == nil {
-		t.Error("the grant did not end, or that was forgotten by a restart")
+		t.Error("the login did not end, or that was forgotten by a restart")
 	}
-	again := s.codeOf("c")
+	again := s.codeOf(t, "c")
 	if _, err := s.redeem(t.Context(), again); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := still(t, GrantsIn(folder, quiet), 'k').redeem(t.Context(), again); err == nil {
+	if _, err := open('k').redeem(t.Context(), again); err == nil {
 		t.Error("a code counts twice, once after a restart")
 	}
-	if _, err := still(t, GrantsIn(folder, quiet), 'l').redeem(t.Context(), again); err == nil || !strings.Contains(err.Error(), "unknown code") {
-		t.Errorf("another key: %v", err)
-	}
-	// A replica without the file accepts a newer token, and from then on knows that the older ones were used.
-	replica := still(t, GrantsIn(t.TempDir(), quiet), 'k')
-	r, err := replica.renew(t.Context(), refreshOf("c", second, replica))
-	if err != nil || r.Number != 3 {
-		t.Fatalf("a replica: %v %+v", err, r)
-	}
-	if _, err := replica.renew(t.Context(), refreshOf("c", &old, replica)); err == nil {
-		t.Error("the replica takes an older token")
-	}
-	files, _ := filepath.Glob(filepath.Join(folder, "front-*.json"))
-	if len(files) != 1 {
-		t.Fatalf("%v", files)
+	files, _ := filepath.Glob(filepath.Join(folder, "*.json"))
+	if len(files) == 0 {
+		t.Fatal("no files")
 	}
 	for _, file := range files {
-		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%v %v", info.Mode(), err)
+		data, err := os.ReadFile(file)
+		if info, _ := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 || bytes.Contains(data, []byte("ann")) || bytes.Contains(data, []byte("refresh")) {
+			t.Errorf("%v %v %s", info.Mode(), err, data)
 		}
 		if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := New(s.o, GrantsIn(folder, quiet)); err == nil || !strings.Contains(err.Error(), "front-") {
-		t.Errorf("a broken file: %v", err)
+	s = open('k') // damaged files do not keep it from starting
+	if _, err := s.redeem(t.Context(), again); err == nil {
+		t.Error("a code counts without its login")
 	}
 }
 
-// TestGrants_Shared: a token that was used or revoked at one server is also refused by another server with the same
-// key, whether that server starts later or runs at the same time, and with or without a file. A server with another
-// key has other tokens. When a server is closed, the requests whose tokens it has accepted end.
-func TestGrants_Shared(t *testing.T) {
-	for name, test := range map[string]struct {
-		folder string
-		key    byte
-		same   bool
-	}{"a file": {t.TempDir(), 'k', true}, "no file": {"", 'k', true}, "another key": {"", 'l', false}} {
-		grants := GrantsIn(test.folder, quiet)
-		before, next, until := still(t, grants, 'k'), still(t, grants, test.key), time.Now().Add(time.Hour)
-		use := func(s *Server, id string, number int) bool {
-			fresh, err := s.grants.Redeem(t.Context(), id, number, until)
-			return fresh && err == nil
-		}
-		if !use(before, "used", 3) || !use(before, "open", 0) || before.grants.End(t.Context(), "revoked", until) != nil {
-			t.Fatal(name)
-		}
-		of := before.grants.Standing(before.ctx, "open")
-		before.Close()
-		if of.Err() == nil {
-			t.Errorf("%s: a request goes on after its server", name)
-		}
-		if own := next.grants.Standing(next.ctx, "open"); own == nil || own.Err() != nil {
-			t.Errorf("%s: no request can begin at the next server", name)
-		}
-		if use(next, "used", 3) == test.same || !use(next, "new", 0) {
-			t.Errorf("%s: what was used can be used again", name)
-		}
-		if (next.grants.Standing(t.Context(), "revoked") == nil) != test.same {
-			t.Errorf("%s: what was revoked counts", name)
-		}
+// TestServers_Shared: a login that ends at one server ends at another one with the same store, with its requests. When a server is
+// closed, the requests whose tokens it has accepted end, and those of the other go on.
+func TestServers_Shared(t *testing.T) {
+	store := storeIn(t, "")
+	before, next := still(t, store, 'k'), still(t, store, 'k')
+	next.login.web.Transport = before.login.web.Transport
+	one, err := before.redeem(t.Context(), before.codeOf(t, "c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := next.redeem(t.Context(), before.codeOf(t, "c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stands, other := next.stands(one.Number), next.stands(two.Number)
+	if done, err := before.end(t.Context(), one.Number, "test"); !done || err != nil {
+		t.Fatal(done, err)
+	}
+	if stands.Err() == nil || next.stands(one.Number) != nil || other.Err() != nil {
+		t.Error("the end at one server is not the end at the other")
+	}
+	here := before.stands(two.Number)
+	before.Close()
+	if here.Err() == nil || other.Err() != nil || next.stands(two.Number) == nil {
+		t.Error("closing a server does not end its requests, or ends those of another")
+	}
+	if still(t, store, 'l').find(two.Number) != nil {
+		t.Error("another key opens a login")
 	}
 }
 
-// awayOnce is a store that cannot be reached.
-type awayOnce struct{}
+// awayStore is a store that cannot be reached.
+type awayStore struct{ state.Followed }
 
-func (awayOnce) Redeem(context.Context, string, int, time.Time) (bool, error) {
-	return true, state.ErrAway
+func (awayStore) Change(context.Context, string, func([]byte) ([]byte, time.Time, error)) error {
+	return state.ErrAway
 }
-func (awayOnce) End(context.Context, string, time.Time) error           { return state.ErrAway }
-func (awayOnce) Standing(ctx context.Context, _ string) context.Context { return ctx }
 
 // TestAway: while the store cannot be reached, codes and refresh tokens are refused with an error that asks the
 // client to try again, so that it does not give up its login. Access tokens stay valid.
 func TestAway(t *testing.T) {
-	s := still(t, func(string) (state.Once, error) { return awayOnce{}, nil }, 'k')
-	until := deadline(time.Hour)
-	long := refresh{"g", 1, digest("c"), user{Subject: "ann"}, time.Now().Unix(), until}
-	short := s.seals.access.close(access{"g", digest("c"), user{Subject: "ann"}, until})
+	store := storeIn(t, "")
+	s := still(t, store, 'k')
+	g, err := s.redeem(t.Context(), s.codeOf(t, "c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := s.codeOf(t, "c")
+	s.store = awayStore{store}
+	short := s.seals.access.close(access{g.Number, g.Client, g.Who, deadline(accessTime)})
 	for name, test := range map[string]struct {
 		path string
 		form url.Values
 	}{
-		"a code":                   {tokenPath, s.codeOf("c")},
-		"a refresh token":          {tokenPath, refreshOf("c", &long, s)},
-		"the end of a login":       {revokePath, url.Values{"client_id": {"c"}, "token": {s.seals.refresh.close(long)}}},
+		"a code":                   {tokenPath, form},
+		"a refresh token":          {tokenPath, refreshOf("c", g, s)},
+		"the end of a login":       {revokePath, url.Values{"client_id": {"c"}, "token": {s.seals.refresh.close(refresh{g.Number, 1})}}},
 		"the end by another token": {revokePath, url.Values{"client_id": {"c"}, "token": {short}}},
 	} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, s.issuer+test.path, strings.NewReader(test.form.Encode()))
@@ -375,7 +422,7 @@ func TestAway(t *testing.T) {
 
 // TestCookies_TLS: over TLS, cookies have the prefix __Host-, so that they are sent to this host only.
 func TestCookies_TLS(t *testing.T) {
-	s := still(t, GrantsIn("", quiet), 'k')
+	s := still(t, storeIn(t, ""), 'k')
 	client := s.seals.client.close(client{Name: "Claude", Redirects: []string{claude}})
 	query := url.Values{"response_type": {"code"}, "client_id": {client}, "redirect_uri": {claude}, "code_challenge": {challengeOfVerifier}, "code_challenge_method": {"S256"}}
 	w := httptest.NewRecorder()

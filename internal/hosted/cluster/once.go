@@ -27,8 +27,8 @@ type thing struct {
 // Once returns the names of one purpose. In memory it remembers at most that many.
 func (c *Cluster) Once(purpose string, most int, log *slog.Logger) state.Once {
 	o := &once{records: c.records, prefix: "once." + purpose + ".", copy: state.NewOnce(most, log)}
-	next := make(map[string]int) // of the names in the copy; onChange calls one at a time
-	o.records.onChange(o.prefix, func(value []byte) {
+	next := make(map[string]int) // of the names in the copy; Watch calls one at a time
+	o.records.Watch(o.prefix, func(value []byte) {
 		var one thing
 		if json.Unmarshal(value, &one) != nil {
 			return

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"hash/maphash"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -57,7 +58,7 @@ type records struct {
 	bytes  int
 	heal   map[*record]bool // to write again
 	warned time.Time        // when a failed write was logged last
-	watch  []watcher
+	watch  []*watcher
 }
 
 // watcher is called with each new value whose key begins with prefix, in the order of the changes of that key.
@@ -100,11 +101,11 @@ func newRecords(c *Cluster, bucket string) (*records, error) {
 
 // Watch calls do with each new value of the records whose keys begin with prefix, and with those that are known. do must not wait and
 // not use the records.
-func (c *Cluster) Watch(prefix string, do func(value []byte)) { c.records.onChange(prefix, do) }
+func (c *Cluster) Watch(prefix string, do func(value []byte)) { c.records.Watch(prefix, do) }
 
 // Records returns the shared records. Get uses the copy of this replica; the bucket must be read before Join returns, so there
 // always is one.
-func (c *Cluster) Records() state.Records { return c.records }
+func (c *Cluster) Records() state.Followed { return c.records }
 
 // Get implements [state.Records].
 func (r *records) Get(key string) ([]byte, error) {
@@ -314,15 +315,20 @@ func (r *records) expire(now time.Time) {
 	}
 }
 
-// onChange calls do with each value whose key begins with prefix, those that are known and those that come. do must not wait
-// and not use the records.
-func (r *records) onChange(prefix string, do func(value []byte)) {
+// Watch implements [state.Followed].
+func (r *records) Watch(prefix string, do func(value []byte)) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.watch = append(r.watch, watcher{prefix, do})
+	w := &watcher{prefix, do}
+	r.watch = append(r.watch, w)
 	for key, one := range r.byKey {
 		if strings.HasPrefix(key, prefix) {
 			do(one.value)
 		}
+	}
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.watch = slices.DeleteFunc(slices.Clone(r.watch), func(one *watcher) bool { return one == w })
 	}
 }

@@ -37,6 +37,8 @@ const (
 type Options struct {
 	// Current returns the key dial of the current config; nil means that no server may dial in.
 	Current func() *conf.Dial
+	// Barred reports whether a principal may not dial in, whatever the rules of dial say; nil means that nobody is.
+	Barred func(*caller.Principal) bool
 	// Taken reports whether the config has a server of this name.
 	Taken func(name string) bool
 	// Changed is called, without locks, after a server was added or removed.
@@ -142,6 +144,14 @@ func servedName(name, owner, audience string) string {
 // ownName matches what servedName returns under [conf.DialSelf]. Otherwise others could take such a name before its owner comes.
 var ownName = pattern.New(`-[0-9a-f]{8}$`)
 
+// rule returns the rule by which a principal may dial in under a name; nil if there is none.
+func (h *Hub) rule(dial *conf.Dial, p *caller.Principal, name string) *conf.DialRule {
+	if h.options.Barred != nil && h.options.Barred(p) {
+		return nil
+	}
+	return policy.MayDial(dial.Allow, p, name)
+}
+
 // place finds or makes the slot for a connection. fresh reports whether it is new.
 func (h *Hub) place(p *caller.Principal, name string) (s *slot, fresh bool, err error) {
 	dial := h.options.Current()
@@ -151,7 +161,7 @@ func (h *Hub) place(p *caller.Principal, name string) (s *slot, fresh bool, err 
 	if !validName.MatchString(name) {
 		return nil, false, &refusal{400, "the name must have 1 to 40 letters, digits, '_' and '-', and begin with a letter or digit"}
 	}
-	rule := policy.MayDial(dial.Allow, p, name)
+	rule := h.rule(dial, p, name)
 	if rule == nil {
 		return nil, false, &refusal{403, "no rule of dial.allow lets you dial in as " + name}
 	}
@@ -411,7 +421,7 @@ func (h *Hub) Recheck() {
 	var open []*conn
 	for _, s := range h.slots {
 		if dial != nil && !h.options.Taken(s.Name) && !h.options.Taken(s.Dialled.Server) {
-			rule := policy.MayDial(dial.Allow, s.By, s.Name)
+			rule := h.rule(dial, s.By, s.Name)
 			if rule != nil && reflect.DeepEqual(dialledAs(rule, s.By, s.Name), s.Dialled) {
 				continue
 			}

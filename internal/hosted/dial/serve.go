@@ -38,7 +38,7 @@ func (h *Hub) serve(w http.ResponseWriter, r *http.Request, p *caller.Principal,
 	}
 	s, fresh, err := place(p, name)
 	if refused, ok := errors.AsType[*refusal](err); ok {
-		h.options.Logger.Info("dialling in refused", "name", name, "principal", p.Key(), "reason", refused.text)
+		h.options.Logger.Info("dialling in refused", "name", name, "principal", p.String(), "reason", refused.text)
 		http.Error(w, refused.text, refused.status)
 		return
 	}

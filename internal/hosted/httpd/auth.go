@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/hosted/identity"
 )
 
@@ -39,7 +40,7 @@ func (a *authenticated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case proof == nil:
 		a.next.ServeHTTP(w, r)
 	default:
-		answerOf(w).principal = proof.Principal.Key()
+		answerOf(w).principal = proof.Principal
 		ctx, end := proof.Context(r.Context())
 		defer end()
 		a.next.ServeHTTP(w, r.WithContext(ctx))
@@ -72,10 +73,12 @@ func register(w http.ResponseWriter, _ *http.Request) {
 }
 
 // refuse answers a request without a principal. The log says why a token is not valid; the answer does not, since the
-// reason would help an attacker who guesses tokens.
+// reason would help an attacker who guesses tokens. Only for a good token of an issuer it says which audience that has.
 func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, why error) {
 	a.refusals.note(slog.LevelInfo, r, why.Error(), "")
+	answerOf(w).reason = why.Error()
 	lacks, _ := errors.AsType[*identity.ScopeError](why)
+	foreign, _ := errors.AsType[*identity.AudienceError](why)
 	switch {
 	case errors.Is(why, identity.ErrMalformed):
 		http.Error(w, "the Authorization header is malformed", http.StatusBadRequest)
@@ -88,11 +91,17 @@ func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, why error
 	case errors.Is(why, identity.ErrNone):
 		a.challenge(w, r, "", nil)
 		http.Error(w, "this needs a token", http.StatusUnauthorized)
+	case foreign != nil:
+		a.challenge(w, r, "invalid_token", nil)
+		http.Error(w, sanitize.Line(foreign.Error(), shownAudience), http.StatusUnauthorized)
 	default:
 		a.challenge(w, r, "invalid_token", nil)
 		http.Error(w, "this needs a token", http.StatusUnauthorized)
 	}
 }
+
+// shownAudience is the longest text about the audience of a token, in bytes.
+const shownAudience = 600
 
 // challenge tells the client how to get a token (RFC 6750, section 3; RFC 9728, section 5.1) with these scopes. If
 // scopes is nil, it names the scopes that every request needs.

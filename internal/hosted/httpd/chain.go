@@ -1,12 +1,15 @@
 package httpd
 
 import (
+	"context"
 	"log/slog"
 	"net"
 	"net/http"
 	"runtime/debug"
 	"sync/atomic"
 
+	"mcpx/internal/caller"
+	"mcpx/internal/hosted/identity"
 	"mcpx/internal/request"
 )
 
@@ -26,6 +29,40 @@ func (o *Options) handler() http.Handler {
 	h = &shared{h, o}
 	h = &guard{next: h, options: o, refusals: refused, flood: flood}
 	return &recovered{h, o.Journal, o.Logger}
+}
+
+// Handler returns the handler that [Serve] uses, for an HTTP server that belongs to somebody else. Unless anywhere is true, it
+// refuses requests to addresses of this machine that others can reach. stop ends the open requests: first those that wait for
+// events, then all.
+func Handler(o Options, anywhere bool) (h http.Handler, stop func()) {
+	if o.Identity == nil {
+		o.Identity = &identity.Verifier{}
+	}
+	return &embedded{next: o.handler(), anywhere: anywhere, log: o.Logger}, func() {
+		o.Endpoint.EndStreams()
+		o.Endpoint.EndCalls()
+	}
+}
+
+// embedded is the outermost handler in an HTTP server that belongs to somebody else. The connections of that server are not
+// known: each request is a connection of its own, so that no two clients without a principal are taken for the same.
+type embedded struct {
+	next     http.Handler
+	anywhere bool
+	log      *slog.Logger
+	last     atomic.Uint64
+}
+
+// ServeHTTP implements http.Handler.
+func (h *embedded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); !h.anywhere && !(ok && local.IP.IsLoopback()) {
+		h.log.Warn("refused: a request from another machine, and there is no authentication", "remote", r.RemoteAddr)
+		http.Error(w, "this address is not served without authentication", http.StatusForbidden)
+		return
+	}
+	ctx, end := context.WithCancel(r.Context())
+	defer end()
+	h.next.ServeHTTP(w, r.WithContext(caller.Over(ctx, &caller.Connection{ID: h.last.Add(1), Life: ctx})))
 }
 
 // recovered is the outermost handler. It answers 500 if a handler panics; without it, net/http would close the
@@ -56,9 +93,10 @@ func (h *recovered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // response was written.
 type answer struct {
 	http.ResponseWriter
-	status    int              // 0 if WriteHeader was not called, which means 200
-	principal string           // set by authenticated
-	events    []*request.Event // of the answered messages; set by endpoint
+	status    int               // 0 if WriteHeader was not called, which means 200
+	principal *caller.Principal // set by authenticated; nil if nobody is known
+	reason    string            // why the request is refused; empty if the status says it
+	events    []*request.Event  // of the answered messages; set by endpoint
 }
 
 // finish flushes the response and ends the events of its messages. For a response with an HTTP error, it adds an
@@ -73,10 +111,10 @@ func (h *recovered) finish(a *answer, r *http.Request) {
 		if err != nil {
 			remote = r.RemoteAddr
 		}
-		a.events = append(a.events, &request.Event{
-			Who:     request.Who{Principal: a.principal},
-			Refused: &request.Refused{Status: a.status, Verb: r.Method, Path: r.URL.Path, Remote: remote},
-		})
+		e := h.journal.Begin("", nil)
+		e.By(a.principal)
+		e.Refused = &request.Refused{Status: a.status, Verb: r.Method, Path: r.URL.Path, Remote: remote, Reason: a.reason}
+		a.events = append(a.events, e)
 	}
 	for _, e := range a.events {
 		h.journal.End(e)

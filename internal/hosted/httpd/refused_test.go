@@ -24,7 +24,7 @@ func TestRefused(t *testing.T) {
 		told = append(told, strings.TrimSpace(fmt.Sprint(r.Status, " ", r.Verb, " ", r.Path, " ", r.Remote, " ", e.Principal)))
 	})
 	h := &recovered{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answerOf(w).principal = r.Header.Get("Principal")
+		answerOf(w).principal = &caller.Principal{Name: r.Header.Get("Principal")}
 		if status := 0; r.URL.RawQuery != "" {
 			_, _ = fmt.Sscan(r.URL.RawQuery, &status)
 			w.WriteHeader(status)
@@ -66,7 +66,7 @@ func TestRefused_Principal(t *testing.T) {
 		Journal: journal,
 	})
 	s.answer(t, "GET", "/status", "Authorization: Bearer mcpx_a")
-	if e := <-told; e.Refused.Status != http.StatusForbidden || e.Principal != "token a" || e.Attempted || e.Request {
+	if e := <-told; e.Refused.Status != http.StatusForbidden || e.Principal != "a" || e.Attempted || e.Request {
 		t.Errorf("%+v", e)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mcpx/internal/caller"
@@ -53,6 +54,26 @@ func (c *changing) SetOptions(o *Options) {
 	next := NewState(o, before)
 	c.state.Store(next)
 	before.Revoke(next)
+}
+
+// TestVerifier_Expires: a token ends at its time, its owner's other token does not.
+func TestVerifier_Expires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		short := tokenOf("ci", "mcpx_short")
+		short.Expires = time.Now().Add(time.Hour)
+		v := verifierOf(&Options{Tokens: []Token{short, tokenOf("ci", "mcpx_long")}})
+		proof, err := v.Request(requestWith("Bearer mcpx_short"))
+		if err != nil || !proof.Until.Equal(short.Expires) || proof.Principal.ID != "token ci" {
+			t.Errorf("%+v, %v", proof, err)
+		}
+		time.Sleep(time.Hour)
+		if _, err := v.Request(requestWith("Bearer mcpx_short")); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "expired") {
+			t.Errorf("after its end: %v", err)
+		}
+		if _, err := v.Request(requestWith("Bearer mcpx_long")); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestVerifier_Header checks which principal a request with a given header has.

@@ -65,6 +65,13 @@ func (c *claims) list(name string) (all []string) {
 	return nil
 }
 
+// value returns the value of a claim.
+func (c *claims) value(name string) (value any, there bool) {
+	raw, there := c.members[name]
+	_ = json.Unmarshal(raw, &value)
+	return value, there
+}
+
 // scopes returns the scopes of a token, from the claims scope and scp (used by Entra and Okta). Each of these claims
 // is a list of strings, or one string with spaces between the scopes.
 func (c *claims) scopes() (all []string) {
@@ -112,7 +119,11 @@ func (s *State) verify(ctx context.Context, token string, digest [sha256.Size]by
 	case c.Subject == "":
 		return nil, invalid(errors.New("the token has no subject"))
 	}
-	v = &verified{issuer: from, principal: from.principal(c), expires: c.ExpiresAt.Add(leeway), until: now.Add(keepVerified)}
+	p, err := from.principal(c)
+	if err != nil {
+		return nil, invalid(err)
+	}
+	v = &verified{issuer: from, principal: p, expires: c.ExpiresAt.Add(leeway), until: now.Add(keepVerified)}
 	for _, audience := range c.Audience {
 		v.audience = append(v.audience, canonical(audience))
 	}
@@ -140,10 +151,16 @@ func checkHeader(header map[string]any) error {
 	return nil
 }
 
-func (i *issuer) principal(c *claims) *caller.Principal {
-	p := OfIssuer(i.URL, c.Subject)
+func (i *issuer) principal(c *claims) (*caller.Principal, error) {
+	naming := Naming{Principal: i.PrincipalClaim, Display: i.DisplayClaim}
+	value, err := naming.Value(c.value)
+	if err != nil {
+		return nil, err
+	}
+	p := Named(i.URL, c.Subject, value)
+	p.Display = naming.Shown(c.value)
 	p.Groups, p.Scopes, p.Claims = c.list(i.GroupsClaim), c.scopes(), c.all
-	return p
+	return p, nil
 }
 
 // invalid wraps ErrInvalid, adding a reason for the log.

@@ -52,17 +52,27 @@ func (o *Options) ResourceAt(r *http.Request, path string) *url.URL {
 	return &at
 }
 
-// accepts reports whether the audience of a token fits a request. It must be an audience configured for the issuer
-// or, if none is configured, the URL of the endpoint or of the request.
+// accepts reports whether the audience of a token fits a request.
 func (s *State) accepts(v *verified, r *http.Request) bool {
+	wanted := s.wanted(v, r)
+	return slices.ContainsFunc(v.audience, func(audience string) bool { return slices.Contains(wanted, audience) })
+}
+
+// wanted returns the audiences that a token of an issuer may have for a request: those configured for the issuer or, if none is
+// configured, the URL of the endpoint or of the request.
+func (s *State) wanted(v *verified, r *http.Request) []string {
 	if own := v.issuer.audiences; own != nil {
-		return slices.ContainsFunc(v.audience, func(audience string) bool { return slices.Contains(own, audience) })
+		return own
 	}
 	o, base := s.options, s.base
 	if base == "" {
 		base = canonical(o.base(r).String())
 	}
-	return slices.Contains(v.audience, base) || slices.Contains(v.audience, canonical(o.ResourceAt(r, r.URL.Path).String()))
+	at := canonical(o.ResourceAt(r, r.URL.Path).String())
+	if at == base {
+		return []string{base}
+	}
+	return []string{base, at}
 }
 
 // canonical normalizes an identifier that is a URL: scheme and host in lower case, without default port, fragment and

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/big"
 	"net/http"
@@ -68,6 +69,20 @@ type ScopeError struct {
 
 func (e *ScopeError) Error() string { return "the token lacks scopes" }
 
+// AudienceError is returned for a token that an issuer has made for somebody else. Only who has the token learns what is in it.
+type AudienceError struct{ Has, Wanted []string }
+
+func (e *AudienceError) Error() string {
+	has := "no audience"
+	if len(e.Has) > 0 {
+		has = "the audience " + strings.Join(e.Has, ", ")
+	}
+	return fmt.Sprintf("the token has %s, and must have %s", has, strings.Join(e.Wanted, " or "))
+}
+
+// Is reports whether this is also an ErrInvalid.
+func (e *AudienceError) Is(target error) bool { return target == ErrInvalid }
+
 // ErrRevoked is the cancellation cause of a request's context if a reload of the config has removed the credential of
 // the request.
 var ErrRevoked = errors.New("the credential was revoked")
@@ -96,6 +111,7 @@ type State struct {
 	issuers      map[string]*issuer // by URL
 	certificates *credential        // nil if certificates are not accepted
 	agents       *credential        // nil if tokens of agents are not accepted
+	names        *names
 
 	mu       sync.Mutex
 	verified *lru.Map[[sha256.Size]byte, verified] // by the SHA-256 of the token
@@ -135,7 +151,10 @@ func NewState(o *Options, before *State) *State {
 	}
 	next := &State{
 		options: o, tokens: make(map[[sha256.Size]byte]*credential), issuers: make(map[string]*issuer),
-		verified: lru.New[[sha256.Size]byte, verified](mostVerified, nil),
+		verified: lru.New[[sha256.Size]byte, verified](mostVerified, nil), names: before.names,
+	}
+	if next.names == nil {
+		next.names = newNames()
 	}
 	if o.Resource != nil {
 		next.base = canonical(o.Resource.String())
@@ -259,11 +278,14 @@ func (v *Verifier) Request(r *http.Request) (*Proof, error) {
 	}
 	digest := sha256.Sum256([]byte(token))
 	if c := s.tokens[digest]; c != nil {
-		return &Proof{Principal: c.principal, Revoked: c.valid}, nil
+		if ends := c.token.Expires; !ends.IsZero() && !time.Now().Before(ends) {
+			return nil, invalid(fmt.Errorf("the token %s of %s has expired", c.token.ID(), c.token.Name))
+		}
+		return &Proof{Principal: c.principal, Revoked: c.valid, Until: c.token.Expires}, nil
 	}
 	if local := s.options.LocalIssuer; local != nil {
 		if proof := local.Prove(token); proof != nil {
-			return proof, nil
+			return proof, s.unique(proof.Principal)
 		}
 	}
 	if len(s.issuers) == 0 || strings.Count(token, ".") != 2 {
@@ -274,7 +296,10 @@ func (v *Verifier) Request(r *http.Request) (*Proof, error) {
 		return nil, err
 	}
 	if !s.accepts(one, r) {
-		return nil, invalid(errors.New("the token is for another audience"))
+		return nil, &AudienceError{one.audience, s.wanted(one, r)}
+	}
+	if err := s.unique(one.principal); err != nil {
+		return nil, err
 	}
 	if missing := s.missing(one.principal); len(missing) > 0 {
 		return nil, &ScopeError{one.principal, missing}
@@ -304,13 +329,6 @@ type LocalIssuer interface {
 	Prove(token string) *Proof
 	// LoginIssuer returns the URL of the OpenID issuer where users log in.
 	LoginIssuer() string
-}
-
-// OfIssuer returns the principal for a subject (the claim sub) of an issuer, without claims. Its name contains the
-// issuer, so it differs from the names of static tokens and of other issuers' subjects.
-func OfIssuer(url, subject string) *caller.Principal {
-	_, short, _ := strings.Cut(url, "://")
-	return &caller.Principal{ID: url + " " + subject, Name: subject + "@" + strings.TrimSuffix(short, "/")}
 }
 
 // tokenPrefix lets secret scanners find a token that was committed to a repository.

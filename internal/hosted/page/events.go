@@ -3,6 +3,7 @@ package page
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -20,14 +21,18 @@ const (
 	writeWithin = 30 * time.Second
 )
 
-// current returns the state of mcpx as JSON. All viewers get the same bytes. They are computed at most once per
-// lookEvery/2.
-func (p *Page) current() []byte {
+// current returns the state of mcpx as JSON, which was made at most the given time ago, so that not every viewer's is made anew.
+func (p *Page) current(age time.Duration) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	if p.state == nil || now.Sub(p.made) >= lookEvery/2 {
-		text, err := json.Marshal(map[string]any{"status": p.Status(), "hour": p.Hour.last(now)})
+	if p.state == nil || now.Sub(p.made) >= age {
+		all := map[string]any{}
+		if p.About != nil {
+			all = p.About()
+		}
+		all["status"], all["hour"], all["mode"], all["calls"] = p.Status(), p.Hour.last(now), p.mode(), p.Calls.mode()
+		text, err := json.Marshal(all)
 		if err != nil {
 			p.Logger.Error("encoding the state for the page", "err", err)
 			return p.state
@@ -37,13 +42,16 @@ func (p *Page) current() []byte {
 	return p.state
 }
 
-// sendState answers with the state of mcpx, and with whether the viewer has a session that it could end.
+// sendState answers with the present state of mcpx, as viewers ask for it after a change, and with whether the viewer has a session that it could end.
 func (p *Page) sendState(w http.ResponseWriter, r *http.Request) {
 	_, err := r.Cookie(cookieName)
+	if p.Links != nil {
+		err = nil
+	}
 	httpd.WriteJSON(w, http.StatusOK, struct {
 		Session bool            `json:"session"`
 		State   json.RawMessage `json:"state"`
-	}{err == nil, p.current()})
+	}{err == nil, p.current(0)})
 }
 
 // events sends the state whenever it has changed, until the viewer disconnects or loses the right to see it, or mcpx
@@ -53,7 +61,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	case p.viewers <- struct{}{}:
 		defer func() { <-p.viewers }()
 	default:
-		refuse(w, http.StatusServiceUnavailable, "too many pages are open")
+		Refuse(w, http.StatusServiceUnavailable, "busy", "too many pages are open")
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -64,7 +72,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	var sent []byte
 	var quiet time.Time
 	for {
-		state, now := p.current(), time.Now()
+		state, now := p.current(lookEvery/2), time.Now()
 		text := []byte(":\n\n")
 		if changed := !bytes.Equal(state, sent); changed {
 			text = append(append([]byte("data: "), state...), "\n\n"...)
@@ -81,6 +89,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		case <-ticker.C:
 		case <-r.Context().Done(): // the viewer has disconnected, or its token was revoked
 		case <-p.ended:
+			_, _ = fmt.Fprintf(w, "event: ended\ndata: {\"why\":%q}\n\n", p.why)
 			return
 		}
 		if _, refused := p.viewer(r); refused != nil {

@@ -7,10 +7,10 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"path"
 	"sync"
 	"time"
 
-	"mcpx/internal/base/state"
 	"mcpx/internal/caller"
 	"mcpx/internal/executor"
 	"mcpx/internal/hosted/httpd"
@@ -21,7 +21,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// Options are what the page shows and who may see it. All fields except Sessions are required.
+// Options are what the page shows and who may see it. All fields except People are required.
 type Options struct {
 	View *view.TwoTools
 	// ViewName is the name of View in the configuration. Rights may depend on it.
@@ -30,11 +30,20 @@ type Options struct {
 	Hour     *Hour
 	// Status returns the content of /status.
 	Status func() any
-	// Sessions are the sessions of signed-in browsers; nil means that they are kept in memory.
-	Sessions state.Sessions[Session]
+	// People has the signed-in browsers; nil means that they are kept in memory, and sign in with tokens.
+	People   *People
 	Identity *identity.Verifier
 	// Admin reports whether a principal may see the page.
-	Admin  func(*caller.Principal) bool
+	Admin func(*caller.Principal) bool
+	// Links is set for the page of a user's own machine: whoever has a link of it is that user, and Sessions, Identity and Admin
+	// are not used.
+	Links *Links
+	// Calls are the recent calls that the page shows.
+	Calls *Calls
+	// About returns what the page shows besides Status, by its name; may be nil.
+	About func() map[string]any
+	// Routes are handlers below /ui/, by their pattern for [http.ServeMux]. Page calls them only for viewers who may see the page.
+	Routes map[string]http.HandlerFunc
 	Logger *slog.Logger
 }
 
@@ -43,6 +52,7 @@ type Page struct {
 	Options
 	mux     *http.ServeMux
 	ended   chan struct{} // closed by EndStreams
+	why     string        // set before ended is closed
 	endOnce sync.Once
 
 	viewers chan struct{} // holds one element per open event stream
@@ -53,30 +63,30 @@ type Page struct {
 }
 
 func New(o Options) *Page {
-	if o.Sessions == nil {
-		o.Sessions = NewSessions()
+	if o.People == nil {
+		o.People = &People{Sessions: NewSessions()}
 	}
 	p := &Page{Options: o, mux: http.NewServeMux(), ended: make(chan struct{}), viewers: make(chan struct{}, maxViewers)}
-	files, err := fs.Sub(assets, "assets")
-	if err != nil {
-		panic(err) // impossible: the name is a constant
-	}
-	p.file(files, "GET /{$}", "page.html", "text/html; charset=utf-8")
-	p.file(files, "GET /ui/page.css", "page.css", "text/css; charset=utf-8")
-	p.file(files, "GET /ui/page.js", "page.js", "text/javascript; charset=utf-8")
+	p.files()
 	p.mux.HandleFunc("GET /ui/icon", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	p.mux.HandleFunc("GET /"+signInPath, p.signInByIssuer)
+	p.mux.HandleFunc("GET /ui/mode", p.sendMode)
 	p.mux.HandleFunc("POST /ui/session", p.signIn)
 	p.mux.HandleFunc("DELETE /ui/session", p.signOut)
 	p.mux.HandleFunc("GET /ui/state", p.seen(p.sendState))
 	p.mux.HandleFunc("GET /ui/events", p.seen(p.events))
-	p.mux.HandleFunc("GET /ui/server", p.seen(p.server))
 	p.mux.HandleFunc("GET /ui/tool", p.seen(p.tool))
 	p.mux.HandleFunc("GET /ui/search", p.seen(p.search))
 	p.mux.HandleFunc("POST /ui/call", p.seen(p.call))
+	p.mux.HandleFunc("GET /ui/calls", p.seen(p.sendCalls))
+	p.mux.HandleFunc("POST /ui/looked", p.seen(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	for pattern, handler := range o.Routes {
+		p.mux.HandleFunc(pattern, p.seen(handler))
+	}
 	return p
 }
 
-// contentPolicy lets the page load its own three files and talk to this mcpx, and nothing else, since it shows texts
+// contentPolicy lets the page load its own files and talk to this mcpx, and nothing else, since it shows texts
 // from untrusted servers.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -91,27 +101,55 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	if err := http.NewCrossOriginProtection().Check(r); err != nil {
-		refuse(w, http.StatusForbidden, "a page of another origin may not ask this")
+		Refuse(w, http.StatusForbidden, "other_origin", "a page of another origin may not ask this")
+		return
+	}
+	if p.Links != nil && !p.Links.addressed(r) {
+		Refuse(w, http.StatusMisdirectedRequest, "other_origin", "this address does not belong to mcpx ui")
 		return
 	}
 	p.mux.ServeHTTP(w, r)
 }
 
-func (p *Page) file(files fs.FS, pattern, name, kind string) {
-	data, err := fs.ReadFile(files, name)
-	if err != nil {
-		panic(err) // impossible: the file is embedded
-	}
-	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", kind)
-		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+// kinds are the media types of the assets.
+var kinds = map[string]string{".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+
+// files serves page.html at / and the other assets below /ui/.
+func (p *Page) files() {
+	_ = fs.WalkDir(assets, ".", func(file string, _ fs.DirEntry, _ error) error { // an embedded folder has no errors
+		kind, ok := kinds[path.Ext(file)]
+		if !ok {
+			return nil // a folder
+		}
+		data, err := assets.ReadFile(file)
+		if err != nil {
+			panic(err) // impossible: the file is embedded
+		}
+		pattern := "GET /ui/" + path.Base(file)
+		if path.Ext(file) == ".html" {
+			pattern = "GET /{$}"
+		}
+		p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", kind+"; charset=utf-8")
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+		})
+		return nil
 	})
 }
 
 // EndStreams ends the event streams.
-func (p *Page) EndStreams() { p.endOnce.Do(func() { close(p.ended) }) }
+func (p *Page) EndStreams() { p.EndUnused("") }
 
-// refuse responds with an error that the page shows to its user.
-func refuse(w http.ResponseWriter, status int, text string) {
-	httpd.WriteJSON(w, status, map[string]string{"error": text})
+// EndUnused ends the event streams, and tells them why.
+func (p *Page) EndUnused(why string) {
+	p.endOnce.Do(func() {
+		p.why = why
+		close(p.ended)
+	})
+}
+
+// Refuse responds with an error that the page shows to its user. code names the error for the page, which has other languages
+// too.
+func Refuse(w http.ResponseWriter, status int, code, text string) {
+	httpd.WriteJSON(w, status, map[string]string{"error": text, "code": code})
 }

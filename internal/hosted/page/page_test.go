@@ -83,12 +83,15 @@ func serve(t *testing.T, o Options) *site {
 	t.Helper()
 	mcptest.NoLeaks(t)
 	s := &site{fake: mcptest.Spec{}.HTTP(t)}
-	o.Hour = &Hour{}
+	o.Hour, o.Calls = &Hour{}, &Calls{}
+	o.Routes = map[string]http.HandlerFunc{
+		"POST /ui/servers/{name}/stop": func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.PathValue("name")) },
+	}
 	r := registry.New([]registry.Server{{Spec: upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.HTTP, Remote: transport.Remote{URL: s.fake.URL}}}}}, registry.Options{
 		Rules: &policy.Rules{Servers: map[string]policy.ServerRules{"fake": {Confirm: policy.ConfirmAll}}},
 	})
 	journal := &request.Journal{}
-	journal.Observe(o.Hour.Add)
+	journal.Observe(o.Hour.Add, func(r *request.Event) { o.Calls.Add(r, strings.ToUpper) })
 	o.Executor = executor.New(r, executor.Options{Journal: journal})
 	r.Use(o.Executor.Chain(nil, nil)...)
 	o.View = view.NewTwoTools(r, o.Executor, view.Options{})
@@ -166,8 +169,7 @@ func (s *site) signIn(t *testing.T, token string) (cookie string) {
 var guarded = []struct{ method, path string }{
 	{"GET", "/ui/state"},
 	{"GET", "/ui/events"},
-	{"GET", "/ui/server?name=fake"},
-	{"GET", "/ui/tool?server=fake&name=echo"},
+	{"GET", "/ui/tool?server=fake&name=echo"}, {"GET", "/ui/calls"}, {"POST", "/ui/looked"}, {"POST", "/ui/servers/fake/stop"},
 	{"GET", "/ui/search?query=echo"},
 	{"POST", "/ui/call"},
 }
@@ -200,7 +202,7 @@ func TestPage_SignIn(t *testing.T) {
 	if status, body := s.do(t, "GET", "/ui/state", "", cookie); status != 200 || !strings.Contains(body, `"session":true`) {
 		t.Errorf("signed in: %d %s", status, body)
 	}
-	if status, body := s.do(t, "GET", "/ui/server?name=fake", "", cookie); status != 200 || !strings.Contains(body, `"echo"`) {
+	if status, body := s.do(t, "GET", "/ui/tool?server=fake&name=echo", "", cookie); status != 200 || !strings.Contains(body, "echo(") {
 		t.Errorf("the tools: %d %s", status, body)
 	}
 	other := s.signIn(t, adminToken)
@@ -279,7 +281,7 @@ func (away) End(context.Context, string, state.Ending) error           { return 
 // TestPage_Away: while the session store cannot be reached, a user with a cookie is not asked to sign in again.
 // Signing out reports the failure.
 func TestPage_Away(t *testing.T) {
-	s := serve(t, Options{Identity: verifierOf(asked(adminToken)).Verifier, Sessions: away{}, Admin: func(*caller.Principal) bool { return true }})
+	s := serve(t, Options{Identity: verifierOf(asked(adminToken)).Verifier, People: &People{Sessions: away{}}, Admin: func(*caller.Principal) bool { return true }})
 	for _, one := range []struct{ method, path, body string }{
 		{"GET", "/ui/state", ""}, {"POST", "/ui/session", `{"token":"` + adminToken + `"}`}, {"DELETE", "/ui/session", ""},
 	} {
@@ -379,7 +381,7 @@ func TestPage_Search(t *testing.T) {
 	if status, body := s.do(t, "GET", "/ui/tool?server=fake&name=echo", ""); status != 200 || !strings.Contains(body, "text:string") || !strings.Contains(body, `"schema":{`) {
 		t.Errorf("the tool: %d %s", status, body)
 	}
-	for _, path := range []string{"/ui/tool?server=fake&name=nope", "/ui/tool?server=nope&name=echo", "/ui/server?name=nope", "/ui/page.html", "/ui/"} {
+	for _, path := range []string{"/ui/tool?server=fake&name=nope", "/ui/tool?server=nope&name=echo", "/ui/page.html", "/ui/"} {
 		if status, _ := s.do(t, "GET", path, ""); status != 404 {
 			t.Errorf("%s: %d", path, status)
 		}

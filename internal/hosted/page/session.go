@@ -28,8 +28,11 @@ const (
 // Session is a signed-in browser. Its token is verified again at every request. So the session ends when the token
 // expires, is removed from the config, or loses the right to see the page. The browser never gets the token: its
 // cookie is a random ID, which gives no access to /mcp. A store outside this process must encrypt the session.
+//
+// A browser that has signed in by the issuer has a login in place of the token.
 type Session struct {
-	Token     string `json:"token"`
+	Token     string `json:"token,omitempty"`
+	Login     string `json:"login,omitempty"`
 	Principal string `json:"principal"`
 }
 
@@ -38,9 +41,9 @@ func NewSessions() state.Sessions[Session] { return state.NewSessions[Session](m
 
 // refusal says why a request may not see the page: text is for the viewer, why for the log.
 type refusal struct {
-	status int
-	text   string
-	why    error
+	status     int
+	code, text string
+	why        error
 }
 
 func (r *refusal) Error() string { return r.text + ": " + r.why.Error() }
@@ -48,18 +51,22 @@ func (r *refusal) Error() string { return r.text + ": " + r.why.Error() }
 // viewer finds the principal of a browser's request by its cookie or client certificate. It ignores an Authorization
 // header.
 func (p *Page) viewer(r *http.Request) (*identity.Proof, *refusal) {
+	if p.Links != nil {
+		return p.Links.viewer(r)
+	}
 	token, key := "", ""
-	if cookie, err := r.Cookie(cookieName); err == nil {
-		switch one, err := p.Sessions.Get(r.Context(), cookie.Value); {
-		case err == nil:
-			token, key = one.Token, one.Principal
-		case !errors.Is(err, state.ErrUnknown):
-			return nil, &refusal{http.StatusServiceUnavailable, "your session cannot be looked up now; try again", err}
-		}
+	switch one, err := p.People.session(r); {
+	case err == nil && one.Login != "":
+		proof, err := p.People.standing(r.Context(), one)
+		return p.may(proof, err, true)
+	case err == nil && p.People.issuer() == nil:
+		token, key = one.Token, one.Principal
+	case err != nil && !errors.Is(err, state.ErrUnknown):
+		return nil, &refusal{http.StatusServiceUnavailable, "busy", "your session cannot be looked up now; try again", err}
 	}
 	proof, refused := p.prove(r, token)
 	if refused == nil && token != "" && proof.Principal.Key() != key {
-		return nil, &refusal{http.StatusUnauthorized, "sign in with a token", errAnother}
+		return nil, &refusal{http.StatusUnauthorized, "sign_in", "sign in with a token", errAnother}
 	}
 	return proof, refused
 }
@@ -77,23 +84,30 @@ func (p *Page) prove(r *http.Request, token string) (*identity.Proof, *refusal) 
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
-	const lacksRight = `this token may not see the page: a rule under auth.rights with "admin": true must name it`
 	proof, err := p.Identity.Request(r)
+	return p.may(proof, err, token != "")
+}
+
+// may refuses a principal that may not see the page. given says that the viewer has shown something that should prove it.
+func (p *Page) may(proof *identity.Proof, err error, given bool) (*identity.Proof, *refusal) {
+	const lacksRight = `this account may not see the page: a rule under auth.rights with "admin": true must name it`
 	_, lacksScope := errors.AsType[*identity.ScopeError](err)
 	switch {
 	case lacksScope:
-		return nil, &refusal{http.StatusForbidden, lacksRight, err}
+		return nil, &refusal{http.StatusForbidden, "no_right", lacksRight, err}
 	case errors.Is(err, identity.ErrUnavailable):
-		return nil, &refusal{http.StatusServiceUnavailable, "the issuer of the token cannot be reached; try again", err}
-	case err != nil && token != "":
-		return nil, &refusal{http.StatusUnauthorized, "this token is not valid here", err}
+		return nil, &refusal{http.StatusServiceUnavailable, "busy", "the issuer of the token cannot be reached; try again", err}
+	case err != nil && p.People.issuer() != nil:
+		return nil, &refusal{http.StatusUnauthorized, "sign_in", "sign in", err}
+	case err != nil && given:
+		return nil, &refusal{http.StatusUnauthorized, "sign_in", "this token is not valid here", err}
 	case err != nil:
-		return nil, &refusal{http.StatusUnauthorized, "sign in with a token", err}
+		return nil, &refusal{http.StatusUnauthorized, "sign_in", "sign in with a token", err}
 	case proof == nil: // no credentials are needed
 		proof = &identity.Proof{Revoked: context.Background()}
 	}
 	if !p.Admin(proof.Principal) {
-		return nil, &refusal{http.StatusForbidden, lacksRight, errNoRight}
+		return nil, &refusal{http.StatusForbidden, "no_right", lacksRight, errNoRight}
 	}
 	return proof, nil
 }
@@ -103,8 +117,11 @@ func (p *Page) seen(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		proof, refused := p.viewer(r)
 		if refused != nil {
-			refuse(w, refused.status, refused.text)
+			Refuse(w, refused.status, refused.code, refused.text)
 			return
+		}
+		if p.Links != nil && r.Method != http.MethodGet {
+			p.Links.use()
 		}
 		ctx, end := proof.Context(r.Context())
 		defer end()
@@ -114,32 +131,38 @@ func (p *Page) seen(next http.HandlerFunc) http.HandlerFunc {
 
 // signIn opens a session for the token in the body.
 func (p *Page) signIn(w http.ResponseWriter, r *http.Request) {
-	var body struct{ Token string }
-	if !read(w, r, maxToken, &body) {
+	var body struct{ Token, Link string }
+	if !Read(w, r, maxToken, &body) {
+		return
+	}
+	if p.Links != nil {
+		p.Links.signIn(w, body.Link)
+		return
+	}
+	if p.People.issuer() != nil {
+		Refuse(w, http.StatusForbidden, "sign_in", "this page takes no tokens: sign in by the issuer")
 		return
 	}
 	body.Token = strings.TrimSpace(body.Token)
 	if body.Token == "" {
-		refuse(w, http.StatusUnauthorized, "there is no token")
+		Refuse(w, http.StatusUnauthorized, "sign_in", "there is no token")
 		return
 	}
 	proof, refused := p.prove(r, body.Token)
 	if refused != nil {
 		p.Logger.Warn("sign-in refused", "reason", refused, "remote", r.RemoteAddr)
-		refuse(w, refused.status, refused.text)
+		Refuse(w, refused.status, refused.code, refused.text)
 		return
 	}
 	if proof.Principal == nil {
-		refuse(w, http.StatusBadRequest, "signing in is not needed here")
+		Refuse(w, http.StatusBadRequest, "bad_request", "signing in is not needed here")
 		return
 	}
-	if before, err := r.Cookie(cookieName); err == nil {
-		_ = p.Sessions.End(r.Context(), before.Value, state.Closed) // if that fails, the old session ends after sessionLife
-	}
+	p.People.forget(r)
 	made := &Session{Token: body.Token, Principal: proof.Principal.Key()}
-	name, err := p.Sessions.Open(r.Context(), made, time.Now().Add(sessionLife))
+	name, err := p.People.Sessions.Open(r.Context(), made, time.Now().Add(sessionLife))
 	if err != nil {
-		refuse(w, http.StatusServiceUnavailable, "signing in is not possible now; try again")
+		Refuse(w, http.StatusServiceUnavailable, "busy", "signing in is not possible now; try again")
 		return
 	}
 	http.SetCookie(w, cookie(name, int(sessionLife/time.Second)))
@@ -147,11 +170,18 @@ func (p *Page) signIn(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Page) signOut(w http.ResponseWriter, r *http.Request) {
-	if cookie, err := r.Cookie(cookieName); err == nil {
-		if p.Sessions.End(r.Context(), cookie.Value, state.Closed) != nil {
-			refuse(w, http.StatusServiceUnavailable, "signing out is not possible now; try again")
-			return
-		}
+	if p.Links != nil {
+		p.Links.signOut(r)
+		httpd.WriteJSON(w, http.StatusOK, map[string]string{})
+		return
+	}
+	one, err := p.People.session(r)
+	if err == nil {
+		err = p.People.end(r, one)
+	}
+	if err != nil && !errors.Is(err, state.ErrUnknown) {
+		Refuse(w, http.StatusServiceUnavailable, "busy", "signing out is not possible now; try again")
+		return
 	}
 	http.SetCookie(w, cookie("", -1))
 	httpd.WriteJSON(w, http.StatusOK, map[string]string{})
@@ -161,13 +191,13 @@ func cookie(value string, age int) *http.Cookie {
 	return &http.Cookie{Name: cookieName, Value: value, Path: "/", MaxAge: age, Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode}
 }
 
-// read decodes the JSON body of a request. If that fails, it responds with an error.
-func read(w http.ResponseWriter, r *http.Request, most int64, into any) bool {
+// Read decodes the JSON body of a request. If that fails, it responds with an error.
+func Read(w http.ResponseWriter, r *http.Request, most int64, into any) bool {
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, most)).Decode(into)
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		refuse(w, http.StatusRequestEntityTooLarge, "this is too large")
+		Refuse(w, http.StatusRequestEntityTooLarge, "too_large", "this is too large")
 	} else if err != nil {
-		refuse(w, http.StatusBadRequest, "the body is not the expected JSON")
+		Refuse(w, http.StatusBadRequest, "bad_request", "the body is not the expected JSON")
 	}
 	return err == nil
 }

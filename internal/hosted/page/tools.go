@@ -6,15 +6,12 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
-	"time"
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
-	"mcpx/internal/executor"
 	"mcpx/internal/hosted/httpd"
-	"mcpx/internal/request"
 	"mcpx/internal/results"
 	"mcpx/internal/tokens"
 	"mcpx/internal/view"
@@ -31,8 +28,8 @@ func (p *Page) client(ctx context.Context) *caller.Client {
 	return &client
 }
 
-// hints describes the annotations of a tool in words.
-func hints(t *catalog.Tool) (words []string) {
+// Hints describes the annotations of a tool in words.
+func Hints(t *catalog.Tool) (words []string) {
 	if t.Hints.IsReadOnly() {
 		words = append(words, "read-only")
 	}
@@ -43,31 +40,6 @@ func hints(t *catalog.Tool) (words []string) {
 		words = append(words, "idempotent")
 	}
 	return words
-}
-
-// listed is a tool in the list of tools of its server.
-type listed struct {
-	Name        string   `json:"name"`
-	Description string   `json:"description"`
-	Hints       []string `json:"hints,omitempty"`
-}
-
-// server responds with the tools that the viewer may use on a server.
-func (p *Page) server(w http.ResponseWriter, r *http.Request) {
-	s, ok := p.Executor.Catalogue(p.client(r.Context())).Server(r.URL.Query().Get("name"))
-	if !ok {
-		refuse(w, http.StatusNotFound, "there is no such server, or you may not use it")
-		return
-	}
-	out := struct {
-		Purpose string   `json:"purpose"`
-		Tools   []listed `json:"tools"`
-	}{sanitize.Line(s.Purpose(), 600), make([]listed, 0, len(s.Tools))}
-	for i := range s.Tools {
-		t := &s.Tools[i]
-		out.Tools = append(out.Tools, listed{t.Name, sanitize.Line(t.Description, 160), hints(t)})
-	}
-	httpd.WriteJSON(w, http.StatusOK, out)
 }
 
 // text joins the text blocks of a result. For an image or audio, it shows the type.
@@ -110,14 +82,14 @@ func (p *Page) tool(w http.ResponseWriter, r *http.Request) {
 		t, ok = s.Tool(q.Tool)
 	}
 	if !ok {
-		refuse(w, http.StatusNotFound, "there is no such tool, or you may not use it")
+		Refuse(w, http.StatusNotFound, "unknown_tool", "there is no such tool, or you may not use it")
 		return
 	}
 	httpd.WriteJSON(w, http.StatusOK, struct {
 		found
 		Hints  []string        `json:"hints,omitempty"`
 		Schema json.RawMessage `json:"schema,omitempty"`
-	}{said(p.View.Inspect(r.Context(), c, q, false)), hints(t), t.InputSchema})
+	}{said(p.View.Inspect(r.Context(), c, q, false)), Hints(t), t.InputSchema})
 }
 
 // search responds with the tools that inspect finds for a query.
@@ -135,49 +107,4 @@ func (p *Page) search(w http.ResponseWriter, r *http.Request) {
 		out.Tools = append(out.Tools, wire.Encode(map[string]string{"server": t.Server, "name": t.Name, "description": sanitize.Line(t.Description, 160)}))
 	}
 	httpd.WriteJSON(w, http.StatusOK, out)
-}
-
-// call runs a tool for the viewer. If the call needs consent, the response is a question. After the viewer has
-// agreed, the page repeats the call with that question in Confirmed.
-func (p *Page) call(w http.ResponseWriter, r *http.Request) {
-	var body struct {
-		Server, Tool string
-		Arguments    json.RawMessage
-		Confirmed    string
-	}
-	if !read(w, r, maxArguments, &body) {
-		return
-	}
-	writing := http.NewResponseController(w)
-	_ = writing.SetWriteDeadline(time.Time{}) // no write deadline: the executor limits how long a call takes
-	c, question := p.client(r.Context()), ""
-	defer p.View.Attach(c, view.Attachment{})()
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	began := time.Now()
-	result, err := p.Executor.Exec(ctx, executor.Request{
-		From:   request.From{Client: c},
-		Server: body.Server, Tool: body.Tool, Arguments: body.Arguments,
-		Consent: request.Consent{Ask: func(text string) bool {
-			if text != body.Confirmed {
-				question = text
-				cancel() // not a refusal by the viewer: the page will repeat the call
-				return false
-			}
-			return true
-		}},
-	})
-	_ = writing.SetWriteDeadline(time.Now().Add(writeWithin))
-	switch {
-	case question != "":
-		httpd.WriteJSON(w, http.StatusOK, map[string]string{"confirm": question})
-		return
-	case err != nil:
-		return // the viewer has disconnected
-	}
-	httpd.WriteJSON(w, http.StatusOK, struct {
-		found
-		Error        bool  `json:"error"`
-		Milliseconds int64 `json:"milliseconds"`
-	}{said(result), result.IsError, time.Since(began).Milliseconds()})
 }

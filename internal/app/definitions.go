@@ -1,0 +1,108 @@
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"mcpx/internal/base/atomicfile"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/policy"
+	"mcpx/internal/registry"
+)
+
+// definitionText is a tool's definition, as far as it must be approved.
+type definitionText struct {
+	Name         string          `json:"name"`
+	Description  string          `json:"description,omitempty"`
+	InputSchema  json.RawMessage `json:"inputSchema,omitempty"`
+	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+	Annotations  json.RawMessage `json:"annotations,omitempty"`
+}
+
+func definitionOf(t *catalog.Tool) definitionText {
+	return definitionText{t.Name, t.Description, t.InputSchema, t.OutputSchema, t.Annotations}
+}
+
+func (d *definitionText) tool() *catalog.Tool {
+	return &catalog.Tool{
+		Name: d.Name, Description: d.Description, InputSchema: d.InputSchema, OutputSchema: d.OutputSchema, Annotations: d.Annotations,
+	}
+}
+
+// text returns the definition for a person, who must see every character: those that are invisible or change the direction of
+// text are escaped.
+func (d definitionText) text() string {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if encoder.Encode(d) != nil {
+		return ""
+	}
+	var out strings.Builder
+	for _, c := range strings.TrimRight(b.String(), "\n") {
+		switch {
+		case c != '\n' && sanitize.Invisible(c) && c <= 0xFFFF:
+			fmt.Fprintf(&out, `\u%04x`, c)
+		case c != '\n' && sanitize.Invisible(c):
+			fmt.Fprintf(&out, `\U%08x`, c)
+		default:
+			out.WriteRune(c)
+		}
+	}
+	return out.String()
+}
+
+// keptDefinitions is the file with the approved definitions of a server. The lock file has only their digests, because it may be
+// kept in a repository.
+func keptDefinitions(cfg *config.Config, server string) string {
+	dir := cacheDir()
+	if dir == "" {
+		return ""
+	}
+	file, err := filepath.Abs(cfg.Path)
+	if err != nil {
+		file = cfg.Path
+	}
+	return filepath.Join(filepath.Dir(dir), "approved", registry.Key(file, server)+".json")
+}
+
+// KeepDefinitions keeps the present definitions of a server, which the user approves, so that a later change can be shown beside
+// them. If that fails, only the comparison is missing.
+func KeepDefinitions(cfg *config.Config, s *catalog.Server) {
+	file := keptDefinitions(cfg, s.Name)
+	if file == "" {
+		return
+	}
+	all := make([]definitionText, len(s.Tools))
+	for i := range s.Tools {
+		all[i] = definitionOf(&s.Tools[i])
+	}
+	data, err := json.Marshal(all)
+	if err == nil && os.MkdirAll(filepath.Dir(file), 0o700) == nil {
+		_ = atomicfile.Write(file, data, 0o600)
+	}
+}
+
+// approvedDefinitions returns the approved definitions that are kept, by the name of the tool. Each has the digest that was
+// approved, so nobody can have changed it.
+func approvedDefinitions(cfg *config.Config, server string, approved map[string]string) map[string]definitionText {
+	found := make(map[string]definitionText)
+	data, err := os.ReadFile(keptDefinitions(cfg, server))
+	var all []definitionText
+	if err != nil || json.Unmarshal(data, &all) != nil {
+		return found
+	}
+	for _, one := range all {
+		if digest := approved[one.Name]; digest != "" && digest == policy.Digest(one.tool()) {
+			found[one.Name] = one
+		}
+	}
+	return found
+}

@@ -1,0 +1,111 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+
+	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/secret"
+	"mcpx/internal/front"
+	"mcpx/internal/hosted/httpd"
+	"mcpx/internal/registry"
+	"mcpx/internal/transport"
+	"mcpx/internal/upstream"
+)
+
+// Local is a server in this process, beside those of the config, which has no settings of it. Serve serves one session with
+// newline-delimited JSON-RPC until in or ctx ends.
+type Local struct {
+	Name  string
+	Serve func(ctx context.Context, in io.Reader, out io.Writer) error
+}
+
+// upstreams returns the locals as servers of the registry.
+func (b *builder) upstreams(locals []Local) (servers []registry.Server) {
+	for _, one := range locals {
+		servers = append(servers, registry.Server{Spec: upstream.Spec{Options: transport.Options{
+			Name: one.Name, Type: transport.InProcess, Serve: one.Serve, Logger: b.log,
+		}}})
+	}
+	return servers
+}
+
+// checkLocals returns an error if a local cannot be served under its name.
+func checkLocals(cfg *config.Config, locals []Local) error {
+	for i, one := range locals {
+		switch {
+		case !config.ValidName(one.Name):
+			return fmt.Errorf("the server %q: a name has letters, digits, '.', '_' and '-', and is not mcpx", one.Name)
+		case cfg.Served(one.Name) != "" || slices.ContainsFunc(locals[:i], func(l Local) bool { return l.Name == one.Name }):
+			return fmt.Errorf("there are two servers %s", one.Name)
+		case one.Serve == nil:
+			return fmt.Errorf("the server %s is nil", one.Name)
+		}
+	}
+	return nil
+}
+
+// ReadConfig reads a config file for a program that is not the command mcpx, with its secrets. Without a path, it returns a
+// config without servers.
+func ReadConfig(ctx context.Context, path string) (*config.Config, error) {
+	if path == "" {
+		cfg, err := config.Parse("", []byte(`{"mcpServers": {}}`), config.Options{})
+		if err == nil {
+			cfg.Warnings = nil // the warning that no servers are defined
+		}
+		return cfg, err
+	}
+	secrets := Secrets()
+	return config.Load(path, config.Options{
+		Getenv:  os.LookupEnv,
+		Keyring: func(name string) (string, error) { return secrets.Get(ctx, name) },
+		Run:     func(argv []string) (string, error) { return secret.Run(ctx, argv, "", nil) },
+	})
+}
+
+// Open says what is wrong with the config in the log, and opens the audit trail and the traces that the config wants. It must
+// be called before clients are served. The caller calls end after Close.
+func (a *App) Open() (end func(), err error) {
+	a.LogWarnings(a.Config)
+	endAudit, err := a.OpenAudit()
+	if err != nil {
+		return nil, err
+	}
+	endTraces := a.OpenTraces()
+	return func() {
+		endTraces()
+		endAudit()
+	}, nil
+}
+
+// Start connects to the servers in the background. It is for programs that use a with [App.Attach] and [App.Handler], and
+// is called once.
+func (a *App) Start() { a.start(startAfter) }
+
+// Attach serves one client, as [App.ServeStdio] does, and does not close a. Start must have been called.
+func (a *App) Attach(ctx context.Context, in io.Reader, out io.Writer) error {
+	return a.views.get(a.Config.View).front.ServeStdio(ctx, in, out, front.StdioOptions{
+		MaxMessage: a.Config.MaxMessageBytes, Grace: a.grace(),
+	})
+}
+
+// Handler returns what [App.ServeHTTP] serves, for the HTTP server of another program. Unless anywhere is true, it refuses
+// requests to addresses that are not loopback ones, where the config has no auth. stop ends the requests that are open; the
+// caller calls it before Close. Start must have been called.
+func (a *App) Handler(anywhere bool) (h http.Handler, stop func(), err error) {
+	switch cfg := a.Config; {
+	case cfg.TLS != nil:
+		return nil, nil, errors.New(`the config has "tls", which is for mcpx serve: here the program's own HTTP server encrypts`)
+	case cfg.Cluster != nil:
+		return nil, nil, errors.New(`the config has "cluster", which is for mcpx serve: a replica has to drain its connections itself`)
+	case nameless(cfg):
+		return nil, nil, &namelessError{}
+	}
+	h, stop = httpd.Handler(a.httpOptions(), anywhere || a.Config.Auth != nil)
+	return h, stop, nil
+}

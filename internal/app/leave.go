@@ -1,0 +1,129 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+
+	"mcpx/internal/base/state"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/hosted/authserver"
+	"mcpx/internal/hosted/page"
+)
+
+// loginState is what is kept of the logins through auth.front, and who is told about them. Safe for concurrent use.
+type loginState struct {
+	mu    sync.Mutex
+	store state.Followed // nil before the first use
+	told  []func(authserver.Event)
+}
+
+// onLogin calls tell at each event from now on, one event after the other. tell must not wait.
+func (l *loginState) onLogin(tell func(authserver.Event)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told = append(l.told, tell)
+}
+
+func (l *loginState) happened(e authserver.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, tell := range l.told {
+		tell(e)
+	}
+}
+
+// loginStore returns the store of logins: that of the cluster, else a folder of the user.
+func (s *clientState) loginStore(log *slog.Logger) (state.Followed, error) {
+	s.logins.mu.Lock()
+	defer s.logins.mu.Unlock()
+	if s.logins.store != nil {
+		return s.logins.store, nil
+	}
+	folder := ""
+	if s.noFolder == nil {
+		folder = filepath.Join(s.folder, "front")
+	} else {
+		log.Warn("no folder to keep logins in: they are forgotten when mcpx ends", "error", s.noFolder)
+	}
+	store, err := state.OpenFolder(folder, authserver.MostLogins, log)
+	if err != nil {
+		return nil, fmt.Errorf("keeping the logins: %w", err)
+	}
+	s.logins.store = store
+	return store, nil
+}
+
+// signsIn returns the authorization server by whose issuer viewers of a page sign in; nil if there is none.
+func (a *App) signsIn() page.Issuer {
+	if server := a.current.Load().authServer; server != nil {
+		return server
+	}
+	return nil
+}
+
+// Logins returns the logins through auth.front that go on. is is false if this mcpx has no auth.front.
+func (a *App) Logins() (all []authserver.Login, is bool) {
+	server := a.current.Load().authServer
+	if server == nil {
+		return nil, false
+	}
+	return server.Logins(), true
+}
+
+// EndLogins ends the logins with these IDs, and those of the principals with these names.
+func (a *App) EndLogins(ctx context.Context, which []string) (ended []authserver.Login, err error) {
+	if server := a.current.Load().authServer; server != nil {
+		return endLogins(ctx, server.Server, which)
+	}
+	return nil, nil
+}
+
+func endLogins(ctx context.Context, server *authserver.Server, which []string) (ended []authserver.Login, err error) {
+	for _, one := range which {
+		some, err := server.End(ctx, one, "ended by an administrator")
+		ended = append(ended, some...)
+		if err != nil {
+			return ended, err
+		}
+	}
+	return ended, nil
+}
+
+// StoredLogins are the logins that a config keeps in the folder of this user, while no mcpx serves it.
+type StoredLogins struct{ server *authserver.Server }
+
+var (
+	errNoFront   = errors.New("this config has no auth.front, so nobody logs in through mcpx")
+	errInCluster = errors.New("the logins of a cluster are with its replicas, and none of them runs here")
+)
+
+// OpenLogins opens the logins of a config. The caller must close them.
+func OpenLogins(cfg *config.Config, log *slog.Logger) (*StoredLogins, error) {
+	switch {
+	case cfg.Auth == nil || cfg.Auth.Front == nil:
+		return nil, errNoFront
+	case cfg.Cluster != nil:
+		return nil, errInCluster
+	}
+	b := &builder{profile: Hosted, path: cfg.HTTPPath, log: log, state: newClientState(log, 0), people: &page.People{}}
+	server, err := b.newAuthServer(cfg.Auth, nil)
+	if err != nil {
+		return nil, fmt.Errorf("auth.front: %w", err)
+	}
+	return &StoredLogins{server.Server}, nil
+}
+
+// Close closes the logins.
+func (l *StoredLogins) Close() { l.server.Close() }
+
+// Logins is like [App.Logins].
+func (l *StoredLogins) Logins() []authserver.Login { return l.server.Logins() }
+
+// EndLogins is like [App.EndLogins].
+func (l *StoredLogins) EndLogins(ctx context.Context, which []string) ([]authserver.Login, error) {
+	return endLogins(ctx, l.server, which)
+}

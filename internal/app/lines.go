@@ -1,0 +1,51 @@
+package app
+
+import (
+	"bytes"
+	"sync"
+)
+
+// recentBytes is how many bytes of the newest log lines Lines keeps.
+const recentBytes = 1 << 20
+
+// Lines keeps the newest lines of a log. It is an io.Writer, and safe for concurrent use. The zero value is ready.
+type Lines struct {
+	mu      sync.Mutex
+	text    []byte
+	first   int64         // the position of text in all that was written
+	changed chan struct{} // closed and replaced with each line; nil if nobody waits
+}
+
+// Write implements io.Writer.
+func (r *Lines) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.text = append(r.text, p...)
+	if over := len(r.text) - recentBytes; over > recentBytes/4 { // not with each line
+		if end := bytes.IndexByte(r.text[over:], '\n'); end >= 0 {
+			over += end + 1
+		}
+		r.text, r.first = append([]byte(nil), r.text[over:]...), r.first+int64(over)
+	}
+	if r.changed != nil {
+		close(r.changed)
+		r.changed = nil
+	}
+	return len(p), nil
+}
+
+// From returns the lines after a position, the position after them, and a channel that is closed when there are more.
+func (r *Lines) From(position int64) (lines []byte, next int64, more <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.changed == nil {
+		r.changed = make(chan struct{})
+	}
+	skip := min(max(position-r.first, 0), int64(len(r.text)))
+	return bytes.Clone(r.text[skip:]), r.first + int64(len(r.text)), r.changed
+}
+
+// About reports whether a line of the log, as text or as JSON, is about a server.
+func About(line []byte, server string) bool {
+	return bytes.Contains(line, []byte(" server="+server+" ")) || bytes.Contains(line, []byte(`"server":"`+server+`"`))
+}

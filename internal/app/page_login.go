@@ -1,0 +1,238 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/logins"
+	"mcpx/internal/hosted/httpd"
+	"mcpx/internal/hosted/page"
+)
+
+const (
+	// loginTime is how long a viewer has to complete a login.
+	loginTime = 10 * time.Minute
+	// mostSigning is the most logins at the same time, open ones and those whose outcome is kept.
+	mostSigning = 16
+)
+
+// signing has the logins that viewers of the page have begun. An outcome is kept until the next login to the server.
+type signing struct {
+	mu     sync.Mutex
+	closed bool
+	all    map[string]*openLogin // by server
+	open   sync.WaitGroup
+}
+
+// close waits for the logins, whose contexts have ended. Later ones are refused.
+func (s *signing) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.open.Wait()
+}
+
+// openLogin is a login that a viewer has begun. It ends after loginTime at the latest.
+type openLogin struct {
+	id     string
+	pasted chan string
+	cancel context.CancelFunc
+	done   chan struct{}
+	// result and err are set before done is closed.
+	result *logins.Result
+	err    error
+}
+
+// loginTo finds the server of a request. If it has no login, it answers the request.
+func (p *pageWork) loginTo(w http.ResponseWriter, r *http.Request) (server logins.Server, ok bool) {
+	of := configured(p.app.current.Load().config, r.PathValue("name"))
+	why := ""
+	switch {
+	case of == nil:
+		page.Refuse(w, http.StatusNotFound, "unknown_server", "the config has no such server")
+		return server, false
+	case of.Fault != "":
+		why = of.Fault
+	case of.Type == config.Stdio:
+		why = "it is a local command and has no login; set its credentials in env"
+	case of.URL == "":
+		why = "it has no url to log in to"
+	case of.OAuth.Off:
+		why = "logins to it are turned off (oauth)"
+	}
+	if why != "" {
+		page.Refuse(w, http.StatusConflict, "no_login", why)
+		return server, false
+	}
+	return LoginServer(*of), true
+}
+
+// login begins a login, and responds with the address that the viewer must open. The browser comes back to a port of this
+// machine. If it runs elsewhere, the viewer pastes the address at which it ended.
+func (p *pageWork) login(w http.ResponseWriter, r *http.Request) {
+	server, ok := p.loginTo(w, r)
+	if !ok || !p.recorded(w, r, "login", server.Name) {
+		return
+	}
+	ctx, cancel := p.detached(loginTime, errors.New("ten minutes have passed"))
+	one := &openLogin{id: rand.Text(), pasted: make(chan string, 1), cancel: cancel, done: make(chan struct{})}
+	if !p.signing.add(server.Name, one) {
+		cancel()
+		page.Refuse(w, http.StatusServiceUnavailable, "busy", "too many logins are open")
+		return
+	}
+	address := make(chan string, 1)
+	go func() { // ends with the login, after loginTime, or with the App
+		defer p.signing.open.Done()
+		defer cancel()
+		one.result, one.err = p.app.logins.Login(ctx, server, logins.Options{
+			Open: func(url string) { address <- url }, Pasted: one.pasted,
+		})
+		close(one.done)
+		if one.err == nil {
+			p.app.Registry.Retry(server.Name)
+		}
+	}()
+	redirect := "paste"
+	if p.desk || !p.app.public {
+		redirect = "loopback"
+	}
+	select {
+	case url := <-address:
+		httpd.WriteJSON(w, http.StatusOK, map[string]string{
+			"id": one.id, "url": url, "redirect": redirect, "command": "mcpx login " + server.Name,
+		})
+	case <-one.done:
+		page.Refuse(w, http.StatusBadGateway, "failed", failureOf(one.err))
+	case <-r.Context().Done():
+		cancel()
+	}
+}
+
+func failureOf(err error) string {
+	text := "the login is complete"
+	if err != nil {
+		text = err.Error()
+	}
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) && hinted.Hint() != "" {
+		text += " (" + hinted.Hint() + ")"
+	}
+	return sanitize.Line(text, 500)
+}
+
+// add counts a login to a server as open until open.Done, and ends the one before. It returns false if there are too many.
+func (s *signing) add(server string, one *openLogin) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	if before := s.all[server]; before != nil {
+		before.cancel()
+	} else if len(s.all) >= mostSigning {
+		for name, other := range s.all {
+			if other.over() {
+				delete(s.all, name)
+			}
+		}
+		if len(s.all) >= mostSigning {
+			return false
+		}
+	}
+	if s.all == nil {
+		s.all = make(map[string]*openLogin)
+	}
+	s.all[server] = one
+	s.open.Add(1)
+	return true
+}
+
+func (o *openLogin) over() bool {
+	select {
+	case <-o.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// of finds the login of a request. If there is none, it answers the request.
+func (s *signing) of(w http.ResponseWriter, r *http.Request, id string) *openLogin {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one := s.all[r.PathValue("name")]; one != nil && one.id == id {
+		return one
+	}
+	page.Refuse(w, http.StatusNotFound, "no_login", "there is no such login any more; begin again")
+	return nil
+}
+
+// loginState responds with how a login goes.
+func (p *pageWork) loginState(w http.ResponseWriter, r *http.Request) {
+	one := p.signing.of(w, r, r.URL.Query().Get("id"))
+	switch {
+	case one == nil:
+	case !one.over():
+		httpd.WriteJSON(w, http.StatusOK, map[string]string{"state": "open"})
+	case one.err != nil:
+		httpd.WriteJSON(w, http.StatusOK, map[string]string{"state": "failed", "error": failureOf(one.err)})
+	default:
+		httpd.WriteJSON(w, http.StatusOK, map[string]any{
+			"state": "done", "issuer": sanitize.Line(one.result.Issuer, 200), "scopes": orEmpty(one.result.Scopes),
+			"sealed": one.result.Unsealed == nil,
+		})
+	}
+}
+
+func (p *pageWork) endLogin(w http.ResponseWriter, r *http.Request) {
+	if one := p.signing.of(w, r, r.URL.Query().Get("id")); one != nil {
+		one.cancel()
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// pasteLogin takes the address at which the viewer's browser has ended.
+func (p *pageWork) pasteLogin(w http.ResponseWriter, r *http.Request) {
+	var in struct{ ID, Address string }
+	if !body(w, r, &in) {
+		return
+	}
+	one := p.signing.of(w, r, in.ID)
+	if one == nil {
+		return
+	}
+	select {
+	case one.pasted <- in.Address:
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		page.Refuse(w, http.StatusConflict, "busy", "an address was pasted already")
+	}
+}
+
+// logout forgets the login to a server.
+func (p *pageWork) logout(w http.ResponseWriter, r *http.Request) {
+	server, ok := p.loginTo(w, r)
+	if !ok || !p.recorded(w, r, "logout", server.Name) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
+	defer cancel()
+	missing, unrevoked, err := p.app.logins.Logout(ctx, server)
+	if err != nil {
+		page.Refuse(w, http.StatusInternalServerError, "failed", failureOf(err))
+		return
+	}
+	note := ""
+	if unrevoked != nil {
+		note = fmt.Sprintf("the login is forgotten here, but could not be revoked: %s", sanitize.Line(unrevoked.Error(), 300))
+	}
+	httpd.WriteJSON(w, http.StatusOK, map[string]any{"missing": missing, "note": note})
+}

@@ -1,0 +1,320 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/delay"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/state"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/logins"
+	"mcpx/internal/hosted/authserver"
+	"mcpx/internal/hosted/connect"
+	"mcpx/internal/request"
+)
+
+// accounts are the logins of principals at servers (oauth.per), and the pages on which they log in. Safe for concurrent use.
+type accounts struct {
+	mu     sync.Mutex
+	logins *logins.Logins // nil before the first use
+	pages  *connect.Pages // nil before the first use; for the URL base
+	base   string
+
+	pending state.Sessions[connect.Pending]
+	codes   state.Sessions[connect.Code]
+}
+
+// personalLogins returns the logins of principals: in the cluster, else in a folder of the user.
+func (b *builder) personalLogins() (*logins.Logins, error) {
+	b.accounts.mu.Lock()
+	defer b.accounts.mu.Unlock()
+	switch c := b.state.cluster; {
+	case b.accounts.logins != nil:
+	case c != nil:
+		b.accounts.logins = logins.NewShared(c.Records(), b.log)
+	case b.state.noFolder != nil:
+		return nil, fmt.Errorf("there is no folder to keep the logins of people in: %w", b.state.noFolder)
+	default:
+		secret, err := state.SecretFile(filepath.Join(b.state.folder, "people.key"), b.log)
+		if err != nil {
+			return nil, fmt.Errorf("keeping the key of the logins of people: %w", err)
+		}
+		b.accounts.logins = logins.NewPeople(filepath.Join(b.state.folder, "people"), secret, b.log)
+	}
+	return b.accounts.logins, nil
+}
+
+// perPrincipal reports whether each principal has a login of its own with a server.
+func perPrincipal(s *config.Server) bool {
+	return s.OAuth.PerPrincipal && !s.OAuth.Off && s.Type != config.Stdio
+}
+
+// personal are the logins of principals with one server.
+type personal struct {
+	all    *logins.Logins
+	server logins.Server
+	link   func(server string, p *caller.Principal) string
+}
+
+func (p *personal) of(principal string) logins.Server {
+	s := p.server
+	s.Principal = principal
+	return s
+}
+
+// Held implements [registry.Personal].
+func (p *personal) Held(ctx context.Context, who *caller.Principal) (string, error) {
+	return p.all.Held(ctx, p.of(who.ID))
+}
+
+// Authorize implements [registry.Personal].
+func (p *personal) Authorize(who *caller.Principal, id string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
+	return p.all.Person(p.of(who.ID), id)
+}
+
+const (
+	// askTime is how long a user has to say whether they open the link.
+	askTime = 10 * time.Minute
+	// afterOpening is how long a call waits until a user who has opened the link has logged in. Most clients give up a call after
+	// a minute.
+	afterOpening = 45 * time.Second
+	lookEvery    = 200 * time.Millisecond
+)
+
+// Need implements [registry.Personal].
+func (p *personal) Need(ctx context.Context, client *caller.Client, ask bool) error {
+	who := client.On()
+	link := p.link(p.server.Name, who)
+	name := sanitize.Line(who.Name, 100)
+	needs := &request.UnavailableError{State: catalog.NeedsLogin, Reason: "show the user this link, which only " + name +
+		" can use, and call again once they have logged in: " + link}
+	params := wire.AppendQuoted([]byte(`{"mode":"url","elicitationId":"`+rand.Text()+`","url":`), link)
+	params = append(wire.AppendQuoted(append(params, `,"message":`...), "Log in to "+p.server.Name+" once, as "+name+"."), '}')
+	if !ask || client.Cannot("elicitation/create", params) != "" {
+		return needs
+	}
+	bounded, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	answer, err := client.Ask(bounded, "elicitation/create", params)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return needs
+	case wire.MemberText(answer, "action") != "accept":
+		return &request.UnavailableError{State: catalog.NeedsLogin, Reason: "the user did not open the link to log in. Ask what to do instead"}
+	}
+	bounded, stop := context.WithTimeout(ctx, afterOpening)
+	defer stop()
+	for bounded.Err() == nil {
+		if id, err := p.Held(bounded, who); err == nil && id != "" {
+			return nil
+		}
+		delay.Sleep(bounded, lookEvery)
+	}
+	return needs
+}
+
+// linkFor returns the address at which a principal logs in to a server.
+func (a *App) linkFor(server string, p *caller.Principal) string {
+	if pages := a.connectPages(); pages != nil {
+		return pages.Link(server, p)
+	}
+	return ""
+}
+
+// connectPages returns the pages on which principals log in to servers; nil if no server needs them.
+func (a *App) connectPages() *connect.Pages {
+	now := a.current.Load()
+	if now == nil || now.config.Auth == nil || now.config.Auth.Resource == "" || !a.profile.authServer {
+		return nil
+	}
+	any := false
+	for i := range now.config.Servers {
+		any = any || perPrincipal(&now.config.Servers[i])
+	}
+	if !any {
+		return nil
+	}
+	base := strings.TrimSuffix(strings.TrimSuffix(now.config.Auth.Resource, "/"), a.path)
+	a.accounts.mu.Lock()
+	defer a.accounts.mu.Unlock()
+	if a.accounts.pages != nil && a.accounts.base == base {
+		return a.accounts.pages
+	}
+	if a.accounts.pending == nil {
+		if c := a.state.cluster; c != nil {
+			a.accounts.pending = state.NewStored[connect.Pending]("connect", c.Records())
+			a.accounts.codes = state.NewStored[connect.Code]("connectcode", c.Records())
+		} else {
+			a.accounts.pending, a.accounts.codes = connect.NewPending(), connect.NewCodes()
+		}
+	}
+	o := connect.Options{
+		Base: base, Secrets: a.state.secrets, Accounts: (*appAccounts)(a), Pending: a.accounts.pending, Codes: a.accounts.codes,
+		Once: a.state.once, Log: a.log, Caller: a.callerOf, Viewer: a.viewerOf,
+	}
+	if now.authServer != nil {
+		o.SignIn = func(w http.ResponseWriter, r *http.Request, back string) {
+			if server := a.current.Load().authServer; server != nil {
+				server.SignIn(w, r, back)
+			}
+		}
+	}
+	pages, err := connect.New(o)
+	if err != nil {
+		a.log.Error("people cannot log in to servers", "err", err)
+		return nil
+	}
+	a.accounts.pages, a.accounts.base = pages, base
+	return pages
+}
+
+// callerOf returns the principal of a request with a token.
+func (a *App) callerOf(r *http.Request) (*caller.Principal, error) {
+	proof, err := a.identity.Request(r)
+	if err != nil || proof == nil {
+		return nil, err
+	}
+	return proof.Principal, nil
+}
+
+// viewerOf returns the principal that has signed in to a page of mcpx in this browser by the issuer; nil if there is none.
+func (a *App) viewerOf(r *http.Request) *caller.Principal {
+	proof, err := a.people.Person(r)
+	if err != nil || proof == nil {
+		return nil
+	}
+	return proof.Principal
+}
+
+// appAccounts implement [connect.Accounts] with the current config.
+type appAccounts App
+
+// server returns a server of the current config, for package logins.
+func (a *appAccounts) server(name, principal string) (s logins.Server, ok bool) {
+	for _, one := range a.current.Load().config.Servers {
+		if one.Name == name && one.Enabled && one.Fault == "" && perPrincipal(&one) {
+			s = LoginServer(one)
+			s.Principal = principal
+			return s, true
+		}
+	}
+	return s, false
+}
+
+// Title implements [connect.Accounts].
+func (a *appAccounts) Title(server string) (string, bool) {
+	s, ok := a.server(server, "")
+	return s.URL, ok
+}
+
+// login returns a server and the logins of principals; ok is false if people do not log in to it.
+func (a *appAccounts) login(server, principal string) (all *logins.Logins, s logins.Server, err error) {
+	s, ok := a.server(server, principal)
+	if !ok || principal == "" {
+		return nil, s, fmt.Errorf("people do not log in to %s by themselves", sanitize.Line(server, 80))
+	}
+	all, err = a.personalLogins()
+	return all, s, err
+}
+
+// Connected implements [connect.Accounts].
+func (a *appAccounts) Connected(ctx context.Context, server, principal string) bool {
+	all, s, err := a.login(server, principal)
+	if err != nil {
+		return false
+	}
+	id, err := all.Held(ctx, s)
+	return err == nil && id != ""
+}
+
+// Begin implements [connect.Accounts].
+func (a *appAccounts) Begin(
+	ctx context.Context, server, principal, redirect string,
+) (pending json.RawMessage, address func(state string) string, err error) {
+	all, s, err := a.login(server, principal)
+	if err != nil {
+		return nil, nil, err
+	}
+	one, err := all.Begin(ctx, s, redirect)
+	if err != nil {
+		return nil, nil, err
+	}
+	pending, err = json.Marshal(one)
+	return pending, one.Address, err
+}
+
+// Finish implements [connect.Accounts].
+func (a *appAccounts) Finish(ctx context.Context, server, principal string, pending json.RawMessage, answer url.Values) error {
+	all, s, err := a.login(server, principal)
+	if err != nil {
+		return err
+	}
+	var one logins.Pending
+	if err := json.Unmarshal(pending, &one); err != nil {
+		return err
+	}
+	if err := all.Finish(ctx, s, &one, answer); err != nil {
+		return err
+	}
+	a.Registry.ForgetLogin(server, principal) // sessions and lists of an earlier account
+	return nil
+}
+
+// Disconnect implements [connect.Accounts].
+func (a *appAccounts) Disconnect(ctx context.Context, server, principal string) error {
+	all, s, err := a.login(server, principal)
+	if err != nil {
+		return err
+	}
+	err = all.Revoke(ctx, s)
+	a.Registry.ForgetLogin(server, principal)
+	return err
+}
+
+// Sees implements [connect.Accounts].
+func (a *appAccounts) Sees(p *caller.Principal, server string) bool {
+	viewer := caller.New(caller.Place{Principal: p, View: config.ViewTwoTools}, caller.Said{})
+	_, ok := a.Executor.Catalogue(&viewer).Server(server)
+	return ok
+}
+
+// revokeTime bounds how long the end of a person's logins may take.
+const revokeTime = time.Minute
+
+// followPeople ends the logins of a principal at servers when its last login at mcpx has ended.
+func (a *App) followPeople() {
+	a.state.logins.onLogin(func(e authserver.Event) {
+		if e.Ended && e.Last && e.Principal != nil {
+			a.loops.Go(func() { a.endPerson(e.Principal.ID) }) // ends within revokeTime for each server
+		}
+	})
+}
+
+// endPerson revokes and forgets all logins of a principal at servers.
+func (a *App) endPerson(principal string) {
+	for i := range a.current.Load().config.Servers {
+		s := &a.current.Load().config.Servers[i]
+		if !perPrincipal(s) {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), revokeTime)
+		if err := (*appAccounts)(a).Disconnect(ctx, s.Name, principal); err != nil {
+			a.log.Warn("a login of somebody who has left was forgotten, but could not be revoked", "server", s.Name, "principal", principal, "err", err)
+		}
+		cancel()
+	}
+}

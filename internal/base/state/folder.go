@@ -1,0 +1,253 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"mcpx/internal/base/atomicfile"
+)
+
+// Followed are [Records] that tell about changes.
+type Followed interface {
+	Records
+	// Watch calls do with each value whose key begins with prefix: at first with those that are known, then with each new
+	// one, in the order of the changes of a key, until stop is called. When Change has returned, do was called. do must not
+	// wait and not use the Records.
+	Watch(prefix string, do func(value []byte)) (stop func())
+}
+
+// Folder implements [Followed] with a file for each value, so that the values survive restarts. All processes that use the
+// folder change its files one after the other; Get and Watch see what this process has read or changed.
+type Folder struct {
+	folder string // empty: nothing is saved
+	most   int
+	log    *slog.Logger
+
+	changing sync.Mutex // held during Change
+	mu       sync.RWMutex
+	byKey    map[string]saved
+	watchers []*watcher
+}
+
+type watcher struct {
+	prefix string
+	do     func([]byte)
+}
+
+// saved is the content of a file.
+type saved struct {
+	Key   string `json:"key"`
+	N     int    `json:"n"`     // greater by one after each change
+	Until int64  `json:"until"` // in Unix milliseconds
+	Value []byte `json:"value"`
+}
+
+func (s *saved) over(now time.Time) bool { return now.UnixMilli() >= s.Until }
+
+// The names of the files. Keys differ also where file names ignore case, as their owners see to.
+const (
+	recordSuffix = ".json"
+	recordLock   = "lock"
+)
+
+// lockFolderWithin is how long a change waits for other processes.
+const lockFolderWithin = 3 * time.Second
+
+// OpenFolder reads the folder, and makes it if there is none. It keeps at most that many values; if there are more, it removes
+// those whose time ends first. If folder is empty, the values are in memory only. A file that cannot be read is logged and left
+// alone.
+func OpenFolder(folder string, most int, log *slog.Logger) (*Folder, error) {
+	f := &Folder{folder: folder, most: most, log: log, byKey: make(map[string]saved)}
+	if folder == "" {
+		return f, nil
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	for _, entry := range entries {
+		key, is := strings.CutSuffix(entry.Name(), recordSuffix)
+		if !is {
+			continue
+		}
+		switch one, err := f.read(key); {
+		case err != nil:
+			log.Warn("a file cannot be read: what it was about is forgotten", "file", f.path(key), "error", err)
+		case one.over(now):
+			_ = os.Remove(f.path(key))
+		default:
+			f.byKey[key] = one
+		}
+	}
+	return f, nil
+}
+
+func (f *Folder) path(key string) string { return filepath.Join(f.folder, key+recordSuffix) }
+
+// read returns the value in the file of a key; the zero value if there is no file.
+func (f *Folder) read(key string) (one saved, err error) {
+	if f.folder == "" {
+		return saved{}, nil
+	}
+	data, err := os.ReadFile(f.path(key))
+	if errors.Is(err, os.ErrNotExist) {
+		return saved{}, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &one)
+	}
+	if err == nil && one.Key != key {
+		err = errors.New("the file is of another key")
+	}
+	return one, err
+}
+
+// Get implements [Records].
+func (f *Folder) Get(key string) ([]byte, error) {
+	f.mu.RLock()
+	one, ok := f.byKey[key]
+	f.mu.RUnlock()
+	if !ok || one.over(time.Now()) {
+		return nil, ErrUnknown
+	}
+	return one.Value, nil
+}
+
+// Change implements [Records]. If the file cannot be written, that is logged, and the value is in memory only.
+func (f *Folder) Change(ctx context.Context, key string, change func(old []byte) ([]byte, time.Time, error)) error {
+	f.changing.Lock()
+	defer f.changing.Unlock()
+	unlock, err := f.lock(ctx)
+	if err != nil {
+		f.log.Error("the folder of the logins cannot be locked", "folder", f.folder, "error", err)
+		return ErrAway
+	}
+	defer unlock()
+	f.mu.RLock()
+	newest := f.byKey[key]
+	f.mu.RUnlock()
+	// Another process may have changed it. What could not be written is newer in memory.
+	if one, err := f.read(key); err == nil && one.N > newest.N {
+		newest = one
+	}
+	if newest.over(time.Now()) {
+		newest.Value = nil
+	}
+	value, until, err := change(newest.Value)
+	if err == nil && len(value) > MostRecord {
+		err = ErrLarge
+	}
+	if err != nil {
+		return err
+	}
+	next := saved{key, newest.N + 1, until.UnixMilli(), value}
+	f.write(&next)
+	f.keep(next)
+	return nil
+}
+
+// keep takes a value into memory, and tells the watchers. The caller holds changing.
+func (f *Folder) keep(next saved) {
+	f.mu.Lock()
+	if _, known := f.byKey[next.Key]; !known && len(f.byKey) >= f.most {
+		f.makeRoom()
+	}
+	f.byKey[next.Key] = next
+	watchers := append([]*watcher(nil), f.watchers...)
+	f.mu.Unlock()
+	for _, w := range watchers {
+		if strings.HasPrefix(next.Key, w.prefix) {
+			w.do(next.Value)
+		}
+	}
+}
+
+// makeRoom removes what is over and, if there is still no room, the value whose time ends first. The caller holds both locks.
+func (f *Folder) makeRoom() {
+	now, first := time.Now(), ""
+	for key, one := range f.byKey {
+		switch {
+		case one.over(now):
+			f.remove(key)
+		case first == "" || one.Until < f.byKey[first].Until:
+			first = key
+		}
+	}
+	if len(f.byKey) >= f.most {
+		f.log.Warn("too many logins to keep: the one that would end first ends now", "most", f.most, "folder", f.folder)
+		f.remove(first)
+	}
+}
+
+func (f *Folder) remove(key string) {
+	delete(f.byKey, key)
+	if f.folder != "" {
+		_ = os.Remove(f.path(key))
+	}
+}
+
+func (f *Folder) write(one *saved) {
+	if f.folder == "" {
+		return
+	}
+	data, err := json.Marshal(one)
+	if err == nil {
+		err = atomicfile.Write(f.path(one.Key), data, 0o600)
+	}
+	if err != nil {
+		f.log.Error("a login cannot be saved: after a restart its user has to log in again", "file", f.path(one.Key), "error", err)
+	}
+}
+
+// lock keeps other processes from changing the folder, until unlock is called or this process ends.
+func (f *Folder) lock(ctx context.Context) (unlock func(), err error) {
+	if f.folder == "" {
+		return func() {}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lockFolderWithin)
+	defer cancel()
+	lock := flock.New(filepath.Join(f.folder, recordLock), flock.SetPermissions(0o600))
+	if _, err := lock.TryLockContext(ctx, 5*time.Millisecond); err != nil {
+		return nil, err
+	}
+	return func() { _ = lock.Unlock() }, nil
+}
+
+// Watch implements [Followed].
+func (f *Folder) Watch(prefix string, do func(value []byte)) (stop func()) {
+	f.changing.Lock()
+	defer f.changing.Unlock()
+	w := &watcher{prefix, do}
+	f.mu.Lock()
+	f.watchers = append(f.watchers, w)
+	f.mu.Unlock()
+	now := time.Now()
+	for key, one := range f.byKey { // only changed while changing is held
+		if strings.HasPrefix(key, prefix) && !one.over(now) {
+			do(one.Value)
+		}
+	}
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for i, one := range f.watchers {
+			if one == w {
+				f.watchers = append(f.watchers[:i:i], f.watchers[i+1:]...)
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package logins
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"mcpx/internal/base/netguard"
+	"mcpx/internal/base/state"
+)
+
+// NewPeople returns the logins of principals ([Server.Principal] is set in all calls) in the folder dir, sealed with a key that
+// is derived from the secret.
+func NewPeople(dir string, secret *state.Secret, log *slog.Logger) *Logins {
+	l := New(dir, log)
+	l.store = &store{dir: dir, log: l.log, strict: true, key: secret.Key("mcpx logins of principals 1")}
+	return l
+}
+
+// NewShared is [NewPeople] for logins that several processes share. records must seal what they keep.
+func NewShared(records state.Records, log *slog.Logger) *Logins {
+	l := New("", log)
+	l.store = &shared{records: records}
+	return l
+}
+
+// Held returns the ID of a principal's login with s; empty if there is none, or none that can be used.
+func (l *Logins) Held(ctx context.Context, s Server) (id string, err error) {
+	now, err := l.source(s).current(ctx)
+	if _, needed := errors.AsType[*neededError](err); needed {
+		return "", nil
+	}
+	if err != nil || now == nil || now.Ended != "" || now.Access == "" || !now.usable(0) && now.Refresh == "" {
+		return "", err
+	}
+	if slices.ContainsFunc(now.Wanted, func(scope string) bool { return !slices.Contains(now.Scopes, scope) }) {
+		return "", nil // the server has asked for more
+	}
+	return now.ID, nil
+}
+
+// HasOwn reports whether there is a login of the config to s.
+func (l *Logins) HasOwn(ctx context.Context, s Server) bool {
+	if s.Principal = ""; l.store.nowhere() || !s.safe() {
+		return false
+	}
+	now, err := l.source(s).current(ctx)
+	return err == nil && now != nil && now.Access != ""
+}
+
+// Person is [Logins.Authorize] for the login of a principal with this ID. Once that has ended, or there is another one, no request
+// is sent.
+func (l *Logins) Person(s Server, id string) (wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string) {
+	src := l.source(s)
+	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, &person{src, id}} }, src.secrets
+}
+
+// Needed wraps a transport so that no request is sent as long as there is no login of the config to s.
+func (l *Logins) Needed(s Server) func(base http.RoundTripper) http.RoundTripper {
+	src := l.source(s)
+	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, &person{src, ""}} }
+}
+
+// person provides the tokens of one login.
+type person struct {
+	*source
+	id string
+}
+
+// token implements [tokens].
+func (p *person) token(ctx context.Context) (string, error) {
+	if err := p.check(ctx); err != nil {
+		return "", err
+	}
+	token, err := p.source.token(ctx)
+	if err == nil && token == "" {
+		err = p.needed("")
+	}
+	return token, err
+}
+
+// refused implements [tokens].
+func (p *person) refused(ctx context.Context, token string, resp *http.Response) (string, error) {
+	if err := p.check(ctx); err != nil {
+		return "", err
+	}
+	return p.source.refused(ctx, token, resp)
+}
+
+// check returns an error unless the login is still the one with this ID.
+func (p *person) check(ctx context.Context) error {
+	now, err := p.current(ctx)
+	switch {
+	case err != nil:
+		return err
+	case now == nil:
+		return p.needed("")
+	case now.ID != p.id:
+		return p.needed("there was another login since")
+	}
+	return nil
+}
+
+// Pending is a login in a browser that comes back to a page of mcpx. It can be encoded as JSON, and has secrets.
+type Pending struct {
+	Endpoint  endpoint `json:"endpoint"`
+	Authorize string   `json:"authorize"` // the login page
+	NamesSelf bool     `json:"iss"`       // the redirect must name the authorization server
+	Scopes    []string `json:"scopes"`
+	Redirect  string   `json:"redirect"`
+	Verifier  string   `json:"verifier"`
+}
+
+// Begin prepares a login of a principal, whose browser the authorization server sends back to the URL redirect.
+func (l *Logins) Begin(ctx context.Context, s Server, redirect string) (*Pending, error) {
+	if err := l.refuses(s); err != nil {
+		return nil, err
+	}
+	web := newHTTPClient(s)
+	defer web.CloseIdleConnections()
+	c, asked, err := askServer(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	f, err := discover(ctx, web, s, c, asked)
+	if err != nil {
+		return nil, err
+	}
+	if !netguard.Safe(f.server.AuthorizationEndpoint) {
+		return nil, errors.New("the authorization server has no page to log in on over https")
+	}
+	before := &login{}
+	if err := l.store.read(ctx, loginFile(s), before); err != nil || before.Principal != s.Principal {
+		before = &login{} // a login that cannot be read is replaced
+	}
+	forgotten := ""
+	if strings.HasSuffix(before.Ended, "_client") {
+		forgotten = before.Endpoint.Client.ID
+	}
+	who, err := l.webClient(ctx, web, s, f.server, redirect, forgotten)
+	if err != nil {
+		return nil, err
+	}
+	scopes := union(s.scopes(f, c), before.Wanted)
+	if slices.Contains(f.server.ScopesSupported, "offline_access") {
+		scopes = union(scopes, []string{"offline_access"})
+	}
+	return &Pending{
+		Endpoint: s.endpointOf(f, who), Authorize: f.server.AuthorizationEndpoint,
+		NamesSelf: f.server.AuthorizationResponseIssParameterSupported, Scopes: scopes, Redirect: redirect, Verifier: rand.Text() + rand.Text(),
+	}, nil
+}
+
+// webClient returns the OAuth client for logins that come back to the URL redirect: the configured one, or one that mcpx registers.
+func (l *Logins) webClient(
+	ctx context.Context, web *http.Client, s Server, meta *oauthex.AuthServerMeta, redirect, forgotten string,
+) (client, error) {
+	if s.ClientID != "" {
+		return client{ID: s.ClientID, Secret: s.ClientSecret}, nil
+	}
+	var known client
+	file := clientFile(meta.Issuer + " " + redirect)
+	if err := l.store.read(ctx, file, &known); err == nil && known.ID != forgotten && known.Redirect == redirect && !known.ends() {
+		return known, nil
+	}
+	kind := "web"
+	if strings.HasPrefix(redirect, "http://") { // on loopback
+		kind = "native"
+	}
+	made, err := register(ctx, web, meta, redirect, kind)
+	if err != nil {
+		return made, err
+	}
+	unlock, err := l.store.lock(ctx, file)
+	if err != nil {
+		return made, err
+	}
+	defer unlock()
+	return made, l.store.write(ctx, file, made)
+}
+
+// Issuer returns the authorization server of the login.
+func (p *Pending) Issuer() string { return p.Endpoint.Issuer }
+
+// Address returns the URL of the login page.
+func (p *Pending) Address(state string) string {
+	return p.flow(Server{}).address(p.Redirect, state, p.Verifier)
+}
+
+func (p *Pending) flow(s Server) *codeFlow {
+	meta := &oauthex.AuthServerMeta{
+		AuthorizationEndpoint: p.Authorize, AuthorizationResponseIssParameterSupported: p.NamesSelf,
+	}
+	return &codeFlow{server: s, found: &found{server: meta}, endpoint: p.Endpoint, scopes: p.Scopes}
+}
+
+// Finish exchanges the code in the redirect and stores the login of the principal. A login that it replaces is revoked.
+func (l *Logins) Finish(ctx context.Context, s Server, p *Pending, answer url.Values) error {
+	flow := p.flow(s)
+	flow.web = newHTTPClient(s)
+	defer flow.web.CloseIdleConnections()
+	token, err := flow.exchange(ctx, answer, codeParams(answer, p.Redirect, p.Verifier))
+	if err != nil {
+		return err
+	}
+	made := &login{Server: s.Name, URL: s.URL, Endpoint: p.Endpoint, Scopes: p.Scopes, ID: rand.Text(), Principal: s.Principal}
+	made.take(token)
+	var before login
+	old := l.store.read(ctx, loginFile(s), &before)
+	if _, err := l.keep(ctx, s, made); err != nil {
+		return err
+	}
+	if old == nil && before.Principal == s.Principal && before.Refresh != made.Refresh {
+		_ = before.revoke(ctx, flow.web) // it is not used any more, and ends by itself
+	}
+	return nil
+}
+
+// Revoke ends a principal's login with s, if there is one.
+func (l *Logins) Revoke(ctx context.Context, s Server) error {
+	if errors.Is(l.store.read(ctx, loginFile(s), &login{}), fs.ErrNotExist) {
+		return nil // nothing to lock
+	}
+	_, revoked, err := l.Logout(ctx, s)
+	return errors.Join(revoked, err)
+}

@@ -1,0 +1,109 @@
+package logins
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpx/internal/base/state"
+)
+
+// TestPeople: several processes share the logins of principals whose names differ little, and use them at the same time when the
+// tokens have expired. Each refresh token is used once, and each principal gets its own token. A login is never read as that of
+// another principal, even if somebody has put it there.
+func TestPeople(t *testing.T) {
+	people := []string{"alice", "Alice", "alic\u00e9", "alice\u0301"}
+	secret := state.NewSecret()
+	records, dir := state.NewRecords(1000, 1<<20), t.TempDir()
+	for name, open := range map[string]func() *Logins{
+		"shared": func() *Logins { return NewShared(records, nil) },
+		"folder": func() *Logins { return NewPeople(dir, secret, nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			used := map[string]int{}
+			issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				refresh := r.FormValue("refresh_token")
+				mu.Lock()
+				used[refresh]++
+				mu.Unlock()
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprintf(w, `{"access_token":"new %s","token_type":"Bearer","expires_in":3600,"refresh_token":"next %s"}`, refresh, refresh)
+			}))
+			defer issuer.Close()
+			server := func(who string) Server { return Server{Name: "tracker", URL: issuer.URL + "/mcp", Principal: who} }
+			processes := []*Logins{open(), open(), open()}
+			ctx := t.Context()
+			for i, who := range people {
+				old := &login{
+					Server: "tracker", URL: issuer.URL + "/mcp", Principal: who, ID: fmt.Sprint("id", i), Access: "old", Refresh: "of " + who,
+					Issued: time.Now().Add(-time.Hour), Expiry: time.Now().Add(-time.Minute),
+					Endpoint: endpoint{Token: issuer.URL + "/token", Client: client{ID: "c"}},
+				}
+				if _, err := processes[0].keep(ctx, server(who), old); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var all sync.WaitGroup
+			for _, l := range processes {
+				for i, who := range people {
+					for range 4 {
+						all.Go(func() {
+							p := &person{l.source(server(who)), fmt.Sprint("id", i)}
+							if token, err := p.token(ctx); err != nil || token != "new of "+who {
+								t.Errorf("%s: %q %v", who, token, err)
+							}
+						})
+					}
+				}
+			}
+			all.Wait()
+			for refresh, n := range used {
+				if n != 1 {
+					t.Errorf("%q was used %d times", refresh, n)
+				}
+			}
+			if len(used) != len(people) {
+				t.Errorf("used %v", used)
+			}
+			if _, err := (&person{processes[1].source(server("alice")), "id1"}).token(ctx); err == nil {
+				t.Error("a session goes on with another login")
+			}
+			stolen(t, processes[0], server("alice"), server("mallory"))
+			if id, err := open().Held(ctx, server("mallory")); id != "" || err != nil {
+				t.Errorf("mallory has the login of alice: %q %v", id, err)
+			}
+			for _, l := range processes {
+				l.Close(time.Second)
+			}
+		})
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.login"))
+	if err != nil || len(files) < len(people) {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		if data, err := os.ReadFile(file); err != nil || strings.Contains(string(data), "alic") || strings.Contains(string(data), "new of") {
+			t.Errorf("%s: %s %v", file, data, err)
+		}
+	}
+}
+
+// stolen writes what one principal has under the name of another.
+func stolen(t *testing.T, l *Logins, from, to Server) {
+	t.Helper()
+	var one login
+	if err := l.store.read(context.Background(), loginFile(from), &one); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.store.write(context.Background(), loginFile(to), &one); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,150 @@
+package logins
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"mcpx/internal/base/delay"
+	"mcpx/internal/base/state"
+)
+
+const (
+	// sharedTime is how long a login is kept that nobody renews.
+	sharedTime = 100 * 24 * time.Hour
+	// leaseTime is how long a process that has ended keeps others from a login. It is longer than any refresh takes.
+	leaseTime = refreshTime + 10*time.Second
+	// lockPause is the time between two tries to lock a record.
+	lockPause = 50 * time.Millisecond
+)
+
+// shared is a keeper over records that several processes share. The lock of a file is a lease in the same record as its content,
+// so that whoever has locked it also has its newest content.
+type shared struct{ records state.Records }
+
+// sharedFile is the content of a record.
+type sharedFile struct {
+	Data   json.RawMessage `json:"data,omitempty"`
+	Holder string          `json:"holder,omitempty"` // a random name; empty if nobody has locked the file
+	Until  int64           `json:"until,omitempty"`  // when the lock ends by itself, in milliseconds
+}
+
+func recordOf(file string) string { return "people." + file }
+
+func readRecord(value []byte) (f sharedFile, err error) {
+	if len(value) > 0 {
+		err = json.Unmarshal(value, &f)
+	}
+	return f, err
+}
+
+// change changes the content of a record.
+func (s *shared) change(ctx context.Context, file string, change func(f *sharedFile) error) error {
+	return s.records.Change(ctx, recordOf(file), func(old []byte) ([]byte, time.Time, error) {
+		f, err := readRecord(old)
+		if err == nil {
+			err = change(&f)
+		}
+		if err != nil {
+			return nil, time.Time{}, err
+		}
+		value, err := json.Marshal(f)
+		return value, time.Now().Add(sharedTime), err
+	})
+}
+
+func (s *shared) stamp(file string) stamp {
+	value, err := s.records.Get(recordOf(file))
+	f, bad := readRecord(value)
+	switch {
+	case errors.Is(err, state.ErrUnknown), err == nil && bad == nil && f.Data == nil:
+		return stamp{absent: true}
+	case err != nil || bad != nil:
+		return stamp{}
+	}
+	return stamp{size: int64(len(f.Data)), sum: sha256.Sum256(f.Data)}
+}
+
+var errHeld = errors.New("another process has locked it")
+
+func (s *shared) lock(ctx context.Context, file string) (unlock func(), err error) {
+	holder := rand.Text()
+	for {
+		now := time.Now()
+		err := s.change(ctx, file, func(f *sharedFile) error {
+			if f.Holder != "" && now.UnixMilli() < f.Until {
+				return errHeld
+			}
+			f.Holder, f.Until = holder, now.Add(leaseTime).UnixMilli()
+			return nil
+		})
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errHeld) {
+			return nil, err
+		}
+		if delay.Sleep(ctx, lockPause); ctx.Err() != nil {
+			return nil, fmt.Errorf("waiting for another mcpx that uses this login: %w", ctx.Err())
+		}
+	}
+	return func() {
+		ctx, cancel := detached(ctx, refreshTime)
+		defer cancel()
+		_ = s.change(ctx, file, func(f *sharedFile) error { // if it fails, the lease ends by itself
+			if f.Holder != holder {
+				return errHeld
+			}
+			f.Holder, f.Until = "", 0
+			return nil
+		})
+	}, nil
+}
+
+func (s *shared) read(_ context.Context, file string, v any) error {
+	value, err := s.records.Get(recordOf(file))
+	if errors.Is(err, state.ErrUnknown) {
+		return fs.ErrNotExist
+	}
+	if err != nil {
+		return err
+	}
+	f, err := readRecord(value)
+	if err == nil && f.Data == nil {
+		return fs.ErrNotExist
+	}
+	if err == nil {
+		err = json.Unmarshal(f.Data, v)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %s is damaged", errLost, file)
+	}
+	return nil
+}
+
+func (s *shared) write(ctx context.Context, file string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return s.change(ctx, file, func(f *sharedFile) error {
+		f.Data = data
+		return nil
+	})
+}
+
+func (s *shared) remove(file string) error {
+	return s.change(context.Background(), file, func(f *sharedFile) error {
+		f.Data = nil
+		return nil
+	})
+}
+
+func (s *shared) whyUnsealed() error { return nil }
+
+func (s *shared) nowhere() bool { return false }

@@ -1,0 +1,75 @@
+package published
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"mcpx/internal/base/pattern"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/desk/setup"
+)
+
+// Filled has the values for the entry of a way.
+type Filled struct {
+	// Given are the values, with references in place of secrets.
+	Given map[string]string
+	// Secrets are to be stored in the keyring.
+	Secrets []setup.Secret
+	// Unset has the variables from which mcpx takes secrets; the user must set them in its environment.
+	Unset []string
+}
+
+// Fill completes the values that a user has given for the server called name: with defaults, and with references in place of
+// secrets. keyring reports whether there is a keyring for them. missing has the required values that were not given.
+func (w *Way) Fill(name string, given map[string]string, keyring bool) (f Filled, missing []string, err error) {
+	f.Given = maps.Clone(given)
+	if f.Given == nil {
+		f.Given = map[string]string{}
+	}
+	asks := w.Asks()
+	for key := range given {
+		if !slices.ContainsFunc(asks, func(ask Ask) bool { return ask.Name == key }) {
+			return f, nil, fmt.Errorf("it takes no value %s", sanitize.Line(key, 100))
+		}
+	}
+	for _, ask := range asks {
+		value := cmp.Or(f.Given[ask.Name], ask.Default)
+		if f.Given[ask.Name] == "" {
+			delete(f.Given, ask.Name)
+		}
+		switch {
+		case value == "" && ask.Required:
+			missing = append(missing, ask.Name)
+		case value == "" || f.Given[ask.Name] == "" && !ask.Required:
+		case !ask.Secret || strings.HasPrefix(value, "${"):
+			f.Given[ask.Name] = value
+		case keyring:
+			secret := setup.Secret{Name: SecretName(name, ask), Value: value}
+			f.Secrets, f.Given[ask.Name] = append(f.Secrets, secret), "${keyring:"+secret.Name+"}"
+		default:
+			f.Unset, f.Given[ask.Name] = append(f.Unset, VariableName(ask)), "${"+VariableName(ask)+"}"
+		}
+	}
+	return f, missing, nil
+}
+
+var (
+	unfitVariable   = pattern.New(`[^A-Za-z0-9]+`)
+	unfitSecretName = pattern.New(`[^A-Za-z0-9._-]+`)
+)
+
+// VariableName is the name of the variable from which mcpx takes a secret without a keyring.
+func VariableName(ask Ask) string {
+	return strings.ToUpper(unfitVariable.ReplaceAllString(ask.Name, "_"))
+}
+
+// SecretName is the name in the keyring for a secret of the server called name.
+func SecretName(name string, ask Ask) string {
+	return unfitSecretName.ReplaceAllString(name+"."+ask.Name, "_")
+}
+
+// ShortName returns the part of a server's name that its publisher chose.
+func ShortName(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }

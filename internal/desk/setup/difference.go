@@ -1,0 +1,128 @@
+package setup
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"mcpx/internal/base/pattern"
+	"mcpx/internal/desk/config"
+)
+
+// Difference returns what differs between two texts of a config, one line for each value, without secrets: strike removes those
+// that are known, and of values below env and headers and of members with the name of a secret it says only that they differ,
+// unless they are nothing but references. It returns nil if a text cannot be read.
+func Difference(before, after []byte, strike func(string) string) (lines []string) {
+	was, now := valuesOf(before), valuesOf(after)
+	if was == nil || now == nil {
+		return nil
+	}
+	d := differ{strike: strike}
+	d.values("", was, now, false)
+	return d.lines
+}
+
+// valuesOf returns the values of a text, or nil if it is not valid.
+func valuesOf(data []byte) map[string]any {
+	d, err := parseJSONText(data)
+	if err != nil {
+		return nil
+	}
+	values := map[string]any{}
+	if d.blank {
+		return values
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw(&d.root)))
+	decoder.UseNumber()
+	if decoder.Decode(&values) != nil {
+		return nil
+	}
+	return values
+}
+
+type differ struct {
+	strike func(string) string
+	lines  []string
+}
+
+// missing is the value of a member that is not there.
+type missing struct{}
+
+// values compares two values at a path. secret means that they may be secrets.
+func (d *differ) values(path string, was, now any, secret bool) {
+	if reflect.DeepEqual(was, now) {
+		return
+	}
+	before, isObject := was.(map[string]any)
+	after, still := now.(map[string]any)
+	if isObject && still {
+		names := slices.AppendSeq(slices.Collect(maps.Keys(before)), maps.Keys(after))
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
+			d.values(strings.TrimPrefix(path+"."+name, "."), memberOf(before, name), memberOf(after, name), secret || holdsSecrets(name))
+		}
+		return
+	}
+	path = d.strike(path)
+	switch _, added := was.(missing); {
+	case added:
+		d.lines = append(d.lines, fmt.Sprintf("%s: added %s", path, d.shown(now, secret)))
+	case now == missing{}:
+		d.lines = append(d.lines, fmt.Sprintf("%s: removed %s", path, d.shown(was, secret)))
+	default:
+		d.lines = append(d.lines, fmt.Sprintf("%s: %s, now %s", path, d.shown(was, secret), d.shown(now, secret)))
+	}
+}
+
+func memberOf(object map[string]any, name string) any {
+	if value, there := object[name]; there {
+		return value
+	}
+	return missing{}
+}
+
+// holdsSecrets reports whether the values of a member, or below it, may be secrets.
+func holdsSecrets(name string) bool {
+	if slices.Contains([]string{"auth", "tokens", "oauth"}, name) { // objects of mcpx, whose members have names of their own
+		return false
+	}
+	return slices.Contains([]string{"env", "headers", "key", "compat_key", "nats"}, name) || config.SecretName(name)
+}
+
+var onlyReferences = pattern.New(`^(?:[A-Za-z]+ )?(?:\$\{[^}]*\})+$`)
+
+// shown returns a value without secrets, as JSON.
+func (d *differ) shown(value any, secret bool) string {
+	text, _ := json.Marshal(d.clean(value, secret))
+	return d.strike(string(text))
+}
+
+func (d *differ) clean(value any, secret bool) any {
+	switch value := value.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(value))
+		for name, one := range value {
+			out[name] = d.clean(one, secret || holdsSecrets(name))
+		}
+		return out
+	case []any:
+		out := make([]any, len(value))
+		for i, one := range value {
+			out[i] = d.clean(one, secret)
+		}
+		return out
+	case string:
+		if secret && !onlyReferences.MatchString(value) {
+			return "[secret]"
+		}
+	case json.Number:
+		if secret {
+			return "[secret]"
+		}
+	}
+	return value
+}

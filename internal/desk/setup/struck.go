@@ -1,0 +1,249 @@
+package setup
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tailscale/hujson"
+
+	"mcpx/internal/base/pattern"
+	"mcpx/internal/desk/config"
+)
+
+// StruckOut is what a person sees in an entry in place of a secret.
+const StruckOut = "••••••"
+
+// ErrStruckOut says that an entry has StruckOut at a place where the file has no secret.
+var ErrStruckOut = errors.New("is struck out, but the file has no secret there: enter the value")
+
+// Shown is the entry of a server as a person may see it: without secrets, comments and references that are expanded.
+type Shown struct {
+	Entry json.RawMessage
+	// Secret has the JSON pointers of the strings that are struck out.
+	Secret []string
+	// Executes has the commands that mcpx runs for the references ${command:…}.
+	Executes []string
+	// Digest identifies the entry as it is written in the file; empty for an entry that is in no file.
+	Digest string
+}
+
+// ShowServer returns the entry of a server in the text of a config. If there is no such server, the error is [ErrNoServer].
+func ShowServer(data []byte, name string) (Shown, error) {
+	d, err := parseJSONText(data)
+	if err != nil {
+		return Shown{}, err
+	}
+	path := d.server(name)
+	if path == nil {
+		return Shown{}, ErrNoServer
+	}
+	v := d.value(path...)
+	shown, err := show(v)
+	sum := sha256.Sum256(v.Pack())
+	shown.Digest = hex.EncodeToString(sum[:])
+	return shown, err
+}
+
+// ShowEntry is ShowServer for an entry that is in no file: an [Entry] or raw JSON.
+func ShowEntry(entry any) (Shown, error) {
+	text, err := marshal(entry)
+	if err != nil {
+		return Shown{}, err
+	}
+	v, err := hujson.Parse(text)
+	if err != nil {
+		return Shown{}, err
+	}
+	return show(&v)
+}
+
+func show(v *hujson.Value) (s Shown, err error) {
+	copied := v.Clone()
+	copied.Standardize()
+	w := &striker{secrets: literalSecrets(raw(v))}
+	w.walk(&copied, "", nil)
+	slices.Sort(w.executes)
+	s.Entry, s.Secret, s.Executes = raw(&copied), w.struck, slices.Compact(w.executes)
+	return s, nil
+}
+
+// literalSecrets returns what package config takes for secrets in the text of an entry, without expanding references.
+func literalSecrets(entry []byte) []string {
+	text, err := marshal(object{{"mcpServers", object{{"server", json.RawMessage(entry)}}}})
+	if err != nil {
+		return nil
+	}
+	nothing := config.Options{
+		Getenv:   func(string) (string, bool) { return "", true },
+		ReadFile: func(string) ([]byte, error) { return nil, nil },
+	}
+	cfg, err := config.Parse("entry", text, nothing)
+	if err != nil || len(cfg.Servers) == 0 {
+		return nil
+	}
+	return cfg.Servers[0].Secrets
+}
+
+// striker strikes out the secrets of an entry.
+type striker struct {
+	secrets  []string
+	struck   []string // JSON pointers
+	executes []string
+}
+
+// walk strikes out the secrets in a value. at is its JSON pointer, keys has the keys of the objects around it.
+func (w *striker) walk(v *hujson.Value, at string, keys []string) {
+	switch value := v.Value.(type) {
+	case hujson.Literal:
+		if value.Kind() == '"' && w.secret(value.String(), keys) {
+			v.Value = hujson.String(StruckOut)
+			w.struck = append(w.struck, at)
+		} else if value.Kind() == '0' && len(keys) > 0 && config.SecretName(keys[len(keys)-1]) {
+			v.Value = hujson.String(StruckOut)
+			w.struck = append(w.struck, at)
+		}
+	case *hujson.Object:
+		for i := range value.Members {
+			name := nameOf(&value.Members[i])
+			w.walk(&value.Members[i].Value, at+"/"+pointer.Replace(name), append(slices.Clip(keys), name))
+		}
+	case *hujson.Array:
+		for i := range value.Elements {
+			under := keys
+			if i > 0 { // an option such as --token says what follows
+				if before, ok := value.Elements[i-1].Value.(hujson.Literal); ok && strings.HasPrefix(before.String(), "-") {
+					under = append(slices.Clip(keys), strings.TrimLeft(before.String(), "-"))
+				}
+			}
+			w.walk(&value.Elements[i], at+"/"+strconv.Itoa(i), under)
+		}
+	}
+}
+
+var (
+	// pointer escapes a key for a JSON pointer (RFC 6901).
+	pointer = strings.NewReplacer("~", "~0", "/", "~1")
+	// plainReference matches a reference without a default, which may be secret.
+	plainReference = pattern.New(`\$\{(?:(?:keyring|file|command|env):)?[^}:]*\}|\$\{(?:file|command|keyring):[^}]*\}`)
+	commandOf      = pattern.New(`\$\{command:([^}]*)\}`)
+	// publicHeaders are headers whose values are no secrets.
+	publicHeaders = []string{"accept", "accept-language", "content-type", "user-agent", "mcp-protocol-version"}
+)
+
+// secret reports whether a string of an entry may hold a secret. keys are the keys above it.
+func (w *striker) secret(text string, keys []string) bool {
+	for _, found := range commandOf.FindAllStringSubmatch(text, -1) {
+		w.executes = append(w.executes, found[1])
+	}
+	rest := plainReference.ReplaceAllString(text, "")
+	rest = strings.TrimSpace(scheme.ReplaceAllString(strings.TrimLeft(rest, " ")+" ", ""))
+	if rest == "" || len(keys) == 0 {
+		return false
+	}
+	if slices.ContainsFunc(w.secrets, func(secret string) bool { return strings.Contains(rest, secret) }) {
+		return true
+	}
+	name, header := keys[len(keys)-1], slices.Contains([]string{"headers", "http_headers"}, keys[0]) && len(keys) == 2
+	return config.SecretName(name) || header && !slices.Contains(publicHeaders, strings.ToLower(name))
+}
+
+// ReplaceServer makes an entry that a person has edited the entry of a server. It changes only what differs. A string that is
+// [StruckOut] keeps the value that the file has at the same place; if the file has none there, the error is [ErrStruckOut].
+func ReplaceServer(data []byte, name string, entry json.RawMessage) ([]byte, error) {
+	return editServer(data, name, func(d *jsonText, path []string) error {
+		now, err := hujson.Parse(entry)
+		if err != nil {
+			return err
+		}
+		was := d.value(path...).Clone()
+		if err := unstrike(&now, &was, &was, ""); err != nil {
+			return err
+		}
+		o, isObject := now.Value.(*hujson.Object)
+		before, wasObject := was.Value.(*hujson.Object)
+		if !isObject || !wasObject {
+			return fmt.Errorf("%s is not an object", name)
+		}
+		if d.objectAt(path[0]) == nil && member(o, "name") < 0 { // the server is in an array, so its name is a member of the entry
+			o.Members = slices.Insert(o.Members, 0, before.Members[member(before, "name")])
+		}
+		return d.become(o, before, path)
+	})
+}
+
+// unstrike puts the values of the file in place of what is struck out.
+func unstrike(now, was, root *hujson.Value, at string) error {
+	switch value := now.Value.(type) {
+	case hujson.Literal:
+		if value.Kind() != '"' || value.String() != StruckOut {
+			return nil
+		}
+		shown, err := show(root)
+		if err != nil || was == nil || !slices.Contains(shown.Secret, at) {
+			return fmt.Errorf("%s %w", at, ErrStruckOut)
+		}
+		now.Value = was.Value
+	case *hujson.Object:
+		for i := range value.Members {
+			name := nameOf(&value.Members[i])
+			if err := unstrike(&value.Members[i].Value, childOf(was, name), root, at+"/"+pointer.Replace(name)); err != nil {
+				return err
+			}
+		}
+	case *hujson.Array:
+		for i := range value.Elements {
+			name := strconv.Itoa(i)
+			if err := unstrike(&value.Elements[i], childOf(was, name), root, at+"/"+name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func childOf(v *hujson.Value, key string) *hujson.Value {
+	if v == nil {
+		return nil
+	}
+	return child(v, key)
+}
+
+// become changes the object at a path from was to now, member by member.
+func (d *jsonText) become(now, was *hujson.Object, path []string) error {
+	for i := range was.Members {
+		if name := nameOf(&was.Members[i]); member(now, name) < 0 && d.value(append(slices.Clip(path), name)...) != nil {
+			if err := d.remove(append(slices.Clip(path), name)...); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range now.Members {
+		name, value := nameOf(&now.Members[i]), &now.Members[i].Value
+		at := append(slices.Clip(path), name)
+		var err error
+		before := member(was, name)
+		switch {
+		case before < 0:
+			err = d.set(raw(value), at...)
+		case string(raw(value)) == string(raw(&was.Members[before].Value)):
+		default:
+			inner, isObject := value.Value.(*hujson.Object)
+			innerWas, wasObject := was.Members[before].Value.Value.(*hujson.Object)
+			if isObject && wasObject {
+				err = d.become(inner, innerWas, at)
+			} else {
+				err = d.set(raw(value), at...)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

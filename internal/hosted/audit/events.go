@@ -1,0 +1,59 @@
+package audit
+
+import "log/slog"
+
+// CallBegan and CallEnded are the events that package app writes for each call. Their member "call" is the number of
+// the call within the run.
+const (
+	CallBegan = "call_began"
+	CallEnded = "call_ended"
+)
+
+// The events of logins.
+const (
+	LoginBegan   = "login"         // somebody has proved who they are
+	LoginEnded   = "login_ended"   // the login is not valid any more
+	LoginRefused = "login_refused" // somebody could not log in, or not go on
+)
+
+// Login is what happened to a login: in front of mcpx, at its page, or at the server of an upstream. Members that are
+// empty are not in the record. None may contain a secret: Number is the number of a login, never a token.
+type Login struct {
+	Event string
+	// Principal is the name that the principal has everywhere ([caller.Principal.Name]), Display its display name, and
+	// Subject what the issuer calls it.
+	Principal, Display, Subject string
+	// Number identifies the login, so that its end can be found.
+	Number string
+	// Client is the client that logs in, such as its name or redirect URI.
+	Client string
+	// Server is the upstream of a login of the principal's own; empty for logins in front of mcpx.
+	Server string
+	// By is who ended the login: a principal, an issuer, a command; empty if it was the principal itself, or time.
+	By string
+	// Reason says why a login ended or was refused.
+	Reason string
+	// Remote is the address that the request came from.
+	Remote string
+}
+
+// Logins records what happens to logins. It must not block. Safe for concurrent use.
+type Logins interface{ Login(Login) }
+
+// Attrs returns the members of the record.
+func (l *Login) Attrs() (attrs []slog.Attr) {
+	return Present(nil, [][2]string{
+		{"principal", l.Principal}, {"display", l.Display}, {"subject", l.Subject}, {"login", l.Number}, {"client", l.Client},
+		{"server", l.Server}, {"by", l.By}, {"reason", l.Reason}, {"remote", l.Remote},
+	})
+}
+
+// Present appends those of the members, each a name and a value, that have a value.
+func Present(attrs []slog.Attr, members [][2]string) []slog.Attr {
+	for _, one := range members {
+		if one[1] != "" {
+			attrs = append(attrs, slog.String(one[0], one[1]))
+		}
+	}
+	return attrs
+}

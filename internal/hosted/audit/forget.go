@@ -1,0 +1,219 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/gofrs/flock"
+
+	"mcpx/internal/base/atomicfile"
+)
+
+const (
+	// forgotten is the event of the line that [Forget] adds.
+	forgotten = "forgotten"
+	// rewritten is the ending of a file that will replace one of the trail.
+	rewritten = ".forgetting"
+	// complete is the ending of a file that is there while all rewritten files are whole and not all are in place.
+	complete = ".forgetting.complete"
+)
+
+var errForgetting = errors.New("mcpx audit forget was interrupted: run it again")
+
+// Forget replaces the name of a principal by a pseudonym in all lines of a trail, and removes its display name, subject and addresses
+// from them. The lines from the first changed one on get new HMACs, and a last line says how many were changed and which HMAC the end
+// had before, so that the trail can be verified as before and a copy of the old end still proves when it was changed. It refuses a
+// trail that is open, or not as it was written: new HMACs would hide that. If it is interrupted, calling it again completes it.
+func Forget(path string, keys [][]byte, at, user string) (pseudonym string, lines int, err error) {
+	lock := flock.New(path+".lock", flock.SetPermissions(0o600))
+	if ok, err := lock.TryLock(); err != nil {
+		return "", 0, fmt.Errorf("locking the audit file: %w", err)
+	} else if !ok {
+		return "", 0, &InUseError{path}
+	}
+	defer lock.Close()
+	if err := finishForgetting(path, keys, at); err != nil {
+		return "", 0, err
+	}
+	r, err := Verify(path, keys, at)
+	if err != nil {
+		return "", 0, err
+	}
+	if len(r.Faults) > 0 {
+		return "", 0, fmt.Errorf("the trail is not as it was written, which new HMACs would hide: %v (mcpx audit verify says more)", r.Faults[0])
+	}
+	f := &forgetting{user: user, pseudonym: "forgotten-" + strings.ToLower(rand.Text()[:10]), t: &Trail{chains: chainsOf(keys), o: Options{Keys: keys}}}
+	if value, _, named := cutLast(user, "@"); named && strings.Contains(value, "@") {
+		f.address = value
+	}
+	for i, file := range r.Files {
+		if err := f.file(file, i == len(r.Files)-1, r); err != nil {
+			return "", 0, err
+		}
+	}
+	if f.lines == 0 {
+		for _, file := range r.Files {
+			_ = os.Remove(file + rewritten)
+		}
+		return "", 0, nil
+	}
+	if err := atomicfile.Write(path+complete, []byte("all files are whole\n"), 0o600); err != nil {
+		return "", 0, err
+	}
+	return f.pseudonym, f.lines, finishForgetting(path, keys, at)
+}
+
+// finishForgetting puts the rewritten files in place if all of them are whole, and otherwise removes them.
+func finishForgetting(path string, keys [][]byte, at string) error {
+	files, err := parts(path)
+	if err != nil {
+		return err
+	}
+	_, incomplete := os.Stat(path + complete)
+	for _, one := range append(files, part{path: path}) {
+		if incomplete != nil {
+			err = os.Remove(one.path + rewritten)
+		} else {
+			err = os.Rename(one.path+rewritten, one.path)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if incomplete != nil {
+		return nil
+	}
+	syncFolder(path)
+	if at != "" {
+		if err := Accept(path, keys, at); err != nil {
+			return err
+		}
+	}
+	return os.Remove(path + complete)
+}
+
+type forgetting struct {
+	user, pseudonym string
+	address         string // the value of the claim that names the user, if that is an email address
+	t               *Trail // has the HMACs
+	lines           int    // how many were changed
+	mac             string // of the last line
+	seq             uint64
+}
+
+// file writes the new form of a file beside it. The last one gets a line about that.
+func (f *forgetting) file(path string, last bool, r *Report) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	for line := range bytes.Lines(data) {
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		h, _ := readHead(line)
+		body, changed := f.line(line)
+		if f.seq = h.Seq; changed {
+			f.lines++
+		}
+		if f.lines == 0 {
+			f.mac = h.MAC
+			out.Write(line)
+		} else {
+			out.Write(f.sealed(body))
+		}
+		out.WriteByte('\n')
+	}
+	if last && f.lines > 0 {
+		end := appendRecord(nil, f.seq+1, rand.Text()[:13], forgotten, []slog.Attr{
+			slog.String("pseudonym", f.pseudonym), slog.Int("lines", f.lines), slog.Uint64("was_last", r.Last), slog.String("was_mac", r.MAC),
+		})
+		out.Write(append(f.sealed(end), '\n'))
+	}
+	return atomicfile.Write(path+rewritten, out.Bytes(), 0o600)
+}
+
+// sealed completes a line without its closing brace.
+func (f *forgetting) sealed(body []byte) []byte {
+	if len(f.t.chains) > 0 {
+		body, f.mac = seal(body, f.t.chains[0], f.mac)
+	}
+	return append(body, '}')
+}
+
+// line returns a line without its HMACs and its closing brace, and without the user.
+func (f *forgetting) line(line []byte) (body []byte, changed bool) {
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	_, _ = decoder.Token() // the brace
+	body = append(body, '{')
+	var r record
+	_ = json.Unmarshal(line, &r)
+	own := r.about(f.user)
+	for decoder.More() {
+		key, _ := decoder.Token()
+		name, _ := key.(string)
+		var value json.RawMessage
+		if decoder.Decode(&value) != nil {
+			break
+		}
+		switch {
+		case name == "prev" || name == "mac":
+			continue
+		case own && r.Principal == f.user && slices.Contains([]string{"display", "subject", "remote"}, name):
+			changed = true
+			continue
+		}
+		if text := f.without(name, value); text != nil {
+			value, changed = text, true
+		}
+		if len(body) > 1 {
+			body = append(body, ',')
+		}
+		body = append(append(append(body, '"'), name...), `":`...)
+		body = append(body, value...)
+	}
+	return body, changed
+}
+
+// without returns the value of a member without the user, or nil if the user is not in it.
+func (f *forgetting) without(name string, value json.RawMessage) json.RawMessage {
+	var text string
+	if !slices.Contains([]string{"principal", "by", "changes", "path", "reason", "subject"}, name) || json.Unmarshal(value, &text) != nil {
+		return nil
+	}
+	after := text
+	switch name {
+	case "principal":
+		if text == f.user {
+			after = f.pseudonym
+		}
+	case "by":
+		if text == f.user || text == "principal "+f.user {
+			after = strings.TrimSuffix(text, f.user) + f.pseudonym
+		}
+	default: // a text, in which the name of a token, such as ci, may be anything
+		for _, one := range []string{f.user, f.address} {
+			if strings.Contains(one, "@") {
+				after = strings.ReplaceAll(after, one, f.pseudonym)
+			}
+		}
+	}
+	if after == text {
+		return nil
+	}
+	return appendCut(nil, after, maxLong)
+}
+
+func cutLast(text, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(text, sep); i >= 0 {
+		return text[:i], text[i+len(sep):], true
+	}
+	return text, "", false
+}

@@ -1,0 +1,92 @@
+package audit
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestForget: after a principal was forgotten, its name is nowhere, its records are still counted, and the trail can be verified and
+// continued. A trail that is open, or was changed, is refused.
+func TestForget(t *testing.T) {
+	const ann = "ann@x.test@login.test"
+	folder := t.TempDir()
+	path, anchor := filepath.Join(folder, "audit.jsonl"), filepath.Join(folder, "anchor", "a.json")
+	for _, keys := range [][][]byte{{[]byte("a newer key of the tests"), []byte("a key of the tests")}, nil} {
+		if os.RemoveAll(folder) != nil {
+			t.Fatal("removing")
+		}
+		open := func() *Trail {
+			t.Helper()
+			trail, err := Open(path, Options{Anchor: anchor, Keys: keys, MaxBytes: 1500})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return trail
+		}
+		trail := open()
+		for range 10 {
+			for _, who := range []string{"bob@x.test@login.test", ann} {
+				_ = trail.Write(CallEnded, Present(nil, [][2]string{{"principal", who}, {"display", "Ms " + who}, {"server", "s"}, {"tool", "a"}, {"outcome", "RESULT"}})...)
+			}
+		}
+		_ = trail.Write("config_loaded", Present(nil, [][2]string{{"by", "principal " + ann}, {"changes", `allow: ["ann@x.test"] -> []`}})...)
+		if _, _, err := Forget(path, keys, anchor, ann); !errors.As(err, new(*InUseError)) {
+			t.Errorf("an open trail: %v", err)
+		}
+		if err := trail.Close(); err != nil {
+			t.Fatal(err)
+		}
+		before, err := Verify(path, keys, anchor)
+		if err != nil || len(before.Faults) > 0 || len(before.Files) < 3 {
+			t.Fatalf("%+v, %v", before, err)
+		}
+		pseudonym, lines, err := Forget(path, keys, anchor, ann)
+		if err != nil || lines != 11 {
+			t.Fatalf("%d lines, %v", lines, err)
+		}
+		open().Close()
+		after, err := Verify(path, keys, anchor)
+		if err != nil || len(after.Faults) > 0 || after.Last != before.Last+3 || !after.Anchored {
+			t.Errorf("%+v, %v", after, err)
+		}
+		text := ""
+		for _, file := range after.Files {
+			data, _ := os.ReadFile(file)
+			text += string(data)
+		}
+		if strings.Contains(text, "ann@x") || strings.Count(text, pseudonym) != 13 || !strings.Contains(text, `"was_mac":"`+before.MAC) {
+			t.Errorf("the trail has\n%s", text)
+		}
+		used, err := Use(path, keys, anchor, Question{By: "user", User: pseudonym})
+		if err != nil || len(used.Usage) != 1 || used.Usage[0].Calls != 10 || used.Usage[0].Display != "" {
+			t.Errorf("%+v, %v", used, err)
+		}
+		if _, lines, err := Forget(path, keys, anchor, "nobody@x"); lines != 0 || err != nil {
+			t.Errorf("nobody: %d, %v", lines, err)
+		}
+		// Interrupted: the files are whole, and not yet in place.
+		data, _ := os.ReadFile(path)
+		if os.WriteFile(path+rewritten, data, 0o600) != nil || os.WriteFile(path+complete, nil, 0o600) != nil {
+			t.Fatal("writing")
+		}
+		if _, err := Open(path, Options{Anchor: anchor, Keys: keys}); !errors.Is(err, errForgetting) {
+			t.Errorf("opening a trail between two states: %v", err)
+		}
+		if _, _, err := Forget(path, keys, anchor, "nobody@x"); err != nil {
+			t.Error(err)
+		}
+		open().Close()
+		if keys == nil {
+			return
+		}
+		if os.WriteFile(path, []byte(strings.Replace(string(data), "bob", "bab", 1)), 0o600) != nil {
+			t.Fatal("writing")
+		}
+		if _, _, err := Forget(path, keys, anchor, "bob@x.test@login.test"); err == nil || !strings.Contains(err.Error(), "not as it was written") {
+			t.Errorf("a changed trail: %v", err)
+		}
+	}
+}

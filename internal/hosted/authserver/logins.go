@@ -1,0 +1,91 @@
+package authserver
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"mcpx/internal/base/sanitize"
+)
+
+// Login is a login as administrators see it.
+type Login struct {
+	ID        string    `json:"id"`
+	Principal string    `json:"principal"`
+	Name      string    `json:"name,omitempty"`
+	Email     string    `json:"email,omitempty"`
+	Client    string    `json:"client,omitempty"` // what it calls itself; nobody has checked that
+	Began     time.Time `json:"began"`
+	Renewed   time.Time `json:"renewed"`
+	Until     time.Time `json:"until"` // if it is not renewed before
+}
+
+// Logins returns the logins that go on, the newest first.
+func (s *Server) Logins() []Login {
+	all := make([]Login, 0)
+	for _, g := range s.standing() {
+		if g.Next > 0 { // otherwise its client has not got a token yet
+			all = append(all, s.shown(g))
+		}
+	}
+	slices.SortFunc(all, func(a, b Login) int { return cmp.Or(b.Began.Compare(a.Began), cmp.Compare(a.ID, b.ID)) })
+	return all
+}
+
+func (s *Server) shown(g *grant) Login {
+	at := func(seconds int64) time.Time { return time.Unix(seconds, 0).UTC() }
+	return Login{
+		ID: g.id(), Principal: s.principal(&g.Who).Name, Name: g.Who.Name, Email: sanitize.Line(g.Who.Email, maxName),
+		Client: g.Called, Began: at(g.Began), Renewed: at(g.Renewed), Until: at(g.Until),
+	}
+}
+
+// End ends logins: the one with this ID, or all of the principal with this name. Access tokens of the logins are refused from
+// now on, at other replicas within two seconds.
+func (s *Server) End(ctx context.Context, which, why string) (ended []Login, err error) {
+	for _, g := range s.standing() {
+		if g.id() != which && s.principal(&g.Who).Name != which {
+			continue
+		}
+		done, err := s.end(ctx, g.Number, why)
+		if err != nil {
+			return ended, err
+		}
+		if done {
+			ended = append(ended, s.shown(g))
+		}
+	}
+	return ended, nil
+}
+
+// SignIn sends a browser to the login at the issuer, for a page of mcpx itself. back is the path of the page: the browser is sent
+// there after the login. It begins with one slash.
+func (s *Server) SignIn(w http.ResponseWriter, r *http.Request, back string) {
+	s.startLogin(w, r, &authorization{Own: back})
+}
+
+// SignOut ends a login of one of mcpx's own pages.
+func (s *Server) SignOut(ctx context.Context, login string) error {
+	_, err := s.end(ctx, login, "signed out")
+	return err
+}
+
+// signedIn ends a login for a page of mcpx itself.
+func (s *Server) signedIn(w http.ResponseWriter, r *http.Request, g *grant, back string) {
+	g.Client, g.Called, g.Next = "", "the page of mcpx", 1
+	g.Until = s.until(g)
+	err := s.begin(r.Context(), g)
+	if err == nil {
+		err = s.parts.SignedIn(w, r, g.Number, s.principal(&g.Who))
+	}
+	if err != nil {
+		s.o.Log.Error("signing in to the page failed", "error", err)
+		s.faultPage(w, http.StatusServiceUnavailable, "Signing in is not possible now. Try again.")
+		return
+	}
+	s.began(g)
+	w.Header().Set("Location", s.issuer+back)
+	w.WriteHeader(http.StatusSeeOther)
+}

@@ -1,0 +1,174 @@
+package authserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+)
+
+const (
+	// issuerTime is how long the issuer may take to renew a login. A client waits for it.
+	issuerTime = 10 * time.Second
+	// renewingTime is how long one renewal keeps others from beginning. It is longer than a renewal can take, so that it only
+	// matters if a process ends during one.
+	renewingTime = 3 * issuerTime
+)
+
+var (
+	errEnded = &fault{"invalid_grant", "the login has ended: log in again"}
+	errTwice = &fault{"invalid_grant", "the refresh token was used before: log in again"}
+	// errAway is the answer if the issuer cannot be asked. The login goes on: an issuer that is away for a moment must not
+	// log out a company. Its access tokens still end in time, so nobody calls on without the issuer.
+	errAway = &fault{"temporarily_unavailable", "the login issuer cannot be asked now; try again"}
+	errBusy = errors.New("another request renews the login")
+)
+
+// renewed asks the issuer whether a login goes on, and keeps what it answers. accept looks at the newest login before anything
+// happens, and may refuse or change it; errNothing means that the login was renewed a moment ago, by another request, and is as
+// it should be.
+//
+// Of several requests for one login, in all processes, one asks the issuer; the others wait, and are accepted or not by what it
+// has made of the login.
+func (s *Server) renewed(ctx context.Context, number string, accept func(*grant) error) (*grant, error) {
+	// When the issuer has answered, its earlier refresh token may be worth nothing. So the answer is kept even if the client
+	// does not wait for it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewingTime)
+	defer cancel()
+	me := random()
+	for {
+		e := s.find(number)
+		g, err := s.change(ctx, number, func(g *grant) error {
+			g.Quiet = g.Quiet && g.Renewing != "" && !expired(g.RenewingUntil)
+			switch err := accept(g); {
+			case err != nil:
+				return err
+			case g.Ended != "": // accept has ended it
+				return nil
+			case g.Renewing != "" && !expired(g.RenewingUntil):
+				return errBusy
+			}
+			g.Renewing, g.RenewingUntil = me, deadline(renewingTime)
+			return nil
+		})
+		switch {
+		case errors.Is(err, errBusy):
+			if changes(ctx, e) != nil {
+				return nil, errAway
+			}
+		case errors.Is(err, errNothing):
+			return g, nil
+		case errors.Is(err, errUnknown):
+			return nil, errEnded
+		case err != nil:
+			return nil, err
+		case g.Ended != "":
+			s.ended(g)
+			return nil, errTwice
+		default:
+			return s.asked(ctx, g, me)
+		}
+	}
+}
+
+// lookAgain is how long a request waits for another process that renews its login, before it looks again. Mostly it is told before.
+const lookAgain = 250 * time.Millisecond
+
+// changes waits until something about a login may have changed since e.
+func changes(ctx context.Context, e *entry) error {
+	var changed <-chan struct{}
+	if e != nil {
+		changed = e.changed
+	}
+	timer := time.NewTimer(lookAgain)
+	defer timer.Stop()
+	select {
+	case <-changed:
+		return nil
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// asked asks the issuer about a login that this request, me, is renewing.
+func (s *Server) asked(ctx context.Context, of *grant, me string) (*grant, error) {
+	asking, cancel := context.WithTimeout(ctx, issuerTime)
+	got, who, asks := s.login.again(asking, &of.Issued, &of.Who)
+	cancel()
+	refused, isRefused := errors.AsType[*refusedError](asks)
+	g, err := s.change(ctx, of.Number, func(g *grant) error {
+		if g.Ended != "" || g.Renewing != me {
+			return errNothing
+		}
+		g.Renewing, g.RenewingUntil, g.Issued = "", 0, *got
+		switch {
+		case isRefused:
+			g.end(refused.why)
+		case asks == nil:
+			g.Who, g.Renewed, g.Until = *who, time.Now().Unix(), s.until(g)
+			if !g.Quiet {
+				g.Next, g.Done = g.Next+1, time.Now().UnixMilli()
+			}
+			g.Quiet = false
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errNothing), errors.Is(err, errUnknown):
+		return nil, errEnded
+	case err != nil:
+		return nil, err
+	case isRefused:
+		s.ended(g)
+		return nil, &fault{"invalid_grant", refused.why + ": log in again"}
+	case asks != nil:
+		s.o.Log.Error("a login cannot be renewed at the issuer; it goes on, without new tokens", "principal", s.principal(&of.Who).Name, "error", asks)
+		return nil, errAway
+	}
+	return g, nil
+}
+
+// givenFor is how long an access token of the issuer must still be valid to be used.
+const givenFor = 30 // seconds
+
+// IssuerToken returns the issuer's own newest access token of a login, which is renewed if it ends soon. It never goes to clients.
+func (s *Server) IssuerToken(ctx context.Context, number string) (string, error) {
+	good := func(g *grant) bool { return g.Issued.Given != "" && !expired(g.Issued.GivenUntil-givenFor) }
+	e := s.find(number)
+	switch {
+	case e == nil || e.Ended != "":
+		return "", errEnded
+	case good(e.grant):
+		return e.Issued.Given, nil
+	case e.Issued.Refresh == "":
+		return "", errors.New("the issuer's token of the login has ended, and the issuer gave nothing to renew it with: log in again")
+	}
+	g, err := s.renewed(ctx, number, func(g *grant) error {
+		if g.Ended == "" && good(g) {
+			return errNothing
+		}
+		if g.Renewing == "" || expired(g.RenewingUntil) {
+			g.Quiet = true
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return g.Issued.Given, nil
+}
+
+// until returns when a login ends if it is not renewed before.
+func (s *Server) until(g *grant) int64 {
+	most := grantTime
+	if g.Client == "" {
+		most = pageLogin
+	}
+	until := min(deadline(refreshTime), time.Unix(g.Began, 0).Add(most).Unix())
+	if g.Issued.Refresh == "" {
+		until = min(until, cmp.Or(g.Issued.AccessUntil, deadline(accessTime)))
+	}
+	return until
+}

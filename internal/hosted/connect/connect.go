@@ -1,0 +1,410 @@
+// Package connect serves the pages on which a person connects an account at a server to their principal, so that mcpx calls the
+// server with that account for this principal alone (oauth.per).
+//
+// A link names a principal and a server, and gives nothing by itself: the pages first prove that whoever looks at them is that
+// principal, then ask, and only then send the browser to the login page of the server. When it comes back, the same browser must
+// still be proved to be the same principal. So a link that is sent to somebody else neither connects their account to the principal
+// of the sender, nor the account of the sender to theirs.
+package connect
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"mcpx/internal/base/netguard"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/state"
+	"mcpx/internal/caller"
+	"mcpx/internal/hosted/httpd"
+)
+
+// These are the paths, relative to the folder of the endpoint.
+const (
+	pagePath     = "/connect"
+	callbackPath = "/connect/callback"
+	codePath     = "/connect/code"
+)
+
+const (
+	linkTime   = time.Hour        // how long a link can be opened
+	viewerTime = 15 * time.Minute // how long a browser is proved to be a principal's
+	codeTime   = 10 * time.Minute
+	maxForm    = 16 << 10
+	// mostPending and mostCodes bound what one process keeps in memory.
+	mostPending, mostCodes = 1000, 1000
+)
+
+// Person is a principal, as far as these pages need it.
+type Person struct {
+	ID   string `json:"p"`
+	Name string `json:"n"`
+}
+
+// Accounts logs principals in to servers. Safe for concurrent use.
+type Accounts interface {
+	// Title returns the address of a server, and false if principals have no logins of their own there.
+	Title(server string) (address string, ok bool)
+	// Connected reports whether a principal has a login that can be used.
+	Connected(ctx context.Context, server, principal string) bool
+	// Begin prepares a login. pending is what Finish needs, with secrets; address returns the login page for a state.
+	Begin(ctx context.Context, server, principal, redirect string) (pending json.RawMessage, address func(state string) string, err error)
+	// Finish stores the login, from the query of the redirect.
+	Finish(ctx context.Context, server, principal string, pending json.RawMessage, answer url.Values) error
+	// Disconnect revokes a login and forgets it.
+	Disconnect(ctx context.Context, server, principal string) error
+	// Sees reports whether a principal may use a server.
+	Sees(p *caller.Principal, server string) bool
+}
+
+// Pending is a login for which the browser has not come back yet. Its id is the state of the OAuth request. A store outside this
+// process must encrypt it.
+type Pending struct {
+	Server  string          `json:"server"`
+	Of      Person          `json:"of"`
+	Browser string          `json:"browser"`
+	Data    json.RawMessage `json:"data"`
+}
+
+// Code proves that whoever types it has a principal's token. A store outside this process must encrypt it.
+type Code struct {
+	Of Person `json:"of"`
+}
+
+// NewPending and NewCodes make sessions that are kept in the memory of this process.
+func NewPending() state.Sessions[Pending] { return state.NewSessions[Pending](mostPending) }
+func NewCodes() state.Sessions[Code]      { return state.NewSessions[Code](mostCodes) }
+
+// Options are the settings. All are required unless they say otherwise.
+type Options struct {
+	// Base is the public URL without the path of the endpoint.
+	Base     string
+	Secrets  []*state.Secret
+	Accounts Accounts
+	Pending  state.Sessions[Pending]
+	Codes    state.Sessions[Code]
+	Once     state.Once
+	// Caller returns the principal of a request with a token, not of a browser.
+	Caller func(r *http.Request) (*caller.Principal, error)
+	// Viewer returns the principal whom another page of mcpx has signed in in this browser; nil if there is none.
+	Viewer func(r *http.Request) *caller.Principal
+	// SignIn sends the browser to a login, and then back to a path below Base; afterwards Viewer knows the browser. It is nil if there
+	// is no such login.
+	SignIn func(w http.ResponseWriter, r *http.Request, back string)
+	Log    *slog.Logger
+}
+
+// Pages is an http.Handler for the paths of [Serves].
+type Pages struct {
+	Options
+	links, viewer *caller.Tags
+	sameSite      *http.CrossOriginProtection
+}
+
+// New returns the pages.
+func New(o Options) (*Pages, error) {
+	u, err := url.Parse(o.Base)
+	if err != nil || !netguard.Safe(o.Base) {
+		return nil, errors.New("logins of single principals need an auth.resource with https://: people log in there")
+	}
+	p := &Pages{
+		Options: o, sameSite: http.NewCrossOriginProtection(),
+		links: caller.NewTags(o.Secrets, "mcpx connect link 1 "+o.Base), viewer: caller.NewTags(o.Secrets, "mcpx connect viewer 1 "+o.Base),
+	}
+	return p, p.sameSite.AddTrustedOrigin(u.Scheme + "://" + strings.ToLower(u.Host))
+}
+
+// Serves reports whether a request for this path is for these pages.
+func Serves(path string) bool { return path == pagePath || path == callbackPath || path == codePath }
+
+// link is what a link says, tagged by mcpx.
+type link struct {
+	Server string `json:"s"`
+	Of     Person `json:"of"`
+	Until  int64  `json:"u"`
+}
+
+// Link returns the address at which a principal connects an account at a server.
+func (p *Pages) Link(server string, of *caller.Principal) string {
+	return p.Base + pagePath + "?to=" + tagged(p.links, link{server, personOf(of), time.Now().Add(linkTime).Unix()})
+}
+
+func personOf(p *caller.Principal) Person { return Person{p.ID, p.Name} }
+
+// tagged returns a value that only mcpx can make.
+func tagged(tags *caller.Tags, v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // impossible: all types of this package can be encoded
+	}
+	text := base64.RawURLEncoding.EncodeToString(data)
+	return text + "." + tags.Of(nil, text)
+}
+
+// untag reads what tagged has returned.
+func untag(tags *caller.Tags, text string, into any) bool {
+	text, tag, _ := strings.Cut(text, ".")
+	data, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	return err == nil && tags.Is(tag, nil, text) && json.Unmarshal(data, into) == nil
+}
+
+// ServeHTTP implements http.Handler.
+func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "same-origin") // not no-referrer: browsers would send the form with the Origin "null"
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	switch {
+	case r.URL.Path == codePath && r.Method == http.MethodPost:
+		p.giveCode(w, r)
+	case r.URL.Path == callbackPath && r.Method == http.MethodGet:
+		p.callback(w, r)
+	case r.URL.Path == pagePath && (r.Method == http.MethodGet || r.Method == http.MethodPost):
+		p.page(w, r)
+	default:
+		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+	}
+}
+
+// page shows what a link is about to the principal of the link, and handles its forms.
+func (p *Pages) page(w http.ResponseWriter, r *http.Request) {
+	to := r.URL.Query()["to"]
+	var l link
+	if len(to) != 1 || !untag(p.links, to[0], &l) || time.Now().Unix() >= l.Until {
+		p.fault(w, http.StatusBadRequest, "This link is not whole, or too old. Call the tool again for another one.")
+		return
+	}
+	address, ok := p.Accounts.Title(l.Server)
+	if !ok {
+		p.fault(w, http.StatusNotFound, "People do not log in to this server by themselves any more.")
+		return
+	}
+	if r.Method == http.MethodGet {
+		p.look(w, r, &l, address)
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if p.sameSite.Check(r) != nil || r.ParseForm() != nil {
+		p.fault(w, http.StatusForbidden, "This form was not sent by a page of mcpx.")
+		return
+	}
+	switch r.PostForm.Get("answer") {
+	case "prove":
+		if p.SignIn == nil {
+			p.back(w, to[0])
+			return
+		}
+		p.SignIn(w, r, pagePath+"?back=1&to="+url.QueryEscape(to[0]))
+	case "code":
+		p.typed(w, r, &l, to[0])
+	case "go", "disconnect":
+		v := p.viewerOf(r)
+		if v == nil || v.Of.ID != l.Of.ID {
+			p.back(w, to[0])
+			return
+		}
+		if r.PostForm.Get("answer") == "go" {
+			p.begin(w, r, &l, v)
+			return
+		}
+		if err := p.Accounts.Disconnect(r.Context(), l.Server, l.Of.ID); err != nil {
+			p.Log.Warn("a login was forgotten, but could not be revoked", "server", l.Server, "principal", l.Of.Name, "error", err)
+		}
+		p.done(w, l.Server+" is disconnected", "mcpx has forgotten your login there.")
+	default:
+		p.back(w, to[0])
+	}
+}
+
+// look shows the page of a link: to its principal the question, to others how to prove that they are the principal.
+func (p *Pages) look(w http.ResponseWriter, r *http.Request, l *link, address string) {
+	if r.URL.Query().Has("back") { // the browser comes from another site, and so has not sent the cookie of the login, which is strict
+		w.Header().Set("Refresh", "0; url="+p.address(r.URL.Query().Get("to")))
+		p.done(w, "One moment", "You have signed in.")
+		return
+	}
+	data := map[string]any{"Server": l.Server, "Address": hostOf(address), "SignIn": p.SignIn != nil, "Base": p.Base}
+	v := p.viewerOf(r)
+	if who := p.Viewer(r); who != nil && (v == nil || v.Of.ID != l.Of.ID) {
+		v = p.proved(w, personOf(who))
+	}
+	switch {
+	case v == nil:
+		data["Prove"] = true
+	case v.Of.ID != l.Of.ID:
+		data["Prove"], data["Other"] = true, v.Of.Name
+	default:
+		data["Who"], data["Connected"] = l.Of.Name, p.Accounts.Connected(r.Context(), l.Server, l.Of.ID)
+	}
+	p.show(w, http.StatusOK, data)
+}
+
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// address returns the address of the page of a link.
+func (p *Pages) address(to string) string { return p.Base + pagePath + "?to=" + url.QueryEscape(to) }
+
+// back redirects the browser to the page of a link.
+func (p *Pages) back(w http.ResponseWriter, to string) {
+	w.Header().Set("Location", p.address(to))
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+// viewer is the content of the cookie of a browser that is proved to be a principal's.
+type viewer struct {
+	Of      Person `json:"of"`
+	Browser string `json:"b"`
+	Until   int64  `json:"u"`
+}
+
+const cookieName = "mcpx-viewer"
+
+func (p *Pages) cookieName() string {
+	if p.secure() {
+		return "__Host-" + cookieName
+	}
+	return cookieName
+}
+
+func (p *Pages) secure() bool { return strings.HasPrefix(p.Base, "https://") }
+
+// proved sets the cookie. It is Lax, because the redirect from the login page of a server comes from another site.
+func (p *Pages) proved(w http.ResponseWriter, of Person) *viewer {
+	v := viewer{of, rand.Text(), time.Now().Add(viewerTime).Unix()}
+	http.SetCookie(w, &http.Cookie{
+		Name: p.cookieName(), Value: tagged(p.viewer, v), Path: "/",
+		MaxAge: int(viewerTime / time.Second), Secure: p.secure(), HttpOnly: true, SameSite: http.SameSiteLaxMode,
+	})
+	return &v
+}
+
+// viewerOf returns whose the browser is; nil if that is not proved.
+func (p *Pages) viewerOf(r *http.Request) *viewer {
+	var v viewer
+	all := r.CookiesNamed(p.cookieName())
+	if len(all) != 1 || !untag(p.viewer, all[0].Value, &v) || time.Now().Unix() >= v.Until || v.Of.ID == "" {
+		return nil
+	}
+	return &v
+}
+
+// begin sends the browser to the login page of the server.
+func (p *Pages) begin(w http.ResponseWriter, r *http.Request, l *link, v *viewer) {
+	data, address, err := p.Accounts.Begin(r.Context(), l.Server, l.Of.ID, p.Base+callbackPath)
+	if err != nil {
+		p.Log.Warn("a login of a principal cannot begin", "server", l.Server, "principal", l.Of.Name, "error", err)
+		p.fault(w, http.StatusBadGateway, "The login to "+l.Server+" cannot begin: "+err.Error())
+		return
+	}
+	one := &Pending{l.Server, l.Of, v.Browser, data}
+	id, err := p.Pending.Open(r.Context(), one, time.Now().Add(viewerTime))
+	if err != nil {
+		p.fault(w, http.StatusServiceUnavailable, "mcpx cannot keep this login now. Try again.")
+		return
+	}
+	w.Header().Set("Location", address(id))
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+// callback is where the authorization server of a server sends the browser back to.
+func (p *Pages) callback(w http.ResponseWriter, r *http.Request) {
+	const foreign = "This login was not begun in this browser, was begun too long ago, or has come back already. Open the link again."
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil || len(r.URL.RawQuery) > maxForm || len(query["state"]) != 1 || len(query["code"]) > 1 || len(query["iss"]) > 1 {
+		p.fault(w, http.StatusBadRequest, foreign)
+		return
+	}
+	id := query.Get("state")
+	one, err := p.Pending.Get(r.Context(), id)
+	if errors.Is(err, state.ErrAway) {
+		p.fault(w, http.StatusServiceUnavailable, "mcpx cannot look this login up now. Try again.")
+		return
+	}
+	v := p.viewerOf(r)
+	if err != nil || v == nil || v.Of.ID != one.Of.ID || subtle.ConstantTimeCompare([]byte(v.Browser), []byte(one.Browser)) != 1 {
+		p.fault(w, http.StatusBadRequest, foreign)
+		return
+	}
+	fresh, err := p.Once.Redeem(r.Context(), "connect "+id, 0, time.Now().Add(viewerTime))
+	_ = p.Pending.End(r.Context(), id, state.Closed) // if that fails, it ends by itself, and cannot be used again
+	switch {
+	case err != nil:
+		p.fault(w, http.StatusServiceUnavailable, "mcpx cannot use this login now. Open the link again.")
+		return
+	case !fresh:
+		p.fault(w, http.StatusBadRequest, foreign)
+		return
+	}
+	if err := p.Accounts.Finish(r.Context(), one.Server, one.Of.ID, one.Data, query); err != nil {
+		p.Log.Warn("a login of a principal failed", "server", one.Server, "principal", one.Of.Name, "error", err)
+		p.fault(w, http.StatusBadGateway, "mcpx could not log in to "+one.Server+": "+err.Error())
+		return
+	}
+	p.Log.Info("a principal has logged in to a server", "server", one.Server, "principal", one.Of.Name)
+	p.done(w, one.Server+" is connected", "mcpx uses your account there when "+one.Of.Name+" calls, for nobody else. Go back to your agent, and let it call again.")
+}
+
+// giveCode gives a program with a token of a principal a code, with which the principal proves itself in a browser.
+func (p *Pages) giveCode(w http.ResponseWriter, r *http.Request) {
+	who, err := p.Caller(r)
+	if err != nil || who == nil {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, "this needs the token with which you call mcpx", http.StatusUnauthorized)
+		return
+	}
+	var body struct{ Server string }
+	if json.NewDecoder(http.MaxBytesReader(w, r.Body, maxForm)).Decode(&body) != nil {
+		http.Error(w, "the body is not the expected JSON", http.StatusBadRequest)
+		return
+	}
+	if _, ok := p.Accounts.Title(body.Server); !ok || !p.Accounts.Sees(who, body.Server) {
+		http.Error(w, "there is no server "+sanitize.Line(body.Server, 80)+" to which you log in by yourself", http.StatusNotFound)
+		return
+	}
+	code, err := p.Codes.Open(r.Context(), &Code{personOf(who)}, time.Now().Add(codeTime))
+	if err != nil {
+		http.Error(w, "mcpx cannot keep a code now; try again", http.StatusServiceUnavailable)
+		return
+	}
+	httpd.WriteJSON(w, http.StatusOK, map[string]any{
+		"code": code, "url": p.Link(body.Server, who), "principal": who.Name, "expires_in": int(codeTime / time.Second),
+	})
+}
+
+// typed takes a code that was typed into the page.
+func (p *Pages) typed(w http.ResponseWriter, r *http.Request, l *link, to string) {
+	code := strings.TrimSpace(r.PostForm.Get("code"))
+	one, err := p.Codes.Get(r.Context(), code)
+	if err == nil && one.Of.ID != l.Of.ID {
+		err = state.ErrUnknown // it is not used up: it is another principal's
+	}
+	fresh := false
+	if err == nil {
+		fresh, err = p.Once.Redeem(r.Context(), "connect code "+code, 0, time.Now().Add(codeTime))
+		_ = p.Codes.End(r.Context(), code, state.Closed) // if that fails, it ends by itself, and cannot be used again
+	}
+	switch {
+	case errors.Is(err, state.ErrAway):
+		p.fault(w, http.StatusServiceUnavailable, "mcpx cannot look this code up now. Try again.")
+	case err != nil || !fresh:
+		p.fault(w, http.StatusForbidden, "This code is wrong, too old, used, or of another principal than this link. Run mcpx login again.")
+	default:
+		p.proved(w, l.Of)
+		p.back(w, to)
+	}
+}

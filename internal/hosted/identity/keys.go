@@ -1,0 +1,28 @@
+package identity
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// Keys are the public keys of one issuer. They are read when they are first needed, again from time to time, and when a token
+// has an unknown key, at a bounded rate.
+type Keys struct{ issuer *issuer }
+
+// NewKeys returns the keys of an issuer. The caller must close them.
+func NewKeys(of Issuer, log *slog.Logger) *Keys { return &Keys{newIssuer(of, log)} }
+
+// Close ends all downloads.
+func (k *Keys) Close() {
+	k.issuer.revoke()
+	k.issuer.web.CloseIdleConnections()
+}
+
+// Parse checks the signature of a JWT, and the claims by options. The error wraps [ErrUnavailable] if the issuer cannot be
+// reached.
+func (k *Keys) Parse(ctx context.Context, token string, into jwt.Claims, options ...jwt.ParserOption) (*jwt.Token, error) {
+	options = append(options, jwt.WithValidMethods(Algorithms), jwt.WithIssuer(k.issuer.URL), jwt.WithLeeway(leeway), jwt.WithStrictDecoding())
+	return jwt.ParseWithClaims(token, into, func(t *jwt.Token) (any, error) { return k.issuer.key(ctx, t) }, options...)
+}

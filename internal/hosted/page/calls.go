@@ -1,0 +1,131 @@
+package page
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/hosted/httpd"
+	"mcpx/internal/request"
+)
+
+const (
+	// mostCalls is how many calls are kept.
+	mostCalls = 500
+	// mostSaid is how many characters of an error text are kept, mostContent of arguments and of a result, in bytes.
+	mostSaid, mostContent = 300, 8 << 10
+)
+
+// Calls has the newest calls. The zero value is ready. Safe for concurrent use.
+type Calls struct {
+	mu   sync.Mutex
+	full bool
+	ring [mostCalls]recentCall
+	next int64 // the number of calls so far
+}
+
+// recentCall is a call as the page receives it.
+type recentCall struct {
+	N            int64     `json:"n"`
+	Time         time.Time `json:"time"`
+	Server       string    `json:"server"`
+	Tool         string    `json:"tool"`
+	Client       string    `json:"client,omitempty"`
+	Principal    string    `json:"principal,omitempty"`
+	Outcome      string    `json:"outcome"`
+	Failed       bool      `json:"failed"`
+	Milliseconds int64     `json:"milliseconds"`
+	Received     int       `json:"received"`
+	Sent         int       `json:"sent"`
+	Error        string    `json:"error,omitempty"`
+	Arguments    string    `json:"arguments,omitempty"`
+	Result       string    `json:"result,omitempty"`
+}
+
+// KeepContent sets whether the arguments and results of later calls are kept. What was kept before is forgotten if they are not.
+func (c *Calls) KeepContent(keep bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.full = keep
+	for i := range c.ring {
+		if !keep {
+			c.ring[i].Arguments, c.ring[i].Result = "", ""
+		}
+	}
+}
+
+func (c *Calls) mode() string {
+	if c == nil {
+		return "names"
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.full {
+		return "full"
+	}
+	return "names"
+}
+
+// Add keeps a call that has ended. strike removes secrets from a text.
+func (c *Calls) Add(r *request.Event, strike func(string) string) {
+	if !r.Attempted || !r.IsCall() || r.Cancelled() && r.Upstream == 0 {
+		return
+	}
+	one := recentCall{
+		Time: r.Began.UTC(), Server: sanitize.Line(r.Server, 100), Tool: sanitize.Line(r.Tool, 200),
+		Client: sanitize.Line(r.Client, 80), Principal: r.Principal, Outcome: r.Outcome, Failed: r.Failed(),
+		Milliseconds: r.Duration.Milliseconds(), Received: r.Received, Sent: r.Sent,
+	}
+	if r.Said != "" {
+		one.Error = sanitize.Line(strike(r.Said), mostSaid)
+	}
+	c.mu.Lock()
+	full := c.full && r.Content != nil
+	c.mu.Unlock()
+	if full {
+		arguments, result := r.Content()
+		one.Arguments, one.Result = shortened(strike(arguments)), shortened(strike(result))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.full { // it may have changed meanwhile
+		one.Arguments, one.Result = "", ""
+	}
+	one.N = c.next
+	c.ring[c.next%mostCalls] = one
+	c.next++
+}
+
+// shortened cuts a text.
+func shortened(text string) string {
+	if len(text) <= mostContent {
+		return text
+	}
+	for cut := mostContent; ; cut-- {
+		if text[cut]&0xC0 != 0x80 { // not within a character
+			return text[:cut] + "…"
+		}
+	}
+}
+
+// since returns the calls from a number on, the newest first.
+func (c *Calls) since(n int64) (calls []recentCall, next int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	calls = []recentCall{}
+	for at := max(n, c.next-mostCalls, 0); at < c.next; at++ {
+		calls = append(calls, c.ring[at%mostCalls])
+	}
+	slices.Reverse(calls)
+	return calls, c.next
+}
+
+// sendCalls responds with the recent calls.
+func (p *Page) sendCalls(w http.ResponseWriter, r *http.Request) {
+	after, _ := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64) // anything else means all
+	calls, next := p.Calls.since(after)
+	httpd.WriteJSON(w, http.StatusOK, map[string]any{"calls": calls, "next": next, "mode": p.Calls.mode()})
+}

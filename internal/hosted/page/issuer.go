@@ -1,0 +1,129 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"mcpx/internal/base/state"
+	"mcpx/internal/caller"
+	"mcpx/internal/hosted/identity"
+)
+
+// Issuer is where people log in who have no token: the authorization server of auth.front.
+type Issuer interface {
+	// SignIn sends a browser to the login, and then back to a path of mcpx. Before that, it calls [People.SignedIn].
+	SignIn(w http.ResponseWriter, r *http.Request, back string)
+	// Standing returns who a login is from. It asks the issuer again from time to time, so it may wait. The errors are those of
+	// [identity.Verifier.Request].
+	Standing(ctx context.Context, login string) (*identity.Proof, error)
+	// SignOut ends a login.
+	SignOut(ctx context.Context, login string) error
+}
+
+// People are the browsers that have signed in to a page of mcpx, by the issuer or with a token. Whoever can log in can sign in:
+// each page decides by itself what its viewers may see.
+type People struct {
+	// Sessions has the browsers. A store outside this process must encrypt them.
+	Sessions state.Sessions[Session]
+	// Issuer returns where people log in now; nil if there is no such issuer.
+	Issuer func() Issuer
+}
+
+// signInPath is where a browser begins to sign in by the issuer. It is below the folder of the page.
+const signInPath = "ui/signin"
+
+// issuer returns where people log in; nil if there is no issuer.
+func (p *People) issuer() Issuer {
+	if p.Issuer == nil {
+		return nil
+	}
+	return p.Issuer()
+}
+
+// Link is the link of a door for people who have not signed in, relative to the page; empty if there is no issuer and they need a
+// token.
+func (p *People) Link() string {
+	if p.issuer() == nil {
+		return ""
+	}
+	return signInPath
+}
+
+// SignedIn opens a session for a browser whose user has logged in at the issuer, in place of one that it has.
+func (p *People) SignedIn(w http.ResponseWriter, r *http.Request, login string, who *caller.Principal) error {
+	p.forget(r)
+	until := time.Now().Add(sessionLife)
+	name, err := p.Sessions.Open(r.Context(), &Session{Login: login, Principal: who.Key()}, until)
+	if err != nil {
+		return err
+	}
+	http.SetCookie(w, cookie(name, int(sessionLife/time.Second)))
+	return nil
+}
+
+// Person returns who the browser of a request is from, an admin or not. A session that was signed in with a token is not enough.
+// The errors are those of [identity.Verifier.Request].
+func (p *People) Person(r *http.Request) (*identity.Proof, error) {
+	one, err := p.session(r)
+	switch {
+	case errors.Is(err, state.ErrUnknown) || err == nil && one.Login == "":
+		return nil, identity.ErrNone
+	case err != nil:
+		return nil, identity.ErrUnavailable
+	}
+	return p.standing(r.Context(), one)
+}
+
+// session returns the session of a browser. The errors are those of [state.Sessions].
+func (p *People) session(r *http.Request) (*Session, error) {
+	cookie, err := r.Cookie(cookieName)
+	if err != nil {
+		return nil, state.ErrUnknown
+	}
+	return p.Sessions.Get(r.Context(), cookie.Value)
+}
+
+// standing returns who a session is from that was signed in by the issuer.
+func (p *People) standing(ctx context.Context, one *Session) (*identity.Proof, error) {
+	issuer := p.issuer()
+	if issuer == nil {
+		return nil, identity.ErrInvalid
+	}
+	proof, err := issuer.Standing(ctx, one.Login)
+	if err == nil && proof.Principal.Key() != one.Principal {
+		return nil, identity.ErrInvalid
+	}
+	return proof, err
+}
+
+// forget ends the session of a browser, and its login. If that fails, they end after sessionLife.
+func (p *People) forget(r *http.Request) {
+	if one, err := p.session(r); err == nil {
+		_ = p.end(r, one)
+	}
+}
+
+func (p *People) end(r *http.Request, one *Session) error {
+	cookie, err := r.Cookie(cookieName)
+	if err != nil {
+		return err
+	}
+	if issuer := p.issuer(); issuer != nil && one.Login != "" {
+		if err := issuer.SignOut(r.Context(), one.Login); err != nil {
+			return err
+		}
+	}
+	return p.Sessions.End(r.Context(), cookie.Value, state.Closed)
+}
+
+// signInByIssuer sends a viewer to the login.
+func (p *Page) signInByIssuer(w http.ResponseWriter, r *http.Request) {
+	issuer := p.People.issuer()
+	if issuer == nil {
+		Refuse(w, http.StatusNotFound, "not_found", "there is no issuer to sign in by: sign in with a token")
+		return
+	}
+	issuer.SignIn(w, r, "/")
+}

@@ -1,0 +1,160 @@
+package page
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"mcpx/internal/hosted/httpd"
+	"mcpx/internal/hosted/identity"
+)
+
+const (
+	// linkLife is how long a link can be used.
+	linkLife = 2 * time.Minute
+	// unusedFor is how long a page may be unused.
+	unusedFor = 30 * time.Minute
+	// mostLinks is the most links, and the most sessions, at the same time; a new one ends the oldest.
+	mostLinks = 20
+	// sessionHeader has the key of a session. It is no cookie: browsers send the cookies of 127.0.0.1 to the servers on all its
+	// ports, and some keep no Secure cookie that came over http.
+	sessionHeader = "X-Mcpx-Session"
+)
+
+// Links lets a user of this machine see the page: mcpx ui prints a link with a secret, which works once. The page exchanges it
+// for the key of a session, which lives in its tab. Safe for concurrent use.
+type Links struct {
+	// Host is the address at which the page is served. After For without use it closes.
+	Host string
+	For  time.Duration
+
+	mu       sync.Mutex
+	links    []link // the oldest first
+	sessions []string
+	used     time.Time
+	closed   bool
+}
+
+type link struct {
+	secret string
+	until  time.Time
+}
+
+// NewLinks returns the links of a page at an address of this machine.
+func NewLinks(host string) *Links { return &Links{Host: host, For: unusedFor, used: time.Now()} }
+
+// New returns the URL of a new link, or "" if the page is closed. The secret is in the fragment, which browsers send to no
+// server.
+func (l *Links) New() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return ""
+	}
+	one := link{rand.Text(), time.Now().Add(linkLife)}
+	l.links, l.used = append(l.links, one), time.Now()
+	l.links = l.links[max(0, len(l.links)-mostLinks):]
+	return "http://" + l.Host + "/#link=" + one.secret
+}
+
+// Unused reports whether nobody has used the page for the time For, and closes the links then. Only what a person does is a use,
+// not what an open page asks for by itself.
+func (l *Links) Unused() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = l.closed || time.Since(l.used) >= l.For
+	return l.closed
+}
+
+// Close makes all links and sessions void.
+func (l *Links) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed, l.links, l.sessions = true, nil, nil
+}
+
+func (l *Links) use() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.used = time.Now()
+}
+
+// addressed reports whether a request names this machine as its host. Another name would mean that the page of that name has
+// made it point to this machine (DNS rebinding).
+func (l *Links) addressed(r *http.Request) bool {
+	_, port, err := net.SplitHostPort(l.Host)
+	return err == nil && (r.Host == l.Host || r.Host == net.JoinHostPort("localhost", port))
+}
+
+// signIn exchanges the secret of a link for the key of a session. The secret is then void.
+func (l *Links) signIn(w http.ResponseWriter, secret string) {
+	l.mu.Lock()
+	at, now := -1, time.Now()
+	for i, one := range l.links {
+		if subtle.ConstantTimeCompare([]byte(one.secret), []byte(secret)) == 1 && now.Before(one.until) {
+			at = i
+		}
+	}
+	key := ""
+	if at >= 0 {
+		key = rand.Text() + rand.Text()
+		l.links = slices.Delete(l.links, at, at+1)
+		l.sessions = append(l.sessions, key)
+		l.sessions = l.sessions[max(0, len(l.sessions)-mostLinks):]
+		l.used = now
+	}
+	l.mu.Unlock()
+	if key == "" {
+		Refuse(w, http.StatusUnauthorized, "sign_in", "this link was used already or is too old; run mcpx ui again")
+		return
+	}
+	httpd.WriteJSON(w, http.StatusOK, map[string]string{"session": key})
+}
+
+// signOut ends the session of a request.
+func (l *Links) signOut(r *http.Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at := l.session(r); at >= 0 {
+		l.sessions = slices.Delete(l.sessions, at, at+1)
+	}
+}
+
+// session returns the index of the session of a request, or -1. The caller holds the lock.
+func (l *Links) session(r *http.Request) (at int) {
+	at = -1
+	for i, key := range l.sessions {
+		if subtle.ConstantTimeCompare([]byte(key), []byte(r.Header.Get(sessionHeader))) == 1 {
+			at = i
+		}
+	}
+	return at
+}
+
+// viewer returns a proof without a principal for whoever has a session, as over stdio.
+func (l *Links) viewer(r *http.Request) (*identity.Proof, *refusal) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.session(r) < 0 {
+		return nil, &refusal{http.StatusUnauthorized, "sign_in", "run mcpx ui again", errors.New("there is no such session")}
+	}
+	return &identity.Proof{Revoked: context.Background()}, nil
+}
+
+func (p *Page) mode() string {
+	if p.Links != nil {
+		return "desk"
+	}
+	return "hosted"
+}
+
+// sendMode tells the page how its viewers sign in.
+func (p *Page) sendMode(w http.ResponseWriter, _ *http.Request) {
+	httpd.WriteJSON(w, http.StatusOK, map[string]string{"mode": p.mode(), "sign_in": p.People.Link()})
+}

@@ -1,0 +1,125 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
+	"mcpx/internal/caller"
+)
+
+// TestDeny: what a rule takes away nobody gives back, however it is written.
+func TestDeny(t *testing.T) {
+	ann := &caller.Principal{ID: "1", Name: "Ann@login.example.com", Groups: []string{"Staff"}, Scopes: []string{"write"}}
+	const all = "git.get_file git.put_file mail.read mail.send new"
+	take := func(globs ...string) Right { return Right{Principals: []string{"*"}, TakeAway: globs} }
+	for _, test := range []struct {
+		name string
+		rule Right
+		want string
+	}{
+		{"a server", take("git"), "mail.read mail.send new"},
+		{"a server in other letters", take("GIT"), "mail.read mail.send new"},
+		{"a server by a glob", take("[g]i?"), "mail.read mail.send new"},
+		{"a tool", take("git.put_file"), "git.get_file mail.read mail.send new"},
+		{"a tool in other letters", take("Git.PUT_*"), "git.get_file mail.read mail.send new"},
+		{"a tool in full-width letters", take("git.ｐｕｔ_file"), "git.get_file mail.read mail.send new"},
+		{"a tool of every server", take("*.read"), "git.get_file git.put_file mail.send new"},
+		{"several", take("mail", "git.get*"), "git.put_file new"},
+		{"a server that has not listed its tools", take("new"), "git.get_file git.put_file mail.read mail.send"},
+		{"all tools of a server", take("git.*"), "mail.read mail.send new"},
+		{"everything", take("*"), ""},
+		{"everything, by a range", take("[^_]*"), ""},
+		{"a name that only begins so", take("gi", "git.put"), all},
+		{"the tool alone", take("put_file"), all},
+		{"by the principal", Right{Principals: []string{"ann@login.example.com"}, TakeAway: []string{"git"}}, "mail.read mail.send new"},
+		{"by its first part", Right{Principals: []string{"ann"}, TakeAway: []string{"git"}}, "mail.read mail.send new"},
+		{"by its group", Right{Groups: []string{"STAFF"}, TakeAway: []string{"git"}}, "mail.read mail.send new"},
+		{"by its scope", Right{Scopes: []string{"Write"}, TakeAway: []string{"git"}}, "mail.read mail.send new"},
+		{"of another principal", Right{Principals: []string{"bob*"}, TakeAway: []string{"git"}}, all},
+		{"of another group", Right{Groups: []string{"guests"}, Principals: []string{"*"}, TakeAway: []string{"git"}}, all},
+	} {
+		// The order of the rules does not matter, and neither does what gives: all, the tools by name, or being an admin.
+		gives := []Right{{Principals: []string{"*"}}, {Groups: []string{"Staff"}, Allow: []string{"git.*", "mail.*", "new.*"}}, {Principals: []string{"*"}, Admin: true}}
+		for _, rules := range [][]Right{append([]Right{test.rule}, gives...), append(gives, test.rule)} {
+			for _, view := range []string{"two_tools", "servers/git", "groups/x"} {
+				rights := NewRights(rules, nil)
+				var seen []string
+				snap := rights.Of(ann, view).Of(forge())
+				for i := range snap.Servers {
+					s := &snap.Servers[i]
+					if !s.Known {
+						seen = append(seen, s.Name)
+					}
+					for _, tool := range s.ToolNames() {
+						seen = append(seen, s.Name+"."+tool)
+					}
+				}
+				if got := strings.Join(seen, " "); got != test.want {
+					t.Errorf("%s, %s: %s, want %s", test.name, view, got, test.want)
+				}
+				if out := test.want == ""; rights.Admin(ann) == out || rights.Out(ann) != out {
+					t.Errorf("%s: admin %v, out %v", test.name, rights.Admin(ann), rights.Out(ann))
+				}
+			}
+		}
+	}
+}
+
+// TestDeny_Rest: a server of which a rule takes away a tool has no resources, prompts and unknown methods for the principal, as some
+// may belong to the tool; a view of a server that is taken away does not exist; a rule that only takes away gives nothing.
+func TestDeny_Rest(t *testing.T) {
+	ann := &caller.Principal{ID: "1", Name: "ann"}
+	everybody := []string{"*"}
+	rights := NewRights([]Right{{Principals: everybody}, {Principals: everybody, TakeAway: []string{"git.put_file", "mail"}}}, nil)
+	seen := rights.Of(ann, "tools").Of(forge())
+	git, _ := seen.Server("git")
+	if git == nil || !git.Limited || git.Offers.Resources || git.Offers.Prompts || git.Items != nil && len(git.Items.Resources) > 0 {
+		t.Errorf("%+v", git)
+	}
+	if _, there := seen.Server("mail"); there {
+		t.Error("a server that was taken away is there")
+	}
+	for server, want := range map[string]bool{"git": true, "mail": false} {
+		if rights.Opens(ann, "servers/"+server, &Scope{Servers: []string{server}}) != want {
+			t.Errorf("the view of %s: %v", server, !want)
+		}
+	}
+	alone := NewRights([]Right{{Principals: everybody, TakeAway: []string{"mail"}}}, nil)
+	if len(alone.Of(ann, "tools").Of(forge()).Servers) != 0 || alone.Names(ann) || alone.Admin(ann) {
+		t.Error("a rule that takes away gives something")
+	}
+}
+
+// TestDeny_Names: a tool is taken away by each name that it and its server have, also where a name has characters of a glob.
+func TestDeny_Names(t *testing.T) {
+	ann := &caller.Principal{ID: "1", Name: "ann"}
+	odd := server("odd_srv", "renamed")
+	odd.Tools[0].Own = "drop[1]"
+	for _, glob := range []string{"odd_srv.renamed", "odd srv.renamed", `odd_srv.drop\[1\]`, "odd srv.drop*", "odd_srv.drop[1]", "Odd Srv", "odd_srv"} {
+		rights := NewRights([]Right{{Principals: []string{"*"}}, {Principals: []string{"*"}, TakeAway: []string{glob}}}, map[string]string{"odd_srv": "odd srv"})
+		if seen := rights.Of(ann, "tools").Of(snapshot(nil, odd)); len(seen.Servers) != 0 {
+			t.Errorf("%s: %v", glob, seen.Servers[0].ToolNames())
+		}
+	}
+}
+
+// TestDeny_Own: the tools of mcpx itself, and servers that a principal has dialled in with, are taken away too.
+func TestDeny_Own(t *testing.T) {
+	ann := &caller.Principal{ID: "1", Name: "ann"}
+	for glob, want := range map[string]bool{"mcpx.run": true, "MCPX": true, "*": true, "*.run": true, "git": false, "mcpx.read_*": false} {
+		rights := NewRights([]Right{{Principals: []string{"*"}}, {Principals: []string{"*"}, TakeAway: []string{glob}}}, nil)
+		if got := rights.Of(ann, "tools").Denies(&catalog.Server{Name: "mcpx"}, "run"); got != want {
+			t.Errorf("%s: %v", glob, got)
+		}
+	}
+	dialled := []Dialled{{Server: "laptop", Owner: "1", For: conf.DialSelf}}
+	own := server("laptop", "shell")
+	for glob, want := range map[string]int{"laptop": 0, "*": 0, "laptop.shell": 0, "other": 1} {
+		rights := NewRights([]Right{{Principals: []string{"*"}, TakeAway: []string{glob}}}, nil).With(dialled)
+		if n := len(rights.Of(ann, "tools").Of(snapshot(nil, own)).Servers); n != want {
+			t.Errorf("%s: %d servers", glob, n)
+		}
+	}
+}
