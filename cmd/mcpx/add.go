@@ -77,7 +77,7 @@ func (cmd *addCommand) addPublished(ctx context.Context, c *cli, s streams) erro
 		return err
 	}
 	err = s.configAt(file).Edit(func(data []byte) ([]byte, error) { return setup.AddServer(data, p.name, entry) },
-		func(*config.Config) error { return keep(ctx, p.secrets) }) // once the new text is known to be valid
+		func(*config.Config) error { return app.KeepSecrets(ctx, p.secrets) }) // once the new text is known to be valid
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (cmd *addCommand) try(ctx context.Context, c *cli, s streams, again string)
 		}
 		fmt.Fprint(s.out, s.screen.Hang("", text))
 		if one.State != catalog.Ready && one.State != catalog.Disabled {
-			fmt.Fprintln(s.out, "try it again: "+again)
+			fmt.Fprintln(s.out, "try it again: "+again+"; or take it out: "+strings.Replace(again, "mcpx check", "mcpx remove", 1))
 		}
 	}
 	return nil
@@ -210,14 +210,25 @@ func (cmd *addCommand) entry() (setup.Entry, error) {
 	return entry, err
 }
 
-// fromHere makes the paths ., ./x and ../x absolute if they exist, because clients start mcpx in another
-// folder than the user's working folder.
+// fromHere makes the paths ., ./x, ../x and ~/x absolute if they exist, because clients start mcpx in another
+// folder than the user's working folder, and no shell reads the config.
 func fromHere(word string) (string, error) {
-	first, _, _ := strings.Cut(filepath.ToSlash(word), "/")
-	if _, err := os.Stat(word); err != nil || first != "." && first != ".." {
+	path := word
+	switch first, rest, _ := strings.Cut(filepath.ToSlash(word), "/"); first {
+	case ".", "..":
+	case "~":
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return word, nil
+		}
+		path = filepath.Join(home, rest)
+	default:
 		return word, nil
 	}
-	return filepath.Abs(word)
+	if _, err := os.Stat(path); err != nil {
+		return word, nil
+	}
+	return filepath.Abs(path)
 }
 
 // keyValues reads KEY=VALUE, and for headers also KEY: VALUE. Its errors do not quote the arguments, which may

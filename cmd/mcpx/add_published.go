@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"mcpx/internal/app"
-	"mcpx/internal/base/pattern"
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/desk/published"
 	"mcpx/internal/desk/setup"
@@ -54,9 +53,14 @@ func (cmd *addCommand) fromRegistry(ctx context.Context, c *cli, s streams) (*pu
 	if err != nil {
 		return nil, setup.Entry{}, err
 	}
-	p := &publishedServer{Server: found, name: cmp.Or(cmd.As, shortName(found.Name)), given: maps.Clone(cmd.Set)}
+	p := &publishedServer{Server: found, name: cmp.Or(cmd.As, published.ShortName(found.Name)), given: maps.Clone(cmd.Set)}
 	if p.given == nil {
 		p.given = map[string]string{}
+	}
+	for name, value := range p.given {
+		if p.given[name], err = fromHere(value); err != nil {
+			return nil, setup.Entry{}, err
+		}
 	}
 	asker := &asker{s: s, yes: cmd.Yes}
 	if err := p.choose(cmd.From); err != nil {
@@ -185,7 +189,7 @@ func (p *publishedServer) values(ctx context.Context, a *asker, again string) er
 		}
 		p.given[ask.Name] = value
 		if ask.Secret && value != "" {
-			p.given[ask.Name] = p.sealed(ask.Name, value)
+			p.given[ask.Name] = p.sealed(ask, value)
 		}
 	}
 	if len(missing) > 0 {
@@ -195,23 +199,19 @@ func (p *publishedServer) values(ctx context.Context, a *asker, again string) er
 	return nil
 }
 
-var unfitVariable = pattern.New(`[^A-Za-z0-9]+`)
-
 // variable makes mcpx take a secret from its environment.
 func (p *publishedServer) variable(ask published.Ask) {
-	name := strings.ToUpper(unfitVariable.ReplaceAllString(ask.Name, "_"))
+	name := published.VariableName(ask)
 	p.given[ask.Name] = "${" + name + "}"
 	p.unset = append(p.unset, name)
 }
 
 // sealed returns the reference to a secret that goes to the keyring.
-func (p *publishedServer) sealed(name, value string) string {
-	secret := setup.Secret{Name: unfitSecretName.ReplaceAllString(p.name+"."+name, "_"), Value: value}
+func (p *publishedServer) sealed(ask published.Ask, value string) string {
+	secret := setup.Secret{Name: published.SecretName(p.name, ask), Value: value}
 	p.secrets = append(p.secrets, secret)
 	return "${keyring:" + secret.Name + "}"
 }
-
-var unfitSecretName = pattern.New(`[^A-Za-z0-9._-]+`)
 
 // value asks for one value at the terminal.
 func (a *asker) value(ctx context.Context, ask published.Ask) (string, error) {

@@ -139,6 +139,9 @@ func command() (string, error) {
 	if strings.Contains(self, "go-build") && filepath.Base(filepath.Dir(self)) == "exe" {
 		return "", &hintError{"this mcpx is a temporary build that go run removes", "install it first: go install ./cmd/mcpx"}
 	}
+	if install := cached(filepath.ToSlash(self)); install != "" {
+		return "", &hintError{"this mcpx is in a cache, which is emptied some day, and clients would not find it then", "install it first: " + install}
+	}
 	own, err := os.Stat(self)
 	if err != nil {
 		return "", err
@@ -151,6 +154,18 @@ func command() (string, error) {
 	return self, nil
 }
 
+// cached returns, for an executable in the cache of a command that runs packages without installing them, the command that
+// installs it.
+func cached(path string) string {
+	switch {
+	case strings.Contains(path, "/_npx/"), strings.Contains(path, "/.pnpm/dlx"), strings.Contains(path, "/bunx-"):
+		return "npm install --global " + setup.Distribution
+	case strings.Contains(path, "/archive-v0/"):
+		return "uv tool install " + setup.Distribution
+	}
+	return ""
+}
+
 // editConfig edits the text of the config. It writes the new text only if it is a valid config.
 func (c *cli) editConfig(s streams, edit func(data []byte) ([]byte, error)) (file string, err error) {
 	file, err = c.configFile()
@@ -161,5 +176,6 @@ func (c *cli) editConfig(s streams, edit func(data []byte) ([]byte, error)) (fil
 }
 
 func (s streams) configAt(file string) setup.ConfigFile {
+	s.absent = true // an edit needs no secrets
 	return setup.ConfigFile{Path: file, Reading: s.reading()}
 }

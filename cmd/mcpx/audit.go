@@ -12,10 +12,12 @@ import (
 
 type auditCommand struct {
 	Verify auditVerifyCommand `cmd:"" help:"Check that no line of an audit trail was removed or changed."`
+	Forget auditForgetCommand `cmd:"" help:"Replace a principal in an audit trail by a pseudonym."`
+	Report auditReportCommand `cmd:"" help:"Add up the calls of an audit trail, by user, server, tool or day."`
 }
 
 func (cmd *auditCommand) Help() string {
-	return examples("mcpx audit verify /var/log/mcpx/audit.jsonl")
+	return examples("mcpx audit verify /var/log/mcpx/audit.jsonl", "mcpx audit report --by user --days 30")
 }
 
 type auditVerifyCommand struct {
@@ -69,7 +71,12 @@ func (cmd *auditVerifyCommand) Run(ctx context.Context, c *cli, s streams) error
 
 // keys returns the keys for checking the trail, the newest first, or nil if none is known.
 func (cmd *auditVerifyCommand) keys(ctx context.Context, c *cli, s streams) (keys []string, err error) {
-	for _, file := range cmd.KeyFile {
+	return auditKeys(ctx, c, s, cmd.File, cmd.KeyFile)
+}
+
+// auditKeys returns the keys in files or, without any, those of the config if it names the trail.
+func auditKeys(ctx context.Context, c *cli, s streams, trail string, files []string) (keys []string, err error) {
+	for _, file := range files {
 		key, err := os.ReadFile(file)
 		if err != nil {
 			return nil, err
@@ -86,12 +93,18 @@ func (cmd *auditVerifyCommand) keys(ctx context.Context, c *cli, s streams) (key
 	if err != nil { // the trail may have been written on another machine
 		return nil, nil
 	}
+	s.absent = true
 	cfg, err := readConfig(ctx, path, s)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Audit == nil || cfg.Audit.File != cmd.File && c.Config == "" {
+	if cfg.Audit == nil || cfg.Audit.File != trail && c.Config == "" {
 		return nil, nil
+	}
+	for _, key := range cfg.Audit.Keys {
+		if strings.Contains(key, "${") {
+			return nil, &hintError{"audit.key has no value here: " + key, "set the variable, or give --key-file"}
+		}
 	}
 	return cfg.Audit.Keys, nil
 }

@@ -86,15 +86,15 @@ func TestAudit_http(t *testing.T) {
 		got = append(got, strings.Join(strings.Fields(fmt.Sprint(line.Event, line.Status, " ", line.Principal, " ", line.Tool, " ", line.Outcome)), " "))
 	}
 	want := []string{
-		"opened0", "request_refused401", "request_refused401",
-		"call_began0 token ann echo", "call_ended0 token ann echo RESULT", "call_ended0 token ann look RESULT",
-		"call_ended0 token ann canary tool TOOL_NOT_FOUND", "call_began0 token ann slow", "call_ended0 token ann slow CANCELLED", "closed0",
+		"opened0", "config_loaded0", "request_refused401", "request_refused401",
+		"call_began0 ann echo", "call_ended0 ann echo RESULT", "call_ended0 ann look RESULT",
+		"call_ended0 ann canary tool TOOL_NOT_FOUND", "call_began0 ann slow", "call_ended0 ann slow CANCELLED", "closed0",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	out = h.must(t, 0, "--config", config, "audit", "verify", trail)
-	if !strings.HasPrefix(out, "10 lines in 1 files, number 1 to 10\nas it was written; the last line is number 10, HMAC ") {
+	if !strings.HasPrefix(out, "11 lines in 1 files, number 1 to 11\nas it was written; the last line is number 11, HMAC ") {
 		t.Error(out)
 	}
 	text := strings.ReplaceAll(readFile(t, trail), "canary tool", "")
@@ -104,14 +104,14 @@ func TestAudit_http(t *testing.T) {
 
 	h.write(t, "audit.jsonl", strings.Replace(readFile(t, trail), `"tool":"look"`, `"tool":"peek"`, 1))
 	out, _, code := h.run(t, "", "--config", config, "audit", "verify", trail)
-	if code != 1 || !regexp.MustCompile(`audit\.jsonl:6: the line was changed[\s\S]*NOT as it was written: 1 faults`).MatchString(out) {
+	if code != 1 || !regexp.MustCompile(`audit\.jsonl:7: the line was changed[\s\S]*NOT as it was written: 1 faults`).MatchString(out) {
 		t.Errorf("%d: %s", code, out)
 	}
 	if _, errors, code := h.run(t, "", "audit", "verify", trail); code != 1 || !strings.Contains(errors, "give --key-file") {
 		t.Errorf("%d: %s", code, errors)
 	}
 	key := h.write(t, "key", "a key of the tests, canary\n")
-	if out, _, _ := h.run(t, "", "audit", "verify", trail, "--key-file", key); !strings.Contains(out, "audit.jsonl:6: the line was changed") {
+	if out, _, _ := h.run(t, "", "audit", "verify", trail, "--key-file", key); !strings.Contains(out, "audit.jsonl:7: the line was changed") {
 		t.Error(out)
 	}
 }

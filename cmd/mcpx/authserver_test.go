@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/pem"
 	"fmt"
@@ -34,6 +35,7 @@ type fronted struct {
 	resource string // the public URL, from which a proxy forwards to the daemon
 	issuer   *guarded
 	box      server
+	person   string // who logs in; empty means anna
 }
 
 // startFronted starts an mcpx with auth.front; change has keys of auth.front to set.
@@ -79,10 +81,46 @@ var (
 // gives consent. It returns the address on another host to which the browser is redirected.
 func agree(t *testing.T, f *fronted, address string) *url.URL {
 	t.Helper()
-	jar, _ := cookiejar.New(nil)
-	own := []string{strings.TrimSuffix(f.resource, "/mcp"), f.issuer.issuer}
+	to, _ := browseTo(t, f, address, func(*url.URL) bool { return false })
+	return to
+}
+
+// signedIn signs in to the page of mcpx, and returns the cookie.
+func signedIn(t *testing.T, f *fronted, address string) (cookie string) {
+	t.Helper()
+	_, cookies := browseTo(t, f, address, func(to *url.URL) bool { return to.Path == "/" })
+	for _, one := range cookies {
+		if one.Name == "__Host-mcpx" {
+			return one.Value
+		}
+	}
+	return ""
+}
+
+// loopbackJar sends cookies that are Secure over http too, as browsers do on loopback.
+type loopbackJar struct{ *cookiejar.Jar }
+
+func newLoopbackJar() loopbackJar {
+	jar, _ := cookiejar.New(nil) // never fails
+	return loopbackJar{jar}
+}
+
+func (j loopbackJar) SetCookies(u *url.URL, cookies []*http.Cookie) {
+	for _, one := range cookies {
+		one.Secure = false
+	}
+	j.Jar.SetCookies(u, cookies)
+}
+
+// browseTo browses like agree, also until it is redirected to an address at which it should stop. It returns that, and the cookies
+// that come with the redirect.
+func browseTo(t *testing.T, f *fronted, address string, stop func(*url.URL) bool) (*url.URL, []*http.Cookie) {
+	t.Helper()
+	jar := newLoopbackJar()
+	at, _ := url.Parse(f.issuer.issuer)
+	own := []string{strings.TrimSuffix(f.resource, "/mcp"), at.Scheme + "://" + at.Host}
 	web := &http.Client{Jar: jar, Timeout: patience, CheckRedirect: func(next *http.Request, _ []*http.Request) error {
-		if origin := next.URL.Scheme + "://" + next.URL.Host; origin != own[0] && origin != own[1] {
+		if origin := next.URL.Scheme + "://" + next.URL.Host; origin != own[0] && origin != own[1] || stop(next.URL) {
 			return http.ErrUseLastResponse
 		}
 		return nil
@@ -96,7 +134,7 @@ func agree(t *testing.T, f *fronted, address string) *url.URL {
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if to, err := resp.Location(); err == nil {
-			return to
+			return to, resp.Cookies()
 		}
 		form := anyForm.FindString(string(body))
 		if form == "" {
@@ -104,16 +142,23 @@ func agree(t *testing.T, f *fronted, address string) *url.URL {
 		}
 		to := resp.Request.URL.String()
 		if action := formTo.FindStringSubmatch(form); action != nil {
-			to = html.UnescapeString(action[1])
+			next, err := resp.Request.URL.Parse(html.UnescapeString(action[1]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			to = next.String()
 		}
-		values := url.Values{"login": {"anna"}, "password": {"any"}, "answer": {"allow"}}
+		name := cmp.Or(f.person, "anna")
+		values := url.Values{"login": {name}, "username": {name}, "password": {"password"}, "answer": {"allow"}}
 		for _, field := range formField.FindAllStringSubmatch(form, -1) {
-			values.Set(field[1], html.UnescapeString(field[2]))
+			if field[2] != "" { // otherwise the user types it
+				values.Set(field[1], html.UnescapeString(field[2]))
+			}
 		}
 		resp, err = web.PostForm(to, values)
 	}
 	t.Fatal("browsing does not end")
-	return nil
+	return nil, nil
 }
 
 // TestFront_Claude replays how claude.ai connects with dynamic registration: it knows only the URL, discovers

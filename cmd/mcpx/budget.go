@@ -77,13 +77,7 @@ func (cmd *budgetCommand) measure(ctx context.Context, c *cli, s streams) (*budg
 		if err != nil {
 			return nil, err
 		}
-		meter.Surface = func(snap *catalog.Snapshot, client string) (tools []budget.Definition, instructions string) {
-			list, instructions := a.View.Surface(snap, client)
-			for _, d := range list {
-				tools = append(tools, budget.Definition(d))
-			}
-			return tools, instructions
-		}
+		meter.Surface = surfaceOf(a)
 		meter.Describe = describe.Options{TypeScript: a.Config.SchemaCompression, MaxDescription: app.MaxDescription(a.Config)}
 		forms := a.Config.ResultForms
 		meter.Compress = compress.Options{
@@ -106,7 +100,7 @@ func (cmd *budgetCommand) assemble(ctx context.Context, c *cli, s streams) (*app
 	if cmd.Tools != "" || cmd.Demo {
 		return app.New(app.Options{Profile: app.Demo, Log: c.logger(s, "error", "text")})
 	}
-	cfg, err := c.loadConfig(ctx, s)
+	cfg, err := c.loadServers(ctx, s)
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,9 @@ type checkCommand struct {
 	JSON    bool     `name:"json" help:"Print the outcome as JSON."`
 	Timeout duration `help:"Wait no longer than this, such as 90 or 1m30s; without it, as long as the servers' connect_timeout." placeholder:"DURATION"`
 
+	// brief leaves out what the servers cost and save, which the command that called Run prints later. With it, the definitions
+	// are counted.
+	brief   bool
 	outcome *outcome // set by Run
 }
 
@@ -91,12 +94,16 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 		}
 	}
 	if cmd.outcome = outcome; len(servers) == 0 {
-		outcome.Cost = costOf(a)
+		outcome.Cost = costOf(a, c.usesDaemon(cfg))
 		outcome.Dialled = dialledIn(ctx, cfg)
 	}
-	if cmd.JSON {
+	switch {
+	case cmd.JSON:
 		err = printJSON(s.out, outcome)
-	} else {
+	case cmd.brief:
+		outcome.advises, outcome.Definitions = true, definitionsOf(a)
+		outcome.printServers(s)
+	default:
 		outcome.print(s)
 	}
 	if err == nil && !outcome.OK {
@@ -184,10 +191,14 @@ type outcome struct {
 	Tools    []checkedTool   `json:"tools,omitempty"`
 	Cost     *cost           `json:"cost,omitempty"`
 	Savings  *savings.Report `json:"savings,omitempty"`
+	// Definitions are the tokens of the tool definitions; nil if they were not counted.
+	Definitions *definitions `json:"definitions,omitempty"`
 	// Dialled has the servers that have dialled in to a running mcpx which reads this config file.
 	Dialled []control.Dialled `json:"dialled,omitempty"`
 
-	named bool // the user has named the servers, and so wants to know more of them
+	advises bool   // printFigures says what to do about servers that do not work, as the table with the reasons is far above
+	flags   string // what the commands that it says need to use this config
+	named   bool   // the user has named the servers, and so wants to know more of them
 }
 
 type checkedServer struct {
@@ -226,7 +237,7 @@ func checked(a *app.App, servers []string, tools []checkedTool) *outcome {
 		}
 		one := checkServer(a, server)
 		one.Notes = append(one.Notes, unmatched[server.Name]...)
-		o.OK = o.OK && (server.State == catalog.Ready || server.State == catalog.Idle || server.State == catalog.Disabled)
+		o.OK = o.OK && (server.State == catalog.Ready || server.State == catalog.Idle || server.State == catalog.Disabled || server.State == catalog.NeedsLogin)
 		o.Servers = append(o.Servers, one)
 	}
 	for i := range o.Tools {
@@ -237,7 +248,7 @@ func checked(a *app.App, servers []string, tools []checkedTool) *outcome {
 		one.Visible, one.Why = why.Visible, why.Why
 		o.OK = o.OK && one.Visible
 	}
-	if saved, err := savedBy(cfg.Path, checkDays, "day"); err == nil && saved.Total != (savings.Figures{}) {
+	if saved, err := app.SavedBy(cfg.Path, checkDays, "day"); err == nil && saved.Total != (savings.Figures{}) {
 		saved.Rows = nil
 		o.Savings = saved
 	}
@@ -301,6 +312,12 @@ func printHead(cfg *config.Config, s streams) {
 }
 
 func (o *outcome) print(s streams) {
+	o.printServers(s)
+	o.printFigures(s)
+}
+
+// printServers prints what is known of each server and tool.
+func (o *outcome) printServers(s streams) {
 	sc := s.screen
 	for _, warning := range o.Warnings {
 		if strings.Contains(warning, " matches no tool") { // the other warnings were printed by printHead
@@ -315,12 +332,10 @@ func (o *outcome) print(s streams) {
 		return
 	}
 	rows := []terminal.Row{{Cells: []string{"SERVER", "STATE", "ERA", "TRANSPORT", "SHARE", "TOOLS", "TIME"}}}
-	tools := 0
 	for _, one := range o.Servers {
 		count, took := "-", "-"
 		if one.Tools != nil {
 			count = strconv.Itoa(*one.Tools)
-			tools += *one.Tools
 		}
 		if one.Protocol != "" {
 			took = seconds(one.Seconds)
@@ -344,15 +359,48 @@ func (o *outcome) print(s streams) {
 		}
 		fmt.Fprint(s.out, sc.Hang(name+"  ", one.Why))
 	}
+}
+
+// printFigures prints how many servers work, what they cost and what was saved.
+func (o *outcome) printFigures(s streams) {
+	if len(o.Servers) == 0 {
+		return
+	}
+	sc, tools := s.screen, 0
+	for _, one := range o.Servers {
+		if one.Tools != nil {
+			tools += *one.Tools
+		}
+	}
 	servers, all := terminal.Count(len(o.Servers), "server"), terminal.Count(tools, "tool")
 	fmt.Fprint(s.out, "\n", sc.Hang("", fmt.Sprintf("%s: %s; %s", servers, o.states(sc), all)))
+	if o.advises {
+		o.printDown(s)
+	}
 	if o.Cost != nil {
-		fmt.Fprint(s.out, sc.Hang("", o.Cost.String()))
+		for _, line := range o.Cost.lines() {
+			fmt.Fprint(s.out, sc.Hang(line[:len(line)-len(strings.TrimLeft(line, " "))], strings.TrimLeft(line, " ")))
+		}
+	}
+	if o.Definitions != nil {
+		fmt.Fprint(s.out, sc.Hang("", o.Definitions.String()))
 	}
 	if o.Savings != nil {
 		total := o.Savings.Total
 		fmt.Fprint(s.out, sc.Hang("", fmt.Sprintf("tokens saved since %s: definitions %s, compression %s, left behind a handle %s; mcpx stats says more",
 			o.Savings.Since, figure(sc, total.Definitions), figure(sc, total.Compression), figure(sc, total.Cut))))
+	}
+}
+
+// printDown prints of each server that does not work why, and what to do about it.
+func (o *outcome) printDown(s streams) {
+	for _, one := range o.Servers {
+		if one.State == catalog.Ready || one.State == catalog.Idle || one.State == catalog.Disabled {
+			continue
+		}
+		why := cmp.Or(strings.Join(one.Notes, "; "), "no reason is known")
+		fmt.Fprint(s.out, s.screen.Hang("  ", fmt.Sprintf("%s is %s: %s", one.Name, stateOn(s.screen, one.State), why)))
+		fmt.Fprint(s.out, s.screen.Hang("    ", fmt.Sprintf("try it again: mcpx check %s%s; or leave it out: mcpx disable %s%[2]s", one.Name, o.flags, one.Name)))
 	}
 }
 
@@ -390,7 +438,7 @@ func seconds(n float64) string { return strconv.FormatFloat(n, 'f', 1, 64) + " s
 func (o *outcome) states(sc terminal.Screen) string {
 	var parts []string
 	for _, state := range []catalog.State{
-		catalog.Ready, catalog.Idle, catalog.Degraded, catalog.Connecting, catalog.Unavailable, catalog.Disabled,
+		catalog.Ready, catalog.Idle, catalog.Degraded, catalog.Connecting, catalog.NeedsLogin, catalog.Unavailable, catalog.Disabled,
 	} {
 		n := 0
 		for _, one := range o.Servers {

@@ -52,7 +52,7 @@ func TestDemo_Screen(t *testing.T) {
 	}
 	at := 0
 	for _, want := range []string{
-		"5 servers with 30 tools", "connected directly", "mcpx: two tools", "exec notes.list_notes", "[3]{id,", "exec tasks.list_tasks select",
+		"5 servers with 30 tools", "connected directly", "mcpx: two tools", "inspect notes.delete_note", "destructive", "exec tasks.list_tasks select",
 		"exec cities.city_distance", "VALIDATION_ERROR: /dest: is unknown", "to: string", "exec cities.city_distance", "396.3", "mcpx init",
 	} {
 		next := strings.Index(out[at:], want)

@@ -22,6 +22,13 @@ func (c *cli) loadConfig(ctx context.Context, s streams, only ...string) (*confi
 	return readConfig(ctx, path, s, only...)
 }
 
+// loadServers is loadConfig for commands that need the servers, but not what only a service needs, such as auth.front.client_secret:
+// variables for that may be unset.
+func (c *cli) loadServers(ctx context.Context, s streams, only ...string) (*config.Config, error) {
+	s.absent = true
+	return c.loadConfig(ctx, s, only...)
+}
+
 func (c *cli) findConfig(s streams) (string, error) {
 	folder, _ := os.UserConfigDir() // if this fails, folder is empty
 	return config.Find(c.Config, s.getenv, s.terminal, folder)
@@ -42,7 +49,7 @@ func readConfig(ctx context.Context, path string, s streams, only ...string) (*c
 // reading returns the options for reading config files without looking up secrets.
 func (s streams) reading() config.Options {
 	self, _ := os.Executable() // if unknown, entries of mcpx are recognized by name only
-	return config.Options{Getenv: s.getenv, Executable: self}
+	return config.Options{Getenv: s.getenv, Executable: self, Absent: s.absent}
 }
 
 // readingSecrets is [streams.reading] with a lookup of secrets in the keyring. It does not run the commands by

@@ -2,12 +2,17 @@ package main
 
 import (
 	"fmt"
+	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 
 	"mcpx/internal/app"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/proc"
 	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/share"
 )
 
 // cost is what the servers on this machine use while all of them run.
@@ -15,56 +20,121 @@ type cost struct {
 	Servers int `json:"servers"`
 	// Lazy is how many of them start only with their first call.
 	Lazy int `json:"lazy"`
-	// Processes and MemoryBytes are 0 if the operating system does not report them.
-	Processes   int   `json:"processes,omitempty"`
-	MemoryBytes int64 `json:"memory_bytes,omitempty"`
+	usage
 	// Slowest is the time that the slowest server took to start, in seconds.
 	Slowest float64 `json:"slowest_start,omitempty"`
+	// Often says how often the daemon runs each of them. It is empty if sessions do not use the daemon: then each session runs
+	// all of them.
+	Often []often `json:"often,omitempty"`
 }
 
-// costOf measures the servers that a check has just started. It returns nil if none of them runs on this
-// machine.
-func costOf(a *app.App) *cost {
+// usage is what processes use; 0 if the operating system does not report it.
+type usage struct {
+	Processes   int   `json:"processes,omitempty"`
+	MemoryBytes int64 `json:"memory_bytes,omitempty"`
+}
+
+// often has the servers that run once for each session, for each folder, or for the user.
+type often struct {
+	Share   conf.Share `json:"share"`
+	Servers []string   `json:"servers"`
+	usage
+	lazy int // how many of them start with their first call
+}
+
+// costOf measures the servers that a check has just started. daemon means that sessions use the daemon. It returns nil if none
+// of the servers runs on this machine.
+func costOf(a *app.App, daemon bool) *cost {
 	c := &cost{}
-	for _, server := range a.Config.Servers {
+	all, _ := proc.Usage()
+	used := proc.Sum(all)
+	c.usage = usage{used.Processes, used.Memory}
+	kinds := []often{{Share: conf.ShareUser}, {Share: conf.ShareFolder}, {Share: conf.ShareSession}}
+	for i := range a.Config.Servers {
+		server := &a.Config.Servers[i]
 		status, ok := a.Registry.Status(server.Name)
 		if !ok || server.Type != config.Stdio || status.Protocol == "" {
 			continue
 		}
 		c.Servers++
+		c.Slowest = max(c.Slowest, status.Took.Seconds())
+		kind := &kinds[slices.IndexFunc(kinds, func(k often) bool { return k.Share == share.Of(server).Share })]
+		kind.Servers = append(kind.Servers, server.Name)
 		if server.Start == "lazy" {
 			c.Lazy++
+			kind.lazy++
 		}
-		c.Slowest = max(c.Slowest, status.Took.Seconds())
+		for _, pid := range a.Registry.PIDs(server.Name) {
+			kind.Processes += all[pid].Processes
+			kind.MemoryBytes += all[pid].Memory
+		}
 	}
 	if c.Servers == 0 {
 		return nil
 	}
-	all, _ := proc.Usage()
-	used := proc.Sum(all)
-	c.Processes, c.MemoryBytes = used.Processes, used.Memory
+	if daemon {
+		c.Often = slices.DeleteFunc(kinds, func(k often) bool { return len(k.Servers) == 0 })
+	}
 	return c
 }
 
-// String describes what the servers cost, and how much would be saved if they started with their first call.
-func (c *cost) String() string {
+// usesDaemon reports whether sessions over stdio of this config use the daemon.
+func (c *cli) usesDaemon(cfg *config.Config) bool {
+	return runtime.GOOS != "windows" && c.Daemon && cfg.Daemon
+}
+
+// lines describe what the servers cost: with the daemon how often, else how much would be saved if they started with their
+// first call.
+func (c *cost) lines() []string {
 	servers, takes := terminal.Count(c.Servers, "server"), "run"
 	if c.Servers == 1 {
 		takes = "runs"
 	}
 	if c.Processes > 0 {
-		take := map[bool]string{true: "takes", false: "take"}[c.Servers == 1]
-		takes = fmt.Sprintf("%s %s and %s of memory", take, processes(c.Processes), megabytes(c.MemoryBytes))
+		takes = map[bool]string{true: "takes ", false: "take "}[c.Servers == 1] + c.usage.String()
+	}
+	text := fmt.Sprintf("%s of this machine %s", servers, takes)
+	if len(c.Often) > 0 {
+		lines := []string{text + ", if all of them run:"}
+		for _, kind := range c.Often {
+			lines = append(lines, "  "+kind.String())
+		}
+		return lines
 	}
 	switch {
 	case c.Lazy == c.Servers:
-		return fmt.Sprintf(`%s of this machine %s, from the first call on only ("start": "lazy")`, servers, takes)
+		text += `, from the first call on only ("start": "lazy")`
 	case c.Lazy > 0:
-		return fmt.Sprintf(`%s of this machine %s for each client that starts mcpx, but for %d that start with the first call ("start": "lazy")`,
-			servers, takes, c.Lazy)
+		text += fmt.Sprintf(` for each client that starts mcpx, but for %d that start with the first call ("start": "lazy")`, c.Lazy)
+	default:
+		text += fmt.Sprintf(` for each client that starts mcpx; with "start": "lazy" in the config none before the first call, `+
+			`which then waits for its server (here at most %s)`, seconds(c.Slowest))
 	}
-	return fmt.Sprintf(`%s of this machine %s for each client that starts mcpx; with "start": "lazy" in the config none before the first call, `+
-		`which then waits for its server (here at most %s)`, servers, takes, seconds(c.Slowest))
+	return []string{text}
+}
+
+func (o often) String() string {
+	times := map[conf.Share]string{
+		conf.ShareUser: "once for all sessions", conf.ShareFolder: "once for the sessions of each folder", conf.ShareSession: "once for each session",
+	}[o.Share]
+	switch {
+	case o.Share == conf.ShareSession || o.lazy == len(o.Servers):
+		times += ", from its first call on"
+	case o.lazy == 0:
+		times += ", from the first one on"
+	}
+	text := times + ": " + strings.Join(o.Servers[:min(len(o.Servers), 8)], ", ")
+	if more := len(o.Servers) - 8; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	if o.Processes > 0 {
+		text += " (" + o.usage.String() + ")"
+	}
+	return text
+}
+
+func (u usage) String() string {
+	return processes(u.Processes) + " and " + megabytes(u.MemoryBytes) + " of memory"
 }
 
 func processes(n int) string {

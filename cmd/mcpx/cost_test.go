@@ -56,3 +56,40 @@ func TestCheck_Cost(t *testing.T) {
 	h.write(t, ".cursor/mcp.json", `{"mcpServers": {"one": `+fakeEntry(t)+`, "two": `+fakeEntry(t)+`}}`)
 	line(h.must(t, 0, "init", "--yes"))
 }
+
+// TestInit_Ends: init ends with which servers work and which do not, what to do about these, how often the daemon runs each
+// server, and the tokens of the definitions; check says the costs too.
+func TestInit_Ends(t *testing.T) {
+	mcptest.Parallel(t)
+	if runtime.GOOS == "windows" {
+		t.Skip("there is no daemon")
+	}
+	h := newHome(t)
+	h.desk = true // neither command starts the daemon
+	servers := map[string]server{"own": fake(t, mcptest.Spec{}), "all": fake(t, mcptest.Spec{}), "folder": fake(t, mcptest.Spec{})}
+	servers["all"]["share"], servers["folder"]["share"], servers["folder"]["start"] = "user", "folder", "lazy"
+	path := h.config(t, servers, nil)
+	from := h.write(t, "some.json", `{"mcpServers": {"down": {"command": "no-such-program"}}}`)
+	out := h.must(t, 0, "init", "--yes", "--from", from, "--config", path)
+	_, end, ok := strings.Cut(out, "other clients: mcpx connect")
+	if !ok {
+		_, end, _ = strings.Cut(out, "now connect a client")
+	}
+	want := []string{"4 servers: ", "3 ready", "1 unavailable", "  down is unavailable: ", "no-such-program",
+		"    try it again: mcpx check down --config " + path + "; or leave it out: mcpx disable down --config " + path + "\n",
+		"3 servers of this machine", ", if all of them run:\n",
+		"  once for all sessions, from the first one on: all", "  once for the sessions of each folder, from its first call on: folder",
+		"  once for each session, from its first call on: own", "tool definitions in every request: ", " tokens directly, ", " through mcpx (-"}
+	if runtime.GOOS == "linux" {
+		want = append(want, "take 3 processes and ", "on: own (1 process and ")
+	}
+	hasAll(t, end, want...)
+	var outcome struct {
+		Cost        *cost
+		Definitions *definitions
+	}
+	text, _, _ := h.run(t, "", "check", "--json", "--config", path)
+	if err := json.Unmarshal([]byte(text), &outcome); err != nil || outcome.Cost == nil || len(outcome.Cost.Often) != 3 || outcome.Definitions != nil {
+		t.Errorf("%v in %s", err, text)
+	}
+}

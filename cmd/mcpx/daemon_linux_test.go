@@ -1,19 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"mcpx/internal/mcptest"
 )
@@ -326,80 +322,6 @@ func TestDaemon_Namespace(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), `"id":1,"result"`) || !strings.Contains(string(out), "serving without the daemon") {
 		t.Errorf("%v: %s", err, out)
 	}
-}
-
-// TestDaemon_Chaos: while sessions come and go and the daemon is killed again and again, each session either gets all its
-// answers or ends with the line that its daemon is gone; none hangs, and no process is left.
-func TestDaemon_Chaos(t *testing.T) {
-	if !mcptest.Full {
-		t.Skip("takes half a minute")
-	}
-	h := newDesk(t)
-	shared := fake(t, mcptest.Spec{ForkGrandchild: true})
-	shared["share"] = "user"
-	config := h.config(t, map[string]server{"shared": shared, "own": fake(t, mcptest.Spec{})}, map[string]any{"daemon_idle": 1})
-	stop := make(chan struct{})
-	var all, killing sync.WaitGroup
-	killing.Go(func() { // ends with stop
-		for {
-			select {
-			case <-stop:
-				return
-			case <-time.After(2 * time.Second):
-				for _, pid := range h.daemons(t) {
-					_ = syscall.Kill(pid, syscall.SIGKILL)
-				}
-			}
-		}
-	})
-	var answered, lost atomic.Int32
-	for i := range 100 {
-		all.Go(func() { // ends with the session
-			lines := hello + "\n"
-			for id, name := range []string{"shared", "own"} {
-				lines += fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"exec","arguments":%s}}`, id+10, execArgs(name, "echo", `{"text":"up"}`)) + "\n"
-			}
-			cmd := h.command(t, "--config", config)
-			in, err := cmd.StdinPipe()
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			var stderr strings.Builder
-			cmd.Stderr = &stderr
-			out, err := cmd.StdoutPipe()
-			if err != nil || cmd.Start() != nil {
-				t.Error("starting", err)
-				return
-			}
-			_, _ = io.WriteString(in, lines) // fails if the session has ended already
-			left := map[string]bool{`"id":10`: true, `"id":11`: true}
-			for scan := bufio.NewScanner(out); len(left) > 0 && scan.Scan(); {
-				for id := range left {
-					if strings.Contains(scan.Text(), id) {
-						delete(left, id)
-					}
-				}
-			}
-			in.Close()
-			_, _ = io.Copy(io.Discard, out)
-			err = cmd.Wait()
-			switch {
-			case len(left) == 0:
-				answered.Add(1)
-			case err != nil && strings.Contains(stderr.String(), "this session has ended with it"):
-				lost.Add(1)
-			default:
-				t.Errorf("session %d: %v, without an answer to %v: %s", i, err, left, stderr.String())
-			}
-		})
-		time.Sleep(100 * time.Millisecond) // ten sessions a second
-	}
-	all.Wait()
-	close(stop)
-	killing.Wait()
-	t.Logf("%d sessions were answered, %d ended with their daemon", answered.Load(), lost.Load())
-	mcptest.WaitFor(t, "the end of the daemon", patience, func() bool { return len(h.daemons(t)) == 0 })
 }
 
 // hello is the first message of a client.

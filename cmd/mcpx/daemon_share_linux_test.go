@@ -146,3 +146,43 @@ func TestDaemon_ShareAsked(t *testing.T) {
 		}
 	}
 }
+
+// TestDaemon_ShareLogs: a log message or a question that may belong to the call of either of two sessions reaches none of them,
+// as over HTTP. mcpx logs has the message.
+func TestDaemon_ShareLogs(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	spec := mcptest.Spec{}.WithFiles(t)
+	one := fake(t, spec)
+	one["share"] = "user"
+	config := h.config(t, map[string]server{"one": one}, nil)
+	var all []*client
+	for range 2 {
+		c := &client{peer: h.serveStdio(t, "--config", config), era: legacy, name: "e2e", caps: `{"elicitation":{}}`}
+		c.open(t)
+		c.result(t, "logging/setLevel", `{"level":"debug"}`)
+		all = append(all, c)
+	}
+	notify := func(data string) {
+		t.Helper()
+		all[1].exec(t, "one", "notify", `{"method":"notifications/message","params":{"level":"info","data":"`+data+`"}}`)
+	}
+	notify("alone")
+	if got := all[1].notes("notifications/message"); len(got) != 1 || !strings.Contains(string(got[0].Params), "alone") {
+		t.Errorf("the session of the only call got %v", got)
+	}
+	all[0].start(t, "tools/call", `{"name":"exec","arguments":`+execArgs("one", "slow", `{"ms":3600000}`)+`}`, "")
+	mcptest.WaitFor(t, "the call", patience, func() bool { return len(spec.Log(t).Calls("slow")) == 1 })
+	notify("whose")
+	out, stderr, code := h.run(t, "", "--config", config, "logs", "one")
+	if code != 0 || !strings.Contains(out, `may belong to any client" server=one`) || !strings.Contains(out, "whose") {
+		t.Errorf("exit %d, %s%s", code, out, stderr)
+	}
+	asked := all[1].exec(t, "one", "ask", `{}`)
+	if !asked.IsError && !strings.Contains(asked.text(t), "several clients have calls open") {
+		t.Errorf("a question that may belong to either session: %s", asked.Content)
+	}
+	if a, b := len(all[0].notes("notifications/message")), len(all[1].notes("notifications/message")); a != 0 || b != 1 {
+		t.Errorf("the sessions got %d and %d messages", a, b)
+	}
+}

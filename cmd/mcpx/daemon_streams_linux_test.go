@@ -2,9 +2,13 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -129,20 +133,52 @@ func TestHandable_Lost(t *testing.T) {
 	}
 }
 
-// TestDaemon_Rights: a session whose servers would have fewer rights than the daemon has, as in some sandboxes, serves by itself.
+// TestDaemon_Rights: a session with fewer rights than the daemon, or with other limits, as in some sandboxes, serves by itself.
 func TestDaemon_Rights(t *testing.T) {
 	mcptest.Parallel(t)
-	if out, err := exec.Command("setpriv", "--no-new-privs", "true").CombinedOutput(); err != nil {
-		t.Skipf("there is no setpriv: %v %s", err, out)
-	}
 	h := newDesk(t)
 	config := h.config(t, map[string]server{}, nil)
 	h.run(t, "", "--config", config)
-	cmd := exec.Command("setpriv", "--no-new-privs", binary(t), "--config", config)
-	cmd.Env, cmd.Stdin = h.env(), strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
-	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), `"id":1,"result"`) || !strings.Contains(string(out), "other rights") {
-		t.Errorf("%v: %s", err, out)
+	for _, wrapper := range [][]string{{"setpriv", "--no-new-privs"}, {"sh", "-c", `ulimit -f 100000 && exec "$@"`, "sh"}} {
+		if out, err := exec.Command(wrapper[0], append(wrapper[1:], "true")...).CombinedOutput(); err != nil {
+			t.Logf("not here: %v: %v %s", wrapper, err, out)
+			continue
+		}
+		cmd := exec.Command(wrapper[0], append(wrapper[1:], binary(t), "--config", config)...)
+		cmd.Env, cmd.Stdin = h.env(), strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), `"id":1,"result"`) || !strings.Contains(string(out), "other rights or limits") {
+			t.Errorf("%v: %v: %s", wrapper, err, out)
+		}
+	}
+}
+
+// TestDaemon_Descriptors: a daemon that has no descriptors left for a session refuses it. The session serves by itself, and
+// those that the daemon has go on.
+func TestDaemon_Descriptors(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
+	var all []*client
+	for refused := false; !refused; {
+		cmd := exec.Command("/bin/sh", "-c", `ulimit -n 96 && exec "$0" --config "$1"`, binary(t), config)
+		cmd.Env = h.env()
+		p := startStdio(t, cmd)
+		one := &client{peer: p, era: legacy, name: "e2e"}
+		one.open(t)
+		refused = strings.Contains(p.stderr.String(), "no room for a session: too many open files")
+		all = append(all, one)
+		for i, one := range all {
+			if r := one.exec(t, "fake", "echo", `{"text":"up"}`); r.text(t) != "up" {
+				t.Errorf("session %d of %d: %s", i+1, len(all), r.Content)
+			}
+		}
+		if len(all) > 30 {
+			t.Fatal("no session was refused")
+		}
+	}
+	if len(all) < 3 {
+		t.Errorf("the daemon had room for %d sessions", len(all)-1)
 	}
 }
 
@@ -186,4 +222,66 @@ func TestDaemon_Inherited(t *testing.T) {
 	if n, err := read.Read(make([]byte, 1)); n != 0 || err != io.EOF {
 		t.Errorf("the pipe is still open: %v", err)
 	}
+}
+
+// TestDaemon_Same: a session in the daemon gets the same bytes as one without it, for random results of any size, for noise and
+// for errors. What these bytes must be is what the other tests say.
+func TestDaemon_Same(t *testing.T) {
+	mcptest.Parallel(t)
+	servers := map[string]server{"fake": fake(t, mcptest.Spec{}), "modern": fake(t, mcptest.Spec{Era: mcptest.EraModern})}
+	var answers [2]map[string]string
+	for way, h := range []*home{newDesk(t), newHome(t)} {
+		p := h.serveStdio(t, "--config", h.config(t, servers, nil))
+		c := &client{peer: p, era: legacy, name: "some-agent"}
+		c.open(t)
+		for name := range servers {
+			c.exec(t, name, "echo", `{"text":"up"}`)
+		}
+		answers[way] = make(map[string]string)
+		random := rand.New(rand.NewPCG(1, 2))
+		ids := []string{c.start(t, "tools/list", `{}`, ""), c.start(t, "no/such", `{}`, ""), c.start(t, "tools/call", `{"name":"inspect","arguments":{}}`, "")}
+		p.send(t, "noise\n\n{\"jsonrpc\":")
+		for i := range 100 {
+			raw, _ := json.Marshal(randomResult(random, i))
+			of := []string{"fake", "modern"}[i%2]
+			ids = append(ids, c.start(t, "tools/call", `{"name":"exec","arguments":`+execArgs(of, "raw", `{"result":`+string(raw)+`}`)+`}`, ""))
+		}
+		for _, id := range ids {
+			m := c.answer(t, id)
+			answers[way][id] = handles.ReplaceAllString(fmt.Sprintf("%s %v", m.Result, m.Error), "HANDLE")
+		}
+	}
+	for id, answer := range answers[0] {
+		if answer != answers[1][id] {
+			t.Errorf("%s: in the daemon %.500s\nwithout it %.500s", id, answer, answers[1][id])
+		}
+	}
+}
+
+// handles are the random names of results that were cut.
+var handles = regexp.MustCompile(`handle[\\": ]+[A-Za-z0-9_-]+`)
+
+// randomResult returns a result of a tool. A few are about a megabyte.
+func randomResult(r *rand.Rand, i int) string {
+	text := func(most int) string {
+		var out strings.Builder
+		for range 1 + r.IntN(most) {
+			out.WriteString([]string{"alpha ", "é中😀", "\n", "\x00", "\u2028", `"`, `\`, "<b>", "9007199254740993", "\r\n", "{", "true"}[r.IntN(12)])
+		}
+		return out.String()
+	}
+	most := 40
+	if i%50 == 0 {
+		most = 300_000
+	}
+	rows := make([]map[string]any, 1+r.IntN(20))
+	for n := range rows {
+		rows[n] = map[string]any{"id": n, "name": text(5), "open": r.IntN(2) == 0}
+	}
+	table, _ := json.Marshal(rows)
+	result, _ := json.Marshal(map[string]any{
+		"content":           []any{map[string]any{"type": "text", "text": text(most)}, map[string]any{"type": "text", "text": string(table)}},
+		"structuredContent": map[string]any{"rows": rows}, "isError": r.IntN(5) == 0,
+	})
+	return string(result)
 }

@@ -40,13 +40,15 @@ func (cmd *demoCommand) Run(ctx context.Context, c *cli, s streams) error {
 	a.Registry.WaitTried(bounded)
 	d := demoScreen{Screen: s.screen, w: s.out, app: a, all: cmd.All}
 	d.carried()
+	server, tool := "notes", "delete_note"
 	if d.all {
+		server, tool = "cities", "search_cities"
 		description := a.View.Description()
 		d.title("The description of inspect: %s tokens", terminal.Number(tokens.Count(description)))
 		d.text(description)
-		if err := d.lookUp(ctx, "cities", "search_cities"); err != nil {
-			return err
-		}
+	}
+	if err := d.lookUp(ctx, server, tool); err != nil {
+		return err
 	}
 	if err := d.calls(ctx); err != nil {
 		return err
@@ -113,13 +115,12 @@ func (d *demoScreen) lookUp(ctx context.Context, server, tool string) error {
 	return nil
 }
 
-// calls shows three results of exec: a table, a selection, and an error that says what to do.
+// calls shows three results of exec: a selection as a table, an error that says what to do, and the corrected call.
 func (d *demoScreen) calls(ctx context.Context) error {
 	for _, call := range []struct {
 		executor.Request
 		compared bool
 	}{
-		{executor.Request{Server: "notes", Tool: "list_notes", Arguments: json.RawMessage(`{"limit":3}`)}, true},
 		{executor.Request{Server: "tasks", Tool: "list_tasks", Select: ".tasks[:3][]|{number,title}"}, true},
 		{executor.Request{Server: "cities", Tool: "city_distance", Arguments: json.RawMessage(`{"from":"Tokyo","dest":"Osaka"}`)}, false},
 		{executor.Request{
@@ -144,9 +145,6 @@ func (d *demoScreen) calls(ctx context.Context) error {
 			}
 			from, to := tokens.Count(sent), tokens.Count(blockText(result))
 			head += fmt.Sprintf(": %s of %s tokens", terminal.Number(to), terminal.Number(from))
-			if toon, ok := budget.PlainTOON(sent); ok && call.Select == "" {
-				head += ", plain TOON " + terminal.Number(tokens.Count(toon))
-			}
 		}
 		d.title("%s", head)
 		d.text(blockText(result))

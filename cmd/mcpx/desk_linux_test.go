@@ -190,7 +190,11 @@ func TestDaemon_Inspect(t *testing.T) {
 // TestDaemon_Login: a login reaches the sessions in the daemon.
 func TestDaemon_Login(t *testing.T) {
 	mcptest.Parallel(t)
-	checkLogin(t, newDesk(t))
+	h := newDesk(t)
+	path := checkLogin(t, h)
+	if _, stderr, code := h.run(t, "", "--config", path, "stop"); code != 0 { // else the server ends only after its open stream
+		t.Errorf("exit %d, %s", code, stderr)
+	}
 }
 
 // TestDaemon_Lock: what mcpx lock approves reaches the sessions in the daemon.

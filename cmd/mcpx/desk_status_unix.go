@@ -36,6 +36,7 @@ type deskState struct {
 	Processes int            `json:"processes"`        // of servers, with what they started
 	Memory    int64          `json:"memory,omitempty"` // of these processes, in bytes
 	Sessions  []sessionState `json:"sessions"`
+	Page      string         `json:"page,omitempty"` // the address of the page, while it is open
 }
 
 // sessionState is one session, or what the commands of one folder share.
@@ -63,6 +64,9 @@ func (d *desk) state(config string) deskState {
 	all, _ := proc.Usage()
 	used := proc.Sum(all)
 	state.Processes, state.Memory = used.Processes, used.Memory
+	if page := d.page.now(); page != nil {
+		state.Page = "http://" + page.links.Host + "/"
+	}
 	for _, one := range d.sorted() {
 		state.Sessions = append(state.Sessions, sessionState{
 			Kind: "stdio", PID: one.pid, Folder: one.folder, View: one.view, Since: one.began, Servers: serverStates(one.app, all),
@@ -111,6 +115,9 @@ func (cmd *deskStatus) runHere(_ context.Context, c *cli, s streams) error {
 		fmt.Fprintf(s.out, " with %s", megabytes(state.Memory))
 	}
 	fmt.Fprintln(s.out)
+	if state.Page != "" {
+		fmt.Fprintf(s.out, "The page is open at %s; mcpx ui prints a link to it.\n", state.Page)
+	}
 	for _, one := range state.Sessions {
 		var servers []string
 		for _, server := range one.Servers {
@@ -137,10 +144,10 @@ type deskLogs struct {
 
 func (cmd *deskLogs) runHere(ctx context.Context, _ *cli, s streams) error {
 	for position := int64(0); ; {
-		lines, next, more := cmd.desk.lines.from(position)
+		lines, next, more := cmd.desk.lines.From(position)
 		position = next
 		for line := range bytes.Lines(lines) {
-			if cmd.Server != "" && !about(line, cmd.Server) {
+			if cmd.Server != "" && !app.About(line, cmd.Server) {
 				continue
 			}
 			if _, err := fmt.Fprintln(s.out, s.screen.Text(strings.TrimRight(string(line), "\n"))); err != nil {
@@ -156,11 +163,6 @@ func (cmd *deskLogs) runHere(ctx context.Context, _ *cli, s streams) error {
 			return nil
 		}
 	}
-}
-
-// about reports whether a line of the log, as text or as JSON, is about a server.
-func about(line []byte, server string) bool {
-	return bytes.Contains(line, []byte(" server="+server+" ")) || bytes.Contains(line, []byte(`"server":"`+server+`"`))
 }
 
 // deskRestart is mcpx restart in the daemon.

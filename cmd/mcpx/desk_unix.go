@@ -35,9 +35,12 @@ type desk struct {
 	reaper *proc.Reaper
 	pool   *registry.Pool
 	log    *slog.Logger
-	lines  *recentLines
+	lines  *app.Lines
+	ctx    context.Context // until the daemon ends
 	end    context.CancelFunc
 	began  time.Time
+	seen   *app.Seen // the calls of all sessions
+	page   deskPage
 
 	mu       sync.Mutex
 	idle     time.Duration
@@ -60,14 +63,15 @@ func daemonMain() {
 	ctx, stop := interruptible()
 	ctx, end := context.WithCancel(ctx)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // not ignored, which the servers would inherit
-	lines := &recentLines{}
+	lines := &app.Lines{}
 	d := &desk{
-		reaper: proc.NewReaper(), log: slog.New(slog.NewTextHandler(os.Stderr, nil)), lines: lines, end: end, began: time.Now(),
+		reaper: proc.NewReaper(), log: slog.New(slog.NewTextHandler(os.Stderr, nil)), lines: lines, ctx: ctx, end: end, seen: &app.Seen{}, began: time.Now(),
 		pool: registry.NewPool(firstIdle, slog.New(slog.NewTextHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug}))),
 		idle: firstIdle, sessions: make(map[*deskSession]bool), kept: make(map[string]*keptApp),
 	}
 	d.daemon = attach.New(d.host, firstIdle, d.log)
 	err := d.daemon.Serve(ctx)
+	d.page.wait()
 	d.endKept(func(*keptApp) bool { return true })
 	d.pool.Close()
 	_ = d.reaper.Close()
@@ -88,7 +92,9 @@ type deskOptions struct {
 func (d *desk) host(ctx context.Context, session *attach.Session) int {
 	s := streams{
 		in: session.In, out: session.Out, err: &keptWriter{session.Err, d.lines}, reloads: session.Reload, getenv: lookIn(session.Environ),
-		origin: app.Origin{Folder: session.Folder, Environ: session.Environ, Umask: &session.Umask, Reaper: d.reaper, Pool: d.pool},
+		origin: app.Origin{
+			Folder: session.Folder, Environ: session.Environ, Umask: &session.Umask, Reaper: d.reaper, Pool: d.pool, Seen: d.seen,
+		},
 	}
 	if session.Command != "serve" {
 		s.err, s.out = session.Err, &checkedWriter{Writer: session.Out}
@@ -123,6 +129,8 @@ func (d *desk) run(ctx context.Context, s streams, session *attach.Session) erro
 		command = &deskLogs{desk: d}
 	case "restart":
 		command = &deskRestart{desk: d}
+	case "ui":
+		command = &deskUI{desk: d}
 	case "stop":
 		d.end()
 		return nil
@@ -156,8 +164,11 @@ func (d *desk) setIdle(idle time.Duration) {
 	d.pool.SetIdle(idle)
 }
 
-// apps returns the apps of sessions and commands.
+// apps returns the apps of sessions and commands, and of the page.
 func (d *desk) apps() (all []*app.App) {
+	if page := d.page.now(); page != nil {
+		all = append(all, page.app)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for one := range d.sessions {

@@ -84,7 +84,7 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 
 // runHere prints the result that a model would get from exec, but without shortening it.
 func (cmd *execCommand) runHere(ctx context.Context, c *cli, s streams) error {
-	cfg, err := c.loadConfig(ctx, s, cmd.Server)
+	cfg, err := c.loadServers(ctx, s, cmd.Server)
 	if err == nil {
 		err = cmd.resolve(cfg)
 	}

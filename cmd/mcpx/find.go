@@ -119,7 +119,7 @@ func publishedAs(ctx context.Context, registry published.Registry, name string) 
 	at := 0
 	for i, server := range found {
 		shown := sanitize.Line(server.Name, 200)
-		if strings.EqualFold(shortName(server.Name), name) {
+		if strings.EqualFold(published.ShortName(server.Name), name) {
 			same, at = append(same, shown), i
 		} else {
 			others = append(others, shown)
@@ -139,6 +139,3 @@ func publishedAs(ctx context.Context, registry published.Registry, name string) 
 	return nil, &hintError{fmt.Sprintf("%s lists no server %s", registry.URL, name),
 		fmt.Sprintf("say what runs it: mcpx add %s -- COMMAND, or mcpx add %s URL", name, name)}
 }
-
-// shortName returns the part of a server's name that its publisher chose.
-func shortName(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }

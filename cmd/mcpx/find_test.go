@@ -47,15 +47,9 @@ func TestFind(t *testing.T) {
 	hasAll(t, h.must(t, exitConfig, "find", "x"), "registry: must be an https:// URL")
 }
 
-// TestAdd_Published: add shows what a server of the registry would run, and writes and starts it only when told to.
-func TestAdd_Published(t *testing.T) {
-	mcptest.Parallel(t)
-	if runtime.GOOS == "windows" {
-		t.Skip("npx is a shell script here")
-	}
-	h := newHome(t)
-	before := withRegistry(t, h)
-	ran := filepath.Join(h.dir, "ran")
+// withNpx makes the npx of h's PATH a fake server, which writes the arguments of npx into the file ran.
+func withNpx(t *testing.T, h *home, ran string) {
+	t.Helper()
 	var entry struct {
 		Command string
 		Args    []string
@@ -73,6 +67,18 @@ func TestAdd_Published(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.extra = append(h.extra, "PATH="+filepath.Dir(npx)+":"+os.Getenv("PATH"))
+}
+
+// TestAdd_Published: add shows what a server of the registry would run, and writes and starts it only when told to.
+func TestAdd_Published(t *testing.T) {
+	mcptest.Parallel(t)
+	if runtime.GOOS == "windows" {
+		t.Skip("npx is a shell script here")
+	}
+	h := newHome(t)
+	before := withRegistry(t, h)
+	ran := filepath.Join(h.dir, "ran")
+	withNpx(t, h, ran)
 
 	const server = "io.github.mindstone/mcp-server-microsoft-sharepoint"
 	hasAll(t, h.must(t, exitFailed, "add", server), "needs values: MS_CLIENT_ID (Microsoft Entra", "--set MS_CLIENT_ID=VALUE --set MS_CONFIG_DIR=VALUE --yes")

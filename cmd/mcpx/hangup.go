@@ -48,7 +48,7 @@ func (r *reloading) start(ctx context.Context, hangUp func()) (stop func()) {
 				return
 			}
 			select {
-			case reloads <- app.Request{}:
+			case reloads <- app.Request{By: "a signal"}:
 			case <-ctx.Done():
 				return
 			}

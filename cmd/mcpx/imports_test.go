@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"mcpx/internal/app"
 	"mcpx/internal/mcptest"
 )
 
@@ -17,6 +20,14 @@ var layers = []string{
 	"request", "policy", "caller", "files", "jq", "programs", "arguments", "describe", "search", "schemats", "digest", "compress", "tokens",
 }
 
+// module is the path of this module.
+var module = strings.TrimSuffix(reflect.TypeFor[app.Options]().PkgPath(), "/internal/app")
+
+// door is the package at the root, which other programs import; behindDoor has what it imports itself, beside base.
+const door = "the door"
+
+var behindDoor = []string{"app", "executor", "jq", "programs"}
+
 // pure are packages that only compute: they import only each other and base.
 var pure = []string{"arguments", "describe", "search", "schemats", "digest", "compress", "tokens"}
 
@@ -25,19 +36,24 @@ var pure = []string{"arguments", "describe", "search", "schemats", "digest", "co
 func forbidden(from, to string) string {
 	wing := func(path string) string {
 		first, _, nested := strings.Cut(path, "/")
-		if !nested {
+		if !nested && path != door {
 			return "way"
 		}
 		return first
 	}
+	if from == door && (slices.Contains(behindDoor, to) || wing(to) == "base") {
+		return ""
+	}
 	switch from, to := wing(from), wing(to); {
+	case from == door:
+		return "package mcpx is a thin door to app, with the roles of helpers"
 	case to == "base":
 		return ""
 	case from == "base":
 		return "base imports base alone"
 	case to == "hosted" && from != "hosted":
 		return "internal/hosted is imported by app alone"
-	case to == "desk" && from != "desk" && from != "cmd":
+	case to == "desk" && from != "desk" && from != "cmd" && from != "tools":
 		return "internal/desk is imported by app and the commands alone"
 	case from == "desk" && to != "desk":
 		return "internal/desk imports desk and base alone"
@@ -65,7 +81,7 @@ var allowedModules = map[string][]string{
 	"github.com/charmbracelet/x/ansi":        {"internal/base/terminal"},
 	"github.com/coder/websocket":             {"internal/transport"},
 	"github.com/dlclark/regexp2":             {"internal/arguments"},
-	"github.com/gofrs/flock":                 {"internal/hosted/audit", "internal/desk/logins", "internal/desk/savings"},
+	"github.com/gofrs/flock":                 {"internal/hosted/audit", "internal/desk/logins", "internal/desk/savings", "internal/base/state"},
 	"github.com/golang-jwt/jwt":              {"internal/hosted/authserver", "internal/hosted/identity", "internal/desk/logins"},
 	"github.com/itchyny/gojq":                {"internal/desk/demo", "internal/jq"},
 	"github.com/kljensen/snowball":           {"internal/search"},
@@ -85,9 +101,9 @@ var allowedModules = map[string][]string{
 	"modernc.org/quickjs":                    {"internal/programs"},
 	"go.yaml.in/yaml/v3":                     {"internal/desk/setup"},
 	"golang.org/x/oauth2":                    {"internal/hosted/authserver", "internal/desk/logins"},
-	"golang.org/x/sys":                       {"internal/base/handover", "internal/base/helper", "internal/base/proc", "internal/base/terminal"},
+	"golang.org/x/sys":                       {"internal/base/handover", "internal/base/helper", "internal/base/proc", "internal/base/terminal", "internal/desk/attach"},
 	"golang.org/x/term":                      {"internal/base/terminal"},
-	"golang.org/x/text":                      {"internal/arguments"},
+	"golang.org/x/text":                      {"internal/arguments", "internal/policy"},
 	"golang.org/x/time":                      {"internal/hosted/identity"},
 	"gopkg.in/natefinch/lumberjack.v2":       {"cmd/mcpx"},
 }
@@ -97,7 +113,7 @@ var allowedModules = map[string][]string{
 func TestImports_Direction(t *testing.T) {
 	mcptest.Parallel(t)
 	for _, system := range []string{"linux", "darwin", "windows"} {
-		command := exec.Command("go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "mcpx/...")
+		command := exec.Command("go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, module+"/...")
 		command.Env = append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0", "GOFLAGS=") // without -race, which needs C
 		var stderr strings.Builder
 		command.Stderr = &stderr
@@ -111,7 +127,7 @@ func TestImports_Direction(t *testing.T) {
 		}
 		for _, line := range lines {
 			imports := strings.Fields(line)
-			checkImports(t, system, strings.TrimPrefix(imports[0], "mcpx/"), imports[1:])
+			checkImports(t, system, cmp.Or(strings.TrimPrefix(strings.TrimPrefix(imports[0], module), "/"), door), imports[1:])
 		}
 	}
 }
@@ -123,7 +139,13 @@ func checkImports(t *testing.T, system, name string, imports []string) {
 		return
 	}
 	for _, path := range imports {
-		if ours, ok := strings.CutPrefix(path, "mcpx/internal/"); ok {
+		if path == module {
+			if name != "cmd/mcpx" {
+				t.Errorf("%s: %s must not import the door: that is for other programs, and for its roles in the command", system, name)
+			}
+			continue
+		}
+		if ours, ok := strings.CutPrefix(path, module+"/internal/"); ok {
 			switch why := forbidden(from, ours); {
 			case from == "app" && (strings.HasPrefix(ours, "hosted/") || strings.HasPrefix(ours, "desk/")):
 			case ours == "mcptest":

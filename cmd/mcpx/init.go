@@ -69,17 +69,25 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams, sys setup.Sy
 	if written, err := cmd.write(ctx, w, next); err != nil || !written && len(next.servers) > 0 {
 		return err
 	}
+	flags := ""
+	if c.Config != "" {
+		flags = " --config " + file
+	}
 	c.Config = file
+	check := &checkCommand{brief: true}
 	if !cmd.NoCheck {
 		fmt.Fprintln(s.out)
 		// The clients are connected even if a server is unavailable.
-		check := &checkCommand{}
 		if err := check.Run(ctx, c, s); err != nil && !errors.Is(err, errFailed) {
 			return err
 		}
 		w.checked = check.states()
 	}
 	err = cmd.connect(ctx, w, sources)
+	if err == nil && check.outcome != nil {
+		check.outcome.flags = flags
+		check.outcome.printFigures(s)
+	}
 	if err == nil && len(unread) > 0 {
 		err = &hintError{
 			"cannot be read, so their servers were not taken: " + strings.Join(unread, ", "),
@@ -206,7 +214,7 @@ func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, 
 		if ok, err := w.asker.ask(ctx, question, cmd.unasked()); err != nil || !ok {
 			return false, err
 		}
-		if err := keep(ctx, secrets); err != nil {
+		if err := app.KeepSecrets(ctx, secrets); err != nil {
 			return false, fmt.Errorf("nothing was written: %w", err)
 		}
 		backup, err := kept.Write(change)
@@ -285,21 +293,6 @@ func (cmd *initCommand) seal(ctx context.Context, w wiring, file string, data []
 		}
 	}
 	return sealed, secrets, nil
-}
-
-// keep stores secrets in the keyring: all of them or, after an error, none.
-func keep(ctx context.Context, secrets []setup.Secret) error {
-	store := app.Secrets()
-	for i, one := range secrets {
-		unsealed, err := store.Set(ctx, one.Name, one.Value)
-		if err = errors.Join(err, unsealed); err != nil {
-			for _, done := range secrets[:i+1] {
-				_, _ = store.Delete(ctx, done.Name)
-			}
-			return fmt.Errorf("moving %s to the keyring: %w", one.Name, err)
-		}
-	}
-	return nil
 }
 
 func secretNames(secrets []setup.Secret) string {

@@ -53,7 +53,7 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 
 // runHere prints the answer that a model would get from the tool inspect.
 func (cmd *inspectCommand) runHere(ctx context.Context, c *cli, s streams) error {
-	cfg, err := c.loadConfig(ctx, s, cmd.Server)
+	cfg, err := c.loadServers(ctx, s, cmd.Server)
 	if err != nil {
 		return err
 	}

@@ -144,6 +144,10 @@ func TestIssuer_Tokens(t *testing.T) {
 			t.Errorf("%s: %d %s\nwant %d %s", test.name, status, challenge, test.status, test.challenge)
 		}
 	}
+	wanted := "the token has the audience https://other.example/mcp, and must have " + d.url
+	if _, said := fetch(t, http.MethodPost, d.url, legacyInitialize, sendsJSON, bearer(foreign)); strings.TrimSpace(said) != wanted {
+		t.Errorf("foreign: %s", said)
+	}
 	// A client with a renewed token is the same principal, and can continue its session.
 	peer := d.peer(t)
 	c := &client{era: legacy, name: "e2e", peer: peer}

@@ -24,7 +24,7 @@ func (cmd *lockCommand) Help() string {
 
 // Run shows the tools that are new or have changed, asks, and writes the lock file.
 func (cmd *lockCommand) Run(ctx context.Context, c *cli, s streams) error {
-	cfg, err := c.loadConfig(ctx, s, slices.Clone(cmd.Servers)...)
+	cfg, err := c.loadServers(ctx, s, slices.Clone(cmd.Servers)...)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (cmd *lockCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	differs := false
+	differs, approved := false, []*catalog.Server(nil)
 	snap := a.Registry.Snapshot()
 	for i := range snap.Servers {
 		server := &snap.Servers[i]
@@ -55,6 +55,7 @@ func (cmd *lockCommand) Run(ctx context.Context, c *cli, s streams) error {
 		differs = cmd.show(lock, server, s) || differs
 		if server.State == catalog.Ready {
 			lock.Approve(server)
+			approved = append(approved, server)
 		}
 	}
 	if !differs {
@@ -66,7 +67,13 @@ func (cmd *lockCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err != nil || !yes {
 		return err
 	}
-	return lock.Save(cfg)
+	if err := lock.Save(cfg); err != nil {
+		return err
+	}
+	for _, server := range approved {
+		app.KeepDefinitions(cfg, server)
+	}
+	return nil
 }
 
 // show prints how the tools of a server differ from the lock file, and reports whether they do.

@@ -23,14 +23,20 @@ type loginCommand struct {
 	Server    string `arg:"" help:"The server, as the config names it."`
 	NoBrowser bool   `name:"no-browser" help:"Print the address only. After the login, paste the address where the browser ended."`
 	New       bool   `help:"Register mcpx again, if the authorization server has forgotten it."`
+	For       string `enum:",me" default:"" help:"me: log in to a server of a hosted mcpx (--url) as yourself, with the token of your agent." placeholder:"me"`
+	URL       string `name:"url" help:"The hosted mcpx, https://HOST." placeholder:"URL"`
+	Token     string `env:"MCPX_LOGIN_TOKEN" help:"The token with which your agent calls the hosted mcpx. Without it, the secret login of the keyring is used (mcpx secret set login)." placeholder:"TOKEN"`
 }
 
 func (cmd *loginCommand) Help() string {
 	return "Opens the server's login page in a browser and keeps the tokens, encrypted with a key in the keyring of the system. " +
-		"A running mcpx uses the login at once.\n\n" + examples("mcpx login github", "mcpx login github --no-browser")
+		"A running mcpx uses the login at once.\n\n" + examples("mcpx login github", "mcpx login github --no-browser", "mcpx login github --for me --url https://mcp.example.com")
 }
 
 func (cmd *loginCommand) Run(ctx context.Context, c *cli, s streams) error {
+	if cmd.For != "" || cmd.URL != "" {
+		return cmd.forMe(ctx, s)
+	}
 	store, server, err := loginServer(ctx, c, s, cmd.Server)
 	if err != nil {
 		return err
@@ -64,14 +70,15 @@ func (cmd *loginCommand) show(ctx context.Context, s streams, address string) {
 	fmt.Fprintf(s.out, "log in with a browser:\n\n%s\n\n", address)
 	if cmd.NoBrowser {
 		fmt.Fprintln(s.out, "If the page at the end cannot be reached, paste its address here.")
-	} else if openBrowser(ctx, address) != nil {
+	} else if openBrowser(ctx, nil, address) != nil {
 		fmt.Fprintln(s.out, "No browser could be started; open the address yourself.")
 	}
 	fmt.Fprintln(s.out, "If the page does not know mcpx: mcpx login", cmd.Server, "--new")
 }
 
-// openBrowser starts the user's browser, without using a shell, and does not wait for it.
-func openBrowser(ctx context.Context, address string) error {
+// openBrowser starts the user's browser, without using a shell, and does not wait for it. The browser gets the variables of
+// environ, or if that is nil those of this process.
+func openBrowser(ctx context.Context, environ []string, address string) error {
 	words := []string{"xdg-open", address}
 	switch runtime.GOOS {
 	case "darwin":
@@ -80,10 +87,12 @@ func openBrowser(ctx context.Context, address string) error {
 		words = []string{"rundll32", "url.dll,FileProtocolHandler", address}
 	}
 	browser := exec.CommandContext(context.WithoutCancel(ctx), words[0], words[1:]...)
+	browser.Env = environ
 	if err := browser.Start(); err != nil {
 		return err
 	}
-	return browser.Process.Release()
+	go func() { _ = browser.Wait() }() // ends with the browser, or with this process
+	return nil
 }
 
 // pastedLine returns a channel that receives the first line that the user types or pastes.
@@ -131,7 +140,7 @@ func (cmd *logoutCommand) Run(ctx context.Context, c *cli, s streams) error {
 
 // loginServer finds a server by its name. It returns an error if the server does not support logins.
 func loginServer(ctx context.Context, c *cli, s streams, name string) (*logins.Logins, logins.Server, error) {
-	cfg, err := c.loadConfig(ctx, s, name)
+	cfg, err := c.loadServers(ctx, s, name)
 	if err != nil {
 		return nil, logins.Server{}, err
 	}

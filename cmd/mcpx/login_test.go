@@ -206,7 +206,11 @@ func (g *guarded) admin(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp.Body.Close()
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		why, _ := io.ReadAll(resp.Body)
+		t.Errorf("%s: %s %s", path, resp.Status, why)
+	}
 }
 
 var formAction = regexp.MustCompile(`<form[^>]*action="([^"]+)"[\s\S]*?name="prompt" value="([^"]+)"`)
@@ -260,9 +264,9 @@ func TestLogin(t *testing.T) {
 	checkLogin(t, newHome(t))
 }
 
-func checkLogin(t *testing.T, h *home) {
+func checkLogin(t *testing.T, h *home) (path string) {
 	g := guard(t, 600)
-	path := h.config(t, map[string]server{"tracker": {"url": g.url}}, nil)
+	path = h.config(t, map[string]server{"tracker": {"url": g.url}}, nil)
 	stdout, _, code := h.run(t, "", "check", "--config", path)
 	if code != 1 || !strings.Contains(stdout, "needs mcpx login tracker") {
 		t.Fatalf("check: exit %d\n%s", code, stdout)
@@ -302,6 +306,7 @@ func checkLogin(t *testing.T, h *home) {
 	if got := peer.exec(t, "tracker", "echo", `{"text":"x"}`).text(t); !strings.Contains(got, "needs mcpx login tracker") {
 		t.Errorf("after the logout: %s", got)
 	}
+	return path
 }
 
 // TestLogin_Pasted: the browser runs on another machine, so the user pastes the address of its last redirect.

@@ -73,6 +73,7 @@ type deskCommands struct {
 	Status  statusCommand  `cmd:"" help:"Show the daemon: its sessions, servers and memory."`
 	Logs    logsCommand    `cmd:"" help:"Print what the sessions of the daemon have logged."`
 	Restart restartCommand `cmd:"" help:"Start a server anew, in all sessions of the daemon."`
+	UI      uiCommand      `cmd:"" name:"ui" help:"Open the page: servers, their tools and logs, calls and savings."`
 	Stop    stopCommand    `cmd:"" help:"End the daemon, with all its sessions and servers."`
 	Skill   skillCommand   `cmd:"" help:"Print a SKILL.md that teaches an agent with a shell to use mcpx without MCP."`
 }
@@ -83,6 +84,7 @@ type credentialCommands struct {
 	Logout logoutCommand `cmd:"" help:"Forget a login."`
 	Secret secretCommand `cmd:"" help:"Store the secrets that the config names as ${keyring:NAME}."`
 	Token  tokenCommand  `cmd:"" help:"Make and delete the tokens of clients over HTTP."`
+	Logins loginsCommand `cmd:"" help:"Show who is logged in through mcpx, and end logins."`
 }
 
 // serverCommands connect to the servers of the config, or report on them.
@@ -113,6 +115,8 @@ type streams struct {
 	// screen formats text for out, errScreen for err.
 	screen, errScreen terminal.Screen
 	getenv            func(string) (string, bool)
+	// absent means that the command does without the secrets that only a service needs: see config.Options.Absent.
+	absent bool
 	// In the daemon, origin is the process of the command, and reloads gets its signals to read the config again. In other
 	// processes both are zero.
 	origin  app.Origin
@@ -172,15 +176,10 @@ func run(ctx context.Context, args []string, s streams) int {
 	exited := -1
 	out := &checkedWriter{Writer: s.out}
 	s.out = out
-	parser, err := kong.New(&c,
-		kong.Name("mcpx"),
-		kong.Description("One MCP server in front of many: the agent sees two tools, inspect and exec.\n\n"+
-			examples("mcpx demo", "mcpx check --config ~/.cursor/mcp.json",
-				"mcpx exec time get_current_time timezone=UTC", "mcpx help exec")),
+	parser, err := newParser(&c,
 		kong.Writers(s.out, s.err),
 		kong.Exit(func(code int) { exited = code }),
 		kong.DefaultEnvars("MCPX"),
-		kong.Vars{"version": versionText()},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(s),
 		kong.BindToProvider(s.system),
@@ -201,6 +200,17 @@ func run(ctx context.Context, args []string, s streams) int {
 		return exitUsage
 	}
 	return conclude(ctx, s, parsed.Run(&c))
+}
+
+// newParser returns the parser of command lines, which puts what it reads into c.
+func newParser(c *cli, more ...kong.Option) (*kong.Kong, error) {
+	return kong.New(c, append(more,
+		kong.Name("mcpx"),
+		kong.Description("One MCP server in front of many: the agent sees two tools, inspect and exec.\n\n"+
+			examples("mcpx demo", "mcpx check --config ~/.cursor/mcp.json",
+				"mcpx exec time get_current_time timezone=UTC", "mcpx help exec")),
+		kong.Vars{"version": versionText()},
+	)...)
 }
 
 // conclude reports how a command has ended, and returns the exit code.

@@ -88,7 +88,7 @@ func TestMetrics_http(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(status.Servers) != 1 || status.Servers[0].Calls != 2 || status.Servers[0].Errors != 1 || !slices.Equal(status.ToolNames["shop"], []string{"echo"}) || status.Sessions != 1 ||
-		len(status.Clients) != 1 || status.Clients[0].Principal != "token ann" || status.Clients[0].Calls != 3 || status.Clients[0].Errors != 2 {
+		len(status.Clients) != 1 || status.Clients[0].Principal != "ann" || status.Clients[0].Calls != 3 || status.Clients[0].Errors != 2 {
 		t.Error(text)
 	}
 	for _, canary := range []string{"canary-of-the-config", "canary of an argument", "mcpx_canary"} {
@@ -98,7 +98,7 @@ func TestMetrics_http(t *testing.T) {
 			}
 		}
 	}
-	if strings.Contains(metrics, "canary") || strings.Contains(metrics, "token ann") {
+	if strings.Contains(metrics, "canary") || strings.Contains(metrics, `"ann"`) {
 		t.Errorf("a label has text of a client:\n%s", metrics)
 	}
 }

@@ -112,12 +112,12 @@ func TestGuard_Limits(t *testing.T) {
 		// The ways that use a tool of the built-in server mcpx are recorded as requests to two servers.
 		direct := slices.DeleteFunc(ways, func(w way) bool { return w.sent != "" })
 		lines := e.end(t, 2*len(direct), func(l auditLine) bool {
-			return l.Event == "call_ended" && l.Server == "s" && slices.ContainsFunc(direct, func(w way) bool { return l.Principal == "token "+w.name })
+			return l.Event == "call_ended" && l.Server == "s" && slices.ContainsFunc(direct, func(w way) bool { return l.Principal == w.name })
 		})
 		for _, w := range direct {
 			refusals := 0
 			for _, l := range lines {
-				if l.Principal == "token "+w.name && l.Outcome != "RESULT" {
+				if l.Principal == w.name && l.Outcome != "RESULT" {
 					refusals++
 				}
 			}

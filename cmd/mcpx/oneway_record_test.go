@@ -95,13 +95,13 @@ func TestRecord_Hidden(t *testing.T) {
 			if one.view != "/tools" {
 				server = "s"
 			}
-			want = append(want, "token "+one.who+" "+server+" "+one.name)
+			want = append(want, one.who+" "+server+" "+one.name)
 			calls++
 		}
 	}
 	for who, tool := range map[string]string{"ann": "destroy_echo", "bob": "add"} {
 		checkFault(t, "through exec", e.client(t, who, legacy, "").exec(t, "s", tool, `{"text":"x","a":1,"b":2}`), "TOOL_NOT_FOUND", tool)
-		want = append(want, "token "+who+" s "+tool)
+		want = append(want, who+" s "+tool)
 		calls++
 	}
 	e.client(t, "bob", legacy, "/servers/s").tool(t, "echo", `{"text":"x"}`)

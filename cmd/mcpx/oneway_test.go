@@ -110,7 +110,7 @@ func piped(t *testing.T, s server, view string) (c *client, end func(keep func(a
 // methods.
 func endsOf(who string, methods ...string) func(auditLine) bool {
 	return func(l auditLine) bool {
-		return l.Event == "call_ended" && l.Principal == "token "+who && slices.Contains(methods, l.Method)
+		return l.Event == "call_ended" && l.Principal == who && slices.Contains(methods, l.Method)
 	}
 }
 
@@ -237,7 +237,7 @@ func TestSubscribe_Audit(t *testing.T) {
 	spec := things(t)
 	e := newHome(t).endpoint(t, map[string]server{"s": fake(t, spec)}, nil, "ann")
 	subscribe(e.client(t, "ann", legacy, ""), spec)
-	check("http", "token ann", e.end(t, 4, about))
+	check("http", "ann", e.end(t, 4, about))
 
 	spec = things(t)
 	c, end := piped(t, fake(t, spec), "two_tools")
@@ -273,7 +273,7 @@ func TestListen_Limits(t *testing.T) {
 	for _, l := range e.end(t, 5, func(l auditLine) bool {
 		return l.Event == "call_ended" && strings.HasPrefix(l.Item, "res://") && l.Method != "resources/read"
 	}) {
-		if l.Server != "s" || l.Principal != "token ann" && l.Item != "res://e" || l.Method != "subscriptions/listen" && l.Method != "resources/subscribe" {
+		if l.Server != "s" || l.Principal != "ann" && l.Item != "res://e" || l.Method != "subscriptions/listen" && l.Method != "resources/subscribe" {
 			t.Errorf("the trail has %+v", l)
 		}
 		outcomes[l.Item] = l.Outcome
@@ -318,7 +318,7 @@ func TestUnknownNotifications(t *testing.T) {
 		if l.Server != "s" || l.Client != "e2e" || l.Outcome == "" {
 			t.Errorf("the trail has %+v", l)
 		}
-		if l.Principal == "token bob" {
+		if l.Principal == "bob" {
 			passed = l.Outcome
 		} else {
 			outcomes[l.Outcome]++

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -21,15 +22,17 @@ import (
 // evilTools have markup and scripts in every text that a server can choose.
 const evilTools = `[
 	{"name": "<img src=x onerror=alert(4)>", "description": "<b>bold</b><script>alert(5)</script> \u202eright to left\u202c", "annotations": {"destructiveHint": true},
-		"inputSchema": {"type": "object", "properties": {"<i>a</i>": {"type": "string", "default": "</textarea><script>alert(6)</script>"}}}},
+		"inputSchema": {"type": "object", "required": ["<i>a</i>"], "properties": {"<i>a</i>": {"type": "string", "description": "<img src=x onerror=alert(7)>", "default": "</textarea><script>alert(6)</script>"},
+			"big": {"type": "integer"}, "<b>b</b>": {"enum": ["<img src=x onerror=alert(8)>"]}}}},
+	{"name": "drop_all", "description": "<script>alert(10)</script>", "inputSchema": {"type": "object"}},
 	{"name": "` + "an_endless_name_" + `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "inputSchema": {"type": "object"}}]`
 
-// TestPage_Browser tests the status page in a real browser; see testdata/npm/page-check.mjs. With
-// MCPX_PAGE_PICTURES=DIR it stores screenshots in that folder.
-func TestPage_Browser(t *testing.T) {
-	mcptest.Parallel(t)
-	p, h := findPeers(t), newHome(t)
-	missing := func(text string) {
+// browserPeers returns the npm peers if those that the page's check needs are installed. missing ends a test for which something
+// is not there.
+func browserPeers(t *testing.T) (p peers, missing func(text string)) {
+	t.Helper()
+	p = findPeers(t)
+	missing = func(text string) {
 		if os.Getenv("MCPX_REQUIRE_NPM") != "" {
 			t.Fatal(text)
 		}
@@ -40,19 +43,65 @@ func TestPage_Browser(t *testing.T) {
 			missing(fmt.Sprintf("not installed (npm ci --prefix testdata/npm): %v", err))
 		}
 	}
-	command, args, env := mcptest.Spec{ExitAtOnce: true, StderrLines: []string{"Error: <img src=x onerror=alert(1)> " + strings.Repeat("a reason that goes on, ", 12) + strings.Repeat("x", 100)}}.Stdio(t)
+	return p, missing
+}
+
+// pageServers are the servers whose page the check looks at. tools is the file with the definitions of one of them.
+func pageServers(t *testing.T, p peers, tools string) map[string]server {
+	t.Helper()
+	down := "Error: <img src=x onerror=alert(1)> " + strings.Repeat("a reason that goes on, ", 12) + strings.Repeat("x", 100)
+	evil := fake(t, mcptest.Spec{Instructions: "<img src=x onerror=alert(2)><script>alert(3)</script>", Tools: json.RawMessage(evilTools)})
+	evil["disabled_tools"] = []string{"drop_*"}
 	servers := map[string]server{
-		"alpha": fake(t, mcptest.Spec{}),
-		"evil":  fake(t, mcptest.Spec{Instructions: "<img src=x onerror=alert(2)><script>alert(3)</script>", Tools: json.RawMessage(evilTools)}),
-		"down":  {"command": command, "args": args, "env": env}, "switched": fake(t, mcptest.Spec{}),
+		"alpha": fake(t, mcptest.Spec{}), "evil": evil, "odd": fake(t, mcptest.Spec{OddTools: true}),
+		"down": fake(t, mcptest.Spec{ExitAtOnce: true, StderrLines: []string{down}}), "switched": fake(t, mcptest.Spec{}),
+		"changing": fake(t, mcptest.Spec{ToolsFile: tools}),
+		"memory":   {"command": p.node, "args": []string{p.memory()}, "env": map[string]string{"API_TOKEN": "a-secret-value"}},
 		"a-server-with-a-long-name-that-goes-on.and-on.example": {"url": "http://127.0.0.1:9/mcp"},
 		"not-set": {"url": "https://example.com/mcp", "headers": map[string]string{"Authorization": "Bearer ${MCPX_TEST_UNSET}"}},
 		"off":     {"command": "mcpx-no-such-program", "enabled": false},
 	}
-	for i := range 8 {
+	for i := range 6 {
 		servers[fmt.Sprintf("more-%d", i)] = server{"url": "http://127.0.0.1:9/mcp", "start": "lazy"}
 	}
-	config := h.config(t, servers, map[string]any{"api": true, "confirm": "all"})
+	return servers
+}
+
+// memory is the path of the npm server memory.
+func (p peers) memory() string {
+	return filepath.Join(p.dir, "node_modules", "@modelcontextprotocol", "server-memory", "dist", "index.js")
+}
+
+// uiLink starts mcpx ui without a daemon, and returns its link.
+func (h *home) uiLink(t *testing.T, config string) string {
+	t.Helper()
+	cmd := h.command(t, "ui", "--no-browser", "--no-daemon", "--config", config)
+	_, out := start(t, cmd)
+	t.Cleanup(func() {
+		terminate(cmd)
+		_ = cmd.Wait()
+	})
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "http://") {
+			return lines.Text()
+		}
+	}
+	t.Fatal("mcpx ui printed no link")
+	return ""
+}
+
+// TestPage_Browser tests the page in a real browser; see testdata/npm/page-check.mjs. With MCPX_PAGE_PICTURES=DIR it stores
+// screenshots in that folder.
+func TestPage_Browser(t *testing.T) {
+	mcptest.Parallel(t)
+	p, missing := browserPeers(t)
+	h, g := newHome(t), guard(t, 600)
+	tools := h.write(t, "tools.json", `[{"name": "read_note", "description": "Reads a note.", "inputSchema": {"type": "object"}}]`)
+	withNpx(t, h, filepath.Join(h.dir, "ran"))
+	servers := pageServers(t, p, tools)
+	servers["guarded"] = server{"url": g.url}
+	config := h.config(t, servers, map[string]any{"api": true, "confirm": "all", "registry": mcptest.ServeRegistry(t, registryAnswers)})
+	h.write(t, filepath.Base(config), "// a comment\n"+readFile(t, config))
 	full := h.serveHTTP(t, "--config", config)
 	agent := &client{peer: full.peer(t), era: legacy, name: "cursor"}
 	agent.open(t)
@@ -67,13 +116,21 @@ func TestPage_Browser(t *testing.T) {
 		"tokens": map[string]any{"root": digest("root-token"), "user": digest("user-token")},
 		"rights": []any{map[string]any{"principals": []string{"root"}, "admin": true}, map[string]any{"principals": []string{"user"}}},
 	}}))
-
-	check := exec.CommandContext(t.Context(), p.node, filepath.Join(p.dir, "page-check.mjs"), full.site()+"/", none.site()+"/", door.site()+"/")
+	own := newHome(t)
+	given, err := json.Marshal(map[string]string{
+		"desk": own.uiLink(t, own.config(t, map[string]server{"alpha": fake(t, mcptest.Spec{})}, nil)),
+		"full": full.site() + "/", "empty": none.site() + "/", "guarded": door.site() + "/", "config": config, "tools": tools,
+		"memory": p.memory(), "other": none.url, "login": g.issuer,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := exec.CommandContext(t.Context(), p.node, filepath.Join(p.dir, "page-check.mjs"), string(given))
 	check.Env = append(os.Environ(), "TMPDIR="+t.TempDir(), "PICTURES="+os.Getenv("MCPX_PAGE_PICTURES"))
 	check.WaitDelay = 10 * time.Second
 	var stdout, stderr bytes.Buffer
 	check.Stdout, check.Stderr = &stdout, &stderr
-	err := check.Run()
+	err = check.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 77 {
 		missing(stderr.String())
 	}
@@ -81,6 +138,7 @@ func TestPage_Browser(t *testing.T) {
 	if err != nil || json.Unmarshal(stdout.Bytes(), &wrong) != nil {
 		t.Fatalf("%v\n%s%s", err, stdout.String(), stderr.String())
 	}
+	t.Log(stderr.String())
 	for _, text := range wrong {
 		t.Error(text)
 	}

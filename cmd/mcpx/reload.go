@@ -167,10 +167,10 @@ func (r *reloading) listen(requests chan<- app.Request) (stop func()) {
 	self := func() control.Process {
 		return control.Process{PID: os.Getpid(), File: file, Serves: r.serves, Dialled: r.app.Dialled()}
 	}
-	socket.Serve(self, func(ctx context.Context) control.Outcome {
+	reload := func(ctx context.Context) control.Outcome {
 		done := make(chan control.Outcome, 1)
 		ending := control.Outcome{Refused: []string{"this mcpx is about to end"}}
-		request := app.Request{Done: func(changed app.Reloaded, err error) { done <- outcomeOf(changed, err) }}
+		request := app.Request{By: "mcpx reload", Done: func(changed app.Reloaded, err error) { done <- outcomeOf(changed, err) }}
 		select {
 		case requests <- request:
 		case <-ctx.Done():
@@ -182,7 +182,8 @@ func (r *reloading) listen(requests chan<- app.Request) (stop func()) {
 		case <-ctx.Done():
 			return ending
 		}
-	})
+	}
+	socket.Serve(control.Answers{Self: self, Reload: reload, Logins: r.logins})
 	return socket.Close
 }
 

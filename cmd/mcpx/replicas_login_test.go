@@ -132,13 +132,26 @@ func loginAtReplicas(t *testing.T, balance func(testing.TB, *fleet, net.Listener
 		f.refused(t, c, "the token of a code that was used again", answers[http.StatusOK][0])
 	})
 	t.Run("a refresh token at all at once", func(t *testing.T) {
-		stolen := c.connect(f.fronted, f.client, connectorRedirect)
-		answers := c.everywhere(f, refreshForm(f.client, stolen))
-		if len(answers[http.StatusOK]) != 1 || len(answers[http.StatusBadRequest]) != 2 {
+		// All get tokens if they are there while one of them asks the issuer; a request that comes later is a second use. In no
+		// case does the issuer get its own refresh token twice, which would end the login there.
+		shared := c.connect(f.fronted, f.client, connectorRedirect)
+		answers := c.everywhere(f, refreshForm(f.client, shared))
+		good := answers[http.StatusOK]
+		if len(good) == 0 || len(good)+len(answers[http.StatusBadRequest]) != 3 {
 			t.Fatalf("%v", answers)
 		}
-		f.refused(t, c, "the token of a login whose refresh token was used again", answers[http.StatusOK][0])
-		f.refused(t, c, "the token from before", stolen)
+		if len(good) == 3 {
+			for _, status := range f.accept(c, good[2]) {
+				if status != http.StatusOK {
+					t.Errorf("a token of a renewal at all at once: %d", status)
+				}
+			}
+			if status, answer := c.token(refreshForm(f.client, shared)); status != http.StatusBadRequest {
+				t.Errorf("the refresh token afterwards: %d %v", status, answer)
+			}
+		}
+		f.refused(t, c, "the token of a login whose refresh token was used again", good[0])
+		f.refused(t, c, "the token from before", shared)
 	})
 	var ended map[string]any
 	t.Run("revoked", func(t *testing.T) {

@@ -1,17 +1,10 @@
 package main
 
 import (
+	_ "mcpx" // its init plays the roles of the reaper, of filters and of programs
 	"mcpx/internal/base/helper"
-	"mcpx/internal/base/proc"
 	"mcpx/internal/desk/attach"
-	"mcpx/internal/jq"
-	"mcpx/internal/programs"
 )
 
-// roles are the helper processes for which mcpx starts its own executable.
-var roles = helper.Roles{
-	proc.ReaperRole: proc.ReaperMain,
-	jq.Role:         jq.Main,
-	programs.Role:   programs.Main,
-	attach.Role:     daemonMain,
-}
+// roles are the roles of the executable beside those of package mcpx.
+var roles = helper.Roles{attach.Role: daemonMain}

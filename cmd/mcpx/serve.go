@@ -66,13 +66,11 @@ func (cmd *serveCommand) serve(ctx context.Context, c *cli, s streams, alone err
 	if alone != nil {
 		log.Info("serving without the daemon", "reason", alone)
 	}
-	a.LogWarnings(a.Config)
-	endAudit, err := a.OpenAudit()
+	end, err := a.Open()
 	if err != nil {
 		return err
 	}
-	defer endAudit()
-	defer a.OpenTraces()()
+	defer end()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var listener net.Listener
@@ -134,16 +132,18 @@ func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *ap
 	}
 	stderr, closeFile := logTo(cfg.LogFile, s.err)
 	s.err = stderr
+	profile, lines := app.Hosted, &app.Lines{}
+	if cmd.HTTP == "" {
+		profile, lines = app.Stdio, nil
+	} else {
+		s.err = &keptWriter{s.err, lines}
+	}
 	log = c.logger(s, cfg.LogLevel, cfg.LogFormat)
 	if trace != nil {
 		log.Warn("every message is written to a file, with what agents send and get", "file", cmd.Trace)
 	}
-	profile := app.Hosted
-	if cmd.HTTP == "" {
-		profile = app.Stdio
-	}
 	memory.Limit(app.OwnMemory(cfg))
-	a, err = app.New(app.Options{Config: cfg, Profile: profile, Log: log, Trace: trace, Origin: s.origin})
+	a, err = app.New(app.Options{Config: cfg, Profile: profile, Log: log, Lines: lines, Trace: trace, Origin: s.origin})
 	return a, log, func() { closeTrace(); closeFile() }, err
 }
 
@@ -174,7 +174,7 @@ func logTo(file string, stderr io.Writer) (log io.Writer, close func()) {
 	}
 	rotated := &lumberjack.Logger{Filename: file, MaxSize: logMegabytes, MaxBackups: oldLogs}
 	if _, err := rotated.Write(nil); err != nil { // creates the folder and the file
-		fmt.Fprintln(stderr, "mcpx: warning: log_file:", err)
+		fmt.Fprintf(stderr, "mcpx: warning: log_file: %v; set log_file to a file in a folder that mcpx may write\n", err)
 		return stderr, func() {}
 	}
 	queued := newDroppingWriter(rotated) // mcpx must not wait for a disk that hangs

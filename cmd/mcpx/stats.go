@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"mcpx/internal/app"
 	"mcpx/internal/base/sanitize"
@@ -41,7 +40,7 @@ func (cmd *statsCommand) Run(c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
-	report, err := savedBy(path, cmd.Days, cmd.By)
+	report, err := app.SavedBy(path, cmd.Days, cmd.By)
 	if err != nil {
 		return fmt.Errorf("reading the savings: %w", err)
 	}
@@ -55,17 +54,6 @@ func (cmd *statsCommand) Run(c *cli, s streams) error {
 	}
 	cmd.print(s, report)
 	return nil
-}
-
-// savedBy returns what was saved with a config in the last days, by server, tool, client or day.
-func savedBy(config string, days int, by string) (*savings.Report, error) {
-	r := &savings.Report{Encoding: "o200k_base", Since: time.Now().AddDate(0, 0, 1-days).Format(time.DateOnly), Days: days, By: by}
-	list, err := savings.Load(app.SavingsDir(config), r.Since)
-	if err != nil {
-		return nil, err
-	}
-	r.Total, r.Rows = savings.Sum(list, by)
-	return r, nil
 }
 
 // figure returns a number of tokens, in green or, if mcpx has cost them, in yellow.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -44,7 +45,7 @@ func near(estimate int64, exact int) bool {
 
 // TestStats: two mcpx at once with the same config are counted together. Definitions are those that mcpx budget measures, once
 // for each session, less the answers of inspect; what is read of a cut result is counted back. mcpx check and the chart
-// say the same. Another config has savings of its own.
+// say the same, by whichever link to the config. Another config has savings of its own.
 func TestStats(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -62,7 +63,13 @@ func TestStats(t *testing.T) {
 	})}, nil)
 	var sent, looked int // tokens of tables as they were sent, and of answers of inspect
 	var all []*stdioPeer
-	for _, name := range []string{"cursor", "zed"} {
+	link := filepath.Join(h.dir, "link.json")
+	if err := os.Symlink(path, link); err != nil && runtime.GOOS != "windows" {
+		t.Fatal(err)
+	} else if err != nil { // links need rights there
+		link = path
+	}
+	for name, path := range map[string]string{"cursor": path, "zed": link} {
 		p := h.serveStdio(t, "--config", path)
 		all = append(all, p)
 		c := &client{peer: p, era: legacy, name: name}

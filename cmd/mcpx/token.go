@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"mcpx/internal/app"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/setup"
 )
@@ -15,31 +17,39 @@ import (
 type tokenCommand struct {
 	New    tokenNewCommand    `cmd:"" help:"Make a token for a client, and print it once."`
 	Agent  tokenAgentCommand  `cmd:"" help:"Make a token for an agent of the older system (dial.compat), and print it."`
-	List   tokenListCommand   `cmd:"" help:"Print the names that have tokens."`
-	Delete tokenDeleteCommand `cmd:"" help:"Delete a token."`
+	List   tokenListCommand   `cmd:"" help:"Print the tokens: names, IDs, ends."`
+	Delete tokenDeleteCommand `cmd:"" help:"Delete the tokens of a name, or one of them."`
 }
 
 func (cmd *tokenCommand) Help() string {
 	return "Tokens are for clients of mcpx serve --http. The config keeps their names and digests, never the tokens themselves. " +
 		"A running mcpx reads a change on SIGHUP, or at once with --watch.\n\n" +
-		examples("mcpx token new ci", "mcpx token list", "mcpx token delete ci")
+		examples("mcpx token new ci", "mcpx token list", "mcpx token delete ci", "mcpx token delete ci 7f3ab2c1")
 }
 
 type tokenNewCommand struct {
-	Name  string   `arg:"" help:"Whose token it is: letters, digits, '.', '_' and '-'."`
-	Group []string `env:"-" help:"A group of its owner, for auth.rights." placeholder:"GROUP" sep:"none"`
-	Scope []string `env:"-" help:"A scope of its owner, for auth.rights." placeholder:"SCOPE" sep:"none"`
-	Force bool     `env:"-" help:"Replace the token that the name has."`
+	Name    string   `arg:"" help:"Whose token it is: letters, digits, '.', '_' and '-'."`
+	Group   []string `env:"-" help:"A group of its owner, for auth.rights." placeholder:"GROUP" sep:"none"`
+	Scope   []string `env:"-" help:"A scope of its owner, for auth.rights." placeholder:"SCOPE" sep:"none"`
+	Expires string   `env:"-" help:"When it ends: after 90d, 12h, or on a day, 2027-01-31." placeholder:"WHEN"`
+	Force   bool     `env:"-" help:"Delete the other tokens of the name."`
 }
 
 func (cmd *tokenNewCommand) Help() string {
-	return examples("mcpx token new ci", "mcpx token new alice --group dev", "TOKEN=$(mcpx token new ci --force)")
+	return "A name may have several tokens, so that a new one can be in use before the old one is deleted. Without --group and --scope a further " +
+		"token has the groups and scopes of the first.\n\n" +
+		examples("mcpx token new ci --expires 90d", "mcpx token new alice --group dev", "TOKEN=$(mcpx token new ci --force)")
 }
 
 func (cmd *tokenNewCommand) Run(c *cli, s streams) error {
+	expires, err := endOf(cmd.Expires, time.Now())
+	if err != nil {
+		return err
+	}
 	token, digest := app.NewToken()
+	s.absent = true
 	file, err := c.editConfig(s, func(data []byte) ([]byte, error) {
-		after, err := setup.SetToken(data, cmd.Name, setup.Token{SHA256: digest, Groups: cmd.Group, Scopes: cmd.Scope}, cmd.Force)
+		after, err := setup.SetToken(data, cmd.Name, setup.Token{SHA256: digest, Groups: cmd.Group, Scopes: cmd.Scope, Expires: expires}, cmd.Force)
 		if err != nil {
 			return nil, err
 		}
@@ -49,14 +59,48 @@ func (cmd *tokenNewCommand) Run(c *cli, s streams) error {
 		return after, nil
 	})
 	if err != nil {
-		if errors.Is(err, setup.ErrHasToken) {
-			return &hintError{err.Error(), "--force replaces it, and whoever has it is locked out"}
-		}
 		return err
 	}
 	fmt.Fprintf(s.err, "the token of %s, which is not shown again; its digest is in %s. Clients send the header Authorization: Bearer TOKEN.\n", cmd.Name, file)
+	if cfg, err := config.Load(file, s.reading()); err == nil && cfg.Auth != nil {
+		if n := len(tokensOf(cfg, cmd.Name)); n > 1 {
+			fmt.Fprintf(s.err, "%s has %d tokens now: mcpx token list shows them, mcpx token delete %s ID deletes one\n", cmd.Name, n, cmd.Name)
+		}
+	}
 	fmt.Fprintln(s.out, token)
 	return nil
+}
+
+func tokensOf(cfg *config.Config, name string) (own []conf.Token) {
+	for _, t := range cfg.Auth.Tokens {
+		if t.Name == name {
+			own = append(own, t)
+		}
+	}
+	return own
+}
+
+// endOf reads when a token ends, and returns it in the form of the config; empty means never.
+func endOf(text string, now time.Time) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	ends, err := time.Parse(time.DateOnly, text)
+	if days, isDays := strings.CutSuffix(text, "d"); err != nil && isDays {
+		n, notNumber := strconv.Atoi(days)
+		if err = notNumber; err == nil && n < 36500 {
+			ends = now.AddDate(0, 0, n)
+		}
+	} else if err != nil {
+		var after time.Duration
+		if after, err = time.ParseDuration(text); err == nil {
+			ends = now.Add(after)
+		}
+	}
+	if err != nil || !ends.After(now) {
+		return "", &usageError{hintError{"--expires must be a time to come, such as 90d, 12h or 2027-01-31: " + text, ""}}
+	}
+	return ends.UTC().Format(time.RFC3339), nil
 }
 
 type tokenAgentCommand struct {
@@ -95,6 +139,7 @@ func (cmd *tokenListCommand) Run(c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
+	s.absent = true
 	cfg, err := config.Load(path, s.reading())
 	if err != nil {
 		return err
@@ -104,7 +149,14 @@ func (cmd *tokenListCommand) Run(c *cli, s streams) error {
 		return nil
 	}
 	for _, t := range cfg.Auth.Tokens {
-		line := t.Name
+		line := t.Name + "  " + t.ID()
+		switch {
+		case t.Expires.IsZero():
+		case t.Expires.After(time.Now()):
+			line += "  until " + t.Expires.Format(time.RFC3339)
+		default:
+			line += "  expired " + t.Expires.Format(time.RFC3339)
+		}
 		if len(t.Groups) > 0 {
 			line += "  groups: " + strings.Join(t.Groups, ", ")
 		}
@@ -118,22 +170,31 @@ func (cmd *tokenListCommand) Run(c *cli, s streams) error {
 
 type tokenDeleteCommand struct {
 	Name string `arg:"" help:"Whose token it is."`
+	ID   string `arg:"" optional:"" help:"Which one, as in mcpx token list; without it all of the name."`
 }
 
 func (cmd *tokenDeleteCommand) Run(c *cli, s streams) error {
-	file, err := c.editConfig(s, func(data []byte) ([]byte, error) { return setup.RemoveToken(data, cmd.Name) })
+	s.absent = true
+	file, err := c.editConfig(s, func(data []byte) ([]byte, error) { return setup.RemoveToken(data, cmd.Name, cmd.ID) })
+	which := "token of " + cmd.Name
+	if cmd.ID != "" {
+		which = "token " + cmd.ID + " of " + cmd.Name
+	}
+	if errors.Is(err, setup.ErrNoToken) && cmd.ID != "" {
+		return &hintError{fmt.Sprintf("there is no %s in %s", which, file), "mcpx token list"}
+	}
 	if errors.Is(err, setup.ErrNoToken) {
 		return &hintError{fmt.Sprintf("%s has no token in %s", cmd.Name, file), "mcpx token list"}
 	}
 	if err != nil && strings.Contains(err.Error(), "no client could connect") {
 		return &hintError{
-			"no client could connect without the token of " + cmd.Name,
+			"no client could connect without the " + which,
 			"make another one first, or take auth out of " + file + " and start mcpx again",
 		}
 	}
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "deleted the token of %s from %s\n", cmd.Name, file)
+	fmt.Fprintf(s.out, "deleted the %s from %s\n", which, file)
 	return nil
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -31,9 +33,9 @@ func TestToken(t *testing.T) {
 	if err != nil || strings.Contains(string(data), ci) || len(ci) != 32 {
 		t.Fatalf("%q, %v\n%s", ci, err, data)
 	}
-	run("--force", exitFailed, "token", "new", "ci")
 	run("must have a name", exitConfig, "token", "new", "a b")
-	run("ci  groups: dev, ops", 0, "token", "list")
+	run("  groups: dev, ops", 0, "token", "list")
+	run("must be a time to come", 80, "token", "new", "ci", "--expires", "0d")
 	other := run("mcpx_", 0, "token", "new", "other")
 	run("bob has no token in", exitFailed, "token", "delete", "bob")
 
@@ -62,6 +64,13 @@ func TestToken(t *testing.T) {
 	}
 	defer events.Body.Close()
 
+	// A further token of a name works beside the first one, and is deleted by its ID.
+	second := run("ci has 2 tokens now", 0, "token", "new", "ci", "--expires", "1d")
+	id := digestOf(second)[:8]
+	run("ci  "+id+"  until ", 0, "token", "list")
+	mcptest.WaitFor(t, "the second token", patience, func() bool { return status(ci) == 200 && status(second) == 200 })
+	run("deleted the token "+id+" of ci", 0, "token", "delete", "ci", id)
+	mcptest.WaitFor(t, "the end of the second token", patience, func() bool { return status(ci) == 200 && status(second) == 401 })
 	again := run("mcpx_", 0, "token", "new", "ci", "--force")
 	run("deleted the token of other", 0, "token", "delete", "other")
 	mcptest.WaitFor(t, "the new tokens", patience, func() bool { return status(ci) == 401 && status(other) == 401 && status(again) == 200 })
@@ -117,3 +126,5 @@ func TestToken_StaysHere(t *testing.T) {
 		}
 	}
 }
+
+func digestOf(token string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(token))) }

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"mcpx/internal/app"
+)
+
+type auditForgetCommand struct {
+	File    string   `arg:"" help:"The trail; its rotated parts are in the same folder." type:"path"`
+	User    string   `env:"-" required:"" help:"The principal, as mcpx audit report names it." placeholder:"NAME"`
+	KeyFile []string `help:"A file with the key, again for each older key, the newest first; without it, the keys of the config." placeholder:"FILE" type:"path" sep:"none"`
+	Anchor  string   `help:"The anchor of the trail; without it, the one of this user." placeholder:"FILE" type:"path"`
+	Yes     bool     `help:"Do not ask."`
+}
+
+func (cmd *auditForgetCommand) Help() string {
+	return "Stop mcpx first. The name of the principal becomes a pseudonym in every line; display name, subject and addresses are removed. What it did " +
+		"stays, and mcpx audit verify accepts the trail: its lines get new HMACs, and a line at its end says so. Copies of the trail elsewhere " +
+		"keep the name.\n\n" + examples("mcpx audit forget audit.jsonl --user ann@example.com@login.example.com")
+}
+
+func (cmd *auditForgetCommand) Run(ctx context.Context, c *cli, s streams) error {
+	keys, err := auditKeys(ctx, c, s, cmd.File, cmd.KeyFile)
+	if err != nil {
+		return err
+	}
+	if cmd.Anchor == "" {
+		if cmd.Anchor, err = app.AuditAnchor(cmd.File); err != nil {
+			return err
+		}
+	}
+	question := fmt.Sprintf("Replace %s in %s? This cannot be undone.", cmd.User, cmd.File)
+	yes, err := (&asker{s: s, yes: cmd.Yes}).ask(ctx, question, fmt.Sprintf("mcpx audit forget %s --user %s --yes", cmd.File, cmd.User))
+	if err != nil || !yes {
+		return err
+	}
+	pseudonym, lines, err := app.ForgetAudit(cmd.File, keys, cmd.Anchor, cmd.User)
+	switch {
+	case errors.Is(err, app.ErrAuditKey):
+		return fmt.Errorf("%s: %w; give --key-file, or --config with its audit.key", cmd.File, err)
+	case err != nil:
+		return err
+	case lines == 0:
+		return &hintError{cmd.User + " is not in " + cmd.File, "mcpx audit report --by user names all"}
+	}
+	fmt.Fprintf(s.out, "%s is %s now, in %s\n", cmd.User, pseudonym, plural(lines, "line", "lines"))
+	return nil
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+
+	"mcpx/internal/app"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/terminal"
+	"mcpx/internal/budget"
+)
+
+// definitions are the tokens of tool definitions in every request of a client that shows all of them to its model.
+type definitions struct {
+	Direct int `json:"direct"` // with the servers connected directly
+	MCPX   int `json:"mcpx"`
+}
+
+// definitionsOf counts the definitions of the servers whose tools are known. It returns nil if there are none.
+func definitionsOf(a *app.App) *definitions {
+	meter := &budget.Meter{Surface: surfaceOf(a)}
+	d := &definitions{}
+	if d.Direct, d.MCPX = meter.Totals(a.Executor.Catalogue(nil)); d.Direct == 0 {
+		return nil
+	}
+	return d
+}
+
+// surfaceOf returns what mcpx shows to a client in place of servers.
+func surfaceOf(a *app.App) func(*catalog.Snapshot, string) ([]budget.Definition, string) {
+	return func(snap *catalog.Snapshot, client string) (tools []budget.Definition, instructions string) {
+		list, instructions := a.View.Surface(snap, client)
+		for _, d := range list {
+			tools = append(tools, budget.Definition(d))
+		}
+		return tools, instructions
+	}
+}
+
+func (d *definitions) String() string {
+	return fmt.Sprintf("tool definitions in every request: %s tokens directly, %s through mcpx (%+.1f %%); clients that search for tools "+
+		"themselves carry less: mcpx budget", terminal.Number(d.Direct), terminal.Number(d.MCPX), 100*(float64(d.MCPX)/float64(d.Direct)-1))
+}

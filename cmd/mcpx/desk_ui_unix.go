@@ -1,0 +1,82 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"mcpx/internal/app"
+)
+
+// deskPage is the page of a daemon. It is open at most once.
+type deskPage struct {
+	mu      sync.Mutex
+	open    *ui // nil if it is closed
+	serving sync.WaitGroup
+}
+
+// wait waits until the page is closed, which it is soon after the daemon ends.
+func (p *deskPage) wait() { p.serving.Wait() }
+
+// now returns the open page, or nil.
+func (p *deskPage) now() *ui {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.open
+}
+
+// deskUI is mcpx ui in the daemon.
+type deskUI struct {
+	uiCommand
+	desk *desk
+}
+
+// runHere opens the page, unless it is open, and prints a link to it. The page lives on after the command.
+func (cmd *deskUI) runHere(ctx context.Context, c *cli, s streams) error {
+	link, err := cmd.desk.openPage(ctx, c, s)
+	if err != nil {
+		return err
+	}
+	cmd.show(ctx, s, link)
+	return nil
+}
+
+func (d *desk) openPage(ctx context.Context, c *cli, s streams) (link string, err error) {
+	p := &d.page
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open != nil {
+		if link := p.open.links.New(); link != "" {
+			return link, nil
+		}
+	}
+	release := d.daemon.Hold()
+	if release == nil {
+		return "", errors.New("the daemon is about to end; run mcpx ui again")
+	}
+	s.origin.Sessions = d.apps
+	open, err := newUI(ctx, c, s, d.lines)
+	if err != nil {
+		release()
+		return "", err
+	}
+	d.mu.Lock()
+	d.setIdle(open.app.Config.DaemonIdle)
+	d.mu.Unlock()
+	p.open = open
+	p.serving.Go(func() { // ends with the daemon, or when nobody uses the page
+		defer release()
+		err := open.serve(d.ctx)
+		p.mu.Lock()
+		if p.open == open {
+			p.open = nil
+		}
+		p.mu.Unlock()
+		if err != nil && !errors.Is(err, app.ErrUnused) {
+			d.log.Error("the page has ended", "err", err)
+		}
+	})
+	return open.links.New(), nil
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"mcpx/internal/app"
+	"mcpx/internal/base/terminal"
+	"mcpx/internal/desk/control"
+)
+
+type loginsCommand struct {
+	List loginsListCommand `cmd:"" default:"withargs" help:"Print who is logged in."`
+	End  loginsEndCommand  `cmd:"" help:"End logins: their people and clients are out at once."`
+}
+
+func (cmd *loginsCommand) Help() string {
+	return "Who has logged in through mcpx (auth.front), with which client. The running mcpx that reads the config is asked; if none runs, " +
+		"the logins that it has kept. In a cluster any replica knows all, and the command runs where one of them runs.\n\n" +
+		examples("mcpx logins", "mcpx logins end 3f9c21a07b", "mcpx logins end ann@login.example.com")
+}
+
+type loginsListCommand struct {
+	JSON bool `name:"json" help:"Print them as JSON."`
+}
+
+func (cmd *loginsListCommand) Help() string { return (&loginsCommand{}).Help() }
+
+func (cmd *loginsListCommand) Run(ctx context.Context, c *cli, s streams) error {
+	all, err := loginsOf(ctx, c, s, nil)
+	if err != nil {
+		return err
+	}
+	if cmd.JSON {
+		return printJSON(s.out, all)
+	}
+	if len(all) == 0 {
+		fmt.Fprintln(s.err, "nobody is logged in")
+		return nil
+	}
+	printLogins(s, all)
+	return nil
+}
+
+type loginsEndCommand struct {
+	Which []string `arg:"" help:"The ID of a login, or the name of a principal for all its logins; mcpx logins prints both." sep:"none"`
+}
+
+func (cmd *loginsEndCommand) Run(ctx context.Context, c *cli, s streams) error {
+	ended, err := loginsOf(ctx, c, s, cmd.Which)
+	if len(ended) > 0 {
+		printLogins(s, ended)
+		fmt.Fprintf(s.err, "%s ended; a person who is still welcome at the issuer can log in again, unless auth.rights or auth.front.allow say no\n",
+			plural(len(ended), "login has", "logins have"))
+	}
+	if err != nil {
+		return err
+	}
+	for _, one := range cmd.Which {
+		if !slices.ContainsFunc(ended, func(l login) bool { return l.ID == one || l.Principal == one }) {
+			err = cmp.Or(err, error(&hintError{"there is no login " + one, "mcpx logins prints the IDs and the principals"}))
+		}
+	}
+	return err
+}
+
+// login is a login as a running mcpx tells it.
+type login struct {
+	ID        string    `json:"id"`
+	Principal string    `json:"principal"`
+	Name      string    `json:"name,omitempty"`
+	Email     string    `json:"email,omitempty"`
+	Client    string    `json:"client,omitempty"`
+	Began     time.Time `json:"began"`
+	Renewed   time.Time `json:"renewed"`
+	Until     time.Time `json:"until"`
+}
+
+func printLogins(s streams, all []login) {
+	rows := []terminal.Row{{Cells: []string{"NAME", "ID", "PRINCIPAL", "CLIENT", "BEGAN", "RENEWED"}}}
+	at := func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
+	for _, l := range all {
+		cells := []string{s.screen.Text(cmp.Or(l.Name, l.Email, "-")), l.ID, s.screen.Text(l.Principal), s.screen.Text(l.Client), at(l.Began), at(l.Renewed)}
+		rows = append(rows, terminal.Row{Cells: cells})
+	}
+	fmt.Fprint(s.out, s.screen.Table(len(rows[0].Cells), rows))
+}
+
+// loginsOf returns the logins of the mcpx that reads the config. If end is not empty, it ends those and returns them.
+func loginsOf(ctx context.Context, c *cli, s streams, end []string) ([]login, error) {
+	path, err := c.findConfig(s)
+	if err != nil {
+		return nil, err
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return nil, err
+	}
+	mine, _, silent := readers(ctx, path)
+	all, asked, err := loginsOfRunning(ctx, mine, end)
+	if asked || err != nil {
+		return all, err
+	}
+	if silent > 0 {
+		fmt.Fprintf(s.err, "mcpx: warning: %s not answer\n", plural(silent, "running mcpx does", "running mcpx do"))
+	}
+	cfg, err := c.loadConfig(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := app.OpenLogins(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	defer stored.Close()
+	if len(end) == 0 {
+		return converted(stored.Logins())
+	}
+	ended, err := stored.EndLogins(ctx, end)
+	all, failed := converted(ended)
+	return all, errors.Join(err, failed)
+}
+
+// loginsOfRunning asks the processes, all of them since only replicas share their logins. asked is false if none of them has
+// auth.front.
+func loginsOfRunning(ctx context.Context, mine []*control.Running, end []string) (all []login, asked bool, err error) {
+	for _, one := range mine {
+		out, failed := one.Logins(ctx, control.LoginsQuery{End: end})
+		switch {
+		case failed != nil:
+			err = errors.Join(err, fmt.Errorf("%d (%s): %w", one.PID, one.Serves, failed))
+			continue
+		case out.None:
+			continue
+		case out.Failed != "":
+			err = errors.Join(err, fmt.Errorf("%d (%s): %s", one.PID, one.Serves, out.Failed))
+		}
+		asked = true
+		var some []login
+		if failed := json.Unmarshal(out.Logins, &some); failed != nil {
+			return all, asked, failed
+		}
+		for _, l := range some {
+			if !slices.ContainsFunc(all, func(other login) bool { return other.ID == l.ID }) {
+				all = append(all, l)
+			}
+		}
+	}
+	return all, asked, err
+}
+
+// converted returns logins as a process would send them.
+func converted(from any) (all []login, err error) {
+	data, err := json.Marshal(from)
+	if err == nil {
+		err = json.Unmarshal(data, &all)
+	}
+	return all, err
+}
+
+// logins answers mcpx logins.
+func (r *reloading) logins(ctx context.Context, query control.LoginsQuery) control.LoginsAnswer {
+	all, has := r.app.Logins()
+	if !has {
+		return control.LoginsAnswer{None: true}
+	}
+	out := control.LoginsAnswer{}
+	var err error
+	if len(query.End) > 0 {
+		if all, err = r.app.EndLogins(ctx, query.End); err != nil {
+			out.Failed = err.Error()
+		}
+	}
+	if out.Logins, err = json.Marshal(all); err != nil {
+		return control.LoginsAnswer{Failed: err.Error()}
+	}
+	return out
+}

@@ -1,0 +1,335 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"html"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// company is an mcpx whose people log in to a server by themselves.
+type company struct {
+	*daemon
+	h       *home
+	tracker *guarded
+	base    string // the public URL, from which a proxy forwards to the daemon
+	tokens  map[string]string
+
+	mu    sync.Mutex
+	calls []string // of the server: the subject of the token, and the text of the call
+}
+
+var echoed = regexp.MustCompile(`"text":"([^"]*)"`)
+
+// startCompany starts an mcpx with a token for each of these people. front has keys of auth.front; nil means none.
+func startCompany(t *testing.T, front map[string]any, people ...string) *company {
+	t.Helper()
+	c := &company{h: newHome(t), tracker: guard(t, 600), tokens: make(map[string]string)}
+	behind := c.tracker.behind
+	c.tracker.with(func() {
+		c.tracker.behind = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			if text := echoed.FindSubmatch(body); text != nil && bytes.Contains(body, []byte("tools/call")) {
+				c.mu.Lock()
+				c.calls = append(c.calls, r.Header.Get("X-Sub")+" "+string(text[1]))
+				c.mu.Unlock()
+			}
+			behind.ServeHTTP(w, r)
+		})
+	})
+	proxy := httptest.NewUnstartedServer(nil)
+	c.base = "http://" + proxy.Listener.Addr().String()
+	auth := map[string]any{"resource": c.base + "/mcp"}
+	if front != nil {
+		auth["front"] = front
+	}
+	servers := map[string]server{"tracker": {"url": c.tracker.url, "oauth": map[string]any{"per": "principal"}}}
+	path := c.h.config(t, servers, map[string]any{"auth": auth})
+	for _, who := range people {
+		out, stderr, code := c.h.run(t, "", "--config", path, "token", "new", who)
+		if code != 0 {
+			t.Fatal(stderr)
+		}
+		c.tokens[who] = strings.TrimSpace(out)
+	}
+	c.daemon = c.h.serveHTTP(t, "--config", path)
+	to, err := url.Parse(strings.TrimSuffix(c.daemon.url, "/mcp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := httputil.NewSingleHostReverseProxy(to)
+	pass.FlushInterval = -1
+	proxy.Config.Handler = pass
+	proxy.Start()
+	t.Cleanup(proxy.Close)
+	return c
+}
+
+// agent returns an agent of a person.
+func (c *company) agent(t *testing.T, who, era string) *client {
+	t.Helper()
+	return c.agentWith(t, who, era, "")
+}
+
+func (c *company) agentWith(t *testing.T, who, era, caps string) *client {
+	t.Helper()
+	peer := c.peer(t)
+	peer.header.Set("Authorization", "Bearer "+c.tokens[who])
+	agent := &client{era: era, name: "e2e", peer: peer, caps: caps}
+	agent.open(t)
+	return agent
+}
+
+var connectLink = regexp.MustCompile(`http://[^\s"]+/connect\?to=[A-Za-z0-9_.-]+`)
+
+// said returns the text of a call, and the link in it.
+func (c *company) said(t *testing.T, agent *client, text string) (answer, link string) {
+	t.Helper()
+	raw := agent.exec(t, "tracker", "echo", `{"text":"`+text+`"}`)
+	for _, block := range raw.Content {
+		answer += string(block)
+	}
+	return answer, connectLink.FindString(answer)
+}
+
+// browser is the browser of one person, who logs in everywhere as login.
+type browser struct {
+	*http.Client
+	login string
+	hops  []string // the addresses that it was redirected to
+}
+
+func newBrowser(t *testing.T, login string) *browser {
+	jar, _ := cookiejar.New(nil)
+	b := &browser{login: login}
+	b.Client = &http.Client{Jar: jar, Timeout: patience, CheckRedirect: func(next *http.Request, _ []*http.Request) error {
+		b.hops = append(b.hops, next.URL.String())
+		return nil
+	}}
+	t.Cleanup(b.CloseIdleConnections)
+	return b
+}
+
+// visit opens an address and submits the forms that it meets, with these fields beside its login, until there is none. It returns
+// the last page.
+func (b *browser) visit(t *testing.T, address string, fields url.Values) (status int, page string) {
+	t.Helper()
+	resp, err := b.Get(address)
+	for range 10 {
+		if err != nil {
+			t.Fatalf("browsing: %v", err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		page, status = string(body), resp.StatusCode
+		if _, next, again := strings.Cut(resp.Header.Get("Refresh"), "url="); again {
+			resp, err = b.Get(next)
+			continue
+		}
+		form := anyForm.FindString(page)
+		if form == "" || status != http.StatusOK {
+			return status, page
+		}
+		to := resp.Request.URL.String()
+		if action := formTo.FindStringSubmatch(form); action != nil {
+			to = html.UnescapeString(action[1])
+		}
+		values := url.Values{"login": {b.login}, "password": {"any"}}
+		for _, field := range formField.FindAllStringSubmatch(form, -1) {
+			values.Set(field[1], html.UnescapeString(field[2]))
+		}
+		switch {
+		case strings.Contains(page, "Who are you?") && fields["code"] == nil && !strings.Contains(page, "Sign in as yourself"),
+			strings.Contains(page, "is signed in as"):
+			return status, page
+		case strings.Contains(page, "Who are you?") && fields["code"] == nil:
+			values.Set("answer", "prove")
+		case strings.Contains(page, "Who are you?"):
+			values.Set("answer", "code")
+			values.Set("code", fields.Get("code"))
+		case strings.Contains(page, "Connect tracker?"):
+			if fields.Get("stop") != "" {
+				return status, page
+			}
+			values.Set("answer", "go")
+		}
+		resp, err = b.PostForm(to, values)
+	}
+	t.Fatal("browsing does not end")
+	return 0, ""
+}
+
+// code returns what mcpx login --for me prints for a person.
+func (c *company) code(t *testing.T, who string) (link, code string) {
+	t.Helper()
+	out, stderr, exit := c.h.run(t, "", "login", "tracker", "--no-browser", "--for", "me", "--url", c.base, "--token", c.tokens[who])
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if exit != 0 || len(lines) < 3 || !strings.Contains(out, "as "+who) {
+		t.Fatalf("%d\n%s\n%s", exit, out, stderr)
+	}
+	return connectLink.FindString(out), lines[len(lines)-1]
+}
+
+// TestPeople: two people log in to a server with accounts of their own, in browsers that prove who they are with a code. Before,
+// nothing is sent to the server. Nobody can use the link, the code, or the redirect of somebody else, and nothing twice. Each call
+// goes with the account of its caller, in both eras.
+func TestPeople(t *testing.T) {
+	mcptest.Parallel(t)
+	c := startCompany(t, nil, "alice", "bob", "Alice")
+	alice, bob := c.agent(t, "alice", modern), c.agent(t, "bob", legacy)
+	answer, link := c.said(t, alice, "too early")
+	if link == "" || !strings.Contains(answer, "alice") || len(c.tracker.seen()) > 0 || c.tracker.inner.Count("initialize") > 0 {
+		t.Fatalf("%s; tokens seen: %d", answer, len(c.tracker.seen()))
+	}
+	if answer, link := c.said(t, bob, "too early"); link == "" {
+		t.Fatal(answer)
+	}
+
+	// The link of alice, in the browser of bob.
+	of, code := c.code(t, "bob")
+	thief := newBrowser(t, "berta")
+	if status, page := thief.visit(t, link, url.Values{"code": {code}}); status != http.StatusForbidden {
+		t.Errorf("the code of bob on the link of alice: %d %s", status, page)
+	}
+	if status, page := thief.visit(t, link, nil); status != http.StatusOK || !strings.Contains(page, "Who are you?") {
+		t.Errorf("the link of alice: %d %s", status, page)
+	}
+	if status, _ := thief.visit(t, strings.Replace(link, "to=", "to=A", 1), nil); status != http.StatusBadRequest {
+		t.Errorf("a changed link: %d", status)
+	}
+	if status, page := thief.visit(t, of, url.Values{"code": {code}}); status != http.StatusOK || !strings.Contains(page, "tracker is connected") {
+		t.Fatalf("bob: %d %s", status, page)
+	}
+	if status, page := thief.visit(t, link, nil); !strings.Contains(page, "signed in as <strong>bob") {
+		t.Errorf("the link of alice, seen by bob: %d %s", status, page)
+	}
+	if status, _ := newBrowser(t, "carl").visit(t, of, url.Values{"code": {code}}); status != http.StatusForbidden {
+		t.Errorf("a code is used twice: %d", status)
+	}
+	if answer, link := c.said(t, alice, "still too early"); link == "" {
+		t.Errorf("alice has the login of bob: %s", answer)
+	}
+
+	// Alice, and the redirect of her login elsewhere and again.
+	_, code = c.code(t, "alice")
+	own := newBrowser(t, "anna")
+	if status, page := own.visit(t, link, url.Values{"code": {code}}); !strings.Contains(page, "tracker is connected") {
+		t.Fatalf("alice: %d %s", status, page)
+	}
+	back := own.hops[len(own.hops)-1]
+	if !strings.Contains(back, "/connect/callback?") {
+		t.Fatal(back)
+	}
+	for who, b := range map[string]*browser{"bob": thief, "alice": own, "nobody": newBrowser(t, "carl")} {
+		if status, page := b.visit(t, back, nil); status != http.StatusBadRequest || strings.Contains(page, "connected") {
+			t.Errorf("the redirect of alice again, by %s: %d %s", who, status, page)
+		}
+	}
+
+	want := map[string]bool{}
+	for _, era := range []string{legacy, modern} {
+		for who, sub := range map[string]string{"alice": "anna", "bob": "berta"} {
+			agent := c.agent(t, who, era)
+			text := who + " in " + era
+			if got := agent.exec(t, "tracker", "echo", `{"text":"`+text+`"}`).text(t); got != text {
+				t.Errorf("%s: %s", text, got)
+			}
+			want[sub+" "+text] = true
+		}
+	}
+	if answer, link := c.said(t, c.agent(t, "Alice", modern), "another one"); link == "" {
+		t.Errorf("another letter is another person: %s", answer)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, call := range c.calls {
+		if !want[call] {
+			t.Errorf("the server was called by %q", call)
+		}
+		delete(want, call)
+	}
+	if len(want) > 0 {
+		t.Errorf("no calls %v", want)
+	}
+	for _, token := range append(c.tracker.seen(), code) {
+		if strings.Contains(c.stderr.String(), token) {
+			t.Error("a token or a code is in the log")
+		}
+	}
+}
+
+// TestPeople_Asked: a client that opens URLs is asked to, in both eras. The call goes on when its user has logged in, and ends if they
+// do not want to.
+func TestPeople_Asked(t *testing.T) {
+	mcptest.Parallel(t)
+	c := startCompany(t, nil, "alice")
+	params := `{"name":"exec","arguments":` + execArgs("tracker", "echo", `{"text":"asked"}`) + `}`
+	for _, era := range []string{legacy, modern} {
+		agent := c.agentWith(t, "alice", era, `{"elicitation":{"form":{},"url":{}}}`)
+		m, questions := agent.consenting(t, "tools/call", params, "decline")
+		if len(questions) != 1 || !strings.Contains(questions[0], `"mode":"url"`) || !connectLink.MatchString(questions[0]) || !strings.Contains(string(m.Result), "did not open the link") {
+			t.Errorf("%s: %q %s %s", era, questions, m.Result, m.Error)
+		}
+	}
+	agent := c.agentWith(t, "alice", modern, `{"elicitation":{"url":{}}}`)
+	var asked inputRequired
+	if m := agent.request(t, "tools/call", params); json.Unmarshal(m.Result, &asked) != nil || asked.ResultType != "input_required" {
+		t.Fatalf("%s %s", m.Result, m.Error)
+	}
+	link, code := c.code(t, "alice")
+	if status, page := newBrowser(t, "anna").visit(t, link, url.Values{"code": {code}}); !strings.Contains(page, "tracker is connected") {
+		t.Fatalf("%d %s", status, page)
+	}
+	if m := agent.request(t, "tools/call", asked.with(params, "accept")); !strings.Contains(string(m.Result), `"text":"asked"`) {
+		t.Errorf("%s %s", m.Result, m.Error)
+	}
+}
+
+// TestPeople_Front: somebody who came through auth.front proves who they are by the same login, and the issuer's token of their login
+// is exchanged for another server. A person who is signed in as somebody else cannot use the link.
+func TestPeople_Front(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	tracker := guard(t, 600)
+	f := h.startFronted(t, nil)
+	h.config(t, map[string]server{
+		"tracker": {"url": tracker.url, "oauth": map[string]any{"per": "principal"}},
+		"swapped": {"url": f.issuer.url, "credentials": map[string]string{"Authorization": "exchange"}, "oauth": map[string]any{"client_id": "exchanger", "client_secret": "exchanger-secret-of-the-tests", "grant": "client_credentials"}},
+	}, map[string]any{"auth": f.auth(nil)})
+	c := discover(t, f)
+	const redirect = "https://claude.ai/api/mcp/auth_callback"
+	_, client := c.post("registration_endpoint", "application/json", `{"client_name":"Claude","grant_types":["authorization_code","refresh_token"],"response_types":["code"],"token_endpoint_auth_method":"none","scope":"mcp","redirect_uris":["`+redirect+`"]}`)
+	tokens := c.connect(f, client["client_id"].(string), redirect)
+	call := func(server, text string) string {
+		return c.ask(tokens, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"exec","arguments":`+execArgs(server, "echo", `{"text":"`+text+`"}`)+`}}`)
+	}
+	link := ""
+	mcptest.WaitFor(t, "the link", patience, func() bool { // once mcpx has read the config again
+		link = connectLink.FindString(call("tracker", "early"))
+		return link != ""
+	})
+	if status, page := newBrowser(t, "mallory").visit(t, link, nil); !strings.Contains(page, "is signed in as") {
+		t.Errorf("somebody else: %d %s", status, page)
+	}
+	if status, page := newBrowser(t, "anna").visit(t, link, nil); !strings.Contains(page, "tracker is connected") {
+		t.Fatalf("anna: %d %s\n%s", status, page, f.stderr.String())
+	}
+	if got := call("tracker", "with my own"); !strings.Contains(got, "with my own") || strings.Contains(got, "isError\":true") {
+		t.Errorf("after the login: %s", got)
+	}
+	if got := call("swapped", "exchanged"); !strings.Contains(got, "exchanged") || strings.Contains(got, "isError\":true") {
+		t.Errorf("exchange: %s\n%s", got, f.stderr.String())
+	}
+}

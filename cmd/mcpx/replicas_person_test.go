@@ -1,0 +1,59 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// TestReplicas_Person: all clients of a person use one process of a per_principal server, at whichever replica, in both eras. When
+// the replica that has it ends, they use one again.
+func TestReplicas_Person(t *testing.T) {
+	mcptest.Parallel(t)
+	own := fake(t, mcptest.Spec{})
+	own["session"] = "per_principal"
+	tokens := map[string]any{}
+	for _, who := range []string{"alice", "bob"} {
+		sum := sha256.Sum256([]byte(who))
+		tokens[who] = map[string]any{"sha256": hex.EncodeToString(sum[:])}
+	}
+	r := startReplicas(t, 2, map[string]server{"own": own}, map[string]any{"auth": map[string]any{"tokens": tokens}})
+	agents := func(who string, at ...*daemon) (all []*client) {
+		for _, d := range at {
+			for _, era := range []string{legacy, modern} {
+				peer := d.peer(t)
+				peer.header.Set("Authorization", "Bearer "+who)
+				c := &client{era: era, name: "agent in " + era, peer: peer}
+				c.open(t)
+				all = append(all, c)
+			}
+		}
+		return all
+	}
+	processes := func(all []*client) map[string]bool {
+		pids := map[string]bool{}
+		for range 2 {
+			for _, c := range all {
+				pids[processOf(string(c.exec(t, "own", "pid", `{}`).Content[0]))] = true
+			}
+		}
+		return pids
+	}
+	one, two := r.replicas[0].daemon, r.replicas[1].daemon
+	hers, his := processes(agents("alice", one, two)), processes(agents("bob", two, one))
+	if len(hers) != 1 || len(his) != 1 {
+		t.Fatalf("alice has the processes %v, bob %v", hers, his)
+	}
+	for pid := range hers {
+		if his[pid] {
+			t.Error("alice and bob share a process")
+		}
+	}
+	_ = one.cmd.Process.Kill()
+	<-one.exited
+	if left := processes(agents("alice", two)); len(left) != 1 {
+		t.Errorf("after the end of a replica, alice has %v", left)
+	}
+}
