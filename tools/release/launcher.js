@@ -4,13 +4,14 @@
 'use strict';
 const {spawn} = require('node:child_process');
 
-const name = `mcpx-${process.platform}-${process.arch}`;
+const own = require('./package.json').name;
+const name = `${own}-${process.platform}-${process.arch}`;
 let binary;
 try {
   binary = require.resolve(`${name}/bin/mcpx${process.platform === 'win32' ? '.exe' : ''}`);
 } catch {
   console.error(`mcpx: error: there is no binary for ${process.platform} on ${process.arch}: the package ${name} is not installed`);
-  console.error('mcpx: hint: npm leaves it out with --omit=optional or --no-optional; install mcpx without that');
+  console.error(`mcpx: hint: npm leaves it out with --omit=optional or --no-optional; install ${own} without that`);
   process.exit(1);
 }
 const child = spawn(binary, process.argv.slice(2), {stdio: 'inherit'});

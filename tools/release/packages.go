@@ -8,15 +8,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"mcpx/internal/desk/setup"
 )
 
 // The name, the description and the licence of mcpx in package registries and clients.
 const (
-	summary  = "One MCP server in front of many: two tools, a catalogue inside a token budget, results in the fewest tokens"
-	licence  = "MIT"
-	npmName  = "mcpx"
-	pypiName = "mcpx"
+	summary = "One MCP server in front of many: two tools, a catalogue inside a token budget, results in the fewest tokens"
+	licence = "MIT"
 )
+
+// npmName is the name in npm, pypiName the name in PyPI, as the names of files have it.
+var npmName, pypiName = setup.Distribution, strings.ReplaceAll(setup.Distribution, "-", "_")
 
 // launcher is the main script of the npm package. It finds the npm package for the user's platform and starts the binary
 // in it.
@@ -81,7 +84,7 @@ func (r *making) npmLauncher() {
 			"engines": map[string]string{"node": ">=18"},
 		}), false},
 		{"package/launcher.js", launcher, true},
-		{"package/README.md", []byte("# mcpx\n\n" + summary + ".\n\n    npx mcpx demo\n    npx mcpx init\n"), false},
+		{"package/README.md", []byte("# mcpx\n\n" + summary + ".\n\n    npx " + npmName + " demo\n    npm install --global " + npmName + " && mcpx init\n"), false},
 	})
 	r.add(npmName+"-"+r.version.npm+".tgz", data, err)
 }
@@ -98,7 +101,7 @@ func (r *making) wheel(b *binary) {
 		{base + ".data/scripts/" + b.name(), b.data, true},
 		{info + "METADATA", []byte(fmt.Sprintf("Metadata-Version: 2.4\nName: %s\nVersion: %s\nSummary: %s\n"+
 			"License-Expression: %s\nLicense-File: LICENSES.txt\nRequires-Python: >=3.8\n",
-			pypiName, r.version.pypi, summary, licence)), false},
+			npmName, r.version.pypi, summary, licence)), false},
 		{info + "WHEEL", []byte("Wheel-Version: 1.0\nGenerator: mcpx-release\nRoot-Is-Purelib: false\n" + tags.String()), false},
 		{info + "licenses/LICENSES.txt", r.licences, false},
 	}
@@ -118,7 +121,7 @@ func contents(v version, binaries []*binary) []byte {
 		purl := "pkg:golang/" + name + "@" + version
 		return map[string]any{"type": kind, "bom-ref": purl, "name": name, "version": version, "purl": purl}
 	}
-	main := component("application", "mcpx", "v"+v.npm)
+	main := component("application", binaries[0].info.Main.Path, "v"+v.npm)
 	parts := []any{component("library", "std", strings.TrimPrefix(binaries[0].info.GoVersion, "go"))}
 	for _, m := range modules(binaries) {
 		parts = append(parts, component("library", m.Path, m.Version))

@@ -1,12 +1,20 @@
 package main
 
 import (
+	"archive/tar"
 	"archive/zip"
 	"bytes"
 	"compress/flate"
+	"compress/gzip"
 	"context"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +28,7 @@ import (
 
 	"debug/buildinfo"
 
+	"mcpx/internal/desk/setup"
 	"mcpx/internal/mcptest"
 )
 
@@ -69,15 +78,16 @@ func TestRelease(t *testing.T) {
 		run(t, into, program(t, "tar"), "-xzf", filepath.Join(dist, "mcpx-0.0.1-rc.1-"+b.target()+".tar.gz"))
 		serves(t, filepath.Join(into, "mcpx"))
 	})
+	registry := serveRegistries(t, files)
 	t.Run("npm", func(t *testing.T) {
 		npm, into := program(t, "npm"), t.TempDir()
-		run(t, into, npm, "install", "--offline", "--no-audit", "--no-fund", "--prefix", into,
-			filepath.Join(dist, "mcpx-"+b.npm+"-0.0.1-rc.1.tgz"), filepath.Join(dist, "mcpx-0.0.1-rc.1.tgz"))
+		t.Setenv("npm_config_cache", t.TempDir())
+		run(t, into, npm, "install", "--registry", registry+"/npm/", "--no-audit", "--no-fund", "--prefix", into, npmName)
 		serves(t, filepath.Join(into, "node_modules", ".bin", "mcpx"))
 	})
 	t.Run("npm without the binary", func(t *testing.T) {
 		npm, into := program(t, "npm"), t.TempDir()
-		run(t, into, npm, "install", "--offline", "--no-audit", "--no-fund", "--omit=optional", "--prefix", into, filepath.Join(dist, "mcpx-0.0.1-rc.1.tgz"))
+		run(t, into, npm, "install", "--offline", "--no-audit", "--no-fund", "--omit=optional", "--prefix", into, filepath.Join(dist, npmName+"-0.0.1-rc.1.tgz"))
 		out, err := exec.Command(filepath.Join(into, "node_modules", ".bin", "mcpx"), "version").CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "mcpx: hint: ") {
 			t.Errorf("%v: %s", err, out)
@@ -86,12 +96,15 @@ func TestRelease(t *testing.T) {
 	t.Run("pip", func(t *testing.T) {
 		into := t.TempDir()
 		run(t, into, program(t, "python3"), "-m", "venv", into)
-		run(t, into, filepath.Join(into, "bin", "pip"), "install", "--quiet", "--disable-pip-version-check", "--no-index", "--find-links", dist, "--pre", "mcpx")
+		t.Setenv("PIP_FIND_LINKS", "")
+		run(t, into, filepath.Join(into, "bin", "pip"), "install", "--quiet", "--disable-pip-version-check", "--no-cache-dir",
+			"--index-url", registry+"/pypi/", "--pre", setup.Distribution)
 		serves(t, filepath.Join(into, "bin", "mcpx"))
 	})
 	t.Run("uvx", func(t *testing.T) {
 		uvx := installed(t, "uvx")
-		out := run(t, t.TempDir(), uvx, "--offline", "--no-index", "--prerelease", "allow", "--cache-dir", t.TempDir(), "--find-links", dist, "mcpx", "version")
+		out := run(t, t.TempDir(), uvx, "--default-index", registry+"/pypi/", "--prerelease", "allow", "--cache-dir", t.TempDir(),
+			"--from", setup.Distribution, "mcpx", "version")
 		if !strings.Contains(out, "\nprotocols ") {
 			t.Errorf("got %s", out)
 		}
@@ -229,6 +242,74 @@ func TestDeploy(t *testing.T) {
 		}
 		run(t, ".", analyze, "security", "--no-pager", "--offline=true", "--threshold=20", path)
 	})
+}
+
+// serveRegistries serves the packages as npm does below /npm/, and the wheels as PyPI does below /pypi/. Packages of other platforms
+// are not there. It returns the URL.
+func serveRegistries(t *testing.T, files map[string][]byte) string {
+	t.Helper()
+	t.Setenv("NO_PROXY", "127.0.0.1")
+	mux := http.NewServeMux()
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	mux.HandleFunc("GET /files/{name}", func(w http.ResponseWriter, r *http.Request) {
+		data, ok := files[r.PathValue("name")]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = w.Write(data)
+	})
+	mux.HandleFunc("GET /npm/{name}", func(w http.ResponseWriter, r *http.Request) {
+		for name, data := range files {
+			manifest := manifestOf(data)
+			if filepath.Ext(name) != ".tgz" || manifest["name"] != r.PathValue("name") {
+				continue
+			}
+			version := manifest["version"].(string)
+			manifest["dist"] = map[string]any{
+				"tarball": server.URL + "/files/" + name, "integrity": fmt.Sprintf("sha512-%s", base64.StdEncoding.EncodeToString(sum(data))),
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(map[string]any{
+				"name": manifest["name"], "dist-tags": map[string]string{"latest": version}, "versions": map[string]any{version: manifest},
+			})
+			return
+		}
+		http.NotFound(w, r)
+	})
+	mux.HandleFunc("GET /pypi/"+setup.Distribution+"/", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		for name, data := range files {
+			if filepath.Ext(name) == ".whl" {
+				fmt.Fprintf(w, "<a href=\"/files/%s#sha256=%x\">%s</a>\n", name, sha256.Sum256(data), name)
+			}
+		}
+	})
+	return server.URL
+}
+
+func sum(data []byte) []byte {
+	all := sha512.Sum512(data)
+	return all[:]
+}
+
+// manifestOf returns package.json of an npm package; nil if the data is none.
+func manifestOf(data []byte) (manifest map[string]any) {
+	compressed, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil
+	}
+	for archive := tar.NewReader(compressed); ; {
+		header, err := archive.Next()
+		if err != nil {
+			return nil
+		}
+		if header.Name == "package/package.json" {
+			_ = json.NewDecoder(archive).Decode(&manifest)
+			return manifest
+		}
+	}
 }
 
 // serves checks that the program prints its version, that as a stdio server it answers a client and exits at the end of

@@ -1,0 +1,199 @@
+// Package mcpx puts the gateway of the command mcpx into another Go program: many MCP servers become one, whose clients see
+// two tools, inspect and exec.
+//
+// Servers come from a config file, which docs/configuration.md describes, or are functions of the program ([Server]). Clients are
+// served over a pair of streams ([Gateway.Serve]) or HTTP ([Gateway.Handler]), and the program itself calls tools
+// ([Gateway.Call]). Rights, limits, logins, pins and the audit trail of the config hold as in the command. What the command
+// alone does: it reads a changed config again, has a daemon and a status page, and is a replica of a cluster.
+//
+// # Helper processes
+//
+// mcpx starts the executable of the program again, with the variable MCPX_ROLE, as the helper that ends left processes, and as
+// those that run filters and programs. In such a process the init function of this package does that work and exits, before
+// main begins. Init functions of packages that are initialised earlier run in helpers too.
+package mcpx
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"mcpx/internal/app"
+	"mcpx/internal/base/helper"
+	"mcpx/internal/base/proc"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/executor"
+	"mcpx/internal/jq"
+	"mcpx/internal/programs"
+)
+
+func init() {
+	roles := helper.Roles{proc.ReaperRole: proc.ReaperMain, jq.Role: jq.Main, programs.Role: programs.Main}
+	if role, _, _ := strings.Cut(os.Getenv(proc.RoleVar), " "); roles[role] != nil {
+		roles.Play()
+	}
+}
+
+// Options say of what a [Gateway] is made.
+type Options struct {
+	// Config is the path of a config file; without one there are the servers in Servers alone, with the default settings.
+	Config string
+	// Servers are servers in this process, by name, beside those of the config.
+	Servers map[string]Server
+	// Insecure lets [Gateway.Handler] answer requests from other machines although the config has no auth: something else
+	// decides who may connect.
+	Insecure bool
+	// Log gets what the command writes to stderr; nil means nothing is logged.
+	Log *slog.Logger
+}
+
+// Server serves one session of MCP with newline-delimited JSON-RPC, until in or ctx ends. The method Listen of mcp-go's
+// StdioServer is one. It is called anew where a session broke.
+type Server func(ctx context.Context, in io.Reader, out io.Writer) error
+
+// Gateway serves many servers as one. It is safe for concurrent use.
+type Gateway struct {
+	app      *app.App
+	insecure bool
+	end      func() // ends what must outlive the app
+
+	ending context.Context // ends with Close
+	cancel context.CancelFunc
+	open   sync.WaitGroup // sessions of Serve and calls
+
+	mu     sync.Mutex
+	closed bool     // guarded by mu; then nothing is added to open
+	stops  []func() // end the requests of the handlers; guarded by mu
+}
+
+// New makes a gateway, and begins to start its servers in the background. ctx is for reading the config, whose secrets may come
+// from other programs. The caller must call Close.
+func New(ctx context.Context, o Options) (*Gateway, error) {
+	cfg, err := app.ReadConfig(ctx, o.Config)
+	if err != nil {
+		return nil, err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	var locals []app.Local
+	for _, name := range slices.Sorted(maps.Keys(o.Servers)) {
+		locals = append(locals, app.Local{Name: name, Serve: o.Servers[name]})
+	}
+	a, err := app.New(app.Options{Config: cfg, Profile: app.Embedded, Log: o.Log, Locals: locals})
+	if err != nil {
+		return nil, err
+	}
+	end, err := a.Open()
+	if err != nil {
+		a.Close()
+		return nil, err
+	}
+	g := &Gateway{app: a, insecure: o.Insecure, end: end}
+	g.ending, g.cancel = context.WithCancel(context.Background())
+	a.Start()
+	return g, nil
+}
+
+// errClosed is the error of a gateway that was closed.
+var errClosed = errors.New("mcpx: the gateway is closed")
+
+// begin returns a context for work that Close ends and waits for. The caller calls end.
+func (g *Gateway) begin(ctx context.Context) (working context.Context, end func(), err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil, nil, errClosed
+	}
+	g.open.Add(1)
+	ctx, cancel := context.WithCancelCause(ctx)
+	forget := context.AfterFunc(g.ending, func() { cancel(errClosed) })
+	return ctx, func() {
+		forget()
+		cancel(nil)
+		g.open.Done()
+	}, nil
+}
+
+// Serve serves one client with newline-delimited JSON-RPC, until in or ctx ends or the gateway is closed. Several clients may be
+// served at the same time. A read of in may go on after Serve has returned.
+func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	ctx, end, err := g.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return g.app.Attach(ctx, in, out)
+}
+
+// Handler returns what the command serves over HTTP: the config's http_path (/mcp), with the paths of other views, and
+// /healthz, /readyz, /status and /metrics. Its paths cannot be moved. Only requests whose Host is this machine, or that of
+// auth.resource, are answered. The program's own server has to encrypt and to bound the connections. Without a principal each
+// request is a client of its own for servers with one session for each client.
+func (g *Gateway) Handler() (http.Handler, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil, errClosed
+	}
+	h, stop, err := g.app.Handler(g.insecure)
+	if err == nil {
+		g.stops = append(g.stops, stop)
+	}
+	return h, err
+}
+
+// Error is why a call was not made, or has no result: Code is one of those of the tool exec, such as SERVER_NOT_FOUND,
+// VALIDATION_ERROR or TIMEOUT, and Text says what to change, as a model would read it.
+type Error struct{ Code, Text string }
+
+func (e *Error) Error() string { return e.Text }
+
+// Call checks the arguments against the tool's schema, calls the tool and returns its result as its server has sent it. It waits
+// for a server that is starting. arguments is a JSON object; nil means none. A result with isError is not an error. The program
+// itself has no principal: limits of callers and auth.rights do not apply to it, and tools that a user must confirm are refused.
+func (g *Gateway) Call(ctx context.Context, server, tool string, arguments json.RawMessage) (json.RawMessage, error) {
+	ctx, end, err := g.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	raw, failure := g.app.Executor.Raw(ctx, executor.Request{Server: server, Tool: tool, Arguments: arguments})
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case failure != nil:
+		var text []string
+		for _, block := range failure.Content {
+			text = append(text, wire.ReadBlock(block).Text)
+		}
+		return nil, &Error{failure.Code, strings.Join(text, "\n")}
+	}
+	return raw, nil
+}
+
+// Close ends all sessions, requests and calls, and the servers.
+func (g *Gateway) Close() {
+	g.mu.Lock()
+	first := !g.closed
+	g.closed = true
+	g.mu.Unlock()
+	if !first {
+		return
+	}
+	g.cancel()
+	for _, stop := range g.stops { // closed is set: there come no more
+		stop()
+	}
+	g.open.Wait()
+	g.app.Close()
+	g.end()
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestMain(m *testing.M) {
+	roles()
+	os.Exit(m.Run())
+}
+
+func TestStatistics(t *testing.T) {
+	for _, tt := range []struct {
+		values         []float64
+		median, p99    float64
+		spread         float64
+		shown, widened string
+	}{
+		{[]float64{3}, 3, 3, 0, "3", ""},
+		{[]float64{4, 1, 2}, 2, 4, 0.75, "2 ±75%", ""},
+		{[]float64{1000, 2000, 1500, 1500}, 1500, 2000, 1.0 / 3, "1,500 ±33%", ""},
+		{[]float64{0, 0}, 0, 0, 0, "0", ""},
+	} {
+		c := &cell{Values: tt.values}
+		c.settle()
+		if c.Median != tt.median || percentile(tt.values, 0.99) != tt.p99 || math.Abs(c.spread()-tt.spread) > 1e-9 ||
+			c.show() != tt.shown {
+			t.Errorf("%v: median %v, p99 %v, spread %v, shown as %q", tt.values, c.Median, percentile(tt.values, 0.99), c.spread(),
+				c.show())
+		}
+	}
+	if !math.IsNaN(median(nil)) || !math.IsNaN(percentile(nil, 0.5)) {
+		t.Error("the median of nothing is a number")
+	}
+}
+
+func TestAgrees(t *testing.T) {
+	with := func(values ...float64) *cell { c := &cell{Values: values}; c.settle(); return c }
+	for _, tt := range []struct {
+		a, b *cell
+		want bool
+	}{
+		{with(10, 12), with(11, 13), true},
+		{with(10, 12), with(13, 15), true}, // within the widened ranges
+		{with(10, 12), with(15, 17), false},
+		{with(10), with(10), true},
+		{with(10), with(11), false},
+		{&cell{State: failed}, with(10), false},
+		{&cell{State: failed, Text: "a"}, &cell{State: failed, Text: "a"}, true},
+		{&cell{Text: "kept"}, &cell{Text: "lost"}, false},
+	} {
+		if got := tt.a.agrees(tt.b); got != tt.want || tt.b.agrees(tt.a) != tt.want {
+			t.Errorf("%+v and %+v agree: %v", tt.a, tt.b, got)
+		}
+	}
+}
+
+// TestReport: losses are in the table as plainly as wins; a peer without a feature and one that fails have their words.
+func TestReport(t *testing.T) {
+	f := &figure{name: "load", title: "Calls", about: "What is measured.", chart: "calls/s", columns: []column{{"calls/s", "",
+		more}, {"p50", "µs", less}}}
+	r := &report{Peers: []peerReport{{Name: "direct"}, {Name: "mcpx"}, {Name: "quick"}, {Name: "none"}}, Missing: [][2]string{{"other",
+		"no registry has it"}}}
+	add := func(column, peer, better, state string, values ...float64) {
+		c := &cell{Figure: "load", Column: column, Peer: peer, Transport: overStdio, Better: better, State: state, Values: values,
+			Log: "logs/" + peer + ".log"}
+		c.settle()
+		r.Cells = append(r.Cells, c)
+	}
+	add("calls/s", "direct", more, "", 9000, 9100)
+	add("calls/s", "mcpx", more, "", 100, 110)
+	add("calls/s", "quick", more, "", 200, 210)
+	add("calls/s", "none", more, notOffered)
+	add("p50", "direct", less, "", 1)
+	add("p50", "mcpx", less, "", 5, 7)
+	add("p50", "quick", less, "", 6, 8) // within the noise
+	add("p50", "none", less, failed)
+	got := r.table(f, true)
+	want := `|  | calls/s | p50, µs |
+|---|---|---|
+| direct, stdio | 9,050 ±1% | 1 |
+| mcpx, stdio | 105 ±5% | **6 ±17%** |
+| quick, stdio | **205 ±2%** | **7 ±14%** |
+| none, stdio | not offered | failed |
+
+Logs: [direct, stdio](logs/direct.log), [mcpx, stdio](logs/mcpx.log), [quick, stdio](logs/quick.log), ` + "[none, stdio](logs/none.log).\n"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	f.wide = true
+	if wide := r.table(f, false); !strings.Contains(wide, "| p50, µs | 1 | **6 ±17%** | **7 ±14%** | failed |") {
+		t.Errorf("got\n%s", wide)
+	}
+	if all := r.markdown([]*figure{f}, true); !strings.Contains(all, "- other: no registry has it.") {
+		t.Errorf("the missing are not named:\n%s", all)
+	}
+	picture := string(r.drawing([]*figure{f}))
+	for _, text := range []string{"105 ±5%", "not offered", "longer is better"} {
+		if !strings.Contains(picture, text) {
+			t.Errorf("the drawing has no %q", text)
+		}
+	}
+	for d := xml.NewDecoder(strings.NewReader(picture)); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSearchHits: what each gateway answers is read as the tools that it found, the best first.
+func TestSearchHits(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer string
+		want   []string
+	}{
+		"mcpx": {"// server_name: git\n// read-only: Shows (all)\ngit_log(repo: string)\n\n// server_name: github\nget_issue(\n a: " +
+			"string\n)\nget_issue(b: string)\n" +
+			"files: read, write", []string{"git.git_log", "github.get_issue", "files.read", "files.write"}},
+		"fastmcp": {`[{"name":"git_git_log","title":"x"},{"name": "files_read"}]`, []string{"git_git_log", "files_read"}},
+		"fastmcp-gateway": {"git_git_log(repo: str) -> any\n  Shows (all)\nfiles_read() -> any\n", []string{"git_git_log",
+			"files_read"}},
+	} {
+		peers, err := pick(allPeers(), name, func(p *peer) string { return p.name })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := peers[0].search.hits(tt.answer); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
+		}
+	}
+	if !sameTool("git.git_log", "git_git_log") || sameTool("git.git_log", "git.git_show") {
+		t.Error("sameTool")
+	}
+}
+
+// TestTasks: each task names tools that the servers have.
+func TestTasks(t *testing.T) {
+	b := &bench{options: options{module: filepath.Join("..", "..")}}
+	has := map[string]bool{}
+	for _, s := range b.publishedServers() {
+		for _, one := range s.Tools {
+			var tool tool
+			if err := json.Unmarshal(one, &tool); err != nil {
+				t.Fatal(err)
+			}
+			has[s.Server+"."+tool.Name] = true
+		}
+	}
+	var tasks []task
+	if err := json.Unmarshal(tasksJSON, &tasks); err != nil || len(tasks) < 50 {
+		t.Fatal(len(tasks), err)
+	}
+	for _, one := range tasks {
+		for _, name := range one.Tools {
+			if !has[name] {
+				t.Errorf("%s: there is no %s", one.Need, name)
+			}
+		}
+	}
+}
+
+// TestRun: the whole frame with mcpx and direct for two figures, from the build of mcpx to the report.
+func TestRun(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("memory and CPU time are read from /proc")
+	}
+	module, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := newBench(t.Context(), options{quick: true, only: "mcpx", figures: "loss,results", rounds: 1, limit: 60e9,
+		module: module, cache: t.TempDir(),
+		out: t.TempDir(), tempDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	b.measure()
+	if err := b.write(""); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(b.out, "report.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r report
+	if err := json.Unmarshal(data, &r); err != nil {
+		t.Fatal(err)
+	}
+	kept := map[string]int{}
+	for _, c := range r.Cells {
+		if c.State == failed {
+			t.Errorf("%s of %s failed: %s", c.Column, c.Peer, c.Text)
+		}
+		if _, err := os.Stat(filepath.Join(b.out, c.Log)); err != nil {
+			t.Errorf("%s of %s has no log: %v", c.Column, c.Peer, err)
+		}
+		if c.Figure == "loss" && c.Text == "kept" {
+			kept[c.Peer]++
+		}
+		if c.Column == "share of direct" && (c.Peer == "direct") != (c.Median == 1) {
+			t.Errorf("%s has %v of direct's tokens", c.Peer, c.Median)
+		}
+	}
+	if n := len(lossCases()); kept["direct"] != n || kept["mcpx"] != n {
+		t.Errorf("of %d kinds of results are kept: %v", n, kept)
+	}
+}

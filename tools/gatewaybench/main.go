@@ -1,0 +1,280 @@
+// Command gatewaybench compares MCP gateways: it installs them at pinned versions, starts the same servers behind each, and
+// writes
+// a report.
+//
+//	go run ./tools/gatewaybench [--quick] [--only PEER,…] [--figure NAME,…] [--against REPORT.json]
+//
+// It runs on Linux (memory and CPU time are read from /proc), in a folder of this repository, and needs go, node with npm, and
+// python3 with venv. Peers are installed below the user's cache. docs/benchmark.md says what is measured.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"mcpx/internal/base/proc"
+)
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("gatewaybench: ")
+	roles()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// roles runs what this executable is, when it was started by itself: the reaper of its children, or a server. Then it does not
+// return.
+func roles() {
+	proc.ReaperMain()
+	if len(os.Args) < 3 || os.Args[1] != "serve" {
+		return
+	}
+	address := ""
+	if len(os.Args) > 3 {
+		address = os.Args[3]
+	}
+	if err := serve(os.Args[2], address); err != nil {
+		log.Fatal(err)
+	}
+	os.Exit(0)
+}
+
+// options are the flags.
+type options struct {
+	quick           bool
+	only, figures   string
+	out, against    string
+	show, docs      string
+	from            string
+	rounds          int
+	limit           time.Duration
+	module, tempDir string
+	cache           string
+}
+
+func run(ctx context.Context, args []string) error {
+	var o options
+	flags := flag.NewFlagSet("gatewaybench", flag.ContinueOnError)
+	flags.BoolVar(&o.quick, "quick", false, "fewer and shorter rounds: three minutes at most")
+	flags.StringVar(&o.only, "only", "", "compare these peers and direct, with commas between: "+peerNames(allPeers()))
+	flags.StringVar(&o.figures, "figure", "", "measure these figures only, with commas between: "+figureNames())
+	flags.StringVar(&o.out, "out", "", "the folder of the report; without it one below the user's cache, named after the time")
+	flags.StringVar(&o.against, "against", "", "the report.json of an earlier run: say which figures do not agree within the "+
+		"noise")
+	flags.StringVar(&o.docs, "docs", "", "put the tables into this document too, such as docs/benchmark.md")
+	flags.StringVar(&o.from, "from", "", "measure nothing, and write the report.json of an earlier run again, or of several with "+
+		"commas between")
+	flags.StringVar(&o.show, "show", "", "measure nothing, and print what a model sees of this peer")
+	flags.IntVar(&o.rounds, "rounds", 0, "rounds of each figure that varies; 0: 5, or 2 with --quick")
+	flags.DurationVar(&o.limit, "limit", 0, "the time of the run after the installation; 0: 20 minutes, or 3 with --quick")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if o.limit == 0 {
+		o.limit = 20 * time.Minute
+		if o.quick {
+			o.limit = 3 * time.Minute
+		}
+	}
+	if o.rounds == 0 {
+		o.rounds = 5
+		if o.quick {
+			o.rounds = 2
+		}
+	}
+	b, err := newBench(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	if o.show != "" {
+		return b.show(o.show)
+	}
+	if o.from != "" {
+		return b.rewrite(o.from)
+	}
+	b.measure()
+	return b.write(o.against)
+}
+
+// bench is one run.
+type bench struct {
+	options
+	ctx       context.Context
+	self      string // this executable
+	temp      string // homes of the gateways; removed at the end
+	peers     []*peer
+	installed map[string]string // folders, by peer
+	figures   []*figure
+	reaper    *proc.Reaper
+	began     time.Time
+	load      string // of the machine, at the beginning
+	cells     []*cell
+}
+
+func newBench(ctx context.Context, o options) (b *bench, err error) {
+	b = &bench{options: o, ctx: ctx, installed: map[string]string{}, reaper: proc.NewReaper(), began: time.Now()}
+	if b.self, err = os.Executable(); err != nil {
+		return nil, err
+	}
+	if b.module == "" {
+		gomod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+		if err != nil {
+			return nil, fmt.Errorf("finding the module: %w", err)
+		}
+		b.module = filepath.Dir(strings.TrimSpace(string(gomod)))
+	}
+	if b.cache == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return nil, err
+		}
+		b.cache = filepath.Join(cache, "mcpx-gatewaybench")
+	}
+	if b.out == "" {
+		b.out = filepath.Join(b.cache, "reports", b.began.Format("2006-01-02-150405"))
+	}
+	if err := os.MkdirAll(filepath.Join(b.out, "logs"), 0o755); err != nil {
+		return nil, err
+	}
+	if b.temp, err = os.MkdirTemp(b.tempDir, "gatewaybench-"); err != nil {
+		return nil, err
+	}
+	if data, err := os.ReadFile("/proc/loadavg"); err == nil {
+		b.load, _, _ = strings.Cut(string(data), " ")
+	}
+	if b.figures, err = pick(allFigures(), o.figures, func(f *figure) string { return f.name }); err != nil {
+		return nil, err
+	}
+	b.peers, err = pick(allPeers(), o.only, func(p *peer) string { return p.name })
+	if o.only != "" && !slices.ContainsFunc(b.peers, func(p *peer) bool { return p.name == "direct" }) {
+		b.peers = append([]*peer{direct()}, b.peers...)
+	}
+	return b, err
+}
+
+// pick returns the elements that a list with commas names, in their own order; all, if the list is empty.
+func pick[T any](all []T, list string, name func(T) string) ([]T, error) {
+	if list == "" {
+		return all, nil
+	}
+	wanted := strings.Split(list, ",")
+	chosen := slices.DeleteFunc(slices.Clone(all), func(one T) bool { return !slices.Contains(wanted, name(one)) })
+	if len(chosen) != len(wanted) {
+		var names []string
+		for _, one := range all {
+			names = append(names, name(one))
+		}
+		return nil, fmt.Errorf("one of %q is unknown; there are %s", wanted, strings.Join(names, ", "))
+	}
+	return chosen, nil
+}
+
+func (b *bench) close() {
+	_ = os.RemoveAll(b.temp)
+	_ = b.reaper.Close()
+}
+
+// say prints what happens.
+func (b *bench) say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%4.0fs  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// measure installs the peers and measures all figures. What is left when the time is up has the state noTime.
+func (b *bench) measure() {
+	b.install()
+	b.began = time.Now() // downloads are not part of the limit
+	whole := b.ctx
+	ctx, cancel := context.WithTimeout(whole, b.limit)
+	defer cancel()
+	b.ctx = ctx
+	for _, f := range b.figures {
+		b.say("%s", f.name)
+		f.run(b, f)
+	}
+	for _, c := range b.cells {
+		c.settle()
+	}
+}
+
+// install keeps the peers that could be installed; the others fail in every figure.
+func (b *bench) install() {
+	for _, p := range b.peers {
+		b.say("install %s %s", p.name, p.version)
+		ctx, cancel := context.WithTimeout(b.ctx, 10*time.Minute)
+		dir, err := install(ctx, p, b.cache, b.module)
+		cancel()
+		if err != nil {
+			l := b.logFor("install", p, "")
+			l.note("%v", err)
+			_ = l.file.Close()
+			b.say("%s is not there: %s", p.name, clip(err.Error(), 200))
+			continue
+		}
+		b.installed[p.name] = dir
+	}
+}
+
+// logFor opens a log of a figure for a peer, which the cells name.
+func (b *bench) logFor(figure string, p *peer, transport string) *logFile {
+	file, err := os.OpenFile(filepath.Join(b.out, logName(figure, p, transport)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		b.say("%v", err)
+		return &logFile{}
+	}
+	return &logFile{file: file, left: 1 << 20}
+}
+
+func logName(figure string, p *peer, transport string) string {
+	name := strings.NewReplacer(" ", "-", "(", "", ")", "").Replace(strings.Trim(figure+"-"+p.name+"-"+transport, "-"))
+	return filepath.Join("logs", name+".log")
+}
+
+// show prints what a model sees of a peer in front of two servers, and the answer to a call and to a search.
+func (b *bench) show(name string) error {
+	chosen, err := pick(allPeers(), name, func(p *peer) string { return p.name })
+	if err != nil {
+		return err
+	}
+	b.peers = chosen
+	b.install()
+	p, l := chosen[0], &logFile{file: os.Stderr, left: 1 << 20}
+	t, err := b.start(p, p.transports[0], "", b.toolServers(10, 2), l)
+	if err != nil {
+		return err
+	}
+	defer t.stop()
+	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+	defer cancel()
+	if err := t.ready(ctx, "srv0"); err != nil {
+		return err
+	}
+	surface, err := t.surface(ctx, []string{"srv0", "srv1"})
+	fmt.Println(surface, err)
+	steps := p.before("srv1", "echo")
+	if p.search != nil {
+		steps = append(steps, step{p.search.tool, p.search.query("read a file")})
+	}
+	s, _ := t.session(ctx, "srv1")
+	for _, one := range steps {
+		answer, err := s.send(ctx, "tools/call", []byte(fmt.Sprintf(`{"name":%q,"arguments":%s}`, one.tool, one.args)))
+		fmt.Printf("\n== %s %s\n%s %v\n", one.tool, one.args, answer, err)
+	}
+	answer, err := t.call(ctx, "srv1", "echo", `{"text":"hello"}`)
+	fmt.Printf("\n== echo\n%s %v\n", answer, err)
+	return nil
+}

@@ -1,0 +1,312 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// The transports between the client and a gateway. The servers behind it are always reached over stdio, except where
+// peer.remote is
+// set.
+const (
+	overStdio = "stdio"
+	overHTTP  = "http"
+)
+
+// placed is a server as the config of a gateway has it.
+type placed struct {
+	Name, Command string
+	Args          []string
+	URL           string // of a server that runs already; see peer.remote
+}
+
+// deployment is what a peer needs to know to be started.
+type deployment struct {
+	bin       string // where it is installed
+	dir       string // its home folder, empty at a cold start
+	port      int    // a free one, for HTTP
+	transport string
+	servers   []placed
+}
+
+// launch says how a gateway is started.
+type launch struct {
+	argv  []string
+	env   []string
+	files map[string]string // written into the folder first
+	url   string            // of the endpoint, for HTTP; $SERVER is the name of a server, where each has an endpoint of its own
+}
+
+// peer is one of the compared.
+type peer struct {
+	name, version string
+	registry      string // npm, PyPI, Go, or where else it comes from
+	pkg           string
+	about         string
+	python        string   // the script that starts it, if it is a library
+	transports    []string // that its clients can use
+	single        bool     // it is in front of one server: there is one process for each
+	remote        bool     // it reaches servers over HTTP only
+	launch        func(deployment) launch
+	// call says how a tool of a server is called: with which tool and arguments.
+	call func(server, tool string, args json.RawMessage) (name string, arguments string)
+	// before are the calls that a model makes before it calls a tool whose server and name it knows, to learn what to send.
+	before func(server, tool string) []step
+	search *search // nil: it has none
+}
+
+// step is a call of one of the gateway's own tools.
+type step struct{ tool, args string }
+
+// search is how a peer searches for tools.
+type search struct {
+	tool  string
+	query func(text string) string // the arguments
+	// hits returns the found tools, the best first, as server and tool with a dot between.
+	hits func(answer string) []string
+}
+
+func asIs(_, tool string, args json.RawMessage) (string, string) { return tool, string(args) }
+
+func nothing(string, string) []step { return nil }
+
+var both = []string{overStdio, overHTTP}
+
+// allPeers returns what can be compared, in the order of the report.
+func allPeers() []*peer {
+	return []*peer{direct(), mcpx(), compressor(), fastmcp(), fastmcpGateway(), proxyPy(), proxyNpm()}
+}
+
+// missing are gateways that people ask for and that the registries do not give, with the reason; tried on 2026-11-23.
+var missing = [][2]string{
+	{"1mcp (npm @1mcp/agent)", "the registry answers 404: not found, or no permission"},
+	{"TBXark/mcp-proxy (Go)", "the module proxy has no version of it"},
+	{"smart-mcp-proxy/mcpproxy-go (Go)", "the module proxy has no version of it"},
+	{"voicetreelab/lazy-mcp (Go)", "the module proxy has no version of it"},
+	{"docker/mcp-gateway (Go)", "the module proxy has no version of it"},
+	{"stacklok/toolhive (Go)", "the module proxy has it; it wants a newer Go, and a container runtime for its servers"},
+	{"IBM ContextForge (PyPI mcp-contextforge-gateway)", "installs, and does not start within its own checks of secrets without " +
+		"a database and a login"},
+	{"magg (PyPI)", "pip finds no version of it for Python 3.11"},
+	{"mcp-hub (npm)", "its endpoint speaks the HTTP+SSE transport of 2024-11-05 only, for which this bench has no client"},
+	{"mcporter (npm)", "no gateway: a command line, to which no MCP client connects"},
+}
+
+// direct is no gateway: the client has a session with each server.
+func direct() *peer {
+	return &peer{name: "direct", registry: "none", about: "the client connected to each server", transports: both, single: true,
+		call: asIs, before: nothing,
+		launch: func(d deployment) launch {
+			s := d.servers[0]
+			if d.transport == overStdio {
+				return launch{argv: append([]string{s.Command}, s.Args...)}
+			}
+			address := fmt.Sprintf("127.0.0.1:%d", d.port)
+			return launch{argv: append(append([]string{s.Command}, s.Args...), address), url: "http://" + address + "/mcp"}
+		}}
+}
+
+// config is a config with mcpServers, which most gateways read.
+func config(servers []placed, more map[string]any) string {
+	all := map[string]any{}
+	for _, s := range servers {
+		if s.URL != "" {
+			all[s.Name] = map[string]any{"url": s.URL}
+			continue
+		}
+		all[s.Name] = map[string]any{"command": s.Command, "args": s.Args}
+	}
+	out := map[string]any{"mcpServers": all}
+	for key, value := range more {
+		out[key] = value
+	}
+	text, _ := json.MarshalIndent(out, "", "  ") // strings only
+	return string(text)
+}
+
+func mcpx() *peer {
+	return &peer{name: "mcpx", registry: "this repository", about: "as built from this folder; each session a process of its own " +
+		"(`--no-daemon`); long results are not cut (`result_token_limit: 0`)",
+		transports: both,
+		launch: func(d deployment) launch {
+			l := launch{files: map[string]string{"config.json": config(d.servers, map[string]any{"result_token_limit": 0})}}
+			l.argv = []string{filepath.Join(d.bin, "mcpx"), "serve", "--no-daemon", "--config", filepath.Join(d.dir, "config.json")}
+			if d.transport == overHTTP {
+				address := fmt.Sprintf("127.0.0.1:%d", d.port)
+				l.argv, l.url = append(l.argv, "--http", address), "http://"+address+"/mcp"
+			}
+			return l
+		},
+		call: func(server, tool string, args json.RawMessage) (string, string) {
+			return "exec", fmt.Sprintf(`{"server_name":%q,"tool_name":%q,"arguments":%s}`, server, tool, args)
+		},
+		before: func(server, tool string) []step {
+			return []step{{"inspect", fmt.Sprintf(`{"server_name":%q,"tool_name":%q}`, server, tool)}}
+		},
+		search: &search{tool: "inspect", query: argument("query"), hits: mcpxHits},
+	}
+}
+
+// mcpxHits reads signatures below the line with their server, and the lines "SERVER: TOOL, TOOL" of what only fits a little.
+func mcpxHits(answer string) (found []string) {
+	server := ""
+	add := func(tool string) { // a tool may have several signatures
+		if name := server + "." + tool; !slices.Contains(found, name) {
+			found = append(found, name)
+		}
+	}
+	for line := range strings.Lines(answer) {
+		line = strings.TrimRight(line, "\n")
+		if name, ok := strings.CutPrefix(line, "// server_name: "); ok {
+			server = name
+		} else if m := mcpxSignature.FindStringSubmatch(line); m != nil {
+			add(m[1])
+		} else if m := mcpxNames.FindStringSubmatch(line); m != nil {
+			server = m[1]
+			for name := range strings.SplitSeq(m[2], ", ") {
+				add(name)
+			}
+		}
+	}
+	return found
+}
+
+var (
+	mcpxSignature = regexp.MustCompile(`^([\w-]+)\(`)
+	mcpxNames     = regexp.MustCompile(`^([\w-]+): ([\w-]+(?:, [\w-]+)*)$`)
+)
+
+func fastmcp() *peer {
+	return &peer{name: "fastmcp", version: "4.1.2", registry: "PyPI", pkg: "fastmcp", transports: both,
+		about:  "a proxy for all servers, with its search by BM25",
+		python: "gateway.py",
+		launch: func(d deployment) launch {
+			return launch{
+				argv:  []string{filepath.Join(d.bin, "bin", "python"), filepath.Join(d.dir, "gateway.py"), d.transport, fmt.Sprint(d.port)},
+				env:   []string{"FASTMCP_CHECK_FOR_UPDATES=off", "FASTMCP_LOG_LEVEL=WARNING"},
+				files: map[string]string{"config.json": config(d.servers, nil), "gateway.py": fastmcpScript},
+				url:   fmt.Sprintf("http://127.0.0.1:%d/mcp", d.port),
+			}
+		},
+		call: func(server, tool string, args json.RawMessage) (string, string) {
+			return "call_tool", fmt.Sprintf(`{"name":%q,"arguments":%s}`, server+"_"+tool, args)
+		},
+		before: func(_, tool string) []step { return []step{{"search_tools", argument("query")(tool)}} },
+		search: &search{tool: "search_tools", query: argument("query"), hits: matches(`"name":\s*"([^"]+)"`)},
+	}
+}
+
+const fastmcpScript = `import json, os, sys
+from fastmcp.server import create_proxy
+from fastmcp.server.transforms.search import BM25SearchTransform
+
+with open(os.path.join(os.path.dirname(__file__), "config.json")) as f:
+    gateway = create_proxy(json.load(f), name="gateway")
+gateway.add_transform(BM25SearchTransform())
+if sys.argv[1] == "stdio":
+    gateway.run(transport="stdio", show_banner=False)
+else:
+    gateway.run(transport="http", host="127.0.0.1", port=int(sys.argv[2]), show_banner=False)
+`
+
+func fastmcpGateway() *peer {
+	return &peer{name: "fastmcp-gateway", version: "0.35.0", registry: "PyPI", pkg: "fastmcp-gateway", remote: true,
+		about: "meta tools; reaches its servers over HTTP only", transports: []string{overHTTP},
+		launch: func(d deployment) launch {
+			servers := map[string]string{}
+			for _, s := range d.servers {
+				servers[s.Name] = s.URL
+			}
+			list, _ := json.Marshal(servers) // strings only
+			return launch{
+				argv: []string{filepath.Join(d.bin, "bin", "fastmcp-gateway")},
+				env:  []string{"GATEWAY_UPSTREAMS=" + string(list), "GATEWAY_HOST=127.0.0.1", fmt.Sprintf("GATEWAY_PORT=%d", d.port)},
+				url:  fmt.Sprintf("http://127.0.0.1:%d/mcp", d.port),
+			}
+		},
+		call: func(server, tool string, args json.RawMessage) (string, string) {
+			return "execute_tool", fmt.Sprintf(`{"tool_name":%q,"arguments":%s}`, gatewayName(server, tool), args)
+		},
+		before: func(server, tool string) []step {
+			return []step{{"get_tool_schema", fmt.Sprintf(`{"tool_name":%q}`, gatewayName(server, tool))}}
+		},
+		search: &search{tool: "discover_tools", query: argument("query"), hits: matches(`(?m)^([\w.-]+)\(`)},
+	}
+}
+
+// gatewayName is a tool's name behind fastmcp-gateway, which puts the server before it only where several servers have the name.
+func gatewayName(server, tool string) string {
+	if slices.Contains([]string{"echo", "pid", "json_mb", "text_mb"}, tool) {
+		return server + "_" + tool
+	}
+	return tool
+}
+
+func compressor() *peer {
+	return &peer{name: "mcp-compressor", version: "0.38.2", registry: "PyPI", pkg: "mcp-compressor", transports: both,
+		about: "two tools for each server, the list of tools in their description; its level medium, which is the default",
+		launch: func(d deployment) launch {
+			l := launch{
+				argv:  []string{filepath.Join(d.bin, "bin", "mcp-compressor"), "--config", filepath.Join(d.dir, "config.json")},
+				files: map[string]string{"config.json": config(d.servers, nil)},
+			}
+			if d.transport == overHTTP {
+				l.argv = append(l.argv, "--transport", "streamable-http", "--port", fmt.Sprint(d.port))
+				l.url = fmt.Sprintf("http://127.0.0.1:%d/mcp", d.port)
+			}
+			return l
+		},
+		call: func(server, tool string, args json.RawMessage) (string, string) {
+			return server + "_invoke_tool", fmt.Sprintf(`{"tool_name":%q,"tool_input":%s}`, tool, args)
+		},
+		before: func(server, tool string) []step {
+			return []step{{server + "_get_tool_schema", fmt.Sprintf(`{"tool_name":%q}`, tool)}}
+		},
+	}
+}
+
+func proxyPy() *peer {
+	return &peer{name: "mcp-proxy (PyPI)", version: "0.13.0", registry: "PyPI", pkg: "mcp-proxy", transports: []string{overHTTP},
+		about: "stdio servers over HTTP, an endpoint for each", call: asIs, before: nothing,
+		launch: func(d deployment) launch {
+			return launch{
+				argv: []string{filepath.Join(d.bin, "bin", "mcp-proxy"), "--host", "127.0.0.1", "--port", fmt.Sprint(d.port),
+					"--named-server-config", filepath.Join(d.dir, "config.json")},
+				files: map[string]string{"config.json": config(d.servers, nil)},
+				url:   fmt.Sprintf("http://127.0.0.1:%d/servers/$SERVER/mcp", d.port),
+			}
+		}}
+}
+
+func proxyNpm() *peer {
+	return &peer{name: "mcp-proxy (npm)", version: "6.7.19", registry: "npm", pkg: "mcp-proxy", transports: []string{overHTTP},
+		single: true,
+		about:  "one stdio server over HTTP; a process for each server", call: asIs, before: nothing,
+		launch: func(d deployment) launch {
+			s := d.servers[0]
+			return launch{
+				argv: append([]string{"node", filepath.Join(d.bin, "node_modules", "mcp-proxy", "dist", "bin", "mcp-proxy.mjs"),
+					"--host", "127.0.0.1", "--port", fmt.Sprint(d.port), "--server", "stream", "--", s.Command}, s.Args...),
+				url: fmt.Sprintf("http://127.0.0.1:%d/mcp", d.port),
+			}
+		}}
+}
+
+func argument(name string) func(string) string {
+	return func(text string) string {
+		out, _ := json.Marshal(map[string]string{name: text})
+		return string(out)
+	}
+}
+
+func peerNames(peers []*peer) string {
+	var names []string
+	for _, p := range peers {
+		names = append(names, p.name)
+	}
+	return strings.Join(names, ", ")
+}

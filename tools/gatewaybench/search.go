@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mcpx/internal/tokens"
+)
+
+// tasksJSON are needs in plain words, and the tools that serve them, any of which is right. They were written for this bench,
+// from the
+// tools' definitions, before any gateway was asked.
+//
+//go:embed tasks.json
+var tasksJSON []byte
+
+type task struct {
+	Need  string
+	Tools []string // SERVER.TOOL
+}
+
+func searchFigure() *figure {
+	return &figure{name: "search", title: "Search", chart: "R@1",
+		about: "Needs in plain words (tools/gatewaybench/tasks.json), asked of the gateway's own search over the tools of real " +
+			"servers that the " +
+			"tests of this repository have. R@1: a right tool is the first hit; R@5: it is among the first five. Tokens: of an answer, " +
+			"median.",
+		columns: []column{{"tasks", "", ""}, {"R@1", "", more}, {"R@5", "", more}, {"tokens of an answer", "", less}},
+		run:     (*bench).measureSearch}
+}
+
+func (b *bench) measureSearch(f *figure) {
+	var tasks []task
+	if err := json.Unmarshal(tasksJSON, &tasks); err != nil {
+		b.say("tasks.json: %v", err)
+		return
+	}
+	var specs []serverSpec
+	for _, one := range b.publishedServers() {
+		specs = append(specs, serverSpec{Name: one.Server, Tools: one.Tools})
+	}
+	b.each(f, func(ctx context.Context, p *peer, transport string, l *logFile) error {
+		if p.search == nil {
+			b.mark(f, p, transport, notOffered, "")
+			return nil
+		}
+		t, err := b.start(p, transport, "", specs, l)
+		if err != nil {
+			return err
+		}
+		defer t.stop()
+		if err := t.settled(ctx, names(specs)); err != nil {
+			return err
+		}
+		first, five, sizes, err := t.searchAll(ctx, tasks, specs[0].Name)
+		if err != nil {
+			return err
+		}
+		b.add(f, "tasks", p, transport, float64(len(tasks)))
+		b.add(f, "R@1", p, transport, float64(first)/float64(len(tasks)))
+		b.add(f, "R@5", p, transport, float64(five)/float64(len(tasks)))
+		b.add(f, "tokens of an answer", p, transport, median(sizes))
+		return nil
+	})
+}
+
+// searchAll asks for all tasks, and counts those with a right tool first, and among the first five.
+func (t *target) searchAll(ctx context.Context, tasks []task, server string) (first, five int, sizes []float64, err error) {
+	for _, one := range tasks {
+		answer, err := t.own(ctx, server, step{t.peer.search.tool, t.peer.search.query(one.Need)})
+		if err != nil {
+			return 0, 0, nil, err
+		}
+		text := seenByModel(answer)
+		sizes = append(sizes, float64(tokens.Count(text)))
+		hits := t.peer.search.hits(text)
+		rank := slices.IndexFunc(hits, func(hit string) bool {
+			return slices.ContainsFunc(one.Tools, func(right string) bool { return sameTool(hit, right) })
+		})
+		if rank == 0 {
+			first++
+		}
+		if rank >= 0 && rank < 5 {
+			five++
+		}
+		t.log.note("%s: a right one has the rank %d of %q", one.Need, rank+1, hits[:min(5, len(hits))])
+	}
+	return first, five, sizes, nil
+}
+
+var separators = regexp.MustCompile(`[._]`)
+
+// sameTool reports whether a hit is the tool SERVER.TOOL: with a dot or a line after the server, or without the server, which some
+// gateways leave out where no other server has such a tool.
+func sameTool(hit, right string) bool {
+	_, alone, _ := strings.Cut(right, ".")
+	return hit == alone || separators.ReplaceAllString(hit, ".") == separators.ReplaceAllString(right, ".")
+}
+
+// matches returns what a pattern with one or two groups finds, each name once, in the order of the text. Two groups are joined
+// by a dot.
+func matches(pattern string) func(string) []string {
+	compiled := regexp.MustCompile(pattern)
+	return func(text string) (found []string) {
+		for _, m := range compiled.FindAllStringSubmatch(text, -1) {
+			name := m[1]
+			if len(m) > 2 {
+				name = fmt.Sprintf("%s.%s", m[1], m[2])
+			}
+			if !slices.Contains(found, name) {
+				found = append(found, name)
+			}
+		}
+		return found
+	}
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+func startFigure() *figure {
+	return &figure{name: "start", title: "First answers", chart: "cold: first call",
+		about: "From the start of the process with five servers of ten tools to the answer of tools/list, and to the first call " +
+			"that one of " +
+			"the servers answers. Cold: with an empty home folder. Warm: started again in the same one.",
+		columns: []column{{"cold: tools/list", "ms", less}, {"cold: first call", "ms", less}, {"warm: tools/list", "ms", less},
+			{"warm: first call", "ms", less}},
+		run: (*bench).measureStart}
+}
+
+// roundsOfStarts is lower than for calls, since each start takes seconds.
+func (b *bench) roundsOfStarts() int {
+	if b.quick {
+		return 1
+	}
+	return min(b.rounds, 3)
+}
+
+func (b *bench) measureStart(f *figure) {
+	specs := b.toolServers(50, 5)
+	out := map[string]bool{} // peers that have failed
+	for range b.roundsOfStarts() {
+		b.each(f, func(ctx context.Context, p *peer, transport string, l *logFile) error {
+			if out[p.name] {
+				return nil
+			}
+			dir := ""
+			for _, kind := range []string{"cold", "warm"} {
+				t, err := b.startOnce(ctx, f, p, dir, kind, specs, l)
+				if err != nil {
+					out[p.name] = true
+					return fmt.Errorf("%s: %w", kind, err)
+				}
+				dir = t.dir
+			}
+			return nil
+		})
+	}
+}
+
+func (b *bench) startOnce(ctx context.Context, f *figure, p *peer, dir, kind string, specs []serverSpec, l *logFile) (*target,
+	error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	from := time.Now()
+	since := func() float64 { return float64(time.Since(from).Microseconds()) / 1000 }
+	t, err := b.start(p, p.transports[0], dir, specs, l)
+	if err != nil {
+		return t, err
+	}
+	defer t.stop()
+	if _, err := t.surface(ctx, names(specs)); err != nil {
+		return t, err
+	}
+	listed := since()
+	if err := t.ready(ctx, "srv4"); err != nil {
+		return t, err
+	}
+	b.add(f, kind+": tools/list", p, t.transport, listed)
+	b.add(f, kind+": first call", p, t.transport, since())
+	return t, nil
+}
+
+func memoryFigure() *figure {
+	return &figure{name: "memory", title: "Memory", chart: "500 tools",
+		about: "Memory (PSS) of the gateway's own processes a second and a half after one server has answered a call and tools/list " +
+			"no longer changes: 10 tools of two servers, 500 " +
+			"tools of ten, and these with 20 sessions over HTTP, each of which has read tools/list. Direct's is the servers' own.",
+		columns: []column{{"10 tools", "MB", less}, {"500 tools", "MB", less}, {"500 tools, HTTP", "MB", less}, {"and 20 sessions",
+			"MB", less}},
+		run: (*bench).measureMemory}
+}
+
+func (b *bench) measureMemory(f *figure) {
+	out := map[string]bool{}
+	for range b.roundsOfStarts() {
+		b.each(f, func(ctx context.Context, p *peer, transport string, l *logFile) error {
+			if out[p.name] {
+				return nil
+			}
+			err := b.memoryOf(ctx, f, p, transport, l)
+			out[p.name] = err != nil
+			return err
+		})
+	}
+}
+
+func (b *bench) memoryOf(ctx context.Context, f *figure, p *peer, transport string, l *logFile) error {
+	add := func(column string, n int64) { b.add(f, column, p, transport, float64(n)/(1<<20)) }
+	small, err := b.memoryWith(ctx, p, transport, b.toolServers(10, 2), 0, l)
+	if err != nil {
+		return err
+	}
+	add("10 tools", small[0])
+	specs := b.toolServers(500, 10)
+	if transport == overStdio {
+		large, err := b.memoryWith(ctx, p, transport, specs, 0, l)
+		if err != nil {
+			return err
+		}
+		add("500 tools", large[0])
+	} else {
+		b.mark(f, p, transport, notOffered, "", "500 tools")
+	}
+	if !p.has(overHTTP) {
+		b.mark(f, p, transport, notOffered, "", "500 tools, HTTP", "and 20 sessions")
+		return nil
+	}
+	many, err := b.memoryWith(ctx, p, overHTTP, specs, 20, l)
+	if err != nil {
+		return err
+	}
+	add("500 tools, HTTP", many[0])
+	add("and 20 sessions", many[1])
+	return nil
+}
+
+// memoryWith returns what a gateway uses after its start and, with more sessions than 0, with them.
+func (b *bench) memoryWith(ctx context.Context, p *peer, transport string, specs []serverSpec, sessions int,
+	l *logFile) (used []int64, err error) {
+	const settle = 1500 * time.Millisecond
+	t, err := b.start(p, transport, "", specs, l)
+	if err != nil {
+		return nil, err
+	}
+	defer t.stop()
+	if err := t.settled(ctx, names(specs)); err != nil {
+		return nil, err
+	}
+	time.Sleep(settle)
+	used = append(used, useOf(t.pids()...).memory)
+	if sessions == 0 {
+		return used, nil
+	}
+	endpoints := names(specs)
+	if t.key(endpoints[0]) == "" {
+		endpoints = endpoints[:1]
+	}
+	for range sessions {
+		for _, server := range endpoints {
+			s, _, err := t.dial(ctx, server)
+			if err == nil {
+				_, err = listTools(ctx, s)
+			}
+			if err != nil {
+				return nil, err
+			}
+			defer s.close()
+		}
+	}
+	time.Sleep(settle)
+	return append(used, useOf(t.pids()...).memory), nil
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// States of a cell without a figure.
+const (
+	notOffered = "not offered" // the peer has no such feature
+	failed     = "failed"      // it has, and it did not work; the log says how
+	noTime     = "no time"     // the run has ended before
+)
+
+// cell is one figure of one peer.
+type cell struct {
+	Figure    string    `json:"figure"`
+	Column    string    `json:"column"`
+	Peer      string    `json:"peer"`
+	Transport string    `json:"transport"`
+	Unit      string    `json:"unit,omitempty"`
+	Better    string    `json:"better,omitempty"` // less or more; empty: it is no contest
+	Values    []float64 `json:"values,omitempty"` // of the rounds, in their order
+	Median    float64   `json:"median"`
+	Low       float64   `json:"low"` // of all rounds
+	High      float64   `json:"high"`
+	State     string    `json:"state,omitempty"` // empty: Median is valid
+	Text      string    `json:"text,omitempty"`  // a word instead of a number, or what went wrong
+	Log       string    `json:"log"`             // a file beside the report
+}
+
+// settle computes the figures of the values.
+func (c *cell) settle() {
+	if len(c.Values) > 0 {
+		c.Median, c.Low, c.High = median(c.Values), slices.Min(c.Values), slices.Max(c.Values)
+	}
+}
+
+func median(values []float64) float64 {
+	v := slices.Sorted(slices.Values(values))
+	if len(v) == 0 {
+		return math.NaN()
+	}
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}
+
+// percentile returns the value that a share of the values does not exceed: the nearest rank.
+func percentile(values []float64, share float64) float64 {
+	v := slices.Sorted(slices.Values(values))
+	if len(v) == 0 {
+		return math.NaN()
+	}
+	rank := int(math.Ceil(share * float64(len(v))))
+	return v[min(max(rank, 1), len(v))-1]
+}
+
+// spread is half of the range of the rounds, as a share of the median: the noise that the report states.
+func (c *cell) spread() float64 {
+	if c.Median == 0 {
+		return 0
+	}
+	return (c.High - c.Low) / 2 / math.Abs(c.Median)
+}
+
+// agrees reports whether two runs of the same figure agree within their noise: the ranges of their rounds, each widened by
+// half of
+// itself on both sides, meet. Figures that are the same in every round must be equal.
+func (c *cell) agrees(other *cell) bool {
+	if c.State != other.State || c.Text != other.Text && len(c.Values) == 0 {
+		return false
+	}
+	margin := func(c *cell) float64 { return (c.High - c.Low) / 2 }
+	return c.Low-margin(c) <= other.High+margin(other) && other.Low-margin(other) <= c.High+margin(c)
+}
+
+// number writes a figure as people read it.
+func number(v float64) string {
+	switch a := math.Abs(v); {
+	case math.IsNaN(v):
+		return "-"
+	case a >= 1000:
+		return thousands(int64(math.Round(v)))
+	case a >= 100 || v == math.Trunc(v):
+		return fmt.Sprintf("%.0f", v)
+	case a >= 10:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+func thousands(n int64) string {
+	digits := fmt.Sprint(n)
+	sign := ""
+	if strings.HasPrefix(digits, "-") {
+		sign, digits = "-", digits[1:]
+	}
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return sign + digits
+}
+
+// show returns what the table has in the place of a cell.
+func (c *cell) show() string {
+	switch {
+	case c.State != "":
+		return c.State
+	case len(c.Values) == 0:
+		return c.Text
+	case len(c.Values) == 1 || c.Low == c.High:
+		return number(c.Median)
+	}
+	return fmt.Sprintf("%s ±%.0f%%", number(c.Median), 100*c.spread())
+}
