@@ -2,7 +2,9 @@
 // reached at, through a proxy of the tests, and the lifetime of access tokens in seconds;
 // that of refresh tokens is REFRESH_LIFETIME. TOKEN_FORMAT=jwt makes access tokens JWTs.
 // It prints its port. POST /test/forget deletes a client (?client=ID), POST /test/rotate
-// gives it another key. Tokens for GATEWAY are JWTs; the client exchanger may exchange them.
+// gives it another key, POST /test/leave lets a user (?sub=NAME) be there no more, POST /test/person sets the groups of one
+// (?sub=NAME&groups=a,b), POST /test/logout sends a logout token about one to an address (?sub=NAME&to=URL). Tokens for
+// GATEWAY are JWTs; the client exchanger may exchange them.
 import { createServer } from 'node:http';
 import { createPublicKey, generateKeyPairSync, randomUUID, verify } from 'node:crypto';
 import Provider, { errors } from 'oidc-provider';
@@ -38,12 +40,23 @@ const clients = [
   { client_id: 'exchanger', client_secret: 'exchanger-secret-of-the-tests', ...common, grant_types: ['client_credentials', EXCHANGE] },
   ...(process.env.CLIENT_JWK ? [{ client_id: 'signer', token_endpoint_auth_method: 'private_key_jwt', jwks: { keys: [JSON.parse(process.env.CLIENT_JWK)] }, ...common }] : []),
   // An mcpx with auth.front, whose people log in here.
-  { client_id: 'front', client_secret: 'front-secret-of-the-tests', application_type: 'native', redirect_uris: ['http://127.0.0.1/oauth/callback'], grant_types: ['authorization_code'], response_types: ['code'] },
+  { client_id: 'front', client_secret: 'front-secret-of-the-tests', application_type: 'native', redirect_uris: ['http://127.0.0.1/oauth/callback'], grant_types: ['authorization_code', 'refresh_token'], response_types: ['code'] },
   { client_id: 'known', client_secret: 'known-secret-of-the-tests', application_type: 'native', redirect_uris: ['http://127.0.0.1/callback'], grant_types: ['authorization_code', 'refresh_token'], response_types: ['code'] },
 ];
 
+const left = new Set();
+let provider;
+// Who is not in it is in the group staff.
+const people = new Map();
+
+function account(ctx, sub) {
+  if (left.has(sub)) return undefined;
+  const groups = people.get(sub) ?? ['staff'];
+  return { accountId: sub, claims: () => ({ sub, email: `${sub}@example.com`, email_verified: true, groups }) };
+}
+
 function make() {
-  const provider = new Provider(issuer, {
+  provider = new Provider(issuer, {
     adapter: Memory,
     clients,
     jwks: { keys: [...keys] },
@@ -55,6 +68,7 @@ function make() {
       registration: { enabled: true },
       clientCredentials: { enabled: true },
       introspection: { enabled: true, allowedPolicy: () => true },
+      backchannelLogout: { enabled: true },
       revocation: { enabled: true, allowedPolicy: (ctx, client, token) => token.clientId === client.clientId },
       resourceIndicators: {
         enabled: true,
@@ -69,9 +83,11 @@ function make() {
     },
     extraTokenClaims: (ctx, token) => ({ tenant: `tenant of ${token.clientId}` }),
     pkce: { required: () => true },
+    // The default refuses addresses of this machine, where the tests have mcpx.
+    fetch: (url, { dispatcher, ...options }) => fetch(url, options),
     rotateRefreshToken: true,
     issueRefreshToken: (ctx, client) => client.grantTypeAllowed('refresh_token'),
-    findAccount: (ctx, sub) => ({ accountId: sub, claims: () => ({ sub, email: `${sub}@example.com`, email_verified: true, groups: ['staff'] }) }),
+    findAccount: account,
   });
   provider.proxy = true;
   provider.registerGrantType(EXCHANGE, (ctx) => exchange(provider, ctx), ['subject_token', 'subject_token_type', 'requested_token_type', 'scope', 'resource', 'audience']);
@@ -82,8 +98,9 @@ function make() {
 async function exchange(provider, ctx) {
   const { subject_token: subject = '', subject_token_type: type, resource, scope } = ctx.oidc.params;
   const [head, body, signature = ''] = subject.split('.');
-  const signed = keys.some((key) => verify('RSA-SHA256', Buffer.from(`${head}.${body}`), createPublicKey({ key, format: 'jwk' }), Buffer.from(signature, 'base64url')));
-  const claims = signed ? JSON.parse(Buffer.from(body, 'base64url')) : {};
+  const signed = signature !== '' && keys.some((key) => verify('RSA-SHA256', Buffer.from(`${head}.${body}`), createPublicKey({ key, format: 'jwk' }), Buffer.from(signature, 'base64url')));
+  const opaque = signed ? undefined : await provider.AccessToken.find(subject); // of somebody who came through auth.front
+  const claims = signed ? JSON.parse(Buffer.from(body, 'base64url')) : opaque ? { sub: opaque.accountId, aud: GATEWAY, exp: opaque.exp } : {};
   if (type !== 'urn:ietf:params:oauth:token-type:access_token' || claims.aud !== GATEWAY || claims.exp * 1000 < Date.now()) {
     throw new errors.InvalidGrant('the subject token is not good');
   }
@@ -105,10 +122,21 @@ const server = createServer((request, response) => {
     stored.delete(`Client:${url.searchParams.get('client')}`);
     handle = make();
     response.end();
+  } else if (url.pathname === '/test/person') {
+    people.set(url.searchParams.get('sub'), url.searchParams.get('groups').split(','));
+    response.end();
   } else if (url.pathname === '/test/rotate') {
     keys.unshift(newKey());
     handle = make();
     response.end();
+  } else if (url.pathname === '/test/leave') {
+    left.add(url.searchParams.get('sub'));
+    response.end();
+  } else if (url.pathname === '/test/logout') {
+    provider.Client.find('front').then((client) => {
+      client.backchannelLogoutUri = url.searchParams.get('to');
+      return client.backchannelLogout(url.searchParams.get('sub'));
+    }).then(() => response.end(), (error) => response.writeHead(502).end(String(error)));
   } else {
     handle(request, response);
   }
