@@ -190,7 +190,6 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, t degradation) (*
 		}
 	}
 	s.relisting.taken()
-	u.spec.Logger.Info("connected", "protocol", s.Protocol, "tools", len(tools), "title", u.spec.Secrets.Line(s.Title, 80))
 	for _, fault := range faults {
 		u.spec.Logger.Warn("tool refused", "fault", u.spec.Secrets.Line(fault, 300))
 	}
@@ -208,6 +207,8 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, t degradation) (*
 			st.Offers = s.offers
 		}
 	})
+	// Only now does the session take calls and notifications, which the line promises.
+	u.spec.Logger.Info("connected", "protocol", s.Protocol, "tools", len(tools), "title", u.spec.Secrets.Line(s.Title, 80))
 	if lists && len(s.offers.Kinds()) > 0 {
 		s.changes.tell(s.offers.Kinds()...)
 	}
