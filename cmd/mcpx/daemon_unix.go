@@ -69,7 +69,8 @@ func (c *cli) warm(ctx context.Context, s streams, command string, options any, 
 	return c.inDaemon(ctx, s, request{place, command, options, start && (ci == "" || ci == "false")})
 }
 
-// ask runs a command in the daemon if there is one; the error is attach.ErrNone if there is none.
+// ask runs a command in the daemon of this environment, and in those of other environments; the error is attach.ErrNone if there
+// are none. Daemons of other builds may not understand it: a line says that they run.
 func (c *cli) ask(ctx context.Context, s streams, command string, options any) error {
 	path, missing := c.findConfig(s)
 	if missing != nil {
@@ -86,7 +87,22 @@ func (c *cli) ask(ctx context.Context, s streams, command string, options any) e
 	if err != nil {
 		return err
 	}
-	if _, err = c.inDaemon(ctx, s, request{place, command, options, false}); errors.Is(err, attach.ErrNone) && missing != nil {
+	_, err = c.inDaemon(ctx, s, request{place, command, options, false})
+	environments, builds := place.Others()
+	for _, other := range environments {
+		_, failed := c.inDaemon(ctx, s, request{other, command, options, false})
+		switch {
+		case errors.Is(err, attach.ErrNone):
+			err = failed
+		case !errors.Is(failed, attach.ErrNone):
+			err = errors.Join(err, failed)
+		}
+	}
+	if len(builds) > 0 {
+		fmt.Fprintln(s.err, plural(len(builds), "daemon of another build runs too", "daemons of other builds run too")+
+			"; it ends after its last session")
+	}
+	if errors.Is(err, attach.ErrNone) && missing != nil {
 		return missing
 	}
 	return err
@@ -100,14 +116,16 @@ func (c *cli) gone(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	for !place.Free() {
+	for {
+		if others, _ := place.Others(); place.Free() && len(others) == 0 {
+			return nil
+		}
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
 			return errors.New("the daemon still runs")
 		}
 	}
-	return nil
 }
 
 // request is a command for the daemon.

@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"mcpx/internal/mcptest"
@@ -150,6 +153,51 @@ func TestDaemon_Commands(t *testing.T) {
 	}
 	if pids := h.daemons(t); len(pids) != 0 {
 		t.Errorf("%v still run", pids)
+	}
+}
+
+// TestDaemon_Environments: variables that clients leave out, as the SDKs do, make no other daemon. A proxy does: status shows both
+// daemons, and stop ends both. A daemon of another build is only mentioned.
+func TestDaemon_Environments(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
+	run := func(args ...string) string {
+		t.Helper()
+		out, stderr, code := h.run(t, "", append([]string{"--config", config}, args...)...)
+		if code != 0 {
+			t.Errorf("%v: exit %d, %s", args, code, stderr)
+		}
+		return out + stderr
+	}
+	extra := h.extra
+	for i, with := range [][]string{{"TZ=Asia/Tokyo"}, {"TMPDIR=/tmp"}, {"HTTPS_PROXY=http://127.0.0.1:1"}} {
+		h.extra = slices.Concat(extra, with)
+		run("exec", "fake", "pid")
+		if pids := h.daemons(t); len(pids) != 1+i/2 {
+			t.Fatalf("with %s there are the daemons %v", with, pids)
+		}
+	}
+	h.extra = extra
+	if said := run("status"); strings.Count(said, "The daemon ") != 2 {
+		t.Errorf("got %s", said)
+	}
+	locks, err := filepath.Glob(filepath.Join(strings.TrimPrefix(extra[len(extra)-1], "XDG_RUNTIME_DIR="), "mcpx", "*.lock"))
+	if err != nil || len(locks) != 2 {
+		t.Fatalf("%v, %v", locks, err)
+	}
+	name := []byte(locks[0])
+	name[len(name)-len("000000000000.lock")] ^= 1 // another hexadecimal digit of the build
+	foreign, err := os.Create(string(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer foreign.Close()
+	if err := syscall.Flock(int(foreign.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if said := run("stop"); said != "1 daemon of another build runs too; it ends after its last session\n" || len(h.daemons(t)) != 0 {
+		t.Errorf("got %s and %v", said, h.daemons(t))
 	}
 }
 

@@ -141,6 +141,24 @@ func (p Place) Free() bool {
 	return lock != nil || errors.Is(err, fs.ErrNotExist)
 }
 
+// Others returns the places of the other daemons that live or start for the same config file: those of this build, whose
+// environment is another, and those of other builds.
+func (p Place) Others() (environments, builds []Place) {
+	files, _ := os.ReadDir(filepath.Dir(string(p))) // without the folder there are none
+	for _, file := range files {
+		name, lock := strings.CutSuffix(file.Name(), ".lock")
+		other := Place(filepath.Join(filepath.Dir(string(p)), name))
+		switch toOwn, toBuild := len(p)-ownDigits, len(p)-ownDigits-buildDigits; {
+		case !lock || len(other) != len(p) || other == p || other[:toBuild] != p[:toBuild] || other.Free():
+		case other[:toOwn] == p[:toOwn]:
+			environments = append(environments, other)
+		default:
+			builds = append(builds, other)
+		}
+	}
+	return environments, builds
+}
+
 // start starts a daemon, unless another process is doing that or the daemon lives. It does not wait for it.
 func (p Place) start() (began bool, err error) {
 	lock, err := p.take()
@@ -196,6 +214,11 @@ func (p Place) launch(lock *os.File) error {
 	}
 	closeOnExec()
 	environ := append(own(os.Environ()), "PATH="+os.Getenv("PATH"), proc.RoleVar+"="+Role+" "+string(p))
+	for _, name := range starterVariables {
+		if value, set := os.LookupEnv(name); set {
+			environ = append(environ, name+"="+value)
+		}
+	}
 	process, err := os.StartProcess(self, []string{"mcpx-daemon"}, &os.ProcAttr{
 		Dir: home, Env: environ, Files: []*os.File{null, null, stderr, lock}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})

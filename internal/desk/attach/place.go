@@ -4,7 +4,8 @@
 // # Which daemon
 //
 // There is one daemon for each config file, build of mcpx and environment of mcpx itself (see Place). Of what a session
-// brings along, such as its folder and its variables, nothing becomes a property of the daemon.
+// brings along, such as its folder and its variables, nothing else becomes a property of the daemon. Clients start mcpx with
+// fewer variables than shells have, so a variable with its usual value is as good as none.
 //
 // # What is decided when
 //
@@ -19,6 +20,7 @@
 package attach
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -28,6 +30,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mcpx/internal/base/proc"
@@ -38,9 +41,17 @@ import (
 // Role is the role in which the executable is a daemon.
 const Role = "daemon"
 
-// Place is where the daemon for a config file, this build and this environment of mcpx is found: the path of its files,
-// without their endings.
+// Place is where the daemon for a config file, a build and an environment of mcpx is found: the path of its files, without
+// their endings. Its name has a digest of each of the three, in this order.
 type Place string
+
+// These are the lengths of the digests in the name of a place. A session that finds a daemon by a collision in the last two would only
+// have other proxies or certificates, and the daemons of all configs of a user are few.
+const (
+	configDigits = 12
+	buildDigits  = 6
+	ownDigits    = 6
+)
 
 func (p Place) socket() string { return string(p) + ".daemon" }
 func (p Place) lock() string   { return string(p) + ".lock" }
@@ -64,22 +75,31 @@ func PlaceOf(file string, environ []string) (Place, error) {
 	if err != nil {
 		return "", err
 	}
-	digest := sha256.New()
-	for _, part := range append([]string{build, config.Real(file)}, own(environ)...) {
-		fmt.Fprintf(digest, "%d %s", len(part), part)
-	}
-	place := Place(filepath.Join(folder, hex.EncodeToString(digest.Sum(nil)[:8])))
+	name := digestOf(config.Real(file))[:configDigits] + digestOf(build)[:buildDigits] + digestOf(own(environ)...)[:ownDigits]
+	place := Place(filepath.Join(folder, name))
 	if n := len(place.socket()); n > longestSocket {
 		return "", fmt.Errorf("the path of its socket would be too long, %d bytes: %s", n, place.socket())
 	}
 	return place, nil
 }
 
+func digestOf(parts ...string) string {
+	digest := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(digest, "%d %s", len(part), part)
+	}
+	return hex.EncodeToString(digest.Sum(nil))
+}
+
+// usualRuntime is where $XDG_RUNTIME_DIR points to on Linux, unless somebody has changed that. A client may start mcpx without
+// the variable: those of the MCP SDKs pass on six variables.
+func usualRuntime() string { return "/run/user/" + strconv.Itoa(os.Getuid()) }
+
 // folder returns the folder for the files of daemons, which only this user can enter. It is in $XDG_RUNTIME_DIR, or in the
 // user's cache folder if that is not a folder of this user, or not writable: sudo and su may keep the variable of another user,
 // and in containers the folder is often missing. All commands find the same folder, because the daemon gets it from its starter.
 func folder() (string, error) {
-	if above := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(above) && control.Own(above) {
+	if above := cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), usualRuntime()); filepath.IsAbs(above) && control.Own(above) {
 		folder := filepath.Join(above, "mcpx")
 		err := control.Claim(folder)
 		if _, unusable := errors.AsType[*fs.PathError](err); !unusable {
@@ -100,7 +120,7 @@ func folder() (string, error) {
 // ownVariables are the environment variables that mcpx itself reads: where its files are, how it reaches the network, and
 // how its runtime works. Sessions that differ in one of them have different daemons.
 var ownVariables = strings.Fields(`
-	HOME USERPROFILE XDG_CONFIG_HOME XDG_CACHE_HOME XDG_RUNTIME_DIR TMPDIR TZ
+	HOME USERPROFILE XDG_CONFIG_HOME XDG_CACHE_HOME
 	HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy
 	SSL_CERT_FILE SSL_CERT_DIR DBUS_SESSION_BUS_ADDRESS MCPX_KEYRING RES_OPTIONS LOCALDOMAIN
 	GOGC GOMEMLIMIT GOMAXPROCS GODEBUG GORACE GOTRACEBACK GOCOVERDIR
@@ -109,12 +129,17 @@ var ownVariables = strings.Fields(`
 // ownPrefixes are prefixes of such variables.
 var ownPrefixes = []string{"OTEL_"}
 
-// own returns the variables that mcpx itself reads, sorted.
+// starterVariables are variables that the daemon has of the command that started it. Sessions may differ in them, because clients
+// leave them out, and they change little: the zone of times in the log, the folder for temporary files.
+var starterVariables = []string{"XDG_RUNTIME_DIR", "TMPDIR", "TZ"}
+
+// own returns the variables that mcpx itself reads, sorted, without those that have their usual value.
 func own(environ []string) (list []string) {
+	usual := []string{"DBUS_SESSION_BUS_ADDRESS=unix:path=" + usualRuntime() + "/bus"}
 	for _, pair := range environ {
 		name, _, _ := strings.Cut(pair, "=")
 		prefixed := slices.ContainsFunc(ownPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
-		if prefixed || slices.Contains(ownVariables, name) {
+		if (prefixed || slices.Contains(ownVariables, name)) && !slices.Contains(usual, pair) {
 			list = append(list, pair)
 		}
 	}
