@@ -116,11 +116,17 @@ func TestPage_Browser(t *testing.T) {
 		"tokens": map[string]any{"root": digest("root-token"), "user": digest("user-token")},
 		"rights": []any{map[string]any{"principals": []string{"root"}, "admin": true}, map[string]any{"principals": []string{"user"}}},
 	}}))
-	own := newHome(t)
+	own, people := newHome(t), newHome(t)
+	fronted := people.startFronted(t, map[string]any{"display_claim": "email"})
+	fronted.follow(t, "config loaded again", func() {
+		auth := fronted.auth(map[string]any{"display_claim": "email"})
+		auth["rights"] = []any{map[string]any{"principals": []string{"*"}}, map[string]any{"principals": []string{"anna@*"}, "admin": true}}
+		people.config(t, map[string]server{"box": fronted.box}, map[string]any{"auth": auth})
+	})
 	given, err := json.Marshal(map[string]string{
 		"desk": own.uiLink(t, own.config(t, map[string]server{"alpha": fake(t, mcptest.Spec{})}, nil)),
 		"full": full.site() + "/", "empty": none.site() + "/", "guarded": door.site() + "/", "config": config, "tools": tools,
-		"memory": p.memory(), "other": none.url, "login": g.issuer,
+		"fronted": strings.TrimSuffix(fronted.resource, "mcp"), "memory": p.memory(), "other": none.url, "login": g.issuer,
 	})
 	if err != nil {
 		t.Fatal(err)
