@@ -113,8 +113,8 @@ func (p *pageWork) login(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// signIn logs in to a server. The browser comes back to the page, if that has a public address and mcpx can register it with the
-// issuer, else to a port of this machine. If it runs elsewhere then, the viewer pastes the address at which it ended.
+// signIn logs in to a server. The browser comes back to the page, if that has a public address that mcpx can register with the
+// issuer, else to a port of this machine. If the browser runs elsewhere, the viewer then pastes the address at which it ended.
 func (p *pageWork) signIn(ctx context.Context, server logins.Server, one *openLogin, open func(url string)) (*logins.Result, error) {
 	if to := p.returnsTo(server); to != "" {
 		if pending, err := p.app.logins.Begin(ctx, server, to); err == nil {
@@ -138,8 +138,8 @@ func (p *pageWork) signIn(ctx context.Context, server logins.Server, one *openLo
 	return p.app.logins.Login(ctx, server, logins.Options{Open: open, Pasted: one.pasted})
 }
 
-// returnsTo is the URL of this endpoint to which an issuer can send a browser; empty if there is none. A client that the config names
-// has the redirect URIs of mcpx login.
+// returnsTo is the URL of this endpoint to which an issuer can send a browser; empty if there is none. A client that the config
+// names has the redirect URIs of mcpx login.
 func (p *pageWork) returnsTo(server logins.Server) string {
 	cfg := p.app.current.Load().config
 	if p.desk || server.ClientID != "" || server.ClientMetadataURL != "" || cfg.Auth == nil || !netguard.Safe(cfg.Auth.Resource) {

@@ -118,7 +118,8 @@ type Pending struct {
 	Verifier  string   `json:"verifier"`
 }
 
-// Begin prepares a login of a principal, or without one that of the config, whose browser the authorization server sends back to the URL redirect.
+// Begin prepares a login of a principal, or without one that of the config. The authorization server sends the browser back to the URL
+// redirect.
 func (l *Logins) Begin(ctx context.Context, s Server, redirect string) (*Pending, error) {
 	b, err := l.begin(ctx, s)
 	if err != nil {
