@@ -90,6 +90,19 @@ func (h *home) uiLink(t *testing.T, config string) string {
 	return ""
 }
 
+// frontedPage starts an mcpx whose people sign in at an issuer, anna as an admin, and returns the address of its page.
+func frontedPage(t *testing.T) string {
+	t.Helper()
+	h, display := newHome(t), map[string]any{"display_claim": "email"}
+	f := h.startFronted(t, display)
+	f.follow(t, "config loaded again", func() {
+		auth := f.auth(display)
+		auth["rights"] = []any{map[string]any{"principals": []string{"*"}}, map[string]any{"principals": []string{"anna@*"}, "admin": true}}
+		h.config(t, map[string]server{"box": f.box}, map[string]any{"auth": auth})
+	})
+	return strings.TrimSuffix(f.resource, "mcp")
+}
+
 // TestPage_Browser tests the page in a real browser; see testdata/npm/page-check.mjs. With MCPX_PAGE_PICTURES=DIR it stores
 // screenshots in that folder.
 func TestPage_Browser(t *testing.T) {
@@ -116,11 +129,14 @@ func TestPage_Browser(t *testing.T) {
 		"tokens": map[string]any{"root": digest("root-token"), "user": digest("user-token")},
 		"rights": []any{map[string]any{"principals": []string{"root"}, "admin": true}, map[string]any{"principals": []string{"user"}}},
 	}}))
-	own := newHome(t)
+	own, fronted := newHome(t), ""
+	if os.Getenv("MCPX_FULL") != "" {
+		fronted = frontedPage(t)
+	}
 	given, err := json.Marshal(map[string]string{
 		"desk": own.uiLink(t, own.config(t, map[string]server{"alpha": fake(t, mcptest.Spec{})}, nil)),
 		"full": full.site() + "/", "empty": none.site() + "/", "guarded": door.site() + "/", "config": config, "tools": tools,
-		"memory": p.memory(), "other": none.url, "login": g.issuer,
+		"fronted": fronted, "memory": p.memory(), "other": none.url, "login": g.issuer,
 	})
 	if err != nil {
 		t.Fatal(err)

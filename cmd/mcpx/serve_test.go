@@ -404,6 +404,18 @@ func TestServe_Progress(t *testing.T) {
 		if again := c.notes("notifications/progress"); len(again) != len(notes) {
 			t.Error("progress without a token")
 		}
+		// The progress of mcpx itself.
+		c.answer(t, c.start(t, "tools/call", `{"name":"exec","arguments":{"server_name":"fake","tool_name":"echo","each":[{"text":"a"},{"text":"b"}]}}`,
+			`"progressToken":"mine/2"`))
+		own := c.notes("notifications/progress")[len(notes):]
+		if len(own) == 0 {
+			t.Error("a call of several has no progress")
+		}
+		for _, note := range own {
+			if !strings.Contains(string(note.Params), `"progressToken":"mine/2"`) {
+				t.Errorf("the progress of mcpx is %s", note.Params)
+			}
+		}
 	})
 }
 

@@ -7,6 +7,9 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -307,6 +310,54 @@ func TestUI_Login(t *testing.T) {
 	v.await(t, "guarded", func(s shownServer) bool { return s.Login == "held" && s.Tools > 0 })
 	hasAll(t, v.ask(t, 200, "POST", "servers/guarded/logout", nil), `"missing":false`)
 	v.await(t, "guarded", func(s shownServer) bool { return s.Login != "held" })
+}
+
+// TestUI_LoginReturns: at a hosted endpoint with a public address, the issuer of a server sends the admin's browser back there.
+func TestUI_LoginReturns(t *testing.T) {
+	mcptest.Parallel(t)
+	g, h := guard(t, 60), newHome(t)
+	proxy := httptest.NewUnstartedServer(nil)
+	base := "http://" + proxy.Listener.Addr().String()
+	sum := sha256.Sum256([]byte("root-token-of-tests"))
+	d := h.serveHTTP(t, "--config", h.config(t, map[string]server{"guarded": {"url": g.url}}, map[string]any{"auth": map[string]any{
+		"resource": base + "/mcp", "tokens": map[string]any{"root": map[string]any{"sha256": hex.EncodeToString(sum[:])}},
+		"rights": []any{map[string]any{"principals": []string{"root"}, "admin": true}},
+	}}))
+	to, err := url.Parse(d.site())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy.Config.Handler = httputil.NewSingleHostReverseProxy(to)
+	proxy.Start()
+	t.Cleanup(proxy.Close)
+	response, _ := fetch(t, "POST", base+"/ui/session", `{"token":"root-token-of-tests"}`)
+	v := &viewer{site: base, headers: []string{"Cookie: __Host-mcpx=" + response.Cookies()[0].Value}}
+	v.await(t, "guarded", func(s shownServer) bool { return s.Login == "needed" })
+	var begun struct{ ID, URL, Redirect string }
+	if err := json.Unmarshal([]byte(v.ask(t, 200, "POST", "servers/guarded/login", nil)), &begun); err != nil || begun.Redirect != "endpoint" {
+		t.Fatalf("%v: %+v", err, begun)
+	}
+	_, last := browseFrom(t, begun.URL, func(r *http.Request, _ []*http.Request) error {
+		if r.URL.Path == "/ui/back" {
+			return http.ErrUseLastResponse
+		}
+		return nil
+	})
+	nobody := &viewer{site: base, headers: []string{"Accept: text/html"}}
+	for _, foreign := range []string{"back", "back?state=", "back?state=x&code=y"} {
+		nobody.ask(t, 404, "GET", foreign, nil)
+	}
+	hasAll(t, v.ask(t, 200, "GET", "servers/guarded/login?id="+begun.ID, nil), `"open"`)
+	path, ok := strings.CutPrefix(last, base+"/ui/")
+	if !ok {
+		t.Fatalf("the browser ended at %s", last)
+	}
+	hasAll(t, nobody.ask(t, 200, "GET", path, nil), "<title>mcpx</title>") // as a browser, without the strict cookie
+	mcptest.WaitFor(t, "the login", patience, func() bool {
+		return strings.Contains(v.ask(t, 200, "GET", "servers/guarded/login?id="+begun.ID, nil), `"done"`)
+	})
+	nobody.ask(t, 404, "GET", path, nil) // it works once
+	v.await(t, "guarded", func(s shownServer) bool { return s.Login == "held" && s.Tools > 0 })
 }
 
 // TestUI_Rights: at a hosted endpoint, who is no admin sees and changes nothing, nobody changes what the config forbids, and the

@@ -3,12 +3,15 @@ package app
 import (
 	"context"
 	"crypto/rand"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
+	"mcpx/internal/base/netguard"
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/logins"
@@ -41,10 +44,11 @@ func (s *signing) close() {
 
 // openLogin is a login that a viewer has begun. It ends after loginTime at the latest.
 type openLogin struct {
-	id     string
-	pasted chan string
-	cancel context.CancelFunc
-	done   chan struct{}
+	id       string
+	redirect string      // where the browser ends: endpoint, loopback or paste
+	pasted   chan string // the address at which the browser has ended
+	cancel   context.CancelFunc
+	done     chan struct{}
 	// result and err are set before done is closed.
 	result *logins.Result
 	err    error
@@ -74,8 +78,7 @@ func (p *pageWork) loginTo(w http.ResponseWriter, r *http.Request) (server login
 	return LoginServer(*of), true
 }
 
-// login begins a login, and responds with the address that the viewer must open. The browser comes back to a port of this
-// machine. If it runs elsewhere, the viewer pastes the address at which it ended.
+// login begins a login, and responds with the address that the viewer must open.
 func (p *pageWork) login(w http.ResponseWriter, r *http.Request) {
 	server, ok := p.loginTo(w, r)
 	if !ok || !p.recorded(w, r, "login", server.Name) {
@@ -92,28 +95,91 @@ func (p *pageWork) login(w http.ResponseWriter, r *http.Request) {
 	go func() { // ends with the login, after loginTime, or with the App
 		defer p.signing.open.Done()
 		defer cancel()
-		one.result, one.err = p.app.logins.Login(ctx, server, logins.Options{
-			Open: func(url string) { address <- url }, Pasted: one.pasted,
-		})
+		one.result, one.err = p.signIn(ctx, server, one, func(url string) { address <- url })
 		close(one.done)
 		if one.err == nil {
 			p.app.Registry.Retry(server.Name)
 		}
 	}()
-	redirect := "paste"
-	if p.desk || !p.app.public {
-		redirect = "loopback"
-	}
 	select {
 	case url := <-address:
 		httpd.WriteJSON(w, http.StatusOK, map[string]string{
-			"id": one.id, "url": url, "redirect": redirect, "command": "mcpx login " + server.Name,
+			"id": one.id, "url": url, "redirect": one.redirect, "command": "mcpx login " + server.Name,
 		})
 	case <-one.done:
 		page.Refuse(w, http.StatusBadGateway, "failed", failureOf(one.err))
 	case <-r.Context().Done():
 		cancel()
 	}
+}
+
+// signIn logs in to a server. The browser comes back to the page, if that has a public address that mcpx can register with the
+// issuer, else to a port of this machine. If the browser runs elsewhere, the viewer then pastes the address at which it ended.
+func (p *pageWork) signIn(ctx context.Context, server logins.Server, one *openLogin, open func(url string)) (*logins.Result, error) {
+	if to := p.returnsTo(server); to != "" {
+		if pending, err := p.app.logins.Begin(ctx, server, to); err == nil {
+			one.redirect = "endpoint"
+			open(pending.Address(one.id))
+			select {
+			case ended := <-one.pasted:
+				answer, err := url.Parse(ended)
+				if err != nil {
+					return nil, errors.New("the address at which the browser ended is none")
+				}
+				return p.app.logins.Finish(ctx, server, pending, answer.Query())
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		}
+	}
+	if one.redirect = "paste"; p.desk || !p.app.public {
+		one.redirect = "loopback"
+	}
+	return p.app.logins.Login(ctx, server, logins.Options{Open: open, Pasted: one.pasted})
+}
+
+// returnsTo is the URL of this endpoint to which an issuer can send a browser; empty if there is none. A client that the config
+// names has the redirect URIs of mcpx login.
+func (p *pageWork) returnsTo(server logins.Server) string {
+	cfg := p.app.current.Load().config
+	if p.desk || server.ClientID != "" || server.ClientMetadataURL != "" || cfg.Auth == nil || !netguard.Safe(cfg.Auth.Resource) {
+		return ""
+	}
+	return p.app.publicBase(cfg) + page.BackPath
+}
+
+// back takes a browser that an issuer has sent back, and shows the server. Only the issuer and the viewer who has begun the login
+// know the state in the address, and it works once.
+func (p *pageWork) back(w http.ResponseWriter, r *http.Request) {
+	one, server := p.signing.withID(r.URL.Query().Get("state"))
+	if one == nil {
+		refuseLogin(w)
+		return
+	}
+	select {
+	case one.pasted <- r.URL.String():
+	default:
+		refuseLogin(w) // the browser has been here
+		return
+	}
+	w.Header().Set("Location", "/#/server/"+url.PathEscape(server))
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+func refuseLogin(w http.ResponseWriter) {
+	page.Refuse(w, http.StatusNotFound, "no_login", "there is no such login any more; begin again")
+}
+
+// withID finds a login that is open, and its server.
+func (s *signing) withID(id string) (one *openLogin, server string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, other := range s.all {
+		if subtle.ConstantTimeCompare([]byte(other.id), []byte(id)) == 1 && !other.over() {
+			return other, name
+		}
+	}
+	return nil, ""
 }
 
 func failureOf(err error) string {
@@ -171,7 +237,7 @@ func (s *signing) of(w http.ResponseWriter, r *http.Request, id string) *openLog
 	if one := s.all[r.PathValue("name")]; one != nil && one.id == id {
 		return one
 	}
-	page.Refuse(w, http.StatusNotFound, "no_login", "there is no such login any more; begin again")
+	refuseLogin(w)
 	return nil
 }
 

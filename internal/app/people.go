@@ -135,6 +135,11 @@ func (a *App) linkFor(server string, p *caller.Principal) string {
 	return ""
 }
 
+// publicBase is the public URL without the path of the endpoint. The config has auth.resource.
+func (a *App) publicBase(cfg *config.Config) string {
+	return strings.TrimSuffix(strings.TrimSuffix(cfg.Auth.Resource, "/"), a.path)
+}
+
 // connectPages returns the pages on which principals log in to servers; nil if no server needs them.
 func (a *App) connectPages() *connect.Pages {
 	now := a.current.Load()
@@ -148,7 +153,7 @@ func (a *App) connectPages() *connect.Pages {
 	if !any {
 		return nil
 	}
-	base := strings.TrimSuffix(strings.TrimSuffix(now.config.Auth.Resource, "/"), a.path)
+	base := a.publicBase(now.config)
 	a.accounts.mu.Lock()
 	defer a.accounts.mu.Unlock()
 	if a.accounts.pages != nil && a.accounts.base == base {
@@ -267,7 +272,7 @@ func (a *appAccounts) Finish(ctx context.Context, server, principal string, pend
 	if err := json.Unmarshal(pending, &one); err != nil {
 		return err
 	}
-	if err := all.Finish(ctx, s, &one, answer); err != nil {
+	if _, err := all.Finish(ctx, s, &one, answer); err != nil {
 		return err
 	}
 	a.Registry.ForgetLogin(server, principal) // sessions and lists of an earlier account

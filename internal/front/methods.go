@@ -327,7 +327,10 @@ func (r *incoming) least() mcp.LoggingLevel {
 	return r.session.least()
 }
 
-// withToken replaces the token in the params of a progress notification.
+// withToken sets the token in the params of a progress notification. The progress that mcpx itself reports has none yet.
 func withToken(params, token json.RawMessage) json.RawMessage {
+	if wire.Member(params, "progressToken") == nil {
+		return wire.WithMember(params, "progressToken", token)
+	}
 	return wire.Edit(params, "progressToken", func(json.RawMessage) json.RawMessage { return token })
 }

@@ -1,10 +1,10 @@
 // Walks through the page in a real browser, and says what is wrong with it as a JSON list of texts.
 //
-//   node page-check.mjs JSON   with the URLs full, empty, guarded; PICTURES=DIR makes pictures of each scene,
+//   node page-check.mjs JSON   with the URLs full, empty, guarded, fronted; PICTURES=DIR makes pictures of each scene,
 //   PARTS=PATTERN walks only those parts
 //
 // full has the servers alpha (a fake), evil, odd, down, switched, changing and login, and lets servers be changed; empty has none;
-// guarded asks for a token: root-token sees the page, user-token does not; desk is a link of mcpx ui. Exit 77: there is no browser.
+// guarded asks for a token: root-token sees the page, user-token does not; fronted has an issuer, at which anna is an admin; desk is a link of mcpx ui. Exit 77: there is no browser.
 import { actions } from "./page-actions.mjs";
 import { check, failed, last, look, open, started, tables, windowOf, wrong } from "./page-browser.mjs";
 
@@ -119,6 +119,31 @@ async function odd() {
   await page.context().close();
 }
 
+// knots: a schema or a progress of a hostile server does not stop the page, and breaks nothing but its own form.
+async function knots() {
+  const page = await open(windowOf(1440, "light", "en"), full);
+  const all = (keys, of) => ({ type: "object", required: keys, properties: Object.fromEntries(keys.map((key) => [key, of])) });
+  const schemas = [
+    all([..."abcdefghij"], { $ref: "#" }), all(Array.from({ length: 10_000 }, (_, i) => "p" + i), { type: "string" }), all(["a"], { type: "array", items: {}, default: "DEEP" }),
+    all(["a"], { anyOf: { filter: 1 } }), all(["a"], { allOf: [null] }), all(["__proto__", "constructor"], { type: "string" }), all(["a"], { type: { flat: 1 } }),
+  ];
+  const texts = schemas.map((one) => JSON.stringify(one).replace('"DEEP"', "[".repeat(4000) + "]".repeat(4000)));
+  await page.route("**/ui/tool?*", (route) => route.fulfill({ contentType: "application/json", body: `{"text":"interface","tokens":1,"schema":${texts[new URL(route.request().url()).searchParams.get("name")]}}` }));
+  const progress = [null, "x", [1], { a: 1 }, -1].map((one) => JSON.stringify({ progress: { progress: one, total: one, message: { toString: 1 } } }));
+  await page.route("**/ui/call", (route) => route.fulfill({ contentType: "application/x-ndjson", body: [...progress, '{"result":{"text":"done","tokens":1,"milliseconds":1}}', ""].join("\n") }));
+  for (const i of texts.keys()) {
+    await at(page, "tool", "alpha", String(i));
+    await panel(page).getByRole("heading", { name: String(i), exact: true, level: 2 }).waitFor();
+    const fields = await page.locator("#try :is(input, textarea, select)").count();
+    check(page, fields > 0 && fields < 1000, `schema ${i}: ${fields} fields`);
+  }
+  await at(page, "tool", "alpha", "5");
+  await panel(page).getByRole("heading", { name: "5", exact: true, level: 2 }).waitFor();
+  await call(page).click();
+  await page.getByRole("region", { name: page.t("result-seen") }).getByText("done").waitFor();
+  await page.context().close();
+}
+
 // live: what happens elsewhere shows without a reload, and is said.
 async function live() {
   const page = await open(windowOf(1440, "light", "en"), full);
@@ -182,13 +207,15 @@ async function nothing(window) {
   await page.context().close();
 }
 
-// mayNot: whoever has no session, or the one of another origin, sees nothing and changes nothing.
-async function mayNot(page) {
+// mayNot: whoever has no session, or one without rights, sees nothing and changes nothing.
+async function mayNot(page, refused = 401) {
   for (const [method, path] of [["GET", "state"], ["GET", "events"], ["GET", "server?name=alpha"], ["GET", "entry?name=alpha"], ["GET", "log?server=alpha"], ["GET", "calls"], ["GET", "stats?days=7&by=day"],
     ["GET", "changes?server=alpha"], ["GET", "registry?query=x"], ["POST", "preview"], ["POST", "servers"], ["PUT", "servers/alpha"], ["DELETE", "servers/alpha"], ["POST", "servers/alpha/stop"],
-    ["POST", "servers/alpha/disable"], ["POST", "servers/alpha/approve"], ["POST", "servers/alpha/login"], ["POST", "call"]]) {
+    ["POST", "servers/alpha/start"], ["POST", "servers/alpha/restart"], ["POST", "servers/alpha/enable"], ["POST", "servers/alpha/disable"], ["POST", "servers/alpha/approve"],
+    ["POST", "servers/alpha/logout"], ["GET", "servers/alpha/login?id="], ["DELETE", "servers/alpha/login"], ["POST", "servers/alpha/login/paste"], ["GET", "tool?server=alpha&name=echo"], ["GET", "search?query=echo"],
+    ["GET", "registry/server?name=x"], ["POST", "looked"], ["POST", "servers/alpha/login"], ["POST", "call"]]) {
     const status = await page.evaluate(([method, path]) => fetch("ui/" + path, { method, body: method === "GET" ? undefined : "{}" }).then((answer) => answer.status), [method, path]);
-    check(page, status === 401, `${method} ${path} without a session: ${status}`);
+    check(page, status === refused, `${method} ${path} without rights: ${status}`);
   }
 }
 
@@ -234,6 +261,38 @@ async function door(window) {
   await page.context().close();
 }
 
+// issuer: people sign in at a real authorization server. bob is no admin, so he sees and changes nothing; anna is one.
+async function issuer() {
+  const enter = async (name) => {
+    const page = await open(windowOf(name === "bob" ? 390 : 1440, "light", "en"), given.fronted);
+    await page.route((url) => url.hostname !== "127.0.0.1", (route) => route.fulfill({ body: "" })); // fonts of the pages of the issuer
+    await page.getByRole("link", { name: page.t("sign-in"), exact: true }).click();
+    await page.locator("[name=login]").fill(name);
+    await page.locator("[name=password]").fill("any");
+    await page.locator("[type=submit]").click();
+    await page.locator("[name=login]").waitFor({ state: "detached" });
+    await page.locator("[type=submit]").click(); // the consent
+    return page;
+  };
+  const bob = await enter("bob");
+  await bob.getByRole("alert").getByText('"admin": true').waitFor();
+  check(bob, !(await bob.locator("body").innerText()).includes("box"), "who is no admin sees a server");
+  await look(bob, "no admin");
+  await mayNot(bob, 403);
+  await bob.context().close();
+  const anna = await enter("anna");
+  await anna.goto(given.fronted + "#/tool/box/echo");
+  await anna.getByLabel("text").fill("from the page");
+  await call(anna).click();
+  await anna.getByRole("region", { name: anna.t("result-seen") }).getByText("from the page").waitFor();
+  await anna.goto(given.fronted + "#/calls");
+  await panel(anna).getByText(/anna@example\.com \(anna@/).waitFor();
+  await anna.getByRole("button", { name: anna.t("sign-out") }).click();
+  await anna.getByRole("link", { name: anna.t("sign-in"), exact: true }).waitFor();
+  await mayNot(anna);
+  await anna.context().close();
+}
+
 // desk: the link of mcpx ui works once, leaves the address, and gives a session to its tab alone.
 async function desk() {
   const page = await open(windowOf(1440, "light", "en"), given.desk);
@@ -274,9 +333,11 @@ const whole = Boolean(process.env.MCPX_FULL);
 for (const window of whole ? [...windows, ...more] : windows) await part(`tour ${Object.values(window).join(" ")}`, () => tour(window));
 for (const window of whole ? [...windows, ...more] : []) await part(`nothing ${Object.values(window).join(" ")}`, () => nothing(window));
 for (const window of whole ? [...windows, ...more] : windows.slice(0, 1)) await part(`door ${Object.values(window).join(" ")}`, () => door(window));
+if (whole) await part("issuer", issuer);
 for (const width of whole ? [390, 1440] : [390]) await part(`keys ${width}`, () => keys(width));
 if (whole) await part("odd", odd);
 await part("actions", () => actions(given));
+await part("knots", knots);
 await part("live", live);
 await started.close();
 console.log(JSON.stringify(wrong));

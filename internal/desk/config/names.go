@@ -21,10 +21,14 @@ func (l *loader) safeNames() {
 	var told []string
 	for i := range l.cfg.Servers {
 		s := &l.cfg.Servers[i]
-		if serverName.MatchString(s.Name) {
+		dots := s.Name == "." || s.Name == ".." // browsers and servers take them out of a path
+		if serverName.MatchString(s.Name) && !dots {
 			continue
 		}
 		old, base := s.Name, unfit.ReplaceAllString(s.Name, "_")
+		if dots {
+			base = strings.ReplaceAll(old, ".", "_")
+		}
 		s.Name, s.Written = base, old
 		for n := 2; taken[strings.ToLower(s.Name)]; n++ {
 			s.Name = fmt.Sprintf("%s_%d", base, n)

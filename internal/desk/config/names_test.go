@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,6 +38,10 @@ func TestSafeNames(t *testing.T) {
 	}
 	if len(cfg.Warnings) != 1 || !strings.Contains(cfg.Warnings[0], `"my server #1" as my_server__1_2`) || !strings.Contains(cfg.Warnings[0], "as ______") {
 		t.Errorf("warnings: %q", cfg.Warnings)
+	}
+	// As parts of a path, such as /mcp/servers/.., these would name a folder.
+	if _, all = parsed(t, `{"mcpServers": {"..": {"command": "a"}, ".": {"command": "b"}, "..a": {"command": "c"}}}`); all["__"].Command != "a" || all["_"].Command != "b" || all["..a"].Command != "c" {
+		t.Errorf("names of dots: %v", slices.Sorted(maps.Keys(all)))
 	}
 	cfg, _ = parsed(t, `{"mcpServers": {"time": {"command": "a"}, "Time": {"command": "b"}}}`)
 	if len(cfg.Warnings) != 1 || !strings.Contains(cfg.Warnings[0], `"time" and "Time" differ only in case`) {

@@ -118,7 +118,8 @@ type Pending struct {
 	Verifier  string   `json:"verifier"`
 }
 
-// Begin prepares a login of a principal, whose browser the authorization server sends back to the URL redirect.
+// Begin prepares a login of a principal, or without one that of the config. The authorization server sends the browser back to the URL
+// redirect.
 func (l *Logins) Begin(ctx context.Context, s Server, redirect string) (*Pending, error) {
 	b, err := l.begin(ctx, s)
 	if err != nil {
@@ -180,26 +181,27 @@ func (p *Pending) flow(s Server) *codeFlow {
 	return &codeFlow{server: s, found: &found{server: meta}, endpoint: p.Endpoint, scopes: p.Scopes}
 }
 
-// Finish exchanges the code in the redirect and stores the login of the principal. A login that it replaces is revoked.
-func (l *Logins) Finish(ctx context.Context, s Server, p *Pending, answer url.Values) error {
+// Finish exchanges the code in the redirect and stores the login. A login that it replaces is revoked.
+func (l *Logins) Finish(ctx context.Context, s Server, p *Pending, answer url.Values) (*Result, error) {
 	flow := p.flow(s)
 	flow.web = newHTTPClient(s)
 	defer flow.web.CloseIdleConnections()
 	token, err := flow.exchange(ctx, answer, codeParams(answer, p.Redirect, p.Verifier))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	made := &login{Server: s.Name, URL: s.URL, Endpoint: p.Endpoint, Scopes: p.Scopes, ID: rand.Text(), Principal: s.Principal}
 	made.take(token)
 	var before login
 	old := l.store.read(ctx, loginFile(s), &before)
-	if _, err := l.keep(ctx, s, made); err != nil {
-		return err
+	result, err := l.keep(ctx, s, made)
+	if err != nil {
+		return nil, err
 	}
 	if old == nil && before.Principal == s.Principal && before.Refresh != made.Refresh {
 		_ = before.revoke(ctx, flow.web) // it is not used any more, and ends by itself
 	}
-	return nil
+	return result, nil
 }
 
 // Revoke ends a principal's login with s, if there is one.

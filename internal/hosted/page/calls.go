@@ -35,6 +35,7 @@ type recentCall struct {
 	Tool         string    `json:"tool"`
 	Client       string    `json:"client,omitempty"`
 	Principal    string    `json:"principal,omitempty"`
+	Display      string    `json:"display,omitempty"`
 	Outcome      string    `json:"outcome"`
 	Failed       bool      `json:"failed"`
 	Milliseconds int64     `json:"milliseconds"`
@@ -76,7 +77,8 @@ func (c *Calls) Add(r *request.Event, strike func(string) string) {
 	}
 	one := recentCall{
 		Time: r.Began.UTC(), Server: sanitize.Line(r.Server, 100), Tool: sanitize.Line(r.Tool, 200),
-		Client: sanitize.Line(r.Client, 80), Principal: r.Principal, Outcome: r.Outcome, Failed: r.Failed(),
+		Client: sanitize.Line(r.Client, 80), Principal: r.Principal, Display: sanitize.Line(r.Display, 100),
+		Outcome: r.Outcome, Failed: r.Failed(),
 		Milliseconds: r.Duration.Milliseconds(), Received: r.Received, Sent: r.Sent,
 	}
 	if r.Said != "" {

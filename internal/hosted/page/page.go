@@ -44,8 +44,14 @@ type Options struct {
 	About func() map[string]any
 	// Routes are handlers below /ui/, by their pattern for [http.ServeMux]. Page calls them only for viewers who may see the page.
 	Routes map[string]http.HandlerFunc
+	// Back is where an issuer sends the browser of a login to a server back to. The request proves itself: the browser sends no strict
+	// cookie with it. May be nil.
+	Back   http.HandlerFunc
 	Logger *slog.Logger
 }
+
+// BackPath is the path of Back.
+const BackPath = "/ui/back"
 
 // Page serves / and everything below /ui/. It has no goroutines of its own.
 type Page struct {
@@ -80,6 +86,9 @@ func New(o Options) *Page {
 	p.mux.HandleFunc("POST /ui/call", p.seen(p.call))
 	p.mux.HandleFunc("GET /ui/calls", p.seen(p.sendCalls))
 	p.mux.HandleFunc("POST /ui/looked", p.seen(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	if o.Back != nil {
+		p.mux.HandleFunc("GET "+BackPath, o.Back)
+	}
 	for pattern, handler := range o.Routes {
 		p.mux.HandleFunc(pattern, p.seen(handler))
 	}

@@ -51,7 +51,7 @@ function row(call) {
     cell("tool", "", el("a", { href: `#/tool/${encodeURIComponent(call.server)}/${encodeURIComponent(call.tool)}`, translate: "no" }, `${call.server}.${call.tool}`)),
     cell("outcome", "", el("span", { class: "ended" }, outcome), why && el("span", { class: "reason" }, foreign(why)),
       whole(call.arguments, t("arguments")), whole(call.result, t("result"))),
-    cell("client", "", foreign([call.client, call.principal].filter(Boolean).join(" \u00b7 "))),
+    cell("client", "", foreign([call.client, call.display ? `${call.display} (${call.principal})` : call.principal].filter(Boolean).join(" \u00b7 "))),
     cell("n", t("col.took"), duration(call.milliseconds)),
     cell("n", t("col.tokens"), number(call.sent ?? 0)));
 }

@@ -95,7 +95,7 @@ export const en = {
 
   // calls and savings
   "recent-calls": "Recent calls", "failed-only": "Failed ones only", "no-calls": "There were no calls yet.",
-  "calls-names": "Arguments and results are not kept. The config can change that: \u201cui\u201d: {\u201ccalls\u201d: \u201cfull\u201d}.", "calls-full": "With arguments and results, as the config says.",
+  "calls-names": "Arguments and results are not kept. The config can change that: \"ui\": {\"calls\": \"full\"}.", "calls-full": "With arguments and results, as the config says.",
   "col.time": "Time", "col.tool": "Tool", "col.outcome": "Outcome", "col.client": "Client", "col.took": "Took", "col.tokens": "Tokens",
   "outcome.RESULT": "result", "outcome.TOOL_ERROR": "error of the tool", "outcome.CANCELLED": "cancelled", "outcome.STILL_RUNNING": "still running",
   "savings-mean": "Three different things, in estimated tokens. Definitions: what clients need not show of all tools, once a session. Compression: shorter forms of results. Left behind a handle: what was too long, and not read later. They are never added up.",

@@ -73,16 +73,36 @@ function kind(schema) {
 
 const nullable = (schema) => schema?.nullable === true || [schema?.type].flat().includes("null");
 
-// field makes the field of a schema. about has its name (undefined for an item and for the whole), root, required, value and depth.
-// Parts of the form whose value does not fit become JSON.
-function field(schema, about) {
-  const resolved = plain(schema, about.root);
-  const make = about.depth > deepest ? json : makers[kind(resolved)];
+// Schemas that name themselves grow without an end. What is built at once has at most so many members and items; others are JSON.
+const mostFields = 300;
+let builds = 0, fields = 0;
+
+function built(make) {
+  if (builds++ === 0) fields = 0;
   try {
-    return make(resolved ?? {}, about);
-  } catch (failure) {
-    if (!(failure instanceof Unfit) || about.depth === 0) throw failure;
-    return json(resolved ?? {}, about);
+    return make();
+  } finally {
+    builds--;
+  }
+}
+
+function count(more) {
+  if ((fields += more) > mostFields) throw new Unfit();
+}
+
+// field makes the field of a schema. about has its name (undefined for an item and for the whole), root, required, value and depth.
+// Parts of the form whose value or schema does not fit become JSON.
+function field(schema, about) {
+  let resolved = {};
+  try {
+    resolved = plain(schema, about.root) ?? {};
+    return built(() => (about.depth > deepest ? json : makers[kind(resolved)])(resolved, about));
+  } catch {
+    try {
+      return json(resolved, about);
+    } catch {
+      return json({}, about); // its default nests too deeply to be written
+    }
   }
 }
 
@@ -181,6 +201,7 @@ function object(schema, about) {
   const value = start(schema, about) ?? {};
   if (!isObject(value)) throw new Unfit();
   const properties = Object.entries(schema.properties);
+  count(properties.length);
   if (Object.keys(value).some((key) => !Object.hasOwn(schema.properties, key))) throw new Unfit();
   const required = new Set(Array.isArray(schema.required) ? schema.required : []);
   const members = properties.sort(([a], [b]) => required.has(b) - required.has(a)).map(([key, inner]) => [key,
@@ -224,6 +245,7 @@ function member(schema, about) {
 
 // items are rows that can be added and taken away; make makes the fields of a row: {node, control, read}.
 function items(schema, about, values, make) {
+  count(values.length);
   const rows = [];
   const place = el("div", { class: "items" });
   const add = (value) => {
@@ -300,16 +322,15 @@ function called(schema, i) {
 }
 
 // form makes the form of a whole schema, with a value if there is one already. It returns undefined if the schema is not one of an
-// object whose members it knows, or if the value does not fit: then there is JSON for all of it.
+// object whose members it knows, or if the value or the schema does not fit: then there is JSON for all of it.
 export function form(schema, value) {
-  const root = schema ?? {};
-  const whole = plain({ type: "object", ...root }, root);
-  if (kind(whole) !== "object" || (Object.keys(whole.properties).length === 0 && whole.additionalProperties !== false)) return undefined;
   try {
-    return object(whole, { root, required: true, value, depth: 0 });
-  } catch (failure) {
-    if (failure instanceof Unfit) return undefined;
-    throw failure;
+    const root = schema ?? {};
+    const whole = plain({ type: "object", ...root }, root);
+    if (kind(whole) !== "object" || (Object.keys(whole.properties).length === 0 && whole.additionalProperties !== false)) return undefined;
+    return built(() => object(whole, { root, required: true, value, depth: 0 }));
+  } catch {
+    return undefined;
   }
 }
 

@@ -73,5 +73,6 @@ function pasting(to, flow) {
       control.focus();
     }
   } }, labelled(t("login-address"), control, t("login-paste")), wrong, el("div", { class: "buttons" }, el("button", { type: "submit", class: "quiet" }, t("use-address"))));
+  if (flow.redirect === "endpoint") return undefined;
   return flow.redirect === "paste" ? form : el("details", null, el("summary", null, t("login-elsewhere")), form);
 }

@@ -7,7 +7,12 @@ import { duration, number, t } from "./texts.js";
 
 export async function toolView(here, server, name) {
   const tool = await askExactly(`tool?server=${encodeURIComponent(server)}&name=${encodeURIComponent(name)}`);
-  const trying = tryIt(server, name, tool.schema);
+  let trying;
+  try {
+    trying = tryIt(server, name, tool.schema);
+  } catch {
+    trying = tryIt(server, name, {}); // the schema nests too deeply
+  }
   return {
     nodes: [
       el("p", { class: "crumb" }, el("a", { href: "#/server/" + encodeURIComponent(server), translate: "no" }, server)),
@@ -96,8 +101,9 @@ async function called({ server, tool, text, outcome, calling }) {
   outcome.replaceChildren(el("div", { class: "running" }, bar, told, button(t("cancel-call"), () => calling.abort(), { class: "quiet small" })));
   const ticking = setInterval(() => bar.setAttribute("aria-valuetext", duration(performance.now() - began)), 1000);
   const progress = (at) => {
-    if (at.total > 0) Object.assign(bar, { max: at.total, value: at.progress });
-    told.textContent = [at.total > 0 ? `${number(at.progress)} / ${number(at.total)}` : number(at.progress), at.message].filter(Boolean).join(" \u00b7 ");
+    const [done, total] = [at.progress, at.total].map((one) => (Number.isFinite(one) ? one : 0)); // a server may send anything
+    if (total > 0) Object.assign(bar, { max: total, value: done });
+    told.textContent = [total > 0 ? `${number(done)} / ${number(total)}` : number(done), typeof at.message === "string" && at.message].filter(Boolean).join(" \u00b7 ");
   };
   const body = (confirmed) => `{"server":${JSON.stringify(server)},"tool":${JSON.stringify(tool)},"confirmed":${JSON.stringify(confirmed)},"arguments":${text}}`;
   const end = (...nodes) => outcome.replaceChildren(...nodes);
