@@ -137,8 +137,8 @@ func (cmd *auditReportCommand) csv(used *app.AuditUsed, s streams) error {
 	return out.Flush()
 }
 
-// spreadsheetCell returns a cell with a text. Spreadsheets take what begins with one of these letters for a formula, and clients choose
-// names. The quotes keep the text in one cell also where a spreadsheet takes a semicolon for the end of one.
+// spreadsheetCell returns a cell with a text. Spreadsheets take what begins with one of these letters for a formula, and clients
+// choose names. The quotes keep the text in one cell also where a spreadsheet takes a semicolon for the end of one.
 func spreadsheetCell(text string) string {
 	text = sanitize.Line(text, 300)
 	if text != "" && strings.ContainsRune("=+-@\t\r|%＝＋－＠", []rune(text)[0]) {

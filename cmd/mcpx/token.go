@@ -49,7 +49,8 @@ func (cmd *tokenNewCommand) Run(c *cli, s streams) error {
 	token, digest := app.NewToken()
 	s.absent = true
 	file, err := c.editConfig(s, func(data []byte) ([]byte, error) {
-		after, err := setup.SetToken(data, cmd.Name, setup.Token{SHA256: digest, Groups: cmd.Group, Scopes: cmd.Scope, Expires: expires}, cmd.Force)
+		token := setup.Token{SHA256: digest, Groups: cmd.Group, Scopes: cmd.Scope, Expires: expires}
+		after, err := setup.SetToken(data, cmd.Name, token, cmd.Force)
 		if err != nil {
 			return nil, err
 		}

@@ -170,7 +170,8 @@ func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
 	}
 	if refused, ok := errors.AsType[*refusedError](err); ok {
 		s.o.Log.Warn("login refused", "subject", refused.subject, "reason", refused.why)
-		l := audit.Login{Event: audit.LoginRefused, Subject: refused.subject, Reason: refused.why, Remote: r.RemoteAddr, Client: b.For.Redirect}
+		l := audit.Login{Event: audit.LoginRefused, Subject: refused.subject, Reason: refused.why, Remote: r.RemoteAddr}
+		l.Client = b.For.Redirect
 		if refused.subject != "" {
 			l.Principal = identity.OfIssuer(s.o.Issuer, refused.subject).Name
 		}
