@@ -1,11 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -129,27 +128,23 @@ func (cmd *auditReportCommand) json(used *app.AuditUsed, s streams) error {
 var columns = []string{"calls", "failures", "tokens", "tokens_received", "bytes", "bytes_received", "argument_bytes"}
 
 func (cmd *auditReportCommand) csv(used *app.AuditUsed, s streams) error {
-	out := csv.NewWriter(s.out)
-	_ = out.Write(append([]string{cmd.By, "display"}, columns...))
+	out := bufio.NewWriter(s.out)
+	fmt.Fprintf(out, "%s,display,%s\n", cmd.By, strings.Join(columns, ","))
 	for _, u := range used.Usage {
-		row := []string{spreadsheetCell(u.Name), spreadsheetCell(u.Display)}
-		for _, n := range []int64{u.Calls, u.Failures, u.Tokens, u.TokensReceived, u.Bytes, u.BytesReceived, u.ArgumentBytes} {
-			row = append(row, strconv.FormatInt(n, 10))
-		}
-		_ = out.Write(row)
+		fmt.Fprintf(out, "%s,%s,%d,%d,%d,%d,%d,%d,%d\n", spreadsheetCell(u.Name), spreadsheetCell(u.Display),
+			u.Calls, u.Failures, u.Tokens, u.TokensReceived, u.Bytes, u.BytesReceived, u.ArgumentBytes)
 	}
-	out.Flush()
-	return out.Error()
+	return out.Flush()
 }
 
-// spreadsheetCell returns a text for a cell. Spreadsheets take what begins with one of these letters for a formula, and clients
-// choose names.
+// spreadsheetCell returns a cell with a text. Spreadsheets take what begins with one of these letters for a formula, and clients
+// choose names. The quotes keep the text in one cell also where a spreadsheet takes a semicolon for the end of one.
 func spreadsheetCell(text string) string {
 	text = sanitize.Line(text, 300)
 	if text != "" && strings.ContainsRune("=+-@\t\r|%＝＋－＠", []rune(text)[0]) {
-		return "'" + text
+		text = "'" + text
 	}
-	return text
+	return `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
 }
 
 func (cmd *auditReportCommand) table(used *app.AuditUsed, s streams) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 
@@ -215,4 +216,36 @@ func TestFront_Page(t *testing.T) {
 	if resp, _ := fetch(t, http.MethodDelete, at+"/ui/session", "", "Cookie: __Host-mcpx="+cookie); resp.StatusCode != http.StatusOK || see("/ui/state") != http.StatusUnauthorized {
 		t.Errorf("signed out: %d", resp.StatusCode)
 	}
+}
+
+// TestFront_EndRunning: when a login is ended, its running call ends too, at the client and at the server. Calls of others go on.
+func TestFront_EndRunning(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	f := h.startFronted(t, nil)
+	spec := mcptest.Spec{}.WithFiles(t)
+	anna := f.connected(t)
+	f.person = "berta"
+	berta := f.connected(t)
+	f.follow(t, "config loaded again", func() { h.config(t, map[string]server{"box": fake(t, spec)}, map[string]any{"auth": f.auth(nil)}) })
+	busy := h.write(t, "busy", "")
+	slow := execute(5, "box", "slow", fmt.Sprintf(`{"ms":0,"while":%q}`, busy))
+	answers := map[*connected]chan string{anna: make(chan string, 1), berta: make(chan string, 1)}
+	for l, answer := range answers {
+		l.ask(l.tokens, legacyTools)                    // opens the session
+		go func() { answer <- l.ask(l.tokens, slow) }() // ends with the call
+	}
+	mcptest.WaitFor(t, "both calls to run", patience, func() bool { return len(spec.Log(t).Calls("slow")) == 2 })
+	h.must(t, 0, "--config", h.dir+"/mcpx.json", "logins", "end", "anna@"+strings.TrimPrefix(f.issuer.issuer, "http://"))
+	if got := <-answers[anna]; strings.Contains(got, `"result"`) {
+		t.Errorf("the call of anna: %s", got)
+	}
+	mcptest.WaitFor(t, "the call of anna to be cancelled", patience, func() bool { return len(arrived(t, spec, "notifications/cancelled")) == 1 })
+	if err := os.Remove(busy); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-answers[berta]; !strings.Contains(got, `"result"`) {
+		t.Errorf("the call of berta: %s", got)
+	}
+	anna.out(t, "ended during a call")
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"mcpx/internal/app"
@@ -110,9 +111,16 @@ func loginsOf(ctx context.Context, c *cli, s streams, end []string) ([]login, er
 	if silent > 0 {
 		fmt.Fprintf(s.err, "mcpx: warning: %s not answer\n", plural(silent, "running mcpx does", "running mcpx do"))
 	}
-	cfg, err := c.loadConfig(ctx, s)
+	cfg, err := c.loadServers(ctx, s)
 	if err != nil {
 		return nil, err
+	}
+	if cfg.Auth != nil && cfg.Auth.Front != nil {
+		for _, key := range cfg.Auth.Front.Keys {
+			if strings.Contains(key, "${") {
+				return nil, &hintError{"auth.front.key has no value here: " + key, "set the variable: the logins are sealed with it"}
+			}
+		}
 	}
 	stored, err := app.OpenLogins(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {

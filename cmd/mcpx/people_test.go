@@ -10,7 +10,9 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -109,6 +111,7 @@ type browser struct {
 	*http.Client
 	login string
 	hops  []string // the addresses that it was redirected to
+	holds string   // it does not go to addresses with this
 }
 
 func newBrowser(t *testing.T, login string) *browser {
@@ -116,6 +119,9 @@ func newBrowser(t *testing.T, login string) *browser {
 	b := &browser{login: login}
 	b.Client = &http.Client{Jar: jar, Timeout: patience, CheckRedirect: func(next *http.Request, _ []*http.Request) error {
 		b.hops = append(b.hops, next.URL.String())
+		if b.holds != "" && strings.Contains(next.URL.String(), b.holds) {
+			return http.ErrUseLastResponse
+		}
 		return nil
 	}}
 	t.Cleanup(b.CloseIdleConnections)
@@ -222,15 +228,27 @@ func TestPeople(t *testing.T) {
 		t.Errorf("alice has the login of bob: %s", answer)
 	}
 
-	// Alice, and the redirect of her login elsewhere and again.
+	// Alice, and the redirect of her login elsewhere, before and after it came to her browser, and again.
 	_, code = c.code(t, "alice")
 	own := newBrowser(t, "anna")
-	if status, page := own.visit(t, link, url.Values{"code": {code}}); !strings.Contains(page, "tracker is connected") {
-		t.Fatalf("alice: %d %s", status, page)
-	}
+	own.holds = "/connect/callback?"
+	own.visit(t, link, url.Values{"code": {code}})
 	back := own.hops[len(own.hops)-1]
-	if !strings.Contains(back, "/connect/callback?") {
+	if !strings.Contains(back, own.holds) {
 		t.Fatal(back)
+	}
+	_, another := c.code(t, "alice")
+	other := newBrowser(t, "anna") // of alice too, but this login was not begun in it
+	if status, page := other.visit(t, link, url.Values{"code": {another}, "stop": {"yes"}}); !strings.Contains(page, "Connect tracker?") {
+		t.Fatalf("another browser of alice: %d %s", status, page)
+	}
+	for who, b := range map[string]*browser{"bob": thief, "another browser of alice": other, "nobody": newBrowser(t, "carl")} {
+		if status, page := b.visit(t, back, nil); status != http.StatusBadRequest || strings.Contains(page, "connected") {
+			t.Errorf("the redirect of alice, in the browser of %s: %d %s", who, status, page)
+		}
+	}
+	if status, page := own.visit(t, back, nil); !strings.Contains(page, "tracker is connected") {
+		t.Fatalf("alice: %d %s", status, page)
 	}
 	for who, b := range map[string]*browser{"bob": thief, "alice": own, "nobody": newBrowser(t, "carl")} {
 		if status, page := b.visit(t, back, nil); status != http.StatusBadRequest || strings.Contains(page, "connected") {
@@ -252,9 +270,7 @@ func TestPeople(t *testing.T) {
 	if answer, link := c.said(t, c.agent(t, "Alice", modern), "another one"); link == "" {
 		t.Errorf("another letter is another person: %s", answer)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, call := range c.calls {
+	for _, call := range c.called() {
 		if !want[call] {
 			t.Errorf("the server was called by %q", call)
 		}
@@ -263,10 +279,60 @@ func TestPeople(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("no calls %v", want)
 	}
+	c.deleteToken(t)
 	for _, token := range append(c.tracker.seen(), code) {
 		if strings.Contains(c.stderr.String(), token) {
 			t.Error("a token or a code is in the log")
 		}
+	}
+}
+
+// called returns the calls so far, and forgets them.
+func (c *company) called() (all []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all, c.calls = c.calls, nil
+	return all
+}
+
+// good returns whose tokens of those that the server has seen it still accepts.
+func good(t *testing.T, tracker *guarded) map[string]bool {
+	t.Helper()
+	whose := map[string]bool{}
+	for _, token := range slices.Compact(slices.Sorted(slices.Values(tracker.seen()))) {
+		if _, sub, ok := tracker.introspect(token); ok {
+			whose[sub] = true
+		}
+	}
+	return whose
+}
+
+// deleteToken deletes the tokens of alice. With the last of them her login at the server is over, there too; that of bob goes on.
+func (c *company) deleteToken(t *testing.T) {
+	t.Helper()
+	config := filepath.Join(c.h.dir, "mcpx.json")
+	_, list, _ := strings.Cut("\n"+c.h.must(t, 0, "--config", config, "token", "list"), "\nalice ")
+	first := strings.Fields(list)[0]
+	for _, args := range [][]string{{"token", "new", "alice"}, {"token", "delete", "alice", first}, {"reload"}} {
+		out, stderr, code := c.h.run(t, "", append([]string{"--config", config}, args...)...)
+		if code != 0 {
+			t.Fatal(stderr)
+		}
+		if args[len(args)-1] == "alice" {
+			c.tokens["alice"] = strings.TrimSpace(out)
+		}
+	}
+	if text := c.agent(t, "alice", modern).exec(t, "tracker", "echo", `{"text":"with another token"}`).text(t); text != "with another token" {
+		t.Errorf("with another token: %s", text)
+	}
+	c.h.must(t, 0, "--config", config, "token", "delete", "alice")
+	c.h.must(t, 0, "--config", config, "reload")
+	mcptest.WaitFor(t, "the end of the login of alice", patience, func() bool {
+		all := good(t, c.tracker)
+		return !all["anna"] && all["berta"]
+	})
+	if text := c.agent(t, "bob", modern).exec(t, "tracker", "echo", `{"text":"still here"}`).text(t); text != "still here" {
+		t.Errorf("bob: %s", text)
 	}
 }
 
@@ -298,7 +364,8 @@ func TestPeople_Asked(t *testing.T) {
 }
 
 // TestPeople_Front: somebody who came through auth.front proves who they are by the same login, and the issuer's token of their login
-// is exchanged for another server. A person who is signed in as somebody else cannot use the link.
+// is exchanged for another server. A person who is signed in as somebody else cannot use the link. When the last login of the person
+// ends, the one at the server is revoked there, whether mcpx runs or not.
 func TestPeople_Front(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -331,5 +398,27 @@ func TestPeople_Front(t *testing.T) {
 	}
 	if got := call("swapped", "exchanged"); !strings.Contains(got, "exchanged") || strings.Contains(got, "isError\":true") {
 		t.Errorf("exchange: %s\n%s", got, f.stderr.String())
+	}
+
+	end := []string{"--config", filepath.Join(h.dir, "mcpx.json"), "logins", "end", "anna@" + strings.TrimPrefix(f.issuer.issuer, "http://")}
+	over := func() bool { return len(good(t, tracker)) == 0 }
+	if over() {
+		t.Fatal("no token is good")
+	}
+	h.must(t, 0, end...)
+	mcptest.WaitFor(t, "the tokens of anna to be revoked", patience, over)
+	c.session, tokens = "", c.connect(f, client["client_id"].(string), redirect)
+	link = connectLink.FindString(call("tracker", "after the logout"))
+	if status, page := newBrowser(t, "anna").visit(t, link, nil); !strings.Contains(page, "tracker is connected") {
+		t.Fatalf("anna again: %d %s", status, page)
+	}
+	if got := call("tracker", "again"); !strings.Contains(got, "again") || over() {
+		t.Fatalf("anna again: %s", got)
+	}
+	terminate(f.cmd)
+	<-f.exited
+	h.must(t, 0, end...)
+	if !over() {
+		t.Error("the tokens of a login that was ended while mcpx did not run are good")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"mcpx/internal/mcptest"
 )
@@ -25,7 +26,9 @@ type year struct {
 	f      *fronted
 	to     atomic.Pointer[httputil.ReverseProxy]
 	people []*person
-	calls  map[string]int // the calls that each has made and that reached a server, by name
+	calls  map[string]int // the calls that each has made, by name
+	staff  []string       // the addresses of those who may log in
+	denied string         // the name of a person from whom everything is taken; empty if there is none
 }
 
 // person is somebody with a login, and what they may use.
@@ -41,8 +44,9 @@ type person struct {
 const yearRedirect = "https://claude.ai/api/mcp/auth_callback"
 
 // TestYear plays the year of a company: people of two groups and an administrator log in at a real issuer; one changes groups, two
-// leave, all keys are replaced twice, mcpx is started anew as for an upgrade, and restored from a backup. After each step
-// everybody can use what their groups have, and nothing else, and the trail says who did what.
+// leave, one is denied for a while, two are sent out and log in again, all keys are replaced twice, mcpx is started anew as for an
+// upgrade, and restored from a backup. After each step, and within a minute of it, everybody can use what their groups have, and
+// nothing else, and the trail says who did what.
 func TestYear(t *testing.T) {
 	mcptest.Parallel(t)
 	y := newYear(t)
@@ -53,6 +57,8 @@ func TestYear(t *testing.T) {
 		{"all log in", y.begin},
 		{"one changes groups", y.changeGroups},
 		{"two leave", y.leave},
+		{"one is denied", y.deny},
+		{"two are sent out", y.sendOut},
 		{"the keys are replaced", func() { y.rotate("second") }},
 		{"the keys are replaced again", func() { y.rotate("third") }},
 		{"an upgrade", y.upgrade},
@@ -60,8 +66,12 @@ func TestYear(t *testing.T) {
 		{"the report of the year", y.report},
 	} {
 		t.Log(step.name)
+		began := time.Now()
 		if step.do(); t.Failed() {
 			t.Fatalf("after: %s", step.name)
+		}
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("%s: everybody had their rights after %v", step.name, took)
 		}
 	}
 }
@@ -86,23 +96,25 @@ func newYear(t *testing.T) *year {
 	y.h.write(t, "front.old", strings.Repeat("none  ", 8))
 	y.h.write(t, "audit.new", strings.Repeat("first ", 8))
 	y.h.write(t, "audit.old", strings.Repeat("none  ", 8))
-	y.configure(nil)
+	y.staff = []string{"*@example.com"}
+	y.configure()
 	y.start()
 	return y
 }
 
-// configure writes the config. allowed are the addresses of those who may log in; nil means all.
-func (y *year) configure(allowed []string) {
-	if allowed == nil {
-		allowed = []string{"*@example.com"}
-	}
+// configure writes the config.
+func (y *year) configure() {
 	auth := y.f.auth(map[string]any{
-		"principal_claim": "email", "key": []string{"${file:front.new}", "${file:front.old}"}, "allow": map[string]any{"emails": allowed},
+		"principal_claim": "email", "key": []string{"${file:front.new}", "${file:front.old}"}, "allow": map[string]any{"emails": y.staff},
 	})
-	auth["rights"] = []any{
+	rights := []any{
 		map[string]any{"groups": []string{"dev"}, "servers": []string{"box"}},
 		map[string]any{"groups": []string{"ops"}, "servers": []string{"crm"}},
 	}
+	if y.denied != "" {
+		rights = append(rights, map[string]any{"principals": []string{y.denied + "@example.com"}, "deny": []string{"*"}})
+	}
+	auth["rights"] = rights
 	y.h.config(y.t, map[string]server{"box": y.f.box, "crm": y.f.box}, map[string]any{
 		"auth": auth, "audit": map[string]any{"file": "audit.jsonl", "key": []string{"${file:audit.new}", "${file:audit.old}"}},
 	})
@@ -182,7 +194,7 @@ func (y *year) check() {
 		for _, name := range []string{"box", "crm"} {
 			answer := p.c.ask(p.tokens, fmt.Sprintf(
 				`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":%q,"tool_name":"echo","arguments":{"text":"hello, %s"}}}}`, name, p.name))
-			may := slices.Contains(p.servers, name)
+			may := slices.Contains(p.servers, name) && p.name != y.denied
 			if can := strings.Contains(answer, "hello, "+p.name); can != may || !can && !strings.Contains(answer, "SERVER_NOT_FOUND") {
 				y.t.Errorf("%s at %s: %s", p.name, name, answer)
 			}
@@ -216,16 +228,43 @@ func (y *year) leave() {
 	if !y.out(first) || y.out(second) {
 		y.t.Errorf("%s is out: %t, %s: %t", first.name, y.out(first), second.name, y.out(second))
 	}
-	var stay []string
+	y.staff = nil
 	for _, p := range y.people {
 		if p != second {
-			stay = append(stay, p.name+"@example.com")
+			y.staff = append(y.staff, p.name+"@example.com")
 		}
 	}
-	y.configure(stay)
+	y.configure()
 	y.reload()
 	y.check()
 }
+
+// deny takes everything from one of the people by a rule, and gives it back. The login goes on meanwhile.
+func (y *year) deny() {
+	for _, y.denied = range []string{y.people[3].name, ""} {
+		y.configure()
+		y.reload()
+		y.check()
+	}
+}
+
+// sendOut ends the logins of two people: of one by mcpx logins end, of the other by the issuer, where somebody has signed them out. Both
+// log in again.
+func (y *year) sendOut() {
+	byAdmin, byIssuer := y.people[3], y.people[len(y.people)-1]
+	y.h.must(y.t, 0, "--config", filepath.Join(y.h.dir, "mcpx.json"), "logins", "end", byAdmin.name+"@example.com"+y.at())
+	y.f.issuer.admin(y.t, "/test/logout?sub="+byIssuer.name+"&to="+url.QueryEscape(strings.TrimSuffix(y.f.resource, "/mcp")+"/oauth/logout"))
+	for _, p := range []*person{byAdmin, byIssuer} {
+		if !y.out(p) || y.renew(p) {
+			y.t.Errorf("%s is not out", p.name)
+		}
+		y.login(p)
+	}
+	y.check()
+}
+
+// at is the end of the names of all principals.
+func (y *year) at() string { return "@" + strings.TrimPrefix(y.f.issuer.issuer, "http://") }
 
 func (y *year) reload() {
 	y.t.Helper()
@@ -336,7 +375,7 @@ func (y *year) report() {
 	if err := json.Unmarshal([]byte(out), &said); err != nil || !said.Checked || len(said.Usage) != len(y.people) {
 		y.t.Fatalf("%v: %s", err, out)
 	}
-	at := "@" + strings.TrimPrefix(y.f.issuer.issuer, "http://")
+	at := y.at()
 	for _, u := range said.Usage {
 		name := strings.TrimSuffix(u.Name, "@example.com"+at)
 		if u.Calls != y.calls[name] || u.Calls == 0 {
@@ -346,6 +385,7 @@ func (y *year) report() {
 	text := readFile(y.t, trail)
 	for _, want := range []string{
 		`"event":"config_loaded","by":"a changed file"`, `"by":"mcpx reload"`, `auth.front.allow.emails: [\"*@example.com\"], now [`, `"reason":"the credential is not valid"`,
+		`"reason":"ended by an administrator"`, `"reason":"logged out at the issuer"`,
 		`"event":"login","principal":"` + y.people[0].name + "@example.com" + at, `"event":"login_ended","principal":"` + y.people[1].name + "@example.com" + at,
 	} {
 		if !strings.Contains(text, want) {

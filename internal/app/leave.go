@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"mcpx/internal/base/state"
+	"mcpx/internal/caller"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/hosted/authserver"
 	"mcpx/internal/hosted/page"
@@ -94,7 +95,12 @@ func endLogins(ctx context.Context, server *authserver.Server, which []string) (
 }
 
 // StoredLogins are the logins that a config keeps in the folder of this user, while no mcpx serves it.
-type StoredLogins struct{ server *authserver.Server }
+type StoredLogins struct {
+	builder *builder
+	config  *config.Config
+	server  *authserver.Server
+	gone    []*caller.Principal // those whose last login EndLogins has ended
+}
 
 var (
 	errNoFront   = errors.New("this config has no auth.front, so nobody logs in through mcpx")
@@ -109,12 +115,19 @@ func OpenLogins(cfg *config.Config, log *slog.Logger) (*StoredLogins, error) {
 	case cfg.Cluster != nil:
 		return nil, errInCluster
 	}
-	b := &builder{profile: Hosted, path: cfg.HTTPPath, log: log, state: newClientState(log, 0), people: &page.People{}}
+	b := &builder{profile: Hosted, path: cfg.HTTPPath, log: log, state: newClientState(log, 0), people: &page.People{}, accounts: new(accounts)}
+	l := &StoredLogins{builder: b, config: cfg}
+	b.state.logins.onLogin(func(e authserver.Event) {
+		if e.Ended && e.Last && e.Principal != nil {
+			l.gone = append(l.gone, e.Principal)
+		}
+	})
 	server, err := b.newAuthServer(cfg.Auth, nil)
 	if err != nil {
 		return nil, fmt.Errorf("auth.front: %w", err)
 	}
-	return &StoredLogins{server.Server}, nil
+	l.server = server.Server
+	return l, nil
 }
 
 // Close closes the logins.
@@ -123,7 +136,15 @@ func (l *StoredLogins) Close() { l.server.Close() }
 // Logins is like [App.Logins].
 func (l *StoredLogins) Logins() []authserver.Login { return l.server.Logins() }
 
-// EndLogins is like [App.EndLogins].
+// EndLogins is like [App.EndLogins]. It also ends the logins at servers of those who have no login any more, and its error says
+// which could not be revoked there.
 func (l *StoredLogins) EndLogins(ctx context.Context, which []string) ([]authserver.Login, error) {
-	return endLogins(ctx, l.server, which)
+	ended, err := endLogins(ctx, l.server, which)
+	for _, p := range l.gone {
+		if failed := l.builder.endAccounts(l.config, p.ID); failed != nil {
+			err = errors.Join(err, fmt.Errorf("the logins of %s at servers were forgotten, but not revoked: %w", p.Name, failed))
+		}
+	}
+	l.gone = nil
+	return ended, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -22,6 +23,7 @@ import (
 	"mcpx/internal/desk/logins"
 	"mcpx/internal/hosted/authserver"
 	"mcpx/internal/hosted/connect"
+	"mcpx/internal/hosted/identity"
 	"mcpx/internal/request"
 )
 
@@ -309,17 +311,55 @@ func (a *App) followPeople() {
 	})
 }
 
+// endDeleted ends the logins at servers of principals whose last token next does not have any more.
+func (a *App) endDeleted(before, next *Runtime) {
+	if before.config.Auth == nil {
+		return
+	}
+	gone := map[string]bool{}
+	for _, t := range before.config.Auth.Tokens {
+		gone[identity.OfToken(t).ID] = true
+	}
+	if next.config.Auth != nil {
+		for _, t := range next.config.Auth.Tokens {
+			delete(gone, identity.OfToken(t).ID)
+		}
+	}
+	for principal := range gone {
+		a.loops.Go(func() { a.endPerson(principal) }) // ends within revokeTime for each server
+	}
+}
+
 // endPerson revokes and forgets all logins of a principal at servers.
 func (a *App) endPerson(principal string) {
-	for i := range a.current.Load().config.Servers {
-		s := &a.current.Load().config.Servers[i]
-		if !perPrincipal(s) {
+	cfg := a.current.Load().config
+	if err := a.endAccounts(cfg, principal); err != nil {
+		a.log.Warn("the logins of somebody who has left were forgotten, but could not be revoked", "principal", principal, "err", err)
+	}
+	for i := range cfg.Servers {
+		if perPrincipal(&cfg.Servers[i]) {
+			a.Registry.ForgetLogin(cfg.Servers[i].Name, principal)
+		}
+	}
+}
+
+// endAccounts revokes and forgets the logins of a principal at the servers of a config.
+func (b *builder) endAccounts(cfg *config.Config, principal string) (err error) {
+	for i := range cfg.Servers {
+		if !perPrincipal(&cfg.Servers[i]) {
 			continue
 		}
+		all, failed := b.personalLogins()
+		if failed != nil {
+			return errors.Join(err, failed)
+		}
+		s := LoginServer(cfg.Servers[i])
+		s.Principal = principal
 		ctx, cancel := context.WithTimeout(context.Background(), revokeTime)
-		if err := (*appAccounts)(a).Disconnect(ctx, s.Name, principal); err != nil {
-			a.log.Warn("a login of somebody who has left was forgotten, but could not be revoked", "server", s.Name, "principal", principal, "err", err)
+		if failed := all.Revoke(ctx, s); failed != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", s.Name, failed))
 		}
 		cancel()
 	}
+	return err
 }

@@ -319,6 +319,7 @@ func (a *App) swap(next *Runtime) registry.Changes {
 		return changes
 	}
 	before.end(next)
+	a.endDeleted(before, next)
 	a.views.each((*front.Front).EndUnknown)
 	a.views.drain()
 	return changes

@@ -17,8 +17,11 @@ import (
 // takes reports whether the rule takes away instead of giving.
 func (r *right) takes() bool { return r.TakeAway != nil }
 
-// folded returns one form of a text for all that look the same.
-func folded(text string) string { return strings.ToLower(norm.NFKC.String(text)) }
+// folded returns one form of a text for all that look the same. Letters go through both cases, as some have several forms of one case,
+// such as the Greek sigma at the end of a word.
+func folded(text string) string {
+	return strings.ToLower(strings.ToUpper(norm.NFKC.String(strings.TrimSpace(text))))
+}
 
 // loosely reports whether one of the globs matches a name, as it is or folded, or is the name.
 func loosely(globs []string, name string) bool {

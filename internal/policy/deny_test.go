@@ -36,6 +36,7 @@ func TestDeny(t *testing.T) {
 		{"by the principal", Right{Principals: []string{"ann@login.example.com"}, TakeAway: []string{"git"}}, "mail.read mail.send new"},
 		{"by its first part", Right{Principals: []string{"ann"}, TakeAway: []string{"git"}}, "mail.read mail.send new"},
 		{"by its group", Right{Groups: []string{"STAFF"}, TakeAway: []string{"git"}}, "mail.read mail.send new"},
+		{"by its group, with a space", Right{Groups: []string{"staff "}, TakeAway: []string{"git"}}, "mail.read mail.send new"},
 		{"by its scope", Right{Scopes: []string{"Write"}, TakeAway: []string{"git"}}, "mail.read mail.send new"},
 		{"of another principal", Right{Principals: []string{"bob*"}, TakeAway: []string{"git"}}, all},
 		{"of another group", Right{Groups: []string{"guests"}, Principals: []string{"*"}, TakeAway: []string{"git"}}, all},
@@ -63,6 +64,25 @@ func TestDeny(t *testing.T) {
 					t.Errorf("%s: admin %v, out %v", test.name, rights.Admin(ann), rights.Out(ann))
 				}
 			}
+		}
+	}
+}
+
+// TestDeny_Letters: a principal is meant in whichever form its letters are written, and never by a name that only looks like its own.
+func TestDeny_Letters(t *testing.T) {
+	for _, test := range []struct {
+		written, name string
+		want          bool
+	}{
+		{"\u039d\u03af\u03ba\u03bf\u03c2", "\u039d\u038a\u039a\u039f\u03a3", true}, {"\u039d\u038a\u039a\u039f\u03a3", "\u03bd\u03af\u03ba\u03bf\u03c2", true},
+		{"Alic\u00e9", "alice\u0301", true}, {"ALIC\u00c9", "alic\u00e9@login.example.com", true}, {"\uff41lice", "Alice", true}, {" alice", "alice", true},
+		{"\u212aim", "kim", true}, {"alice", "alic\u00e9", false}, {"alice", "\u0430lice", false},
+		{"ann@login.example.com", "ann@login.example.com@evil.example", true}, {"ann@evil.example", "ann@login.example.com", false},
+		{"ann@*", "ann@login.example.com", true}, {"*@login.example.com", "ann@LOGIN.example.com", true},
+	} {
+		rights := NewRights([]Right{{Principals: []string{"*"}}, {Principals: []string{test.written}, TakeAway: []string{"*"}}}, nil)
+		if got := rights.Out(&caller.Principal{ID: "1", Name: test.name}); got != test.want {
+			t.Errorf("deny %q, %q: %v", test.written, test.name, got)
 		}
 	}
 }

@@ -69,15 +69,25 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// TestPersonal: random people log in and out of random servers and call them, at the same time, with clients of both eras. No request
-// of one goes with the token of another, or with a token that was replaced before its call began. Somebody without a login gets an
-// error, and nothing of theirs reaches the server. The shared session sends nothing.
+// TestPersonal: random people of random groups log in and out of random servers and call them, at the same time, with clients of both
+// eras. No request of one goes with the token of another, or with a token that was replaced before its call began. Somebody without a
+// login gets an error, and nothing of theirs reaches the server. The shared session sends nothing.
 func TestPersonal(t *testing.T) {
 	mcptest.NoLeaks(t)
-	people := []string{"alice", "Alice", "alic\u00e9", "bob"}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	draw := rand.New(rand.NewPCG(seed, 0))
+	people := []string{"alice", "Alice", "alic\u00e9", "alice\u0301", "alice ", "token alice", "https://a.test alice", "https://b.test alice", "bob"}
+	draw.Shuffle(len(people), func(i, j int) { people[i], people[j] = people[j], people[i] })
+	people = people[:3+draw.IntN(3)]
+	groups := make([][]string, len(people)) // some have the same ones
+	for i := range groups {
+		groups[i] = [][]string{nil, {"dev"}, {"dev", "ops"}}[draw.IntN(3)]
+	}
+	of := 2 + draw.IntN(3)
 	var servers []Server
 	webs, logins := map[string]*mcptest.HTTPServer{}, map[string]*fakeLogins{}
-	for i := range 3 {
+	for i := range of {
 		name := fmt.Sprint("s", i)
 		webs[name], logins[name] = mcptest.Spec{}.HTTP(t), &fakeLogins{held: map[string]int{}}
 		never := func(http.RoundTripper) http.RoundTripper {
@@ -85,7 +95,7 @@ func TestPersonal(t *testing.T) {
 		}
 		servers = append(servers, Server{
 			Spec:      upstream.Spec{Options: transport.Options{Name: name, Type: transport.HTTP, Remote: transport.Remote{URL: webs[name].URL, Authorize: never}}},
-			PerClient: true, PerPrincipal: i != 2, Personal: logins[name],
+			PerClient: true, PerPrincipal: draw.IntN(3) > 0, Personal: logins[name],
 		})
 	}
 	r := start(t, Options{ManyClients: true}, servers...)
@@ -95,14 +105,12 @@ func TestPersonal(t *testing.T) {
 			t.Errorf("%s is %s", s.Name, s.State)
 		}
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
 	var all sync.WaitGroup
 	for n, who := range people {
 		all.Go(func() {
-			random := rand.New(rand.NewPCG(seed, uint64(n)))
+			random := rand.New(rand.NewPCG(seed, uint64(n+1)))
 			for step := range 60 {
-				server := fmt.Sprint("s", random.IntN(3))
+				server := fmt.Sprint("s", random.IntN(of))
 				in := logins[server].now(who)
 				switch random.IntN(4) {
 				case 0:
@@ -110,7 +118,7 @@ func TestPersonal(t *testing.T) {
 					r.ForgetLogin(server, who)
 					continue
 				}
-				from := &caller.Client{ID: fmt.Sprint(who, n, step), Name: "agent", Version: "2025-11-25", Principal: &caller.Principal{ID: who, Name: who}}
+				from := &caller.Client{ID: fmt.Sprint(who, n, step), Name: "agent", Version: "2025-11-25", Principal: &caller.Principal{ID: who, Name: "ann@x", Groups: groups[n]}}
 				if random.IntN(2) == 0 {
 					from.Version = "2026-07-28"
 					home := from.AtHome(nil)

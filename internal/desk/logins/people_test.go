@@ -89,6 +89,20 @@ func TestPeople(t *testing.T) {
 	if err != nil || len(files) < len(people) {
 		t.Fatal(files, err)
 	}
+	eve := Server{Name: "tracker", URL: "http://127.0.0.1/mcp", Principal: "eve"}
+	whole, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, data := range [][]byte{whole, whole[:len(whole)/2], []byte(`{}`), []byte(`{"open":{"principal":"eve","id":"1","access_token":"x"}}`)} {
+		if err := os.WriteFile(filepath.Join(dir, loginFile(eve)), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l := NewPeople(dir, secret, nil)
+		if id, err := l.Held(t.Context(), eve); id != "" || err != nil {
+			t.Errorf("eve has a login of the file %.40q: %q %v", data, id, err)
+		}
+	}
 	for _, file := range files {
 		if data, err := os.ReadFile(file); err != nil || strings.Contains(string(data), "alic") || strings.Contains(string(data), "new of") {
 			t.Errorf("%s: %s %v", file, data, err)

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -201,7 +202,7 @@ func (f *forgetting) without(name string, value json.RawMessage) json.RawMessage
 	default: // a text, in which the name of a token, such as ci, may be anything
 		for _, one := range []string{f.user, f.address} {
 			if strings.Contains(one, "@") {
-				after = strings.ReplaceAll(after, one, f.pseudonym)
+				after = replaceName(after, one, f.pseudonym)
 			}
 		}
 	}
@@ -210,6 +211,26 @@ func (f *forgetting) without(name string, value json.RawMessage) json.RawMessage
 	}
 	return appendCut(nil, after, maxLong)
 }
+
+// replaceName replaces a name in a text, in letters of either case, as administrators write addresses in any. It leaves longer names
+// alone of which it is a part: they are of others, and would show what the name was.
+func replaceName(text, name, with string) string {
+	var out strings.Builder
+	last := 0
+	for _, at := range regexp.MustCompile("(?i)"+regexp.QuoteMeta(name)).FindAllStringIndex(text, -1) {
+		if longerBefore.MatchString(text[:at[0]]) || longerAfter.MatchString(text[at[1]:]) {
+			continue
+		}
+		out.WriteString(text[last:at[0]] + with)
+		last = at[1]
+	}
+	return out.String() + text[last:]
+}
+
+var (
+	longerBefore = regexp.MustCompile(`[\pL\pN._%+-]$`)
+	longerAfter  = regexp.MustCompile(`^[.:/]?[\pL\pN_-]`)
+)
 
 func cutLast(text, sep string) (before, after string, found bool) {
 	if i := strings.LastIndex(text, sep); i >= 0 {

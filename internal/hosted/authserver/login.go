@@ -165,6 +165,9 @@ func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
 	}
 	s.setCookie(w, loginCookie, "")
 	got, who, err := s.login.finish(r.Context(), query, &b)
+	if err == nil {
+		err = s.nameFree(who)
+	}
 	if refused, ok := errors.AsType[*refusedError](err); ok {
 		s.o.Log.Warn("login refused", "subject", refused.subject, "reason", refused.why)
 		l := audit.Login{Event: audit.LoginRefused, Subject: refused.subject, Reason: refused.why, Remote: r.RemoteAddr}

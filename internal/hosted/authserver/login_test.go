@@ -17,6 +17,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"mcpx/internal/base/conf"
+	"mcpx/internal/hosted/identity"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -280,5 +281,48 @@ func TestChallenge(t *testing.T) {
 		if challenge(text) != want {
 			t.Errorf("%q: %v", text, !want)
 		}
+	}
+}
+
+// TestLogin_Named: while somebody is logged in under a name, another subject of the issuer does not get it, neither at a login nor at a
+// renewal, whichever process has seen the first one. When the first one was not there for a day, the name is free.
+func TestLogin_Named(t *testing.T) {
+	s := newSite(t, func(o *Options) { o.PrincipalClaim = "email" })
+	client := s.registered(claude)
+	as := func(sub, email string) {
+		s.issuer.with(func() {
+			s.issuer.change = func(claims jwt.MapClaims) { claims["sub"], claims["email"] = sub, email }
+		})
+	}
+	refused := func(what string) {
+		t.Helper()
+		if back := s.allow(s.query(client, claude)); back.Get("error") != "access_denied" || !strings.Contains(back.Get("error_description"), "another subject") {
+			t.Errorf("%s: %v", what, back)
+		}
+	}
+	first := s.connected(client, claude)
+	if s.connected(client, claude); !s.counts(first) {
+		t.Error("a second login of the same subject has ended the first")
+	}
+	as("bob", "ann@example.com")
+	refused("a login of another subject")
+	as("bob", "bob@example.com")
+	second := s.connected(client, claude)
+	as("bob", "ann@example.com")
+	if status, answer := s.refresh(client, second); status != http.StatusBadRequest || answer["error"] != "invalid_grant" || s.counts(second) {
+		t.Errorf("a renewal with the name of another: %d %v", status, answer)
+	}
+	for _, g := range s.server.standing() {
+		if _, err := s.server.change(t.Context(), g.Number, func(g *grant) error {
+			g.Renewed -= int64(identity.NameHeld / time.Second)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.connected(client, claude)
+	as("ann", "ann@example.com")
+	if status, _ := s.refresh(client, first); status != http.StatusBadRequest {
+		t.Errorf("the first one, when the name is another's: %d", status)
 	}
 }

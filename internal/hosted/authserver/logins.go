@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/hosted/identity"
 )
 
 // Login is a login as administrators see it.
@@ -58,6 +59,21 @@ func (s *Server) End(ctx context.Context, which, why string) (ended []Login, err
 		}
 	}
 	return ended, nil
+}
+
+// nameFree returns a *refusedError if another subject is logged in under the name of a user. All processes that share the store of logins
+// know that, and after a restart too; for names of users who come with tokens of their issuer, see [identity.Verifier.Request].
+func (s *Server) nameFree(who *user) error {
+	if who.Called == "" {
+		return nil
+	}
+	since := time.Now().Add(-identity.NameHeld).Unix()
+	for _, g := range s.standing() {
+		if g.Who.Called == who.Called && g.Who.Claim == who.Claim && g.Who.Subject != who.Subject && g.Renewed > since {
+			return &refusedError{who.Subject, identity.ErrName(s.principal(who).Name).Error()}
+		}
+	}
+	return nil
 }
 
 // SignIn sends a browser to the login at the issuer, for a page of mcpx itself. back is the path of the page: the browser is sent

@@ -97,6 +97,9 @@ func (s *Server) asked(ctx context.Context, of *grant, me string) (*grant, error
 	asking, cancel := context.WithTimeout(ctx, issuerTime)
 	got, who, asks := s.login.again(asking, &of.Issued, &of.Who)
 	cancel()
+	if asks == nil {
+		asks = s.nameFree(who)
+	}
 	refused, isRefused := errors.AsType[*refusedError](asks)
 	g, err := s.change(ctx, of.Number, func(g *grant) error {
 		if g.Ended != "" || g.Renewing != me {

@@ -89,9 +89,9 @@ func Named(url, subject, value string) *caller.Principal {
 }
 
 const (
-	// nameHeld is how long a name belongs to the subject that had it last. An address that the issuer gives to somebody
+	// NameHeld is how long a name belongs to the subject that had it last. An address that the issuer gives to somebody
 	// else works for the next one after that time.
-	nameHeld = 24 * time.Hour
+	NameHeld = 24 * time.Hour
 	// mostNames is the most names that are remembered ([lru.Map]).
 	mostNames = 50_000
 )
@@ -111,12 +111,12 @@ type holder struct {
 
 func newNames() *names { return &names{held: lru.New[string, holder](mostNames, nil)} }
 
-// take reports whether the principal may use its name: nobody else has used it within nameHeld.
+// take reports whether the principal may use its name: nobody else has used it within NameHeld.
 func (n *names) take(p *caller.Principal, now time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	has := n.held.Find(p.Name)
-	if has != nil && has.id != p.ID && now.Sub(has.seen) < nameHeld {
+	if has != nil && has.id != p.ID && now.Sub(has.seen) < NameHeld {
 		return false
 	}
 	n.held.Put(p.Name, &holder{p.ID, now})
@@ -128,5 +128,10 @@ func (s *State) unique(p *caller.Principal) error {
 	if s.names.take(p, time.Now()) {
 		return nil
 	}
-	return invalid(fmt.Errorf("another subject of the issuer is called %s, and was here less than %v ago (principal_claim must be unique)", p.Name, nameHeld))
+	return invalid(ErrName(p.Name))
+}
+
+// ErrName returns the error for a name that another subject has.
+func ErrName(name string) error {
+	return fmt.Errorf("another subject of the issuer is called %s, and was here less than %v ago (principal_claim must be unique)", name, NameHeld)
 }

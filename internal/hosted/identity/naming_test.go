@@ -50,13 +50,13 @@ func TestNaming(t *testing.T) {
 func TestNames(t *testing.T) {
 	n, now := newNames(), time.Now()
 	ann, other := Named("https://a.test", "1", "ann"), Named("https://a.test", "2", "ann")
-	if !n.take(ann, now) || !n.take(ann, now.Add(1)) || n.take(other, now.Add(nameHeld)) {
+	if !n.take(ann, now) || !n.take(ann, now.Add(1)) || n.take(other, now.Add(NameHeld)) {
 		t.Error("the name passes to another subject")
 	}
 	if !n.take(Named("https://b.test", "2", "ann"), now) {
 		t.Error("the name at another issuer is not free")
 	}
-	if !n.take(other, now.Add(nameHeld+1)) || n.take(ann, now.Add(nameHeld+1)) {
+	if !n.take(other, now.Add(NameHeld+1)) || n.take(ann, now.Add(NameHeld+1)) {
 		t.Error("an address that was given to somebody else stays with the first")
 	}
 }

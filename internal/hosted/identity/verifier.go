@@ -162,7 +162,7 @@ func NewState(o *Options, before *State) *State {
 	for _, t := range o.Tokens {
 		c := before.tokens[t.SHA256]
 		if c == nil || !reflect.DeepEqual(c.token, t) {
-			c = newCredential(t, &caller.Principal{ID: "token " + t.Name, Name: t.Name, Groups: t.Groups, Scopes: t.Scopes})
+			c = newCredential(t, OfToken(t))
 		}
 		next.tokens[t.SHA256] = c
 	}
@@ -185,6 +185,11 @@ func NewState(o *Options, before *State) *State {
 	}
 	next.agents = newAgents(o, before)
 	return next
+}
+
+// OfToken returns the principal of a static token. All tokens of a name are one principal.
+func OfToken(t Token) *caller.Principal {
+	return &caller.Principal{ID: "token " + t.Name, Name: t.Name, Groups: t.Groups, Scopes: t.Scopes}
 }
 
 // Revoke ends the credentials and issuers that are not in next, and so the requests that they proved
