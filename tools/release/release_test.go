@@ -57,7 +57,13 @@ func TestRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := version{npm: "0.0.1-rc.1", pypi: "0.0.1rc1", commit: "test"}
-	files, err := everything(v, []*binary{b}, level)
+	r := &making{version: v, level: level}
+	if mcptest.Full {
+		if r.nfpm, err = buildNfpm(t.TempDir()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := r.everything([]*binary{b})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,6 +128,23 @@ func TestRelease(t *testing.T) {
 		run(t, into, mcpb, "validate", filepath.Join(into, "manifest.json"))
 		serves(t, filepath.Join(into, "server", "mcpx"))
 	})
+	t.Run("deb", func(t *testing.T) {
+		deb, into := filepath.Join(dist, "mcpx-0.0.1-rc.1-"+b.target()+".deb"), t.TempDir()
+		skipWithout(t, files, deb)
+		if out := run(t, into, "dpkg-deb", "--field", deb, "Package", "Version", "Architecture"); out !=
+			"Package: mcpx\nVersion: 0.0.1~rc.1\nArchitecture: "+runtime.GOARCH+"\n" {
+			t.Error(out)
+		}
+		run(t, into, "dpkg-deb", "--extract", deb, into)
+		installedRight(t, into, "usr/share/zsh/vendor-completions/_mcpx")
+	})
+	t.Run("rpm", func(t *testing.T) {
+		rpm, into := filepath.Join(dist, "mcpx-0.0.1-rc.1-"+b.target()+".rpm"), t.TempDir()
+		skipWithout(t, files, rpm)
+		run(t, into, program(t, "rpm"), "--checksig", "--nosignature", rpm)
+		run(t, into, "sh", "-c", "rpm2cpio \"$1\" | cpio --extract --make-directories --quiet", "sh", rpm)
+		installedRight(t, into, "usr/share/zsh/site-functions/_mcpx")
+	})
 	t.Run("contents", func(t *testing.T) {
 		var bom struct {
 			Components []struct{ Name, Version, Purl string }
@@ -130,6 +153,32 @@ func TestRelease(t *testing.T) {
 			t.Errorf("%v: %d components, and %d modules", err, len(bom.Components), len(b.info.Deps))
 		}
 	})
+}
+
+// skipWithout skips a test of a package that only a full run makes.
+func skipWithout(t *testing.T, files map[string][]byte, path string) {
+	t.Helper()
+	if files[filepath.Base(path)] == nil {
+		t.Skip("made with MCPX_FULL=1")
+	}
+	program(t, "dpkg-deb")
+	program(t, "cpio")
+}
+
+// installedRight checks what a package of a system has put into a folder.
+func installedRight(t *testing.T, root string, more string) {
+	t.Helper()
+	serves(t, filepath.Join(root, "usr/bin/mcpx"))
+	for _, name := range []string{"usr/share/doc/mcpx/copyright", "usr/share/doc/mcpx/docs/hosting.md", more,
+		"usr/share/bash-completion/completions/mcpx", "usr/share/fish/vendor_completions.d/mcpx.fish"} {
+		if _, err := os.Stat(filepath.Join(root, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	unit, err := os.ReadFile(filepath.Join(root, "usr/lib/systemd/system/mcpx.service"))
+	if err != nil || !bytes.Contains(unit, []byte("ExecStart=/usr/bin/mcpx ")) {
+		t.Errorf("%v: %s", err, unit)
+	}
 }
 
 // quick builds mcpx with the same flags as the tests, so that packages in the build cache are not compiled again. A full
@@ -179,15 +228,27 @@ func TestSameBytes(t *testing.T) {
 	for _, p := range platforms {
 		binaries = append(binaries, &binary{p, []byte(p.os + p.arch), &buildinfo.BuildInfo{GoVersion: "go1.26"}})
 	}
+	nfpm := ""
+	if mcptest.Full {
+		var err error
+		if nfpm, err = buildNfpm(t.TempDir()); err != nil {
+			t.Fatal(err)
+		}
+	}
 	make := func() map[string][]byte {
-		files, err := everything(version{npm: "1.0.0", pypi: "1.0.0", commit: "c"}, binaries, flate.BestSpeed)
+		r := &making{version: version{npm: "1.0.0", pypi: "1.0.0", commit: "c"}, level: flate.BestSpeed, nfpm: nfpm}
+		files, err := r.everything(binaries)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return files
 	}
 	files, again := make(), make()
-	if len(files) != 4*len(platforms)+2 {
+	want := 4*len(platforms) + 3
+	if nfpm != "" {
+		want += 4
+	}
+	if len(files) != want {
 		t.Errorf("%d files: %q", len(files), sorted(files))
 	}
 	for name, data := range files {
