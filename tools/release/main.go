@@ -221,14 +221,23 @@ func licences(b *binary) ([]byte, error) {
 		return nil, fmt.Errorf("run it in the root of the repository: %w", err)
 	}
 	fmt.Fprintf(&out, "mcpx\n\n%s", own)
-	for _, m := range modules([]*binary{b}) {
-		dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", m.Path).Output()
+	all := modules([]*binary{b})
+	list := []string{"list", "-m", "-f", "{{.Dir}}"}
+	for _, m := range all {
+		list = append(list, m.Path)
+	}
+	var dirs []string
+	if len(all) > 0 { // without a name, go list answers for mcpx
+		lines, err := exec.Command("go", list...).Output()
 		if err != nil {
-			return nil, fmt.Errorf("finding %s: %w", m.Path, err)
+			return nil, fmt.Errorf("finding the modules: %w", err)
 		}
+		dirs = strings.Split(string(lines), "\n")
+	}
+	for i, m := range all {
 		var texts []string
 		for _, pattern := range []string{"LICEN[SC]E*", "COPYING*", "NOTICE*"} {
-			found, _ := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), pattern))
+			found, _ := filepath.Glob(filepath.Join(dirs[i], pattern))
 			texts = append(texts, found...)
 		}
 		if len(texts) == 0 {

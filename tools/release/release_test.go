@@ -101,9 +101,9 @@ func TestRelease(t *testing.T) {
 	})
 	t.Run("pip", func(t *testing.T) {
 		into := t.TempDir()
-		run(t, into, program(t, "python3"), "-m", "venv", into)
+		run(t, into, program(t, "python3"), "-m", "venv", "--without-pip", into) // a pip of its own takes seconds
 		t.Setenv("PIP_FIND_LINKS", "")
-		run(t, into, filepath.Join(into, "bin", "pip"), "install", "--quiet", "--disable-pip-version-check", "--no-cache-dir",
+		run(t, into, installed(t, "pip"), "--python", filepath.Join(into, "bin", "python"), "install", "--quiet", "--disable-pip-version-check", "--no-cache-dir",
 			"--index-url", registry+"/pypi/", "--pre", setup.Distribution)
 		serves(t, filepath.Join(into, "bin", "mcpx"))
 	})
@@ -185,7 +185,7 @@ func installedRight(t *testing.T, root string, more string) {
 // test run uses build, as a release does.
 func quick(p platform, temp string) (*binary, error) {
 	path := filepath.Join(temp, p.target())
-	args := []string{"build", "-buildvcs=true", "-o", path}
+	args := []string{"build", "-buildvcs=true", "-ldflags=-s -w", "-o", path}
 	if mcptest.Race {
 		args = append(args, "-race")
 	}
