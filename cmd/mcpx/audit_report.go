@@ -142,7 +142,8 @@ func (cmd *auditReportCommand) csv(used *app.AuditUsed, s streams) error {
 	return out.Error()
 }
 
-// spreadsheetCell returns a text for a cell. Spreadsheets take what begins with one of these letters for a formula, and clients choose names.
+// spreadsheetCell returns a text for a cell. Spreadsheets take what begins with one of these letters for a formula, and clients
+// choose names.
 func spreadsheetCell(text string) string {
 	text = sanitize.Line(text, 300)
 	if text != "" && strings.ContainsRune("=+-@\t\r|%＝＋－＠", []rune(text)[0]) {

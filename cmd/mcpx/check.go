@@ -237,7 +237,7 @@ func checked(a *app.App, servers []string, tools []checkedTool) *outcome {
 		}
 		one := checkServer(a, server)
 		one.Notes = append(one.Notes, unmatched[server.Name]...)
-		o.OK = o.OK && (server.State == catalog.Ready || server.State == catalog.Idle || server.State == catalog.Disabled || server.State == catalog.NeedsLogin)
+		o.OK = o.OK && slices.Contains(inOrder, server.State)
 		o.Servers = append(o.Servers, one)
 	}
 	for i := range o.Tools {
@@ -268,6 +268,9 @@ func dialledIn(ctx context.Context, cfg *config.Config) (all []control.Dialled) 
 	}
 	return all
 }
+
+// inOrder are the states of a server with which the check passes.
+var inOrder = []catalog.State{catalog.Ready, catalog.Idle, catalog.Disabled, catalog.NeedsLogin}
 
 func checkServer(a *app.App, server *catalog.Server) checkedServer {
 	one := checkedServer{Name: server.Name, State: server.State, Transport: server.Transport}

@@ -65,7 +65,8 @@ func daemonMain() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // not ignored, which the servers would inherit
 	lines := &app.Lines{}
 	d := &desk{
-		reaper: proc.NewReaper(), log: slog.New(slog.NewTextHandler(os.Stderr, nil)), lines: lines, ctx: ctx, end: end, seen: &app.Seen{}, began: time.Now(),
+		reaper: proc.NewReaper(), log: slog.New(slog.NewTextHandler(os.Stderr, nil)), lines: lines,
+		ctx: ctx, end: end, seen: &app.Seen{}, began: time.Now(),
 		pool: registry.NewPool(firstIdle, slog.New(slog.NewTextHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug}))),
 		idle: firstIdle, sessions: make(map[*deskSession]bool), kept: make(map[string]*keptApp),
 	}

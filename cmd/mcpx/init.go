@@ -69,32 +69,42 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams, sys setup.Sy
 	if written, err := cmd.write(ctx, w, next); err != nil || !written && len(next.servers) > 0 {
 		return err
 	}
-	flags := ""
+	if err := cmd.try(ctx, w, sources, file); err != nil {
+		return err
+	}
+	if len(unread) > 0 {
+		return &hintError{
+			"cannot be read, so their servers were not taken: " + strings.Join(unread, ", "),
+			"make them valid and run mcpx init again",
+		}
+	}
+	return nil
+}
+
+// try checks the servers of the new config, connects the clients, and prints what mcpx saves and costs.
+func (cmd *initCommand) try(ctx context.Context, w wiring, sources []setup.Source, file string) error {
+	c, flags := w.cli, ""
 	if c.Config != "" {
 		flags = " --config " + file
 	}
 	c.Config = file
 	check := &checkCommand{brief: true}
 	if !cmd.NoCheck {
-		fmt.Fprintln(s.out)
+		fmt.Fprintln(w.s.out)
 		// The clients are connected even if a server is unavailable.
-		if err := check.Run(ctx, c, s); err != nil && !errors.Is(err, errFailed) {
+		if err := check.Run(ctx, c, w.s); err != nil && !errors.Is(err, errFailed) {
 			return err
 		}
 		w.checked = check.states()
 	}
-	err = cmd.connect(ctx, w, sources)
-	if err == nil && check.outcome != nil {
+	if err := cmd.connect(ctx, w, sources); err != nil {
+		return err
+	}
+	if check.outcome != nil {
 		check.outcome.flags = flags
-		check.outcome.printFigures(s)
+		check.outcome.printFigures(w.s)
 	}
-	if err == nil && len(unread) > 0 {
-		err = &hintError{
-			"cannot be read, so their servers were not taken: " + strings.Join(unread, ", "),
-			"make them valid and run mcpx init again",
-		}
-	}
-	return err
+	return nil
 }
 
 // unreadable returns the source files that cannot be read.

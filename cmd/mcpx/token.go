@@ -52,7 +52,8 @@ func (cmd *tokenNewCommand) Run(c *cli, s streams) error {
 		if setup.Blank(data) { // the servers may come later
 			data = []byte("{\n  \"mcpServers\": {}\n}\n")
 		}
-		after, err := setup.SetToken(data, cmd.Name, setup.Token{SHA256: digest, Groups: cmd.Group, Scopes: cmd.Scope, Expires: expires}, cmd.Force)
+		token := setup.Token{SHA256: digest, Groups: cmd.Group, Scopes: cmd.Scope, Expires: expires}
+		after, err := setup.SetToken(data, cmd.Name, token, cmd.Force)
 		if err != nil {
 			return nil, err
 		}

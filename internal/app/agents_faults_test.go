@@ -19,7 +19,7 @@ import (
 // TestAgents_IDs: the ids of many clients and agents never clash, whatever they look like, and each request gets one answer: its
 // own.
 func TestAgents_IDs(t *testing.T) {
-	e := hosted(t, nil, fewRights, agentsRules)
+	e := hosted(t, nil, fewRights, agentsRules+`,"startup_wait":"1m"`)
 	ids := []string{`0`, `1`, `-1`, `9007199254740993`, `"0"`, `""`, `"null"`, `"1_n_1"`, `"\u0000"`, `1.5`}
 	var all sync.WaitGroup
 	for _, agent := range []string{"a1", "a2"} {

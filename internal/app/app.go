@@ -16,10 +16,8 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
-	"mcpx/internal/base/conf"
 	"mcpx/internal/base/memory"
 	"mcpx/internal/base/proc"
-	"mcpx/internal/caller"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/setup"
 	"mcpx/internal/desk/share"
@@ -105,15 +103,11 @@ type App struct {
 	builder
 	views *views
 	dialling
-	// applying is held while a Runtime is built and becomes the current one.
-	applying sync.Mutex
-	seen     *Seen
-	lines    *Lines // nil without a log for the page
+	reloading
+	seen  *Seen
+	lines *Lines // nil without a log for the page
 	observers
-	source   atomic.Pointer[setup.ConfigFile] // the config file; nil before Follow
-	pageEnds context.CancelFunc               // ends what viewers of the page have begun; nil without a page
-	edits    chan edit                        // edits of the config file, handled by Follow; nil if there is no file
-	reloaded Reloaded                         // what the last reload changed; only for the goroutine of Follow
+	pageEnds context.CancelFunc // ends what viewers of the page have begun; nil without a page
 	limits   *limits.Limits
 	learned  *learned.Store
 	identity *identity.Verifier // authenticates clients over HTTP
@@ -123,6 +117,15 @@ type App struct {
 
 	stopStarting context.CancelFunc // nil before start is called
 	loops        sync.WaitGroup
+}
+
+// reloading is what an App has for changes of its config.
+type reloading struct {
+	// applying is held while a Runtime is built and becomes the current one.
+	applying sync.Mutex
+	source   atomic.Pointer[setup.ConfigFile] // the config file; nil before Follow
+	edits    chan edit                        // edits of the config file, handled by Follow; nil if there is no file
+	reloaded Reloaded                         // what the last reload changed; only for the goroutine of Follow
 }
 
 // MemoryOf returns the soft limit for the memory of mcpx, in bytes; 0 means no limit.
@@ -157,16 +160,8 @@ func New(o Options) (*App, error) {
 	if a.seen == nil {
 		a.seen = &Seen{}
 	}
-	if o.state == nil {
-		o.state = newClientState(o.Log, MemoryOf(cfg))
-		switch {
-		case o.Profile.sealed && cfg.Cluster != nil:
-			if err := o.state.join(cfg.Cluster, o.Log); err != nil {
-				return nil, err
-			}
-		case o.Profile.sealed:
-			o.state.seal(o.Log)
-		}
+	if err := o.keepState(cfg); err != nil {
+		return nil, err
 	}
 	a.builder = builder{
 		profile: o.Profile, locals: o.Locals, only: o.Profile.servers(o.Only), view: cfg.View, path: cfg.HTTPPath, log: o.Log,
@@ -183,14 +178,7 @@ func New(o Options) (*App, error) {
 	a.filters = jq.New(jq.Limits{Memory: filterMemory(MemoryOf(cfg))}, a.reaper)
 	a.runner = programs.New(cfg.Programs.Memory, a.reaper)
 	a.traceTo(o.Trace)
-	a.dialled = dial.New(dial.Options{
-		Current: func() *conf.Dial { return a.current.Load().config.Dial }, Taken: a.configured, Changed: a.redial,
-		Barred:     func(p *caller.Principal) bool { return a.Rights().Out(p) },
-		MaxMessage: cfg.MaxMessageBytes, Logger: o.Log, Cluster: a.state.cluster,
-		Relay: func(ctx context.Context, served string, stream io.ReadWriteCloser) error {
-			return serveRelay(ctx, a.Registry, served, cfg.MaxMessageBytes, stream)
-		},
-	})
+	a.dialled = a.newHub()
 	a.dialledIn = a.dialled.Servers
 	a.agents = &agents{app: a, clients: make(map[string]int)}
 	first, err := a.build(cfg, nil)
@@ -213,6 +201,21 @@ func New(o Options) (*App, error) {
 		})
 	}
 	return a, nil
+}
+
+// keepState creates the state of clients, unless the process already has one: in memory, sealed, or shared by replicas.
+func (o *Options) keepState(cfg *config.Config) error {
+	if o.state != nil {
+		return nil
+	}
+	o.state = newClientState(o.Log, MemoryOf(cfg))
+	switch {
+	case o.Profile.sealed && cfg.Cluster != nil:
+		return o.state.join(cfg.Cluster, o.Log)
+	case o.Profile.sealed:
+		o.state.seal(o.Log)
+	}
+	return nil
 }
 
 // wire creates the registry, the executor and the other parts, which all read their settings from the current Runtime.

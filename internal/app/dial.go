@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/control"
 	"mcpx/internal/hosted/cluster"
@@ -26,6 +28,19 @@ import (
 	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
+
+// newHub returns the hub for the servers that dial in.
+func (a *App) newHub() *dial.Hub {
+	most := a.Config.MaxMessageBytes
+	return dial.New(dial.Options{
+		Current: func() *conf.Dial { return a.current.Load().config.Dial }, Taken: a.configured, Changed: a.redial,
+		Barred:     func(p *caller.Principal) bool { return a.Rights().Out(p) },
+		MaxMessage: most, Logger: a.log, Cluster: a.state.cluster,
+		Relay: func(ctx context.Context, served string, stream io.ReadWriteCloser) error {
+			return serveRelay(ctx, a.Registry, served, most, stream)
+		},
+	})
+}
 
 // withDialled returns the servers that have dialled in, and adds their rules to rules. Those that others than their owner can use
 // are hidden until an admin has approved their tools, and may neither ask clients anything nor give models instructions.

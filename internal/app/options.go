@@ -39,9 +39,7 @@ func (b *builder) callOptions(cfg *config.Config) executor.Options {
 		TOON:         forms&conf.FormTOON != 0,
 		JS:           forms&conf.FormJS != 0,
 		TypeScript:   cfg.SchemaCompression,
-		NoResources:  !cfg.Resources,
-		NoPrompts:    !cfg.Prompts,
-		Separator:    cfg.Separator,
+		OfferOptions: executor.OfferOptions{NoResources: !cfg.Resources, NoPrompts: !cfg.Prompts, Separator: cfg.Separator},
 		LearnOptions: executor.LearnOptions{Learn: cfg.Learns()},
 		Files:        executor.FileOptions{Folders: cfg.Files, Roots: b.profile.oneClient, Shared: cfg.Auth != nil},
 	}

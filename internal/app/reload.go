@@ -57,9 +57,9 @@ type Request struct {
 	Done func(Reloaded, error)
 }
 
-// Follow applies the config file after each request, after each edit over HTTP and, with watch, when the file, its lock file (mcpx lock) or a
-// file that it refers to (${file:PATH}, envFile) changes. If there is a folder of stored programs, it follows that too. It returns when ctx ends. If it refuses a file,
-// it logs the reason, and mcpx keeps using the old config.
+// Follow applies the config file after each request, after each edit over HTTP and, with watch, when the file, its lock file
+// (mcpx lock) or a file that it refers to (${file:PATH}, envFile) changes. If there is a folder of stored programs, it follows
+// that too. If it refuses a file, it logs the reason, and mcpx keeps using the old config. It returns when ctx ends.
 func (a *App) Follow(ctx context.Context, from Source, asked <-chan Request, watch bool) {
 	file := setup.ConfigFile{Path: a.Config.Path, Reading: from.Reading}
 	a.source.Store(&file)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -167,31 +166,6 @@ func (e run) finish(ctx context.Context, r *Request, t target, raw json.RawMessa
 
 // mostSaid is the longest error text of an event, in bytes.
 const mostSaid = 1000
-
-// tell adds to the event of a call what its error says and, if the config wants that, its arguments and result.
-func (e run) tell(event *request.Event, r *Request, result *results.Result) {
-	if result.IsError && len(result.Content) > 0 {
-		event.Said = strings.ToValidUTF8(wire.MemberText(result.Content[0], "text"), "")
-		event.Said = strings.ToValidUTF8(event.Said[:min(len(event.Said), mostSaid)], "")
-	}
-	if e.options.Record {
-		event.Content = func() (arguments, text string) { return string(r.Arguments), contentText(result) }
-	}
-}
-
-// contentText joins the texts of a result.
-func contentText(result *results.Result) string {
-	var texts []string
-	for _, block := range result.Content {
-		if text := wire.MemberText(block, "text"); text != "" {
-			texts = append(texts, text)
-		}
-	}
-	if result.Whole != nil {
-		texts = append(texts, string(result.Whole))
-	}
-	return strings.Join(texts, "\n")
-}
 
 // largeResult is a size in bytes. It takes milliseconds to make the answer from a result of this size or more.
 const largeResult = 256 << 10
@@ -388,103 +362,6 @@ func (e run) starting(r *Request) func(does string) {
 			r.Sink.Progress(fmt.Appendf(nil, `{"progress":%g,"message":%s}`, time.Since(r.began).Seconds()/1000, wire.Encode(r.Server+" "+does)))
 		}
 	}
-}
-
-// awaitServer waits for the server of a request and then renews the request's catalogue, which does not have the server's tools
-// yet.
-func (e run) awaitServer(ctx context.Context, r *Request) {
-	if timeout := e.options.Servers[r.Server].CallTimeout; timeout > 0 {
-		bounded, cancel := context.WithTimeout(ctx, timeout)
-		defer cancel()
-		ctx = bounded
-	}
-	e.registry.WaitStart(ctx, r.Server, e.waitLeft(r), e.starting(r))
-	r.Catalogue = e.seen(r)
-}
-
-// FindServer finds a server for a request that is not a call. Like a call, it waits for a server whose tools are not known yet,
-// and returns the catalogue as of after the wait. If there is no such server, the failure names the servers that have the tool.
-func (e *Executor) FindServer(ctx context.Context, r Request) (*catalog.Snapshot, *catalog.Server, *results.Failure) {
-	run := e.begin()
-	r.began, r.Event = time.Now(), &request.Event{} // observers do not receive this event
-	bounded, cancel := context.WithTimeout(ctx, run.waitLeft(&r))
-	defer cancel()
-	s, err := run.findServer(bounded, &r)
-	if err == nil && r.Tool != "" && lacks(s, r.Tool) {
-		if again, _, _ := run.lookAgain(ctx, &r); again != nil {
-			s = again
-		}
-	}
-	if err != nil {
-		return r.Catalogue, nil, run.failure(&r, target{}, err)
-	}
-	return r.Catalogue, s, nil
-}
-
-// ToolNotFound returns the failure for a tool that s does not have. It names the servers that have the tool.
-func (e *Executor) ToolNotFound(seen *catalog.Snapshot, s *catalog.Server, name string) *results.Failure {
-	return e.toolNotFound(seen, s, name).failure()
-}
-
-func (e *Executor) toolNotFound(seen *catalog.Snapshot, s *catalog.Server, name string) *notFoundError {
-	return &notFoundError{on: s, name: name, known: s.ToolNames(), owners: e.owners(seen, name, s.Name)}
-}
-
-// findServer finds the server of a request. It may wait for the server and then renews the request's catalogue (awaitServer).
-func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error) {
-	if r.Server == builtin.Name {
-		r.Event.KnownServer = true
-		return e.own(r.Client, r.Scope, r.Catalogue), nil
-	}
-	s, ok := r.Catalogue.Server(r.Server)
-	for waitedFor := uint64(0); ok && !s.Known && s.State == catalog.Connecting && s.Generation != waitedFor; {
-		waitedFor = s.Generation // changes when a reload replaces the server
-		e.awaitServer(ctx, r)
-		s, ok = r.Catalogue.Server(r.Server)
-	}
-	if !ok {
-		missing := &notFoundError{name: r.Server, known: r.Catalogue.ServerNames(), empty: r.Catalogue.Empty}
-		if missing.owners = e.owners(r.Catalogue, r.Tool, ""); missing.owners == nil {
-			missing.owners = e.qualified(r.Catalogue, r.Server)
-		}
-		return nil, missing
-	}
-	r.Event.KnownServer = true
-	if s.State == catalog.NeedsLogin && !s.Known {
-		err := e.registry.LogIn(ctx, r.Client, s.Name, true)
-		if err == nil {
-			err = e.registry.WaitPersonal(ctx, r.Client, s.Name)
-		}
-		if err != nil {
-			return nil, err
-		}
-		r.Catalogue = e.seen(r)
-		if s, ok = r.Catalogue.Server(r.Server); !ok {
-			return nil, &notFoundError{name: r.Server, known: r.Catalogue.ServerNames(), empty: r.Catalogue.Empty}
-		}
-	}
-	if !s.Known {
-		return nil, &request.UnavailableError{
-			State: s.State, Reason: s.Reason, RetryAfter: time.Duration(s.RetryAfter * float64(time.Second)),
-		}
-	}
-	return s, nil
-}
-
-func (e run) find(ctx context.Context, r *Request) (target, error) {
-	s, err := e.findServer(ctx, r)
-	if err != nil {
-		return target{}, err
-	}
-	found, ok := s.Find(r.Tool)
-	if !ok {
-		if s, found, err = e.lookAgain(ctx, r); err != nil {
-			return target{server: s}, err
-		}
-	}
-	r.Tool, r.Event.Tool = found.Name, found.Name
-	r.Event.Known, r.Event.ReadOnly = true, found.Hints.IsReadOnly()
-	return target{server: s, tool: found}, nil
 }
 
 // answer returns how to make the answer to a request from the result of the call.

@@ -3,9 +3,12 @@ package executor
 import (
 	"context"
 	"log/slog"
+	"strings"
 
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/request"
+	"mcpx/internal/results"
 )
 
 // LogEvents returns an observer that logs each message to a server as one record, without arguments, results or credentials.
@@ -58,3 +61,14 @@ func serverOf(r *request.Event) string {
 
 // maxLogged is to how many characters names chosen by clients are cut.
 const maxLogged = 80
+
+// tell adds to the event of a call what its error says and, if the config wants that, its arguments and result.
+func (e run) tell(event *request.Event, r *Request, result *results.Result) {
+	if result.IsError && len(result.Content) > 0 {
+		event.Said = strings.ToValidUTF8(wire.MemberText(result.Content[0], "text"), "")
+		event.Said = strings.ToValidUTF8(event.Said[:min(len(event.Said), mostSaid)], "")
+	}
+	if e.options.Record {
+		event.Content = func() (arguments, text string) { return string(r.Arguments), result.Text() }
+	}
+}

@@ -60,10 +60,7 @@ type Options struct {
 	Record bool
 	// Programs that clients can run.
 	ProgramOptions
-	// NoResources and NoPrompts hide the servers' resources and prompts.
-	NoResources, NoPrompts bool
-	// Separator is put between the name of a server and the name of a prompt; "" means "__".
-	Separator string
+	OfferOptions
 	// TypeScript shows types in a VALIDATION_ERROR as TypeScript instead of JSON Schema.
 	TypeScript bool
 	// Files says which files may be used.
@@ -81,6 +78,14 @@ type Options struct {
 	TaskIDs
 	// Logger may be nil, then nothing is logged.
 	Logger *slog.Logger
+}
+
+// OfferOptions say what clients see of the servers besides tools.
+type OfferOptions struct {
+	// NoResources and NoPrompts hide the servers' resources and prompts.
+	NoResources, NoPrompts bool
+	// Separator is put between the name of a server and the name of a prompt; "" means "__".
+	Separator string
 }
 
 // TaskIDs are the settings for the ids of tasks that clients get.

@@ -276,8 +276,8 @@ func (f *Front) forward(e *exchange, m *message, body []byte, to string, home bo
 	}
 	f.log.Warn("a request could not be answered by another replica", "replica", to, "error", err)
 	switch isRequest := m != nil && m.isRequest(); {
-	case !w.begun && (e.untaken(err, home) || m == nil || m.onStream() || isRequest && home && !m.row.asks): // all of these may be made twice
-		return false
+	case !w.begun && (e.untaken(err, home) || m == nil || m.onStream() || isRequest && home && !m.row.asks):
+		return false // all of these may be made twice
 	case !w.begun && !isRequest:
 		e.accepted()
 	case !isRequest || w.begun && e.w.Header().Get("Content-Type") != "text/event-stream":

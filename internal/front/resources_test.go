@@ -264,9 +264,9 @@ func TestResources_Changes(t *testing.T) {
 func TestResources_Off(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := offering("left", mcptest.EraBoth).HTTP(t)
-	for _, off := range []executor.Options{{NoResources: true}, {NoPrompts: true}, {NoResources: true, NoPrompts: true}} {
+	for _, off := range []executor.OfferOptions{{NoResources: true}, {NoPrompts: true}, {NoResources: true, NoPrompts: true}} {
 		r := registry.New([]registry.Server{remote("left", fake)}, registry.Options{})
-		e := executor.New(r, off)
+		e := executor.New(r, executor.Options{OfferOptions: off})
 		r.Use(e.Chain(nil, nil)...)
 		two := view.NewTwoTools(r, e, view.Options{})
 		f := New(two, Options{})

@@ -59,48 +59,6 @@ func (r *Registry) Credentials(next request.Handler) request.Handler {
 	}
 }
 
-// LoggedIn is the middleware for servers with a login for each principal. It asks a principal without one to log in, and refuses its
-// request unless it does.
-func (r *Registry) LoggedIn(next request.Handler) request.Handler {
-	return func(ctx context.Context, q *request.Request) (json.RawMessage, error) {
-		if err := r.LogIn(ctx, q.Client, q.To.Name, !q.Notification); err != nil {
-			return nil, err
-		}
-		return next(ctx, q)
-	}
-}
-
-// LogIn returns nil if a server needs no login of the client's principal, or the principal has one. If ask is set, it asks the client
-// first.
-func (r *Registry) LogIn(ctx context.Context, client *caller.Client, server string, ask bool) error {
-	r.mu.Lock()
-	e := r.entries[server]
-	r.mu.Unlock()
-	if e == nil || e.server.Personal == nil || e.upstream == nil {
-		return nil
-	}
-	if _, err := e.server.loginOf(ctx, client); err == nil || !ask || client.On() == nil {
-		return err
-	}
-	return e.server.Personal.Need(ctx, client, true)
-}
-
-// loginOf returns the credentials for a session that uses the login of the client's principal.
-func (s *Server) loginOf(ctx context.Context, client *caller.Client) (*request.Credentials, error) {
-	p := client.On()
-	if p == nil || client.Ident() == "" {
-		return nil, lacking("a principal, whose own login is used")
-	}
-	id, err := s.Personal.Held(ctx, p)
-	if err != nil {
-		return nil, &request.UnavailableError{State: catalog.Unavailable, Reason: "your login cannot be read now: " + err.Error()}
-	}
-	if id == "" {
-		return nil, s.Personal.Need(ctx, client, false)
-	}
-	return &request.Credentials{Principal: p.Key(), Login: id}, nil
-}
-
 // takesCredentials reports whether each request needs credentials of its caller, other than a login of Personal.
 func (s *Server) takesCredentials() bool { return len(s.Credentials) > 0 || s.Exchange != nil }
 

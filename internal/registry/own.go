@@ -115,7 +115,8 @@ func (o *ownCatalogue) apply(on basis) *catalog.Snapshot {
 			}
 			if s := &servers[i]; own.alone != nil {
 				s.State, s.Reason, s.Known, s.Listed = catalog.Ready, "", true, !own.toolsOnly
-				s.Title, s.Version, s.Instructions, s.Protocol = own.alone.title, own.alone.version, own.alone.instructions, own.alone.protocol
+				s.Title, s.Version = own.alone.title, own.alone.version
+				s.Instructions, s.Protocol = own.alone.instructions, own.alone.protocol
 			}
 			break
 		}

@@ -3,7 +3,6 @@
 package registry
 
 import (
-	"context"
 	"encoding/json"
 	"log/slog"
 	"maps"
@@ -54,17 +53,6 @@ type Server struct {
 	// Personal, if not nil, has a login for each principal, and no request of a principal goes without its own. The shared session
 	// then only reads the catalogue, with the login of the config. Personal requires PerClient.
 	Personal Personal
-}
-
-// Personal are the logins of principals with one server. Safe for concurrent use.
-type Personal interface {
-	// Held returns the ID of a principal's login; empty if it has none that can be used.
-	Held(ctx context.Context, p *caller.Principal) (id string, err error)
-	// Authorize does for the login with this ID what [transport.Remote.Authorize] does.
-	Authorize(p *caller.Principal, id string) (authorize func(http.RoundTripper) http.RoundTripper, secrets func() []string)
-	// Need returns the error for a request of a principal without a login, which says how to log in. If ask is set, it first asks
-	// the client, and returns nil if there is a login now.
-	Need(ctx context.Context, client *caller.Client, ask bool) error
 }
 
 // Options are the settings of a registry. Each of them may be zero.

@@ -50,10 +50,7 @@ type Event struct {
 	// other calls.
 	ReadOn *Target
 	Trace
-	// Program is the number of the event of the program that made the call; 0 if a client made it. Costs has the calls that a
-	// program has made.
-	Program uint64
-	Costs   []Cost
+	OfProgram
 	// Said is the text of the error with which a call has ended; empty for other events.
 	Said string
 	// Content returns the arguments and the result of a call as texts. It is set only if the config wants calls recorded with
@@ -61,6 +58,14 @@ type Event struct {
 	Content func() (arguments, result string)
 	// Refused is set only for an HTTP request that was refused before its body was read.
 	Refused *Refused
+}
+
+// OfProgram says what a program has to do with an event.
+type OfProgram struct {
+	// Program is the number of the event of the program that made the call; 0 if a client made it.
+	Program uint64
+	// Costs has the calls that a program has made.
+	Costs []Cost
 }
 
 // Who is the sender of a message. Each may be empty.

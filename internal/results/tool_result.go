@@ -3,6 +3,7 @@ package results
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"mcpx/internal/base/wire"
 	"mcpx/internal/tokens"
@@ -68,3 +69,22 @@ var (
 	ErrNoResult = errors.New("the upstream's answer is no tool result")
 	ErrTask     = errors.New("the upstream answered with a task, which was not asked for")
 )
+
+// Text joins the text blocks of a result, for people. For an image or audio, it shows the type.
+func (r *Result) Text() string {
+	var texts []string
+	for _, block := range r.Content {
+		switch kind := wire.MemberText(block, "type"); kind {
+		case "text":
+			texts = append(texts, wire.MemberText(block, "text"))
+		case "image", "audio":
+			texts = append(texts, "["+kind+", "+wire.MemberText(block, "mimeType")+"]")
+		default:
+			texts = append(texts, string(block))
+		}
+	}
+	if r.Whole != nil {
+		texts = append(texts, string(r.Whole))
+	}
+	return strings.Join(texts, "\n")
+}

@@ -44,54 +44,74 @@ type Result struct {
 
 // Login lets the user log in to s, and stores the login.
 func (l *Logins) Login(ctx context.Context, s Server, o Options) (*Result, error) {
+	b, err := l.begin(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer b.web.CloseIdleConnections()
+	if o.New {
+		known := client{}
+		_ = l.store.read(ctx, clientFile(b.found.server.Issuer), &known) // if it cannot be read, mcpx registers as if there were none
+		b.forgotten = known.ID
+	}
+	who, listener, err := l.client(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	code := &codeFlow{server: s, found: b.found, endpoint: s.endpointOf(b.found, who), scopes: b.scopes, options: o, web: b.web}
+	token, err := code.run(ctx, listener)
+	if err != nil {
+		return nil, err
+	}
+	made := &login{Server: s.Name, URL: s.URL, Endpoint: code.endpoint, Scopes: b.scopes}
+	made.take(token)
+	return l.keep(ctx, s, made)
+}
+
+// beginning is what mcpx knows of a login before the user sees a page.
+type beginning struct {
+	server    Server
+	web       *http.Client // the caller of begin closes its idle connections
+	found     *found
+	scopes    []string // to ask for
+	forgotten string   // the ID of a registered client that must not be used again; empty if there is none
+}
+
+// begin asks a server how to log in to it, and its authorization server for its endpoints.
+func (l *Logins) begin(ctx context.Context, s Server) (*beginning, error) {
 	if err := l.refuses(s); err != nil {
 		return nil, err
 	}
-	web := newHTTPClient(s)
-	defer web.CloseIdleConnections()
+	b := &beginning{server: s, web: newHTTPClient(s)}
 	c, asked, err := askServer(ctx, s)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		b.found, err = discover(ctx, b.web, s, c, asked)
 	}
-	f, err := discover(ctx, web, s, c, asked)
-	if err != nil {
-		return nil, err
+	if err == nil && !netguard.Safe(b.found.server.AuthorizationEndpoint) {
+		err = errors.New("the authorization server has no page to log in on over https")
 	}
-	if !netguard.Safe(f.server.AuthorizationEndpoint) {
-		return nil, errors.New("the authorization server has no page to log in on over https")
+	if err != nil {
+		b.web.CloseIdleConnections()
+		return nil, err
 	}
 	before := &login{}
 	if err := l.store.read(ctx, loginFile(s), before); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		l.log.Warn("the login before cannot be read", "server", s.Name, "err", err)
 	}
-	forgotten := ""
-	switch {
-	case o.New:
-		known := client{}
-		_ = l.store.read(ctx, clientFile(f.server.Issuer), &known) // if it cannot be read, mcpx registers as if there were none
-		forgotten = known.ID
-	case strings.HasSuffix(before.Ended, "_client"):
-		forgotten = before.Endpoint.Client.ID
+	if before.Principal != s.Principal {
+		before = &login{}
 	}
-	who, listener, err := l.client(ctx, web, s, f.server, forgotten)
-	if err != nil {
-		return nil, err
+	if strings.HasSuffix(before.Ended, "_client") {
+		b.forgotten = before.Endpoint.Client.ID
 	}
-	scopes := s.scopes(f, c)
+	b.scopes = s.scopes(b.found, c)
 	if len(before.Wanted) > 0 { // without the old scopes, the new login could do less than the login before
-		scopes = union(union(before.Scopes, scopes), before.Wanted)
+		b.scopes = union(union(before.Scopes, b.scopes), before.Wanted)
 	}
-	if slices.Contains(f.server.ScopesSupported, "offline_access") {
-		scopes = union(scopes, []string{"offline_access"})
+	if slices.Contains(b.found.server.ScopesSupported, "offline_access") {
+		b.scopes = union(b.scopes, []string{"offline_access"})
 	}
-	code := &codeFlow{server: s, found: f, endpoint: s.endpointOf(f, who), scopes: scopes, options: o, web: web}
-	token, err := code.run(ctx, listener)
-	if err != nil {
-		return nil, err
-	}
-	made := &login{Server: s.Name, URL: s.URL, Endpoint: code.endpoint, Scopes: scopes}
-	made.take(token)
-	return l.keep(ctx, s, made)
+	return b, nil
 }
 
 // refuses returns why there can be no login to s; nil if there can be one.

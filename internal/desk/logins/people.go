@@ -13,7 +13,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
-	"mcpx/internal/base/netguard"
 	"mcpx/internal/base/state"
 )
 
@@ -121,61 +120,40 @@ type Pending struct {
 
 // Begin prepares a login of a principal, whose browser the authorization server sends back to the URL redirect.
 func (l *Logins) Begin(ctx context.Context, s Server, redirect string) (*Pending, error) {
-	if err := l.refuses(s); err != nil {
-		return nil, err
-	}
-	web := newHTTPClient(s)
-	defer web.CloseIdleConnections()
-	c, asked, err := askServer(ctx, s)
+	b, err := l.begin(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	f, err := discover(ctx, web, s, c, asked)
+	defer b.web.CloseIdleConnections()
+	who, err := l.webClient(ctx, b, redirect)
 	if err != nil {
 		return nil, err
 	}
-	if !netguard.Safe(f.server.AuthorizationEndpoint) {
-		return nil, errors.New("the authorization server has no page to log in on over https")
-	}
-	before := &login{}
-	if err := l.store.read(ctx, loginFile(s), before); err != nil || before.Principal != s.Principal {
-		before = &login{} // a login that cannot be read is replaced
-	}
-	forgotten := ""
-	if strings.HasSuffix(before.Ended, "_client") {
-		forgotten = before.Endpoint.Client.ID
-	}
-	who, err := l.webClient(ctx, web, s, f.server, redirect, forgotten)
-	if err != nil {
-		return nil, err
-	}
-	scopes := union(s.scopes(f, c), before.Wanted)
-	if slices.Contains(f.server.ScopesSupported, "offline_access") {
-		scopes = union(scopes, []string{"offline_access"})
-	}
+	meta := b.found.server
 	return &Pending{
-		Endpoint: s.endpointOf(f, who), Authorize: f.server.AuthorizationEndpoint,
-		NamesSelf: f.server.AuthorizationResponseIssParameterSupported, Scopes: scopes, Redirect: redirect, Verifier: rand.Text() + rand.Text(),
+		Endpoint: s.endpointOf(b.found, who), Authorize: meta.AuthorizationEndpoint,
+		NamesSelf: meta.AuthorizationResponseIssParameterSupported, Scopes: b.scopes,
+		Redirect: redirect, Verifier: rand.Text() + rand.Text(),
 	}, nil
 }
 
 // webClient returns the OAuth client for logins that come back to the URL redirect: the configured one, or one that mcpx registers.
-func (l *Logins) webClient(
-	ctx context.Context, web *http.Client, s Server, meta *oauthex.AuthServerMeta, redirect, forgotten string,
-) (client, error) {
+func (l *Logins) webClient(ctx context.Context, b *beginning, redirect string) (client, error) {
+	s, meta := b.server, b.found.server
 	if s.ClientID != "" {
 		return client{ID: s.ClientID, Secret: s.ClientSecret}, nil
 	}
 	var known client
 	file := clientFile(meta.Issuer + " " + redirect)
-	if err := l.store.read(ctx, file, &known); err == nil && known.ID != forgotten && known.Redirect == redirect && !known.ends() {
+	err := l.store.read(ctx, file, &known)
+	if err == nil && known.ID != b.forgotten && known.Redirect == redirect && !known.ends() {
 		return known, nil
 	}
 	kind := "web"
 	if strings.HasPrefix(redirect, "http://") { // on loopback
 		kind = "native"
 	}
-	made, err := register(ctx, web, meta, redirect, kind)
+	made, err := register(ctx, b.web, meta, redirect, kind)
 	if err != nil {
 		return made, err
 	}

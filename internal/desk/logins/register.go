@@ -22,10 +22,9 @@ const callbackPath = "/callback"
 // client returns the OAuth client that mcpx uses with an authorization server. In the order of MCP's specification, this
 // is the configured client, or one with a client ID metadata document, or one that mcpx registers dynamically. client also
 // opens the listener for the redirect, as the redirect URI of a registration includes the listener's port. Registrations
-// are stored; the client with the ID forgotten is not used again.
-func (l *Logins) client(
-	ctx context.Context, web *http.Client, s Server, meta *oauthex.AuthServerMeta, forgotten string,
-) (client, net.Listener, error) {
+// are stored; the client with the ID b.forgotten is not used again.
+func (l *Logins) client(ctx context.Context, b *beginning) (client, net.Listener, error) {
+	s, meta := b.server, b.found.server
 	switch {
 	case s.ClientID != "":
 		listener, err := listen(ctx, s.RedirectPort)
@@ -37,7 +36,7 @@ func (l *Logins) client(
 	var known client
 	file := clientFile(meta.Issuer)
 	err := l.store.read(ctx, file, &known)
-	if err == nil && known.ID != forgotten && !known.ends() && (s.RedirectPort == 0 || s.RedirectPort == port(known.Redirect)) {
+	if err == nil && known.ID != b.forgotten && !known.ends() && (s.RedirectPort == 0 || s.RedirectPort == port(known.Redirect)) {
 		// The registered port is used again: RFC 8252 requires authorization servers to accept any port on loopback, but
 		// some do not.
 		if listener, err := listen(ctx, port(known.Redirect)); err == nil {
@@ -48,7 +47,7 @@ func (l *Logins) client(
 	if err != nil {
 		return client{}, nil, err
 	}
-	c, err := register(ctx, web, meta, redirectOf(listener), "native")
+	c, err := register(ctx, b.web, meta, redirectOf(listener), "native")
 	if err == nil {
 		err = l.store.write(ctx, file, c)
 	}

@@ -86,7 +86,8 @@ func (r *record) about(user string) bool {
 func Use(path string, keys [][]byte, at string, q Question) (*Used, error) {
 	used, sums := &Used{Checked: true}, make(map[string]*Usage)
 	reached, unusable := readAnchor(at, keys)
-	v := &verifier{chains: chainsOf(keys), keyed: len(keys), calls: make(map[call]bool), runs: make(map[string]bool), unkeyed: len(keys) == 0}
+	v := &verifier{chains: chainsOf(keys), keyed: len(keys), unkeyed: len(keys) == 0}
+	v.calls, v.runs = make(map[call]bool), make(map[string]bool)
 	v.anchor, v.place = reached, Fault{File: path, Line: 1}
 	v.each = func(line []byte) {
 		var r record

@@ -167,7 +167,8 @@ func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
 	got, who, err := s.login.finish(r.Context(), query, &b)
 	if refused, ok := errors.AsType[*refusedError](err); ok {
 		s.o.Log.Warn("login refused", "subject", refused.subject, "reason", refused.why)
-		l := audit.Login{Event: audit.LoginRefused, Subject: refused.subject, Reason: refused.why, Remote: r.RemoteAddr, Client: b.For.Redirect}
+		l := audit.Login{Event: audit.LoginRefused, Subject: refused.subject, Reason: refused.why, Remote: r.RemoteAddr}
+		l.Client = b.For.Redirect
 		if refused.subject != "" {
 			l.Principal = identity.OfIssuer(s.o.Issuer, refused.subject).Name
 		}

@@ -32,7 +32,8 @@ var pages = template.Must(template.New("").Parse(`<!doctype html>
 {{else if .Done}}<h1>{{.Done}}</h1>
 <p>{{.Text}}</p>
 {{else if .Prove}}<h1>Who are you?</h1>
-{{if .Other}}<p class="note">This browser is signed in as <strong>{{.Other}}</strong>. The link is for somebody else, and only they can use it.</p>
+{{if .Other}}<p class="note">This browser is signed in as <strong>{{.Other}}</strong>. The link is for somebody else, and only
+they can use it.</p>
 {{else}}<p>This link connects an account at <strong>{{.Server}}</strong> ({{.Address}}) to the person whose agent has shown it, and to nobody else.
 Go on only if it was your agent.</p>
 {{end}}{{if .SignIn}}<form method="post"><button name="answer" value="prove">Sign in as yourself</button></form>

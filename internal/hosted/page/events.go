@@ -42,7 +42,8 @@ func (p *Page) current(age time.Duration) []byte {
 	return p.state
 }
 
-// sendState answers with the present state of mcpx, as viewers ask for it after a change, and with whether the viewer has a session that it could end.
+// sendState answers with the present state of mcpx, as viewers ask for it after a change, and with whether the viewer has a
+// session that it could end.
 func (p *Page) sendState(w http.ResponseWriter, r *http.Request) {
 	_, err := r.Cookie(cookieName)
 	if p.Links != nil {

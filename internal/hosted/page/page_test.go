@@ -375,7 +375,7 @@ func TestPage_Search(t *testing.T) {
 		t.Errorf("%v: %s", err, body)
 	}
 	model := s.page.View.Inspect(t.Context(), nil, view.Query{Text: "echo"}, false)
-	if want := text(model); out.Text != want {
+	if want := model.Text(); out.Text != want {
 		t.Errorf("the page shows %q, a model reads %q", out.Text, want)
 	}
 	if status, body := s.do(t, "GET", "/ui/tool?server=fake&name=echo", ""); status != 200 || !strings.Contains(body, "text:string") || !strings.Contains(body, `"schema":{`) {

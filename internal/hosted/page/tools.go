@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"net/http"
-	"strings"
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
@@ -42,25 +41,6 @@ func Hints(t *catalog.Tool) (words []string) {
 	return words
 }
 
-// text joins the text blocks of a result. For an image or audio, it shows the type.
-func text(result *results.Result) string {
-	var texts []string
-	for _, block := range result.Content {
-		switch kind := wire.MemberText(block, "type"); kind {
-		case "text":
-			texts = append(texts, wire.MemberText(block, "text"))
-		case "image", "audio":
-			texts = append(texts, "["+kind+", "+wire.MemberText(block, "mimeType")+"]")
-		default:
-			texts = append(texts, string(block))
-		}
-	}
-	if result.Whole != nil {
-		texts = append(texts, string(result.Whole))
-	}
-	return strings.Join(texts, "\n")
-}
-
 // found is a result of inspect: the text as a model gets it, and its estimated tokens.
 type found struct {
 	Text   string `json:"text"`
@@ -68,7 +48,7 @@ type found struct {
 }
 
 func said(result *results.Result) found {
-	all := text(result)
+	all := result.Text()
 	return found{all, tokens.Estimate(all)}
 }
 

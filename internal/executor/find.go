@@ -1,0 +1,112 @@
+package executor
+
+import (
+	"context"
+	"time"
+
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/builtin"
+	"mcpx/internal/request"
+	"mcpx/internal/results"
+)
+
+// awaitServer waits for the server of a request and then renews the request's catalogue, which does not have the server's tools
+// yet.
+func (e run) awaitServer(ctx context.Context, r *Request) {
+	if timeout := e.options.Servers[r.Server].CallTimeout; timeout > 0 {
+		bounded, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		ctx = bounded
+	}
+	e.registry.WaitStart(ctx, r.Server, e.waitLeft(r), e.starting(r))
+	r.Catalogue = e.seen(r)
+}
+
+// FindServer finds a server for a request that is not a call. Like a call, it waits for a server whose tools are not known yet,
+// and returns the catalogue as of after the wait. If there is no such server, the failure names the servers that have the tool.
+func (e *Executor) FindServer(ctx context.Context, r Request) (*catalog.Snapshot, *catalog.Server, *results.Failure) {
+	run := e.begin()
+	r.began, r.Event = time.Now(), &request.Event{} // observers do not receive this event
+	bounded, cancel := context.WithTimeout(ctx, run.waitLeft(&r))
+	defer cancel()
+	s, err := run.findServer(bounded, &r)
+	if err == nil && r.Tool != "" && lacks(s, r.Tool) {
+		if again, _, _ := run.lookAgain(ctx, &r); again != nil {
+			s = again
+		}
+	}
+	if err != nil {
+		return r.Catalogue, nil, run.failure(&r, target{}, err)
+	}
+	return r.Catalogue, s, nil
+}
+
+// ToolNotFound returns the failure for a tool that s does not have. It names the servers that have the tool.
+func (e *Executor) ToolNotFound(seen *catalog.Snapshot, s *catalog.Server, name string) *results.Failure {
+	return e.toolNotFound(seen, s, name).failure()
+}
+
+func (e *Executor) toolNotFound(seen *catalog.Snapshot, s *catalog.Server, name string) *notFoundError {
+	return &notFoundError{on: s, name: name, known: s.ToolNames(), owners: e.owners(seen, name, s.Name)}
+}
+
+// findServer finds the server of a request. It may wait for the server and then renews the request's catalogue (awaitServer).
+func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error) {
+	if r.Server == builtin.Name {
+		r.Event.KnownServer = true
+		return e.own(r.Client, r.Scope, r.Catalogue), nil
+	}
+	s, ok := r.Catalogue.Server(r.Server)
+	for waitedFor := uint64(0); ok && !s.Known && s.State == catalog.Connecting && s.Generation != waitedFor; {
+		waitedFor = s.Generation // changes when a reload replaces the server
+		e.awaitServer(ctx, r)
+		s, ok = r.Catalogue.Server(r.Server)
+	}
+	if !ok {
+		missing := &notFoundError{name: r.Server, known: r.Catalogue.ServerNames(), empty: r.Catalogue.Empty}
+		if missing.owners = e.owners(r.Catalogue, r.Tool, ""); missing.owners == nil {
+			missing.owners = e.qualified(r.Catalogue, r.Server)
+		}
+		return nil, missing
+	}
+	r.Event.KnownServer = true
+	if s.State == catalog.NeedsLogin && !s.Known {
+		if err := e.logIn(ctx, r); err != nil {
+			return nil, err
+		}
+		r.Catalogue = e.seen(r)
+		if s, ok = r.Catalogue.Server(r.Server); !ok {
+			return nil, &notFoundError{name: r.Server, known: r.Catalogue.ServerNames(), empty: r.Catalogue.Empty}
+		}
+	}
+	if !s.Known {
+		return nil, &request.UnavailableError{
+			State: s.State, Reason: s.Reason, RetryAfter: time.Duration(s.RetryAfter * float64(time.Second)),
+		}
+	}
+	return s, nil
+}
+
+// logIn has the caller log in at a server whose tools only a session with the caller's own login can list.
+func (e run) logIn(ctx context.Context, r *Request) error {
+	if err := e.registry.LogIn(ctx, r.Client, r.Server, true); err != nil {
+		return err
+	}
+	return e.registry.WaitPersonal(ctx, r.Client, r.Server)
+}
+
+func (e run) find(ctx context.Context, r *Request) (target, error) {
+	s, err := e.findServer(ctx, r)
+	if err != nil {
+		return target{}, err
+	}
+	found, ok := s.Find(r.Tool)
+	if !ok {
+		if s, found, err = e.lookAgain(ctx, r); err != nil {
+			return target{server: s}, err
+		}
+	}
+	r.Tool, r.Event.Tool = found.Name, found.Name
+	r.Event.Known, r.Event.ReadOnly = true, found.Hints.IsReadOnly()
+	return target{server: s, tool: found}, nil
+}

@@ -1,0 +1,124 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/caller"
+	"mcpx/internal/request"
+)
+
+// Personal are the logins of principals with one server. Safe for concurrent use.
+type Personal interface {
+	// Held returns the ID of a principal's login; empty if it has none that can be used.
+	Held(ctx context.Context, p *caller.Principal) (id string, err error)
+	// Authorize does for the login with this ID what [transport.Remote.Authorize] does.
+	Authorize(p *caller.Principal, id string) (authorize func(http.RoundTripper) http.RoundTripper, secrets func() []string)
+	// Need returns the error for a request of a principal without a login, which says how to log in. If ask is set, it first asks
+	// the client, and returns nil if there is a login now.
+	Need(ctx context.Context, client *caller.Client, ask bool) error
+}
+
+// LoggedIn is the middleware for servers with a login for each principal. It asks a principal without one to log in, and refuses its
+// request unless it does.
+func (r *Registry) LoggedIn(next request.Handler) request.Handler {
+	return func(ctx context.Context, q *request.Request) (json.RawMessage, error) {
+		if err := r.LogIn(ctx, q.Client, q.To.Name, !q.Notification); err != nil {
+			return nil, err
+		}
+		return next(ctx, q)
+	}
+}
+
+// LogIn returns nil if a server needs no login of the client's principal, or the principal has one. If ask is set, it asks the client
+// first.
+func (r *Registry) LogIn(ctx context.Context, client *caller.Client, server string, ask bool) error {
+	r.mu.Lock()
+	e := r.entries[server]
+	r.mu.Unlock()
+	if e == nil || e.server.Personal == nil || e.upstream == nil {
+		return nil
+	}
+	if _, err := e.server.loginOf(ctx, client); err == nil || !ask || client.On() == nil {
+		return err
+	}
+	return e.server.Personal.Need(ctx, client, true)
+}
+
+// loginOf returns the credentials for a session that uses the login of the client's principal.
+func (s *Server) loginOf(ctx context.Context, client *caller.Client) (*request.Credentials, error) {
+	p := client.On()
+	if p == nil || client.Ident() == "" {
+		return nil, lacking("a principal, whose own login is used")
+	}
+	id, err := s.Personal.Held(ctx, p)
+	if err != nil {
+		return nil, &request.UnavailableError{State: catalog.Unavailable, Reason: "your login cannot be read now: " + err.Error()}
+	}
+	if id == "" {
+		return nil, s.Personal.Need(ctx, client, false)
+	}
+	return &request.Credentials{Principal: p.Key(), Login: id}, nil
+}
+
+// personalLists reports whether only a session with the login of the client's principal can tell what a server lists, and none has
+// done so. The caller holds the lock.
+func (r *Registry) personalLists(e *entry, client *caller.Client) bool {
+	if e.server.Personal == nil || e.upstream == nil || client.On() == nil || e.listsShared() {
+		return false
+	}
+	_, known := r.own[e.server.ownerFor(client).HomeKey()].of(e.server.Spec.Name, e.generation)
+	return !known
+}
+
+// WaitPersonal opens the session of the client's principal with a server, if only that session can tell what the server lists, and
+// waits for its tools, at most until ctx ends. The error says why there are none.
+func (r *Registry) WaitPersonal(ctx context.Context, client *caller.Client, server string) error {
+	r.mu.Lock()
+	e := r.entries[server]
+	needed := e != nil && r.personalLists(e, client)
+	r.mu.Unlock()
+	if !needed {
+		return nil
+	}
+	return r.listPersonal(ctx, e, client)
+}
+
+func (r *Registry) listPersonal(ctx context.Context, e *entry, client *caller.Client) error {
+	own, err := e.server.loginOf(ctx, client)
+	if err != nil {
+		return err
+	}
+	c, release, err := r.clientSession(e, client, own, false)
+	if err != nil || c == nil {
+		return err
+	}
+	defer release()
+	c.upstream.Await(ctx)
+	r.listed(e.server.ownerFor(client).Remembered(), e, c)
+	if status := c.upstream.Status(); !status.Known {
+		return status.Unavailable()
+	}
+	return nil
+}
+
+// ForgetLogin ends the sessions with a server that use a login of this principal, and removes what they have listed.
+func (r *Registry) ForgetLogin(server, principal string) {
+	r.mu.Lock()
+	for who, sessions := range r.clients {
+		for key, c := range sessions {
+			if key.server == server && c.loginOf == principal {
+				r.endSessions(who, retired{}, 0, func(_ sessionKey, other *clientSession) bool { return other == c })
+			}
+		}
+	}
+	if person := r.own[caller.KeyOfPerson(principal)]; person != nil {
+		delete(person.servers, server)
+		r.forgetMade()
+	}
+	listeners := r.onChange
+	r.mu.Unlock()
+	notify(listeners)
+}
