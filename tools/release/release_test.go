@@ -325,8 +325,11 @@ func serveRegistries(t *testing.T, files map[string][]byte) string {
 	})
 	mux.HandleFunc("GET /npm/{name}", func(w http.ResponseWriter, r *http.Request) {
 		for name, data := range files {
+			if filepath.Ext(name) != ".tgz" {
+				continue
+			}
 			manifest := manifestOf(data)
-			if filepath.Ext(name) != ".tgz" || manifest["name"] != r.PathValue("name") {
+			if manifest["name"] != r.PathValue("name") {
 				continue
 			}
 			version := manifest["version"].(string)
