@@ -49,6 +49,9 @@ func (cmd *tokenNewCommand) Run(c *cli, s streams) error {
 	token, digest := app.NewToken()
 	s.absent = true
 	file, err := c.editConfig(s, func(data []byte) ([]byte, error) {
+		if setup.Blank(data) { // the servers may come later
+			data = []byte("{\n  \"mcpServers\": {}\n}\n")
+		}
 		token := setup.Token{SHA256: digest, Groups: cmd.Group, Scopes: cmd.Scope, Expires: expires}
 		after, err := setup.SetToken(data, cmd.Name, token, cmd.Force)
 		if err != nil {

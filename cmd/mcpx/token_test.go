@@ -90,6 +90,15 @@ func TestToken(t *testing.T) {
 
 // TestToken_StaysHere: a client's token reaches no server, neither in a header nor in a message, and is in no
 // log at any level.
+// TestToken_First: a token may come before the servers.
+func TestToken_First(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	hasAll(t, h.must(t, 0, "token", "new", "alice"), "mcpx_", h.own())
+	hasAll(t, h.must(t, 0, "add", "fake", fakeEntry(t)), "fake is ready")
+	hasAll(t, h.must(t, 0, "token", "list"), "alice")
+}
+
 func TestToken_StaysHere(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

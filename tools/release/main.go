@@ -1,9 +1,10 @@
-// Command release builds what users install: binaries for six platforms, bundles for
-// Claude Desktop, npm packages and Python wheels, with checksums and a list of the Go modules in the binaries.
+// Command release builds what users install: binaries for six platforms, bundles for Claude Desktop, npm packages, Python wheels,
+// deb and rpm, a Homebrew formula and a Helm chart, with signed checksums and a list of the Go modules in the binaries.
 // The same commit and the same version of Go give the same bytes, in whatever folder they are built.
 //
 //	go run ./tools/release                     all platforms, into the folder dist
 //	go run ./tools/release -only linux/amd64   only one platform
+//	go run ./tools/release -sign KEY           signs SHA256SUMS with an SSH key
 //
 // The version comes from the tag of the commit. The command publishes nothing; docs/releasing.md says how to publish.
 package main
@@ -66,13 +67,14 @@ func main() {
 	log.SetPrefix("release: ")
 	out := flag.String("out", "dist", "the `folder` for what is made; it must not exist yet or be empty")
 	only := flag.String("only", "", "one platform, such as linux/amd64, instead of six")
+	key := flag.String("sign", "", "the SSH `key` that signs SHA256SUMS; its public half has to be in "+signers)
 	flag.Parse()
-	if err := release(*out, *only); err != nil {
+	if err := release(*out, *only, *key); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func release(out, only string) error {
+func release(out, only, key string) error {
 	if entries, _ := os.ReadDir(out); len(entries) > 0 {
 		return fmt.Errorf("%s is not empty; its files may be of another version", out)
 	}
@@ -102,7 +104,11 @@ func release(out, only string) error {
 	if err != nil {
 		return err
 	}
-	files, err := everything(version, binaries, flate.BestCompression)
+	r := &making{version: version, level: flate.BestCompression}
+	if r.nfpm, err = buildNfpm(temp); err != nil {
+		return err
+	}
+	files, err := r.everything(binaries)
 	if err != nil {
 		return err
 	}
@@ -112,7 +118,14 @@ func release(out, only string) error {
 	for _, name := range sorted(files) {
 		fmt.Printf("%10d  %s\n", len(files[name]), name)
 	}
-	return nil
+	if r.home == "" {
+		fmt.Println("There is no Homebrew formula: the path of the module is no place where archives could be; tools/release/rename gives it one.")
+	}
+	if key == "" {
+		fmt.Println("SHA256SUMS is not signed: -sign KEY signs it.")
+		return nil
+	}
+	return sign(out, key, signers)
 }
 
 // build compiles mcpx for a platform, in the folder temp. The flags remove file paths and symbols and exclude C code, so
@@ -139,9 +152,12 @@ func read(p platform, path string) (*binary, error) {
 	return &binary{p, data, info}, err
 }
 
-// everything makes all files of a release. The keys of the map are the file names. level is the compression level.
-func everything(version version, binaries []*binary, level int) (map[string][]byte, error) {
-	r := &making{version: version, level: level, files: make(map[string][]byte)}
+// everything makes all files of a release. The keys of the map are the file names.
+func (r *making) everything(binaries []*binary) (map[string][]byte, error) {
+	r.files = make(map[string][]byte)
+	if module := binaries[0].info.Main.Path; strings.Contains(module, "/") {
+		r.home = module
+	}
 	for _, b := range binaries {
 		var err error
 		if r.licences, err = licences(b); err != nil {
@@ -151,9 +167,12 @@ func everything(version version, binaries []*binary, level int) (map[string][]by
 		r.bundle(b)
 		r.npmPlatform(b)
 		r.wheel(b)
+		r.system(b)
 	}
 	r.npmLauncher()
-	r.add("mcpx-"+version.npm+".cdx.json", contents(version, binaries), nil)
+	r.formula()
+	r.chart()
+	r.add("mcpx-"+r.version.npm+".cdx.json", contents(r.version, binaries), nil)
 	return r.files, r.err
 }
 
@@ -161,6 +180,8 @@ func everything(version version, binaries []*binary, level int) (map[string][]by
 type making struct {
 	version  version
 	level    int    // the compression level
+	nfpm     string // the path of the program that makes deb and rpm; without it there are none
+	home     string // where the release is published, such as github.com/OWNER/mcpx; without it there is no formula
 	licences []byte // the licences of mcpx and of all modules in the current binary
 	files    map[string][]byte
 	err      error // the first error of making a file
@@ -200,14 +221,23 @@ func licences(b *binary) ([]byte, error) {
 		return nil, fmt.Errorf("run it in the root of the repository: %w", err)
 	}
 	fmt.Fprintf(&out, "mcpx\n\n%s", own)
-	for _, m := range modules([]*binary{b}) {
-		dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", m.Path).Output()
+	all := modules([]*binary{b})
+	list := []string{"list", "-m", "-f", "{{.Dir}}"}
+	for _, m := range all {
+		list = append(list, m.Path)
+	}
+	var dirs []string
+	if len(all) > 0 { // without a name, go list answers for mcpx
+		lines, err := exec.Command("go", list...).Output()
 		if err != nil {
-			return nil, fmt.Errorf("finding %s: %w", m.Path, err)
+			return nil, fmt.Errorf("finding the modules: %w", err)
 		}
+		dirs = strings.Split(string(lines), "\n")
+	}
+	for i, m := range all {
 		var texts []string
 		for _, pattern := range []string{"LICEN[SC]E*", "COPYING*", "NOTICE*"} {
-			found, _ := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), pattern))
+			found, _ := filepath.Glob(filepath.Join(dirs[i], pattern))
 			texts = append(texts, found...)
 		}
 		if len(texts) == 0 {

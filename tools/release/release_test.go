@@ -57,7 +57,13 @@ func TestRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := version{npm: "0.0.1-rc.1", pypi: "0.0.1rc1", commit: "test"}
-	files, err := everything(v, []*binary{b}, level)
+	r := &making{version: v, level: level}
+	if mcptest.Full {
+		if r.nfpm, err = buildNfpm(t.TempDir()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := r.everything([]*binary{b})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,9 +101,9 @@ func TestRelease(t *testing.T) {
 	})
 	t.Run("pip", func(t *testing.T) {
 		into := t.TempDir()
-		run(t, into, program(t, "python3"), "-m", "venv", into)
+		run(t, into, program(t, "python3"), "-m", "venv", "--without-pip", into) // a pip of its own takes seconds
 		t.Setenv("PIP_FIND_LINKS", "")
-		run(t, into, filepath.Join(into, "bin", "pip"), "install", "--quiet", "--disable-pip-version-check", "--no-cache-dir",
+		run(t, into, installed(t, "pip"), "--python", filepath.Join(into, "bin", "python"), "install", "--quiet", "--disable-pip-version-check", "--no-cache-dir",
 			"--index-url", registry+"/pypi/", "--pre", setup.Distribution)
 		serves(t, filepath.Join(into, "bin", "mcpx"))
 	})
@@ -122,6 +128,24 @@ func TestRelease(t *testing.T) {
 		run(t, into, mcpb, "validate", filepath.Join(into, "manifest.json"))
 		serves(t, filepath.Join(into, "server", "mcpx"))
 	})
+	t.Run("deb", func(t *testing.T) {
+		deb, into := filepath.Join(dist, "mcpx-0.0.1-rc.1-"+b.target()+".deb"), t.TempDir()
+		skipWithout(t, files, deb, "dpkg-deb")
+		if out := run(t, into, "dpkg-deb", "--field", deb, "Package", "Version", "Architecture"); out !=
+			"Package: mcpx\nVersion: 0.0.1~rc.1\nArchitecture: "+runtime.GOARCH+"\n" {
+			t.Error(out)
+		}
+		run(t, into, "dpkg-deb", "--extract", deb, into)
+		installedRight(t, into, "usr/share/zsh/vendor-completions/_mcpx")
+	})
+	t.Run("rpm", func(t *testing.T) {
+		rpm, into := filepath.Join(dist, "mcpx-0.0.1-rc.1-"+b.target()+".rpm"), t.TempDir()
+		skipWithout(t, files, rpm, "rpm2archive")
+		run(t, into, "rpm", "--checksig", "--nosignature", rpm)
+		run(t, into, "rpm2archive", rpm) // writes a tar archive beside it
+		run(t, into, "tar", "-xzf", rpm+".tgz")
+		installedRight(t, into, "usr/share/zsh/site-functions/_mcpx")
+	})
 	t.Run("contents", func(t *testing.T) {
 		var bom struct {
 			Components []struct{ Name, Version, Purl string }
@@ -132,11 +156,38 @@ func TestRelease(t *testing.T) {
 	})
 }
 
+// skipWithout skips a test of a package that only a full run makes, or whose program is not on this system.
+func skipWithout(t *testing.T, files map[string][]byte, path, program string) {
+	t.Helper()
+	if files[filepath.Base(path)] == nil {
+		t.Skip("made with MCPX_FULL=1")
+	}
+	if _, err := exec.LookPath(program); err != nil {
+		t.Skipf("%s is not installed", program)
+	}
+}
+
+// installedRight checks what a package of a system has put into a folder.
+func installedRight(t *testing.T, root string, more string) {
+	t.Helper()
+	serves(t, filepath.Join(root, "usr/bin/mcpx"))
+	for _, name := range []string{"usr/share/doc/mcpx/copyright", "usr/share/doc/mcpx/docs/hosting.md", more,
+		"usr/share/bash-completion/completions/mcpx", "usr/share/fish/vendor_completions.d/mcpx.fish"} {
+		if _, err := os.Stat(filepath.Join(root, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	unit, err := os.ReadFile(filepath.Join(root, "usr/lib/systemd/system/mcpx.service"))
+	if err != nil || !bytes.Contains(unit, []byte("ExecStart=/usr/bin/mcpx ")) {
+		t.Errorf("%v: %s", err, unit)
+	}
+}
+
 // quick builds mcpx with the same flags as the tests, so that packages in the build cache are not compiled again. A full
 // test run uses build, as a release does.
 func quick(p platform, temp string) (*binary, error) {
 	path := filepath.Join(temp, p.target())
-	args := []string{"build", "-buildvcs=true", "-o", path}
+	args := []string{"build", "-buildvcs=true", "-ldflags=-s -w", "-o", path}
 	if mcptest.Race {
 		args = append(args, "-race")
 	}
@@ -179,15 +230,27 @@ func TestSameBytes(t *testing.T) {
 	for _, p := range platforms {
 		binaries = append(binaries, &binary{p, []byte(p.os + p.arch), &buildinfo.BuildInfo{GoVersion: "go1.26"}})
 	}
+	nfpm := ""
+	if mcptest.Full {
+		var err error
+		if nfpm, err = buildNfpm(t.TempDir()); err != nil {
+			t.Fatal(err)
+		}
+	}
 	make := func() map[string][]byte {
-		files, err := everything(version{npm: "1.0.0", pypi: "1.0.0", commit: "c"}, binaries, flate.BestSpeed)
+		r := &making{version: version{npm: "1.0.0", pypi: "1.0.0", commit: "c"}, level: flate.BestSpeed, nfpm: nfpm}
+		files, err := r.everything(binaries)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return files
 	}
 	files, again := make(), make()
-	if len(files) != 4*len(platforms)+2 {
+	want := 4*len(platforms) + 3
+	if nfpm != "" {
+		want += 4
+	}
+	if len(files) != want {
 		t.Errorf("%d files: %q", len(files), sorted(files))
 	}
 	for name, data := range files {
@@ -262,8 +325,11 @@ func serveRegistries(t *testing.T, files map[string][]byte) string {
 	})
 	mux.HandleFunc("GET /npm/{name}", func(w http.ResponseWriter, r *http.Request) {
 		for name, data := range files {
+			if filepath.Ext(name) != ".tgz" {
+				continue
+			}
 			manifest := manifestOf(data)
-			if filepath.Ext(name) != ".tgz" || manifest["name"] != r.PathValue("name") {
+			if manifest["name"] != r.PathValue("name") {
 				continue
 			}
 			version := manifest["version"].(string)

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// notRun are the lines in the README's blocks that TestReadme does not run, and why.
+var notRun = map[string]string{
+	"go test ./...": "runs this test",
+	`go install -trimpath -ldflags="-s -w" ./cmd/mcpx`: "the tests build mcpx once; tools/release builds with these flags",
+	`export PATH="$PATH:$(go env GOPATH)/bin"`:         "mcpx is in the test's own PATH",
+}
+
+// commandBlocks returns the lines of the blocks of a document, without comments, and the blocks that are files of clients.
+func commandBlocks(text string) (blocks [][]string, files []string) {
+	comment := regexp.MustCompile(`\s{2,}#.*`)
+	for _, block := range regexp.MustCompile(`(?m)(?:^ {4}.*\n)+`).FindAllString(text, -1) {
+		block = regexp.MustCompile(`(?m)^ {4}`).ReplaceAllString(block, "")
+		if strings.ContainsAny(block[:1], "{[") {
+			files = append(files, block)
+			continue
+		}
+		var lines []string
+		for _, line := range strings.Split(strings.TrimSuffix(block, "\n"), "\n") {
+			lines = append(lines, comment.ReplaceAllString(line, ""))
+		}
+		blocks = append(blocks, lines)
+	}
+	return blocks, files
+}
+
+// TestReadme runs the README from its first block to its last, in a fresh home: each line of a shell, and what each client's file
+// starts. The registry, GitHub, npx and the command of Claude Code are fakes.
+func TestReadme(t *testing.T) {
+	mcptest.Parallel(t)
+	if runtime.GOOS == "windows" {
+		t.Skip("the lines are those of a shell")
+	}
+	h := newHome(t)
+	withRegistry(t, h)
+	withNpx(t, h, filepath.Join(h.dir, "ran"))
+	for name, script := range map[string]string{
+		"mcpx":   `exec ` + binary(t) + ` "$@"`,
+		"claude": `printf '%s\n' "$@" >` + h.dir + `/claude`,
+	} {
+		if err := os.Chmod(h.write(t, "bin/"+name, "#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.write(t, "Documents/a", "")
+	h.extra = append(h.extra, "MCPX_YES=1", "GITHUB_TOKEN=secret")
+	here := strings.NewReplacer("go run ./cmd/mcpx", "mcpx", "https://api.githubcopilot.com/mcp/", mcptest.Spec{}.HTTP(t).URL,
+		"/path/to/config.json", h.own(), "127.0.0.1:8080 &", "127.0.0.1:0 & pid=$!")
+	blocks, files := commandBlocks(readFile(t, "../../README.md"))
+	translated, _ := commandBlocks(readFile(t, "../../README.zh-CN.md"))
+	for _, line := range slices.Concat(translated...) {
+		if !slices.Contains(slices.Concat(blocks...), line) {
+			t.Errorf("README.zh-CN.md alone has %s", line)
+		}
+	}
+	left := len(notRun)
+	cursor := ""
+	for _, lines := range blocks {
+		var script []string
+		for _, line := range lines {
+			switch {
+			case notRun[line] != "":
+				left--
+			case regexp.MustCompile(`^(TOKEN=\$\()?(mcpx|go run \./cmd/mcpx|claude) `).MatchString(line):
+				script = append(script, here.Replace(line))
+			case strings.HasPrefix(lines[0], "[mcp_servers."):
+				files = append(files, strings.Join(lines, "\n"))
+			default:
+				t.Errorf("is %q run, or does it stand in notRun?", line)
+			}
+		}
+		if slices.Contains(script, "mcpx init") { // where there are clients with servers
+			cursor = `{"mcpServers": {"fake": ` + fakeEntry(t) + "}}\n"
+			h.write(t, ".cursor/mcp.json", cursor)
+		}
+		h.shell(t, strings.Join(script, "\n"))
+	}
+	if left != 0 {
+		t.Errorf("notRun has %d lines that the README does not have", left)
+	}
+	if got := readFile(t, filepath.Join(h.dir, ".cursor/mcp.json")); got != cursor {
+		t.Errorf("after disconnect: %s", got)
+	}
+	started := regexp.MustCompile(`"?command"? ?[:=] "mcpx",?\s*"?args"? ?[:=] (\[.*?\])`)
+	tried := map[string]bool{}
+	for _, file := range files {
+		if args := started.FindStringSubmatch(file); args == nil { // a config of mcpx
+			h.write(t, "sample.json", here.Replace(file))
+			h.must(t, 0, "check", "--config", filepath.Join(h.dir, "sample.json"))
+		} else if !tried[args[1]] {
+			tried[args[1]] = true
+			var words []string
+			if err := json.Unmarshal([]byte(here.Replace(args[1])), &words); err != nil {
+				t.Error(err)
+			}
+			h.greets(t, words)
+		}
+	}
+	if len(tried) == 0 {
+		t.Error("no client's file starts mcpx")
+	}
+}
+
+// greets checks that mcpx answers a client over stdio.
+func (h *home) greets(t *testing.T, args []string) {
+	t.Helper()
+	out, stderr, code := h.run(t, greeting+"\n", args...)
+	if code != 0 || !strings.Contains(out, `"serverInfo":{"name":"mcpx"`) {
+		t.Errorf("mcpx %q: exit %d\n%s%s", args, code, out, stderr)
+	}
+}
+
+const greeting = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",` +
+	`"capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+
+// shell runs a block of the README. If the block told Claude Code about mcpx, it connects as Claude Code would.
+func (h *home) shell(t *testing.T, script string) {
+	t.Helper()
+	script += "\nread -r _ || [ -z \"${pid-}\" ] || { kill $pid; wait $pid; }\n"
+	cmd := exec.Command("sh", "-euc", script)
+	cmd.Env, cmd.Dir = h.env(), h.dir
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, into, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = into, into
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	into.Close()
+	defer said.Close()
+	var all strings.Builder
+	lines := bufio.NewScanner(said)
+	if strings.Contains(script, "pid=$!") {
+		for lines.Scan() {
+			all.WriteString(lines.Text() + "\n")
+			if address := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(lines.Text()); address != "" {
+				h.calls(t, address)
+				break
+			}
+		}
+	}
+	in.Close()
+	for lines.Scan() {
+		all.WriteString(lines.Text() + "\n")
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, script, all.String())
+	}
+	told := filepath.Join(h.dir, "claude")
+	if words, err := os.ReadFile(told); err == nil {
+		if _, command, ok := strings.Cut(string(words), "\n--\nmcpx\n"); ok {
+			h.greets(t, strings.Fields(command))
+		}
+		_ = os.Remove(told)
+	}
+}
+
+// calls connects to mcpx at an address, with what the README tells Claude Code: without its header mcpx refuses.
+func (h *home) calls(t *testing.T, address string) {
+	t.Helper()
+	for _, want := range []int{http.StatusUnauthorized, http.StatusOK} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address+"/mcp", strings.NewReader(greeting))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Accept", "application/json, text/event-stream")
+		if want == http.StatusOK {
+			words := strings.Split(readFile(t, filepath.Join(h.dir, "claude")), "\n")
+			name, value, _ := strings.Cut(words[slices.Index(words, "--header")+1], ": ")
+			request.Header.Set(name, value)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%s: %s", response.Status, body)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// signers has the public keys whose signatures users trust, in the format of ssh-keygen. The person who releases commits the own one.
+const signers = "docs/allowed_signers"
+
+// sign signs SHA256SUMS in the folder out with an SSH key, and then checks the signature as users do. The key is a private one, which
+// may ask for its passphrase, or a public one whose other half an agent has.
+func sign(out, key, signers string) error {
+	sums := filepath.Join(out, "SHA256SUMS")
+	command := exec.Command("ssh-keygen", "-q", "-Y", "sign", "-n", "file", "-f", key, sums)
+	command.Stdin, command.Stderr = os.Stdin, os.Stderr
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("signing SHA256SUMS: %w", err)
+	}
+	file, err := os.Open(sums)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	command = exec.Command("ssh-keygen", "-Y", "verify", "-f", signers, "-I", "mcpx", "-n", "file", "-s", sums+".sig")
+	command.Stdin = file
+	if said, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("nobody could check the signature: is the public key, with the name mcpx before it, a line of %s?\n%s", signers, said)
+	}
+	return nil
+}
