@@ -306,7 +306,9 @@ func (f *Front) callTool(ctx context.Context, r *incoming, out []byte) ([]byte, 
 // sink returns the receiver for notifications that servers send during the request.
 func (r *incoming) sink() (s request.Sink) {
 	if r.out != nil && r.token != nil {
-		s.Progress = func(params json.RawMessage) { r.out.notify("notifications/progress", request.WithToken(params, r.token)) }
+		s.Progress = func(params json.RawMessage) {
+			r.out.notify("notifications/progress", request.WithToken(params, r.token))
+		}
 	}
 	if least := r.least(); r.out != nil && least != "" {
 		s.Level = string(least)
