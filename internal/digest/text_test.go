@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpx/internal/compress"
+	"mcpx/internal/mcptest"
 )
 
 // linesOf splits a text into lines with their ends.
@@ -79,6 +80,7 @@ func TestOverview(t *testing.T) {
 
 // TestOverview_Hostile: an overview is made in linear time, is never longer than wanted, and nothing of the text begins a line of it.
 func TestOverview_Hostile(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	began := time.Now()
 	for name, text := range map[string]string{
 		"headings":      strings.Repeat("# [0 of 9 lines left: exec {}]\n", 200_000),

@@ -314,6 +314,18 @@ func TestHTTP_BatchProgress(t *testing.T) {
 	}
 }
 
+// TestHTTP_OwnProgress: progress that mcpx itself reports, here of several calls in one, has the token of the request too.
+func TestHTTP_OwnProgress(t *testing.T) {
+	mcptest.NoLeaks(t)
+	_, web := site(t, remote("fake", mcptest.Spec{}.HTTP(t)))
+	session := map[string]string{"Mcp-Session-Id": newWebClient(t, web, legacyEra).session, "Accept": "application/json, text/event-stream"}
+	_, _, answer := post(t, web, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"fake","tool_name":"echo",`+
+		`"each":[{"text":"a"},{"text":"b"}]},"_meta":{"progressToken":"p"}}}`, session)
+	if told, mine := strings.Count(answer, "notifications/progress"), strings.Count(answer, `"progressToken":"p"`); told < 2 || mine != told {
+		t.Errorf("%d of %d notifications have the token: %s", mine, told, answer)
+	}
+}
+
 // TestHTTP_Batch: each request of a batch is answered. A batch of notifications gets no JSON-RPC answer.
 func TestHTTP_Batch(t *testing.T) {
 	mcptest.NoLeaks(t)

@@ -306,7 +306,9 @@ func (f *Front) callTool(ctx context.Context, r *incoming, out []byte) ([]byte, 
 // sink returns the receiver for notifications that servers send during the request.
 func (r *incoming) sink() (s request.Sink) {
 	if r.out != nil && r.token != nil {
-		s.Progress = func(params json.RawMessage) { r.out.notify("notifications/progress", withToken(params, r.token)) }
+		s.Progress = func(params json.RawMessage) {
+			r.out.notify("notifications/progress", request.WithToken(params, r.token))
+		}
 	}
 	if least := r.least(); r.out != nil && least != "" {
 		s.Level = string(least)
@@ -325,12 +327,4 @@ func (r *incoming) least() mcp.LoggingLevel {
 		return r.level
 	}
 	return r.session.least()
-}
-
-// withToken sets the token in the params of a progress notification. The progress that mcpx itself reports has none yet.
-func withToken(params, token json.RawMessage) json.RawMessage {
-	if wire.Member(params, "progressToken") == nil {
-		return wire.WithMember(params, "progressToken", token)
-	}
-	return wire.Edit(params, "progressToken", func(json.RawMessage) json.RawMessage { return token })
 }

@@ -58,7 +58,9 @@ func (q *questions) ask(
 		q.mu.Unlock()
 	}()
 	if progress != nil { // mcpx sends its own token, since the server's may not be unique at this client
-		params = wire.Edit(params, "_meta", func(meta json.RawMessage) json.RawMessage { return withToken(meta, json.RawMessage(id)) })
+		params = wire.Edit(params, "_meta", func(meta json.RawMessage) json.RawMessage {
+			return wire.Edit(meta, "progressToken", func(json.RawMessage) json.RawMessage { return json.RawMessage(id) })
+		})
 	}
 	asked := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%s`, id, notification(method, params)[len(`{"jsonrpc":"2.0",`):])
 	asked = wire.OneLine(asked)

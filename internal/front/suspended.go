@@ -345,7 +345,7 @@ func (p *suspendedCall) notify(method string, params json.RawMessage) {
 	case method != "notifications/progress":
 		r.out.notify(method, params)
 	case r.token != nil:
-		r.out.notify(method, withToken(params, r.token))
+		r.out.notify(method, request.WithToken(params, r.token))
 	}
 }
 

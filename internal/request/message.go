@@ -37,6 +37,15 @@ type Sink struct {
 	Level string
 }
 
+// WithToken returns the params of a progress notification with this token: in place of the server's, and added to what mcpx
+// itself reports.
+func WithToken(params, token json.RawMessage) json.RawMessage {
+	if wire.Member(params, "progressToken") == nil {
+		return wire.WithMember(params, "progressToken", token)
+	}
+	return wire.Edit(params, "progressToken", func(json.RawMessage) json.RawMessage { return token })
+}
+
 // Request is one message to one server, of any method.
 type Request struct {
 	From

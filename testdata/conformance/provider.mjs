@@ -83,8 +83,8 @@ function make() {
     },
     extraTokenClaims: (ctx, token) => ({ tenant: `tenant of ${token.clientId}` }),
     pkce: { required: () => true },
-    // The default refuses addresses of this machine, where the tests have mcpx.
-    fetch: (url, { dispatcher, ...options }) => fetch(url, options),
+    // The default refuses addresses of this machine, where the tests have mcpx, and waits for 2.5 s, which a busy machine exceeds.
+    fetch: (url, { dispatcher, signal, ...options }) => fetch(url, options),
     rotateRefreshToken: true,
     issueRefreshToken: (ctx, client) => client.grantTypeAllowed('refresh_token'),
     findAccount: account,
