@@ -192,24 +192,27 @@ func TestPairs(t *testing.T) {
 	}
 	d := p.h.serveHTTP(t, "--config", p.h.config(t, servers, map[string]any{"view": "tools", "startup_wait": 60, "exec_wait": 60}))
 	targets := through(servers)
+	results := make(map[string]pairTries)
 	var clients sync.WaitGroup
+	var mu sync.Mutex
 	for _, line := range p.lines {
 		if line.name == "ts1" || line.name == "ts2" {
 			clients.Go(func() {
-				era := line.eras[len(line.eras)-1]
-				tries := p.try(t, line, era, line.name, targets, "http", d.url)
-				if era == "legacy" {
-					tries.want(t, line.title, nil)
-				} else {
-					tries.want(t, line.title, except)
-				}
+				tries := p.try(t, line, line.eras[len(line.eras)-1], line.name, targets, "http", d.url)
+				mu.Lock()
+				defer mu.Unlock()
+				results[line.name] = tries
 			})
 		}
 	}
 	clients.Wait()
-	if t.Failed() {
-		t.Logf("stderr of mcpx:\n%.6000s", d.stderr.String())
-	}
+	t.Cleanup(func() { // the first lines of a failure are those that a reader sees
+		if t.Failed() {
+			t.Logf("stderr of mcpx:\n%.6000s", d.stderr.String())
+		}
+	})
+	results["ts1"].want(t, "TypeScript 1", nil)
+	results["ts2"].want(t, "TypeScript 2", except)
 }
 
 // pairLetters are the checks with their letters in the table.

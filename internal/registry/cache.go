@@ -49,8 +49,11 @@ type record struct {
 	tried bool // mcpx has tried to connect to the server and got no catalogue
 }
 
-// legacy reports whether the server speaks only legacy revisions.
-func (r *record) legacy() bool { return r.Protocol != "" && !r.Modern && !r.Unprobed }
+// era returns the era of the server for [upstream.Spec].
+func (r *record) era() string {
+	agreed := upstream.Agreement{Protocol: r.Protocol, Modern: r.Modern, Unprobed: r.Unprobed}
+	return agreed.Era()
+}
 
 // equal reports whether two records of one server are equal. It compares the tools only by the identity of the slices, because
 // equal catalogues share a slice (see [upstream.Status]).

@@ -139,9 +139,9 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 	spec.Seen = status.Known || cached != nil && !cached.tried
 	switch {
 	case status.Protocol != "":
-		spec.Legacy = !status.Modern && !status.Unprobed
+		spec.Era = status.Era()
 	case cached != nil:
-		spec.Legacy = cached.legacy()
+		spec.Era = cached.era()
 	}
 	return spec
 }

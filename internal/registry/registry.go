@@ -174,8 +174,8 @@ type work struct {
 type entry struct {
 	generation uint64
 	began      time.Time
-	earlier    bool // whether the disk or another replica had a record when the entry was created
-	legacy     bool // whether the server speaks only the legacy era, according to that record
+	earlier    bool   // whether the disk or another replica had a record when the entry was created
+	era        string // the era of the server, according to that record
 	server     Server
 	upstream   *upstream.Upstream // nil if the server is disabled or misconfigured
 	pooled     *pooled            // nil if no other registry can use upstream
@@ -243,8 +243,8 @@ func (r *Registry) newEntry(server Server) *entry {
 		e.earlier = true
 		maps.Copy(e.older.byEra, e.cached.ByEra)
 		spec.Seen = !e.cached.tried
-		e.legacy = e.cached.legacy()
-		spec.Legacy = e.legacy
+		e.era = e.cached.era()
+		spec.Era = e.era
 	}
 	spec.OnChange = r.changed
 	spec.OnUnknown = func(method string, params json.RawMessage) { r.unknown(spec.Name, method, params) }

@@ -56,7 +56,7 @@ func (r *Registry) saveOne(e *entry, last bool) {
 // recordOf returns what a server has told in this run.
 func (r *Registry) recordOf(e *entry, status *upstream.Status) *record {
 	rec := &record{
-		Protocol: status.Protocol, Modern: status.Modern, Unprobed: status.Unprobed && !e.legacy,
+		Protocol: status.Protocol, Modern: status.Modern, Unprobed: status.Unprobed && e.era != upstream.EraLegacy,
 		Title: status.Title, Version: status.Version, Instructions: status.Instructions,
 		tools: status.Tools, tried: !status.Known,
 	}

@@ -59,11 +59,10 @@ func TestEra(t *testing.T) {
 				spec.Timeouts.Probe = probe
 				u := ready(t, spec)
 				status := u.Status()
-				// A server with both eras may end up in either, if it answers the probe late.
-				if status.Modern != tt.modern && !strings.HasSuffix(tt.name, "both") {
+				// Over HTTP, a server of both eras may end up in either, if it answers the probe late.
+				if status.Modern != tt.modern && !(kind == transport.HTTP && strings.HasSuffix(tt.name, "both")) {
 					t.Errorf("modern is %t", status.Modern)
 				}
-				// A slow legacy server may have refused the probe in time all the same.
 				if late := tt.name == "slow, both" && !status.Modern; late && !status.Unprobed || status.Modern && status.Unprobed {
 					t.Errorf("modern is %t, unprobed %t", status.Modern, status.Unprobed)
 				}
@@ -76,17 +75,17 @@ func TestEra(t *testing.T) {
 	}
 }
 
-// TestEra_SlowStart: a server that answers the probe too late at one start is not taken for a legacy server at the
-// next. A server that ignores the probe, for comparison, is not probed again.
+// TestEra_SlowStart: a server of both eras that answers the probe too late is started once more, and is modern. At the next start
+// it has all the time it needs. A server that ignores the probe, for comparison, is not probed again.
 func TestEra_SlowStart(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
-		start := func(fake mcptest.Spec) (u *Upstream, crash func(), probes *atomic.Int32) {
+		start := func(fake mcptest.Spec) (u *Upstream, crash func(), probes, begun *atomic.Int32) {
 			var starts atomic.Int32
 			probes = &atomic.Int32{}
 			var end atomic.Value // the func that ends the current session
 			u = connect(t, Spec{Options: transport.Options{Name: "one", Type: transport.InProcess, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
-				if starts.Add(1) == 1 {
+				if n := starts.Add(1); n == 1 || n == 3 {
 					<-time.After(3 * time.Second) // longer than the probe waits
 				}
 				ctx, cancel := context.WithCancel(ctx)
@@ -97,12 +96,12 @@ func TestEra_SlowStart(t *testing.T) {
 				})
 				return fake.Serve(t, nil)(ctx, io.TeeReader(in, counted), out)
 			}}})
-			return u, func() { end.Load().(context.CancelFunc)() }, probes
+			return u, func() { end.Load().(context.CancelFunc)() }, probes, &starts
 		}
-		slow, crash, _ := start(mcptest.Spec{Era: mcptest.EraBoth})
-		deaf, crashDeaf, probes := start(mcptest.Spec{SilentUnknown: true})
+		slow, crash, _, starts := start(mcptest.Spec{Era: mcptest.EraBoth})
+		deaf, crashDeaf, probes, _ := start(mcptest.Spec{SilentUnknown: true})
 		<-time.After(20 * time.Second)
-		if first := slow.Status(); first.State != catalog.Ready || first.Modern || !first.Unprobed {
+		if first := slow.Status(); first.State != catalog.Ready || !first.Modern || first.Restarts != 0 {
 			t.Errorf("a slow start: %+v", first.Agreement)
 		}
 		if first := deaf.Status(); first.State != catalog.Ready || first.Modern || first.Unprobed {
@@ -111,8 +110,8 @@ func TestEra_SlowStart(t *testing.T) {
 		crash()
 		crashDeaf()
 		<-time.After(20 * time.Second)
-		if next := slow.Status(); next.State != catalog.Ready || !next.Modern || next.Restarts != 1 {
-			t.Errorf("the next start: %s %+v, %d restarts", next.State, next.Agreement, next.Restarts)
+		if next := slow.Status(); next.State != catalog.Ready || !next.Modern || next.Restarts != 1 || starts.Load() != 3 {
+			t.Errorf("the next start: %s %+v, %d restarts, %d starts", next.State, next.Agreement, next.Restarts, starts.Load())
 		}
 		if next := deaf.Status(); next.State != catalog.Ready || next.Modern || next.Restarts != 1 || probes.Load() != 1 {
 			t.Errorf("the next start of the other: %s %+v, %d restarts, %d probes", next.State, next.Agreement, next.Restarts, probes.Load())
@@ -125,7 +124,7 @@ func TestEra_SlowStart(t *testing.T) {
 // TestKnownLegacyIsNotProbed: mcpx does not probe a server that it knows as legacy, but sends initialize first.
 func TestKnownLegacyIsNotProbed(t *testing.T) {
 	server := mcptest.Spec{}.HTTP(t)
-	ready(t, Spec{Options: over(transport.HTTP, server.URL), Legacy: true})
+	ready(t, Spec{Options: over(transport.HTTP, server.URL), Era: EraLegacy})
 	if n := server.Count("server/discover"); n != 0 {
 		t.Errorf("%d probes", n)
 	}
@@ -166,7 +165,7 @@ func TestProtocolIsPinned(t *testing.T) {
 	}
 	for _, tt := range tests {
 		server := tt.fake.HTTP(t)
-		u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Protocol: tt.protocol, Legacy: tt.modern, Timeouts: Timeouts{Probe: probe}})
+		u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Protocol: tt.protocol, Era: map[bool]string{true: EraLegacy}[tt.modern], Timeouts: Timeouts{Probe: probe}})
 		if modern := u.Status().Modern; modern != tt.modern || server.Count(tt.unasked) != 0 {
 			t.Errorf("%s: modern is %t, %d %s", tt.protocol, modern, server.Count(tt.unasked), tt.unasked)
 		}
@@ -304,7 +303,7 @@ func TestPinnedLines(t *testing.T) {
 			}
 			return out.Write(p)
 		}))
-	}}, Legacy: true})
+	}}, Era: EraLegacy})
 	if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Times: request.Times{Timeout: patience}})); err != nil || got != "here" {
 		t.Errorf("got %q, %v", got, err)
 	}

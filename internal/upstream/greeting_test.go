@@ -139,7 +139,7 @@ func TestPartAfterRestart(t *testing.T) {
 				return `"result":{"tools":[{"name":"b"}]}`, nil
 			}
 			return `"error":{"code":-32603,"message":"busy for a moment"}`, nil
-		})}, Legacy: true})
+		})}, Era: EraLegacy})
 		pause(time.Second)
 		broken.Store(1)
 		if _, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("a", nil)}); err == nil {

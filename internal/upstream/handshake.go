@@ -25,8 +25,9 @@ const (
 // handshake negotiates the era with the server. It tries the modern era first, unless the server was legacy when
 // it was last seen, or the session belongs to a legacy client. A server that does not answer this probe in time
 // may be slow to start, or may ignore unknown methods. handshake then sends initialize, and if the server refuses
-// that, the probe once more. If the server turns out to be slow, the session is legacy, but the era of the server
-// stays unknown, so that the next session probes again.
+// that, the probe once more. If the server accepts both, the session has become legacy for nothing, and the error
+// is errBoth. If the server is slow, but has not answered the probe, the session is legacy, and the era of the
+// server stays unknown, so that the next session probes again.
 func (s *session) handshake(ctx context.Context) error {
 	switch {
 	case s.spec.Protocol == EraLegacy, s.link.Traits().LegacyOnly:
@@ -37,7 +38,7 @@ func (s *session) handshake(ctx context.Context) error {
 	probe, answered, late := error(nil), false, func() bool { return false }
 	owner := s.spec.owner()
 	s.Unprobed = owner != nil && owner.Version != "" && !owner.Modern()
-	if !s.spec.Legacy && !s.Unprobed {
+	if s.spec.Era != EraLegacy && !s.Unprobed {
 		answered, late, probe = s.probe(ctx)
 		if probe == nil || answered && fatal(probe) && !likeUnknownMethod(probe) {
 			return probe
@@ -46,7 +47,9 @@ func (s *session) handshake(ctx context.Context) error {
 	began := time.Now()
 	err := s.initialize(ctx, probe)
 	slow := probe != nil && !answered && time.Since(began) >= s.spec.Timeouts.Probe
-	if agreed := late(); err == nil && (agreed || slow) {
+	if agreed := late(); err == nil && agreed {
+		return errBoth
+	} else if err == nil && slow {
 		s.Unprobed = true
 	}
 	_, rpc := errors.AsType[*wire.RPCError](err)
@@ -63,11 +66,19 @@ func (s *session) handshake(ctx context.Context) error {
 	return err
 }
 
-// probe calls discover for a server whose era is unknown. It waits for the answer for at most Timeouts.Probe;
-// answered reports whether it came. On a stream the probe goes on in the background meanwhile, so that initialize
+// errBoth means that a server of both eras has accepted the modern one only after mcpx had sent initialize.
+var errBoth = errors.New("the server has accepted both eras")
+
+// probe calls discover for a server that may be modern. It waits for the answer for at most Timeouts.Probe;
+// answered reports whether it came. On the stream of a server that was modern when it was last seen, which is only slow to
+// start, it waits as long as a connection may take. On a stream the probe goes on in the background meanwhile, so that initialize
 // need not wait: late ends it, and reports whether the server has accepted the modern era by then. Over HTTP a
 // server may serve only one request at a time, so there the probe ends first.
 func (s *session) probe(ctx context.Context) (answered bool, late func() bool, err error) {
+	if s.link.Traits().OneStream && s.spec.Era == EraModern {
+		err = s.discover(ctx)
+		return ctx.Err() == nil, func() bool { return false }, err
+	}
 	bounded, cancel := context.WithTimeout(ctx, s.spec.Timeouts.Probe)
 	defer cancel()
 	if !s.link.Traits().OneStream {

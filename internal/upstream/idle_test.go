@@ -76,7 +76,7 @@ func TestLazy_Unseen(t *testing.T) {
 func TestLazy_UnseenCalled(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, all := inProcess(t, mcptest.Spec{InitDelay: time.Second, ListDelay: time.Second})
-		spec.Lazy, spec.Legacy = true, true
+		spec.Lazy, spec.Era = true, EraLegacy
 		u := connect(t, spec)
 		if _, err := text(u, "slow", `{"ms":5000}`); err != nil {
 			t.Error(err)

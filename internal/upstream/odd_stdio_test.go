@@ -36,7 +36,7 @@ while read -r line; do
 	*'"tools/list"'*) answer '{"tools":[]}' ;;
 	esac
 done`
-	spec := Spec{Options: transport.Options{Name: "awkward", Type: transport.Stdio, Launch: transport.Launch{Command: shell, Args: []string{"-c", script, "sh", starts}, Env: os.Environ()}}, Legacy: true, Timeouts: Timeouts{Connect: childSilence}}
+	spec := Spec{Options: transport.Options{Name: "awkward", Type: transport.Stdio, Launch: transport.Launch{Command: shell, Args: []string{"-c", script, "sh", starts}, Env: os.Environ()}}, Era: EraLegacy, Timeouts: Timeouts{Connect: childSilence}}
 	return spec, func() int {
 		data, _ := os.ReadFile(starts)
 		return strings.Count(string(data), "\n")

@@ -16,7 +16,7 @@ import (
 func TestWaitIsForTheWholeCall(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{InitDelay: 8 * time.Second})
-		spec.Legacy = true
+		spec.Era = EraLegacy
 		u := connect(t, spec)
 		began := time.Now()
 		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("crash", json.RawMessage(`{}`)), Repeatable: true, Times: request.Times{Wait: 10 * time.Second}})

@@ -79,7 +79,14 @@ func (s *session) open(ctx context.Context, dialer *transport.Dialer) error {
 			err = s.handshake(ctx)
 		}
 	}
-	if err == nil {
+	if err == errBoth && s.spec.Arrived == nil {
+		s.link.Close()
+		if l, err = dialer.Dial(ctx); err == nil {
+			s.connected(l)
+			err = s.discover(ctx)
+		}
+	}
+	if err == nil || err == errBoth {
 		return nil
 	}
 	if ctx.Err() != nil {

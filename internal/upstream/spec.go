@@ -27,9 +27,9 @@ type Spec struct {
 
 	// Protocol pins the era: [EraLegacy] or [EraModern]. With any other value, the handshake finds out the era.
 	Protocol string
-	// Legacy means that the server spoke a legacy revision when it was last seen. The first attempt then does not
-	// probe for a modern one.
-	Legacy bool
+	// Era is the era of the server when it was last seen, or empty if that is not known. The first attempt does not
+	// probe a legacy server for the modern era.
+	Era string
 	// Seen means that a start with these settings has succeeded before, and that the registry has its catalogue.
 	Seen bool
 	// Lazy means that no session is opened before a request needs one. A server that was never seen is started

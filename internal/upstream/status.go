@@ -49,6 +49,17 @@ type Agreement struct {
 	Title, Version, Instructions string
 }
 
+// Era returns the era of the server for [Spec.Era]: empty if nothing was agreed, or if the server may speak the modern era too.
+func (a *Agreement) Era() string {
+	switch {
+	case a.Modern:
+		return EraModern
+	case a.Protocol != "" && !a.Unprobed:
+		return EraLegacy
+	}
+	return ""
+}
+
 // Lists are the lists that mcpx last read from a server.
 type Lists struct {
 	Tools []catalog.Tool

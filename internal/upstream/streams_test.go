@@ -281,7 +281,7 @@ func TestThousandReconnects(t *testing.T) {
 				}
 			}()
 			return serve(ctx, in, out)
-		}}, Legacy: true})
+		}}, Era: EraLegacy})
 		lose := func(n int) {
 			for range n {
 				losses <- struct{}{}

@@ -52,7 +52,11 @@ func (u *Upstream) supervise(ctx context.Context) {
 			t.health = "" // the failed health check concerned the last session
 			// The process may have exited because of the probe or, if its era has changed, because there was no
 			// probe. So the next attempt does the opposite.
-			spec.Legacy = !spec.Legacy && spec.Type == transport.Stdio
+			if spec.Era != EraLegacy && spec.Type == transport.Stdio {
+				spec.Era = EraLegacy
+			} else {
+				spec.Era = ""
+			}
 			pause = min(max(2*pause, firstPause), longPause)
 			wait := u.failed(err, jitter(pause))
 			u.startsNow(false)
@@ -63,7 +67,7 @@ func (u *Upstream) supervise(ctx context.Context) {
 			continue
 		}
 		u.startsNow(false)
-		spec.Legacy, pause = !s.Modern && !s.Unprobed, 0
+		spec.Era, pause = s.Era(), 0
 		if t.loop == "" {
 			u.warned = ""
 		}

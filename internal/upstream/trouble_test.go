@@ -332,7 +332,7 @@ func TestHealthWhileWorking(t *testing.T) {
 			u := connect(t, Spec{Options: transport.Options{Type: transport.InProcess, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
 				starts++
 				return oneAtATime(50*time.Minute, progress)(ctx, in, out)
-			}}, Legacy: true, Health: health, Timeouts: Timeouts{Call: time.Hour}})
+			}}, Era: EraLegacy, Health: health, Timeouts: Timeouts{Call: time.Hour}})
 			synctest.Wait()
 			if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("work", nil)})); err != nil || got != "done" {
 				t.Errorf("progress each %v: got %q, %v", progress, got, err)
@@ -354,7 +354,7 @@ func TestAnyMessageIsASignOfLife(t *testing.T) {
 		u := connect(t, Spec{Options: transport.Options{Type: transport.InProcess, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
 			starts++
 			return oneAtATime(20*time.Minute, 10*time.Second)(ctx, in, out)
-		}}, Legacy: true, Health: health, Timeouts: Timeouts{Call: time.Minute}})
+		}}, Era: EraLegacy, Health: health, Timeouts: Timeouts{Call: time.Minute}})
 		synctest.Wait()
 		_, err := text(u, "work", `{}`)
 		var timeout *request.TimeoutError
