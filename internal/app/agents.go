@@ -75,7 +75,7 @@ func (g *agents) call(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer context.AfterFunc(r.Context(), func() {
-		if errors.Is(context.Cause(r.Context()), identity.ErrRevoked) { // only a revoked token closes at once; in a shutdown, close waits for open calls
+		if errors.Is(context.Cause(r.Context()), identity.ErrRevoked) { // in a shutdown, close first waits for open calls
 			_ = peer.CloseWith(transport.ClosePolicy, "the token is not valid any more")
 		}
 	})()

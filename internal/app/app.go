@@ -276,7 +276,7 @@ func (a *App) start(after time.Duration) {
 			}
 		}
 		changes := &changedTools{log: a.log, seen: make(map[string][]catalog.Tool), told: make(map[string][]string)}
-		changes.look(a.Registry.Snapshot()) // the first snapshot comes from the cache on disk, so tools that changed since the last run are noticed too
+		changes.look(a.Registry.Snapshot()) // comes from the cache on disk, so changes since the last run are found
 		a.Registry.OnChange(func() { changes.look(a.Registry.Snapshot()) })
 		a.Registry.Start()
 		a.loops.Go(func() { a.followLogins(ctx) })

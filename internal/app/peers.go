@@ -113,7 +113,7 @@ func (p peers) Ended(ctx context.Context, view, session string) {
 	for _, one := range p.Live() {
 		if one.ID != p.Self() {
 			asked.Go(func() {
-				for range p.Ask(ctx, one.ID, kindEnded, data) { // an error is fine: the replica is gone, or learns from the records that the session has ended
+				for range p.Ask(ctx, one.ID, kindEnded, data) { // after an error, the replica is gone or learns of the end from the records
 				}
 			})
 		}
