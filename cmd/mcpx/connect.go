@@ -185,7 +185,7 @@ func clientState(client setup.Client, file string, s streams) string {
 	return state
 }
 
-// wiring has what is needed to write mcpx into the config files of clients.
+// wiring has what connect and init need to write mcpx into the config files of clients.
 type wiring struct {
 	cli   *cli
 	s     streams

@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/desk/share"
 )
 
-// cost is what the servers on this machine use while all of them run.
+// cost says how much memory and how many processes the servers on this machine use while all of them run.
 type cost struct {
 	Servers int `json:"servers"`
 	// Lazy is how many of them start only with their first call.

@@ -26,7 +26,7 @@ type deskStatus struct {
 	desk *desk
 }
 
-// deskState is what mcpx status --json prints.
+// deskState is the state of a daemon, in the form of mcpx status --json.
 type deskState struct {
 	Running   bool           `json:"running"`
 	PID       int            `json:"pid"`

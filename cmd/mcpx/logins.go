@@ -173,7 +173,7 @@ func converted(from any) (all []login, err error) {
 	return all, err
 }
 
-// logins answers mcpx logins.
+// logins answers the request of mcpx logins: it returns the open logins, or ends those that the query names.
 func (r *reloading) logins(ctx context.Context, query control.LoginsQuery) control.LoginsAnswer {
 	all, has := r.app.Logins()
 	if !has {

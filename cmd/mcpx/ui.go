@@ -24,7 +24,7 @@ func (cmd *uiCommand) Help() string {
 		examples("mcpx ui", "mcpx ui --no-browser")
 }
 
-// Run opens the page in the daemon if possible, else it serves the page itself.
+// Run opens the page in the daemon if possible. Otherwise it serves the page in this process.
 func (cmd *uiCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if ran, err := c.warm(ctx, s, "ui", cmd, true); ran {
 		return err

@@ -76,7 +76,8 @@ func (a *App) Logins() (all []authserver.Login, is bool) {
 	return server.Logins(), true
 }
 
-// EndLogins ends the logins with these IDs, and those of the principals with these names.
+// EndLogins ends logins through auth.front. Each element of which is the ID of a login, or the name of a principal whose logins all
+// end.
 func (a *App) EndLogins(ctx context.Context, which []string) (ended []authserver.Login, err error) {
 	if server := a.current.Load().authServer; server != nil {
 		return endLogins(ctx, server.Server, which)

@@ -204,7 +204,7 @@ func (p *pageWork) others() []*App {
 	return slices.DeleteFunc(p.app.origin.Sessions(), func(a *App) bool { return a == p.app })
 }
 
-// each calls do for the App of the page and of all sessions, and reports whether it returned true for one of them.
+// each calls do for the App of the page and for the Apps of all sessions. It returns true if do returned true for one of them.
 func (p *pageWork) each(do func(*App) bool) bool {
 	done := do(p.app)
 	for _, a := range p.others() {
@@ -270,7 +270,7 @@ func (p *pageWork) show(w http.ResponseWriter, status int, name string) {
 	page.Refuse(w, http.StatusNotFound, "unknown_server", "there is no such server")
 }
 
-// ErrUnused is the error of ServePage after nobody has used the page for a while.
+// ErrUnused is the error of ServePage if the page was unused for a while.
 var ErrUnused = errors.New("nobody has used the page for half an hour")
 
 // ServePage serves the page on an address of this machine, to viewers who have a link of links, until ctx ends or the page was

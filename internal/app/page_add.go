@@ -117,7 +117,7 @@ func hostName(u *url.URL) string {
 	return cmp.Or(strings.Join(parts, ""), "server")
 }
 
-// packageName suggests a name for a command: that of the package that it runs.
+// packageName suggests a name for a server with this command: the name of the package that the command runs.
 func packageName(words []string) string {
 	name := words[0]
 	if slices.Contains([]string{"npx", "pnpx", "bunx", "uvx"}, path.Base(name)) {

@@ -68,8 +68,9 @@ func (a *App) httpOptions() httpd.Options {
 	}
 }
 
-// DialOut dials in to a hosted mcpx and serves it, over one connection after another, until ctx ends or the hosted mcpx refuses
-// it for good. view is what the hosted mcpx gets. say is called with a line for each thing that happens. DialOut closes a.
+// DialOut dials in to a hosted mcpx and serves it, until ctx ends or the hosted mcpx refuses it for good. When a connection ends,
+// it opens the next. view is the name of the view that the hosted mcpx gets. say is called with a line for each thing that happens.
+// DialOut closes a.
 func (a *App) DialOut(ctx context.Context, address, token, view string, say func(line string)) error {
 	defer a.Close()
 	a.start(0)

@@ -37,7 +37,7 @@ type Start struct {
 	// Command is the name of the command. Options are its options, which package attach does not read.
 	Command string          `json:"command"`
 	Options json.RawMessage `json:"options"`
-	// Folder, Environ and Umask are those of the command's process, and PID is its id.
+	// Folder, Environ and Umask are the folder, environment and umask of the command's process. PID is the ID of the process.
 	Folder  string   `json:"folder"`
 	Environ []string `json:"environ"`
 	Umask   int      `json:"umask"`

@@ -253,8 +253,8 @@ func (r *serverReader) source(n *node) {
 // nameInList reports whether a key contains the name of the server, in an array of servers.
 func nameInList(key string) bool { return key == "name" || key == "id" }
 
-// serverList reads an array of servers, as in files of older versions of mcpx, where each server has a name, and of
-// MCP-PROXY, where each has an id.
+// serverList reads an array of servers. Files of older versions of mcpx have such arrays, in which each server has a name; in files
+// of MCP-PROXY, each server has an id.
 func (l *loader) serverList(n *node) {
 	for _, item := range n.items {
 		if !l.is(objectKind, item) {

@@ -12,7 +12,8 @@ type Figures struct {
 	// Calls is the number of calls that servers have answered, and Sessions how many sessions have listed tools.
 	Calls    int64 `json:"calls"`
 	Sessions int64 `json:"sessions,omitempty"`
-	// Received is what servers sent as results. Sent is what clients got of it, with what they later read by a handle.
+	// Received is the size of the results that servers sent. Sent is the size of what clients got: the shortened results, and what
+	// they later read by a handle.
 	Received int64 `json:"tokens_received"`
 	Sent     int64 `json:"tokens_sent"`
 	// Definitions is how much larger the definitions of all tools are than mcpx's own, once for each session, minus the answers of
