@@ -81,7 +81,8 @@ type Origin struct {
 	Folder  string
 	Environ []string
 	Umask   *int
-	// Reaper is the reaper of this process; an App with an Origin does not close it.
+	// Reaper is the reaper of this process, a helper that ends child processes if mcpx is killed. An App with an Origin does not
+	// close it.
 	Reaper *proc.Reaper
 	// Pool has the servers that sessions share; nil means that sessions share none.
 	Pool *registry.Pool

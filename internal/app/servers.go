@@ -154,7 +154,8 @@ var liveFields = []string{
 	// A new name makes a new entry in the registry anyway. The registry recognizes by the definition that it is the same server,
 	// and starts it after the old one has ended.
 	"Name",
-	// Credentials also appear in Secrets, which does restart the server. The field itself affects only the name of the cache file.
+	// A changed credential also changes Secrets, and so restarts the server. The field itself affects only the name of the cache
+	// file.
 	"Credentials",
 }
 
