@@ -1,16 +1,16 @@
-// Package mcpx puts the gateway of the command mcpx into another Go program: many MCP servers become one, whose clients see
-// two tools, inspect and exec.
+// Package mcpx puts the gateway of the command mcpx into another Go program: clients see many MCP servers as one, with the two
+// tools inspect and exec.
 //
-// Servers come from a config file, which docs/configuration.md describes, or are functions of the program ([Server]). Clients are
-// served over a pair of streams ([Gateway.Serve]) or HTTP ([Gateway.Handler]), and the program itself calls tools
-// ([Gateway.Call]). Rights, limits, logins, pins and the audit trail of the config hold as in the command. What the command
-// alone does: it reads a changed config again, has a daemon and a status page, and is a replica of a cluster.
+// Servers come from a config file, which docs/configuration.md describes, or are functions of the program ([Server]). The gateway
+// serves clients over a pair of streams ([Gateway.Serve]) or over HTTP ([Gateway.Handler]), and the program itself can call tools
+// ([Gateway.Call]). The config's rights, limits, logins, pins and audit trail work as in the command. Only the command reads a
+// changed config again, has a daemon and a status page, and can be a replica of a cluster.
 //
 // # Helper processes
 //
-// mcpx starts the executable of the program again, with the variable MCPX_ROLE, as the helper that ends left processes, and as
-// those that run filters and programs. In such a process the init function of this package does that work and exits, before
-// main begins. Init functions of packages that are initialised earlier run in helpers too.
+// mcpx starts the executable of the program again, with the variable MCPX_ROLE, for its helper processes. One helper ends processes
+// that are left behind; others run filters and programs. In a helper, the init function of this package does this work and exits,
+// before main begins. Init functions of packages that are initialised earlier run in helpers too.
 package mcpx
 
 import (
@@ -42,40 +42,41 @@ func init() {
 	}
 }
 
-// Options say of what a [Gateway] is made.
+// Options say how [New] makes a [Gateway].
 type Options struct {
-	// Config is the path of a config file; without one there are the servers in Servers alone, with the default settings.
+	// Config is the path of a config file. If it is empty, the settings have their defaults, and there are only the servers in
+	// Servers.
 	Config string
-	// Servers are servers in this process, by name, beside those of the config.
+	// Servers are servers that run in this process, by name, in addition to those of the config.
 	Servers map[string]Server
-	// Insecure lets [Gateway.Handler] answer requests from other machines although the config has no auth: something else
-	// decides who may connect.
+	// Insecure lets [Gateway.Handler] answer requests from other machines even if the config has no auth. Set it only if something
+	// else decides who may connect.
 	Insecure bool
 	// Log gets what the command writes to stderr; nil means nothing is logged.
 	Log *slog.Logger
 }
 
-// Server serves one session of MCP with newline-delimited JSON-RPC, until in or ctx ends. The method Listen of mcp-go's
-// StdioServer is one. It is called anew where a session broke.
+// Server serves one session of MCP with newline-delimited JSON-RPC, until in or ctx ends. An example is the method Listen of
+// mcp-go's StdioServer. After a session has broken, mcpx calls Server again.
 type Server func(ctx context.Context, in io.Reader, out io.Writer) error
 
 // Gateway serves many servers as one. It is safe for concurrent use.
 type Gateway struct {
 	app      *app.App
 	insecure bool
-	end      func() // ends what must outlive the app
+	end      func() // called last, after the app has ended
 
-	ending context.Context // ends with Close
+	ending context.Context // ends when Close is called
 	cancel context.CancelFunc
-	open   sync.WaitGroup // sessions of Serve and calls
+	open   sync.WaitGroup // sessions of Serve, and calls
 
 	mu     sync.Mutex
-	closed bool     // guarded by mu; then nothing is added to open
-	stops  []func() // end the requests of the handlers; guarded by mu
+	closed bool     // then nothing is added to open; guarded by mu
+	stops  []func() // each ends the requests of one handler; guarded by mu
 }
 
-// New makes a gateway, and begins to start its servers in the background. ctx is for reading the config, whose secrets may come
-// from other programs. The caller must call Close.
+// New makes a gateway, and begins to start its servers in the background. ctx is used only for reading the config, whose secrets
+// may come from other programs. The caller must call Close.
 func New(ctx context.Context, o Options) (*Gateway, error) {
 	cfg, err := app.ReadConfig(ctx, o.Config)
 	if err != nil {
@@ -103,10 +104,10 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 	return g, nil
 }
 
-// errClosed is the error of a gateway that was closed.
+// errClosed is the error of a gateway after Close.
 var errClosed = errors.New("mcpx: the gateway is closed")
 
-// begin returns a context for work that Close ends and waits for. The caller calls end.
+// begin returns a context for work that Close ends and waits for. The caller must call end when the work is done.
 func (g *Gateway) begin(ctx context.Context) (working context.Context, end func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -124,7 +125,7 @@ func (g *Gateway) begin(ctx context.Context) (working context.Context, end func(
 }
 
 // Serve serves one client with newline-delimited JSON-RPC, until in or ctx ends or the gateway is closed. Several clients may be
-// served at the same time. A read of in may go on after Serve has returned.
+// served at the same time. A read of in may still be waiting after Serve has returned.
 func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, end, err := g.begin(ctx)
 	if err != nil {
@@ -134,10 +135,10 @@ func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 	return g.app.Attach(ctx, in, out)
 }
 
-// Handler returns what the command serves over HTTP: the config's http_path (/mcp), with the paths of other views, and
-// /healthz, /readyz, /status and /metrics. Its paths cannot be moved. Only requests whose Host is this machine, or that of
-// auth.resource, are answered. The program's own server has to encrypt and to bound the connections. Without a principal each
-// request is a client of its own for servers with one session for each client.
+// Handler returns a handler that serves the same as the command does over HTTP: the config's http_path (/mcp), the paths of other
+// views below it, and /healthz, /readyz, /status and /metrics. The paths cannot be moved. The handler answers only requests whose
+// Host is this machine or the host of auth.resource. The program's own HTTP server must encrypt and limit the connections. Some
+// servers have one session for each client: for them, each request without a principal is a client of its own.
 func (g *Gateway) Handler() (http.Handler, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -151,15 +152,15 @@ func (g *Gateway) Handler() (http.Handler, error) {
 	return h, err
 }
 
-// Error is why a call was not made, or has no result: Code is one of those of the tool exec, such as SERVER_NOT_FOUND,
-// VALIDATION_ERROR or TIMEOUT, and Text says what to change, as a model would read it.
+// Error says why a call was not made, or has no result. Code is an error code of the tool exec, such as SERVER_NOT_FOUND,
+// VALIDATION_ERROR or TIMEOUT. Text says what to change, in the words that a model would read.
 type Error struct{ Code, Text string }
 
 func (e *Error) Error() string { return e.Text }
 
-// Call checks the arguments against the tool's schema, calls the tool and returns its result as its server has sent it. It waits
+// Call checks the arguments against the tool's schema, calls the tool, and returns its result as the server has sent it. It waits
 // for a server that is starting. arguments is a JSON object; nil means none. A result with isError is not an error. The program
-// itself has no principal: limits of callers and auth.rights do not apply to it, and tools that a user must confirm are refused.
+// itself is not a principal: limits of callers and auth.rights do not apply to it, and tools that a user must confirm are refused.
 func (g *Gateway) Call(ctx context.Context, server, tool string, arguments json.RawMessage) (json.RawMessage, error) {
 	ctx, end, err := g.begin(ctx)
 	if err != nil {
@@ -180,7 +181,7 @@ func (g *Gateway) Call(ctx context.Context, server, tool string, arguments json.
 	return raw, nil
 }
 
-// Close ends all sessions, requests and calls, and the servers.
+// Close ends all sessions, requests and calls, and the servers, and waits for them. Only the first Close has an effect.
 func (g *Gateway) Close() {
 	g.mu.Lock()
 	first := !g.closed
@@ -190,7 +191,7 @@ func (g *Gateway) Close() {
 		return
 	}
 	g.cancel()
-	for _, stop := range g.stops { // closed is set: there come no more
+	for _, stop := range g.stops { // closed is set, so no more are added
 		stop()
 	}
 	g.open.Wait()

@@ -77,7 +77,7 @@ func (cmd *addCommand) addPublished(ctx context.Context, c *cli, s streams) erro
 		return err
 	}
 	err = s.configAt(file).Edit(func(data []byte) ([]byte, error) { return setup.AddServer(data, p.name, entry) },
-		func(*config.Config) error { return app.KeepSecrets(ctx, p.secrets) }) // once the new text is known to be valid
+		func(*config.Config) error { return app.KeepSecrets(ctx, p.secrets) }) // runs once the new text is known to be valid
 	if err != nil {
 		return err
 	}
@@ -210,8 +210,8 @@ func (cmd *addCommand) entry() (setup.Entry, error) {
 	return entry, err
 }
 
-// fromHere makes the paths ., ./x, ../x and ~/x absolute if they exist, because clients start mcpx in another
-// folder than the user's working folder, and no shell reads the config.
+// fromHere makes the paths ., ./x, ../x and ~/x absolute if they exist: clients start mcpx in another folder than the user's
+// working folder, and mcpx does not expand ~ in the config.
 func fromHere(word string) (string, error) {
 	path := word
 	switch first, rest, _ := strings.Cut(filepath.ToSlash(word), "/"); first {

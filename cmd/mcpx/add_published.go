@@ -24,15 +24,16 @@ type publishedFlags struct {
 	Yes  bool              `short:"y" help:"Write without asking."`
 }
 
-// given reports whether one of the flags is there that only a server of a registry has.
+// given reports whether the user set a flag that is only for a server of an MCP registry.
 func (f publishedFlags) given() bool { return f.As != "" || f.From != "" || len(f.Set) > 0 }
 
-// publishedServer is a server of a registry that is to be added.
+// publishedServer is a server from an MCP registry that add puts into the config. way is how mcpx will run or reach the server,
+// such as with npx or at a URL.
 type publishedServer struct {
 	*published.Server
 	way     published.Way
-	others  []string // the kinds of the other ways
-	name    string   // in the config
+	others  []string // the kinds of the ways that were not chosen
+	name    string   // the server's name in the config
 	given   map[string]string
 	secrets []setup.Secret
 	unset   []string // variables that the user must set in the environment of mcpx
@@ -92,7 +93,7 @@ func (cmd *addCommand) fromRegistry(ctx context.Context, c *cli, s streams) (*pu
 	return p, entry, nil
 }
 
-// again returns the command line without what may be secret.
+// again returns the command line that repeats this add, without the values of --set, which may be secret.
 func (cmd *addCommand) again(name string) string {
 	text := "mcpx add " + sanitize.Line(name, 200)
 	if cmd.As != "" {
@@ -120,7 +121,8 @@ func (cmd *addCommand) free(c *cli, name string) error {
 	return err
 }
 
-// choose chooses the way: the one that the user wants, else the first whose program is on this machine.
+// choose chooses the way in which mcpx will run or reach the server: only ways of the kind from, if it is set. It prefers the first
+// way whose program is installed, and falls back on the first way.
 func (p *publishedServer) choose(from string) error {
 	ways, unusable := p.Ways()
 	at := -1
@@ -153,8 +155,8 @@ func (p *publishedServer) choose(from string) error {
 	return nil
 }
 
-// values asks the user for the required values, secrets first: they are read without being shown, which is not possible once
-// the asker reads the terminal. again is the command without them.
+// values asks the user for the required values. It asks for secrets first, because it reads them without showing them, which is no
+// longer possible once the asker reads the terminal. again is the command line without the values; hints show it.
 func (p *publishedServer) values(ctx context.Context, a *asker, again string) error {
 	var missing []string
 	asks := p.way.Asks()
@@ -199,14 +201,14 @@ func (p *publishedServer) values(ctx context.Context, a *asker, again string) er
 	return nil
 }
 
-// variable makes mcpx take a secret from its environment.
+// variable makes the entry take the secret from an environment variable of mcpx, which the user must set.
 func (p *publishedServer) variable(ask published.Ask) {
 	name := published.VariableName(ask)
 	p.given[ask.Name] = "${" + name + "}"
 	p.unset = append(p.unset, name)
 }
 
-// sealed returns the reference to a secret that goes to the keyring.
+// sealed notes the secret for the keyring, and returns the reference that the config gets in its place.
 func (p *publishedServer) sealed(ask published.Ask, value string) string {
 	secret := setup.Secret{Name: published.SecretName(p.name, ask), Value: value}
 	p.secrets = append(p.secrets, secret)
@@ -242,7 +244,7 @@ func askNames(asks []published.Ask) string {
 	return cmp.Or(strings.Join(names, ", "), "none")
 }
 
-// show prints what the registry says of the server, and what would be written.
+// show prints what the registry says about the server, and what add would write.
 func (p *publishedServer) show(s streams, registry published.Registry, entry setup.Entry) {
 	line := func(label, text string) {
 		if text != "" {

@@ -74,7 +74,7 @@ func (cmd *auditVerifyCommand) keys(ctx context.Context, c *cli, s streams) (key
 	return auditKeys(ctx, c, s, cmd.File, cmd.KeyFile)
 }
 
-// auditKeys returns the keys in files or, without any, those of the config if it names the trail.
+// auditKeys returns the keys in files. If there are no files, it returns the keys of the config, if the config names this trail.
 func auditKeys(ctx context.Context, c *cli, s streams, trail string, files []string) (keys []string, err error) {
 	for _, file := range files {
 		key, err := os.ReadFile(file)
@@ -90,7 +90,7 @@ func auditKeys(ctx context.Context, c *cli, s streams, trail string, files []str
 	if err != nil && c.Config != "" {
 		return nil, err
 	}
-	if err != nil { // the trail may have been written on another machine
+	if err != nil { // no config is no error: the trail may have been written on another machine
 		return nil, nil
 	}
 	s.absent = true

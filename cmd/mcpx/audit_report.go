@@ -31,7 +31,7 @@ func (cmd *auditReportCommand) Help() string {
 			"mcpx audit report --user ann@example.com@login.example.com --json")
 }
 
-// Run prints the sums, and what is wrong with the trail.
+// Run prints the sums of the calls in the trail, and the faults of the trail.
 func (cmd *auditReportCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if cmd.JSON && cmd.CSV {
 		return &usageError{hintError{"--json and --csv exclude each other", ""}}
@@ -70,7 +70,7 @@ func (cmd *auditReportCommand) Run(ctx context.Context, c *cli, s streams) error
 	return cmd.said(used, s)
 }
 
-// find sets the file to the one of the config, if it was not given.
+// find sets File to the audit trail of the config, unless the user gave a file.
 func (cmd *auditReportCommand) find(ctx context.Context, c *cli, s streams) error {
 	if cmd.File != "" {
 		return nil
@@ -86,7 +86,8 @@ func (cmd *auditReportCommand) find(ctx context.Context, c *cli, s streams) erro
 	return nil
 }
 
-// said prints whether the trail is as it was written. Its error is for the exit code.
+// said warns if the trail was changed, cannot be checked or has gaps. If the trail was changed, it returns errFailed for the exit
+// code.
 func (cmd *auditReportCommand) said(used *app.AuditUsed, s streams) error {
 	if faults := used.Report.Faults; len(faults) > 0 {
 		for _, fault := range faults {
@@ -124,7 +125,7 @@ func (cmd *auditReportCommand) json(used *app.AuditUsed, s streams) error {
 	return encoder.Encode(out)
 }
 
-// columns are the names of the columns, without the first two.
+// columns are the titles of the columns after the first two, which are --by and "display".
 var columns = []string{"calls", "failures", "tokens", "tokens_received", "bytes", "bytes_received", "argument_bytes"}
 
 func (cmd *auditReportCommand) csv(used *app.AuditUsed, s streams) error {
@@ -137,8 +138,8 @@ func (cmd *auditReportCommand) csv(used *app.AuditUsed, s streams) error {
 	return out.Flush()
 }
 
-// spreadsheetCell returns a cell with a text. Spreadsheets take what begins with one of these letters for a formula, and clients
-// choose names. The quotes keep the text in one cell also where a spreadsheet takes a semicolon for the end of one.
+// spreadsheetCell returns text as one quoted CSV cell. Spreadsheets run a cell that begins with one of these letters as a formula,
+// and clients choose the names. The quotes are needed because some spreadsheets end a cell at a semicolon.
 func spreadsheetCell(text string) string {
 	text = sanitize.Line(text, 300)
 	if text != "" && strings.ContainsRune("=+-@\t\r|%＝＋－＠", []rune(text)[0]) {

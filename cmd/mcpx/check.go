@@ -27,8 +27,8 @@ type checkCommand struct {
 	JSON    bool     `name:"json" help:"Print the outcome as JSON."`
 	Timeout duration `help:"Wait no longer than this, such as 90 or 1m30s; without it, as long as the servers' connect_timeout." placeholder:"DURATION"`
 
-	// brief leaves out what the servers cost and save, which the command that called Run prints later. With it, the definitions
-	// are counted.
+	// brief leaves out what the servers cost and save, because the command that called Run prints that later. It makes Run count
+	// the tokens of the tool definitions.
 	brief   bool
 	outcome *outcome // set by Run
 }
@@ -196,9 +196,9 @@ type outcome struct {
 	// Dialled has the servers that have dialled in to a running mcpx which reads this config file.
 	Dialled []control.Dialled `json:"dialled,omitempty"`
 
-	advises bool   // printFigures says what to do about servers that do not work, as the table with the reasons is far above
-	flags   string // what the commands that it says need to use this config
-	named   bool   // the user has named the servers, and so wants to know more of them
+	advises bool   // tell the user what to do about servers that do not work at the end too: the table with the reasons is far above
+	flags   string // the flags that a suggested command needs to use this config
+	named   bool   // the user has named servers, and so gets more details
 }
 
 type checkedServer struct {
@@ -269,7 +269,7 @@ func dialledIn(ctx context.Context, cfg *config.Config) (all []control.Dialled) 
 	return all
 }
 
-// inOrder are the states of a server with which the check passes.
+// inOrder lists the states of a server that do not make the check fail.
 var inOrder = []catalog.State{catalog.Ready, catalog.Idle, catalog.Disabled, catalog.NeedsLogin}
 
 func checkServer(a *app.App, server *catalog.Server) checkedServer {
@@ -395,7 +395,7 @@ func (o *outcome) printFigures(s streams) {
 	}
 }
 
-// printDown prints of each server that does not work why, and what to do about it.
+// printDown prints why each failing server does not work, and what to do about it.
 func (o *outcome) printDown(s streams) {
 	for _, one := range o.Servers {
 		if one.State == catalog.Ready || one.State == catalog.Idle || one.State == catalog.Disabled {

@@ -94,8 +94,8 @@ func offer(w io.Writer, word, candidate, help string) {
 // typedLine is a command line up to the word to complete.
 type typedLine struct {
 	node       *kong.Node // the command
-	positional []string   // the word to complete is the value of this flag; nil if it is no flag's value
-	flag       *kong.Flag // the flag whose value is to complete, or nil
+	positional []string   // the arguments before the word to complete
+	flag       *kong.Flag // if the word to complete is the value of a flag, that flag, else nil
 	config     string     // the value of --config
 }
 

@@ -22,8 +22,8 @@ func (c *cli) loadConfig(ctx context.Context, s streams, only ...string) (*confi
 	return readConfig(ctx, path, s, only...)
 }
 
-// loadServers is loadConfig for commands that need the servers, but not what only a service needs, such as auth.front.client_secret:
-// variables for that may be unset.
+// loadServers is loadConfig for commands that need only the servers. Variables for other secrets, such as auth.front.client_secret,
+// may be unset.
 func (c *cli) loadServers(ctx context.Context, s streams, only ...string) (*config.Config, error) {
 	s.absent = true
 	return c.loadConfig(ctx, s, only...)
@@ -40,7 +40,7 @@ func readConfig(ctx context.Context, path string, s streams, only ...string) (*c
 	o.Run = func(argv []string) (string, error) { return secret.Run(ctx, argv, s.origin.Folder, s.origin.Environ) }
 	o.Only = slices.DeleteFunc(only, func(name string) bool { return name == "" })
 	cfg, err := config.Load(path, o)
-	if err == nil && ctx.Err() != nil { // the faults in cfg may only come from the end of ctx
+	if err == nil && ctx.Err() != nil { // once ctx has ended, the faults in cfg prove nothing: lookups of secrets were cut short
 		return nil, ctx.Err()
 	}
 	return cfg, err
@@ -73,7 +73,7 @@ func (c *cli) logger(s streams, level, format string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(s.err, options))
 }
 
-// startOrKeep is start for one command, or in the daemon the app that commands share. done must be called after use.
+// startOrKeep starts an app for one command. In the daemon, it returns an app that commands share. done must be called after use.
 func (c *cli) startOrKeep(s streams, cfg *config.Config, profile app.Profile, only ...string) (a *app.App, done func(), err error) {
 	if s.keep != nil {
 		return s.keep(cfg, profile, only...)

@@ -92,14 +92,14 @@ func (cmd *disconnectCommand) Run(ctx context.Context, s streams, sys setup.Syst
 	return nil
 }
 
-// part is a file of a client, with the client in the form that edits this file.
+// part is one config file of a client, together with the [setup.Client] that knows how to edit this file.
 type part struct {
 	setup.Client
 	file string
 }
 
-// partsOf returns the files that connect and disconnect edit: the given one and, if that is the user's usual file, the client's
-// others.
+// partsOf returns the files that connect and disconnect edit: file and, if file is the client's usual config file, the client's
+// other config files.
 func partsOf(sys setup.System, client setup.Client, file string) []part {
 	parts := []part{{client.Editing(sys, file), file}}
 	if file == client.File(sys) {
@@ -110,7 +110,7 @@ func partsOf(sys setup.System, client setup.Client, file string) []part {
 	return parts
 }
 
-// disconnect undoes the changes of a file. It returns true if there were any, even if the user declines.
+// disconnect undoes mcpx's changes of a file. It returns true if the file had such changes, even if the user declines.
 func (p part) disconnect(ctx context.Context, a *asker, sys setup.System, unasked string) (bool, error) {
 	kept, err := backups()
 	if err != nil {
@@ -185,7 +185,7 @@ func clientState(client setup.Client, file string, s streams) string {
 	return state
 }
 
-// wiring has what is needed to write mcpx into the config files of clients.
+// wiring has what connect and init need to write mcpx into the config files of clients.
 type wiring struct {
 	cli   *cli
 	s     streams
@@ -256,7 +256,7 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked 
 	wrote := false
 	for _, part := range partsOf(w.sys, client, file) {
 		if part.file != file && !w.move {
-			continue // without a move nothing changes there
+			continue // the other files only lose servers, and only with --move
 		}
 		change, err := w.plan(part, to)
 		if err != nil {
@@ -282,7 +282,7 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked 
 	return nil
 }
 
-// undo returns the command that takes a client's connection back.
+// undo returns the command line that undoes connect.
 func (w wiring) undo(client setup.Client, file string) string {
 	undo := "mcpx disconnect " + client.ID
 	if file != client.File(w.sys) {

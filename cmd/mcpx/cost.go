@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/desk/share"
 )
 
-// cost is what the servers on this machine use while all of them run.
+// cost says how much memory and how many processes the servers on this machine use while all of them run.
 type cost struct {
 	Servers int `json:"servers"`
 	// Lazy is how many of them start only with their first call.
@@ -23,18 +23,18 @@ type cost struct {
 	usage
 	// Slowest is the time that the slowest server took to start, in seconds.
 	Slowest float64 `json:"slowest_start,omitempty"`
-	// Often says how often the daemon runs each of them. It is empty if sessions do not use the daemon: then each session runs
-	// all of them.
+	// Often groups the servers by how often the daemon runs each. It is empty if sessions do not use the daemon: then each session
+	// runs all servers.
 	Often []often `json:"often,omitempty"`
 }
 
-// usage is what processes use; 0 if the operating system does not report it.
+// usage is what processes use. Its numbers are 0 if the operating system does not report them.
 type usage struct {
 	Processes   int   `json:"processes,omitempty"`
 	MemoryBytes int64 `json:"memory_bytes,omitempty"`
 }
 
-// often has the servers that run once for each session, for each folder, or for the user.
+// often has the servers that run equally often: once for each session, once for each folder, or once for the user.
 type often struct {
 	Share   conf.Share `json:"share"`
 	Servers []string   `json:"servers"`
@@ -83,8 +83,8 @@ func (c *cli) usesDaemon(cfg *config.Config) bool {
 	return runtime.GOOS != "windows" && c.Daemon && cfg.Daemon
 }
 
-// lines describe what the servers cost: with the daemon how often, else how much would be saved if they started with their
-// first call.
+// lines describe what the servers cost. With the daemon they say how often each server runs, otherwise how much "start": "lazy"
+// would save.
 func (c *cost) lines() []string {
 	servers, takes := terminal.Count(c.Servers, "server"), "run"
 	if c.Servers == 1 {

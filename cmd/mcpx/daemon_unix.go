@@ -20,11 +20,12 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// withinVariable is an environment variable with a duration: how long to try to get a daemon, for slow machines.
+// withinVariable is an environment variable for slow machines: a duration such as 30s, for which mcpx tries to reach or start a
+// daemon.
 const withinVariable = "MCPX_DAEMON_WITHIN"
 
-// place returns the place of the daemon for this session; "" if the user, the config or the kind of session wants none. The
-// error is why there is no place for one.
+// place returns the place (the address) of the daemon for this session. It returns "" if the session should run without a daemon:
+// the user or the config says so, or it does not serve an MCP client over stdio. An error means that no place can be found.
 func (cmd *serveCommand) place(c *cli, s streams) (attach.Place, error) {
 	if _, file := s.in.(*os.File); !file || s.terminal || cmd.HTTP != "" || cmd.Demo || cmd.Trace != "" || cmd.Pprof != "" {
 		return "", nil
@@ -32,14 +33,14 @@ func (cmd *serveCommand) place(c *cli, s streams) (attach.Place, error) {
 	return c.daemonPlace(s)
 }
 
-// daemonPlace returns the place of the daemon for the config file; "" if the user or the config wants none.
+// daemonPlace returns the place of the daemon for the config file, or "" if the user or the config does without a daemon.
 func (c *cli) daemonPlace(s streams) (attach.Place, error) {
 	if !c.Daemon {
 		return "", nil
 	}
 	path, err := c.findConfig(s)
 	if err != nil {
-		return "", nil // the command itself reports it
+		return "", nil // the command reports the missing config later
 	}
 	cfg, err := config.Load(path, s.reading())
 	if err != nil || !cfg.Daemon {
@@ -52,14 +53,14 @@ func (c *cli) daemonPlace(s streams) (attach.Place, error) {
 	return attach.PlaceOf(path, os.Environ())
 }
 
-// attach serves the session in the daemon. served means that the session was there, and err is then how it has ended. Else
-// err is why it was not.
+// attach serves the session in the daemon. If served is true, err is the error that ended the session. If served is false, err is
+// why the daemon could not serve it.
 func (cmd *serveCommand) attach(ctx context.Context, c *cli, s streams, place attach.Place) (served bool, err error) {
 	return c.inDaemon(ctx, s, request{place: place, command: "serve", options: &serveCommand{View: cmd.View, Watch: true}, start: true})
 }
 
-// warm runs a command in the daemon, so that its servers stay up after it. With start it starts a daemon if none runs, but not
-// where CI is set.
+// warm runs a command in the daemon, so that its servers stay up after the command. If start is true, it starts a daemon when none
+// runs, except under CI.
 func (c *cli) warm(ctx context.Context, s streams, command string, options any, start bool) (ran bool, err error) {
 	place, err := c.daemonPlace(s)
 	if place == "" || err != nil {
@@ -69,12 +70,12 @@ func (c *cli) warm(ctx context.Context, s streams, command string, options any, 
 	return c.inDaemon(ctx, s, request{place, command, options, start && (ci == "" || ci == "false")})
 }
 
-// ask runs a command in the daemon of this environment, and in those of other environments; the error is attach.ErrNone if there
-// are none. Daemons of other builds may not understand it: a line says that they run.
+// ask runs a command in all daemons of the config: the one of this environment and those of other environments. The error is
+// attach.ErrNone if there are none. Daemons of other builds may not understand the command: ask only prints that they run.
 func (c *cli) ask(ctx context.Context, s streams, command string, options any) error {
 	path, missing := c.findConfig(s)
 	if missing != nil {
-		path = c.Config // its daemon may still run
+		path = c.Config // the file is gone, but its daemon may still run
 	}
 	if path == "" {
 		return missing
@@ -136,8 +137,8 @@ type request struct {
 	start   bool // start a daemon if there is none
 }
 
-// inDaemon runs a command in the daemon. ran means that it was run there, and err is then how it has ended. Else err is why it
-// was not, and nothing has happened.
+// inDaemon runs a command in the daemon. If ran is true, err is how the command has ended. If ran is false, err is why the daemon
+// did not run it, and nothing has happened.
 func (c *cli) inDaemon(ctx context.Context, s streams, r request) (ran bool, err error) {
 	start, err := c.describe(s, r)
 	if err != nil {
@@ -147,13 +148,13 @@ func (c *cli) inDaemon(ctx context.Context, s streams, r request) (ran bool, err
 	if err != nil {
 		return false, err
 	}
-	files, done, err := handable(s) // not earlier, as it reads the terminal
+	files, done, err := handable(s) // as late as possible, because it begins to read the terminal
 	if err != nil {
 		conn.Close()
 		return false, err
 	}
 	hangups := make(chan os.Signal, 1)
-	if r.command == "serve" && !signal.Ignored(syscall.SIGHUP) { // the signal ends other commands, which read no config again
+	if r.command == "serve" && !signal.Ignored(syscall.SIGHUP) { // only serve reads the config again; other commands end with the signal
 		signal.Notify(hangups, syscall.SIGHUP)
 		defer signal.Stop(hangups)
 	}
@@ -174,7 +175,7 @@ func patienceFor(s streams) time.Duration {
 	return attach.Patience
 }
 
-// describe says what this process wants, and where it was started.
+// describe returns the message that tells the daemon what to run, and the folder, environment and umask of this process.
 func (c *cli) describe(s streams, r request) (attach.Start, error) {
 	command, err := json.Marshal(r.options)
 	if err != nil {
@@ -195,12 +196,12 @@ func (c *cli) describe(s streams, r request) (attach.Start, error) {
 	}, nil
 }
 
-// lastWords is for how long a command still copies what a lost daemon has written.
+// lastWords is how long a command goes on copying the output of a daemon that it has lost.
 const lastWords = time.Second
 
-// handable returns the streams to hand over. In place of a terminal, whose flags belong to the shell and which a session
-// must not outlive, it is a pipe; then this process copies. done ends that, after the rest was copied. lost means that the
-// daemon may never close its ends of the pipes.
+// handable returns the streams to hand over to the daemon. In place of a terminal it hands over a pipe, and this process copies
+// between the two: the terminal's flags belong to the shell, and a session must not outlive the terminal. done copies the rest and
+// ends the copying. lost means that the daemon may never close its ends of the pipes; then done gives up after lastWords.
 func handable(s streams) (files [3]*os.File, done func(lost bool), err error) {
 	out := s.out
 	if checked, ok := out.(*checkedWriter); ok {
@@ -220,7 +221,7 @@ func handable(s streams) (files [3]*os.File, done func(lost bool), err error) {
 		copying.Wait()
 	}
 	of := [3]any{s.in, out, s.err}
-	for _, i := range []int{1, 2, 0} { // the input at last, as what was read from it cannot be given back
+	for _, i := range []int{1, 2, 0} { // the input comes last: once it is being copied, input that was read cannot be given back
 		file, ok := of[i].(*os.File)
 		if !ok {
 			done(false)

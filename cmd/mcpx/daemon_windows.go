@@ -7,7 +7,7 @@ import (
 	"mcpx/internal/desk/attach"
 )
 
-// On Windows each session serves by itself, because descriptors cannot be handed over there.
+// On Windows each session runs without a daemon, because descriptors cannot be handed over there.
 
 func (cmd *serveCommand) place(*cli, streams) (attach.Place, error) { return "", nil }
 

@@ -9,9 +9,9 @@ import (
 	"mcpx/internal/budget"
 )
 
-// definitions are the tokens of tool definitions in every request of a client that shows all of them to its model.
+// definitions counts the tokens of tool definitions in each request of a client that shows all definitions to its model.
 type definitions struct {
-	Direct int `json:"direct"` // with the servers connected directly
+	Direct int `json:"direct"` // without mcpx: the client is connected to each server
 	MCPX   int `json:"mcpx"`
 }
 
@@ -25,7 +25,7 @@ func definitionsOf(a *app.App) *definitions {
 	return d
 }
 
-// surfaceOf returns what mcpx shows to a client in place of servers.
+// surfaceOf returns a function that returns the tools and instructions which a client of mcpx gets in place of the servers' own.
 func surfaceOf(a *app.App) func(*catalog.Snapshot, string) ([]budget.Definition, string) {
 	return func(snap *catalog.Snapshot, client string) (tools []budget.Definition, instructions string) {
 		list, instructions := a.View.Surface(snap, client)

@@ -152,7 +152,7 @@ func (d *demoScreen) calls(ctx context.Context) error {
 	return nil
 }
 
-// sent returns the result text as the server itself sends it.
+// sent returns the result text as the server itself sends it, before mcpx shortens it.
 func (d *demoScreen) sent(ctx context.Context, request executor.Request) (string, error) {
 	raw, failure := d.app.Executor.Raw(ctx, request)
 	if failure != nil {

@@ -25,7 +25,7 @@ func (cmd *statusCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return withoutDaemon(s, c, err)
 }
 
-// withoutDaemon makes the absence of a daemon a line on stdout, which is no failure.
+// withoutDaemon prints that no daemon runs, if err says so, and then returns nil: that is no failure.
 func withoutDaemon(s streams, c *cli, err error) error {
 	if errors.Is(err, attach.ErrNone) {
 		_, err = fmt.Fprintln(s.out, "no daemon runs for", c.Config)
@@ -54,7 +54,7 @@ type restartCommand struct {
 
 func (cmd *restartCommand) Help() string { return examples("mcpx restart github") }
 
-// Run starts a server anew in all sessions that have it.
+// Run restarts a server in all sessions that use it.
 func (cmd *restartCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return withoutDaemon(s, c, c.ask(ctx, s, "restart", cmd))
 }

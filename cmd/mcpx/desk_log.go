@@ -7,7 +7,7 @@ import (
 	"mcpx/internal/app"
 )
 
-// keptWriter writes to a session's stderr and keeps the lines.
+// keptWriter writes to a session's stderr, and keeps the lines for mcpx logs and the page.
 type keptWriter struct {
 	io.Writer
 	lines *app.Lines
@@ -19,7 +19,7 @@ func (w *keptWriter) Write(p []byte) (int, error) {
 	return w.Writer.Write(p)
 }
 
-// fanOut writes to the stderr of each command that uses an app now.
+// fanOut copies the log of a shared app to the stderr of each command that uses the app at the moment.
 type fanOut struct {
 	mu sync.Mutex
 	to map[*droppingWriter]bool

@@ -20,26 +20,26 @@ import (
 	"mcpx/internal/base/terminal"
 )
 
-// deskStatus is mcpx status in the daemon.
+// deskStatus runs mcpx status inside the daemon.
 type deskStatus struct {
 	statusCommand
 	desk *desk
 }
 
-// deskState is what mcpx status --json prints.
+// deskState is the state of a daemon, in the form of mcpx status --json.
 type deskState struct {
 	Running   bool           `json:"running"`
 	PID       int            `json:"pid"`
 	Config    string         `json:"config"`
 	Version   string         `json:"version"`
 	Since     time.Time      `json:"since"`
-	Processes int            `json:"processes"`        // of servers, with what they started
-	Memory    int64          `json:"memory,omitempty"` // of these processes, in bytes
+	Processes int            `json:"processes"`        // of servers, with the processes that they started
+	Memory    int64          `json:"memory,omitempty"` // the memory of these processes, in bytes
 	Sessions  []sessionState `json:"sessions"`
-	Page      string         `json:"page,omitempty"` // the address of the page, while it is open
+	Page      string         `json:"page,omitempty"` // the address of the page of mcpx ui; empty if it is closed
 }
 
-// sessionState is one session, or what the commands of one folder share.
+// sessionState describes one session, or the app that commands in one folder share.
 type sessionState struct {
 	Kind    string        `json:"kind"` // "stdio" or "exec"
 	PID     int           `json:"pid,omitempty"`
@@ -53,8 +53,8 @@ type serverState struct {
 	Name   string        `json:"name"`
 	State  catalog.State `json:"state"`
 	Reason string        `json:"reason,omitempty"`
-	// PIDs has its processes; those of a server that sessions share are in each of them. Memory is in bytes, with what they
-	// started.
+	// PIDs are the processes of the server. A server that sessions share has the same PIDs in each session. Memory is in bytes and
+	// includes the processes that the server started.
 	PIDs   []int `json:"pids,omitempty"`
 	Memory int64 `json:"memory,omitempty"`
 }
@@ -81,7 +81,7 @@ func (d *desk) state(config string) deskState {
 	return state
 }
 
-// serverStates returns the states of the servers that are not disabled. used has what their processes use.
+// serverStates returns the states of the servers that are not disabled. used says what each process uses, by its PID.
 func serverStates(a *app.App, used map[int]proc.Used) []serverState {
 	all := []serverState{}
 	snap := a.Registry.Snapshot()
@@ -136,7 +136,7 @@ func (cmd *deskStatus) runHere(_ context.Context, c *cli, s streams) error {
 	return nil
 }
 
-// deskLogs is mcpx logs in the daemon.
+// deskLogs runs mcpx logs inside the daemon.
 type deskLogs struct {
 	logsCommand
 	desk *desk
@@ -165,7 +165,7 @@ func (cmd *deskLogs) runHere(ctx context.Context, _ *cli, s streams) error {
 	}
 }
 
-// deskRestart is mcpx restart in the daemon.
+// deskRestart runs mcpx restart inside the daemon.
 type deskRestart struct {
 	restartCommand
 	desk *desk

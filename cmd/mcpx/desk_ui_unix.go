@@ -10,14 +10,14 @@ import (
 	"mcpx/internal/app"
 )
 
-// deskPage is the page of a daemon. It is open at most once.
+// deskPage is the page of mcpx ui in a daemon. The daemon opens at most one.
 type deskPage struct {
 	mu      sync.Mutex
-	open    *ui // nil if it is closed
+	open    *ui // nil while the page is closed
 	serving sync.WaitGroup
 }
 
-// wait waits until the page is closed, which it is soon after the daemon ends.
+// wait waits until the page is closed. The page closes soon after the daemon's context ends.
 func (p *deskPage) wait() { p.serving.Wait() }
 
 // now returns the open page, or nil.
@@ -27,13 +27,13 @@ func (p *deskPage) now() *ui {
 	return p.open
 }
 
-// deskUI is mcpx ui in the daemon.
+// deskUI runs mcpx ui inside the daemon.
 type deskUI struct {
 	uiCommand
 	desk *desk
 }
 
-// runHere opens the page, unless it is open, and prints a link to it. The page lives on after the command.
+// runHere opens the page, unless it is open, and prints a link to it. The page stays open after the command.
 func (cmd *deskUI) runHere(ctx context.Context, c *cli, s streams) error {
 	link, err := cmd.desk.openPage(ctx, c, s)
 	if err != nil {

@@ -26,26 +26,26 @@ import (
 	"mcpx/internal/registry"
 )
 
-// firstIdle is how long a daemon waits for its first session. It knows no config yet.
+// firstIdle is how long a daemon waits for its first session, which brings the config with daemon_idle.
 const firstIdle = time.Minute
 
-// desk is this process in the role of a daemon: what its sessions share.
+// desk is what the sessions of a daemon share. The process has one desk.
 type desk struct {
 	daemon *attach.Daemon
 	reaper *proc.Reaper
 	pool   *registry.Pool
 	log    *slog.Logger
 	lines  *app.Lines
-	ctx    context.Context // until the daemon ends
+	ctx    context.Context // ends with the daemon
 	end    context.CancelFunc
 	began  time.Time
-	seen   *app.Seen // the calls of all sessions
+	seen   *app.Seen // the latest calls of all sessions, which the page shows
 	page   deskPage
 
 	mu       sync.Mutex
 	idle     time.Duration
 	sessions map[*deskSession]bool
-	kept     map[string]*keptApp // the apps of commands, by what they were made of
+	kept     map[string]*keptApp // the apps that commands share, by keptApp.key
 }
 
 // deskSession is an open session.
@@ -53,16 +53,16 @@ type deskSession struct {
 	app    *app.App
 	folder string
 	view   string
-	pid    int // of its command
+	pid    int // of the process that asked for the session
 	began  time.Time
 }
 
-// daemonMain is the main function of the role daemon.
+// daemonMain is the main function of a process that runs as the daemon.
 func daemonMain() {
 	memory.Tune()
 	ctx, stop := interruptible()
 	ctx, end := context.WithCancel(ctx)
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // not ignored, which the servers would inherit
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // caught, because servers would inherit an ignored signal
 	lines := &app.Lines{}
 	d := &desk{
 		reaper: proc.NewReaper(), log: slog.New(slog.NewTextHandler(os.Stderr, nil)), lines: lines,
@@ -81,12 +81,12 @@ func daemonMain() {
 	os.Exit(report(os.Stderr, err))
 }
 
-// deskOptions is what the daemon needs to know of the command line, for all commands.
+// deskOptions is what the daemon needs to know of the command line. All commands send it.
 type deskOptions struct {
 	Config            string
 	LogLevel          level
 	Screen, ErrScreen terminal.Copy
-	Command           json.RawMessage // the fields of the command
+	Command           json.RawMessage // the command struct, such as execCommand, as JSON
 }
 
 // host runs a command for another process and returns its exit code.
@@ -144,7 +144,7 @@ func (d *desk) run(ctx context.Context, s streams, session *attach.Session) erro
 	return command.runHere(ctx, c, s)
 }
 
-// enter counts a session until ended is called.
+// enter adds a session to the list of sessions, until ended is called.
 func (d *desk) enter(a *app.App, session *attach.Session) (ended func()) {
 	one := &deskSession{app: a, folder: session.Folder, view: a.Config.View, pid: session.PID, began: time.Now()}
 	d.mu.Lock()
@@ -158,14 +158,15 @@ func (d *desk) enter(a *app.App, session *attach.Session) (ended func()) {
 	}
 }
 
-// setIdle sets how long the daemon, and the servers of commands, live unused. The caller holds the lock.
+// setIdle sets how long the daemon, and the servers that sessions share, stay alive while nothing uses them. The caller holds the
+// lock.
 func (d *desk) setIdle(idle time.Duration) {
 	d.idle = idle
 	d.daemon.SetIdle(idle)
 	d.pool.SetIdle(idle)
 }
 
-// apps returns the apps of sessions and commands, and of the page.
+// apps returns the apps of all sessions and commands, and the app of the page.
 func (d *desk) apps() (all []*app.App) {
 	if page := d.page.now(); page != nil {
 		all = append(all, page.app)
@@ -181,20 +182,21 @@ func (d *desk) apps() (all []*app.App) {
 	return all
 }
 
-// keptApp is an app that several commands use, one after another or at the same time: its servers stay up between them.
+// keptApp is an app that several commands share, one after another or at the same time. Its servers stay up between the commands.
 type keptApp struct {
-	key, place string // place is the part of the key that does not change with the config
+	key, place string // place is the part of key that stays the same when the config changes
 	app        *app.App
 	folder     string
 	stderr     *fanOut
 	uses       int
 	began      time.Time
-	timer      *time.Timer // ends the app; runs while uses is 0
+	timer      *time.Timer // ends the app; runs while no command uses it
 }
 
-// keep returns the app of the commands in one folder that name the same server, or makes it with this profile: a server that
-// mcpx inspect has started serves mcpx exec too. done must be called; the app lives for a while after that if its server runs,
-// else the next command reads the catalogue on disk again. If the config has changed, it is another app, and the one before ends.
+// keep returns the app for commands in one folder that name the same servers, and makes the app if there is none. So a server that
+// mcpx inspect has started also serves mcpx exec. The caller must call done. After the last done the app stays for the idle time if
+// one of its servers was started; otherwise it ends, so that the next command reads the catalogue from disk again. If the config
+// has changed, keep makes another app and ends the old one.
 func (d *desk) keep(s streams, cfg *config.Config, profile app.Profile, only []string) (a *app.App, done func(), err error) {
 	place := s.origin.Folder + "\x00" + strings.Join(only, "\x00")
 	key := place + "\x00" + s.origin.Digest(cfg, only)
@@ -218,7 +220,8 @@ func (d *desk) keep(s streams, cfg *config.Config, profile app.Profile, only []s
 	one.uses++
 	stderr := newDroppingWriter(s.err)
 	one.stderr.add(stderr)
-	go d.endKept(func(other *keptApp) bool { return other.place == place && other.key != key && other.uses == 0 }) // ends at once
+	// The goroutine ends once these apps are closed.
+	go d.endKept(func(other *keptApp) bool { return other.place == place && other.key != key && other.uses == 0 })
 	return one.app, func() {
 		one.stderr.remove(stderr)
 		stderr.close()
@@ -235,7 +238,7 @@ func (d *desk) keep(s streams, cfg *config.Config, profile app.Profile, only []s
 	}, nil
 }
 
-// started reports whether a server of the app runs, or has been tried.
+// started reports whether mcpx has tried to start a server of the app.
 func (k *keptApp) started() bool {
 	return slices.ContainsFunc(k.app.Config.Servers, func(server config.Server) bool {
 		status, ok := k.app.Registry.Status(server.Name)
@@ -243,7 +246,7 @@ func (k *keptApp) started() bool {
 	})
 }
 
-// endKept ends the apps of commands for which the func returns true. It calls the func with the lock held.
+// endKept ends the apps of commands for which the function which returns true. It calls which with the lock held.
 func (d *desk) endKept(which func(*keptApp) bool) {
 	var ending []*keptApp
 	d.mu.Lock()
@@ -272,7 +275,7 @@ func (d *desk) sorted() []*deskSession {
 	return all
 }
 
-// lookIn returns a function that finds a variable in an environment, without the MCPX_ variables that are empty.
+// lookIn returns a function that looks up a variable in environ. It does not find empty MCPX_ variables: see forgetEmptyVariables.
 func lookIn(environ []string) func(string) (string, bool) {
 	all := make(map[string]string, len(environ))
 	for _, pair := range environ {

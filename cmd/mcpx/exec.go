@@ -65,10 +65,11 @@ func (cmd *execCommand) resolve(cfg *config.Config) error {
 	return nil
 }
 
-// Run makes the call in the daemon if possible, where the server stays up for the next one, else in this process.
+// Run makes the call in the daemon if possible, because the server then stays up for the next call. Otherwise it makes the call in
+// this process.
 func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 	in := s
-	if len(cmd.Arguments) != 1 || strings.TrimSpace(cmd.Arguments[0]) != "-" { // leave the input to the programs that read it
+	if len(cmd.Arguments) != 1 || strings.TrimSpace(cmd.Arguments[0]) != "-" { // other programs may need the input
 		null, err := os.Open(os.DevNull)
 		if err != nil {
 			return err

@@ -14,10 +14,10 @@ import (
 	"mcpx/internal/executor"
 )
 
-// maxArguments is how many bytes of arguments are read from stdin at most.
+// maxArguments is the largest number of bytes that are read from stdin as arguments.
 const maxArguments = 64 << 20
 
-// each reads the list in --each. It is nil without the flag.
+// each returns the calls that --each lists, or nil without the flag.
 func (cmd *execCommand) each() (calls []json.RawMessage, err error) {
 	if cmd.Each == "" {
 		return nil, nil
@@ -107,8 +107,8 @@ func typesOf(schema json.RawMessage) []string {
 	return all
 }
 
-// object makes a JSON object of pairs. A value is parsed as JSON if its schema allows other types than string;
-// otherwise it becomes a string.
+// object makes a JSON object from pairs. A value is parsed as JSON if its schema allows other types than string; otherwise it
+// becomes a string.
 func object(pairs [][2]string, schema json.RawMessage) []byte {
 	schemas := properties(schema)
 	members := make(map[string]json.RawMessage, len(pairs))

@@ -57,7 +57,7 @@ func (cmd *findCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return nil
 }
 
-// kindsOf returns the kinds of ways to use a server.
+// kindsOf returns the kinds of ways in which mcpx can use a server, such as npm, as one text.
 func kindsOf(server *published.Server) string {
 	var kinds []string
 	ways, _ := server.Ways()
@@ -72,7 +72,7 @@ func kindsOf(server *published.Server) string {
 	return strings.Join(kinds, ", ")
 }
 
-// registry returns the MCP registry of the config. The config need not exist.
+// registry returns the MCP registry that the config names, or the default registry if there is no config.
 func (c *cli) registry(s streams) (published.Registry, error) {
 	file, err := c.configFile()
 	if err != nil {
@@ -89,7 +89,7 @@ func (c *cli) registry(s streams) (published.Registry, error) {
 	return published.Registry{URL: cfg.Registry}, nil
 }
 
-// unreached adds to the error of a registry what works without one.
+// unreached adds to a registry's error a hint about what works without a registry.
 func unreached(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
@@ -98,8 +98,8 @@ func unreached(err error) error {
 		`"registry" in the config names another registry`}
 }
 
-// publishedAs finds the server that the user means: by its whole name in the registry, or by the part of it after the slash if
-// only one server has it.
+// publishedAs finds the server that the user means: by its full name in the registry, or by the part after the slash if only one
+// server has that part.
 func publishedAs(ctx context.Context, registry published.Registry, name string) (*published.Server, error) {
 	if strings.Contains(name, "/") {
 		server, err := registry.Latest(ctx, name)

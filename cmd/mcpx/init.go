@@ -187,7 +187,7 @@ type draft struct {
 	servers []setup.Merged // the servers to add
 }
 
-// draft reads the config in file, which need not exist yet.
+// draft reads the config in file. The file need not exist yet.
 func (c *cli) draft(file string) (next draft, err error) {
 	next = draft{file: file, undo: "mcpx init --undo"}
 	if c.Config != "" {
@@ -202,7 +202,7 @@ func (c *cli) draft(file string) (next draft, err error) {
 func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, error) {
 	s, sys := w.s, w.sys
 	if len(next.servers) == 0 && !w.asker.yes && !cmd.Keyring && !s.terminal {
-		return false, nil // only "$schema" would be added, and no user can be asked
+		return false, nil // the only change would be "$schema", and mcpx cannot ask the user about it
 	}
 	data, question, err := next.text(sys)
 	if err == nil {
@@ -246,7 +246,7 @@ func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, 
 	}
 	if n := setup.Secrets(next.servers); n > 0 && len(secrets) == 0 {
 		move := "mcpx init --keyring moves it to the keyring of this system; "
-		if s.terminal && !w.asker.yes && app.Secrets().Works(ctx) != nil { // without a user, the keyring must not ask for its password
+		if s.terminal && !w.asker.yes && app.Secrets().Works(ctx) != nil { // Works may ask for a password
 			move = ""
 		}
 		fmt.Fprintf(s.out, "%s came with a token or password in plain text; only you can read the file. "+
@@ -371,11 +371,11 @@ func (w wiring) undoInit(ctx context.Context, file string) error {
 	return nil
 }
 
-// warnConnected names the clients that start mcpx with this config file. mcpx init --undo leaves them connected, and
-// after a move such a client has no servers once the config is gone.
+// warnConnected names the clients that start mcpx with this config file, because mcpx init --undo leaves them connected. If their
+// servers were moved to mcpx, they have no servers without the config.
 func (w wiring) warnConnected(file string) {
 	for _, client := range setup.Clients() {
-		servers, _ := client.Servers(client.File(w.sys), w.s.reading()) // after an error there are no servers
+		servers, _ := client.Servers(client.File(w.sys), w.s.reading()) // servers is empty after an error
 		if slices.ContainsFunc(servers, func(f setup.Found) bool { return f.Uses(file) }) {
 			fmt.Fprintf(w.s.out, "%s still starts mcpx with this config; to undo that too: mcpx disconnect %s\n", client.Name, client.ID)
 		}

@@ -28,7 +28,7 @@ func (cmd *inspectCommand) Help() string {
 	return fromDisk + examples("mcpx inspect", "mcpx inspect github", "mcpx inspect github create_issue", "mcpx inspect --query 'read a file'")
 }
 
-// Run answers in the daemon if it runs, where a server that must start stays up, else in this process.
+// Run answers in the daemon if one runs, because a server that it starts there stays up. Otherwise it answers in this process.
 func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	switch {
 	case cmd.Tool != "" && cmd.Query != "":
@@ -36,8 +36,8 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	case cmd.Tool != "" && cmd.Server == "":
 		return errors.New("the tool needs its server: mcpx inspect SERVER TOOL")
 	}
-	if cmd.Server != "" { // else it only reads the disk
-		null, err := os.Open(os.DevNull) // leave the input to the programs that read it
+	if cmd.Server != "" { // without a server, inspect only reads the disk
+		null, err := os.Open(os.DevNull) // other programs may need the input
 		if err != nil {
 			return err
 		}
@@ -93,14 +93,14 @@ func (cmd *inspectCommand) runHere(ctx context.Context, c *cli, s streams) error
 // be out of date, so find starts the server.
 func (cmd *inspectCommand) find(ctx context.Context, a *app.App) {
 	if status, ok := a.Registry.Status(cmd.Server); ok && status.State != catalog.Idle {
-		a.Registry.Ask(cmd.Server) // it starts anyway; in the daemon it stays up for the next command
+		a.Registry.Ask(cmd.Server) // a server that is not idle starts anyway; asking for it keeps it up for the next command in the daemon
 	}
 	a.Registry.WaitServer(ctx, cmd.Server)
 	server, ok := a.Registry.Snapshot().Server(cmd.Server)
 	if !ok || server.State != catalog.Idle || cmd.Tool == "" {
 		return
 	}
-	if _, there := server.Tool(cmd.Tool); there { // a name with commas can be that of one tool
+	if _, there := server.Tool(cmd.Tool); there { // the name of a tool may contain commas
 		return
 	}
 	for name := range strings.SplitSeq(cmd.Tool, ",") {

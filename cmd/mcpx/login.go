@@ -76,8 +76,8 @@ func (cmd *loginCommand) show(ctx context.Context, s streams, address string) {
 	fmt.Fprintln(s.out, "If the page does not know mcpx: mcpx login", cmd.Server, "--new")
 }
 
-// openBrowser starts the user's browser, without using a shell, and does not wait for it. The browser gets the variables of
-// environ, or if that is nil those of this process.
+// openBrowser starts the user's browser, without a shell, and does not wait for it. The browser gets the environment environ; nil
+// means this process's environment.
 func openBrowser(ctx context.Context, environ []string, address string) error {
 	words := []string{"xdg-open", address}
 	switch runtime.GOOS {

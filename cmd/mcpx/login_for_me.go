@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// forMe gets a code from a hosted mcpx, with which the user proves in a browser to be the principal of the token.
+// forMe gets a code from a hosted mcpx. With the code the user proves in a browser that they are the principal whose token this is.
 func (cmd *loginCommand) forMe(ctx context.Context, s streams) error {
 	switch {
 	case cmd.For == "" || cmd.URL == "":

@@ -72,7 +72,7 @@ func (cmd *loginsEndCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return err
 }
 
-// login is a login as a running mcpx tells it.
+// login is a person's login at a hosted mcpx, in the form in which the running mcpx sends it.
 type login struct {
 	ID        string    `json:"id"`
 	Principal string    `json:"principal"`
@@ -94,7 +94,8 @@ func printLogins(s streams, all []login) {
 	fmt.Fprint(s.out, s.screen.Table(len(rows[0].Cells), rows))
 }
 
-// loginsOf returns the logins of the mcpx that reads the config. If end is not empty, it ends those and returns them.
+// loginsOf returns the logins of the running mcpx that reads the config, or the stored ones if none runs. If end is not empty, it
+// ends the logins that end names and returns those.
 func loginsOf(ctx context.Context, c *cli, s streams, end []string) ([]login, error) {
 	path, err := c.findConfig(s)
 	if err != nil {
@@ -135,8 +136,8 @@ func loginsOf(ctx context.Context, c *cli, s streams, end []string) ([]login, er
 	return all, errors.Join(err, failed)
 }
 
-// loginsOfRunning asks the processes, all of them since only replicas share their logins. asked is false if none of them has
-// auth.front.
+// loginsOfRunning asks all processes that read the config, because only replicas share their logins. asked is false if none of the
+// processes has auth.front.
 func loginsOfRunning(ctx context.Context, mine []*control.Running, end []string) (all []login, asked bool, err error) {
 	for _, one := range mine {
 		out, failed := one.Logins(ctx, control.LoginsQuery{End: end})
@@ -163,7 +164,7 @@ func loginsOfRunning(ctx context.Context, mine []*control.Running, end []string)
 	return all, asked, err
 }
 
-// converted returns logins as a process would send them.
+// converted turns logins into the form in which a process would send them.
 func converted(from any) (all []login, err error) {
 	data, err := json.Marshal(from)
 	if err == nil {
@@ -172,7 +173,7 @@ func converted(from any) (all []login, err error) {
 	return all, err
 }
 
-// logins answers mcpx logins.
+// logins answers the request of mcpx logins: it returns the open logins, or ends those that the query names.
 func (r *reloading) logins(ctx context.Context, query control.LoginsQuery) control.LoginsAnswer {
 	all, has := r.app.Logins()
 	if !has {

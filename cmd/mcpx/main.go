@@ -25,7 +25,7 @@ const (
 	exitFailed = 1
 	exitConfig = 2
 	exitUsage  = 80
-	exitPipe   = 128 + int(syscall.SIGPIPE) // what a shell says of a program whose output nobody reads
+	exitPipe   = 128 + int(syscall.SIGPIPE) // the exit code that a shell reports when a program writes to a closed pipe
 )
 
 // cli is the command line. The help lists its fields in this order.
@@ -107,7 +107,7 @@ func (l *level) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// streams are the input and outputs of a command.
+// streams are the input and outputs of a command, and what else a command takes from its process.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
@@ -115,15 +115,16 @@ type streams struct {
 	// screen formats text for out, errScreen for err.
 	screen, errScreen terminal.Screen
 	getenv            func(string) (string, bool)
-	// absent means that the command does without the secrets that only a service needs: see config.Options.Absent.
+	// absent means that secrets which only a hosted mcpx needs may be missing: see config.Options.Absent.
 	absent bool
-	// In the daemon, origin is the process of the command, and reloads gets its signals to read the config again. In other
-	// processes both are zero.
+	// In the daemon, origin describes the process that sent the command, and reloads receives its signals to read the config again.
+	// Elsewhere both are zero.
 	origin  app.Origin
 	reloads <-chan os.Signal
-	// began, if not nil, is called in the daemon with the app of a session, and ended at its end.
+	// In the daemon, began is called with the app of a session when it begins; ended must be called when the session ends. It is
+	// nil elsewhere.
 	began func(*app.App) (ended func())
-	// keep, if not nil, returns in the daemon the app that commands share; see desk.keep.
+	// In the daemon, keep returns the app that commands share; see desk.keep. It is nil elsewhere.
 	keep func(cfg *config.Config, profile app.Profile, only ...string) (a *app.App, done func(), err error)
 }
 
@@ -217,7 +218,7 @@ func newParser(c *cli, more ...kong.Option) (*kong.Kong, error) {
 func conclude(ctx context.Context, s streams, err error) int {
 	out, checked := s.out.(*checkedWriter)
 	switch {
-	case checked && errors.Is(out.err, syscall.EPIPE): // in the daemon; in the command itself the signal ends the process
+	case checked && errors.Is(out.err, syscall.EPIPE): // happens in the daemon only: a command's own process would be ended by SIGPIPE
 		return exitPipe
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		err = errors.New("interrupted")
@@ -284,7 +285,7 @@ func report(w io.Writer, err error) int {
 // errFailed makes the program exit with 1. The command has printed the reason.
 var errFailed = errors.New("failed")
 
-// exitError is the exit code of a command that another process has run, which has printed everything else.
+// exitError is the exit code of a command that the daemon has run. The daemon has already printed everything else.
 type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit %d", int(e)) }

@@ -19,7 +19,7 @@ import (
 const (
 	// redrawEvery is the time between two updates of the progress on a terminal.
 	redrawEvery = 100 * time.Millisecond
-	// quietFor is how long nothing is printed at first if stderr is not a terminal.
+	// quietFor is how long mcpx waits before it prints progress to a stderr that is not a terminal.
 	quietFor = 2 * time.Second
 )
 
@@ -70,8 +70,8 @@ func attempts(a *app.App) []attempt {
 	return all
 }
 
-// progress shows the user the attempts to connect to servers. On a terminal it has a line for each server and updates it.
-// Elsewhere it prints nothing until quietFor after the beginning, and from then on a line for each attempt that has ended.
+// progress shows the user the attempts to connect to servers. On a terminal it updates a line for each server. Elsewhere it prints
+// nothing until quietFor is over, and then a line for each attempt that has ended.
 type progress struct {
 	w     io.Writer
 	s     terminal.Screen

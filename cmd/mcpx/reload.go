@@ -59,8 +59,8 @@ func (cmd *reloadCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return told(s, mine, outcomes, failures)
 }
 
-// readers finds the running mcpx of this user that read the config file with this absolute path. others are the files that
-// the others read, and silent is how many do not answer. The caller must close what is in mine, or reload it.
+// readers finds this user's running mcpx processes that read the config file with this absolute path. others are the config files
+// of the other processes, and silent counts processes that do not answer. The caller must close or reload each element of mine.
 func readers(ctx context.Context, path string) (mine []*control.Running, others []string, silent int) {
 	running, silent := control.Find(ctx)
 	for _, one := range running {
@@ -75,8 +75,8 @@ func readers(ctx context.Context, path string) (mine []*control.Running, others 
 	return mine, others, silent
 }
 
-// hintReload prints how a running mcpx takes a change of its config file, if one reads the file. named means that the user has
-// named the file with --config.
+// hintReload tells the user how a running mcpx that reads the file takes over the change. named means that the user gave the file
+// with --config.
 func hintReload(ctx context.Context, named bool, s streams, file string) {
 	path, err := filepath.Abs(file)
 	if err != nil {
@@ -96,7 +96,7 @@ func hintReload(ctx context.Context, named bool, s streams, file string) {
 	fmt.Fprintf(s.out, "%s the file: %s makes it take the change\n", plural(len(mine), "running mcpx reads", "running mcpx read"), reload)
 }
 
-// told prints the outcomes. The error that it returns determines the exit code.
+// told prints the outcome of each reload. The error that it returns determines the exit code.
 func told(s streams, mine []*control.Running, outcomes []control.Outcome, failures []error) (worst error) {
 	for i, one := range mine {
 		who := fmt.Sprintf("%d (%s)", one.PID, one.Serves)

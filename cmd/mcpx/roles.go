@@ -1,10 +1,10 @@
 package main
 
 import (
-	_ "mcpx" // its init plays the roles of the reaper, of filters and of programs
+	_ "mcpx" // its init runs this process as a helper (the reaper, a filter or a program) if MCPX_ROLE says so
 	"mcpx/internal/base/helper"
 	"mcpx/internal/desk/attach"
 )
 
-// roles are the roles of the executable beside those of package mcpx.
+// roles are the other roles in which mcpx starts its own executable.
 var roles = helper.Roles{attach.Role: daemonMain}

@@ -44,12 +44,13 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return cmd.serve(ctx, c, s, why)
 }
 
-// runHere serves in the daemon.
+// runHere serves a session inside the daemon.
 func (cmd *serveCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	return cmd.serve(ctx, c, s, nil)
 }
 
-// serve serves in this process. alone is the reason why the daemon could not do it; nil if nobody wanted that.
+// serve serves in this process. alone is the reason why no daemon serves the session; nil if the session was not meant for a
+// daemon.
 func (cmd *serveCommand) serve(ctx context.Context, c *cli, s streams, alone error) error {
 	defer surviveBrokenPipes()()
 	stderr := newDroppingWriter(s.err)
@@ -147,8 +148,7 @@ func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *ap
 	return a, log, func() { closeTrace(); closeFile() }, err
 }
 
-// The files of --trace and log_file are rotated when they reach this many megabytes. This many old files are
-// kept.
+// The files of --trace and log_file are rotated when they reach this many megabytes, and this many old files are kept.
 const (
 	traceMegabytes, oldTraces = 50, 1
 	logMegabytes, oldLogs     = 10, 3

@@ -68,7 +68,7 @@ func figure(sc terminal.Screen, n int64) string {
 	}
 }
 
-// linesAroundStats is the number of lines on one screen besides the rows.
+// linesAroundStats is how many lines of the screen are not rows of the table.
 const linesAroundStats = 14
 
 func (cmd *statsCommand) print(s streams, r *savings.Report) {
@@ -106,7 +106,7 @@ func (cmd *statsCommand) print(s streams, r *savings.Report) {
 	fmt.Fprint(s.out, "\n", sc.Dim(strings.TrimSuffix(sc.Wrap(0, "Tokens are estimates of "+r.Encoding+"."), "\n")), "\n")
 }
 
-// notesOnStats says what the figures are, each as a name and a text.
+// notesOnStats explains the figures. Each note is a name and a text.
 func notesOnStats(r *savings.Report) [][2]string {
 	t := r.Total
 	notes := [][2]string{

@@ -49,7 +49,7 @@ func (cmd *tokenNewCommand) Run(c *cli, s streams) error {
 	token, digest := app.NewToken()
 	s.absent = true
 	file, err := c.editConfig(s, func(data []byte) ([]byte, error) {
-		if setup.Blank(data) { // the servers may come later
+		if setup.Blank(data) { // a config without servers is fine: the user may add them later
 			data = []byte("{\n  \"mcpServers\": {}\n}\n")
 		}
 		token := setup.Token{SHA256: digest, Groups: cmd.Group, Scopes: cmd.Scope, Expires: expires}

@@ -24,7 +24,7 @@ func (cmd *uiCommand) Help() string {
 		examples("mcpx ui", "mcpx ui --no-browser")
 }
 
-// Run opens the page in the daemon if possible, else it serves the page itself.
+// Run opens the page in the daemon if possible. Otherwise it serves the page in this process.
 func (cmd *uiCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if ran, err := c.warm(ctx, s, "ui", cmd, true); ran {
 		return err
@@ -51,7 +51,7 @@ func (cmd *uiCommand) show(ctx context.Context, s streams, link string) {
 	}
 }
 
-// ui is a page on a port of this machine, with the app behind it.
+// ui is the page of mcpx ui on a port of this machine, and the app behind the page.
 type ui struct {
 	app      *app.App
 	listener net.Listener
@@ -60,7 +60,8 @@ type ui struct {
 	reading  config.Options
 }
 
-// newUI makes the page of the config, with the log in lines. serve must be called.
+// newUI makes the page of the config; lines are the log that the page shows. The caller must call serve, which closes the port and
+// the app.
 func newUI(ctx context.Context, c *cli, s streams, lines *app.Lines) (*ui, error) {
 	path, err := c.findConfig(s)
 	if err != nil {
@@ -92,7 +93,7 @@ func newUI(ctx context.Context, c *cli, s streams, lines *app.Lines) (*ui, error
 	return &ui{a, listener, app.NewLinks(listener), load, s.reading()}, nil
 }
 
-// serve serves the page until ctx ends or nobody uses it any more.
+// serve serves the page until ctx ends or the page was unused for a while.
 func (u *ui) serve(ctx context.Context) error {
 	endAudit, err := u.app.OpenAudit()
 	if err != nil {

@@ -20,17 +20,18 @@ import (
 	"mcpx/internal/transport"
 )
 
-// agents serves the paths of the older system (dial.compat): agents' tool servers dial in at mcp/, and their clients at call/.
+// agents serves the paths of the older system whose agents and clients mcpx accepts too (dial.compat): tool servers of agents dial
+// in at mcp/, and clients of agents connect at call/.
 type agents struct {
 	app   *App
-	calls sync.WaitGroup // the clients that are connected
+	calls sync.WaitGroup // one for each connected client
 
 	mu      sync.Mutex
 	clients map[string]int // connected clients by the name of the agent
 	ended   bool
 }
 
-// ServeHTTP implements http.Handler. It has authenticated the requests of mcp/ and call/ by [identity.Verifier.Agent].
+// ServeHTTP implements http.Handler. Package httpd has authenticated the requests for mcp/ and call/, by [identity.Verifier.Agent].
 func (g *agents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !compat(g.app.current.Load().config.Dial) {
 		http.NotFound(w, r)
@@ -52,7 +53,8 @@ func (g *agents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func compat(d *conf.Dial) bool { return d != nil && d.Compat != conf.CompatOff }
 
-// call serves a client of an agent over WebSocket. It returns when the connection has ended, or the token.
+// call serves a client of an agent over WebSocket. It returns when the connection has ended or the client's token is no longer
+// valid.
 func (g *agents) call(w http.ResponseWriter, r *http.Request) {
 	a, who := g.app, caller.From(r.Context())
 	one := a.views.get(viewAgent)
@@ -73,7 +75,7 @@ func (g *agents) call(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer context.AfterFunc(r.Context(), func() {
-		if errors.Is(context.Cause(r.Context()), identity.ErrRevoked) { // in a shutdown, close waits for open calls
+		if errors.Is(context.Cause(r.Context()), identity.ErrRevoked) { // in a shutdown, close first waits for open calls
 			_ = peer.CloseWith(transport.ClosePolicy, "the token is not valid any more")
 		}
 	})()
@@ -87,7 +89,7 @@ func (g *agents) call(w http.ResponseWriter, r *http.Request) {
 	a.log.Debug("a client of an agent has left", "principal", who.String(), "err", err)
 }
 
-// begin counts a client. It returns false after close.
+// begin adds a connected client, and end removes it. begin returns false after close.
 func (g *agents) begin(who *caller.Principal) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -108,7 +110,7 @@ func (g *agents) end(who *caller.Principal) {
 	g.calls.Done()
 }
 
-// close ends the connections of all clients, whose open calls have the grace of a shutdown.
+// close ends the connections of all clients. Their open calls may take as long as [App.grace].
 func (g *agents) close() {
 	g.mu.Lock()
 	g.ended = true
@@ -123,7 +125,7 @@ func agentOf(p *caller.Principal) string { return strings.TrimPrefix(p.Name, con
 // codeUnauthorized is the error code of the older system for a wrong key.
 const codeUnauthorized = -32004
 
-// health answers as the older system does: who knows the key learns which servers and clients each agent has.
+// health answers as the older system does: a caller who knows the key learns which servers and clients each agent has.
 func (g *agents) health(w http.ResponseWriter, r *http.Request) {
 	key, known := []byte(r.URL.Query().Get("key")), 0
 	for _, one := range g.app.current.Load().config.Dial.Keys {
@@ -137,7 +139,7 @@ func (g *agents) health(w http.ResponseWriter, r *http.Request) {
 	writeRPC(w, http.StatusOK, "result", map[string]any{"status": "success", "connections": g.connections()})
 }
 
-// connections are the numbers of the answer to health, with the names of the older system: a robot is a client.
+// connections are the numbers in the answer of health, under the names of the older system, which calls a client a robot.
 type connections struct {
 	Servers        int                               `json:"mcp_server_connections"`
 	Robots         int                               `json:"robot_connections"`
@@ -149,12 +151,12 @@ type connections struct {
 	Agents         []string                          `json:"available_agents"`
 }
 
-// agentServer is a server of an agent.
+// agentServer describes a server of an agent, in the answer of health.
 type agentServer struct {
 	Tools     int               `json:"tools_count"`
 	ToolNames []string          `json:"tools"`
 	Info      map[string]string `json:"server_info"`
-	// State and Reason are not in the older system, whose users could not see why a server was missing.
+	// State and Reason are additions: the older system does not say why a server is missing.
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
 }

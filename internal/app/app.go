@@ -44,55 +44,57 @@ const (
 	closeWithin = 500 * time.Millisecond
 )
 
-// Options are the parameters of New.
+// Options say how New makes an App.
 type Options struct {
 	// Config is nil for the profile Demo.
 	Config  *config.Config
 	Profile Profile
 	Log     *slog.Logger
-	// Only, if not empty, names the servers that are needed. All others are disabled.
+	// Only names the servers that are needed, and New disables the others. If it is empty, all servers are needed.
 	Only []string
-	// Lines has the log that the page shows; nil means that it shows none.
+	// Lines keeps the log that the page shows; nil means that the page shows no log.
 	Lines *Lines
 	// Trace receives all messages, one per line; nil means no trace.
 	Trace io.Writer
-	// Locals are servers in this process.
+	// Locals are servers that run in this process, in addition to the servers of the config.
 	Locals []Local
-	// Origin says for whom servers are started; zero is this process itself.
+	// Origin is the process on whose behalf servers are started; the zero value means this process.
 	Origin Origin
 
 	state *clientState // nil means a new one in memory
 }
 
-// dialling is what an App has for servers that dial in, and for dialling in elsewhere.
+// dialling has what an App needs for servers that dial in to it, and for dialling in to a hosted mcpx itself.
 type dialling struct {
-	// offered is how the server that mcpx dial offers names itself; empty if it offers several, and for other commands.
+	// offered is the name and version of the single server that mcpx dial offers. It is empty if mcpx dial offers several servers,
+	// and for other commands.
 	offered offered
-	// dialled has the servers that dial in; never nil after New.
+	// dialled has the servers that have dialled in. It is not nil after New.
 	dialled *dial.Hub
-	// agents serves the clients of agents.
+	// agents serves the older system's clients of agents.
 	agents *agents
 }
 
-// Origin is the process for which an App starts servers, if this process does that for others. They then start as if that
-// process had started them.
+// Origin describes another process on whose behalf an App starts servers: the daemon does this for its sessions. The servers start
+// as if that process had started them. The zero Origin means this process.
 type Origin struct {
 	Folder  string
 	Environ []string
 	Umask   *int
-	// Reaper is the reaper of this process; an App with an Origin does not close it.
+	// Reaper is the reaper of this process, a helper that ends child processes if mcpx is killed. An App with an Origin does not
+	// close it.
 	Reaper *proc.Reaper
-	// Pool has the servers that sessions share; nil means none.
+	// Pool has the servers that sessions share; nil means that sessions share none.
 	Pool *registry.Pool
-	// Seen gets the calls of the App; nil means that it has a Seen of its own. Sessions has the Apps of all sessions of the
-	// process; nil means that there is only this one.
+	// Seen receives the calls of the App; nil means that the App makes its own Seen. Sessions returns the Apps of all sessions in
+	// this process; nil means that this App is the only one.
 	Seen     *Seen
 	Sessions func() []*App
 }
 
-// App has the parts of one mcpx. The caller of New must close it.
+// App is one running mcpx. The caller of New must close it.
 type App struct {
-	Config   *config.Config // the config from the start
+	Config   *config.Config // the config at the start; current has the one in use
 	Registry *registry.Registry
 	Executor *executor.Executor
 	View     *view.TwoTools // shows the whole catalogue
@@ -105,9 +107,9 @@ type App struct {
 	dialling
 	reloading
 	seen  *Seen
-	lines *Lines // nil without a log for the page
+	lines *Lines // the log for the page; nil without one
 	observers
-	pageEnds context.CancelFunc // ends what viewers of the page have begun; nil without a page
+	pageEnds context.CancelFunc // ends the work that viewers of the page have begun; nil without a page
 	limits   *limits.Limits
 	learned  *learned.Store
 	identity *identity.Verifier // authenticates clients over HTTP
@@ -119,13 +121,13 @@ type App struct {
 	loops        sync.WaitGroup
 }
 
-// reloading is what an App has for changes of its config.
+// reloading has what an App needs to apply a changed config.
 type reloading struct {
 	// applying is held while a Runtime is built and becomes the current one.
 	applying sync.Mutex
-	source   atomic.Pointer[setup.ConfigFile] // the config file; nil before Follow
+	source   atomic.Pointer[setup.ConfigFile] // the config file; nil until Follow is called
 	edits    chan edit                        // edits of the config file, handled by Follow; nil if there is no file
-	reloaded Reloaded                         // what the last reload changed; only for the goroutine of Follow
+	reloaded Reloaded                         // what the last reload changed; used by the goroutine of Follow only
 }
 
 // MemoryOf returns the soft limit for the memory of mcpx, in bytes; 0 means no limit.
@@ -203,7 +205,8 @@ func New(o Options) (*App, error) {
 	return a, nil
 }
 
-// keepState creates the state of clients, unless the process already has one: in memory, sealed, or shared by replicas.
+// keepState creates the clientState, unless the caller gave one. The profile and the config say where it is: in memory, in memory
+// with sealed sessions, or in the cluster.
 func (o *Options) keepState(cfg *config.Config) error {
 	if o.state != nil {
 		return nil
@@ -250,8 +253,9 @@ func (a *App) viewOf(name string) view.Options {
 	return view.Options{Current: func() *view.Settings { return a.current.Load().settings(name) }, Logger: a.log}
 }
 
-// start connects to all servers in the background: as soon as a request needs one, or after the given time, or startAfter after
-// the client over stdio has sent its name (servers see that client's capabilities). Its goroutine ends with Close.
+// start connects to all servers in the background. It waits for the first of these events: a request needs a server, the time after
+// has passed, or startAfter has passed since the client over stdio sent its name and capabilities, which servers see. Its goroutine
+// ends with Close.
 func (a *App) start(after time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stopStarting = cancel
@@ -273,7 +277,7 @@ func (a *App) start(after time.Duration) {
 			}
 		}
 		changes := &changedTools{log: a.log, seen: make(map[string][]catalog.Tool), told: make(map[string][]string)}
-		changes.look(a.Registry.Snapshot()) // the cached catalogue of an earlier run
+		changes.look(a.Registry.Snapshot()) // comes from the cache on disk, so changes since the last run are found
 		a.Registry.OnChange(func() { changes.look(a.Registry.Snapshot()) })
 		a.Registry.Start()
 		a.loops.Go(func() { a.followLogins(ctx) })
@@ -281,7 +285,7 @@ func (a *App) start(after time.Duration) {
 	})
 }
 
-// Close ends all sessions, and finally the reaper.
+// Close ends all sessions, then the servers, and finally the reaper.
 func (a *App) Close() {
 	if a.stopStarting != nil {
 		a.stopStarting()
@@ -292,17 +296,17 @@ func (a *App) Close() {
 	a.loops.Wait()
 	a.agents.close()
 	a.dialled.Close()
-	a.state.close() // now other replicas can send nothing to the views
+	a.state.close() // before the views are closed, so that other replicas forward nothing to them
 	a.views.close()
 	a.View.Close()
-	a.Registry.Close(closeWithin) // after this, no reload changes anything
+	a.Registry.Close(closeWithin) // after this, reloads have no effect
 	a.current.Load().end(nil)
 	a.runner.Close()
 	a.Executor.Close()
 	a.learned.Close(closeWithin)
 	a.book.Close(closeWithin)
 	a.filters.Close()
-	a.logins.Close(2 * closeWithin) // a renewed token that was not saved would be lost, and with it the login
+	a.logins.Close(2 * closeWithin) // waits until renewed tokens are saved, because an unsaved one would lose the login
 	if a.origin.Reaper == nil {
 		_ = a.reaper.Close()
 	}
@@ -332,9 +336,9 @@ func (a *App) LogWarnings(cfg *config.Config) {
 // settleAfter is the time for the work that follows the start of the last server, such as writing cache files.
 const settleAfter = time.Second
 
-// settle returns memory that was needed only during the start to the system, once mcpx has tried to connect to every server.
-// With 10 servers and 500 tools, mcpx and its reaper then use 17 MB. They would use 32 MB with the pages of the executable in
-// memory, 43 MB if the reaper kept them too, and 49 MB without the garbage collection.
+// settle gives memory that only the start needed back to the system, once mcpx has tried to connect to every server. With 10
+// servers and 500 tools, mcpx and its reaper then use 17 MB. They would use 32 MB if the pages of the executable stayed in memory,
+// 43 MB if these pages stayed in the reaper's memory too, and 49 MB without the garbage collection.
 func (a *App) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

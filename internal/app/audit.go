@@ -23,15 +23,15 @@ import (
 	"mcpx/internal/request"
 )
 
-// auditor writes the audit trail. Before [App.OpenAudit], and without a trail in the config, it writes nothing.
+// auditor writes the audit trail. Until [App.OpenAudit] is called, and if the config has no trail, it writes nothing.
 type auditor struct {
-	trail    *audit.Trail // nil means none
+	trail    *audit.Trail // nil means that nothing is recorded
 	required bool
 	refusals limits.Lines
 }
 
-// OpenAudit opens the audit trail if the config has one. It must be called before clients are served. The caller calls end
-// after Close.
+// OpenAudit opens the audit trail that the config names, if it names one. It must be called before clients are served. The caller
+// calls end after Close.
 func (a *App) OpenAudit() (end func(), err error) {
 	wanted := a.Config.Audit
 	if wanted == nil {
@@ -58,7 +58,7 @@ func (a *App) OpenAudit() (end func(), err error) {
 	return func() { a.auditor.close(a.log) }, nil
 }
 
-// unwritableError is returned if the file of a config key cannot be written.
+// unwritableError says that the file which a config key names cannot be written.
 type unwritableError struct {
 	key, file string
 	err       error
@@ -94,7 +94,7 @@ func (a *auditor) began(r *request.Event) error {
 	if a.trail == nil || r.ReadOnly && !a.required || r.Admitted {
 		return nil
 	}
-	r.Admitted = true              // so a repeated attempt is not recorded again
+	r.Admitted = true              // a repeated attempt must not be recorded again
 	var room [maxMembers]slog.Attr // allocated on the stack
 	if a.trail.Write(audit.CallBegan, append(who(room[:0], r), slog.Int("argument_bytes", r.ArgumentBytes))...) != nil && a.required {
 		return errNotRecorded
@@ -114,14 +114,14 @@ func (a *auditor) ended(r *request.Event) {
 		return
 	}
 	var room [maxMembers]slog.Attr
-	_ = a.trail.Write(audit.CallEnded, append(costs(who(room[:0], r), r), // Trail logs and counts what it cannot write
+	_ = a.trail.Write(audit.CallEnded, append(costs(who(room[:0], r), r), // the Trail itself logs and counts records that it cannot write
 		slog.String("outcome", r.Outcome), slog.Bool("read_only", r.ReadOnly), slog.Bool("known", r.Known || !r.IsCall()),
 		slog.Duration("duration", r.Duration), slog.Duration("upstream", r.Upstream),
 		slog.Int("argument_bytes", r.ArgumentBytes), slog.Int("bytes_received", r.ReceivedBytes), slog.Int("bytes_sent", r.SentBytes),
 		slog.Int("tokens_received", r.Received), slog.Int("tokens_sent", r.Sent))...)
 }
 
-// costs appends what the calls of a program have cost, by tool and outcome. Each call has a record of its own, too.
+// costs appends what the calls of a program have cost, by tool and outcome. Each of these calls also has a record of its own.
 func costs(attrs []slog.Attr, r *request.Event) []slog.Attr {
 	if len(r.Costs) == 0 {
 		return attrs
@@ -157,7 +157,7 @@ func who(attrs []slog.Attr, r *request.Event) []slog.Attr {
 	}
 	method := r.Method
 	if r.IsCall() {
-		method = "" // follows from the tool
+		method = "" // the tool implies the method
 	}
 	for _, one := range [...]struct{ name, value string }{
 		{"method", method}, {"server", r.Server}, {"tool", r.Tool}, {"item", r.Item},
@@ -173,11 +173,11 @@ func who(attrs []slog.Attr, r *request.Event) []slog.Attr {
 // Login implements [audit.Logins].
 func (a *auditor) Login(l audit.Login) {
 	if a.trail != nil {
-		_ = a.trail.Write(l.Event, l.Attrs()...) // Trail logs and counts what it cannot write
+		_ = a.trail.Write(l.Event, l.Attrs()...) // the Trail itself logs and counts records that it cannot write
 	}
 }
 
-// loggedIn records that somebody has logged in at auth.front, or that a login has ended.
+// loggedIn records that a person has logged in through auth.front, or that such a login has ended.
 func (a *auditor) loggedIn(e authserver.Event) {
 	l := audit.Login{Event: audit.LoginBegan, Principal: e.Principal.Name, Display: e.Principal.Display, Number: e.Login, Client: e.Client}
 	if e.Ended {
@@ -186,7 +186,8 @@ func (a *auditor) loggedIn(e authserver.Event) {
 	a.Login(l)
 }
 
-// changed records that another config was applied: who asked for it, its digest, and what differs from the one before.
+// changed records that another config was applied: who asked for it, the digest of the new config, and how it differs from the old
+// one.
 func (a *auditor) changed(c configChange) {
 	if a.trail == nil {
 		return
@@ -198,10 +199,10 @@ func (a *auditor) changed(c configChange) {
 	_ = a.trail.Write(configLoaded, attrs...)
 }
 
-// configLoaded is the event of a config that is in force.
+// configLoaded names the record of a config that has taken effect.
 const configLoaded = "config_loaded"
 
-// loaded returns the members of its record. text is what the file contains.
+// loaded returns the members of the record configLoaded. text is the text of the config file.
 func loaded(by string, cfg *config.Config, text []byte) []slog.Attr {
 	sum := sha256.Sum256(text)
 	return []slog.Attr{
@@ -209,7 +210,7 @@ func loaded(by string, cfg *config.Config, text []byte) []slog.Attr {
 	}
 }
 
-// difference returns what differs between two configs, without the secrets of either.
+// difference returns how two configs differ, without the secrets of either config.
 func difference(c configChange) string {
 	secrets := wiretrace.NewSecrets(slices.Concat(secretsOf(c.from), secretsOf(c.to)))
 	return strings.Join(setup.Difference(c.before, c.after, secrets.Strike), "; ")
@@ -231,7 +232,7 @@ func (a *auditor) refused(r *request.Event) {
 	_ = a.trail.Write("request_refused", attrs...)
 }
 
-// failing reports whether the trail cannot be written at present, and whether calls are refused because of that.
+// failing reports whether the trail cannot be written at present, and whether mcpx refuses calls because of that.
 func (a *auditor) failing() (failing, refuses bool) {
 	if a.trail == nil || a.trail.Err() == nil {
 		return false, false
@@ -275,7 +276,7 @@ func AcceptAudit(path string, keys []string, anchor string) error {
 	return audit.Accept(path, bytesOf(keys), anchor)
 }
 
-// AuditQuestion says what [AuditUse] adds up, and AuditUsed is its answer.
+// AuditQuestion says which calls [AuditUse] adds up, and by what. AuditUsed is the result.
 type (
 	AuditQuestion = audit.Question
 	AuditUsed     = audit.Used
@@ -286,7 +287,8 @@ func AuditUse(path string, keys []string, anchor string, q AuditQuestion) (*Audi
 	return audit.Use(path, bytesOf(keys), anchor, q)
 }
 
-// ForgetAudit replaces a principal in the audit trail at path by a pseudonym, and returns in how many lines. The trail must not be open.
+// ForgetAudit replaces a principal in the audit trail at path by a pseudonym. lines is how many lines it changed. No mcpx may have
+// the trail open meanwhile.
 func ForgetAudit(path string, keys []string, anchor, user string) (pseudonym string, lines int, err error) {
 	return audit.Forget(path, bytesOf(keys), anchor, user)
 }

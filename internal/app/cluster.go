@@ -18,11 +18,12 @@ import (
 	"mcpx/internal/registry"
 )
 
-// mostNames is how many names of things that are used once a replica remembers in memory, for each purpose. The bucket has all.
+// mostNames is how many names of once-only things, such as codes, a replica remembers in memory, for each purpose. The cluster's
+// bucket in NATS has all names.
 const mostNames = 100_000
 
-// join makes the state that of a cluster. It replaces the implementations in memory, except those that are a part of the shared
-// ones.
+// join replaces the state in memory by the state of the cluster, which all replicas share. The counters and results in memory
+// become a part of the shared ones.
 func (s *clientState) join(to *conf.Cluster, log *slog.Logger) error {
 	config, err := clientTLS(&to.TLS)
 	if err != nil {
@@ -52,13 +53,14 @@ func (s *clientState) join(to *conf.Cluster, log *slog.Logger) error {
 	return nil
 }
 
-// askCatalogue is the kind of the questions for the catalogue of a server. They contain its key.
+// askCatalogue is the kind of a question to another replica for the catalogue of a server. The question is the server's cache key.
 const askCatalogue = "catalogue"
 
 // maxCatalogue bounds the catalogue of one server that another replica sends, in bytes.
 const maxCatalogue = 32 << 20
 
-// cataloguesOf returns a func that asks the other replicas one after the other for the catalogue of a server.
+// cataloguesOf returns a function that asks the other replicas, one after the other, for the catalogue of a server, and returns the
+// first answer or nil.
 func cataloguesOf(c *cluster.Cluster) registry.Peers {
 	return func(ctx context.Context, key string) []byte {
 		for _, one := range c.Live() {
@@ -80,8 +82,8 @@ func cataloguesOf(c *cluster.Cluster) registry.Peers {
 	}
 }
 
-// leaves tells the other replicas that this one begins to shut down, when ctx ends. finish waits until what they have forwarded is
-// answered, for at most the given time since then.
+// leaves tells the other replicas, when ctx ends, that this replica begins to shut down. finish waits until the requests that they
+// have forwarded are answered, at most until within has passed since ctx ended.
 func (s *clientState) leaves(ctx context.Context, within time.Duration) (finish func()) {
 	if s.cluster == nil {
 		return func() {}
@@ -93,7 +95,7 @@ func (s *clientState) leaves(ctx context.Context, within time.Duration) (finish 
 	})
 	return func() {
 		defer expire()
-		if !stop() { // ctx has ended; otherwise serving has failed
+		if !stop() { // false means that ctx has ended, so the shutdown has begun; otherwise serving has failed
 			s.cluster.Finish(open)
 		}
 	}
@@ -106,7 +108,8 @@ func (s *clientState) close() {
 	}
 }
 
-// clientTLS returns nil if there are no files: the URLs then decide.
+// clientTLS returns the TLS settings of the config, or nil if it names no files: then the URLs of the cluster say whether to use
+// TLS.
 func clientTLS(files *conf.ClientTLS) (*tls.Config, error) {
 	if *files == (conf.ClientTLS{}) {
 		return nil, nil

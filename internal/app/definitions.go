@@ -16,7 +16,7 @@ import (
 	"mcpx/internal/registry"
 )
 
-// definitionText is a tool's definition, as far as it must be approved.
+// definitionText has the parts of a tool's definition that users approve.
 type definitionText struct {
 	Name         string          `json:"name"`
 	Description  string          `json:"description,omitempty"`
@@ -35,8 +35,8 @@ func (d *definitionText) tool() *catalog.Tool {
 	}
 }
 
-// text returns the definition for a person, who must see every character: those that are invisible or change the direction of
-// text are escaped.
+// text returns the definition for a person, who must see every character. So it escapes characters that are invisible or change the
+// direction of text.
 func (d definitionText) text() string {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -73,8 +73,8 @@ func keptDefinitions(cfg *config.Config, server string) string {
 	return filepath.Join(filepath.Dir(dir), "approved", registry.Key(file, server)+".json")
 }
 
-// KeepDefinitions keeps the present definitions of a server, which the user approves, so that a later change can be shown beside
-// them. If that fails, only the comparison is missing.
+// KeepDefinitions keeps the present definitions of a server when the user approves them, so that mcpx can show a later change
+// beside them. An error is ignored: then only this comparison is missing.
 func KeepDefinitions(cfg *config.Config, s *catalog.Server) {
 	file := keptDefinitions(cfg, s.Name)
 	if file == "" {
@@ -90,8 +90,8 @@ func KeepDefinitions(cfg *config.Config, s *catalog.Server) {
 	}
 }
 
-// approvedDefinitions returns the approved definitions that are kept, by the name of the tool. Each has the digest that was
-// approved, so nobody can have changed it.
+// approvedDefinitions returns the kept definitions, by the name of the tool. It leaves out definitions whose digest is not the
+// approved one, because the file may have been changed.
 func approvedDefinitions(cfg *config.Config, server string, approved map[string]string) map[string]definitionText {
 	found := make(map[string]definitionText)
 	data, err := os.ReadFile(keptDefinitions(cfg, server))

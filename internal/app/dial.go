@@ -29,7 +29,7 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// newHub returns the hub for the servers that dial in.
+// newHub returns the hub, which accepts the connections of servers that dial in.
 func (a *App) newHub() *dial.Hub {
 	most := a.Config.MaxMessageBytes
 	return dial.New(dial.Options{
@@ -42,14 +42,14 @@ func (a *App) newHub() *dial.Hub {
 	})
 }
 
-// withDialled returns the servers that have dialled in, and adds their rules to rules. Those that others than their owner can use
-// are hidden until an admin has approved their tools, and may neither ask clients anything nor give models instructions.
+// withDialled returns the servers that have dialled in, and adds their rules to rules. If others than its owner can use a server,
+// its tools are hidden until an admin has approved them, and the server may not ask clients anything or give models instructions.
 func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock) (servers []registry.Server) {
 	var dialled []policy.Dialled
 	for _, s := range b.dialledIn() {
 		name := s.Dialled.Server
 		rule := &conf.DialRule{}
-		if cfg.Dial != nil { // without a rule, Recheck is about to remove the server
+		if cfg.Dial != nil { // if the rule is gone, Recheck will remove the server soon
 			rule = cmp.Or(policy.MayDial(cfg.Dial.Allow, s.By, s.Name), rule)
 		}
 		if slices.ContainsFunc(cfg.Servers, func(other config.Server) bool { return other.Name == name }) {
@@ -72,7 +72,7 @@ func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock
 			Catalogue:    upstream.Catalogue{Admit: s.Admit},
 			NoQuestions:  shared, NoInstructions: shared,
 		}
-		if strings.HasPrefix(s.Owner, identity.AgentKind+" ") { // as in the older system, which knew no other revisions
+		if strings.HasPrefix(s.Owner, identity.AgentKind+" ") { // the older system has only this revision of the protocol
 			spec.Protocol = upstream.EraLegacy
 		}
 		if cfg.HealthCheck {
@@ -84,8 +84,8 @@ func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock
 	return servers
 }
 
-// approvedAs is the key in a [Lock] of a server that has dialled in. It contains the owner, because another principal may take the
-// name later. No server of the config has such a name.
+// approvedAs is the key of a dialled-in server in a [Lock]. It contains the owner, because another principal may later use the same
+// name. It cannot be the name of a server of the config.
 func approvedAs(s *dial.Server) string { return s.Dialled.Server + " of " + s.Owner }
 
 // configured reports whether the current config or mcpx itself has a server of this name, in whatever case.
@@ -95,14 +95,14 @@ func (a *App) configured(name string) bool {
 	})
 }
 
-// redial applies the present list of servers that have dialled in.
+// redial applies the current list of servers that have dialled in.
 func (a *App) redial() {
 	a.applying.Lock()
 	defer a.applying.Unlock()
 	a.rebuild()
 }
 
-// rebuild builds and uses a Runtime of the current config. The caller holds applying.
+// rebuild builds a Runtime from the current config and makes it the current one. The caller holds applying.
 func (a *App) rebuild() {
 	before := a.current.Load()
 	next, err := a.build(before.config, before)
@@ -123,9 +123,9 @@ type dialledServer struct {
 	Approved bool     `json:"approved"`
 }
 
-// serveDialled serves /api/dialled to admins: GET lists the servers that have dialled in, GET /api/dialled/NAME the definitions of one
-// with a digest, and POST /api/dialled/NAME/approve approves its present tools, with ?digest= only if they are those that the admin
-// has read. The guard of httpd has checked the Origin.
+// serveDialled serves /api/dialled to admins. GET lists the servers that have dialled in. GET /api/dialled/NAME returns the tool
+// definitions of a server, with a digest. POST /api/dialled/NAME/approve approves the present tools; with ?digest= it does so only
+// if they are the ones that the admin has read. Package httpd has checked the Origin header.
 func (a *App) serveDialled(w http.ResponseWriter, r *http.Request) {
 	name, approve := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, "/api/dialled/"), "/approve")
 	switch {
@@ -151,7 +151,7 @@ func (a *App) Dialled() (all []control.Dialled) {
 }
 
 func (a *App) listDialled() []dialledServer {
-	lock, _ := a.lock(a.current.Load().config) // if it cannot be read, nothing is approved
+	lock, _ := a.lock(a.current.Load().config) // an unreadable lock file means that nothing is approved
 	all := []dialledServer{}
 	for _, s := range a.dialled.Servers() {
 		one := dialledServer{Name: s.Dialled.Server, Owner: s.Owner, For: s.For, Tools: []string{}}
@@ -183,13 +183,13 @@ func (a *App) readDialled(w http.ResponseWriter, name string) {
 	httpd.WriteJSON(w, http.StatusOK, map[string]any{"name": name, "digest": digestOf(present[name]), "tools": tools})
 }
 
-// digestOf identifies the definitions of tools, given the digest of each.
+// digestOf returns a digest of the definitions of all tools, from the digest of each tool's definition.
 func digestOf(tools map[string]string) string {
-	sum := sha256.Sum256(wire.Encode(tools)) // sorted by name
+	sum := sha256.Sum256(wire.Encode(tools)) // Encode sorts by name
 	return hex.EncodeToString(sum[:])
 }
 
-// approveDialled approves the present tools of a server, and applies that.
+// approveDialled approves the present tools of a server that has dialled in, and rebuilds the Runtime with the approval.
 func (a *App) approveDialled(w http.ResponseWriter, r *http.Request, name string) {
 	a.applying.Lock()
 	defer a.applying.Unlock()
@@ -215,7 +215,7 @@ func (a *App) approveDialled(w http.ResponseWriter, r *http.Request, name string
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// storeApproval stores the approved tools of a server, in the lock file or, with a cluster, for all replicas.
+// storeApproval stores the approved tools of a server that has dialled in: in the lock file or, with a cluster, for all replicas.
 func (a *App) storeApproval(ctx context.Context, key string, tools map[string]string) error {
 	if c := a.state.cluster; c != nil {
 		return c.Records().Change(ctx, approvalPrefix+key, func([]byte) ([]byte, time.Time, error) {
@@ -234,16 +234,16 @@ func (a *App) storeApproval(ctx context.Context, key string, tools map[string]st
 	return lock.Save(cfg)
 }
 
-// approvalPrefix is the beginning of the keys of the records with approvals.
+// approvalPrefix begins the keys of the cluster's records that hold approvals.
 const approvalPrefix = "approved."
 
-// approvals are those that the replicas share. A nil *approvals has none.
+// approvals are the approved tools that all replicas share. A nil *approvals is empty.
 type approvals struct {
 	mu  sync.Mutex
 	all Lock
 }
 
-// follow takes the records of a cluster, and calls changed after each.
+// follow adds the approvals in the cluster's records to s, and calls changed after each new one.
 func (s *approvals) follow(c *cluster.Cluster, changed func()) {
 	c.Watch(approvalPrefix, func(value []byte) {
 		var one Lock
@@ -256,7 +256,7 @@ func (s *approvals) follow(c *cluster.Cluster, changed func()) {
 	})
 }
 
-// and returns a lock that also has the shared approvals.
+// and returns lock together with the shared approvals. Where both have a key, the shared approval is used.
 func (s *approvals) and(lock Lock) Lock {
 	if s == nil {
 		return lock

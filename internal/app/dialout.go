@@ -29,9 +29,9 @@ const (
 	longRedial  = time.Minute
 	// dialWithin bounds one attempt to open the WebSocket.
 	dialWithin = 30 * time.Second
-	// lastedWell is how long a connection must last for the next pause to be short again.
+	// lastedWell is how long a connection must last to make the pause before the next attempt short again.
 	lastedWell = time.Minute
-	// serversWithin is how long the first connection waits for a server that gives no sign.
+	// serversWithin is how long mcpx waits, before its first connection, for a server that shows no progress.
 	serversWithin = 30 * time.Second
 )
 
@@ -41,24 +41,26 @@ type dialout struct {
 	address, token string
 	view           string
 	say            func(line string)
-	connect        func(ctx context.Context) error // once; another one in tests
-	count          int                             // connections so far
+	connect        func(ctx context.Context) error // the method once, except in tests
+	count          int                             // how many connections there were
 }
 
-// Offered returns the config and the view with which servers are offered: one as it is, several or none as the view tools.
+// Offered returns the config and the view with which mcpx dial offers servers. It offers a single server as it is; several servers,
+// or all if none is named, through the view named tools.
 func Offered(cfg *config.Config, servers []string) (*config.Config, string) {
 	if len(servers) != 1 {
 		return cfg, config.ViewTools
 	}
-	offered := *cfg // the hosted mcpx shapes the results, as it knows its clients
+	offered := *cfg // results stay as they are, because the hosted mcpx shapes them for its clients
 	offered.ToonCompression, offered.ResultTokenLimit, offered.Compress = false, 0, false
 	return &offered, config.ViewServer + servers[0]
 }
 
-// offered is what a server says about itself.
+// offered is the name and version that a server gives in its answer to initialize.
 type offered struct{ Name, Version string }
 
-// awaitServers waits until each server has answered or failed, so that the hosted mcpx gets all tools at once, and says which.
+// awaitServers waits until each server has answered or failed, and tells the user the outcome. It waits because the hosted mcpx
+// should get all tools at once.
 func (d *dialout) awaitServers(ctx context.Context) {
 	only, one := strings.CutPrefix(d.view, config.ViewServer)
 	for _, s := range d.app.Registry.Snapshot().Servers {
@@ -96,7 +98,7 @@ func (d *dialout) run(ctx context.Context) error {
 		if time.Since(began) >= lastedWell {
 			pause = firstRedial
 		}
-		wait := pause/2 + rand.N(pause) // uneven, so that not all devices come back at once
+		wait := pause/2 + rand.N(pause) // random, so that many devices do not reconnect at the same time
 		d.say(fmt.Sprintf("%v; again in %s", err, wait.Round(100*time.Millisecond)))
 		pause = min(2*pause, longRedial)
 		timer := time.NewTimer(wait)
@@ -110,8 +112,8 @@ func (d *dialout) run(ctx context.Context) error {
 	}
 }
 
-// final reports whether another attempt would fail in the same way. After a connection has worked, only a token that is refused is
-// final: a proxy may answer anything while the hosted mcpx is restarted. A name that another principal holds may become free.
+// final reports whether err would also end every further attempt. After a connection has worked, only a refused token is final:
+// while the hosted mcpx restarts, a proxy may give any other answer, and a name that another principal holds may become free.
 func (d *dialout) final(err error) bool {
 	if refused, ok := errors.AsType[*transport.RefusedError](err); ok {
 		switch refused.Status {
@@ -144,7 +146,7 @@ func (d *dialout) once(ctx context.Context) error {
 	return d.serve(ctx, peer)
 }
 
-// serve answers the requests of one connection.
+// serve serves the hosted mcpx over one connection until it ends, and returns why it ended.
 func (d *dialout) serve(ctx context.Context, peer *transport.Peer) error {
 	in, lines := io.Pipe()
 	frames := &frameWriter{peer: peer}
@@ -169,8 +171,8 @@ func (d *dialout) serve(ctx context.Context, peer *transport.Peer) error {
 	return err
 }
 
-// pass copies messages of the connection to lines. A JSON text may contain line breaks between its tokens, never within strings; a text
-// that is not JSON must stay one message too.
+// pass copies the messages of the connection to lines, one per line. It replaces line breaks in a message: JSON has them only
+// between tokens. A message that is not JSON must stay one line too.
 func (d *dialout) pass(peer *transport.Peer, frames *frameWriter, lines *io.PipeWriter) error {
 	for {
 		message, err := peer.Read()
@@ -191,10 +193,10 @@ func (d *dialout) pass(peer *transport.Peer, frames *frameWriter, lines *io.Pipe
 	}
 }
 
-// frameWriter sends each line that is written to it as one message.
+// frameWriter sends each line that is written to it as one WebSocket message.
 type frameWriter struct {
 	peer *transport.Peer
-	line []byte // the beginning of a line
+	line []byte // a line that is not complete yet
 }
 
 // Write implements io.Writer. Only one goroutine calls it.
@@ -217,11 +219,11 @@ func (w *frameWriter) Write(p []byte) (int, error) {
 // refuse answers a request with an error.
 func (w *frameWriter) refuse(id []byte, why string) {
 	answer := `{"jsonrpc":"2.0","id":` + string(id) + `,"error":{"code":-32600,"message":` + string(wire.Encode(why)) + `}}`
-	_ = w.peer.Write([]byte(answer)) // after an error, Read fails too
+	_ = w.peer.Write([]byte(answer)) // an error also ends Read, which reports it
 }
 
-// CheckDialAddress returns what is wrong with the address of a hosted mcpx, or "". Without TLS only this machine may be dialled,
-// since the token would be sent in plain text.
+// CheckDialAddress returns what is wrong with the address of a hosted mcpx, or "" if it is usable. Without TLS the address must be
+// on this machine, because the token would be sent in plain text.
 func CheckDialAddress(address string) string {
 	rest, secure := strings.CutPrefix(address, "wss://")
 	if !secure {

@@ -15,15 +15,16 @@ import (
 	"mcpx/internal/request"
 )
 
-// relay serves a server that has dialled in at this replica to another one, as an MCP server of the legacy era over a stream. It passes
-// requests to the session with the server, below the chain: rights, limits and the audit trail are the business of the replica that the
-// client has asked. Questions to clients and subscriptions are not relayed.
+// relay lets another replica use a server that has dialled in at this replica. The server appears there as an MCP server of the
+// legacy era, over a stream. relay sends requests directly to the session with the server, without the middlewares of the chain:
+// the replica that the client has asked takes care of rights, limits and the audit trail. relay does not pass on questions to
+// clients, and no subscriptions.
 type relay struct {
 	registry *registry.Registry
 	name     string
 	out      *wire.Writer
-	end      func() error   // ends the stream
-	seen     catalog.Server // what the other replica knows of the lists
+	end      func() error   // closes the stream
+	seen     catalog.Server // the lists of tools, resources and prompts that the other replica has seen
 
 	mu    sync.Mutex
 	open  map[string]context.CancelFunc // the requests that are being answered, by raw id
@@ -65,13 +66,13 @@ func serveRelay(ctx context.Context, r *registry.Registry, name string, limit in
 	for {
 		data, err := in.Read()
 		if err != nil {
-			return err // also for a message that is too large: the other replica has the same limit
+			return err // also ends at a too large message; the other replica has the same limit, so it sends none
 		}
 		one.take(ctx, data)
 	}
 }
 
-// take handles one message of the other replica.
+// take handles one message from the other replica.
 func (r *relay) take(ctx context.Context, data []byte) {
 	m, err := wire.Parse(data)
 	switch {
@@ -82,13 +83,13 @@ func (r *relay) take(ctx context.Context, data []byte) {
 		if cancel := r.open[string(wire.Member(m.Params, "requestId"))]; cancel != nil {
 			cancel()
 		}
-	case m.ID == nil: // the session with the server has its own notifications
+	case m.ID == nil: // mcpx sends its own notifications to the server
 	default:
 		ctx, cancel := context.WithCancel(ctx)
 		r.mu.Lock()
 		r.open[string(m.ID)] = cancel
 		r.mu.Unlock()
-		r.calls.Go(func() { // ends with the answer of the server, or with ctx
+		r.calls.Go(func() { // ends when the server has answered, or with ctx
 			defer func() {
 				r.mu.Lock()
 				delete(r.open, string(m.ID))
@@ -100,7 +101,7 @@ func (r *relay) take(ctx context.Context, data []byte) {
 				return
 			}
 			if _, lost := errors.AsType[*request.LostError](err); lost {
-				_ = r.end() // so that the other replica sees that its open calls are lost
+				_ = r.end() // the end of the stream tells the other replica that its open calls are lost
 				return
 			}
 			if err != nil {
@@ -138,12 +139,12 @@ func (r *relay) answer(ctx context.Context, m wire.Message) (json.RawMessage, er
 	return r.registry.Relay(ctx, r.name, q)
 }
 
-// greeting returns the result of initialize: what the server has said.
+// greeting returns the result of initialize, made of what the server said in its own session.
 func (r *relay) greeting(version json.RawMessage) json.RawMessage {
 	status, _ := r.registry.Status(r.name)
 	changes := map[string]bool{"listChanged": true}
 	capabilities := map[string]any{"tools": changes}
-	_ = json.Unmarshal([]byte(status.Offers.Others), &capabilities) // empty if there are none
+	_ = json.Unmarshal([]byte(status.Offers.Others), &capabilities) // an error leaves capabilities empty
 	if status.Offers.Resources {
 		capabilities["resources"] = changes
 	}
@@ -187,7 +188,7 @@ func errorOf(err error) json.RawMessage {
 	return wire.Encode(e)
 }
 
-// write writes one message on one line. An error ends the stream, which the reader sees.
+// write writes one message on one line. An error needs no handling: it also ends the stream's reader.
 func (r *relay) write(parts ...any) {
 	var line []byte
 	for _, part := range parts {

@@ -10,14 +10,14 @@ import (
 	"mcpx/internal/registry"
 )
 
-// Digest identifies a config with all its values, and how its servers would start for a process; only, if not empty, names
-// the servers that matter. Two commands with the same digest can use one App.
+// Digest identifies a config with all its values, and how its servers would start for the process o. If only is not empty, it names
+// the servers that matter. Two commands with the same digest can share one App.
 func (o Origin) Digest(cfg *config.Config, only []string) string {
 	session := share.NewSession(o.Environ, o.Folder)
 	whole, err := json.Marshal(cfg)
 	parts := []string{string(whole)}
 	if err != nil {
-		parts = append(parts, err.Error()) // what follows still identifies the servers
+		parts = append(parts, err.Error()) // without the JSON, the parts below still identify the servers
 	}
 	for _, s := range cfg.Servers {
 		if len(only) == 0 || slices.Contains(only, s.Name) {

@@ -18,8 +18,8 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// Local is a server in this process, beside those of the config, which has no settings of it. Serve serves one session with
-// newline-delimited JSON-RPC until in or ctx ends.
+// Local is a server that runs in this process, in addition to the servers of the config. The config has no settings for it. Serve
+// serves one session with newline-delimited JSON-RPC until in or ctx ends.
 type Local struct {
 	Name  string
 	Serve func(ctx context.Context, in io.Reader, out io.Writer) error
@@ -56,7 +56,7 @@ func ReadConfig(ctx context.Context, path string) (*config.Config, error) {
 	if path == "" {
 		cfg, err := config.Parse("", []byte(`{"mcpServers": {}}`), config.Options{})
 		if err == nil {
-			cfg.Warnings = nil // the warning that no servers are defined
+			cfg.Warnings = nil // there is only the warning that no servers are defined
 		}
 		return cfg, err
 	}
@@ -68,8 +68,8 @@ func ReadConfig(ctx context.Context, path string) (*config.Config, error) {
 	})
 }
 
-// Open says what is wrong with the config in the log, and opens the audit trail and the traces that the config wants. It must
-// be called before clients are served. The caller calls end after Close.
+// Open logs the faults of the config, and opens the audit trail and the traces that the config asks for. It must be called before
+// clients are served. The caller calls end after Close.
 func (a *App) Open() (end func(), err error) {
 	a.LogWarnings(a.Config)
 	endAudit, err := a.OpenAudit()
@@ -83,20 +83,19 @@ func (a *App) Open() (end func(), err error) {
 	}, nil
 }
 
-// Start connects to the servers in the background. It is for programs that use a with [App.Attach] and [App.Handler], and
-// is called once.
+// Start connects to the servers in the background. Programs that use [App.Attach] or [App.Handler] call it once.
 func (a *App) Start() { a.start(startAfter) }
 
-// Attach serves one client, as [App.ServeStdio] does, and does not close a. Start must have been called.
+// Attach serves one client like [App.ServeStdio], but does not close a. Start must have been called.
 func (a *App) Attach(ctx context.Context, in io.Reader, out io.Writer) error {
 	return a.views.get(a.Config.View).front.ServeStdio(ctx, in, out, front.StdioOptions{
 		MaxMessage: a.Config.MaxMessageBytes, Grace: a.grace(),
 	})
 }
 
-// Handler returns what [App.ServeHTTP] serves, for the HTTP server of another program. Unless anywhere is true, it refuses
-// requests to addresses that are not loopback ones, where the config has no auth. stop ends the requests that are open; the
-// caller calls it before Close. Start must have been called.
+// Handler returns the handler of [App.ServeHTTP], for the HTTP server of another program. If the config has no auth, it refuses
+// requests to addresses that are not loopback addresses, unless anywhere is true. stop ends the open requests; the caller calls it
+// before Close. Start must have been called.
 func (a *App) Handler(anywhere bool) (h http.Handler, stop func(), err error) {
 	switch cfg := a.Config; {
 	case cfg.TLS != nil:

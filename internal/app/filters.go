@@ -36,7 +36,7 @@ func Explain(cfg *config.Config, s *catalog.Server, refused []string, name strin
 }
 
 func explainKnown(cfg *config.Config, s *catalog.Server, tool *catalog.Tool) Filtered {
-	lock, _ := LoadLock(cfg) // an error in it was logged when the Runtime was built
+	lock, _ := LoadLock(cfg) // a fault of the lock file was logged when the Runtime was built
 	rules := rulesOf(cfg, lock)
 	seen, setting := rules.See(s, tool)
 	of, at := cfg.Servers[slices.IndexFunc(cfg.Servers, func(of config.Server) bool { return of.Name == s.Name })], s.Name+"."
@@ -68,9 +68,9 @@ func explainKnown(cfg *config.Config, s *catalog.Server, tool *catalog.Tool) Fil
 	return Filtered{true, "visible"}
 }
 
-// Unmatched returns a message for each pattern of a config that matches no tool, by server; messages for patterns outside of
-// servers have the key "". snap must come from the registry, with all tools. It leaves out patterns that may match tools of a
-// server whose tools are not known yet.
+// Unmatched returns a message for each pattern of a config that matches no tool, by server. Patterns outside of servers have the
+// key "". snap must come from the registry, with all tools. While the tools of a server are not known yet, Unmatched leaves out the
+// patterns that may match them.
 func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 	all := make(map[string][]string)
 	for _, of := range cfg.Servers {
@@ -120,7 +120,7 @@ func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 	return all
 }
 
-// unmatched returns a message for each glob that matches none of the names. The message is format with the glob, and a similar
+// unmatched returns a message for each glob that matches none of the names. format makes the message from the glob and a similar
 // name.
 func unmatched(format string, globs, names []string, of func(glob, name string) bool) (all []string) {
 	for _, glob := range globs {

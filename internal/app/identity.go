@@ -76,9 +76,9 @@ func (b *builder) identities(cfg *config.Config, server *authServer) *identity.O
 		o.Agents = &identity.Agents{Keys: d.Keys, Encrypted: d.Compat == conf.CompatEncrypted}
 	}
 	if cfg.Auth.Resource != "" {
-		o.Resource, _ = url.Parse(cfg.Auth.Resource) // config has checked it
+		o.Resource, _ = url.Parse(cfg.Auth.Resource) // cannot fail: package config has checked the URL
 	}
-	if server != nil { // first, because clients use the first one
+	if server != nil { // first, because clients use the first issuer
 		o.LocalIssuer = server
 		o.AuthorizationServers = append(o.AuthorizationServers, server.Issuer())
 	}
@@ -92,8 +92,8 @@ func (b *builder) identities(cfg *config.Config, server *authServer) *identity.O
 	return o
 }
 
-// auth chooses the auth to use after a reload: the one of the new config or, for a reason that it logs, still the one from
-// before. If auth was removed from the file, the old one is used until the next start, when Listen checks the address again.
+// auth returns the auth to use after a reload. That is the new config's auth or, for a reason that it logs, the old one. If auth
+// was removed from the file, the old one stays in use until the next start, when Listen checks the address again.
 func (b *builder) auth(to *config.Config, before *config.Auth) *config.Auth {
 	switch {
 	case to.Auth == nil && before != nil:
@@ -150,8 +150,8 @@ func (b *builder) authServerOptions(auth *config.Auth, before *authServer) (*aut
 	}, nil
 }
 
-// issuing returns the handler of a path where no token is needed: the authorization server, or the pages on which principals log in
-// to servers. It returns nil for other paths.
+// issuing returns the handler of a path that needs no token: a path of the authorization server, or a page on which principals log
+// in to servers. It returns nil for other paths.
 func (a *App) issuing(path string) http.Handler {
 	if server := a.current.Load().authServer; server != nil && authserver.Serves(path) {
 		return server

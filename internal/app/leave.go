@@ -15,14 +15,15 @@ import (
 	"mcpx/internal/hosted/page"
 )
 
-// loginState is what is kept of the logins through auth.front, and who is told about them. Safe for concurrent use.
+// loginState has the store of the logins through auth.front, and the functions that are called at each change. It is safe for
+// concurrent use.
 type loginState struct {
 	mu    sync.Mutex
 	store state.Followed // nil before the first use
 	told  []func(authserver.Event)
 }
 
-// onLogin calls tell at each event from now on, one event after the other. tell must not wait.
+// onLogin makes each later event call tell, one event after the other. tell must not block.
 func (l *loginState) onLogin(tell func(authserver.Event)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,7 +38,7 @@ func (l *loginState) happened(e authserver.Event) {
 	}
 }
 
-// loginStore returns the store of logins: that of the cluster, else a folder of the user.
+// loginStore returns the store of logins: in the cluster or, without one, in a folder of the user.
 func (s *clientState) loginStore(log *slog.Logger) (state.Followed, error) {
 	s.logins.mu.Lock()
 	defer s.logins.mu.Unlock()
@@ -58,7 +59,7 @@ func (s *clientState) loginStore(log *slog.Logger) (state.Followed, error) {
 	return store, nil
 }
 
-// signsIn returns the authorization server by whose issuer viewers of a page sign in; nil if there is none.
+// signsIn returns the authorization server, through whose issuer viewers of a page sign in; nil if there is none.
 func (a *App) signsIn() page.Issuer {
 	if server := a.current.Load().authServer; server != nil {
 		return server
@@ -66,7 +67,7 @@ func (a *App) signsIn() page.Issuer {
 	return nil
 }
 
-// Logins returns the logins through auth.front that go on. is is false if this mcpx has no auth.front.
+// Logins returns the open logins through auth.front. is is false if this mcpx has no auth.front.
 func (a *App) Logins() (all []authserver.Login, is bool) {
 	server := a.current.Load().authServer
 	if server == nil {
@@ -75,7 +76,8 @@ func (a *App) Logins() (all []authserver.Login, is bool) {
 	return server.Logins(), true
 }
 
-// EndLogins ends the logins with these IDs, and those of the principals with these names.
+// EndLogins ends logins through auth.front. Each element of which is the ID of a login, or the name of a principal whose logins all
+// end.
 func (a *App) EndLogins(ctx context.Context, which []string) (ended []authserver.Login, err error) {
 	if server := a.current.Load().authServer; server != nil {
 		return endLogins(ctx, server.Server, which)
@@ -94,12 +96,12 @@ func endLogins(ctx context.Context, server *authserver.Server, which []string) (
 	return ended, nil
 }
 
-// StoredLogins are the logins that a config keeps in the folder of this user, while no mcpx serves it.
+// StoredLogins are the logins through auth.front that are stored in this user's folder, for use while no mcpx serves the config.
 type StoredLogins struct {
 	builder *builder
 	config  *config.Config
 	server  *authserver.Server
-	gone    []*caller.Principal // those whose last login EndLogins has ended
+	gone    []*caller.Principal // the principals whose last login EndLogins has ended
 }
 
 var (
@@ -136,8 +138,8 @@ func (l *StoredLogins) Close() { l.server.Close() }
 // Logins is like [App.Logins].
 func (l *StoredLogins) Logins() []authserver.Login { return l.server.Logins() }
 
-// EndLogins is like [App.EndLogins]. It also ends the logins at servers of those who have no login any more, and its error says
-// which could not be revoked there.
+// EndLogins is like [App.EndLogins]. For principals who then have no login left, it also ends their logins at servers. Its error
+// names the logins that could not be revoked at the server.
 func (l *StoredLogins) EndLogins(ctx context.Context, which []string) ([]authserver.Login, error) {
 	ended, err := endLogins(ctx, l.server, which)
 	for _, p := range l.gone {

@@ -12,8 +12,8 @@ const recentBytes = 1 << 20
 type Lines struct {
 	mu      sync.Mutex
 	text    []byte
-	first   int64         // the position of text in all that was written
-	changed chan struct{} // closed and replaced with each line; nil if nobody waits
+	first   int64         // how many bytes were written before text
+	changed chan struct{} // closed and replaced at the next write; nil if nothing waits
 }
 
 // Write implements io.Writer.
@@ -21,7 +21,7 @@ func (r *Lines) Write(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.text = append(r.text, p...)
-	if over := len(r.text) - recentBytes; over > recentBytes/4 { // not with each line
+	if over := len(r.text) - recentBytes; over > recentBytes/4 { // trims rarely, not with each line
 		if end := bytes.IndexByte(r.text[over:], '\n'); end >= 0 {
 			over += end + 1
 		}
@@ -34,7 +34,8 @@ func (r *Lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// From returns the lines after a position, the position after them, and a channel that is closed when there are more.
+// From returns the lines after a position, the position after these lines, and a channel that is closed when more lines come.
+// Positions count all bytes ever written.
 func (r *Lines) From(position int64) (lines []byte, next int64, more <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"mcpx/internal/policy"
 )
 
-// Lock has the digests of the tool definitions that the user has approved (mcpx lock). The keys are the server, and the tool's
-// original name.
+// Lock has the digests of the tool definitions that the user has approved (mcpx lock). The keys are the name of the server, then
+// the original name of the tool.
 type Lock map[string]map[string]string
 
 // LockPath returns the path of the lock file, which is next to the config.
@@ -62,7 +62,7 @@ func (l Lock) Save(cfg *config.Config) error {
 	return nil
 }
 
-// Approve makes the present tools of a server the approved ones.
+// Approve makes the present tools of a server the approved ones. It does not save them.
 func (l Lock) Approve(s *catalog.Server) {
 	l[s.Name] = make(map[string]string, len(s.Tools))
 	for i := range s.Tools {
@@ -93,8 +93,9 @@ func (l Lock) Changes(s *catalog.Server) (added, changed, gone []string) {
 	return added, changed, gone
 }
 
-// changedTools logs which tools have got another definition: while mcpx runs, since its last start, or since the user approved
-// them. This is a security measure, because a server that was harmless when it was added can change.
+// changedTools logs tools whose definition has changed: since the user approved them or, without an approval, since the last look,
+// which the cache on disk lets begin before this start. This is for security: a server that was harmless when it was added can
+// change.
 type changedTools struct {
 	log  *slog.Logger
 	seen map[string][]catalog.Tool // the tools in the last snapshot, by server
@@ -140,8 +141,8 @@ func (c *changedTools) compare(s *catalog.Server, before []catalog.Tool) {
 	}
 }
 
-// Unapproved returns a message for the user that says which tools of a server differ from the approved ones. It returns "" if
-// none do, or pin is off. s must come from the registry.
+// Unapproved returns a message for the user that says which tools of a server differ from the approved ones. It returns "" if none
+// differ, nothing is approved, or pin is off. s must come from the registry.
 func Unapproved(cfg *config.Config, s *catalog.Server) string {
 	lock, err := LoadLock(cfg)
 	if err != nil {

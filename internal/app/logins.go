@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/desk/secret"
 )
 
-// Logins returns the logins of this user. They are stored next to the user's config and not in a cache, because a cache may be
-// emptied.
+// Logins returns the store of this user's logins at servers. It is next to the user's config and not in a cache, because a cache
+// may be emptied.
 func Logins(log *slog.Logger) *logins.Logins {
 	folder, err := os.UserConfigDir()
 	if err != nil {
@@ -23,7 +23,7 @@ func Logins(log *slog.Logger) *logins.Logins {
 	return logins.New(filepath.Join(folder, "mcpx", "logins"), log)
 }
 
-// Secrets returns the secrets of this user, which configs refer to by name.
+// Secrets returns the store of this user's secrets, which configs refer to by name.
 func Secrets() *secret.Store {
 	folder, err := os.UserConfigDir()
 	if err != nil {

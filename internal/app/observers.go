@@ -54,7 +54,7 @@ func (a *App) observe() {
 	a.journal.Observe(all...)
 }
 
-// Seen is what the page shows of the calls of an App, or of all Apps of a process.
+// Seen is what the page shows about the calls of one App, or of all Apps of a process.
 type Seen struct {
 	hour     page.Hour
 	calls    page.Calls
@@ -89,7 +89,7 @@ func secretsOf(cfg *config.Config) (secrets []string) {
 	return secrets
 }
 
-// traceClients returns the func that each front calls with every message of its clients; nil without a trace.
+// traceClients returns the function that each front calls with every message of its clients; nil without a trace.
 func (a *App) traceClients() func(peer string, received bool, message []byte) {
 	if a.messages == nil {
 		return nil
@@ -97,7 +97,7 @@ func (a *App) traceClients() func(peer string, received bool, message []byte) {
 	return a.messages.Client
 }
 
-// traceServer returns the func that an upstream calls with every message; nil without a trace.
+// traceServer returns the function that an upstream calls with every message; nil without a trace.
 func (a *App) traceServer(name string) func(received bool, message []byte) {
 	if a.messages == nil {
 		return nil

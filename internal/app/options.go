@@ -52,8 +52,8 @@ func (b *builder) callOptions(cfg *config.Config) executor.Options {
 	return options
 }
 
-// formsOf returns the forms of results, and the rules for clients. If toon_compression_enabled is false, no rule can turn on
-// another form than JSON.
+// formsOf returns the forms of results, and the rules for single clients. If toon_compression_enabled is false, the form is JSON
+// for all clients, whatever their rules say.
 func formsOf(cfg *config.Config) (conf.ResultForms, []conf.ClientRule) {
 	if cfg.ToonCompression {
 		return cfg.ResultForms, cfg.Clients
@@ -71,7 +71,7 @@ func viewOptions(cfg *config.Config, name string) view.Options {
 	if strings.HasPrefix(name, config.ViewServer) {
 		naming.Prefix, naming.Transparent = view.PrefixNever, true
 	}
-	if name == viewAgent { // names and results are as the servers of the agent sent them
+	if name == viewAgent { // clients of agents see names and results as the agent's servers sent them
 		naming.Prefix = view.PrefixNever
 	}
 	budget := cfg.CatalogueTokenBudget
@@ -99,10 +99,12 @@ func viewOptions(cfg *config.Config, name string) view.Options {
 	}
 }
 
-// wait converts a duration from the config, where 0 means not to wait, for options where 0 means the default.
+// wait converts a duration from the config for options of other packages: in the config 0 means not to wait, in the options 0 means
+// the default.
 func wait(d time.Duration) time.Duration { return max(d, 1) }
 
-// MaxDescription converts max_description_len, where 0 means no limit, for options where 0 means the default.
+// MaxDescription converts max_description_len for options of other packages: in the config 0 means no limit, in the options 0 means
+// the default.
 func MaxDescription(cfg *config.Config) int {
 	if cfg.MaxDescriptionLen == 0 {
 		return math.MaxInt32
@@ -110,7 +112,7 @@ func MaxDescription(cfg *config.Config) int {
 	return cfg.MaxDescriptionLen
 }
 
-// The limits of a principal for which there is no config key.
+// Limits of one principal that no config key sets.
 const (
 	paceOfOne     = 5_000   // requests per second; further requests have to wait
 	bodyPaceOfOne = 4 << 20 // bytes per second of large bodies; further bytes have to wait

@@ -24,7 +24,7 @@ import (
 type pageWork struct {
 	app  *App
 	api  *serversAPI
-	desk bool // the viewer is the user of this machine
+	desk bool // the viewer is the user of this machine, not an admin over HTTP
 	// ctx ends with the App.
 	ctx     context.Context
 	signing signing
@@ -90,8 +90,8 @@ func (p *pageWork) routes() map[string]http.HandlerFunc {
 var errReadOnly = errors.New(`servers cannot be changed over HTTP here: who adds a server runs programs as the user of mcpx. ` +
 	`The config allows it with auth (unless "api" is false), or with "api": true`)
 
-// mayChange returns an error, and the status of the answer, if the viewer must not change servers. The user of this machine may,
-// unless the config says that nobody does: mcpx add would do the same.
+// mayChange returns an error, and the status of the answer, if the viewer must not change servers. The user of this machine may
+// change them, because mcpx add would do the same, unless the config has "api": false.
 func (p *pageWork) mayChange() (status int, err error) {
 	cfg := p.app.Config
 	switch {
@@ -118,14 +118,14 @@ func (p *pageWork) about() map[string]any {
 type pageServer struct {
 	serverStatus
 	Enabled    bool   `json:"enabled"`
-	Configured bool   `json:"configured"` // false for one that has dialled in
+	Configured bool   `json:"configured"` // false for a server that has dialled in
 	Type       string `json:"type,omitempty"`
-	Login      string `json:"login"` // "needed", "held" or empty
+	Login      string `json:"login"` // "needed", "held" (the user is logged in), or empty
 	Running    bool   `json:"running"`
-	Changed    int    `json:"changed"` // definitions that are not the approved ones
-	Hidden     int    `json:"hidden"`  // tools
+	Changed    int    `json:"changed"` // how many tool definitions are not the approved ones
+	Hidden     int    `json:"hidden"`  // how many tools are hidden
 	Runs       string `json:"runs,omitempty"`
-	Sessions   int    `json:"sessions,omitempty"` // of the daemon, in which it runs
+	Sessions   int    `json:"sessions,omitempty"` // in how many sessions of the daemon the server runs
 }
 
 func (p *pageWork) status() any {
@@ -165,7 +165,7 @@ func configured(cfg *config.Config, name string) *config.Server {
 	return nil
 }
 
-// describe adds what the config says of a server.
+// describe adds what the config says about a server.
 func (s *pageServer) describe(a *App, of *config.Server) {
 	s.Configured, s.Type, s.Enabled, s.Runs = true, of.Type, of.Enabled, of.URL
 	if of.Type == config.Stdio {
@@ -181,7 +181,7 @@ func (s *pageServer) describe(a *App, of *config.Server) {
 	}
 }
 
-// inSessions adds how the sessions of the daemon have a server: it runs if it runs in one of them.
+// inSessions adds the state of a server in the daemon's sessions: if it runs in one of them, the page shows it as running.
 func (p *pageWork) inSessions(s *pageServer) {
 	for _, a := range p.others() {
 		status, ok := a.Registry.Status(s.Name)
@@ -204,7 +204,7 @@ func (p *pageWork) others() []*App {
 	return slices.DeleteFunc(p.app.origin.Sessions(), func(a *App) bool { return a == p.app })
 }
 
-// each calls do for the App of the page and of all sessions, and reports whether it returned true for one of them.
+// each calls do for the App of the page and for the Apps of all sessions. It returns true if do returned true for one of them.
 func (p *pageWork) each(do func(*App) bool) bool {
 	done := do(p.app)
 	for _, a := range p.others() {
@@ -213,7 +213,7 @@ func (p *pageWork) each(do func(*App) bool) bool {
 	return done
 }
 
-// counted caches how many definitions of a server are not the approved ones, because it takes long to find out.
+// counted caches, for each server, how many tool definitions are not the approved ones, because comparing takes long.
 type counted struct {
 	mu  sync.Mutex
 	all map[string]countedServer
@@ -270,11 +270,11 @@ func (p *pageWork) show(w http.ResponseWriter, status int, name string) {
 	page.Refuse(w, http.StatusNotFound, "unknown_server", "there is no such server")
 }
 
-// ErrUnused is the error of ServePage after nobody has used the page for a while.
+// ErrUnused is the error of ServePage if the page was unused for a while.
 var ErrUnused = errors.New("nobody has used the page for half an hour")
 
-// ServePage serves the page on an address of this machine, to those who have a link of links, until ctx ends or nobody uses it
-// any more. It starts the servers, and then closes a and the listener.
+// ServePage serves the page on an address of this machine, to viewers who have a link of links, until ctx ends or the page was
+// unused for half an hour. It starts the servers first. At the end it closes a and the listener.
 func (a *App) ServePage(ctx context.Context, listener net.Listener, links *Links) error {
 	defer a.Close()
 	defer links.Close()
@@ -312,7 +312,7 @@ func (a *App) ServePage(ctx context.Context, listener net.Listener, links *Links
 	return err
 }
 
-// Links are the links to the page of a user's own machine.
+// Links are the links that open the page of a user's own machine.
 type Links = page.Links
 
 // NewLinks returns the links to a page at an address of this machine.

@@ -23,7 +23,7 @@ import (
 	"mcpx/internal/hosted/page"
 )
 
-// wanted is what a viewer wants to add: one of a command, a URL, a snippet and a server of the registry.
+// wanted is what a viewer wants to add: a command, a URL, a snippet or a server of the registry.
 type wanted struct {
 	Name     string
 	Command  string
@@ -36,25 +36,26 @@ type wanted struct {
 	Registry string
 	Way      int
 	Set      map[string]string
-	// Names has the names to use for those in the preview; servers that are not in it are not added. Nil means all.
+	// Names has the new names of servers, by their names in the preview. Servers that are missing in it are not added. Nil means to
+	// add all.
 	Names map[string]string
 }
 
-// draft is a server that would be added.
+// draft is a server that the viewer may add.
 type draft struct {
 	name  string
 	entry any // a [setup.Entry] or raw JSON
 	notes []string
 }
 
-// drafts is what would be written.
+// drafts are what add would write: entries for the config, and secrets for the keyring.
 type drafts struct {
 	servers []draft
 	secrets []setup.Secret
 	unset   []string // variables that must be set where mcpx runs
 }
 
-// refusedDraft is an error in what the viewer wants. missing has the names of values that are missing.
+// refusedDraft is an error in what the viewer has entered. missing names the values that are missing.
 type refusedDraft struct {
 	code, text string
 	missing    []string
@@ -62,7 +63,7 @@ type refusedDraft struct {
 
 func (e *refusedDraft) Error() string { return e.text }
 
-// draft makes the entries that a viewer wants. It writes and starts nothing, and resolves no references.
+// draft makes the entries that the viewer asks for. It writes and starts nothing, and resolves no references.
 func (p *pageWork) draft(ctx context.Context, in *wanted) (*drafts, error) {
 	file := p.app.source.Load()
 	if file == nil {
@@ -104,7 +105,7 @@ func (d *draft) warn(program string) {
 	}
 }
 
-// hostName suggests a name for a remote server.
+// hostName suggests a name for a remote server: a part of its host's name.
 func hostName(u *url.URL) string {
 	parts := strings.Split(u.Hostname(), ".")
 	parts = slices.DeleteFunc(parts, func(part string) bool {
@@ -116,7 +117,7 @@ func hostName(u *url.URL) string {
 	return cmp.Or(strings.Join(parts, ""), "server")
 }
 
-// packageName suggests a name for a command: that of the package that it runs.
+// packageName suggests a name for a server with this command: the name of the package that the command runs.
 func packageName(words []string) string {
 	name := words[0]
 	if slices.Contains([]string{"npx", "pnpx", "bunx", "uvx"}, path.Base(name)) {
@@ -138,7 +139,7 @@ func packageName(words []string) string {
 	return cmp.Or(name, "server")
 }
 
-// fromSnippet reads the servers in a text of a README or of a client's file.
+// fromSnippet reads the servers in text that the viewer has copied from a README or from a client's config file.
 func fromSnippet(in *wanted, reading config.Options) (*drafts, error) {
 	folder, err := os.UserHomeDir()
 	if err != nil {
@@ -171,12 +172,13 @@ func fromSnippet(in *wanted, reading config.Options) (*drafts, error) {
 	return out, nil
 }
 
-// registry returns the MCP registry of the config.
+// registry returns the MCP registry that the config names.
 func (p *pageWork) registry() published.Registry {
 	return published.Registry{URL: cmp.Or(p.app.current.Load().config.Registry, config.DefaultRegistry)}
 }
 
-// fromRegistry makes the entry of a server of the registry. Secrets go to the keyring, or if there is none, come from variables.
+// fromRegistry makes the entry for a server of the registry. Secrets go to the keyring; without a keyring, the entry refers to
+// environment variables.
 func (p *pageWork) fromRegistry(ctx context.Context, in *wanted) (*drafts, error) {
 	server, err := p.registry().Latest(ctx, in.Registry)
 	if errors.Is(err, published.ErrNoServer) {
@@ -212,7 +214,7 @@ func (p *pageWork) fromRegistry(ctx context.Context, in *wanted) (*drafts, error
 // shownDraft is a draft as the page shows it.
 type shownDraft struct {
 	Name     string          `json:"name"`
-	Entry    json.RawMessage `json:"entry,omitempty"` // without it, the server cannot be added
+	Entry    json.RawMessage `json:"entry,omitempty"` // without an entry, the server cannot be added
 	Secret   []string        `json:"secret"`
 	Runs     string          `json:"runs"`
 	URL      string          `json:"url"`
@@ -221,7 +223,7 @@ type shownDraft struct {
 	Notes    []string        `json:"notes"`
 }
 
-// preview responds with what would be written, and what would run then.
+// preview responds with what add would write, and what would run then.
 func (p *pageWork) preview(w http.ResponseWriter, r *http.Request) {
 	var in wanted
 	if !body(w, r, &in) {
@@ -257,7 +259,7 @@ func (p *pageWork) preview(w http.ResponseWriter, r *http.Request) {
 	httpd.WriteJSON(w, http.StatusOK, map[string]any{"servers": out, "keyring": keyring, "unset": orEmpty(all.unset)})
 }
 
-// fill adds what a person may see of an entry.
+// fill adds the parts of an entry that a person may see.
 func (d *shownDraft) fill(entry any) error {
 	shown, err := setup.ShowEntry(entry)
 	if err != nil {
@@ -269,7 +271,7 @@ func (d *shownDraft) fill(entry any) error {
 		Args    []string
 		URL     string
 	}
-	_ = json.Unmarshal(shown.Entry, &of) // entries of other clients may have other types there
+	_ = json.Unmarshal(shown.Entry, &of) // entries of other clients may have other types there; then of stays empty
 	d.URL = of.URL
 	if of.Command != "" {
 		words := []string{of.Command}
@@ -298,7 +300,7 @@ func refuseDraft(w http.ResponseWriter, err error) {
 	})
 }
 
-// add writes what a viewer wants into the config, all or nothing. Then it takes effect, so the servers start.
+// add writes what the viewer wants into the config, all servers or none. The change takes effect at once, so the servers start.
 func (p *pageWork) add(w http.ResponseWriter, r *http.Request) {
 	var in wanted
 	if !body(w, r, &in) {
@@ -331,7 +333,7 @@ func (p *pageWork) add(w http.ResponseWriter, r *http.Request) {
 		}
 		return data, nil
 	}
-	check := func(cfg *config.Config) error { // once the new text is known to be valid, the secrets are stored
+	check := func(cfg *config.Config) error { // runs once the new text is known to be valid, and stores the secrets
 		for _, name := range names {
 			as := ""
 			if err := usable(name, &as)(cfg); err != nil {
@@ -346,7 +348,7 @@ func (p *pageWork) add(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// KeepSecrets stores secrets in the keyring, all or none.
+// KeepSecrets stores secrets in the keyring, all of them or none.
 func KeepSecrets(ctx context.Context, secrets []setup.Secret) error {
 	store := Secrets()
 	for i, one := range secrets {
@@ -361,7 +363,7 @@ func KeepSecrets(ctx context.Context, secrets []setup.Secret) error {
 	return nil
 }
 
-// find responds with the servers that the registry lists for a word.
+// find responds with the servers that the registry finds for a search word.
 func (p *pageWork) find(w http.ResponseWriter, r *http.Request) {
 	registry := p.registry()
 	servers, more, err := registry.Find(r.Context(), r.URL.Query().Get("query"))
@@ -385,7 +387,7 @@ func (p *pageWork) find(w http.ResponseWriter, r *http.Request) {
 	httpd.WriteJSON(w, http.StatusOK, map[string]any{"registry": registry.URL, "more": more, "servers": out})
 }
 
-// published responds with the ways to run a server of the registry, and the values that each takes.
+// published responds with the ways to run a server of the registry, and the values that each way needs.
 func (p *pageWork) published(w http.ResponseWriter, r *http.Request) {
 	s, err := p.registry().Latest(r.Context(), r.URL.Query().Get("name"))
 	if errors.Is(err, published.ErrNoServer) {

@@ -15,7 +15,8 @@ import (
 	"mcpx/internal/policy"
 )
 
-// toolChange is a tool whose definition is not the approved one. Before is nil if there was none, or if it is not kept.
+// toolChange is a tool whose definition is not the approved one. Before is nil if no definition was approved, or if its text was
+// not kept.
 type toolChange struct {
 	Name    string   `json:"name"`
 	Kind    string   `json:"kind"` // changed, new or gone
@@ -24,10 +25,11 @@ type toolChange struct {
 	After   *string  `json:"after"`
 }
 
-// pinWords are the values of the key pin.
+// pinWords are the words for the values of the config key pin.
 var pinWords = map[conf.Pin]string{conf.PinOff: "off", conf.PinWarn: "warn", conf.PinBlock: "block"}
 
-// approvable returns a server with all its tools. If there is nothing that could be approved, it answers the request.
+// approvable returns a server with all its tools. If the tools cannot be approved, it returns nil and has answered the request with
+// the reason.
 func (p *pageWork) approvable(w http.ResponseWriter, name string) *catalog.Server {
 	of := configured(p.app.current.Load().config, name)
 	full, known := p.app.Registry.Snapshot().Server(name)
@@ -94,7 +96,7 @@ func approvalOf(s *catalog.Server) string {
 	return digestOf(present[s.Name])
 }
 
-// approve makes the present tools of a server the approved ones, if they are those that the viewer has seen.
+// approve makes the present tools of a server the approved ones, if they are still the tools that the viewer has seen.
 func (p *pageWork) approve(w http.ResponseWriter, r *http.Request) {
 	var in struct{ Digest string }
 	name := r.PathValue("name")

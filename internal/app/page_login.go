@@ -22,7 +22,7 @@ import (
 const (
 	// loginTime is how long a viewer has to complete a login.
 	loginTime = 10 * time.Minute
-	// mostSigning is the most logins at the same time, open ones and those whose outcome is kept.
+	// mostSigning is the largest number of logins that are kept at the same time: open ones, and ended ones whose outcome is kept.
 	mostSigning = 16
 )
 
@@ -34,7 +34,7 @@ type signing struct {
 	open   sync.WaitGroup
 }
 
-// close waits for the logins, whose contexts have ended. Later ones are refused.
+// close waits until the open logins have ended; the caller has ended their contexts. Later logins are refused.
 func (s *signing) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -45,8 +45,8 @@ func (s *signing) close() {
 // openLogin is a login that a viewer has begun. It ends after loginTime at the latest.
 type openLogin struct {
 	id       string
-	redirect string      // where the browser ends: endpoint, loopback or paste
-	pasted   chan string // the address at which the browser has ended
+	redirect string      // where the browser ends: "endpoint" (here), "loopback" (a port here), or "paste" (the viewer pastes it)
+	pasted   chan string // receives the address that the browser came back to
 	cancel   context.CancelFunc
 	done     chan struct{}
 	// result and err are set before done is closed.
@@ -54,7 +54,7 @@ type openLogin struct {
 	err    error
 }
 
-// loginTo finds the server of a request. If it has no login, it answers the request.
+// loginTo finds the server that a request is about. If the server has no login, loginTo returns false and has answered the request.
 func (p *pageWork) loginTo(w http.ResponseWriter, r *http.Request) (server logins.Server, ok bool) {
 	of := configured(p.app.current.Load().config, r.PathValue("name"))
 	why := ""
@@ -113,8 +113,9 @@ func (p *pageWork) login(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// signIn logs in to a server. The browser comes back to the page, if that has a public address that mcpx can register with the
-// issuer, else to a port of this machine. If the browser runs elsewhere, the viewer then pastes the address at which it ended.
+// signIn logs in to a server. The issuer sends the browser back to the page, if the page has a public address that mcpx can
+// register with the issuer; otherwise to a port of this machine. If the browser runs on another machine, it cannot reach that port,
+// and the viewer pastes the address at which it ended.
 func (p *pageWork) signIn(ctx context.Context, server logins.Server, one *openLogin, open func(url string)) (*logins.Result, error) {
 	if to := p.returnsTo(server); to != "" {
 		if pending, err := p.app.logins.Begin(ctx, server, to); err == nil {
@@ -138,8 +139,8 @@ func (p *pageWork) signIn(ctx context.Context, server logins.Server, one *openLo
 	return p.app.logins.Login(ctx, server, logins.Options{Open: open, Pasted: one.pasted})
 }
 
-// returnsTo is the URL of this endpoint to which an issuer can send a browser; empty if there is none. A client that the config
-// names has the redirect URIs of mcpx login.
+// returnsTo returns the URL of this page to which an issuer can send a browser back, or "" if there is none. If the config names an
+// OAuth client, there is none: its redirect URIs are those of mcpx login.
 func (p *pageWork) returnsTo(server logins.Server) string {
 	cfg := p.app.current.Load().config
 	if p.desk || server.ClientID != "" || server.ClientMetadataURL != "" || cfg.Auth == nil || !netguard.Safe(cfg.Auth.Resource) {
@@ -148,8 +149,8 @@ func (p *pageWork) returnsTo(server logins.Server) string {
 	return p.app.publicBase(cfg) + page.BackPath
 }
 
-// back takes a browser that an issuer has sent back, and shows the server. Only the issuer and the viewer who has begun the login
-// know the state in the address, and it works once.
+// back receives a browser that an issuer has sent back, and redirects it to the server's part of the page. The state in the address
+// works once. Only the issuer and the viewer who has begun the login know it.
 func (p *pageWork) back(w http.ResponseWriter, r *http.Request) {
 	one, server := p.signing.withID(r.URL.Query().Get("state"))
 	if one == nil {
@@ -159,7 +160,7 @@ func (p *pageWork) back(w http.ResponseWriter, r *http.Request) {
 	select {
 	case one.pasted <- r.URL.String():
 	default:
-		refuseLogin(w) // the browser has been here
+		refuseLogin(w) // the state was used before
 		return
 	}
 	w.Header().Set("Location", "/#/server/"+url.PathEscape(server))
@@ -170,7 +171,7 @@ func refuseLogin(w http.ResponseWriter) {
 	page.Refuse(w, http.StatusNotFound, "no_login", "there is no such login any more; begin again")
 }
 
-// withID finds a login that is open, and its server.
+// withID finds an open login by its id, and its server.
 func (s *signing) withID(id string) (one *openLogin, server string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,7 +195,8 @@ func failureOf(err error) string {
 	return sanitize.Line(text, 500)
 }
 
-// add counts a login to a server as open until open.Done, and ends the one before. It returns false if there are too many.
+// add adds a login to a server, and cancels the previous login to it. The login is open until open.Done is called. add returns
+// false if there are too many logins, or after close.
 func (s *signing) add(server string, one *openLogin) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,7 +232,7 @@ func (o *openLogin) over() bool {
 	}
 }
 
-// of finds the login of a request. If there is none, it answers the request.
+// of returns the login that a request is about. If there is none, it returns nil and has answered the request.
 func (s *signing) of(w http.ResponseWriter, r *http.Request, id string) *openLogin {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,7 +243,7 @@ func (s *signing) of(w http.ResponseWriter, r *http.Request, id string) *openLog
 	return nil
 }
 
-// loginState responds with how a login goes.
+// loginState responds with the state of a login.
 func (p *pageWork) loginState(w http.ResponseWriter, r *http.Request) {
 	one := p.signing.of(w, r, r.URL.Query().Get("id"))
 	switch {
@@ -265,7 +267,7 @@ func (p *pageWork) endLogin(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pasteLogin takes the address at which the viewer's browser has ended.
+// pasteLogin receives the address at which the viewer's browser has ended.
 func (p *pageWork) pasteLogin(w http.ResponseWriter, r *http.Request) {
 	var in struct{ ID, Address string }
 	if !body(w, r, &in) {
@@ -283,7 +285,7 @@ func (p *pageWork) pasteLogin(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// logout forgets the login to a server.
+// logout forgets the login at a server.
 func (p *pageWork) logout(w http.ResponseWriter, r *http.Request) {
 	server, ok := p.loginTo(w, r)
 	if !ok || !p.recorded(w, r, "logout", server.Name) {

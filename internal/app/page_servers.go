@@ -20,7 +20,7 @@ import (
 	"mcpx/internal/hosted/page"
 )
 
-// shownTool is a tool in the list of its server. Why says why it is hidden.
+// shownTool is a tool in the page's list. Why is the reason why the tool is hidden; empty if it is visible.
 type shownTool struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
@@ -62,7 +62,7 @@ func (p *pageWork) server(w http.ResponseWriter, r *http.Request) {
 				continue
 			}
 			why := Explain(cfg, full, status.Faults, t.Name)
-			if why.Visible { // not by a filter
+			if why.Visible { // then the viewer's rights hide it, not a filter
 				why.Why = "you may not use it: auth.rights"
 			}
 			out.Hidden = append(out.Hidden, shownTool{
@@ -73,14 +73,14 @@ func (p *pageWork) server(w http.ResponseWriter, r *http.Request) {
 	httpd.WriteJSON(w, http.StatusOK, out)
 }
 
-// client is the viewer, for what depends on rights.
+// client returns the viewer as a client, for what depends on rights.
 func (p *pageWork) client(r *http.Request) *caller.Client {
 	place := caller.Place{View: config.ViewTwoTools, Principal: caller.From(r.Context())}
 	client := caller.New(place, caller.Said{Name: "mcpx page"})
 	return &client
 }
 
-// changedTools returns the names of the tools that differ from the approved ones.
+// changedTools returns the names of the tools that are new or have changed since they were approved.
 func (p *pageWork) changedTools(name string, full *catalog.Server) []string {
 	lock, err := LoadLock(p.app.Config)
 	if err != nil || full == nil || lock[name] == nil {
@@ -122,7 +122,7 @@ func orEmpty(list []string) []string {
 	return list
 }
 
-// replace changes the entry of a server to what the viewer has made of it.
+// replace writes an entry that the viewer has edited into the config.
 func (p *pageWork) replace(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Entry  json.RawMessage
@@ -165,7 +165,7 @@ func (p *pageWork) enable(on bool) http.HandlerFunc {
 	}
 }
 
-// act returns the handler for what a viewer does to a server that runs or may run. do returns false if that is not possible.
+// act returns the handler for a button such as start or stop, which word names. do returns false if the server cannot do that.
 func (p *pageWork) act(word string, do func(name string) bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("name")
@@ -187,7 +187,8 @@ func (p *pageWork) act(word string, do func(name string) bool) http.HandlerFunc 
 	}
 }
 
-// recorded records what a viewer is about to do in the log and the audit trail. If it returns false, it has answered the request.
+// recorded records in the log and the audit trail what a viewer is about to do. If it returns false, it has answered the request
+// with an error.
 func (p *pageWork) recorded(w http.ResponseWriter, r *http.Request, what, name string) bool {
 	who := caller.From(r.Context())
 	if err := p.app.auditor.changing(who, change{what: what, name: name}, ""); err != nil {
@@ -227,7 +228,7 @@ func (p *pageWork) restart(name string) bool {
 }
 
 const (
-	// mostLines is how many lines of the log an answer has, mostLine how many characters of one.
+	// mostLines is the largest number of log lines in a response; mostLine is the largest number of characters in a line.
 	mostLines, mostLine = 500, 4000
 )
 
@@ -236,7 +237,7 @@ type logLine struct {
 	Text string `json:"text"`
 }
 
-// log responds with lines of the log.
+// log responds with the log lines after a position, of one server or of all.
 func (p *pageWork) log(w http.ResponseWriter, r *http.Request) {
 	server := r.URL.Query().Get("server")
 	after, err := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
@@ -271,7 +272,7 @@ func SavedBy(file string, days int, by string) (*savings.Report, error) {
 	return r, nil
 }
 
-// stats responds with what mcpx stats --json prints.
+// stats responds with the same JSON that mcpx stats --json prints.
 func (p *pageWork) stats(w http.ResponseWriter, r *http.Request) {
 	days, err := strconv.Atoi(r.URL.Query().Get("days"))
 	by := r.URL.Query().Get("by")
@@ -288,7 +289,7 @@ func (p *pageWork) stats(w http.ResponseWriter, r *http.Request) {
 	httpd.WriteJSON(w, http.StatusOK, report)
 }
 
-// detached returns a context that ends with the App, not with a request.
+// detached returns a context that ends with the App or after within, whose cause is then why. It does not end with the request.
 func (p *pageWork) detached(within time.Duration, why error) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(p.ctx, within, why)
 }

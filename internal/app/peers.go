@@ -21,17 +21,18 @@ import (
 	"mcpx/internal/hosted/cluster"
 )
 
-// peers implement [front.Peers] with a cluster.
+// peers implements [front.Peers] with a cluster.
 type peers struct{ *cluster.Cluster }
 
 const (
-	// kindSession is the kind of messages about sessions ([front.Peers.Everyone]).
+	// kindSession is the kind of messages about sessions that all replicas get ([front.Peers.Everyone]).
 	kindSession = "session"
-	// kindEnded is the kind of the questions of [front.Peers.Ended]. The answer is empty.
+	// kindEnded is the kind of questions with which [front.Peers.Ended] ends a session elsewhere. The answer is empty.
 	kindEnded = "ended"
-	// endedTime bounds how long the end of a session waits for replicas that do not answer.
+	// endedTime is how long the end of a session waits, at most, for replicas that do not answer.
 	endedTime = 3 * time.Second
-	// homeTime is how long a program has its home without a request. The record is renewed after homeRenewed.
+	// homeTime is how long a program keeps its home, the replica with its sessions, without a request. The record of the home is
+	// renewed once it is older than homeRenewed.
 	homeTime    = 2 * time.Hour
 	homeRenewed = 10 * time.Minute
 )
@@ -42,7 +43,7 @@ type about struct {
 	Session string `json:"session"`
 }
 
-// peers returns the other replicas; nil without a cluster.
+// peers returns the other replicas, or nil without a cluster.
 func (a *App) peers() front.Peers {
 	if a.state.cluster == nil {
 		return nil
@@ -50,7 +51,7 @@ func (a *App) peers() front.Peers {
 	return peers{a.state.cluster}
 }
 
-// replica returns the id of this process in the cluster; empty without one.
+// replica returns the id of this process in the cluster, or "" without a cluster.
 func (a *App) replica() string {
 	if a.state.cluster == nil {
 		return ""
@@ -74,7 +75,7 @@ func (a *App) answerPeers() {
 		if err := json.Unmarshal(data, &of); err != nil {
 			return err
 		}
-		// It has ended already; after this, the copy of this replica has that too.
+		// The session has ended at the replica that asks; this marks this replica's copy of it as ended too.
 		if err := a.state.sessions.End(ctx, of.Session, state.Closed); err != nil {
 			return err
 		}
@@ -98,7 +99,7 @@ func (a *App) answerPeers() {
 // Everyone implements [front.Peers].
 func (p peers) Everyone(view, session string, message []byte) {
 	first, err := json.Marshal(about{view, session})
-	if err == nil { // if NATS is away, the others do not get it, as if the message of the client had come too late
+	if err == nil { // the call is best effort: if NATS is away, the other replicas miss the message, as if the client had sent it too late
 		_ = p.Tell(kindSession, append(append(first, '\n'), message...))
 	}
 }
@@ -112,7 +113,7 @@ func (p peers) Ended(ctx context.Context, view, session string) {
 	for _, one := range p.Live() {
 		if one.ID != p.Self() {
 			asked.Go(func() {
-				for range p.Ask(ctx, one.ID, kindEnded, data) { // an error: it is gone, or learns the end from the records
+				for range p.Ask(ctx, one.ID, kindEnded, data) { // after an error, the replica is gone or learns of the end from the records
 				}
 			})
 		}
@@ -150,7 +151,8 @@ func (p peers) Home(ctx context.Context, program string) (home string, anew bool
 	return home, anew, err
 }
 
-// homeIn returns the replica in a record; empty if it has ended or begins to, or the record is to be renewed.
+// homeIn returns the replica that a record names. It returns "" if the replica has ended or is shutting down, or if the record is
+// due for renewal.
 func (p peers) homeIn(value []byte, now time.Time) string {
 	home, since, _ := strings.Cut(string(value), " ")
 	if at, err := strconv.ParseInt(since, 10, 64); err != nil || now.Sub(time.Unix(at, 0)) > homeRenewed || !p.Stays(home) {
@@ -159,7 +161,7 @@ func (p peers) homeIn(value []byte, now time.Time) string {
 	return home
 }
 
-// homed returns the enabled servers of a view for which the func which returns true.
+// homed returns the names of the enabled servers of a view for which the function which returns true.
 func (a *App) homed(view string, which func(*config.Server) bool) (names []string) {
 	cfg := a.current.Load().config
 	part, _ := scopeOf(cfg, view)

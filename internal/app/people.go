@@ -27,18 +27,19 @@ import (
 	"mcpx/internal/request"
 )
 
-// accounts are the logins of principals at servers (oauth.per), and the pages on which they log in. Safe for concurrent use.
+// accounts has the logins of principals at servers (oauth.per), and the pages on which principals log in. It is safe for concurrent
+// use.
 type accounts struct {
 	mu     sync.Mutex
 	logins *logins.Logins // nil before the first use
-	pages  *connect.Pages // nil before the first use; for the URL base
+	pages  *connect.Pages // the pages for the URL base; nil before the first use
 	base   string
 
 	pending state.Sessions[connect.Pending]
 	codes   state.Sessions[connect.Code]
 }
 
-// personalLogins returns the logins of principals: in the cluster, else in a folder of the user.
+// personalLogins returns the store of the principals' logins: in the cluster or, without one, in a folder of the user.
 func (b *builder) personalLogins() (*logins.Logins, error) {
 	b.accounts.mu.Lock()
 	defer b.accounts.mu.Unlock()
@@ -58,12 +59,12 @@ func (b *builder) personalLogins() (*logins.Logins, error) {
 	return b.accounts.logins, nil
 }
 
-// perPrincipal reports whether each principal has a login of its own with a server.
+// perPrincipal reports whether each principal logs in to the server with an account of its own.
 func perPrincipal(s *config.Server) bool {
 	return s.OAuth.PerPrincipal && !s.OAuth.Off && s.Type != config.Stdio
 }
 
-// personal are the logins of principals with one server.
+// personal gives access to the logins of all principals at one server.
 type personal struct {
 	all    *logins.Logins
 	server logins.Server
@@ -87,10 +88,10 @@ func (p *personal) Authorize(who *caller.Principal, id string) (func(http.RoundT
 }
 
 const (
-	// askTime is how long a user has to say whether they open the link.
+	// askTime is how long a user may take to say whether they will open the link.
 	askTime = 10 * time.Minute
-	// afterOpening is how long a call waits until a user who has opened the link has logged in. Most clients give up a call after
-	// a minute.
+	// afterOpening is how long a call waits for the login, after the user has agreed to open the link. It is short, because most
+	// clients give up a call after a minute.
 	afterOpening = 45 * time.Second
 	lookEvery    = 200 * time.Millisecond
 )
@@ -129,7 +130,7 @@ func (p *personal) Need(ctx context.Context, client *caller.Client, ask bool) er
 	return needs
 }
 
-// linkFor returns the address at which a principal logs in to a server.
+// linkFor returns the address of the page on which a principal logs in to a server, or "" if there is no such page.
 func (a *App) linkFor(server string, p *caller.Principal) string {
 	if pages := a.connectPages(); pages != nil {
 		return pages.Link(server, p)
@@ -137,12 +138,12 @@ func (a *App) linkFor(server string, p *caller.Principal) string {
 	return ""
 }
 
-// publicBase is the public URL without the path of the endpoint. The config has auth.resource.
+// publicBase returns the public URL of mcpx without the path of the endpoint. The config must have auth.resource.
 func (a *App) publicBase(cfg *config.Config) string {
 	return strings.TrimSuffix(strings.TrimSuffix(cfg.Auth.Resource, "/"), a.path)
 }
 
-// connectPages returns the pages on which principals log in to servers; nil if no server needs them.
+// connectPages returns the pages on which principals log in to servers, or nil if no server needs such logins.
 func (a *App) connectPages() *connect.Pages {
 	now := a.current.Load()
 	if now == nil || now.config.Auth == nil || now.config.Auth.Resource == "" || !a.profile.authServer {
@@ -198,7 +199,7 @@ func (a *App) callerOf(r *http.Request) (*caller.Principal, error) {
 	return proof.Principal, nil
 }
 
-// viewerOf returns the principal that has signed in to a page of mcpx in this browser by the issuer; nil if there is none.
+// viewerOf returns the principal who has signed in to mcpx's pages in this browser, through auth.front; nil if nobody has.
 func (a *App) viewerOf(r *http.Request) *caller.Principal {
 	proof, err := a.people.Person(r)
 	if err != nil || proof == nil {
@@ -207,10 +208,11 @@ func (a *App) viewerOf(r *http.Request) *caller.Principal {
 	return proof.Principal
 }
 
-// appAccounts implement [connect.Accounts] with the current config.
+// appAccounts implements [connect.Accounts] with the current config.
 type appAccounts App
 
-// server returns a server of the current config, for package logins.
+// server returns a server of the current config in the form that package logins needs. ok is false if principals do not log in to
+// it.
 func (a *appAccounts) server(name, principal string) (s logins.Server, ok bool) {
 	for _, one := range a.current.Load().config.Servers {
 		if one.Name == name && one.Enabled && one.Fault == "" && perPrincipal(&one) {
@@ -228,7 +230,7 @@ func (a *appAccounts) Title(server string) (string, bool) {
 	return s.URL, ok
 }
 
-// login returns a server and the logins of principals; ok is false if people do not log in to it.
+// login returns a server, and the store of logins. It returns an error if principals do not log in to the server.
 func (a *appAccounts) login(server, principal string) (all *logins.Logins, s logins.Server, err error) {
 	s, ok := a.server(server, principal)
 	if !ok || principal == "" {
@@ -277,7 +279,7 @@ func (a *appAccounts) Finish(ctx context.Context, server, principal string, pend
 	if _, err := all.Finish(ctx, s, &one, answer); err != nil {
 		return err
 	}
-	a.Registry.ForgetLogin(server, principal) // sessions and lists of an earlier account
+	a.Registry.ForgetLogin(server, principal) // drops what belongs to an earlier account: sessions and lists
 	return nil
 }
 
@@ -299,19 +301,19 @@ func (a *appAccounts) Sees(p *caller.Principal, server string) bool {
 	return ok
 }
 
-// revokeTime bounds how long the end of a person's logins may take.
+// revokeTime is how long revoking a principal's login at one server may take.
 const revokeTime = time.Minute
 
-// followPeople ends the logins of a principal at servers when its last login at mcpx has ended.
+// followPeople ends a principal's logins at servers when the principal's last login at mcpx has ended.
 func (a *App) followPeople() {
 	a.state.logins.onLogin(func(e authserver.Event) {
 		if e.Ended && e.Last && e.Principal != nil {
-			a.loops.Go(func() { a.endPerson(e.Principal.ID) }) // ends within revokeTime for each server
+			a.loops.Go(func() { a.endPerson(e.Principal.ID) }) // ends after revokeTime for each server at the latest
 		}
 	})
 }
 
-// endDeleted ends the logins at servers of principals whose last token next does not have any more.
+// endDeleted ends the logins at servers of principals who have no token any more in next.
 func (a *App) endDeleted(before, next *Runtime) {
 	if before.config.Auth == nil {
 		return
@@ -326,11 +328,11 @@ func (a *App) endDeleted(before, next *Runtime) {
 		}
 	}
 	for principal := range gone {
-		a.loops.Go(func() { a.endPerson(principal) }) // ends within revokeTime for each server
+		a.loops.Go(func() { a.endPerson(principal) }) // ends after revokeTime for each server at the latest
 	}
 }
 
-// endPerson revokes and forgets all logins of a principal at servers.
+// endPerson revokes and forgets a principal's logins at all servers.
 func (a *App) endPerson(principal string) {
 	cfg := a.current.Load().config
 	if err := a.endAccounts(cfg, principal); err != nil {
@@ -343,7 +345,7 @@ func (a *App) endPerson(principal string) {
 	}
 }
 
-// endAccounts revokes and forgets the logins of a principal at the servers of a config.
+// endAccounts revokes and forgets a principal's logins at the servers of a config.
 func (b *builder) endAccounts(cfg *config.Config, principal string) (err error) {
 	for i := range cfg.Servers {
 		if !perPrincipal(&cfg.Servers[i]) {

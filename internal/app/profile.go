@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// Profile is a way to use mcpx. Everything in which these ways differ is a field here.
+// Profile is a way in which mcpx is used. Each difference between these ways is a field.
 type Profile struct {
 	// callLevel is the log level for the record of each call. Over stdio it is debug, because many clients store everything
 	// that mcpx writes to stderr.
@@ -20,7 +20,7 @@ type Profile struct {
 	oneClient bool
 	// manyClients means that mcpx serves clients of both protocol eras, which share sessions with servers.
 	manyClients bool
-	// byPerson is for a single call by the user, who sees the whole result and need not confirm the call.
+	// byPerson is for a single call by the user. The user sees the whole result and need not confirm the call.
 	byPerson bool
 	// fromDisk means that a server whose catalogue is on disk starts only when something needs it, as if all servers were lazy.
 	fromDisk bool
@@ -30,15 +30,15 @@ type Profile struct {
 	sealed bool
 	// authServer means that mcpx runs the authorization server of the config.
 	authServer bool
-	// page means that there is a page, for which calls are recorded.
+	// page means that mcpx has a status page, and records calls for it.
 	page bool
 	// saves means that the savings of tokens are kept in files.
 	saves bool
-	// measured means that calls are counted by client, and that there are metrics.
+	// measured means that mcpx counts calls by client and has metrics.
 	measured bool
 	// embedded means that mcpx is a part of another program, which neither edits the config file nor reads it again.
 	embedded bool
-	// spans means that traces are sent, if the config has a collector.
+	// spans means that mcpx sends traces, if the config names a collector.
 	spans bool
 }
 
@@ -56,7 +56,7 @@ var (
 	}
 	// Desk is for the page of a user's own machine, beside the sessions over stdio.
 	Desk = Profile{callLevel: slog.LevelDebug, fromDisk: true, page: true, saves: true}
-	// Embedded is for a program that is not the command mcpx. It counts no savings in files.
+	// Embedded is for a Go program that uses package mcpx. It does not write the savings of tokens to files.
 	Embedded = Profile{embedded: true, manyClients: true, callLevel: slog.LevelDebug, authServer: true, measured: true, spans: true}
 	Demo     = Profile{manyClients: true, callLevel: slog.LevelDebug, samples: true, page: true}
 )
@@ -68,12 +68,12 @@ func (p Profile) config(cfg *config.Config) (*config.Config, error) {
 		if err != nil {
 			return nil, err
 		}
-		sample.Warnings = nil // the warning that no servers are defined
+		sample.Warnings = nil // there is only the warning that no servers are defined
 		return sample, nil
 	case p.byPerson:
 		once := *cfg
-		once.ResultTokenLimit = 0      // a handle could not be used after the command has ended
-		once.ExecWait = 24 * time.Hour // the command has only just started the server
+		once.ResultTokenLimit = 0      // no limit: a handle to the rest of a result would be useless once the command has ended
+		once.ExecWait = 24 * time.Hour // long, because the server has to start first
 		once.Confirm = conf.ConfirmNone
 		once.Servers = slices.Clone(cfg.Servers)
 		for i := range once.Servers {
@@ -87,7 +87,7 @@ func (p Profile) config(cfg *config.Config) (*config.Config, error) {
 // servers returns which of the given servers must be started; nil means all servers.
 func (p Profile) servers(names []string) []string {
 	if p.byPerson && slices.ContainsFunc(names, func(name string) bool { return name == "" || name == builtin.Name }) {
-		return nil // the tools of mcpx itself read from all servers
+		return nil // nil, because the tools of the server mcpx itself read from all servers
 	}
 	return names
 }

@@ -9,7 +9,8 @@ import (
 	"mcpx/internal/programs"
 )
 
-// programFolder returns the folder of the stored programs of a config, and whether it must exist; empty if there is none.
+// programFolder returns the folder of the stored programs of a config, or "" if there is none. required means that a missing folder
+// is a fault.
 func programFolder(cfg *config.Config) (folder string, required bool) {
 	switch {
 	case cfg.Programs.Off:
@@ -22,7 +23,8 @@ func programFolder(cfg *config.Config) (folder string, required bool) {
 	return filepath.Join(filepath.Dir(cfg.Path), "programs"), false
 }
 
-// programsOf returns the programs that clients can run; nil if the config turns programs off. It logs the faults of stored ones.
+// programsOf returns the programs that clients can run, or nil if the config turns programs off. It logs the faults of stored
+// programs.
 func (b *builder) programsOf(cfg *config.Config) *builtin.Programs {
 	p := cfg.Programs
 	if p.Off {
@@ -41,7 +43,7 @@ func (b *builder) programsOf(cfg *config.Config) *builtin.Programs {
 	return all
 }
 
-// ProgramFaults returns what is wrong with the stored programs, each with its place. It compiles them.
+// ProgramFaults returns the faults of the stored programs, each with its place in the program. It compiles the programs.
 func (a *App) ProgramFaults(ctx context.Context) (all []string) {
 	folder, required := programFolder(a.Config)
 	if folder == "" {

@@ -21,20 +21,21 @@ import (
 )
 
 const (
-	// watchEvery is the time between two checks of the config file.
+	// watchEvery is the time between two checks of the config file for changes.
 	watchEvery = time.Second
-	// The reloader repeats reading an unusable file for settleTime, because an editor may still be writing it.
+	// If a config file is unusable, the reloader reads it again every settleEvery until settleTime has passed, because an editor
+	// may still be writing it.
 	settleTime  = time.Second
 	settleEvery = 50 * time.Millisecond
-	// youngFile is an age. A file that was changed less than this ago may change again without a new modification time, because
-	// some file systems store whole seconds.
+	// youngFile is the age below which a file may change again without getting a new modification time: some file systems store
+	// whole seconds.
 	youngFile = 3 * time.Second
-	// mostLooked is how many bytes a fingerprint reads at most. No config is that long.
+	// mostLooked is how many bytes of a file a fingerprint covers. No config is longer.
 	mostLooked = 64 << 20
 )
 
-// Source reads the config file. Load resolves all references in it. Reading has the options to check an edited text without
-// resolving references.
+// Source reads the config file. Load resolves all references in it. Reading has the options for checking an edited text, in which
+// references are not resolved.
 type Source struct {
 	Load    func() (*config.Config, error)
 	Reading config.Options
@@ -43,8 +44,8 @@ type Source struct {
 // Reloaded says what the last reload changed.
 type Reloaded struct {
 	registry.Changes
-	// Changed has the servers that keep running with new settings. Keys has the changed keys outside of servers that are
-	// already effective. Later has those that become effective when mcpx restarts.
+	// Changed has the servers that keep running with new settings. Keys has the changed keys outside of servers that are already in
+	// effect. Later has the changed keys that take effect when mcpx restarts.
 	Changed, Keys, Later []string
 	// Unavailable has the faults in the entries of single servers.
 	Unavailable []config.Fault
@@ -52,14 +53,15 @@ type Reloaded struct {
 
 // Request asks Follow for a reload. Follow calls Done with the outcome, unless Done is nil.
 type Request struct {
-	// By says in the audit trail who asks: a signal, a command.
+	// By says, for the audit trail, who asks: a signal or a command.
 	By   string
 	Done func(Reloaded, error)
 }
 
-// Follow applies the config file after each request, after each edit over HTTP and, with watch, when the file, its lock file
-// (mcpx lock) or a file that it refers to (${file:PATH}, envFile) changes. If there is a folder of stored programs, it follows
-// that too. If it refuses a file, it logs the reason, and mcpx keeps using the old config. It returns when ctx ends.
+// Follow applies the config file after each request and after each edit over HTTP. With watch, it also does so when the file, its
+// lock file (mcpx lock) or a file that it refers to (${file:PATH}, envFile) changes. It always follows the folder of stored
+// programs, if there is one. If it refuses a file, it logs the reason, and mcpx keeps using the old config. It returns when ctx
+// ends.
 func (a *App) Follow(ctx context.Context, from Source, asked <-chan Request, watch bool) {
 	file := setup.ConfigFile{Path: a.Config.Path, Reading: from.Reading}
 	a.source.Store(&file)
@@ -78,7 +80,7 @@ type reloader struct {
 	edits <-chan edit
 	load  func() (*config.Config, error)
 	apply func(*config.Config) error
-	// outcome returns what the last successful apply changed.
+	// outcome returns what the last successful reload changed.
 	outcome func() Reloaded
 	log     *slog.Logger
 
@@ -86,21 +88,21 @@ type reloader struct {
 	record func(change configChange)
 
 	current *config.Config // the config that was applied last
-	text    []byte         // the text of the file at that time
-	files   []string       // that the config refers to, which was loaded last
-	stored  string         // the state of the folder of programs when the config was applied
+	text    []byte         // the text of the file when current was applied
+	files   []string       // the files that the config which was loaded last refers to
+	stored  string         // the state of the folder of stored programs when current was applied
 	seen    fingerprint    // the fingerprint of the file when it was last loaded or refused
-	beside  fingerprints   // of the other files at that time
+	beside  fingerprints   // the fingerprints of the other files at that time
 }
 
-// configChange says how one config follows another.
+// configChange is the change from one config to the next.
 type configChange struct {
 	by            string
 	from, to      *config.Config
-	before, after []byte // the texts of the file
+	before, after []byte // the texts of the file before and after the change
 }
 
-// fingerprints are those of the lock file of a config, and of the files that the config refers to.
+// fingerprints are the fingerprints of the lock file and of the files that the config refers to, by path.
 type fingerprints map[string]fingerprint
 
 func (r *reloader) lookBeside(files []string) fingerprints {
@@ -118,7 +120,7 @@ func (f fingerprints) same(other fingerprints) bool {
 func (r *reloader) run(ctx context.Context, asked <-chan Request, watch bool) {
 	var ticks <-chan time.Time
 	if r.stored = storedIn(r.current); watch || r.stored != "" {
-		r.seen = fingerprint{size: -1} // so that the first check also detects a change since the start
+		r.seen = fingerprint{size: -1} // makes the first check detect a change since the start
 		r.files = r.current.Referred
 		r.beside = r.lookBeside(r.files)
 		ticker := time.NewTicker(watchEvery)
@@ -165,7 +167,7 @@ func (r *reloader) followStored() {
 	r.applied("a changed program", r.current, r.text)
 }
 
-// applied records that a config was applied, and keeps it.
+// applied records that a config was applied, and remembers it as the current one.
 func (r *reloader) applied(by string, cfg *config.Config, text []byte) {
 	if r.record != nil {
 		r.record(configChange{by, r.current, cfg, r.text, text})
@@ -173,7 +175,7 @@ func (r *reloader) applied(by string, cfg *config.Config, text []byte) {
 	r.current, r.text = cfg, text
 }
 
-// storedIn identifies the state of the stored programs of a config; empty if there is no folder for them.
+// storedIn returns a digest of the stored programs of a config, or "" if there is no folder for them.
 func storedIn(cfg *config.Config) string {
 	folder, _ := programFolder(cfg)
 	if folder == "" {
@@ -183,13 +185,13 @@ func storedIn(cfg *config.Config) string {
 }
 
 // reload applies the file, or logs and returns the reason why it refuses the file. If the file is empty, broken or missing, it
-// tries again for up to settleTime. A file that equals the current config is applied only if asked is true, because the
-// variables and files that it refers to, or the lock file, may have changed.
+// tries again for up to settleTime. If the file equals the current config, reload applies it only if asked is true: then variables,
+// files that the config refers to, or the lock file may have changed.
 func (r *reloader) reload(ctx context.Context, by string, asked bool) error {
 	patience := time.NewTimer(settleTime)
 	defer patience.Stop()
 	for {
-		// Taken before the load, so that a later write is detected as another change.
+		// The fingerprints are taken before the load, so that a later write counts as another change.
 		r.seen, r.beside = lookAt(r.file.Path, fingerprint{}), r.lookBeside(r.files)
 		text, _ := os.ReadFile(r.file.Path)
 		cfg, err := r.load()
@@ -219,7 +221,8 @@ func (r *reloader) reload(ctx context.Context, by string, asked bool) error {
 	}
 }
 
-// follow takes the files that a config refers to. A config that was refused may be a valid one once they have changed.
+// follow notes the files that the config refers to. It also does so after a refusal: the config may become valid when these files
+// change.
 func (r *reloader) follow(cfg *config.Config, err error) {
 	if faults, ok := errors.AsType[*config.Faults](err); ok {
 		r.files = faults.Referred
@@ -251,7 +254,7 @@ func (r *reloader) logRefusal(err error) {
 	}
 }
 
-// reload applies another config, except for keys that need a restart. If it returns an error, nothing has changed.
+// reload applies another config, except for keys that need a restart. If it returns an error, it has changed nothing.
 func (a *App) reload(to *config.Config) error {
 	a.applying.Lock()
 	defer a.applying.Unlock()
@@ -277,8 +280,8 @@ func (a *App) reload(to *config.Config) error {
 	return nil
 }
 
-// Restart starts a server anew, with its present settings. Its open calls may continue for a moment. It returns false if there
-// is no such server, or if the server does not run.
+// Restart restarts a server with its present settings. Its open calls may continue for a moment. Restart returns false if there is
+// no such server, or if the server does not run.
 func (a *App) Restart(name string) bool {
 	a.applying.Lock()
 	defer a.applying.Unlock()
@@ -314,7 +317,7 @@ func (a *App) Stop(name string) bool {
 func (a *App) swap(next *Runtime) registry.Changes {
 	before := a.current.Load()
 	changes := a.Registry.Apply(next.servers, next.registry, func() { a.current.Store(next) })
-	if a.current.Load() != next { // Close was called before
+	if a.current.Load() != next { // Close was called
 		next.end(before)
 		return changes
 	}
@@ -325,7 +328,7 @@ func (a *App) swap(next *Runtime) registry.Changes {
 	return changes
 }
 
-// fingerprint identifies the content of a file. It is zero for a file that cannot be read.
+// fingerprint identifies the content of a file. The zero fingerprint means that the file cannot be read.
 type fingerprint struct {
 	modified time.Time
 	size     int64

@@ -23,10 +23,10 @@ import (
 	"mcpx/internal/view"
 )
 
-// Runtime is a config in the form that the other packages need. It is immutable. These packages always read their settings from
-// the current Runtime, so that a reload only swaps one pointer.
+// Runtime is a config in the form that the other packages need. It is immutable. The other packages always read their settings from
+// the current Runtime, so a reload only swaps one pointer.
 type Runtime struct {
-	// config is the config file, but Auth and MaxMessageBytes may come from an earlier version of the file.
+	// config is the config file's content. Its Auth and MaxMessageBytes may come from an earlier version of the file.
 	config *config.Config
 
 	servers    []registry.Server
@@ -34,13 +34,13 @@ type Runtime struct {
 	calls      *executor.Settings
 	limits     limits.Options
 	identity   *identity.State // nil means that every client may connect
-	authServer *authServer     // nil means that there is none
+	authServer *authServer     // nil means that mcpx runs no authorization server
 	secrets    wiretrace.Secrets
-	struck     *sanitize.Secrets // the same values, for texts
+	struck     *sanitize.Secrets // the secrets that mcpx removes from texts; the same values as in the trace
 	views      sync.Map          // the settings of views by name, created at the first use
 }
 
-// builder creates Runtimes, and has what all Runtimes of an App share.
+// builder builds Runtimes, and has what all Runtimes of an App share.
 type builder struct {
 	profile Profile
 	locals  []Local
@@ -57,13 +57,13 @@ type builder struct {
 	logins  *logins.Logins
 	state   *clientState
 	auditor *auditor
-	// accounts are the logins of principals at servers, and link returns the address at which one logs in.
+	// accounts has the principals' logins at servers. link returns the address at which a principal logs in.
 	accounts *accounts
 	link     func(server string, p *caller.Principal) string
-	people   *page.People // who has signed in to pages of mcpx by auth.front
+	people   *page.People // people who have signed in to mcpx's pages through auth.front
 	trace    func(server string) func(received bool, message []byte)
 
-	dialledIn func() []dial.Server // the servers that have dialled in now
+	dialledIn func() []dial.Server // returns the servers that are dialled in at the moment
 }
 
 // build creates the Runtime for a config, and does everything that can fail. before is the current Runtime, or nil at the
@@ -108,8 +108,8 @@ func (r *Runtime) settings(name string) *view.Settings {
 	return made.(*view.Settings)
 }
 
-// end ends those parts of r that next does not use: requests whose credentials next does not accept, and the authorization
-// server. next may be nil.
+// end ends those parts of r that next does not use: requests whose credentials next does not accept, and the authorization server.
+// If no Runtime follows, next is nil.
 func (r *Runtime) end(next *Runtime) {
 	if next == nil {
 		next = &Runtime{}

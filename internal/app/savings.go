@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// SavingsDir returns the folder with the savings of a config file, for all processes with that file. It is empty if the user has
-// no folder for caches.
+// SavingsDir returns the folder with the savings of a config file, which all processes with this config share. It is empty if the
+// user has no folder for caches.
 func SavingsDir(file string) string {
 	folder, err := os.UserCacheDir()
 	if err != nil {
@@ -21,7 +21,7 @@ func SavingsDir(file string) string {
 	return filepath.Join(folder, "mcpx", "savings", registry.Key(config.Real(file)))
 }
 
-// openBook makes the book in which count counts.
+// openBook makes the book to which count adds the savings of tokens.
 func (a *App) openBook() {
 	dir := ""
 	if a.profile.saves {
@@ -35,7 +35,7 @@ func (a *App) count(r *request.Event) {
 	if r.Definitions != nil {
 		for _, one := range r.Definitions() {
 			f := savings.Figures{Definitions: int64(one.Tokens)}
-			if one.Server == builtin.Name && one.Tool == "" { // once in each tools/list
+			if one.Server == builtin.Name && one.Tool == "" { // each tools/list has one such definition, so this counts sessions
 				f.Sessions = 1
 			}
 			a.book.Add(r.Began, savings.Key{Server: one.Server, Tool: one.Tool, Client: r.Client}, f)

@@ -21,7 +21,7 @@ import (
 func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	a.start(ownerWithin)
 	session := ""
-	if a.origin.Pool != nil { // a shared server must not take the clients of several sessions for one
+	if a.origin.Pool != nil { // with shared servers, each session needs a name of its own, so that a server can tell their clients apart
 		session = "stdio " + rand.Text()
 	}
 	err := a.views.get(a.Config.View).front.ServeStdio(ctx, in, out, front.StdioOptions{
@@ -68,8 +68,9 @@ func (a *App) httpOptions() httpd.Options {
 	}
 }
 
-// DialOut dials in to a hosted mcpx and serves it, over one connection after another, until ctx ends or the hosted mcpx refuses
-// it for good. view is what the hosted mcpx gets. say is called with a line for each thing that happens. DialOut closes a.
+// DialOut dials in to a hosted mcpx and serves it, until ctx ends or the hosted mcpx refuses it for good. When a connection ends,
+// it opens the next. view is the name of the view that the hosted mcpx gets. say is called with a line for each thing that happens.
+// DialOut closes a.
 func (a *App) DialOut(ctx context.Context, address, token, view string, say func(line string)) error {
 	defer a.Close()
 	a.start(0)
@@ -79,7 +80,8 @@ func (a *App) DialOut(ctx context.Context, address, token, view string, say func
 	return d.run(ctx)
 }
 
-// grace returns shutdown_grace minus the time for closing the upstreams.
+// grace returns how long open calls may take in a shutdown: shutdown_grace minus the time for closing the upstreams, but at least
+// 100 ms.
 func (a *App) grace() time.Duration {
 	return max(a.Config.ShutdownGrace-2*closeWithin, 100*time.Millisecond)
 }
@@ -116,7 +118,7 @@ func ServeProfiles(ctx context.Context, addr string, log *slog.Logger) (stop fun
 	}, nil
 }
 
-// Version is the version of the module, or devel for a build from a checkout.
+// Version returns the version of the module, or devel for a build from a checkout.
 func Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		return strings.TrimPrefix(info.Main.Version, "v")

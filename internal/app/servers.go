@@ -107,16 +107,16 @@ func (b *builder) server(cfg *config.Config, s config.Server) registry.Server {
 	return out
 }
 
-// sessionsOfOwn reports whether a server has sessions that belong to single clients or principals.
+// sessionsOfOwn reports whether single clients or principals have sessions of their own with a server.
 func sessionsOfOwn(s *config.Server) bool {
 	return s.Session == "per_client" || s.Session == "per_principal" || len(s.CallerCredentials) > 0
 }
 
-// personalSession reports whether a server has one session for each principal.
+// personalSession reports whether each principal has a session of its own with a server.
 func personalSession(s *config.Server) bool { return s.Session == "per_principal" }
 
-// personally makes each principal use a login of its own with a server. The shared session uses the login of the config, and sends
-// nothing without it.
+// personally makes each principal use a login of its own with a server. The session that principals share uses the login of the
+// config's user, and sends no request without that login.
 func (b *builder) personally(server *registry.Server, s *config.Server) {
 	all, err := b.personalLogins()
 	if err != nil {
@@ -129,11 +129,12 @@ func (b *builder) personally(server *registry.Server, s *config.Server) {
 	server.Spec.Remote.Authorize, server.Spec.Secrets = b.logins.Needed(own), server.Spec.Secrets.And(nil, tokens)
 }
 
-// share makes all sessions, or those in the folder of this one, use the same process or connection of a server, if the config
-// or the table of packages says so. A process of one session is started with its first use.
+// share makes the sessions of a daemon share one process or connection of a server, if the config or the table of packages says so:
+// all sessions, or the sessions in the same folder. If sessions do not share a server, its process starts when the session first
+// uses it.
 func (b *builder) share(server *registry.Server, s *config.Server) {
 	among := share.Of(s).Share
-	if among == conf.ShareSession { // the session may never use it
+	if among == conf.ShareSession { // lazy, because the session may never use the server
 		server.Spec.Lazy = server.Spec.Lazy || s.Type == config.Stdio
 		return
 	}
@@ -150,10 +151,11 @@ func (b *builder) share(server *registry.Server, s *config.Server) {
 var liveFields = []string{
 	"Description", "Tools", "ReadOnly", "Overrides", "Confirm", "Pin", "Validate", "Verbatim",
 	"CallTimeout", "IdleTimeout", "ToolTimeouts", "MaxConcurrency", "SessionIdle",
-	// A renamed server gets a new entry in the registry anyway. The registry starts it after the old one has ended, which it
-	// recognizes by the same definition.
+	// A new name makes a new entry in the registry anyway. The registry recognizes by the definition that it is the same server,
+	// and starts it after the old one has ended.
 	"Name",
-	// Credentials are also in Secrets. This field itself only affects the name of the cache file.
+	// A changed credential also changes Secrets, and so restarts the server. The field itself affects only the name of the cache
+	// file.
 	"Credentials",
 }
 
@@ -166,7 +168,7 @@ func definition(cfg *config.Config, s config.Server) string {
 			parts = append(parts, field.Name, fields.FieldByIndex(field.Index).Interface())
 		}
 	}
-	text, _ := json.Marshal(parts) // cannot fail: only strings, numbers, lists and maps
+	text, _ := json.Marshal(parts) // cannot fail: parts has only strings, numbers, lists and maps
 	return registry.Key(string(text))
 }
 
@@ -216,7 +218,7 @@ func (b *builder) spec(cfg *config.Config, s config.Server) upstream.Spec {
 	return spec
 }
 
-// environ returns the variables of the process for which servers are started.
+// environ returns the environment of the process on whose behalf servers are started.
 func (o Origin) environ() []string {
 	if o.Folder == "" {
 		return os.Environ()
@@ -224,7 +226,7 @@ func (o Origin) environ() []string {
 	return o.Environ
 }
 
-// in returns the folder that the path means in that process.
+// in returns path as an absolute path. A relative path begins at the folder of the process on whose behalf servers are started.
 func (o Origin) in(path string) string {
 	if o.Folder == "" || filepath.IsAbs(path) {
 		return path

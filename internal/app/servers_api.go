@@ -75,8 +75,8 @@ func (h *serversAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// entered returns the handler that adds or changes a server with the entry in the request's body. what says which of them, for
-// the log. Only a server that is added gets its name from the body.
+// entered returns the handler that adds or changes a server with the entry in the request's body. what says for the log whether it
+// adds or changes. The body gives the name only of a server that is added; otherwise the path does.
 func (h *serversAPI) entered(what string, edit func(data []byte, name string, entry json.RawMessage) ([]byte, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("name")
@@ -123,7 +123,7 @@ func usable(name string, served *string) func(*config.Config) error {
 
 // change is a change of the config that a request asks for.
 type change struct {
-	what, name string // for the log
+	what, name string // for the log and the audit trail
 	edit       func(data []byte, name string) ([]byte, error)
 	check      func(*config.Config) error // may refuse the changed config; nil means no check
 }
@@ -154,7 +154,8 @@ func (h *serversAPI) change(w http.ResponseWriter, r *http.Request, c change) bo
 	})
 }
 
-// apply makes a change by a func that records it in the trail before it writes anything.
+// apply edits the config with write, which records the change in the audit trail before it writes anything. If apply returns false,
+// it has answered the request with an error.
 func (h *serversAPI) apply(w http.ResponseWriter, r *http.Request, c change, write func(setup.ConfigFile) error) bool {
 	who := caller.From(r.Context())
 	if err := h.app.edit(r.Context(), write); err != nil {
@@ -187,7 +188,7 @@ func statusOf(err error) int {
 
 var errChanged = errors.New("it has changed meanwhile; load it again")
 
-// codeOf names an error for programs.
+// codeOf returns the error code that tells programs what has failed.
 func codeOf(status int, err error) string {
 	switch {
 	case errors.Is(err, setup.ErrNoServer):
@@ -211,7 +212,8 @@ func codeOf(status int, err error) string {
 	return code
 }
 
-// entry reads the entry of a server, and its name if there is one, from the body.
+// entry reads a server's entry from the body, and its name if the body has one. If ok is false, entry has answered the request with
+// an error.
 func (h *serversAPI) entry(w http.ResponseWriter, r *http.Request) (name string, entry json.RawMessage, ok bool) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxEntry))
 	if err != nil {
@@ -225,7 +227,7 @@ func (h *serversAPI) entry(w http.ResponseWriter, r *http.Request) (name string,
 	return name, entry, true
 }
 
-// show answers a request with the status of a server.
+// show answers a request with the status of the server called name.
 func (h *serversAPI) show(w http.ResponseWriter, status int, name string) {
 	for _, s := range h.app.serverStatuses() {
 		if s.Name == name {
@@ -250,7 +252,7 @@ func refuse(w http.ResponseWriter, status int, err error) {
 
 // edit is a change of the config file that was requested over HTTP.
 type edit struct {
-	by     string // the name of the principal
+	by     string // the principal who asks, for the audit trail
 	change func(setup.ConfigFile) error
 	done   chan error // has a buffer of one
 }

@@ -19,27 +19,27 @@ import (
 // interfaces in package state, and the secrets from which keys are derived. An App has one clientState, which reloads do not
 // replace. The data is in memory and in the user's config folder, or shared with the other replicas of a cluster.
 type clientState struct {
-	sessions state.Sessions[front.Session] // of legacy clients over HTTP
+	sessions state.Sessions[front.Session] // of clients of the legacy era over HTTP
 	browsers state.Sessions[page.Session]
 	results  state.Results[results.Kept]
-	once     state.Once // states of calls that wait for an answer of their client
-	logins   loginState // through auth.front
+	once     state.Once // states of calls that wait for an answer of their client; each state works once
+	logins   loginState // logins through auth.front
 	counters state.Counters
-	// catalogues asks the other replicas for the catalogue of a server; nil without a cluster.
+	// catalogues asks the other replicas for a server's catalogue; nil without a cluster.
 	catalogues registry.Peers
 	approvals  *approvals // nil without a cluster
-	// secrets are the keys of the cluster or, without one, of the authorization server, if there is one at the start, otherwise
-	// random. The first seals, all open. The audit trail has its own keys in the config, because others have to verify the trail
-	// with them.
+	// secrets are the keys of the cluster or, without a cluster, those of the authorization server at the start; without both, they
+	// are random. mcpx seals with the first, and opens what any of them has sealed. The audit trail has its own keys in the config,
+	// because others have to verify the trail with them.
 	secrets []*state.Secret
 
 	cluster *cluster.Cluster // nil means that mcpx runs alone
 
-	folder   string // the folder for files
-	noFolder error  // why there is no folder
+	folder   string // the user's folder for mcpx's files
+	noFolder error  // why there is no such folder
 }
 
-// Limits of what has changed or ended of the sealed sessions, in memory.
+// Limits of the records that mcpx keeps in memory about changed and ended sessions.
 const (
 	mostRecords     = 100_000
 	mostRecordBytes = 32 << 20

@@ -22,23 +22,22 @@ type readiness struct {
 	States  map[catalog.State]int `json:"states"`
 }
 
-// readyState is what readiness depends on, besides the servers.
+// readyState is what the answer to /readyz depends on, besides the states of the servers.
 type readyState struct {
 	began time.Time
-	// settled is set by ready and never reset: from then on, servers do not affect the readiness.
+	// ready sets settled and never resets it: from then on, servers do not affect the readiness.
 	settled atomic.Bool
 	// clusterAway reports whether the cluster cannot be reached at present; nil without a cluster.
 	clusterAway func() bool
 }
 
-// readyWithin is how long a process is not ready because it connects to servers. A server that hangs, or takes long to
-// install, does so for all replicas, and without a bound none would be ready.
+// readyWithin is how long connecting to servers may keep a process from being ready. Without this bound, a server that hangs or
+// takes long to install would keep all replicas from being ready.
 const readyWithin = 2 * time.Minute
 
-// ready reports whether this process can serve the tools that it lists: mcpx has tried once to connect to every server, also to
-// one whose catalogue comes from the disk or from another replica. A server that is down does not keep a process from being
-// ready, and neither does one that is lost or added later: all replicas would be unready at once. ready also counts the servers
-// and tools.
+// ready reports whether this process can serve the tools that it lists: mcpx has tried once to connect to every server, even if the
+// server's catalogue came from the disk or another replica. A server that is down does not make a process unready, nor does one
+// that is lost or added later: otherwise all replicas would be unready at once. ready also counts the servers and tools.
 func (a *App) ready() (httpd.Readiness, any) {
 	snap := a.Executor.Catalogue(nil)
 	counts := make(map[catalog.State]int)
@@ -49,7 +48,7 @@ func (a *App) ready() (httpd.Readiness, any) {
 		a.settled.Store(true)
 	}
 	public := httpd.Readiness{Ready: a.settled.Load()}
-	if a.clusterAway != nil && a.clusterAway() { // sessions, calls and reads go on
+	if a.clusterAway != nil && a.clusterAway() { // degraded, not unready: sessions, calls and reads still work
 		public.Degraded = append(public.Degraded, "cluster: NATS away")
 	}
 	if failing, refuses := a.auditor.failing(); failing {
@@ -65,14 +64,15 @@ type serverStatus struct {
 	RetryAfter float64          `json:"retry_after,omitempty"`
 	Transport  string           `json:"transport,omitempty"`
 	Protocol   string           `json:"protocol,omitempty"`
-	Dialled    string           `json:"dialled,omitempty"` // [dial.Hub.State]
+	Dialled    string           `json:"dialled,omitempty"` // the text of [dial.Hub.State]
 	Tools      int              `json:"tools"`
 	Restarts   int              `json:"restarts"`
-	counts                      // the calls of this server
+	counts                      // of this server's calls
 	Savings    *savings.Figures `json:"savings,omitempty"`
 }
 
-// wholeStatus returns the content of /status: what the status page shows, the names of all tools, the clients and the sessions.
+// wholeStatus returns the content of /status: what the status page shows, and also the names of all tools, the clients and the
+// sessions.
 func (a *App) wholeStatus() any {
 	whole := a.status()
 	names := make(map[string][]string)
@@ -91,7 +91,7 @@ func (a *App) status() map[string]any {
 	for _, one := range servers {
 		tools += one.Tools
 	}
-	for _, one := range a.book.Servers() { // also mcpx itself
+	for _, one := range a.book.Servers() { // includes the server mcpx itself
 		total.Add(one)
 	}
 	return map[string]any{"version": Version(), "tools": tools, "servers": servers, "savings": total}
@@ -132,7 +132,7 @@ type counts struct {
 
 type clientKey struct{ principal, name string }
 
-// clientCounts has the counts for one client program of one principal.
+// clientCounts has the counts of the calls that one principal makes with one client program.
 type clientCounts struct {
 	Principal string `json:"principal,omitempty"`
 	Display   string `json:"display,omitempty"`

@@ -16,7 +16,7 @@ import (
 	"mcpx/internal/view"
 )
 
-// views are the views that clients have connected to, by name; each path under /mcp is a view. close ends all of them.
+// views has the views that clients have connected to, by name. Each path under /mcp is a view. close ends all views.
 type views struct {
 	app *App
 
@@ -33,7 +33,7 @@ type openView struct {
 		view.View
 		Close()
 	}
-	native bool // whether the view lists the tools themselves
+	native bool // whether the view lists the servers' tools themselves, instead of the two tools
 	front  *front.Front
 }
 
@@ -70,15 +70,15 @@ func (v *views) get(name string) *openView {
 // viewAgent is the view for the clients of agents. It has no path of its own.
 const viewAgent = "agent"
 
-// opened returns a view that clients have connected to; nil if there is none of that name.
+// opened returns a view that clients have connected to, or nil if there is none of this name.
 func (v *views) opened(name string) *openView {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.open[name]
 }
 
-// of returns the view at a path under /mcp, or nil if there is none or the principal of the request may not use it. A principal
-// that no rule in auth.rights names can use the view at /mcp, which is empty for it.
+// of returns the view at a path under /mcp. It returns nil if there is no such view, or if the principal of the request may not use
+// it. A principal that no rule in auth.rights names may use the view at /mcp, but finds it empty.
 func (v *views) of(r *http.Request, path string) *openView {
 	name, who, rights := cmp.Or(path, v.app.Config.View), caller.From(r.Context()), v.app.Rights()
 	cfg := v.app.current.Load().config
@@ -90,14 +90,15 @@ func (v *views) of(r *http.Request, path string) *openView {
 	return v.get(name)
 }
 
-// hasView reports whether there is a view, of the config or of a server that has dialled in.
+// hasView reports whether there is a view of this name: in the config, of a server that has dialled in, or of a server in this
+// process.
 func (a *App) hasView(cfg *config.Config, name string) bool {
 	server, _ := strings.CutPrefix(name, config.ViewServer)
 	return name == viewAgent && compat(cfg.Dial) || cfg.CheckView(name) == "" ||
 		server != name && (a.dialled.State(server) != "" || slices.ContainsFunc(a.locals, func(l Local) bool { return l.Name == server }))
 }
 
-// drain ends the views, with their sessions, that the current config no longer has or shows in another form. It never ends the
+// drain ends the open views, with their sessions, that the current config no longer has or shows in another form. It never ends the
 // view at /mcp.
 func (v *views) drain() {
 	v.mu.Lock()
@@ -114,7 +115,7 @@ func (v *views) drain() {
 	v.end(gone, (*front.Front).Remove)
 }
 
-// end ends views. It calls the func end for the front of each.
+// end ends views. It calls the function end with the front of each view.
 func (v *views) end(gone []*openView, end func(*front.Front)) {
 	for _, one := range gone {
 		end(one.front)
@@ -171,7 +172,7 @@ func (v *views) each(f func(*front.Front)) {
 	}
 }
 
-// scopeOf returns the part of the catalogue that a view shows, and whether the view lists the tools themselves.
+// scopeOf returns the part of the catalogue that a view shows, and whether the view lists the servers' tools themselves.
 func scopeOf(cfg *config.Config, name string) (part *policy.Scope, native bool) {
 	if server, ok := strings.CutPrefix(name, config.ViewServer); ok {
 		return &policy.Scope{Servers: []string{cmp.Or(cfg.Served(server), server)}}, true

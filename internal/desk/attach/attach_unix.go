@@ -23,20 +23,20 @@ import (
 	"mcpx/internal/base/proc"
 )
 
-// Patience is how long a command tries to get a daemon before it does the work by itself.
+// Patience is how long a command tries to reach a daemon before it does the work in its own process.
 const Patience = 300 * time.Millisecond
 
 // retryEvery is the time between two attempts to connect to a daemon that is starting.
 const retryEvery = 4 * time.Millisecond
 
-// Conn is a connection to a daemon that has welcomed this command. The caller must call Close.
+// Conn is a connection to a daemon that has accepted this command. The caller must call Close, or Run, which closes it.
 type Conn struct {
 	conn *net.UnixConn
-	PID  int // of the daemon
+	PID  int // the daemon's process id
 }
 
-// Dial connects to the daemon of a place within the given time. With start, it starts the daemon if there is none. After
-// an error the daemon knows nothing of this command.
+// Dial connects to the daemon of a place within the given time. If there is no daemon, Dial starts one if start is true, and
+// otherwise returns ErrNone. After an error the daemon has nothing of this command.
 func Dial(p Place, within time.Duration, start bool) (*Conn, error) {
 	deadline := time.Now().Add(within)
 	for began := false; ; {
@@ -50,7 +50,7 @@ func Dial(p Place, within time.Duration, start bool) (*Conn, error) {
 			return nil, ErrNone
 		case time.Now().After(deadline) || errors.Is(err, os.ErrDeadlineExceeded):
 			return nil, fmt.Errorf("no daemon answered within %v: %w", within, err)
-		case none && !began: // if the one that this command has started ends at once, so would the next one
+		case none && !began: // only once: if the daemon that this command has started ends at once, the next one would too
 			if began, err = p.start(); err != nil {
 				return nil, fmt.Errorf("starting the daemon: %w", err)
 			}
@@ -59,7 +59,7 @@ func Dial(p Place, within time.Duration, start bool) (*Conn, error) {
 	}
 }
 
-// refusedError is the reason why a daemon, or this command, refuses the other side.
+// refusedError is the reason why the daemon refuses the command, or the command refuses the daemon.
 type refusedError struct{ reason string }
 
 func (e *refusedError) Error() string { return e.reason }
@@ -78,8 +78,9 @@ func (p Place) dial(deadline time.Time) (*Conn, error) {
 	return c, nil
 }
 
-// spaces names what servers inherit of this process beside its user, folder, variables and umask: the namespaces, where the
-// system has some, the groups, other rights, which some clients take from their commands, and what limits them.
+// spaces names what servers would inherit from this process besides its user, folder, variables and umask: namespaces (on Linux),
+// groups, limits, and other rights, which some clients take away from the programs they start. A daemon with other spaces must not
+// serve this process.
 func spaces() string {
 	groups, _ := os.Getgroups()
 	slices.Sort(groups)
@@ -90,7 +91,7 @@ func spaces() string {
 			all = append(all, name)
 		}
 	}
-	status, _ := os.ReadFile("/proc/self/status") // Linux alone has it
+	status, _ := os.ReadFile("/proc/self/status") // only Linux has this file
 	for line := range strings.Lines(string(status)) {
 		if name, _, _ := strings.Cut(line, ":"); slices.Contains([]string{"CapEff", "CapBnd", "NoNewPrivs", "Seccomp"}, name) {
 			all = append(all, strings.Join(strings.Fields(line), ""))
@@ -99,12 +100,12 @@ func spaces() string {
 	return strings.Join(all, " ")
 }
 
-// limits returns the limits of memory, time, files and processes that somebody may have set for this process and its servers.
-// The number of open files is not among them: some clients raise it, and each process of Go does.
+// limits returns the limits on memory, CPU time, file sizes and processes that may have been set for this process and its servers.
+// It leaves out the number of open files, because some clients and each Go process raise that limit.
 func limits() (soft []uint64) {
 	for _, which := range []int{unix.RLIMIT_AS, unix.RLIMIT_DATA, unix.RLIMIT_CPU, unix.RLIMIT_FSIZE, unix.RLIMIT_NPROC} {
 		var l unix.Rlimit
-		_ = unix.Getrlimit(which, &l) // fails for none of these
+		_ = unix.Getrlimit(which, &l) // cannot fail for these limits
 		soft = append(soft, uint64(l.Cur))
 	}
 	return soft
@@ -132,7 +133,7 @@ func (c *Conn) greet(deadline time.Time) error {
 	return nil
 }
 
-// Free reports whether no daemon lives or starts at this place.
+// Free reports whether no daemon runs or starts at this place.
 func (p Place) Free() bool {
 	lock, err := p.take()
 	if lock != nil {
@@ -141,10 +142,10 @@ func (p Place) Free() bool {
 	return lock != nil || errors.Is(err, fs.ErrNotExist)
 }
 
-// Others returns the places of the other daemons that live or start for the same config file: those of this build, whose
-// environment is another, and those of other builds.
+// Others returns the places of the other daemons that run or start for the same config file: environments are those of this build
+// with another environment, builds are those of other builds.
 func (p Place) Others() (environments, builds []Place) {
-	files, _ := os.ReadDir(filepath.Dir(string(p))) // without the folder there are none
+	files, _ := os.ReadDir(filepath.Dir(string(p))) // without the folder there are no daemons
 	for _, file := range files {
 		name, lock := strings.CutSuffix(file.Name(), ".lock")
 		other := Place(filepath.Join(filepath.Dir(string(p)), name))
@@ -159,17 +160,17 @@ func (p Place) Others() (environments, builds []Place) {
 	return environments, builds
 }
 
-// start starts a daemon, unless another process is doing that or the daemon lives. It does not wait for it.
+// start starts a daemon, unless one runs or another process is just starting one. It does not wait for the daemon.
 func (p Place) start() (began bool, err error) {
 	lock, err := p.take()
 	if lock == nil {
 		return false, err
 	}
-	defer lock.Close() // the daemon has its own descriptor of the locked file
+	defer lock.Close() // the daemon keeps the lock through its own descriptor
 	return true, p.launch(lock)
 }
 
-// take locks the place; nil without an error means that somebody else has the lock.
+// take locks the place. It returns nil without an error if another process has the lock.
 func (p Place) take() (lock *os.File, err error) {
 	if lock, err = os.OpenFile(p.lock(), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600); err != nil {
 		return nil, err
@@ -191,8 +192,8 @@ func (p Place) take() (lock *os.File, err error) {
 	return nil, err
 }
 
-// launch starts the process. It leads a session of its own, so that signals for the job of the command, and the end of its
-// terminal, do not reach it.
+// launch starts the daemon process. The daemon leads a process session of its own, so it gets neither signals for the job of the
+// command nor the end of its terminal.
 func (p Place) launch(lock *os.File) error {
 	self, err := proc.Executable()
 	if err != nil {
@@ -225,12 +226,12 @@ func (p Place) launch(lock *os.File) error {
 	if err != nil {
 		return err
 	}
-	go process.Wait() // ends with the daemon or with this process, whichever is first; so the daemon leaves no zombie
+	go process.Wait() // reaps the daemon if it ends first; ends with the daemon or with this process
 	return nil
 }
 
-// closeOnExec keeps from the daemon what this process inherited, such as the lock file of a script, or a pipe whose reader
-// waits for its end: the daemon would have it open for long.
+// closeOnExec keeps the daemon from inheriting the files of this process: it would hold the lock file of a script, or a pipe whose
+// reader waits for the end, for a long time.
 func closeOnExec() {
 	open, _ := os.ReadDir("/dev/fd")
 	for _, one := range open {
@@ -240,16 +241,16 @@ func closeOnExec() {
 	}
 }
 
-// LostError means that the daemon has ended, or gives no sign, while a session was open.
+// LostError means that the daemon has ended, or does not answer, while a session was open.
 type LostError struct{ what string }
 
 func (e *LostError) Error() string {
 	return "the daemon " + e.what + "; this session has ended with it"
 }
 
-// Run hands a session over to the daemon, and returns its exit code when it ends. streams are stdin, stdout and stderr; the
-// caller must not use them meanwhile. When ctx ends, the daemon is asked to end the session. Each value of reloads makes it
-// read the config again. The error is a [LostError], or says why the session could not be handed over.
+// Run hands a session over to the daemon, and returns the exit code of the command when the session ends. streams are stdin, stdout
+// and stderr; the caller must not use them meanwhile. When ctx ends, Run asks the daemon to end the session. Each value from
+// reloads makes the session read its config again. The error is a [LostError].
 func (c *Conn) Run(ctx context.Context, start Start, streams [3]*os.File, reloads <-chan os.Signal) (exit int, err error) {
 	defer c.Close()
 	deadline := time.Now().Add(silence)
@@ -261,7 +262,7 @@ func (c *Conn) Run(ctx context.Context, start Start, streams [3]*os.File, reload
 	}
 	ended := make(chan struct{})
 	defer close(ended)
-	go func() { // ends with Run
+	go func() { // ends when Run returns
 		stop := ctx.Done()
 		for {
 			select {
@@ -281,14 +282,14 @@ func (c *Conn) Run(ctx context.Context, start Start, streams [3]*os.File, reload
 // await waits for the end of the session.
 func (c *Conn) await() (exit int, err error) {
 	for signs := 0; ; signs++ {
-		if signs == 1 { // a long session: this process needs little more than its stack from now on
+		if signs == 1 { // a long session: from now on this process needs little memory
 			debug.FreeOSMemory()
 			proc.DropFilePages()
 		}
 		var s sign
 		err := hear(c.conn, time.Now().Add(silence), &s)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			// This process may have been stopped itself; then signs are waiting.
+			// If this process was stopped (SIGSTOP), signs may already wait to be read.
 			err = hear(c.conn, time.Now().Add(silence/10), &s)
 		}
 		switch {

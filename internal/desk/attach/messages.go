@@ -10,53 +10,53 @@ import (
 )
 
 const (
-	// beatEvery is how often a daemon gives its commands a sign.
+	// beatEvery is how often a daemon sends its commands a sign that it is alive.
 	beatEvery = 3 * time.Second
-	// silence is how long a command waits for a sign before it ends.
+	// silence is how long a command waits for a sign of the daemon before it gives up.
 	silence = 10 * time.Second
-	// handshake is how long a daemon waits for the messages of a command that has connected.
+	// handshake is how long a daemon waits for the first messages of a command that has connected.
 	handshake = 5 * time.Second
-	// mostBytes is the longest message. The environment of a process is below that on all systems.
+	// mostBytes is the largest size of a message, in bytes. The environment of a process is smaller on all systems.
 	mostBytes = 8 << 20
 )
 
-// hello is the first message of a command. A daemon refuses what it cannot serve.
+// hello is the first message, from the command. The daemon refuses a command whose spaces it does not have.
 type hello struct {
-	// Spaces are the namespaces, the rights and the limits of the command; see the func spaces.
+	// Spaces are the namespaces, rights and limits of the command's process; see the function spaces.
 	Spaces string `json:"spaces"`
 }
 
-// welcome is the answer to hello.
+// welcome is the daemon's answer to hello. Refused is the reason why it refuses the command; empty if it does not.
 type welcome struct {
 	PID     int    `json:"pid"`
 	Refused string `json:"refused,omitempty"`
 }
 
-// Start is what a command wants, and where it was started.
+// Start says what a command wants to run, and in which surroundings it was started.
 type Start struct {
-	// Command is the name of the command, and Options are its options, which only the host reads.
+	// Command is the name of the command. Options are its options, which package attach does not read.
 	Command string          `json:"command"`
 	Options json.RawMessage `json:"options"`
-	// Folder, Environ and Umask are those of the command's process, and PID is its id.
+	// Folder, Environ and Umask are the folder, environment and umask of the command's process. PID is the ID of the process.
 	Folder  string   `json:"folder"`
 	Environ []string `json:"environ"`
 	Umask   int      `json:"umask"`
 	PID     int      `json:"pid"`
 }
 
-// asked is what a command says during its session.
+// asked is a message of the command during its session.
 type asked struct {
 	Stop   bool `json:"stop,omitempty"`
 	Reload bool `json:"reload,omitempty"`
 }
 
-// sign is what the daemon says during a session: an empty one that it lives, then one with the exit code.
+// sign is a message of the daemon during a session. Exit is nil in the regular signs of life, and the exit code in the last sign.
 type sign struct {
 	Exit *int `json:"exit,omitempty"`
 }
 
-// say writes a message before the deadline: its length in four bytes, and JSON. So the reader takes no byte of what
-// follows, which may carry files.
+// say writes a message before the deadline: its length in four bytes, then JSON. The length lets the reader stop exactly at the end
+// of the message; the bytes after it may carry file descriptors.
 func say(conn *net.UnixConn, deadline time.Time, message any) error {
 	body, err := json.Marshal(message)
 	if err != nil {

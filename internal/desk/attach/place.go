@@ -1,22 +1,22 @@
-// Package attach lets the commands of a user share one process: the daemon. A command finds it, starts it if there is
-// none, hands its streams over and lives as long as its session in the daemon.
+// Package attach lets the commands of a user share one process: the daemon. A command finds it, starts it if there is none, hands
+// its streams over and lives as long as its session in the daemon.
 //
 // # Which daemon
 //
-// There is one daemon for each config file, build of mcpx and environment of mcpx itself (see Place). Of what a session
-// brings along, such as its folder and its variables, nothing else becomes a property of the daemon. Clients start mcpx with
-// fewer variables than shells have, so a variable with its usual value is as good as none.
+// There is one daemon for each combination of a config file, a build of mcpx, and the environment variables that mcpx itself reads
+// (see Place). Anything else that a session brings along, such as its folder and its other variables, stays with the session.
+// Clients start mcpx with fewer variables than shells do, so a variable with its usual value is treated like a missing one.
 //
 // # What is decided when
 //
-// Until the daemon has welcomed a command, the command may give up and do the work by itself. Nothing of the session is
-// with the daemon yet. Then the command sends what it wants and its streams. From then on it reads and writes none of
-// them, and waits for the end of its session, or of the daemon.
+// Until the daemon has welcomed a command, the command may give up and do the work by itself. The daemon has nothing of the session
+// yet. Then the command sends what it wants, and its streams. From then on it does not use the streams, and waits for the end of
+// its session or of the daemon.
 //
 // # One daemon
 //
-// A lock file is held by the daemon as long as it lives: the process that starts the daemon locks it, and the daemon
-// inherits the lock. So whoever has the lock may remove the socket of a daemon that was killed.
+// The daemon holds a lock file as long as it lives: the process that starts the daemon locks it, and the daemon inherits the lock.
+// So a process that gets the lock may remove the socket that a killed daemon has left.
 package attach
 
 import (
@@ -38,15 +38,15 @@ import (
 	"mcpx/internal/desk/control"
 )
 
-// Role is the role in which the executable is a daemon.
+// Role is the name of the daemon among the roles in which mcpx starts its executable.
 const Role = "daemon"
 
-// Place is where the daemon for a config file, a build and an environment of mcpx is found: the path of its files, without
-// their endings. Its name has a digest of each of the three, in this order.
+// Place says where the daemon for a config file, a build and an environment of mcpx is found: it is the path of the daemon's files,
+// without their endings. Its name is made of a digest of each of the three, in this order.
 type Place string
 
-// These are the lengths of the digests in the name of a place. A session that finds a daemon by a collision in the last two would only
-// have other proxies or certificates, and the daemons of all configs of a user are few.
+// These are the lengths of the digests in the name of a place, in hexadecimal digits. The last two may be short: a collision would
+// only give a session other proxies or certificates, and a user has few daemons.
 const (
 	configDigits = 12
 	buildDigits  = 6
@@ -56,16 +56,17 @@ const (
 func (p Place) socket() string { return string(p) + ".daemon" }
 func (p Place) lock() string   { return string(p) + ".lock" }
 
-// Log is the file for what the daemon itself writes to stderr.
+// Log returns the path of the file to which the daemon itself logs.
 func (p Place) Log() string { return string(p) + ".log" }
 
-// ErrNone means that there is no daemon, and that none was to be started.
+// ErrNone means that no daemon runs, and that Dial should not start one.
 var ErrNone = errors.New("no daemon runs")
 
-// longestSocket is the longest path of a socket on all systems.
+// longestSocket is the longest path of a socket that works on all systems, in bytes.
 const longestSocket = 103
 
-// PlaceOf returns the place of the daemon for a config file, whichever of its names file is.
+// PlaceOf returns the place of the daemon for a config file. If the file has several names, such as links, all lead to the same
+// place.
 func PlaceOf(file string, environ []string) (Place, error) {
 	build, err := buildID()
 	if err != nil {
@@ -91,13 +92,14 @@ func digestOf(parts ...string) string {
 	return hex.EncodeToString(digest.Sum(nil))
 }
 
-// usualRuntime is where $XDG_RUNTIME_DIR points to on Linux, unless somebody has changed that. A client may start mcpx without
-// the variable: those of the MCP SDKs pass on six variables.
+// usualRuntime returns the usual value of $XDG_RUNTIME_DIR on Linux. A client may start mcpx without the variable: clients made
+// with the MCP SDKs pass on six variables only.
 func usualRuntime() string { return "/run/user/" + strconv.Itoa(os.Getuid()) }
 
-// folder returns the folder for the files of daemons, which only this user can enter. It is in $XDG_RUNTIME_DIR, or in the
-// user's cache folder if that is not a folder of this user, or not writable: sudo and su may keep the variable of another user,
-// and in containers the folder is often missing. All commands find the same folder, because the daemon gets it from its starter.
+// folder returns the folder for the files of daemons, which only this user can enter. It is in $XDG_RUNTIME_DIR. If that folder
+// belongs to another user or is not writable, it is in the user's cache folder: sudo and su may keep the variable of another user,
+// and in containers the folder is often missing. All commands find the same folder, because the daemon gets it from the command
+// that starts it.
 func folder() (string, error) {
 	if above := cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), usualRuntime()); filepath.IsAbs(above) && control.Own(above) {
 		folder := filepath.Join(above, "mcpx")
@@ -117,7 +119,7 @@ func folder() (string, error) {
 	return folder, control.Claim(folder)
 }
 
-// ownVariables are the environment variables that mcpx itself reads: where its files are, how it reaches the network, and
+// ownVariables are the environment variables that mcpx itself reads: they say where its files are, how it reaches the network, and
 // how its runtime works. Sessions that differ in one of them have different daemons.
 var ownVariables = strings.Fields(`
 	HOME USERPROFILE XDG_CONFIG_HOME XDG_CACHE_HOME
@@ -126,11 +128,11 @@ var ownVariables = strings.Fields(`
 	GOGC GOMEMLIMIT GOMAXPROCS GODEBUG GORACE GOTRACEBACK GOCOVERDIR
 `)
 
-// ownPrefixes are prefixes of such variables.
+// ownPrefixes are prefixes of other variables that mcpx itself reads.
 var ownPrefixes = []string{"OTEL_"}
 
-// starterVariables are variables that the daemon has of the command that started it. Sessions may differ in them, because clients
-// leave them out, and they change little: the zone of times in the log, the folder for temporary files.
+// starterVariables are variables that the daemon takes over from the command that starts it. Sessions may differ in them and still
+// share the daemon: clients leave them out, and they change only the time zone of the log and the folder for temporary files.
 var starterVariables = []string{"XDG_RUNTIME_DIR", "TMPDIR", "TZ"}
 
 // own returns the variables that mcpx itself reads, sorted, without those that have their usual value.
@@ -147,11 +149,11 @@ func own(environ []string) (list []string) {
 	return list
 }
 
-// headBytes is how much of the executable identifies a build, together with its size. The linkers write the id of the
-// build there.
+// headBytes is how many bytes at the start of the executable identify a build, together with its size. Linkers write the build's id
+// there.
 const headBytes = 32 << 10
 
-// buildID identifies the build of this executable.
+// buildID returns a text that identifies the build of this executable.
 func buildID() (string, error) {
 	path, err := proc.Executable()
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"mcpx/internal/base/proc"
 )
 
-// Session is one session of a command, as the host serves it.
+// Session is one session of a command, for the host function that serves it.
 type Session struct {
 	Start
 	In       *handover.Stream
@@ -31,29 +31,29 @@ type Session struct {
 	Reload <-chan os.Signal
 }
 
-// Daemon is this process in the role of a daemon.
+// Daemon is the daemon side of this package. A process has one.
 type Daemon struct {
 	log   *slog.Logger
 	host  func(ctx context.Context, s *Session) (exit int)
 	space string
 
 	mu       sync.Mutex
-	open     int // sessions, and connections that may become one
+	open     int // the number of sessions, and of connections that may become sessions
 	idle     time.Duration
-	timer    *time.Timer // runs while open is 0
+	timer    *time.Timer // ends the daemon; runs while open is 0
 	ended    bool
 	listener net.Listener
 	sessions sync.WaitGroup
 }
 
-// lockFile is the descriptor of the lock that this process inherits from the command that has started it.
+// lockFile is the descriptor of the lock file that this process inherits from the command that has started it.
 const lockFile = 3
 
-// Serve is the main function of a daemon. host serves a session until its context ends and returns the exit code of the
-// command. Serve returns when ctx ends or when there was no session for the time of idle, and waits for the sessions.
+// Serve serves sessions until ctx ends, or until there was no session for the idle time. Then it waits for the open sessions. It is
+// the main function of a daemon.
 func (d *Daemon) Serve(ctx context.Context) error {
 	_, path, _ := strings.Cut(os.Getenv(proc.RoleVar), " ")
-	_ = os.Unsetenv(proc.RoleVar) // this process starts others in roles
+	_ = os.Unsetenv(proc.RoleVar) // so that processes which this process starts do not play its role
 	syscall.CloseOnExec(lockFile)
 	syscall.Umask(0o077)
 	place := Place(path)
@@ -74,7 +74,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 		if errors.Is(err, net.ErrClosed) {
 			break
 		}
-		if err != nil { // for example, too many open files
+		if err != nil { // such as an error about too many open files
 			d.log.Error("accepting a command", "err", err)
 			time.Sleep(100 * time.Millisecond)
 			continue
@@ -92,19 +92,20 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	return nil
 }
 
-// New returns a daemon. idle is how long it waits for a session before it ends, until SetIdle.
+// New returns a daemon. host serves one session, until the session's context ends, and returns the exit code of the command. idle
+// is how long the daemon waits for a session before it ends, until SetIdle is called.
 func New(host func(context.Context, *Session) int, idle time.Duration, log *slog.Logger) *Daemon {
 	return &Daemon{host: host, idle: idle, log: log}
 }
 
-// SetIdle sets how long the daemon lives without a session.
+// SetIdle sets how long the daemon lives without a session. It takes effect the next time the last session ends.
 func (d *Daemon) SetIdle(idle time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.idle = idle
 }
 
-// enter counts a connection; it returns false if the daemon ends.
+// enter counts a connection as open. It returns false if the daemon is ending.
 func (d *Daemon) enter() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -124,7 +125,7 @@ func (d *Daemon) leave() {
 	}
 }
 
-// Hold keeps the daemon alive as a session does, until release is called. It returns nil if the daemon ends.
+// Hold keeps the daemon alive like an open session, until release is called. It returns nil if the daemon is ending.
 func (d *Daemon) Hold() (release func()) {
 	if !d.enter() {
 		return nil
@@ -132,13 +133,13 @@ func (d *Daemon) Hold() (release func()) {
 	return d.leave
 }
 
-// end ends the daemon: without must, only if nothing is open.
+// end ends the daemon. If must is false, it does so only if nothing is open.
 func (d *Daemon) end(must bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if must || d.open == 0 {
 		d.ended = true
-		d.listener.Close() // which removes the socket
+		d.listener.Close() // also removes the socket
 	}
 }
 
@@ -147,7 +148,7 @@ func (d *Daemon) serve(ctx context.Context, conn *net.UnixConn) {
 	defer conn.Close()
 	s, err := d.receive(conn)
 	if err != nil {
-		d.log.Warn("a command gets no session", "err", err) // for example, it has not waited for the welcome
+		d.log.Warn("a command gets no session", "err", err) // for example, the command gave up before the welcome
 		return
 	}
 	reload := make(chan os.Signal, 1)
@@ -155,9 +156,9 @@ func (d *Daemon) serve(ctx context.Context, conn *net.UnixConn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var helpers sync.WaitGroup
-	helpers.Go(func() { // ends when serve closes the connection
+	helpers.Go(func() { // ends when serve closes the connection, or the command does
 		d.obey(conn, reload, cancel)
-		s.In.Close() // a command that is gone needs no more answers
+		s.In.Close() // the command is gone, so nothing more is read from it
 	})
 	beating, stop := context.WithCancel(context.Background())
 	helpers.Go(func() { beat(beating, conn) }) // ends with stop
@@ -169,7 +170,7 @@ func (d *Daemon) serve(ctx context.Context, conn *net.UnixConn) {
 	helpers.Wait()
 }
 
-// Close closes the streams.
+// Close closes the session's streams.
 func (s *Session) Close() {
 	for _, stream := range []*handover.Stream{s.In, s.Out, s.Err} {
 		if stream != nil {
@@ -178,7 +179,7 @@ func (s *Session) Close() {
 	}
 }
 
-// receive shakes hands with a command and takes its streams.
+// receive does the handshake with a command and receives its streams.
 func (d *Daemon) receive(conn *net.UnixConn) (*Session, error) {
 	deadline := time.Now().Add(handshake)
 	uid, err := handover.PeerUID(conn)
@@ -228,14 +229,15 @@ func (d *Daemon) receive(conn *net.UnixConn) (*Session, error) {
 	return s, nil
 }
 
-// spareFiles is how many descriptors must be free for a session: its streams, what watches the config, and some servers.
+// spareFiles is how many file descriptors must be free for a session: for its streams, for watching the config, and for some
+// servers.
 const spareFiles = 32
 
-// reserved are descriptors that are kept free until a session uses them.
+// reserved are file descriptors that are kept free until a session uses them.
 type reserved []int
 
-// reserve takes the descriptors of a session, so that sessions that begin at the same time do not count on the same ones. The
-// caller must free them, also after an error.
+// reserve opens the descriptors that a session will need, so that sessions which begin at the same time do not count on the same
+// free ones. The caller must free them, also after an error.
 func reserve(conn *net.UnixConn) (spare reserved, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -259,7 +261,7 @@ func (r *reserved) free() {
 	*r = nil
 }
 
-// obey does what the command says until its connection ends; then the session ends too.
+// obey does what the command asks for, until the connection ends. Then it ends the session.
 func (d *Daemon) obey(conn *net.UnixConn, reload chan<- os.Signal, end context.CancelFunc) {
 	defer end()
 	for {
@@ -279,7 +281,7 @@ func (d *Daemon) obey(conn *net.UnixConn, reload chan<- os.Signal, end context.C
 	}
 }
 
-// beat tells the command that this process lives.
+// beat regularly tells the command that this process is alive, until ctx ends.
 func beat(ctx context.Context, conn *net.UnixConn) {
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()
@@ -288,7 +290,7 @@ func beat(ctx context.Context, conn *net.UnixConn) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			_ = say(conn, time.Now().Add(time.Second), sign{}) // a command that was stopped does not read
+			_ = say(conn, time.Now().Add(time.Second), sign{}) // fails if the command was stopped and does not read
 		}
 	}
 }

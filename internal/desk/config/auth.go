@@ -18,7 +18,7 @@ import (
 
 // Auth says which clients may connect over HTTP, and what they may do. It is the key auth of the file.
 type Auth struct {
-	Resource     string   // if empty, the address that the request was sent to, which must be a loopback address
+	Resource     string   // if empty, mcpx uses the address of each request, which must be a loopback address
 	Audiences    []string // nil means Resource and the URLs below it
 	Scopes       []string
 	Tokens       []conf.Token // sorted by name
@@ -28,7 +28,7 @@ type Auth struct {
 	Front        *conf.AuthServer // nil means that mcpx runs no authorization server
 }
 
-// OldToken is the name of the principal that sends the token of the older key auth_token.
+// OldToken is the name of the principal whose token is the value of the older key auth_token.
 const OldToken = "auth_token"
 
 // tokenName matches the names that a token may have. It excludes '@' and ':', because a name with '@' is a user of an
@@ -67,7 +67,7 @@ func (l *loader) authObject(a *Auth) object {
 	}}
 }
 
-// groupsClaim is the default of the keys groups_claim: the claim of a JWT that contains the user's groups.
+// groupsClaim is the default of the keys groups_claim: it is the claim of a JWT that contains the user's groups.
 const groupsClaim = "groups"
 
 // audiences reads the audiences that a token may have. An empty list is a fault, because no token could be valid then.
@@ -133,7 +133,7 @@ const (
 	displayClaimHelp   = "the claim with a name for people, such as `name`, which the log, the audit trail and the page show beside the principal"
 )
 
-// checkNames notes a fault if the users of one issuer would have two names.
+// checkNames adds a fault if auth.front and auth.issuers would give the users of one issuer two different names.
 func (l *loader) checkNames(a *Auth) {
 	for _, i := range a.Issuers {
 		if a.Front != nil && a.Front.Issuer == i.URL && cmp.Or(a.Front.PrincipalClaim, "sub") != cmp.Or(i.PrincipalClaim, "sub") {
@@ -210,7 +210,7 @@ func (l *loader) tokenObject(t *conf.Token, given *bool) object {
 // leastOldToken is the length, in bytes, below which mcpx warns about the auth_token.
 const leastOldToken = 16
 
-// oldAuthToken reads the key auth_token of older versions of mcpx. It contains the token itself, mostly written as ${VAR}.
+// oldAuthToken reads the key auth_token of older versions of mcpx. Its value is the token itself, mostly written as ${VAR}.
 func (l *loader) oldAuthToken(n *node) {
 	if n.off() {
 		return
@@ -223,7 +223,7 @@ func (l *loader) oldAuthToken(n *node) {
 	case len(token) < leastOldToken:
 		l.warn("%s: is shorter than %d characters, and can be guessed; mcpx token new NAME makes a better one", n.path(), leastOldToken)
 	}
-	t := conf.Token{Name: OldToken} // if the token is not known, the digest stays zero, which no token has
+	t := conf.Token{Name: OldToken} // while the value of ${VAR} is unknown, the digest stays zero, which no token has
 	if known {
 		t.SHA256 = sha256.Sum256([]byte(token))
 	}
@@ -231,8 +231,8 @@ func (l *loader) oldAuthToken(n *node) {
 	a.Tokens = append(a.Tokens, t)
 }
 
-// finishAuth notes a fault if no client could connect, or if auth.certificates or auth.front lacks another key that it
-// needs.
+// finishAuth adds a fault if no client could connect, or if auth.certificates, auth.front or a server with oauth.per principal
+// lacks another key that it needs.
 func (l *loader) finishAuth() {
 	a := l.cfg.Auth
 	switch {
@@ -270,7 +270,7 @@ func (l *loader) checkRight(n *node, r *conf.Right) {
 	}
 }
 
-// checkRights warns if nobody could do anything.
+// checkRights warns if the rules give no principal anything.
 func (l *loader) checkRights(rights []conf.Right) {
 	if rights != nil && !slices.ContainsFunc(rights, func(r conf.Right) bool { return r.TakeAway == nil }) {
 		l.warn(`auth.rights: no rule gives anything, so nobody may use anything; {"principals": ["*"]} gives everything that deny leaves`)
@@ -299,8 +299,8 @@ func (l *loader) rightObject(r *conf.Right) object {
 	}}
 }
 
-// some reads a list that says which principals or users a rule applies to. An empty list is a fault, because it could
-// mean none or all.
+// some reads a list of the principals or users to which a rule applies. An empty list is a fault, because it could mean none or
+// all.
 func (l *loader) some(list value) value { return l.notEmpty(list, "the rule does not ask for it") }
 
 // leastAuthServerKey is the length of the shortest auth.front.key, in bytes.
@@ -358,8 +358,8 @@ func (l *loader) authServerIssuer(into *string) value {
 	}}
 }
 
-// redirects reads the addresses that users may be sent back to after a login, as globs. Each glob must have a scheme
-// and a host, because a * matches only within one part between two slashes.
+// redirects reads globs for the addresses to which users may be sent back after a login. Each glob must have a scheme and a host,
+// because a * matches only within one part between two slashes.
 func (l *loader) redirects(into *[]string) value {
 	return value{schema: someTexts, read: func(n *node) {
 		list, ok := l.strings(n)
@@ -378,8 +378,8 @@ func (l *loader) redirects(into *[]string) value {
 	}}
 }
 
-// isRedirect reports whether a glob has a host, and a scheme that is not http and has no wildcards. After the scheme,
-// '#', '@', '\' and spaces are not allowed.
+// isRedirect reports whether a glob has a scheme that is not http and has no wildcards, a host, and after the scheme no '#', '@',
+// '\' or space.
 func isRedirect(glob string) bool {
 	scheme, rest, _ := strings.Cut(glob, "://")
 	host, _, _ := strings.Cut(rest, "/")

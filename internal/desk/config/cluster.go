@@ -44,7 +44,7 @@ func (l *loader) clientTLSObject(t *conf.ClientTLS) object {
 	}}
 }
 
-// severalOf reads a string or an array of strings. one checks each of them, after references in it were replaced.
+// severalOf reads a string or an array of strings, and replaces the references in them. It calls one for each string, to check it.
 func (l *loader) severalOf(into *[]string, one func(n *node, text string)) value {
 	return value{schema: `{"anyOf": [` + text + `, ` + texts + `]}`, read: func(n *node) {
 		items := []*node{n}

@@ -1,9 +1,9 @@
-// Package config reads the config file. It contains servers, in the same form as in the files of MCP clients, and the
+// Package config reads the config file. The file contains servers, in the same form as in the files of MCP clients, and the
 // settings of mcpx itself.
 //
-// There are two kinds of faults. A fault of structure (a wrong type, an unknown value, a mistyped key) makes the whole
-// file unusable. All faults of structure are reported together, as [Faults]. A fault inside one server (an unset
-// variable, a bad URL, a missing command) makes only this server unavailable; it is in [Server.Fault].
+// There are two kinds of faults. A fault of structure (a wrong type, an unknown value, a mistyped key) makes the whole file
+// unusable. All faults of structure are reported together, as [Faults]. A fault inside one server (an unset variable, a bad URL, a
+// missing command) makes only this server unavailable; it is in [Server.Fault].
 package config
 
 import (
@@ -17,7 +17,7 @@ import (
 // Config is a config file with the defaults applied. It does not change after [Parse]. A field without a comment has
 // the value of the key with the same name; the tables of keys in docs/ explain them.
 type Config struct {
-	// Path is the path of the file, as it was passed to [Parse].
+	// Path is the path of the file, as the caller passed it to [Parse].
 	Path string
 	// Servers are sorted by name. They include servers that are disabled or have faults.
 	Servers []Server
@@ -30,11 +30,12 @@ type Config struct {
 
 	// Secrets are values that must not appear in logs and messages. The secrets of servers are in [Server.Secrets].
 	Secrets []string `json:"-"`
-	// Commands are the programs that were run for ${command:} references, sorted and without duplicates.
+	// Commands are the names of the programs that were run for ${command:} references, sorted and without duplicates.
 	Commands []string
-	// Referred are the other files that the file refers to (${file:PATH}, envFile), sorted, also those that cannot be read.
+	// Referred are the other files that the file refers to (${file:PATH}, envFile), sorted. Files that cannot be read are among
+	// them.
 	Referred []string
-	// Warnings are for the log. They say what was ignored or skipped, and where, but contain no values of keys.
+	// Warnings are for the log. They say which keys were ignored or skipped, and where, but contain no values of keys.
 	Warnings []string
 }
 
@@ -53,7 +54,7 @@ type ForClients struct {
 	StartupWait                              time.Duration
 }
 
-// ForCalls has the keys for calls and their results.
+// ForCalls has the keys that concern calls and their results.
 type ForCalls struct {
 	ResultTokenLimit, ResultPreviewTokens int
 	ToonCompression                       bool
@@ -61,7 +62,7 @@ type ForCalls struct {
 	ExecWait                              time.Duration
 	DisabledTools                         []string
 	Files                                 []string     // absolute paths
-	Confirm                               conf.Confirm // of servers that do not have the key, and of the built-in server
+	Confirm                               conf.Confirm // for the built-in server, and for servers without this key
 	Learn                                 *bool        // nil means that the file does not have the key
 	Programs                              conf.Programs
 	Dial                                  *conf.Dial // nil means that no server may dial in
@@ -72,18 +73,18 @@ type ForServers struct {
 	MaxMessageBytes int64
 	Memory          int64 // in bytes; 0 means that the file does not have the key
 	MaxConcurrency  int
-	// Drain is how long mcpx goes on serving over HTTP after the signal to end, while /readyz is already 503.
+	// Drain is how long mcpx still serves over HTTP after it was told to end. Meanwhile /readyz already answers 503.
 	Drain         time.Duration
 	ShutdownGrace time.Duration
 	HealthCheck   bool
 	Health        conf.Health
 	Registry      string // the URL of an MCP registry
-	// Daemon says whether sessions over stdio share the daemon. It ends when it had no session for DaemonIdle.
+	// Daemon says whether sessions over stdio share the daemon. The daemon ends after it had no session for DaemonIdle.
 	Daemon     bool
 	DaemonIdle time.Duration
 }
 
-// OverHTTP has the keys for serving over HTTP.
+// OverHTTP has the keys that concern serving over HTTP.
 type OverHTTP struct {
 	Auth           *Auth     // nil means that every client that reaches the address may connect
 	TLS            *conf.TLS // nil means HTTP without TLS
@@ -98,10 +99,10 @@ type OverHTTP struct {
 	Telemetry      Telemetry
 }
 
-// ToLog has the keys for the log.
+// ToLog has the keys that concern the log.
 type ToLog struct{ LogLevel, LogFormat, LogFile string }
 
-// The values of [Config.View]. The name of a server follows ViewServer, the name of a group follows ViewGroup.
+// The values of [Config.View]. The last two are prefixes: the name of a server follows ViewServer, the name of a group ViewGroup.
 const (
 	ViewTwoTools = "two_tools"
 	ViewTools    = "tools"
@@ -115,7 +116,7 @@ const DefaultHTTPPath = "/mcp"
 // DefaultRegistry is the default of registry: the official MCP registry.
 const DefaultRegistry = "https://registry.modelcontextprotocol.io"
 
-// Group is a part of the catalogue with a name.
+// Group is a named part of the catalogue.
 type Group struct {
 	Name string
 	// Servers are the names of the servers in the group, as clients see them. nil means all servers.
@@ -125,12 +126,12 @@ type Group struct {
 	ReadOnly bool
 	Confirm  conf.Confirm
 	View     string
-	// CatalogueTokenBudget replaces [ForClients.CatalogueTokenBudget] for the group. 0 means that it is not replaced.
+	// CatalogueTokenBudget replaces [ForClients.CatalogueTokenBudget] for the group. 0 means to keep that value.
 	CatalogueTokenBudget int
 }
 
-// NoLimit is the value of a limit in a rule for clients if the file sets it to 0. It also overrides the limit that mcpx
-// would use for that client by default.
+// NoLimit is the value of a limit in a rule for clients if the file says 0. It also overrides the limit that mcpx would use for
+// that client by default.
 const NoLimit = math.MaxInt32
 
 // The kinds of connections to servers, the values of [Server.Type].
@@ -175,19 +176,19 @@ type Server struct {
 type Launch struct {
 	Command string            `json:"-"`
 	Args    []string          `json:"-"`
-	Env     map[string]string `json:"-"` // added to the few variables that every server process gets
+	Env     map[string]string `json:"-"` // added to the few variables that each server process gets
 	Cwd     string            `json:"-"`
 	Framing string
 }
 
 // Remote has the keys for reaching a server over the network.
 type Remote struct {
-	URL     string            `json:"-"` // if URLs is not nil, the first of them
+	URL     string            `json:"-"` // the first of URLs, if URLs is not nil
 	URLs    []string          `json:"-"` // nil unless the server has several instances
 	Headers map[string]string `json:"-"`
 	OAuth   conf.OAuth        `json:"-"`
-	// CallerCredentials (the key credentials) says for which headers of requests to the server the value comes from
-	// the caller. The keys of the map are the names of the headers.
+	// CallerCredentials (the key credentials) says which headers of requests to the server get their values from the caller. The
+	// keys of the map are the names of the headers.
 	CallerCredentials map[string]CallerCredential
 }
 
@@ -214,7 +215,7 @@ type Running struct {
 	MaxConcurrency           int
 }
 
-// ToolFilter says which tools of a server exist. A tool that matches both Allow and Deny does not exist.
+// ToolFilter says which tools of a server exist for mcpx. A tool that matches both Allow and Deny does not exist.
 type ToolFilter struct {
 	// Allow and Deny are globs for names of tools. If Allow is nil, all tools are allowed.
 	Allow, Deny []string
@@ -234,16 +235,16 @@ type Options struct {
 	// them is nil, its references are not expanded.
 	Keyring func(name string) (string, error)
 	Run     func(argv []string) (string, error)
-	// Absent means that references outside of servers may be without a value, and then stay as they are written: for commands
-	// that do not need the secrets of a service.
+	// Absent means that a reference outside of servers may have no value; it then stays as it is written. Commands that do not need
+	// the secrets of a hosted mcpx set it.
 	Absent bool
-	// Only has names of servers. Keyring and Run are then not called for references of other servers. Only is ignored if
-	// it is empty, or if one of the names is not a server of the file.
+	// Only has names of servers. Keyring and Run are then called only for references of these servers and outside of servers. Only
+	// is ignored if it is empty, or if one of the names is not a server of the file.
 	Only []string
 }
 
-// Served finds a server whose Name or, if there is none, whose Written is name, and returns its Name. It returns "" if
-// there is no such server.
+// Served returns the Name of the server whose Name is name or, if there is none, of the server whose Written is name. It returns ""
+// if there is no such server.
 func (c *Config) Served(name string) string {
 	found := ""
 	for _, s := range c.Servers {
@@ -266,8 +267,8 @@ func (c *Config) ChangesServers() bool {
 	return c.Auth != nil
 }
 
-// Learns reports whether mcpx learns which keys and types the results of tools have. Without the key learn, it does so
-// only if the file has no auth. Otherwise one principal could see keys from results that another principal received.
+// Learns reports whether mcpx learns which keys and types the results of tools have. Without the key learn, it does so only if the
+// file has no auth: otherwise one principal could see keys from another principal's results.
 func (c *Config) Learns() bool {
 	if c.Learn != nil {
 		return *c.Learn

@@ -13,19 +13,18 @@ type Fault struct {
 	Path string
 	Text string
 
-	offset int // the byte offset in the file, by which faults are sorted
+	offset int // the byte offset in the file; faults are sorted by it
 }
 
 // String returns the path and what is wrong there.
 func (f Fault) String() string { return f.Path + ": " + f.Text }
 
-// Faults is the error for a file that cannot be used because of faults of structure. It has all of them, in the order of
-// the file.
+// Faults is the error for a file that is unusable because of faults of structure. List has all of them, in the order of the file.
 type Faults struct {
-	// File is the path of the file, as it was passed to [Parse].
+	// File is the path of the file, as the caller passed it to [Parse].
 	File string
 	List []Fault
-	// Referred are as in [Config].
+	// Referred is as in [Config].
 	Referred []string
 }
 
@@ -40,7 +39,7 @@ func (f *Faults) Error() string {
 
 // SyntaxError is the error for a file that is not valid JSON.
 type SyntaxError struct {
-	// File is the path of the file, as it was passed to [Parse].
+	// File is the path of the file, as the caller passed it to [Parse].
 	File string
 	// Line and Column begin with 1. Columns count characters.
 	Line, Column int

@@ -15,8 +15,8 @@ import (
 // maxDuration is the longest duration that a config file may have. It prevents overflows in calculations of deadlines.
 const maxDuration = 366 * 24 * time.Hour
 
-// JSON Schemas of values that many keys have. text is for a string, texts for an array of strings, someTexts for an
-// array with at least one string.
+// These are JSON Schemas of values that many keys have. text is for a string, texts for an array of strings, someTexts for an array
+// with at least one string.
 const (
 	text         = `{"type": "string"}`
 	texts        = `{"type": "array", "items": {"type": "string"}}`
@@ -25,7 +25,7 @@ const (
 	moreThanZero = `{"$ref": "#/$defs/timeout"}`
 )
 
-// fault adds a fault of structure, for which the whole file is refused.
+// fault adds a fault of structure. It makes the whole file unusable.
 func (l *loader) fault(n *node, format string, args ...any) {
 	l.faults = append(l.faults, faultAt(n, format, args...))
 }
@@ -76,7 +76,7 @@ func (l *loader) notOneOf(n *node, words []string) {
 	l.fault(n, "must be %s or %s", strings.Join(words[:last], ", "), words[last])
 }
 
-// switched reads one of words, and sets *into to its position in the list, beginning with 1. The string "off", and any
+// switched reads one of words, and sets *into to the position of that word in the list, beginning with 1. The string "off", and any
 // other value that turns a key off (see [node.off]), sets it to 0.
 func switched[T ~uint8](l *loader, into *T, words ...string) value {
 	words = append(words, "off")
@@ -134,7 +134,7 @@ func (l *loader) size(into *int64, least int64) value {
 			l.fault(n, `must be a number of bytes or a string such as "400MB"`)
 			return
 		}
-		bytes, _ := strconv.ParseInt(parts[1], 10, 64) // cannot fail, as there are at most nine digits
+		bytes, _ := strconv.ParseInt(parts[1], 10, 64) // cannot fail: there are at most nine digits
 		unit := map[string]int64{"KB": 1e3, "KiB": 1 << 10, "MB": 1e6, "MiB": 1 << 20, "GB": 1e9, "GiB": 1 << 30}[parts[2]]
 		if bytes*unit < least {
 			l.fault(n, "must be at least %d MB", least/1e6)
@@ -202,7 +202,7 @@ func (l *loader) duration(n *node, unit time.Duration, zero bool, into *time.Dur
 	}
 }
 
-// strings reads an array of strings. The result for an empty array is not nil. The second result is false after a fault.
+// strings reads an array of strings. For an empty array it returns a slice that is not nil. ok is false after a fault.
 func (l *loader) strings(n *node) ([]string, bool) {
 	if n.kind != arrayKind {
 		l.fault(n, "must be an array of strings, not %s", n.kind)
@@ -219,7 +219,7 @@ func (l *loader) strings(n *node) ([]string, bool) {
 	return list, ok
 }
 
-// names reads an array of strings that must not be empty strings.
+// names reads an array of strings. None of the strings may be empty.
 func (l *loader) names(into *[]string) value {
 	return value{into: into, schema: texts, read: func(n *node) {
 		list, ok := l.strings(n)
@@ -245,7 +245,7 @@ func (l *loader) globs(into *[]string) value {
 	}}
 }
 
-// toolGlobs reads an array of patterns for SERVER.TOOL.
+// toolGlobs reads an array of patterns that are matched against SERVER.TOOL.
 func (l *loader) toolGlobs(into *[]string) value {
 	return l.globs(into).then(func(n *node) {
 		for _, item := range n.items {
@@ -256,12 +256,11 @@ func (l *loader) toolGlobs(into *[]string) value {
 	})
 }
 
-// allowed reads the value of a key allow: globs for the only tools that exist. An empty list is a fault, because it could
-// mean all tools or none.
+// allowed reads the value of a key allow: globs of the only tools that exist. An empty list is a fault, because it could mean all
+// tools or none.
 func (l *loader) allowed(globs value) value { return l.notEmpty(globs, "all tools are allowed") }
 
-// notEmpty reads a list that must not be empty. The text of the fault includes without, which says what happens if the
-// user leaves the key out.
+// notEmpty reads a list that must not be empty. without says what happens if the user leaves the key out; the fault quotes it.
 func (l *loader) notEmpty(list value, without string) value {
 	return value{into: list.into, schema: someTexts, read: func(n *node) {
 		if n.kind == arrayKind && len(n.items) == 0 {
@@ -328,7 +327,7 @@ func index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
 func quote(s string) string {
 	const most = 60
 	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "..." // removes the rest of a character that was cut in the middle
+		s = strings.ToValidUTF8(s[:most], "") + "..." // removes the rest of a character that the cut has split
 	}
 	return strconv.Quote(s)
 }

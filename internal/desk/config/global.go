@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// root describes the object that is the whole file, with all root keys.
+// root describes the whole file: an object with all root keys.
 func (l *loader) root() object {
 	return object{name: "config", keys: slices.Concat(l.serverTables(), l.forClients(), l.forCalls(), l.forServers(), l.overHTTP(), l.toLog())}
 }
@@ -156,7 +156,7 @@ func (l *loader) toLog() []key {
 
 var (
 	pathForm = pattern.New(`^(/[A-Za-z0-9._~-]+)+$`)
-	// servedPaths are the first parts of paths that mcpx uses for other purposes than the MCP endpoint.
+	// servedPaths are the first parts of paths that mcpx uses for other things than the MCP endpoint.
 	servedPaths = []string{".well-known", "api", "healthz", "messages", "metrics", "oauth", "readyz", "register", "sse", "status", "ui"}
 )
 
@@ -175,7 +175,8 @@ func (l *loader) httpPath(n *node) {
 	}
 }
 
-// registry reads the URL of an MCP registry. It must use TLS or be of this machine, because what the registry says is run.
+// registry reads the URL of an MCP registry. It must be https or on this machine, because mcpx runs the commands that a registry
+// lists.
 func (l *loader) registry(n *node) {
 	u, err := url.Parse(n.text)
 	if l.is(stringKind, n) && (err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !netguard.Safe(n.text)) {
@@ -185,7 +186,7 @@ func (l *loader) registry(n *node) {
 	l.cfg.Registry = n.text
 }
 
-// The keys that contain servers: claudeServers in the files of Claude and Cursor, codeServers in the files of VS Code,
+// These are the keys that contain servers: claudeServers in the files of Claude and Cursor, codeServers in the files of VS Code,
 // oldServers in the files of older versions of mcpx.
 const (
 	claudeServers = "mcpServers"
@@ -201,7 +202,7 @@ func (l *loader) readRoot(n *node) {
 	l.duplicates(n)
 	root := l.root()
 	servers := editorServers(n)
-	if servers != nil { // an editor's settings: all other keys are ignored, even if mcpx has keys with these names
+	if servers != nil { // in an editor's settings, all other keys are ignored, even if mcpx has keys with these names
 		root.keys = append(root.keys, key{name: strings.Split(servers.path(), ".")[0], value: value{read: func(*node) { l.servers(servers) }}})
 	}
 	l.defaultsOfServers(n)
@@ -225,9 +226,8 @@ func (l *loader) readRoot(n *node) {
 	}
 }
 
-// defaultsOfServers reads the root keys that are defaults for all servers. It does so before the servers are read,
-// because in the file these keys may come after the servers. Faults are ignored here: they are found again when all keys
-// are read.
+// defaultsOfServers reads the root keys that are defaults for all servers. It runs before the servers are read, because these keys
+// may come after the servers in the file. It ignores faults: they are found again when all keys are read.
 func (l *loader) defaultsOfServers(n *node) {
 	first := newLoader(l.cfg.Path, l.o)
 	root := first.root()
@@ -247,7 +247,7 @@ func looksLikeServer(n *node) bool {
 
 // UI has the keys for the page.
 type UI struct {
-	// Shown means that there is a page. RecordCalls means that it shows the arguments and results of recent calls.
+	// Shown means that there is a page. RecordCalls means that the page shows the arguments and results of recent calls.
 	Shown, RecordCalls bool
 }
 

@@ -16,17 +16,17 @@ type Audit struct {
 	File string
 	// Required means that mcpx refuses a call that it cannot record.
 	Required bool
-	// Keys are the keys of the HMACs that chain the lines: the first one for new lines, all of them to check older ones. If
-	// there are none, lines have no HMACs.
+	// Keys are the keys for the HMACs that chain the lines of the trail. mcpx writes with the first key, and checks older lines
+	// with any of them. Without keys, lines have no HMACs.
 	Keys []string `json:"-"`
-	// MaxBytes is the size in bytes at which the file is renamed and a new one is started; 0 means the default. Keep is
-	// how many renamed files are kept; 0 means all.
+	// MaxBytes is the size in bytes at which mcpx renames the file and starts a new one; 0 means the default. Keep is how many
+	// renamed files mcpx keeps; 0 means all.
 	MaxBytes int64
 	Keep     int
 }
 
 const (
-	leastAuditKey   = 16       // characters; whoever guesses the key can forge the trail
+	leastAuditKey   = 16       // characters; a short key could be guessed, and the trail then forged
 	leastAuditBytes = 64 << 10 // enough for some hundred lines
 )
 
@@ -49,8 +49,8 @@ func (l *loader) checkAudit(n *node, a *Audit) {
 
 // Telemetry has the keys for metrics and traces.
 type Telemetry struct {
-	// Metrics means that mcpx serves metrics at /metrics. They are for admins, and for principals whose names match one
-	// of the globs in MetricsFor.
+	// Metrics means that mcpx serves metrics at /metrics, to admins and to principals whose names match one of the globs in
+	// MetricsFor.
 	Metrics    bool
 	MetricsFor []string
 	// OTLP is the collector to which traces are sent; nil means that no traces are sent.
@@ -62,8 +62,7 @@ type OTLP struct {
 	// Endpoint is the complete URL, which usually ends in /v1/traces.
 	Endpoint string
 	Headers  map[string]string `json:"-"`
-	// Sample is the share, from 0 to 1, of the traces begun by mcpx that are sent. If the client began a trace, the
-	// client decides whether the trace is sent.
+	// Sample is the share, from 0 to 1, of the traces begun by mcpx that mcpx sends. If a client began a trace, the client decides.
 	Sample float64
 }
 

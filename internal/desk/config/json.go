@@ -33,12 +33,12 @@ func (k kind) String() string {
 	return [...]string{"null", "a boolean", "a number", "a string", "an array", "an object"}[k]
 }
 
-// node is a JSON value with its place in the file, for faults. Unlike a Go map, it keeps the order of members, and keys
-// that an object has twice.
+// node is a JSON value with its place in the file, which faults name. Unlike a Go map, it keeps the order of members, and keys that
+// an object has twice.
 type node struct {
 	kind   kind
 	offset int // of the first byte of the value in the file
-	// text is the decoded string, or the number or boolean as it is written.
+	// text is the decoded string, or a number or boolean as the file writes it.
 	text    string
 	members []*node // if the value is an object
 	items   []*node // if the value is an array
@@ -59,7 +59,7 @@ func (n *node) path() string {
 	return join(n.parent.path(), n.key)
 }
 
-// child returns a node with the path of a key in n, for a fault about this key. n may lack the key.
+// child returns a node that has only the path of a key in n, for a fault about this key. n need not have the key.
 func (n *node) child(key string) *node {
 	return &node{parent: n, key: key, offset: n.offset}
 }
@@ -104,7 +104,7 @@ func errorAt(offset int, format string, args ...any) error {
 // parseJSON parses data, which must be a single JSON value. Comments (// and /* */) and trailing commas are allowed. The
 // error is a *syntaxError.
 func parseJSON(data []byte) (*node, error) {
-	if err := checkBounds(data); err != nil { // first, because hujson recurses for each level of nesting
+	if err := checkBounds(data); err != nil { // comes first, because hujson recurses for each level of nesting
 		return nil, err
 	}
 	// hujson requires a line break after a // comment, even at the end of the file.
@@ -147,7 +147,7 @@ func nodeOf(v hujson.Value) *node {
 	case *hujson.Object:
 		n.kind = objectKind
 		for _, m := range value.Members {
-			key := m.Name.Value.(hujson.Literal) // hujson accepts no other keys
+			key := m.Name.Value.(hujson.Literal) // hujson accepts only strings as keys
 			value := nodeOf(m.Value)
 			value.parent, value.key = n, key.String()
 			n.members = append(n.members, value)

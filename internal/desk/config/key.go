@@ -21,9 +21,8 @@ type key struct {
 
 // object describes an object in the file by its keys.
 type object struct {
-	name string // of its definition in the JSON Schema
-	// strict means that an unknown key is a fault. If it was ignored, a restriction that the user wanted might be
-	// missing.
+	name string // the name of its definition in the JSON Schema
+	// strict means that an unknown key is a fault. Otherwise a restriction that the user wanted might be missing without notice.
 	strict bool
 	keys   []key
 }
@@ -31,27 +30,27 @@ type object struct {
 // value describes the value of a key, and how it is read.
 type value struct {
 	read func(n *node)
-	// schema is a JSON Schema for the value; other fields add to it. If it is empty, the schema is made from words and of.
+	// schema is a JSON Schema for the value; other fields of value add to it. If it is empty, the schema is made from words and of.
 	schema string
-	// named means that the value is an object whose keys are names that users choose (see [loader.named]). schema or of
-	// then describes the value of each member.
+	// named means that the value is an object whose keys are names that users choose (see [loader.named]). Then schema or of
+	// describes the value of each member.
 	named bool
 	// words are the accepted strings, if there are only a few.
 	words []string
-	// off is the name of the definition, in the JSON Schema, of the values that turn the key off. It is empty if no value
-	// does.
+	// off is the name of a definition in the JSON Schema: the values that turn the key off. It is empty if no value turns the key
+	// off.
 	off string
-	// least and most are the smallest and the largest accepted number. most is 0 if there are no such limits, or if schema
-	// has them.
+	// least and most are the smallest and the largest accepted number. most is 0 if there are no such limits, or if schema contains
+	// them.
 	least, most int64
 	// of describes the object that is the value, or an object to which schema refers by its name.
 	of func() object
-	// into points to the variable that receives the value. Before the file is read, the variable has the default. But if
-	// derived is set, the default depends on other keys.
+	// into points to the variable that receives the value. Before the file is read, the variable has the default. derived means
+	// that the default depends on other keys.
 	into    any
 	derived bool
-	// noNull means that null is a fault. For other keys, null means the same as leaving the key out; here that would
-	// allow more than any value does.
+	// noNull means that null is a fault. For most keys, null means the same as leaving the key out; for this key, that would allow
+	// more than any value does.
 	noNull bool
 	// effect says when a change of the key takes effect while mcpx runs. Empty means at once.
 	effect effect
@@ -74,7 +73,7 @@ func (v value) notNull() value {
 	return v
 }
 
-// then returns v with a read function that afterwards calls more.
+// then returns v with a read function that calls more after v's own one.
 func (v value) then(more func(*node)) value {
 	read := v.read
 	v.read = func(n *node) {
@@ -101,7 +100,7 @@ func (o object) key(name string) *key {
 	return &o.keys[i]
 }
 
-// nested describes a value that must be an object.
+// nested describes a value that must be an object with the keys of of.
 func (l *loader) nested(of func() object) value {
 	return value{of: of, read: func(n *node) {
 		if l.is(objectKind, n) {
@@ -110,8 +109,8 @@ func (l *loader) nested(of func() object) value {
 	}}
 }
 
-// optional reads an object into *into. If the value turns the key off, *into stays nil. An object turns the key off only
-// if enabled is one of its keys. initial has the defaults. check adds faults that concern several keys of the object.
+// optional reads an object into *into. If the value turns the key off, *into stays nil; only if enabled is one of the object's
+// keys, an object can turn it off. initial has the defaults. check adds faults that concern several keys of the object.
 func optional[T any](l *loader, into **T, initial T, keys func(*T) object, check func(*node, *T)) value {
 	of, off := func() object { return keys(new(initial)) }, "plainOff"
 	if of().key("enabled") != nil {
@@ -148,9 +147,9 @@ func list[T any](l *loader, into *[]T, initial T, keys func(*T) object, check fu
 	}}
 }
 
-// members reads the members of the object n, which o describes. A member with the value null is ignored, or a fault if
-// its key has noNull. foreign is called for keys that o does not have, and reports whether it knew the key; it may be
-// nil. Any other unknown key is a fault if it resembles a key of o, or if o is strict. Otherwise it is listed in a warning.
+// members reads the members of the object n, which o describes. It ignores members with the value null, unless their key has
+// noNull. For keys that o does not have, it calls foreign, which reports whether it knew the key; foreign may be nil. Any other
+// unknown key is a fault if it resembles a key of o or if o is strict; otherwise a warning lists it.
 func (l *loader) members(n *node, o object, foreign func(m *node) bool) {
 	for _, m := range n.members {
 		k := o.key(m.key)
@@ -178,7 +177,7 @@ func (l *loader) members(n *node, o object, foreign func(m *node) bool) {
 	}
 }
 
-// enabled is the key by which an object can be turned off. It has no variable: [node.off] looks at the value.
+// enabled is the key by which users can turn an object off. It has no variable, because [node.off] looks at its value.
 var enabled = key{"enabled", value{schema: `{}`, read: func(*node) {}}, "false turns all of it off, as if it were not there"}
 
 // named yields the members of n, whose keys are names that users choose. It skips notes (see [isComment]) and members
@@ -196,7 +195,7 @@ func (l *loader) named(n *node) iter.Seq[*node] {
 	}
 }
 
-// isComment reports whether the value of a key is only a note, according to common conventions for JSON files.
+// isComment reports whether a key and its value are only a note, by common conventions for JSON files.
 func isComment(key string) bool {
 	return key == "$schema" || strings.HasPrefix(key, "//") || strings.HasPrefix(key, "_") || strings.HasPrefix(key, "#")
 }
@@ -208,9 +207,9 @@ type Key struct {
 	// AtStart means that a change takes effect when mcpx starts again. Restarts means that a change takes effect at once,
 	// but stops and starts the servers.
 	AtStart, Restarts bool
-	// Value points to the variable with the value of the key, mostly a field of the config. But a root key that is a
-	// default for all servers has no field, as it is copied into each of Servers. Value then points to a variable that
-	// nothing else uses.
+	// Value points to the variable with the value of the key, mostly a field of the config. Root keys that are defaults for all
+	// servers have no field, because their values are copied into each of Servers; Value then points to a variable that nothing
+	// else uses.
 	Value any
 }
 

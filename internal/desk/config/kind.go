@@ -34,8 +34,8 @@ func (r *serverReader) kind(n *node) {
 	}
 }
 
-// infer determines the type of the server if the file does not set it. It then checks that the server has the keys that
-// its type needs.
+// infer determines the type of the server, if the file does not set it. Then it checks that the server has the keys that its type
+// needs.
 func (r *serverReader) infer(n *node) {
 	hasCommand, hasURL := r.commandAt != nil, r.urlAt != nil
 	switch {
@@ -62,7 +62,7 @@ func (r *serverReader) infer(n *node) {
 		return
 	}
 	r.s.Command, r.s.Args, r.commandArgs, r.s.Env, r.s.Cwd = "", nil, nil, nil, ""
-	// A WebSocket server without a URL connects to mcpx, not mcpx to the server.
+	// A WebSocket server without a URL dials in to mcpx.
 	if (r.s.Type != WebSocket || hasURL) && r.need("url", r.urlAt, r.s.URL, n) {
 		r.checkURL(r.urlAt, r.s.URL)
 	}
@@ -80,8 +80,8 @@ func kindOfURL(text string) string {
 	return HTTP
 }
 
-// need reports whether the server n has the key, without faults and with a value that is not empty. If the key is missing
-// or empty, it adds a fault. at is the node of the key's value, or nil.
+// need reports whether the server n has the key with a value that is not empty and has no fault. It adds a fault if the key is
+// missing or empty. at is the node of the key's value, or nil.
 func (r *serverReader) need(key string, at *node, value string, n *node) bool {
 	switch {
 	case at == nil:
@@ -93,7 +93,7 @@ func (r *serverReader) need(key string, at *node, value string, n *node) bool {
 	return !r.failedAt(at)
 }
 
-// failedAt reports whether there already is a fault at the path of n.
+// failedAt reports whether there is already a fault at the path of n.
 func (r *serverReader) failedAt(n *node) bool {
 	return slices.ContainsFunc(r.faults, func(f Fault) bool { return f.Path == n.path() })
 }

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// Without the key requests_per_second, a principal may send floodFactor times calls_per_minute HTTP requests per
-	// minute, but at least leastFloodRequests per second. If calls_per_minute is 0, requests are not limited.
+	// Without the key requests_per_second, a principal may send floodFactor times calls_per_minute HTTP requests per minute, but at
+	// least leastFloodRequests requests per second. If calls_per_minute is 0, requests are not limited.
 	floodFactor        = 10
 	leastFloodRequests = 10
 )
 
-// defaultLimits returns limits that are higher than well-behaved clients need, but prevent one principal from using up all
-// resources. Calls per minute are not limited by default, because mcpx cannot know how many a user needs and a server can
-// handle. Without auth, all requests share the quota Anybody, whose only default limit is on waiting calls.
+// defaultLimits returns limits that well-behaved clients do not reach, and that keep one principal from using up all resources.
+// Calls per minute are not limited by default: mcpx cannot know how many a user needs and a server can handle. Without auth, all
+// requests share the quota Anybody, whose only default limit is on waiting calls.
 func defaultLimits() conf.Limits {
 	queue := semaphore.Queue{Calls: 1000}
 	principals := semaphore.Queue{Calls: 1000, Wait: 30 * time.Second}
@@ -52,7 +52,7 @@ func (l *loader) limitsObject() object {
 	)}
 }
 
-// ofPrincipals reads the key limits.principal into the quotas Principal and Anybody.
+// ofPrincipals reads the key limits.principal twice, into the quotas Principal and Anybody.
 func (l *loader) ofPrincipals(n *node) {
 	if !l.is(objectKind, n) {
 		return
@@ -60,7 +60,7 @@ func (l *loader) ofPrincipals(n *node) {
 	l.members(n, l.principalLimits(&l.cfg.Limits.Principal), nil)
 	faults := len(l.faults)
 	l.members(n, l.principalLimits(&l.cfg.Limits.Anybody), nil)
-	l.faults = l.faults[:faults] // drop the faults of the second reading, which are the same again
+	l.faults = l.faults[:faults] // the second reading finds the same faults again
 }
 
 func (l *loader) principalLimits(q *conf.Quota) object {
@@ -71,10 +71,10 @@ func (l *loader) principalLimits(q *conf.Quota) object {
 	)}
 }
 
-// quota returns the keys that all quotas have. The value of concurrent_calls is stored in *concurrent.
+// quota returns the keys that each quota has. The value of concurrent_calls goes to *concurrent.
 func (l *loader) quota(q *conf.Quota, concurrent *int) []key {
 	queue := l.count(&q.Queue.Calls, 0).then(func(*node) {
-		if q.Queue.Calls == 0 { // 0 means no queue in the file, but no limit in a semaphore.Queue
+		if q.Queue.Calls == 0 { // in the file 0 means no queue, in a semaphore.Queue it means no limit
 			q.Queue.Calls = -1
 		}
 	})

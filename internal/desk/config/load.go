@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxEnvFileBytes limits the size of an envFile or of the file in a ${file:PATH}, in bytes.
+// maxEnvFileBytes is the largest size, in bytes, of an envFile or of the file in a ${file:PATH}.
 const maxEnvFileBytes = 1 << 20
 
 // Load reads the config file at path. The error is an [*Error], a [*SyntaxError] or a [*Faults].
@@ -29,8 +29,8 @@ func Load(path string, o Options) (*Config, error) {
 	return Parse(path, data, o)
 }
 
-// inFolder returns advice for a path that cannot be read. If the path is a folder with a file that looks like a config, it
-// suggests this file; otherwise it returns "".
+// inFolder returns advice for a path that cannot be read: if the path is a folder that contains a likely config file, it suggests
+// this file. Otherwise it returns "".
 func inFolder(path string) string {
 	for _, name := range []string{"config.json", "mcp.json", ".mcp.json", "claude_desktop_config.json", "settings.json"} {
 		if file := filepath.Join(path, name); exists(file) {
@@ -45,7 +45,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// readRegular reads a file of at most most bytes. It refuses pipes and devices, because reading them may never end.
+// readRegular reads a file of at most most bytes. It refuses pipes and devices, because reading one may never end.
 func readRegular(path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -109,7 +109,7 @@ func Parse(path string, data []byte, o Options) (*Config, error) {
 	return cfg, err
 }
 
-// parse is Parse without its defaults.
+// parse does the work of [Parse]. o.Getenv and o.ReadFile must not be nil.
 func parse(path string, data []byte, o Options) (*Config, error) {
 	root, err := decode(path, data)
 	if err != nil {
@@ -117,7 +117,7 @@ func parse(path string, data []byte, o Options) (*Config, error) {
 	}
 	l := newLoader(path, o)
 	l.readRoot(root)
-	if len(l.faults) == 0 && len(l.wanted) > 0 { // look up these references and read the file again, with their values
+	if len(l.faults) == 0 && len(l.wanted) > 0 { // look up the collected references, then read the file again with their values
 		all := l.lookUp(l.needed())
 		l = newLoader(path, o)
 		l.answers, l.cfg.Commands = all, all.programs()
@@ -141,7 +141,7 @@ func newLoader(path string, o Options) *loader {
 	}
 }
 
-// decode parses the content of a config file. It may begin with a byte order mark. The error is a [*SyntaxError].
+// decode parses the content of a config file, which may begin with a byte order mark. The error is a [*SyntaxError].
 func decode(path string, data []byte) (*node, error) {
 	data = bytes.TrimPrefix(data, []byte("\xEF\xBB\xBF"))
 	syntax := func(offset int, text string) error {
@@ -168,7 +168,7 @@ func decode(path string, data []byte) (*node, error) {
 	return root, err
 }
 
-// loader has the state while one file is read.
+// loader has the state of reading one file.
 type loader struct {
 	o      Options
 	cfg    *Config
@@ -180,18 +180,18 @@ type loader struct {
 	inGroups []groupServers
 	authAt   *node // the value of the key auth
 
-	// wanted has the references to the keyring and to commands, by the name of the server that contains them. References
-	// outside of servers are under "". answers has their values; it is nil while the file is read for the first time.
+	// wanted has the references to the keyring and to commands, by the name of the server that contains them; references outside of
+	// servers are under "". answers has their values. It is nil while the file is read for the first time.
 	wanted  map[string][]wanted
 	answers answers
 
-	// everyServer has the defaults for all servers, after applying the root keys that change them.
+	// everyServer has the defaults for all servers, after the root keys have changed them.
 	everyServer Server
 	someServers bool // whether the file has a key that contains servers
 	floodSaid   bool // whether the file has limits.principal.requests_per_second
 
 	warnings []string
-	// otherClients, old and unknown are keys without effect, and strange are values with an odd ${...}. Each of the four
+	// otherClients, old and unknown collect keys without effect; strange collects values with an odd ${...}. Each of the four
 	// becomes one warning.
 	otherClients, old, unknown, strange ignored
 }
@@ -200,7 +200,7 @@ func (l *loader) warn(format string, args ...any) {
 	l.warnings = append(l.warnings, fmt.Sprintf(format, args...))
 }
 
-// finish does what is possible only after all keys are read, and adds the warnings about ignored keys.
+// finish does the work that needs all keys, and adds the warnings about ignored keys.
 func (l *loader) finish() {
 	l.safeNames()
 	l.similarNames()
@@ -247,7 +247,7 @@ func (g *ignored) add(key, place string) {
 	g.places[key] = append(g.places[key], place)
 }
 
-// String returns the keys, at most 20, in the order of the file. After each key follow at most 5 of its places.
+// String returns at most 20 of the keys, in the order of the file. At most 5 places follow each key.
 func (g ignored) String() string {
 	const most = 20
 	var b strings.Builder
@@ -279,8 +279,8 @@ const EnvPath = "MCPX_CONFIG"
 // a cloned repository, mcpx must not run the commands in a file of that repository.
 const localPath = "config.json"
 
-// Real returns the absolute path of a config file without symbolic links. What belongs to a config file, such as its daemon and
-// its savings, goes by this path, so that all names of the file find it. If the file is gone, only its folder is looked up.
+// Real returns the absolute path of a config file, without symbolic links. A daemon and the savings belong to this path, so they
+// are found by any name of the file. If the file is gone, Real resolves the links of its folder only.
 func Real(path string) string {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -295,9 +295,9 @@ func Real(path string) string {
 	return absolute
 }
 
-// Find returns the path of the config file: flag if it is not empty, else $MCPX_CONFIG, else mcpx/config.json in
-// userConfigDir if it exists, else ./config.json if it exists and stdin is a terminal. userConfigDir is empty if the
-// system has no such folder. If the file does not exist, the error is an [*Error] with a hint.
+// Find returns the path of the config file. It is the first of these: flag if that is not empty, $MCPX_CONFIG if that is set,
+// mcpx/config.json in userConfigDir if it exists, or ./config.json if it exists and stdin is a terminal. userConfigDir is empty if
+// the system has no such folder. If there is no file, the error is an [*Error] with a hint.
 func Find(flag string, getenv func(string) (string, bool), stdinTTY bool, userConfigDir string) (path string, err error) {
 	if flag != "" {
 		return flag, found(flag)
@@ -327,7 +327,7 @@ func Find(flag string, getenv func(string) (string, bool), stdinTTY bool, userCo
 	return "", missing
 }
 
-// found returns an error if path does not exist. Whether it is a regular file is checked when it is loaded.
+// found returns an error if path does not exist. Loading checks later whether it is a regular file.
 func found(path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return notFound(path)

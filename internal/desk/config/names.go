@@ -21,7 +21,7 @@ func (l *loader) safeNames() {
 	var told []string
 	for i := range l.cfg.Servers {
 		s := &l.cfg.Servers[i]
-		dots := s.Name == "." || s.Name == ".." // browsers and servers take them out of a path
+		dots := s.Name == "." || s.Name == ".." // browsers and servers drop them from a path
 		if serverName.MatchString(s.Name) && !dots {
 			continue
 		}
@@ -46,7 +46,7 @@ func (l *loader) safeNames() {
 	}
 }
 
-// similarNames adds a warning for names of servers that differ only in upper and lower case.
+// similarNames warns about names of servers that differ only in upper and lower case.
 func (l *loader) similarNames() {
 	seen := make(map[string]string)
 	for _, s := range l.cfg.Servers {
@@ -102,7 +102,7 @@ func ShellWords(line string) (words []string) {
 	return words
 }
 
-// runners are programs that install and run a package, whose name must be an argument.
+// runners are programs that install and run a package. An argument must name the package.
 var runners = []string{"npx", "pnpx", "bunx", "uvx"}
 
 // needPackage adds a fault if the command is one of runners and has no arguments. Some of these programs would start a
@@ -113,7 +113,7 @@ func (r *serverReader) needPackage() {
 	}
 }
 
-// aliases maps wrong names that users may write to the keys that they mean, where the two differ too much for
+// aliases maps wrong names that users may write to the right keys. It has those that differ too much from the key for
 // [sanitize.Distance].
 var aliases = map[string]string{
 	"cmd":         "command",

@@ -9,11 +9,11 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// Keys of other clients and of older systems (older versions of mcpx, MCP-Dock and MCP-PROXY) that mcpx knows and ignores.
-// Those in rootOf... are at the root of the file, those in serverOf... in a server.
+// These are keys of other clients and of older systems (older versions of mcpx, MCP-Dock and MCP-PROXY) that mcpx knows and
+// ignores. The lists rootOf... are for the root of the file, serverOf... for a server.
 var (
 	rootOfOtherClients = []string{
-		"inputs", "gallery", "dev", "version", // VS Code; inputs is ignored, but a ${input:x} is a fault
+		"inputs", "gallery", "dev", "version", // VS Code; the key inputs is ignored, but a reference ${input:x} is a fault
 		"globalShortcut", "preferences", "isUsingBuiltInNodeForMcp", // Claude Desktop
 		"mcp", // Gemini CLI
 	}
@@ -34,7 +34,7 @@ var (
 	serverOfOlderSystems = []string{"auto_start", "shutdown_grace", "port", "endpoint"}
 )
 
-// ignoredKey reports whether a key is in one of the two lists. If so, the key and its place become part of a warning.
+// ignoredKey reports whether a key is in one of the two lists. If so, a warning will name the key and its place.
 func (l *loader) ignoredKey(ofOtherClients, ofOlderSystems []string, key, place string) bool {
 	switch {
 	case slices.Contains(ofOtherClients, key):
@@ -47,7 +47,7 @@ func (l *loader) ignoredKey(ofOtherClients, ofOlderSystems []string, key, place 
 	return true
 }
 
-// Ignored reports whether mcpx knows a key of a server and ignores it.
+// Ignored reports whether key is a key of a server that mcpx knows and ignores.
 func Ignored(key string) bool {
 	return slices.Contains(serverOfOtherClients, key) || slices.Contains(serverOfOlderSystems, key)
 }
@@ -55,8 +55,8 @@ func Ignored(key string) bool {
 // someTime is the JSON Schema of a duration whose number may be in milliseconds.
 const someTime = `{"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 31622400000}, {"allOf": [{"type": "string"}, {"$ref": "#/$defs/timeout"}]}]}`
 
-// otherClientKeys returns the keys of servers from other clients' files that have an effect in mcpx. If a server also has
-// the key of mcpx with the same meaning, the key of mcpx is used, in whatever order they are.
+// otherClientKeys returns the keys of servers in other clients' files that have an effect in mcpx. If a server also has mcpx's own
+// key with the same meaning, mcpx's key is used; the order in the file does not matter.
 func (r *serverReader) otherClientKeys() []key {
 	l, s := r.l, &r.s
 	kind, headers := value{read: r.kind, schema: text}, value{read: r.headers, schema: scalars}
@@ -104,8 +104,8 @@ func (r *serverReader) otherClientKeys() []key {
 	}
 }
 
-// exposed reads exposed_tools of MCP-Dock, a list of the tools that exist. In MCP-Dock an empty list, which is the default,
-// means all tools.
+// exposed reads MCP-Dock's key exposed_tools, a list of the tools that exist. In MCP-Dock an empty list, the default, means all
+// tools.
 func (r *serverReader) exposed() value {
 	return value{schema: texts, read: func(n *node) {
 		if n.kind != arrayKind || len(n.items) > 0 {
@@ -114,8 +114,8 @@ func (r *serverReader) exposed() value {
 	}}
 }
 
-// timeout reads the key timeout. A number up to 3600 is in seconds, as in Cline and Roo Code, where it is at most an hour.
-// A larger number is in milliseconds, as in Gemini CLI and Claude Code.
+// timeout reads the key timeout. A number up to 3600 is in seconds, as in Cline and Roo Code, which allow an hour at most. A larger
+// number is in milliseconds, as in Gemini CLI and Claude Code.
 func (r *serverReader) timeout(n *node) {
 	const hour = 3600
 	faults := len(r.l.faults)
@@ -141,7 +141,7 @@ func (r *serverReader) bearer(n *node) {
 	}
 }
 
-// fromEnv sets a header to prefix and the value of the environment variable that n names.
+// fromEnv sets a header to prefix, followed by the value of the environment variable that n names.
 func (r *serverReader) fromEnv(n *node, header, prefix string) {
 	value, set := r.l.o.Getenv(n.text)
 	if !set { // the fault does not quote the name, because some users write the token itself here
@@ -152,8 +152,8 @@ func (r *serverReader) fromEnv(n *node, header, prefix string) {
 	r.header(n, header, prefix+value)
 }
 
-// envVars reads the names of environment variables that the server inherits from mcpx. As in Codex, variables that are not
-// set are ignored.
+// envVars reads the names of environment variables that the server inherits from mcpx. Variables that are not set are ignored, as
+// in Codex.
 func (r *serverReader) envVars(n *node) {
 	names, _ := r.l.strings(n)
 	for _, name := range names {
@@ -164,7 +164,7 @@ func (r *serverReader) envVars(n *node) {
 	}
 }
 
-// envFile reads the path of a file with environment variables, one KEY=VALUE per line, and adds them to fileEnv.
+// envFile reads the path of a file with environment variables, and adds them to fileEnv. Each line of the file is KEY=VALUE.
 func (r *serverReader) envFile(n *node) {
 	var name string
 	r.string(&name).read(n)
@@ -233,7 +233,7 @@ func editorServers(root *node) (servers *node) {
 	return servers
 }
 
-// zedCommand describes the value of command in files of older versions of Zed, where it is an object.
+// zedCommand describes the value of command in files of older versions of Zed: there it is an object.
 func (r *serverReader) zedCommand() object {
 	return object{name: "zedCommand", keys: []key{
 		{"path", r.string(&r.s.Command), ""},
@@ -242,7 +242,7 @@ func (r *serverReader) zedCommand() object {
 	}}
 }
 
-// source reads Zed's key source, which says where a server comes from. If it is an extension, the server is unavailable,
+// source reads Zed's key source, which says where a server comes from. A server that comes from an extension is unavailable,
 // because only Zed can start it.
 func (r *serverReader) source(n *node) {
 	if n.kind == stringKind && n.text == "extension" {
@@ -253,8 +253,8 @@ func (r *serverReader) source(n *node) {
 // nameInList reports whether a key contains the name of the server, in an array of servers.
 func nameInList(key string) bool { return key == "name" || key == "id" }
 
-// serverList reads an array of servers, as in files of older versions of mcpx, where each server has a name, and of
-// MCP-PROXY, where each has an id.
+// serverList reads an array of servers. Files of older versions of mcpx have such arrays, in which each server has a name; in files
+// of MCP-PROXY, each server has an id.
 func (l *loader) serverList(n *node) {
 	for _, item := range n.items {
 		if !l.is(objectKind, item) {
@@ -271,7 +271,7 @@ func (l *loader) serverList(n *node) {
 	}
 }
 
-// commandList reads an array that consists of a program and its arguments, as in files of MCP-PROXY and opencode.
+// commandList reads an array of a program and its arguments, as in files of MCP-PROXY and opencode.
 func (r *serverReader) commandList(n *node) {
 	words, ok := r.l.strings(n)
 	if !ok || len(words) == 0 {
@@ -284,8 +284,8 @@ func (r *serverReader) commandList(n *node) {
 	r.argSecrets(r.commandArgs)
 }
 
-// proxies reports whether m is a key of MCP-Dock's second file, and if so adds a fault. This file says which tools of the
-// servers in MCP-Dock's first file are visible. If mcpx ignored it, hidden tools would be shown.
+// proxies adds a fault if m is a key of MCP-Dock's second file, and reports whether it is. That file says which tools of the
+// servers in MCP-Dock's first file are visible: if mcpx ignored it, hidden tools would be shown.
 func (l *loader) proxies(m *node) bool {
 	if m.key != "mcpProxies" && m.key != "proxies" || m.kind != objectKind {
 		return false
@@ -300,7 +300,7 @@ var (
 	yamlLine = pattern.New(`^(\s*(#.*)?\r?\n|---\r?\n)*[A-Za-z_][\w-]*:[ \t]*\r?\n[ \t]*[A-Za-z_-]`)
 )
 
-// otherLanguage returns an error text if data looks like TOML, INI or YAML, and "" if not.
+// otherLanguage returns an error text if data looks like TOML, INI or YAML, and otherwise "".
 func otherLanguage(data []byte) string {
 	switch {
 	case tomlLine.Match(data):
@@ -311,9 +311,9 @@ func otherLanguage(data []byte) string {
 	return ""
 }
 
-// unprotected reads a key that asks for a protection which mcpx does not have. Users rely on such a key, so mcpx does not
-// ignore it: unless its value turns it off, the server is unavailable. text says which protection is missing, and what the
-// user can do.
+// unprotected reads a key that asks for a protection which mcpx does not have. Users rely on such a key, so mcpx must not ignore
+// it: the server is unavailable, unless the value turns the key off. text says which protection is missing, and what the user can
+// do.
 func (r *serverReader) unprotected(text string) value {
 	return value{schema: `{}`, read: func(n *node) {
 		if !n.off() {

@@ -40,8 +40,8 @@ func (r *serverReader) override(one *conf.Override) object {
 const annotationsSchema = `{"type": "object", "properties": {"readOnlyHint": {"type": "boolean"}, "destructiveHint": {"type": "boolean"},
 	"idempotentHint": {"type": "boolean"}, "openWorldHint": {"type": "boolean"}}}`
 
-// hints are the annotations that must be true or false. mcpx and clients use them to decide which calls the user must
-// confirm, and would ignore the string "true".
+// hints are the annotations that must be true or false. They decide which calls the user must confirm, and the string "true" would
+// be ignored.
 var hints = []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
 
 func (r *serverReader) annotations(into *json.RawMessage) func(n *node) {

@@ -2,7 +2,7 @@ package config
 
 import "mcpx/internal/base/conf"
 
-// The bounds of what programs may use. The engine itself needs some memory.
+// These are the bounds for what programs may use. The lower bound of the memory exists because the engine itself needs some.
 const (
 	leastProgramMemory = 16e6
 	mostProgramMemory  = 1e9
@@ -27,7 +27,7 @@ func (l *loader) programsObject(p *conf.Programs) object {
 	}}
 }
 
-// programs reads the key programs: an object, or false or true.
+// programs reads the key programs, which is an object, false or true.
 func (l *loader) programs(n *node) {
 	switch {
 	case n.kind == objectKind:

@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// maxExpanded is the largest size of a value after expansion, in bytes. Otherwise a value that repeats a long variable
-// could use up the memory.
+// maxExpanded is the largest size of a value after expansion, in bytes. Without it, a value that repeats a long variable could use
+// up the memory.
 const maxExpanded = 1 << 20
 
 var (
@@ -21,13 +21,12 @@ var (
 	headerKey = pattern.New("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
-// editorOnly are variables of VS Code whose values only an editor knows.
+// editorOnly are VS Code's predefined variables whose values only an editor knows.
 var editorOnly = []string{"workspaceFolder", "workspaceFolderBasename", "file", "fileDirname", "fileWorkspaceFolder", "cwd"}
 
-// expand returns the text of n with all references replaced by their values: ${VAR}, ${VAR:-default}, VS Code's ${env:VAR},
-// and the references to other sources (see [serverReader.elsewhere]). As in a shell, the default is also used if the
-// variable is empty. A reference ends at the first '}'. If it has no value, this is a fault of the server. A '$' without
-// '{' is not changed.
+// expand returns the text of n with all references replaced by their values: ${VAR}, ${VAR:-default}, VS Code's ${env:VAR}, and
+// references to other sources (see [serverReader.elsewhere]). As in a shell, the default is also used if the variable is empty. A
+// reference ends at the first '}'. A reference without a value is a fault of the server. A '$' without '{' stays as it is.
 func (r *serverReader) expand(n *node) string {
 	var b strings.Builder
 	s := n.text
@@ -60,7 +59,8 @@ func (r *serverReader) expand(n *node) string {
 	return b.String()
 }
 
-// resolve returns the value of a reference, which is passed without ${ and }. why is not empty if there is no value.
+// resolve returns the value of a reference, which it gets without ${ and }. If there is no value, why is the reason; otherwise why
+// is "".
 func (r *serverReader) resolve(n *node, reference string) (value, why string) {
 	switch reference {
 	case "userHome":
@@ -110,9 +110,9 @@ func (r *serverReader) home() string {
 	return ""
 }
 
-// expanded expands the references in a string outside of servers. ok is false if a reference has no value, because of a
-// fault, or because the file is read for the first time. The string must then not be used: if it was used as a key or
-// token, everyone who knows the file would know it.
+// expanded expands the references in a string outside of servers. ok is false if a reference has no value, because of a fault or
+// because the file is read for the first time. The caller must then not use the string: as a key or token, it would be known to
+// everyone who knows the file.
 func (l *loader) expanded(n *node) (text string, ok bool) {
 	if !l.is(stringKind, n) {
 		return "", false
@@ -175,9 +175,9 @@ func (l *loader) secret(into *string) value {
 	}}
 }
 
-// secrets reads a secret or a list of them, each of at least that many characters. weak says what follows from a shorter one.
-// If trimmed is true, white space around a secret is dropped, and a single empty one is none. The first one seals, and all of
-// them open, so that a secret can be replaced without a moment in which nothing fits.
+// secrets reads one secret or a list of secrets. Each must have at least least characters; weak says what could happen with a
+// shorter one. If trimmed is true, white space around a secret is dropped, and a single empty secret means none. mcpx seals with
+// the first secret and opens with any of them, so a user can replace a secret without ending what the old one has sealed.
 func (l *loader) secrets(into *[]string, least int, weak string, trimmed bool) value {
 	return value{into: into, schema: `{"anyOf": [` + text + `, ` + someTexts + `]}`, read: func(n *node) {
 		items := []*node{n}
@@ -202,9 +202,9 @@ func (l *loader) secrets(into *[]string, least int, weak string, trimmed bool) v
 	}}
 }
 
-// wanted is a reference whose value may take long to get, because a keyring may ask the user, and a command has to run. So
-// the file is read twice. The first time, these references are collected. Then all their values are fetched concurrently,
-// and the file is read again with the values.
+// wanted is a reference whose value may take long to get, because a keyring may ask the user, and a command has to run. Therefore
+// the file is read twice: the first time collects these references. Then all their values are fetched at the same time, and the
+// file is read again with the values.
 type wanted struct{ kind, what string }
 
 // answer is the value of a reference, or the reason why there is no value.
@@ -212,9 +212,9 @@ type answer struct{ text, why string }
 
 type answers map[wanted]answer
 
-// elsewhere returns the value of ${keyring:NAME}, ${file:PATH} or ${command:...}, without line breaks at its end. If there
-// is no value, why says the reason. While the file is read for the first time, it returns a reference to the keyring or a
-// command unchanged, and adds it to wanted.
+// elsewhere returns the value of ${keyring:NAME}, ${file:PATH} or ${command:...}, without line breaks at its end. If there is no
+// value, why is the reason. While the file is read for the first time, elsewhere adds references to the keyring and to commands to
+// wanted, and returns them unchanged.
 func (r *serverReader) elsewhere(kind, what string) (text, why string) {
 	one := wanted{kind, what}
 	v, looked := r.l.answers[one]
@@ -226,7 +226,7 @@ func (r *serverReader) elsewhere(kind, what string) (text, why string) {
 			r.wanted = append(r.wanted, one)
 		}
 		text = "${" + kind + ":" + what + "}"
-		r.secret(text, true) // a credential, as the value will be, because the name of the cached catalogue must not depend on it
+		r.secret(text, true) // the reference is a credential like its value, so that the name of the cached catalogue is the same for both
 		return text, ""
 	}
 	if v.text = strings.TrimRight(v.text, "\r\n"); v.text == "" && v.why == "" {
@@ -259,8 +259,8 @@ func (r *serverReader) file(path string) answer {
 	return answer{text: string(data)}
 }
 
-// needed returns the references whose values must be fetched: all references outside of servers and in enabled servers, or
-// if [Options.Only] has names of servers, outside of servers and in these servers.
+// needed returns the references whose values must be fetched: those outside of servers, and those in enabled servers or, if
+// [Options.Only] has names, in the servers with these names.
 func (l *loader) needed() []wanted {
 	known := func(server string) bool { return l.defined[server] != "" }
 	some := len(l.o.Only) > 0 && !slices.ContainsFunc(l.o.Only, func(server string) bool { return !known(server) })
@@ -273,7 +273,7 @@ func (l *loader) needed() []wanted {
 	return all
 }
 
-// lookUp fetches the values of all references concurrently, and each value only once.
+// lookUp fetches the values of all references at the same time, each value only once.
 func (l *loader) lookUp(refs []wanted) answers {
 	slices.SortFunc(refs, func(a, b wanted) int { return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(a.what, b.what)) })
 	refs = slices.Compact(refs)

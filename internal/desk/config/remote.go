@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// notPassedOn are headers that mcpx or the HTTP client sets, so that they cannot come from the caller.
+// notPassedOn are headers that mcpx or the HTTP client sets itself, so that a caller cannot provide them.
 var notPassedOn = []string{
 	"host", "content-type", "content-length", "accept", "connection", "transfer-encoding", "upgrade", "last-event-id",
 }
 
-// CallerCredential says from where mcpx takes the value of a header of requests to a server. One of the fields is set.
+// CallerCredential says where mcpx takes the value of a header from, for requests to a server. One of the fields is set.
 type CallerCredential struct {
-	Header string // a header of the caller's request to mcpx
-	Claim  string // a claim of the caller's verified token, which is a JWT
+	Header string // the name of a header of the caller's request to mcpx
+	Claim  string // the name of a claim of the caller's verified token, which is a JWT
 	// Exchange means that the server's authorization server exchanges the caller's token for another one (RFC 8693).
 	Exchange bool
 }
 
-// credentials reads the key credentials, which says which headers of requests to the server come from the caller. Any
-// fault in it only makes this server unavailable.
+// credentials reads the key credentials, which says which headers of requests to the server get their values from the caller. A
+// fault in it makes only this server unavailable.
 func (r *serverReader) credentials(n *node) {
 	switch {
 	case n.kind == objectKind && len(n.members) > 0:
@@ -48,7 +48,7 @@ func (r *serverReader) credentials(n *node) {
 	}
 }
 
-// credential reads from where mcpx takes the value of one header. name is the name of the header in lower case.
+// credential reads where the value of one header comes from. name is the name of the header in lower case.
 func (r *serverReader) credential(name string, m *node) {
 	from, isHeader := strings.CutPrefix(m.text, "header:")
 	claim, isClaim := strings.CutPrefix(m.text, "claim:")
@@ -124,7 +124,7 @@ func (r *serverReader) oauthObject(enabled *bool) object {
 	}}
 }
 
-// checkOAuth adds faults for keys of oauth that are invalid, missing or do not fit together.
+// checkOAuth adds faults for keys of oauth that are invalid, missing, or contradict each other.
 func (r *serverReader) checkOAuth() {
 	o := r.s.OAuth
 	if r.oauthAt == nil || o.Off {
@@ -156,7 +156,8 @@ func (r *serverReader) checkOAuth() {
 	}
 }
 
-// checkPerPrincipal adds faults for what does not go with oauth.per principal.
+// checkPerPrincipal adds faults for keys that contradict oauth.per principal. If the server has the default session, each principal
+// gets a session of its own.
 func (r *serverReader) checkPerPrincipal(fail func(key, text string)) {
 	switch _, authorization := r.s.CallerCredentials["Authorization"]; {
 	case r.s.OAuth.Grant != "" && r.s.OAuth.Grant != "authorization_code":
@@ -194,8 +195,8 @@ func (r *serverReader) urls(n *node) {
 	}
 }
 
-// checkInstances checks the URLs of all instances except the first, which is checked as the field URL. If there is only one
-// URL, it sets URLs to nil.
+// checkInstances checks the URLs of all instances except the first one, which is checked as the field URL. If there is only one
+// URL, checkInstances sets URLs to nil.
 func (r *serverReader) checkInstances() {
 	switch {
 	case r.urlsAt == nil:

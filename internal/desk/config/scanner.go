@@ -17,20 +17,19 @@ const (
 	theEnd
 )
 
-// scanner splits data, which may be invalid JSON, into tokens. It never fails. It is used before parsing, to check how deep
-// the nesting is and how many values there are, and after parsing failed, to find out what is wrong.
+// scanner splits data, which may be invalid JSON, into tokens. It never fails. mcpx uses it before parsing, to check the depth of
+// nesting and the number of values, and after a failed parsing, to find out what is wrong.
 type scanner struct {
 	data []byte
 	at   int // where the current token begins
 	end  int // where the current token ends
 
 	open  []int // where the objects and arrays around the current token begin, the innermost last
-	last  byte  // the previous token if it is a bracket, comma or colon; else 'k' for a key or 'v' for a value; at first 0
+	last  byte  // the previous token: a bracket, comma or colon as it is, 'k' for a key, 'v' for a value, 0 at the start
 	after int   // where the previous token ends
 }
 
-// next moves to the next token, and reports whether there is one. A string without a closing quote ends at the end of its
-// line.
+// next moves to the next token, and reports whether there is one. A string without a closing quote ends with its line.
 func (s *scanner) next() bool {
 	if s.end > 0 {
 		s.pass()

@@ -12,7 +12,7 @@ import (
 // SchemaTitle is the title of the schema. mcpx recognizes its own schema files by this title.
 const SchemaTitle = "The config of mcpx"
 
-// schemas has the definitions of objects in the JSON Schema ($defs), by their names.
+// schemas has the definitions ($defs) of objects in the JSON Schema, by their names.
 type schemas map[string]map[string]any
 
 // Schema returns the JSON Schema (draft 2020-12) of the config file. It accepts every file that [Parse] accepts, even with
@@ -39,7 +39,7 @@ func Schema() []byte {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	if err := e.Encode(root); err != nil {
-		panic(err) // cannot happen: only maps, lists, strings, numbers and booleans
+		panic(err) // cannot happen: all has only maps, lists, strings, numbers and booleans
 	}
 	return b.Bytes()
 }
@@ -52,7 +52,7 @@ func jsonOf(text string) (schema map[string]any) {
 	return schema
 }
 
-// object returns the schema of an object. It adds the definitions of all objects inside to s.
+// object returns the schema of an object, and adds the definitions of all objects inside it to s.
 func (s schemas) object(o object) map[string]any {
 	properties := make(map[string]any)
 	for _, k := range o.keys {
@@ -139,7 +139,7 @@ func (v value) byDefault() any {
 		if is.Len() > 0 {
 			return is.String()
 		}
-	case reflect.Uint8: // the position of a word, see switched
+	case reflect.Uint8: // see switched: the value is the position of a word, not the word
 		return v.words[(int(is.Uint())+len(v.words)-1)%len(v.words)]
 	case reflect.Int, reflect.Int64:
 		if d, ok := is.Interface().(time.Duration); ok && (d > 0 || v.schema != moreThanZero) {

@@ -24,7 +24,8 @@ const (
 
 var (
 	secretKey = pattern.New(`(?i)token|secret|passw|passphrase|(?:api|access)[-_]?key|authorization|bearer|auth(?:$|[-_])|credential|cookie|private|session|signature|dsn|(?:^|[-_.])(?:key|pat|pwd|pass|jwt)$`)
-	// aboutSecret matches names of values that are not secret but say something about a secret, such as its file or type.
+	// aboutSecret matches names of values that say something about a secret, such as its file or type, but are not secret
+	// themselves.
 	aboutSecret = pattern.New(`(?i)(?:file|path|dir|mode|type|kind|method|provider|ur[il]|host|port|env|var|name|ttl|timeout|expiry|scopes?|format|length|limit|count|store|storage)$`)
 	// userinfo matches the user and password in a URL. It also finds them if they have characters that make the URL
 	// invalid.
@@ -33,11 +34,11 @@ var (
 	tokenShape = pattern.New(`(?:^|[^A-Za-z0-9])((?:gh[pousr]_|github_pat_|glpat-|sk-|xox[abeoprs]-|AKIA|AIza|npm_|hf_|lin_api_|ntn_|figd_|tvly-|pplx-|dop_v1_|shpat_|SG\.)[A-Za-z0-9_.-]{16,}|eyJ[A-Za-z0-9_-]{5,}\.eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]+)`)
 	// webPath matches an HTTP or WebSocket URL with a path. The path is the first group.
 	webPath = pattern.New(`(?i)(?:https?|wss?)://[^/?#\s"']+(/[^?#\s"']*)`)
-	// databaseFile matches the URL of a database that is a local file. Without a password it is no credential, although an
-	// argument such as --dsn has the name of one.
+	// databaseFile matches the URL of a database in a local file. Without a password such a URL is no credential, even if the
+	// argument's name, such as --dsn, looks like one.
 	databaseFile = pattern.New(`(?i)^(?:sqlite3?|duckdb)://[^@?]*$`)
 	plainWords   = []string{"true", "false", "null", "none"}
-	// settings are values that are not secret, even if the name of the argument looks like the name of a secret.
+	// settings are values that are not secret even if the name of their argument looks like the name of a secret.
 	settings = []string{
 		"basic", "bearer", "oauth", "oauth2", "apikey", "api_key", "api-key",
 		"default", "disabled", "enabled", "required", "optional", "keyring", "keychain",
@@ -51,7 +52,7 @@ var (
 	schemes = []string{"bearer", "basic", "token", "apikey"}
 )
 
-// secret adds a value to the secrets of the server, unless it is so short or common that hiding it would make messages
+// secret adds a value to the secrets of the server, unless the value is so short or common that hiding it would make messages
 // unreadable. credential says whether the name or place of the value shows that it is a credential.
 func (r *serverReader) secret(value string, credential bool) {
 	r.strike(value, leastSecret, credential)
@@ -146,7 +147,8 @@ func namesSecret(name string) bool {
 	return headerKey.MatchString(name) && SecretName(name)
 }
 
-// jsonSecrets adds what looks secret in an argument that is JSON. name is the key of n, or of the array that contains n.
+// jsonSecrets adds what looks secret in an argument that is JSON. name is the key of n or, if n is in an array, the key of the
+// array.
 func (r *serverReader) jsonSecrets(name string, n *node) {
 	if n.kind == stringKind {
 		r.urlSecrets(n.text)

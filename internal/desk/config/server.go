@@ -12,17 +12,17 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// Reserved is the name of the server that is built into mcpx. No server in the file may have it.
+// Reserved is the name of the server that is built into mcpx. No server of the file may have this name.
 const Reserved = "mcpx"
 
 const maxNameLen = 64
 
-// scalars is the JSON Schema of an object whose values are strings. Users may also write them as numbers or booleans.
+// scalars is the JSON Schema of an object whose values are strings. Users may also write numbers or booleans.
 const scalars = `{"type": "object", "additionalProperties": {"type": ["string", "number", "boolean", "null"]}}`
 
 var serverName = pattern.New(`^[A-Za-z0-9._-]+$`)
 
-// ValidName reports whether a server can be served under this name as it is.
+// ValidName reports whether mcpx can serve a server under this name without changing it.
 func ValidName(name string) bool {
 	return serverName.MatchString(name) && !strings.EqualFold(name, Reserved)
 }
@@ -71,23 +71,23 @@ func (r *serverReader) own() []key {
 	}
 }
 
-// serverReader has the state while one server is read.
+// serverReader has the state of reading one server.
 type serverReader struct {
 	l      *loader
 	s      Server
 	faults []Fault // of this server only
-	// secrets are values that must not appear in logs and messages. The value in the map is true for credentials.
+	// secrets are values that must not appear in logs and messages. The map's value is true for credentials.
 	secrets  map[string]bool
 	wanted   []wanted
 	disabled bool
 	// The nodes of the values of some keys. A node is nil if the server does not have the key.
 	commandAt, urlAt, urlsAt, oauthAt, credentialsAt *node
-	unknownType                                      *node // the value of the key type if it is not in kinds, else nil
-	httpURL                                          bool  // whether the URL is in a key that means streamable HTTP
+	unknownType                                      *node // the value of the key type if kinds does not have it, else nil
+	httpURL                                          bool  // the URL is the value of a key that means streamable HTTP
 	commandArgs                                      []string
-	per                                              string // oauth.per
-	// fileEnv has the names and values of variables from envFile and env_vars. If one occurs several times, the last is
-	// used; variables in the key env replace them.
+	per                                              string // the value of oauth.per
+	// fileEnv has the names and values of variables from envFile and env_vars. If a name occurs several times, the last value is
+	// used. Variables in the key env take precedence.
 	fileEnv [][2]string
 }
 
@@ -131,7 +131,7 @@ func (l *loader) server(name string, n *node) {
 	switch before, twice := l.defined[name]; {
 	case !twice:
 		l.serverName(name, n)
-	case before != n.path(): // otherwise an object has the key twice, for which there already is a fault
+	case before != n.path(): // if the paths are equal, an object has the key twice, which already is a fault
 		l.fault(n, "%s is defined already, by %s", quote(name), before)
 	}
 	r.finish(n)
@@ -305,8 +305,8 @@ func (r *serverReader) toolTimeouts(n *node) {
 	}
 }
 
-// isSelf reports whether the server is mcpx itself, which would then start or call itself endlessly. A server with a URL is
-// taken for mcpx only if the host is this machine and the name is reserved.
+// isSelf reports whether the server is mcpx itself, which would then start or call itself endlessly. A server with a URL is mcpx
+// only if its host is this machine and its name is the reserved one.
 func (r *serverReader) isSelf() bool {
 	if u, err := url.Parse(r.s.URL); err == nil && strings.EqualFold(r.s.Name, Reserved) {
 		if slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()) {
@@ -337,7 +337,7 @@ func program(path string) string {
 	return strings.TrimSuffix(name, ".exe")
 }
 
-// finish is called after all keys of the server are read. It does what concerns several keys: it adds variables from env
+// finish is called after all keys of the server are read. It does the work that concerns several keys: it adds variables from env
 // files, determines the type, checks for missing keys, and sets Secrets, Credentials and Fault.
 func (r *serverReader) finish(n *node) {
 	if len(r.fileEnv) > 0 && r.s.Env == nil {

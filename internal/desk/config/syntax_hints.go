@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// explain returns an error that says what is wrong with data, which hujson refused with err, and what the user can do. Of
-// err it uses only the position, because the text of err gives no advice, and may quote a secret. The errors in this file
-// quote at most one character.
+// explain returns an error that says what is wrong with data, which hujson refused with err, and what the user can do. It uses only
+// the position in err, because the text of err gives no advice and may quote a secret. The errors in this file quote at most one
+// character.
 func explain(data []byte, err error) error {
 	var line, column int
 	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &column); scanErr != nil {
@@ -20,7 +20,7 @@ func explain(data []byte, err error) error {
 	s := scanner{data: data}
 	for s.next() && s.at < refused && s.end <= refused && !s.isWrong() {
 	}
-	if s.at > refused { // hujson's position is in a comment, which the scanner has skipped
+	if s.at > refused { // hujson's position is in a comment; the scanner has skipped that
 		s.at = refused
 	}
 	if s.at == len(data) {
@@ -46,8 +46,7 @@ func explain(data []byte, err error) error {
 	return s.noValue()
 }
 
-// isWrong reports whether the current token is invalid, whatever follows it. The position in hujson's error may be behind
-// such a token.
+// isWrong reports whether the current token is invalid in any case. hujson may report a position after such a token.
 func (s *scanner) isWrong() bool {
 	c := s.data[s.at]
 	return s.brokenString() != nil || s.expects() == aKey && c != '"' && c != '}'
@@ -66,8 +65,8 @@ func offsetOf(data []byte, line, column int) int {
 	return min(start+column-1, len(data))
 }
 
-// inside returns whether the current token is in an object or an array, the line where this begins, and its closing
-// bracket. It must only be called where a key or a comma is expected, because there always is an object or array then.
+// inside describes the object or array around the current token: what it is, the line where it begins, and its closing bracket.
+// There must be one, so inside may only be called where a key or a comma is expected.
 func (s *scanner) inside() (what string, line int, closing byte) {
 	start := s.open[len(s.open)-1]
 	line, _ = position(s.data, start)
@@ -125,7 +124,7 @@ func (s *scanner) brokenString() error {
 	return errorAt(s.at, `the string that begins here does not end; add the closing "`)
 }
 
-// isEscape reports whether text, which follows a backslash, begins with a valid rest of an escape sequence.
+// isEscape reports whether text, the bytes after a backslash, begins with the rest of a valid escape sequence.
 func isEscape(text []byte) bool {
 	if text[0] != 'u' {
 		return strings.IndexByte(`"\/bfnrt`, text[0]) >= 0
@@ -218,8 +217,8 @@ func (s *scanner) noEnd() error {
 	return errorAt(s.at, "unexpected %s after the end of the value; a file holds one object", s.glimpse())
 }
 
-// odd returns an error if the current token begins with a character that does not exist in JSON but in other languages or
-// in text from word processors. It returns nil for other characters.
+// odd returns an error if the current token begins with a character that does not exist in JSON, but in other languages or in text
+// from word processors. It returns nil for other characters.
 func (s *scanner) odd() error {
 	rest := s.data[s.at:]
 	r, _ := utf8.DecodeRune(rest)

@@ -7,7 +7,7 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// separators matches the accepted separators. All providers of models allow these characters in the names of tools.
+// separators matches the accepted separators. All model providers allow these characters in the names of tools.
 var separators = pattern.New(`^[A-Za-z0-9_-]{1,8}$`)
 
 func (l *loader) separator(n *node) {
@@ -36,7 +36,7 @@ func (l *loader) groups(n *node) {
 	slices.SortFunc(l.cfg.Groups, func(a, b Group) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// group reads a group. It is an object, or an array with the names of its servers.
+// group reads a group, which is an object, or an array with the names of the group's servers.
 func (l *loader) group(name string, n *node) {
 	g := Group{Name: name, View: ViewTwoTools}
 	o := l.groupObject(&g)
@@ -67,7 +67,7 @@ func (l *loader) toolFilter(name string, allow, deny *[]string) object {
 	}}
 }
 
-// groupServers is the name of a group with the node of its key servers.
+// groupServers is the name of a group, with the node of its key servers.
 type groupServers struct {
 	group string
 	node  *node
@@ -97,7 +97,7 @@ func (l *loader) finishViews() {
 	}
 }
 
-// CheckView returns "" if the config has the view, and otherwise the reason why not.
+// CheckView returns "" if the config has the view, and otherwise the reason why it is not a view.
 func (c *Config) CheckView(view string) string {
 	if name, ok := strings.CutPrefix(view, ViewServer); ok {
 		if c.Served(name) == "" {

@@ -28,12 +28,12 @@ const (
 	// command waits for the connection, and then for the first line from the process.
 	requestWithin = 5 * time.Second
 	helloWithin   = 2 * time.Second
-	// mostOpen is how many connections a process serves at the same time. Further connections wait to be accepted.
+	// mostOpen is how many connections a process serves at the same time. Further connections wait until the process accepts them.
 	mostOpen = 4
 	// mostBytes is how many bytes are read from one connection.
 	mostBytes = 16 << 20
-	// staleAfter is the age after which the file of a socket is removed if no process listens. With a newer file, a process
-	// may be about to listen.
+	// staleAfter is the age after which Find removes the file of a socket at which no process listens. A younger file may belong to
+	// a process that is about to listen.
 	staleAfter = time.Minute
 	suffix     = ".sock"
 )
@@ -45,7 +45,7 @@ type Process struct {
 	File string `json:"file"`
 	// Serves is where clients reach the process: "stdio", or a URL.
 	Serves string `json:"serves"`
-	// Dialled has the servers that have dialled in to the process, as they are when a command connects.
+	// Dialled has the servers that are dialled in to the process when a command connects.
 	Dialled []Dialled `json:"dialled,omitempty"`
 }
 
@@ -61,7 +61,7 @@ type Dialled struct {
 
 // Outcome is the result of a reload. It has names of servers and paths of keys, but no values from the config.
 type Outcome struct {
-	// Started has the servers that are new in the config, Stopped those that are no longer in it, Restarted those that had
+	// Started names the servers that are new in the config, Stopped those that the config no longer has, Restarted those that had
 	// to start again, and Changed those that keep running with other settings.
 	Started   []string `json:"started,omitempty"`
 	Stopped   []string `json:"stopped,omitempty"`
@@ -79,27 +79,27 @@ type Outcome struct {
 	Faults  bool     `json:"faults,omitempty"`
 }
 
-// request is what a command wants: one of the fields is set.
+// request is what a command asks for. One of its fields is set.
 type request struct {
 	Reload bool         `json:"reload,omitempty"`
 	Logins *LoginsQuery `json:"logins,omitempty"`
 }
 
-// LoginsQuery asks for the logins through auth.front. If End is not empty, those logins are ended.
+// LoginsQuery asks for the logins through auth.front. If End is not empty, it asks to end the logins that End names.
 type LoginsQuery struct {
 	End []string `json:"end,omitempty"` // IDs of logins and names of principals
 }
 
-// LoginsAnswer has the logins of a process, or those that it has ended.
+// LoginsAnswer has the open logins of a process, or the logins that it has just ended.
 type LoginsAnswer struct {
 	// None means that the process has no auth.front.
 	None   bool            `json:"none,omitempty"`
 	Logins json.RawMessage `json:"logins,omitempty"`
-	// Failed says why not all were ended.
+	// Failed says why the process could not end all of them; empty if it could.
 	Failed string `json:"failed,omitempty"`
 }
 
-// Answers are how a process answers commands.
+// Answers has the functions that answer commands.
 type Answers struct {
 	// Self is called for each connection.
 	Self   func() Process
@@ -107,7 +107,7 @@ type Answers struct {
 	Logins func(context.Context, LoginsQuery) LoginsAnswer
 }
 
-// Socket is the control socket of this process. It must be closed with Close.
+// Socket is the control socket of this process. The caller of Listen must close it.
 type Socket struct {
 	listener net.Listener
 	path     string
@@ -115,7 +115,7 @@ type Socket struct {
 	served   sync.WaitGroup
 }
 
-// Listen opens a control socket, in the first of folders in which this is possible.
+// Listen opens a control socket in the first folder in which this is possible.
 func Listen() (*Socket, error) {
 	var failures []error
 	for _, folder := range folders() {
@@ -158,12 +158,12 @@ func (s *Socket) Serve(with Answers) {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			if err != nil { // for example, too many open files
+			if err != nil { // such as an error about too many open files
 				<-slots
 				pause(ctx, time.Second)
 				continue
 			}
-			s.served.Go(func() { // ends when Close is called, when no request comes within requestWithin, or after the reload
+			s.served.Go(func() { // ends when Close is called, when no request comes within requestWithin, or after the request
 				defer func() { <-slots }()
 				answer(ctx, conn, with)
 			})
@@ -228,20 +228,20 @@ func read(r *bufio.Reader, v any) error {
 	return json.Unmarshal(line, v)
 }
 
-// Running is a connection to a running mcpx process. Reload or Close must be called.
+// Running is a connection to a running mcpx process. The caller must call Reload, Logins or Close, each of which closes it.
 type Running struct {
 	Process
 	conn net.Conn
 	from *bufio.Reader
 }
 
-// Find connects to all running mcpx processes of this user. It skips the sockets of killed processes, and removes old ones.
-// silent is the number of processes that do not answer.
+// Find connects to all running mcpx processes of this user. It skips sockets that killed processes have left, and removes old ones.
+// silent counts the processes that do not answer.
 func Find(ctx context.Context) (running []*Running, silent int) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	for _, folder := range folders() {
-		if private(folder) != nil { // the folder does not exist, or another user owns it or can enter it
+		if private(folder) != nil { // the folder does not exist, or is not private
 			continue
 		}
 		entries, _ := os.ReadDir(folder)
@@ -249,7 +249,7 @@ func Find(ctx context.Context) (running []*Running, silent int) {
 			if !strings.HasSuffix(entry.Name(), suffix) {
 				continue
 			}
-			all.Go(func() { // ends after helloWithin to connect and helloWithin to read, at the latest
+			all.Go(func() { // ends after two times helloWithin at the latest, to connect and to read
 				r, err := connect(ctx, filepath.Join(folder, entry.Name()))
 				mu.Lock()
 				defer mu.Unlock()

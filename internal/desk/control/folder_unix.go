@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// folders returns the folders for sockets, the best first. Commands look into all of them, because a desktop client may
-// start mcpx without XDG_RUNTIME_DIR.
+// folders returns the folders in which control sockets may be, the best first. Commands look into all of them, because a desktop
+// client may start mcpx without XDG_RUNTIME_DIR.
 func folders() []string {
 	user := strconv.Itoa(os.Getuid())
 	var list []string
@@ -38,8 +38,8 @@ func belongs(info fs.FileInfo) bool {
 	return ok && int(owner.Uid) == os.Getuid()
 }
 
-// private returns an error unless the folder belongs to this user and no other user can enter it. Any user could have
-// created a folder in /tmp.
+// private returns an error unless the folder belongs to this user and no other user can enter it. In /tmp, another user may have
+// created the folder.
 func private(folder string) error {
 	info, err := os.Lstat(folder)
 	if err != nil {

@@ -15,7 +15,7 @@ func folders() []string {
 	return []string{filepath.Join(local, "mcpx-run")}
 }
 
-// Own reports whether there is such a folder: those of other users cannot be reached.
+// Own reports whether the folder exists. That is enough on Windows: the folders of other users cannot be reached.
 func Own(folder string) bool {
 	info, err := os.Stat(folder)
 	return err == nil && info.IsDir()

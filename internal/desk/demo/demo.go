@@ -21,8 +21,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 )
 
-// Server is one sample server. All sessions of a Server share its state. Each call of [Servers] returns servers with a new
-// state.
+// Server is one sample server. All sessions of a Server share its state. Each call of [Servers] makes servers with a new state.
 type Server struct {
 	Name string
 	// Description says in one sentence what the server does.
@@ -42,7 +41,7 @@ func Servers() []Server {
 	for _, name := range []string{"cities", "notes", "tasks", "units", "weather"} {
 		s, err := sample(name)
 		if err != nil {
-			panic(fmt.Errorf("the demo's server %s: %w", name, err)) // there is a mistake in the folder data, which tests would find
+			panic(fmt.Errorf("the demo's server %s: %w", name, err)) // a mistake in the folder data, which tests find
 		}
 		all = append(all, s)
 	}

@@ -24,7 +24,7 @@ const patience = 20 * time.Second
 // ErrNotFound means that the keyring works, but has no secret of this name.
 var ErrNotFound = keyring.ErrNotFound
 
-// errOff means that the user has turned off the use of the keyring.
+// errOff means that the user has turned the keyring off.
 var errOff = errors.New("MCPX_KEYRING=off")
 
 // Get returns a secret. Its error is [ErrNotFound] if the secret does not exist; any other error says why the keyring
@@ -58,7 +58,7 @@ func access(ctx context.Context, do func() (string, error)) (string, error) {
 		err    error
 	}
 	done := make(chan outcome, 1)
-	go func() { // ends when do returns, which cannot be cancelled
+	go func() { // ends when do returns; do cannot be cancelled
 		secret, err := do()
 		done <- outcome{secret, err}
 	}()
@@ -73,8 +73,7 @@ func access(ctx context.Context, do func() (string, error)) (string, error) {
 	}
 }
 
-// startNoBus keeps the D-Bus library from starting a message bus (dbus-launch) if none is running. That bus would never
-// end.
+// startNoBus keeps the D-Bus library from starting a message bus (dbus-launch) if none runs. Such a bus would never end.
 func startNoBus() {
 	const variable = "DBUS_SESSION_BUS_ADDRESS"
 	address := os.Getenv(variable)

@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/base/netguard"
 )
 
-// callback is the web server on 127.0.0.1 to which the authorization server redirects the browser at the end of a login.
+// callback is the web server on 127.0.0.1 to which the authorization server sends the browser at the end of a login.
 type callback struct {
 	state, server string
 	answers       chan url.Values
@@ -28,7 +28,7 @@ func newCallback(state, server string) *callback {
 	return &callback{state: state, server: server, answers: make(chan url.Values, 1), done: make(chan struct{})}
 }
 
-// serve handles requests to the listener until stop is called. stop first lets the browser finish reading the last page.
+// serve handles requests to the listener until stop is called. stop first lets the browser finish loading the last page.
 func (c *callback) serve(listener net.Listener) (stop func()) {
 	web := &http.Server{Handler: c, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 2 * netguard.RequestTime, MaxHeaderBytes: 64 << 10}
 	var serving sync.WaitGroup
@@ -52,7 +52,7 @@ func (c *callback) finish(err error) {
 	})
 }
 
-// wait returns the query of the redirect, or of the address that the user pasted.
+// wait returns the query of the redirect or, if the user pastes its address, of that address.
 func (c *callback) wait(ctx context.Context, pasted <-chan string) (url.Values, error) {
 	for {
 		select {

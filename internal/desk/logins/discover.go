@@ -18,7 +18,7 @@ import (
 
 // found is the outcome of discovery for one upstream.
 type found struct {
-	resource string // the resource for which tokens must be requested
+	resource string // the resource that token requests must name
 	scopes   []string
 	server   *oauthex.AuthServerMeta
 }
@@ -51,9 +51,10 @@ func readChallenge(header http.Header) (c challenge) {
 	return c
 }
 
-// discover finds the authorization server of s with RFC 9728, then RFC 8414 or OpenID Connect Discovery. If oauth.issuer
-// is configured, it is the authorization server. If s has no metadata, the authorization server is at the origin of s (MCP
-// 2025-03-26); this applies only if s has asked for a login, as the parameter asked says.
+// discover finds the authorization server of s, with its endpoints. Its issuer is oauth.issuer if that is configured, or comes from
+// the metadata of s (RFC 9728), or else is the origin of s. The endpoints come from the issuer's metadata (RFC 8414 or OpenID
+// Connect Discovery). Without any metadata they have the default paths of MCP 2025-03-26, but only if s has asked for a login
+// (asked).
 func discover(ctx context.Context, client *http.Client, s Server, c challenge, asked bool) (*found, error) {
 	resource, err := resourceMetadata(ctx, client, s, c)
 	if err != nil && s.Issuer == "" {
@@ -92,8 +93,8 @@ func discover(ctx context.Context, client *http.Client, s Server, c challenge, a
 	return out, nil
 }
 
-// resourceMetadata reads the protected resource metadata of s from the URL in the challenge, or else from the well-known
-// URL for the server's path, or else from the well-known URL for the root. It returns nil if there is no metadata.
+// resourceMetadata reads the protected resource metadata of s. It tries the URL in the challenge, then the well-known URL for the
+// server's path, then the well-known URL for the root. It returns nil if there is no metadata.
 func resourceMetadata(ctx context.Context, client *http.Client, s Server, c challenge) (*oauthex.ProtectedResourceMetadata, error) {
 	const wellKnown = "/.well-known/oauth-protected-resource"
 	u, err := url.Parse(s.URL)
@@ -130,8 +131,8 @@ func resourceMetadata(ctx context.Context, client *http.Client, s Server, c chal
 	return nil, cmp.Or(missed, ctx.Err())
 }
 
-// readMetadata reads the protected resource metadata at the URL place. It returns nil if the server answers 4xx. It does
-// not use oauthex, which refuses metadata whose resource differs from the server's URL; for many servers they differ.
+// readMetadata reads the protected resource metadata at the URL place. It returns nil if the server answers 4xx. It does not use
+// oauthex, which refuses metadata whose resource differs from the server's URL; they differ for many servers.
 func readMetadata(ctx context.Context, client *http.Client, place string) (*oauthex.ProtectedResourceMetadata, error) {
 	var metadata oauthex.ProtectedResourceMetadata
 	err := netguard.Get(ctx, client, place, "", &metadata)
@@ -145,8 +146,8 @@ func readMetadata(ctx context.Context, client *http.Client, place string) (*oaut
 	return &metadata, nil
 }
 
-// covers reports whether the URL resource is the same as address, or a path above it on the same origin. This is the rule
-// of the TypeScript SDK.
+// covers reports whether the URL resource equals address, or is a path above it on the same origin. The TypeScript SDK has the same
+// rule.
 func covers(resource, address string) bool {
 	r, err := url.Parse(resource)
 	if err != nil || !strings.EqualFold(origin(resource), origin(address)) || r.RawQuery != "" || r.Fragment != "" {
@@ -174,14 +175,15 @@ func overHTTP(address string) string {
 	return address
 }
 
-// explain shortens errors of net/http and x/oauth2. They quote URLs and bodies, which may contain codes and tokens.
+// explain makes a short error without secrets from an error of net/http or x/oauth2: these quote URLs and bodies, which may contain
+// codes and tokens.
 func explain(err error) error {
 	return errors.New(sanitize.Line(netguard.Cause(err).Error(), 300))
 }
 
-// newHTTPClient returns the client for all requests except those to the upstream itself. Their URLs come from metadata and
-// redirects, so the client refuses private addresses unless oauth.allow_private is set: a malicious server must not make
-// mcpx send requests into the user's network.
+// newHTTPClient returns the client for all requests except those to the upstream itself. The URLs come from metadata and redirects,
+// so a malicious server could make mcpx send requests into the user's network. Therefore the client refuses private addresses,
+// unless oauth.allow_private is set.
 func newHTTPClient(s Server) *http.Client {
 	return netguard.NewClient(netguard.Reach{Loopback: netguard.LoopbackURL(s.URL), Private: s.AllowPrivate, Key: "oauth.allow_private"})
 }

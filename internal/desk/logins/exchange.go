@@ -16,12 +16,12 @@ import (
 const (
 	// mostExchanged is the largest number of tokens that are kept for one server.
 	mostExchanged = 2048
-	// unknownLife is how long a token is kept whose response does not say when it expires.
+	// unknownLife is how long mcpx keeps a token whose response does not say when it expires.
 	unknownLife = 5 * time.Minute
 )
 
-// exchanges gets tokens for one server in exchange for the tokens of callers (RFC 8693). A caller's own token is sent only
-// to the authorization server. The tokens that it returns are kept in memory only.
+// exchanges gets tokens for one server in exchange for the tokens of callers (RFC 8693). It sends a caller's own token only to the
+// authorization server. It keeps the tokens that it gets in memory only.
 type exchanges struct {
 	logins *Logins
 	server Server
@@ -33,7 +33,7 @@ type exchanges struct {
 }
 
 func newExchanges(l *Logins, s Server, web *http.Client) *exchanges {
-	// A token that is still requested is not evicted, or it would be requested twice.
+	// A token that is being requested must not be evicted: mcpx would request it a second time.
 	asking := func(e *exchanged) bool { return !e.answered() }
 	return &exchanges{logins: l, server: s, web: web, kept: lru.New[[sha256.Size]byte](mostExchanged, asking)}
 }
@@ -47,8 +47,8 @@ type grantor struct {
 // exchanged is a token that mcpx got in exchange for the token of a caller.
 type exchanged struct {
 	answer[string]
-	until time.Time // set with the answer; a call after this time requests another token
-	// fresh is true if this token replaces one that the server refused, and the server has not accepted it yet.
+	until time.Time // set together with the answer; after this time, a call requests another token
+	// fresh is true while this token replaces one that the server has refused, and the server has not accepted this one yet.
 	fresh bool
 }
 
@@ -68,9 +68,9 @@ func (a *answer[T]) wait(ctx context.Context) (value T, err error) {
 	}
 }
 
-// Exchange returns a func that is to be called once for each caller of s. That func returns wrap, which adds the exchanged
-// token to the caller's requests, and secrets, which lists the secrets to remove from texts. subject returns the caller's
-// own token, a JWT, from the latest request of the caller.
+// Exchange returns a function to be called once for each caller of s. subject returns the caller's own token, a JWT, from the
+// latest request of the caller. wrap adds the exchanged token to the caller's requests. secrets lists the secrets that must be
+// removed from texts.
 func (l *Logins) Exchange(s Server) func(subject func() string) (wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string) {
 	x := newExchanges(l, s, newHTTPClient(s))
 	return func(subject func() string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
@@ -137,8 +137,8 @@ func (e *exchanged) answered() bool {
 	}
 }
 
-// get returns the token that mcpx gets in exchange for subject. It returns the kept token, unless that has expired or
-// equals refused. Concurrent calls for the same subject share one request.
+// get returns the token that mcpx gets in exchange for subject. It uses the kept token, unless that has expired or equals refused.
+// Concurrent calls for the same subject share one request.
 func (x *exchanges) get(ctx context.Context, subject, refused string) (string, error) {
 	key := sha256.Sum256([]byte(subject))
 	x.mu.Lock()
@@ -195,7 +195,7 @@ func (x *exchanges) ask(ctx context.Context, subject string, e *exchanged) {
 	}
 }
 
-// find returns the authorization server. It is discovered once for all callers.
+// find returns the authorization server. It discovers the server once for all callers.
 func (x *exchanges) find(ctx context.Context) (*grantor, error) {
 	x.mu.Lock()
 	at := x.at

@@ -25,7 +25,7 @@ import (
 type Options struct {
 	// Open shows the user the URL of the login page. It does not wait for the user.
 	Open func(address string)
-	// Pasted receives the redirect URL, which the user pastes if the browser cannot reach this machine; may be nil.
+	// Pasted receives the redirect URL, which the user pastes if the browser cannot reach this machine. It may be nil.
 	Pasted <-chan string
 	// New makes mcpx register again with the authorization server, even if it has a stored registration.
 	New bool
@@ -37,8 +37,8 @@ type Result struct {
 	Scopes []string
 	// Renews reports whether the login has a refresh token.
 	Renews bool
-	Expiry time.Time // of the first access token; zero if unknown
-	// Unsealed says why the login is stored unencrypted; nil if it is encrypted.
+	Expiry time.Time // when the first access token expires; zero if unknown
+	// Unsealed is why the login is stored unencrypted; nil if it is encrypted.
 	Unsealed error
 }
 
@@ -51,7 +51,7 @@ func (l *Logins) Login(ctx context.Context, s Server, o Options) (*Result, error
 	defer b.web.CloseIdleConnections()
 	if o.New {
 		known := client{}
-		_ = l.store.read(ctx, clientFile(b.found.server.Issuer), &known) // if it cannot be read, mcpx registers as if there were none
+		_ = l.store.read(ctx, clientFile(b.found.server.Issuer), &known) // if this fails, mcpx registers as if there were no registration
 		b.forgotten = known.ID
 	}
 	who, listener, err := l.client(ctx, b)
@@ -68,16 +68,16 @@ func (l *Logins) Login(ctx context.Context, s Server, o Options) (*Result, error
 	return l.keep(ctx, s, made)
 }
 
-// beginning is what mcpx knows of a login before the user sees a page.
+// beginning is what mcpx knows about a login before the user sees a page.
 type beginning struct {
 	server    Server
 	web       *http.Client // the caller of begin closes its idle connections
 	found     *found
 	scopes    []string // to ask for
-	forgotten string   // the ID of a registered client that must not be used again; empty if there is none
+	forgotten string   // the ID of a registered client that must not be used again; may be empty
 }
 
-// begin asks a server how to log in to it, and its authorization server for its endpoints.
+// begin finds out how to log in to a server: it asks the server for its authorization server, and that one for its endpoints.
 func (l *Logins) begin(ctx context.Context, s Server) (*beginning, error) {
 	if err := l.refuses(s); err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (l *Logins) begin(ctx context.Context, s Server) (*beginning, error) {
 		b.forgotten = before.Endpoint.Client.ID
 	}
 	b.scopes = s.scopes(b.found, c)
-	if len(before.Wanted) > 0 { // without the old scopes, the new login could do less than the login before
+	if len(before.Wanted) > 0 { // the old scopes are kept, so that the new login can do as much as the old one
 		b.scopes = union(union(before.Scopes, b.scopes), before.Wanted)
 	}
 	if slices.Contains(b.found.server.ScopesSupported, "offline_access") {
@@ -114,7 +114,7 @@ func (l *Logins) begin(ctx context.Context, s Server) (*beginning, error) {
 	return b, nil
 }
 
-// refuses returns why there can be no login to s; nil if there can be one.
+// refuses returns why no login to s is possible, or nil if one is.
 func (l *Logins) refuses(s Server) error {
 	switch {
 	case s.machine():
@@ -150,23 +150,22 @@ func (l *Logins) keep(ctx context.Context, s Server, made *login) (*Result, erro
 	}, nil
 }
 
-// questions are HTTP methods and bodies. askServer sends them without a token until the server refuses one with a
-// challenge. Many servers allow initialize without a token, so tools/list follows. The GET is for servers with the
-// HTTP+SSE transport.
+// questions are the HTTP methods and bodies that askServer sends without a token, until the server refuses one with a challenge.
+// Many servers allow initialize without a token, so tools/list follows. The GET is for servers with the HTTP+SSE transport.
 var questions = [][2]string{
 	{http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"mcpx","version":"1"}}}`},
 	{http.MethodPost, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`},
 	{http.MethodGet, ""},
 }
 
-// handshake has the headers with which askServer asks a WebSocket server (RFC 6455 section 4.1; the key is the one in its
-// example). If the server opens a connection, askServer closes it at once.
+// handshake has the headers with which askServer asks a WebSocket server (RFC 6455 section 4.1; the key is from the example there).
+// If the server opens a connection, askServer closes it at once.
 var handshake = http.Header{
 	"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
 	"Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}, "Sec-Websocket-Protocol": {"mcp"},
 }
 
-// askServer finds out whether a server asks for a login, and returns the server's challenge.
+// askServer finds out whether a server asks for a login, and returns the server's challenge. It sends no token.
 func askServer(ctx context.Context, s Server) (c challenge, asked bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, netguard.RequestTime)
 	defer cancel()
@@ -247,7 +246,7 @@ func (f *codeFlow) run(ctx context.Context, listener net.Listener) (*oauth2.Toke
 	return token, err
 }
 
-// codeParams returns the parameters with which the code in a redirect is exchanged.
+// codeParams returns the parameters of the request that exchanges the code in a redirect for a token.
 func codeParams(answer url.Values, redirect, verifier string) url.Values {
 	return url.Values{
 		"grant_type": {"authorization_code"}, "code": {answer.Get("code")},
@@ -271,9 +270,9 @@ func (f *codeFlow) address(redirect, state, verifier string) string {
 	return config.AuthCodeURL(state, options...)
 }
 
-// exchange exchanges the code in the redirect for a token.
+// exchange checks the redirect, and exchanges its code for a token.
 func (f *codeFlow) exchange(ctx context.Context, answer, params url.Values) (*oauth2.Token, error) {
-	// RFC 9207: if the redirect came from another authorization server, it is refused before anything else in it is used.
+	// RFC 9207: a redirect from another authorization server is refused before anything else in it is used.
 	issuer, given := answer.Get("iss"), answer.Has("iss")
 	if given && issuer != f.endpoint.Issuer || !given && f.found.server.AuthorizationResponseIssParameterSupported {
 		return nil, errors.New("the redirect came from another authorization server (iss); nothing was sent to it")
@@ -295,8 +294,8 @@ func (f *codeFlow) exchange(ctx context.Context, answer, params url.Values) (*oa
 	return token, err
 }
 
-// Logout revokes the tokens of s and deletes the login. If the tokens cannot be revoked, Logout deletes the login
-// nevertheless, and revoked says why. missing reports that there was no login.
+// Logout revokes the tokens of s and deletes the login. If it cannot revoke the tokens, it still deletes the login, and revoked
+// says why. missing means that there was no login.
 func (l *Logins) Logout(ctx context.Context, s Server) (missing bool, revoked, err error) {
 	unlock, err := l.store.lock(ctx, loginFile(s))
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package logins logs in to upstream MCP servers with OAuth: it finds the authorization server of an upstream, gets and
-// stores tokens, and adds them to requests. Only [Logins.Login] needs the user. A running mcpx uses and renews the stored
-// logins without the user.
+// Package logins logs in to upstream MCP servers with OAuth. It finds the authorization server of an upstream, gets and stores
+// tokens, and adds them to requests. Only a login ([Logins.Login], or [Logins.Begin] and [Logins.Finish]) needs the user; a running
+// mcpx uses and renews stored logins without the user.
 package logins
 
 import (
@@ -21,17 +21,18 @@ import (
 const (
 	AuthorizationCode = "authorization_code"
 	ClientCredentials = "client_credentials"
-	PrivateKeyJWT     = "private_key_jwt" // client credentials, with a signed assertion in place of a secret
+	PrivateKeyJWT     = "private_key_jwt" // client credentials, with a signed assertion instead of a secret
 )
 
 // Server is the configuration of an upstream that may need a login.
 type Server struct {
 	Name, URL string
-	// URLs are the addresses of all instances, if there are several. The tokens for URL are sent to them too.
+	// URLs are the addresses of all instances, if the server has several. mcpx sends the tokens for URL to them too.
 	URLs []string
-	// Headers are added to the requests that find out whether the server needs a login.
+	// Headers are sent with the requests that find out whether the server needs a login.
 	Headers map[string]string
-	// Principal is the ID of the principal whose login is meant; empty means the login of the config ([Logins.Login]).
+	// Principal is the ID of the principal whose login it is. If it is empty, it is the login of the config's user
+	// ([Logins.Login]).
 	Principal string
 	conf.OAuth
 }
@@ -46,15 +47,16 @@ func (s Server) authorized() bool {
 	return false
 }
 
-// machine reports whether mcpx gets tokens in its own name, without a user.
+// machine reports whether mcpx gets tokens in its own name, without any user.
 func (s Server) machine() bool { return s.Grant == ClientCredentials || s.Grant == PrivateKeyJWT }
 
-// safe reports whether all addresses of the server are https, or on this machine, so that tokens may be sent there.
+// safe reports whether tokens may be sent to the server: all its addresses are https, or on this machine.
 func (s Server) safe() bool {
 	return netguard.Safe(s.URL) && !slices.ContainsFunc(s.URLs, func(address string) bool { return !netguard.Safe(address) })
 }
 
-// Logins has the logins of one user. It is safe for concurrent use. Several processes may use the same folder.
+// Logins has the logins of one user or, see [NewPeople], of principals. It is safe for concurrent use. Several processes may use
+// the same folder.
 type Logins struct {
 	store keeper
 	log   *slog.Logger
@@ -65,7 +67,7 @@ type Logins struct {
 	refreshing sync.WaitGroup
 }
 
-// New returns the logins in the folder dir, which need not exist. If dir is empty, there are no logins. log may be nil.
+// New returns the logins in the folder dir. The folder need not exist. If dir is empty, there are no logins. log may be nil.
 func New(dir string, log *slog.Logger) *Logins {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -73,7 +75,7 @@ func New(dir string, log *slog.Logger) *Logins {
 	return &Logins{store: &store{dir: dir, log: log}, log: log, sources: make(map[string]*source)}
 }
 
-// Close waits until all token requests have ended, but at most for the time within. Losing the response to a renewal can
+// Close waits until all token requests have ended, but no longer than within. It waits because losing the response to a renewal can
 // lose the login.
 func (l *Logins) Close(within time.Duration) {
 	done := make(chan struct{})
@@ -87,9 +89,9 @@ func (l *Logins) Close(within time.Duration) {
 	}
 }
 
-// Authorize returns a func that wraps a transport so that it adds the tokens of s to requests, and a func that lists the
-// tokens seen so far, which are to be removed from texts. Both are nil if the config has an Authorization header for s, if
-// there is no folder for logins, or if requests to s are not encrypted.
+// Authorize returns wrap, which makes a transport add the tokens of s to requests, and secrets, which lists the tokens that must be
+// removed from texts. Both are nil if the config has an Authorization header for s, if there is no folder for logins, or if
+// requests to s would not be encrypted.
 func (l *Logins) Authorize(s Server) (wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string) {
 	if s.authorized() || l.store.nowhere() || !s.safe() {
 		return nil, nil
@@ -103,7 +105,7 @@ func (l *Logins) Holds(s Server) bool {
 	return !l.store.nowhere() && !l.store.stamp(loginFile(s)).absent
 }
 
-// Changed returns the names of the servers whose login any process has created, renewed or deleted since the last call of
+// Changed returns the names of the servers whose login was created, renewed or deleted, by any process, since the last call of
 // Changed.
 func (l *Logins) Changed() (names []string) {
 	l.mu.Lock()
@@ -133,9 +135,9 @@ func (l *Logins) source(s Server) *source {
 // neededError is the error of a request that needs a login. Its text tells the user to log in.
 type neededError struct {
 	Server string
-	// Why says why the existing login cannot be used; empty if there is no login.
+	// Why is the reason why the existing login cannot be used; empty if there is no login.
 	Why      string
-	personal bool // of a principal, whom the caller tells how to log in
+	personal bool // the login is a principal's; the caller tells the principal how to log in
 }
 
 func (e *neededError) Error() string {
@@ -152,7 +154,7 @@ func (e *neededError) Error() string {
 // NotSent tells package transport that the request was not sent.
 func (e *neededError) NotSent() bool { return true }
 
-// passingError says why there is no token now. Logging in again would not help.
+// passingError says why there is no token at the moment. Logging in again would not help.
 type passingError struct{ Reason string }
 
 func (e *passingError) Error() string { return e.Reason }
@@ -160,8 +162,8 @@ func (e *passingError) Error() string { return e.Reason }
 // NotSent tells package transport that the request was not sent.
 func (e *passingError) NotSent() bool { return true }
 
-// detached returns a copy of ctx that is not cancelled with ctx but after d. It is for work that must be completed even if
-// the caller gives up.
+// detached returns a context with the values of ctx that ends after d, not when ctx ends. It is for work that must be completed
+// even if the caller gives up.
 func detached(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), d)
 }

@@ -16,22 +16,22 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// NewPeople returns the logins of principals ([Server.Principal] is set in all calls) in the folder dir, sealed with a key that
-// is derived from the secret.
+// NewPeople returns the logins of principals in the folder dir. The files are sealed with a key that is derived from secret.
+// [Server.Principal] must be set in all calls.
 func NewPeople(dir string, secret *state.Secret, log *slog.Logger) *Logins {
 	l := New(dir, log)
 	l.store = &store{dir: dir, log: l.log, strict: true, key: secret.Key("mcpx logins of principals 1")}
 	return l
 }
 
-// NewShared is [NewPeople] for logins that several processes share. records must seal what they keep.
+// NewShared is like [NewPeople], for logins that several processes share through records. records must encrypt what it keeps.
 func NewShared(records state.Records, log *slog.Logger) *Logins {
 	l := New("", log)
 	l.store = &shared{records: records}
 	return l
 }
 
-// Held returns the ID of a principal's login with s; empty if there is none, or none that can be used.
+// Held returns the ID of a principal's login at s, or "" if the principal has no usable login.
 func (l *Logins) Held(ctx context.Context, s Server) (id string, err error) {
 	now, err := l.source(s).current(ctx)
 	if _, needed := errors.AsType[*neededError](err); needed {
@@ -41,12 +41,12 @@ func (l *Logins) Held(ctx context.Context, s Server) (id string, err error) {
 		return "", err
 	}
 	if slices.ContainsFunc(now.Wanted, func(scope string) bool { return !slices.Contains(now.Scopes, scope) }) {
-		return "", nil // the server has asked for more
+		return "", nil // the server has asked for more scopes than the login has
 	}
 	return now.ID, nil
 }
 
-// HasOwn reports whether there is a login of the config to s.
+// HasOwn reports whether the config's user has a login at s.
 func (l *Logins) HasOwn(ctx context.Context, s Server) bool {
 	if s.Principal = ""; l.store.nowhere() || !s.safe() {
 		return false
@@ -55,20 +55,20 @@ func (l *Logins) HasOwn(ctx context.Context, s Server) bool {
 	return err == nil && now != nil && now.Access != ""
 }
 
-// Person is [Logins.Authorize] for the login of a principal with this ID. Once that has ended, or there is another one, no request
-// is sent.
+// Person is like [Logins.Authorize], for a principal's login with this ID. It sends no request once that login has ended or was
+// replaced.
 func (l *Logins) Person(s Server, id string) (wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string) {
 	src := l.source(s)
 	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, &person{src, id}} }, src.secrets
 }
 
-// Needed wraps a transport so that no request is sent as long as there is no login of the config to s.
+// Needed returns a function that wraps a transport: it sends no request to s unless the config's user has a login at s.
 func (l *Logins) Needed(s Server) func(base http.RoundTripper) http.RoundTripper {
 	src := l.source(s)
 	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, &person{src, ""}} }
 }
 
-// person provides the tokens of one login.
+// person provides the tokens of the login with one ID.
 type person struct {
 	*source
 	id string
@@ -94,7 +94,7 @@ func (p *person) refused(ctx context.Context, token string, resp *http.Response)
 	return p.source.refused(ctx, token, resp)
 }
 
-// check returns an error unless the login is still the one with this ID.
+// check returns an error unless the current login has this ID.
 func (p *person) check(ctx context.Context) error {
 	now, err := p.current(ctx)
 	switch {
@@ -108,18 +108,19 @@ func (p *person) check(ctx context.Context) error {
 	return nil
 }
 
-// Pending is a login in a browser that comes back to a page of mcpx. It can be encoded as JSON, and has secrets.
+// Pending is a login that has begun in a browser, and that will come back to a page of mcpx. It can be encoded as JSON, and
+// contains secrets.
 type Pending struct {
 	Endpoint  endpoint `json:"endpoint"`
-	Authorize string   `json:"authorize"` // the login page
-	NamesSelf bool     `json:"iss"`       // the redirect must name the authorization server
+	Authorize string   `json:"authorize"` // the address of the login page
+	NamesSelf bool     `json:"iss"`       // the redirect must name the authorization server (RFC 9207)
 	Scopes    []string `json:"scopes"`
 	Redirect  string   `json:"redirect"`
 	Verifier  string   `json:"verifier"`
 }
 
-// Begin prepares a login of a principal, or without one that of the config. The authorization server sends the browser back to the URL
-// redirect.
+// Begin prepares a login of the principal s.Principal or, if that is empty, of the config's user. The authorization server will
+// send the browser back to the URL redirect.
 func (l *Logins) Begin(ctx context.Context, s Server, redirect string) (*Pending, error) {
 	b, err := l.begin(ctx, s)
 	if err != nil {
@@ -138,7 +139,8 @@ func (l *Logins) Begin(ctx context.Context, s Server, redirect string) (*Pending
 	}, nil
 }
 
-// webClient returns the OAuth client for logins that come back to the URL redirect: the configured one, or one that mcpx registers.
+// webClient returns the OAuth client for logins that come back to the URL redirect: the configured client, or one that mcpx
+// registers.
 func (l *Logins) webClient(ctx context.Context, b *beginning, redirect string) (client, error) {
 	s, meta := b.server, b.found.server
 	if s.ClientID != "" {
@@ -151,7 +153,7 @@ func (l *Logins) webClient(ctx context.Context, b *beginning, redirect string) (
 		return known, nil
 	}
 	kind := "web"
-	if strings.HasPrefix(redirect, "http://") { // on loopback
+	if strings.HasPrefix(redirect, "http://") { // a redirect to this machine
 		kind = "native"
 	}
 	made, err := register(ctx, b.web, meta, redirect, kind)
@@ -166,7 +168,7 @@ func (l *Logins) webClient(ctx context.Context, b *beginning, redirect string) (
 	return made, l.store.write(ctx, file, made)
 }
 
-// Issuer returns the authorization server of the login.
+// Issuer returns the issuer of the authorization server.
 func (p *Pending) Issuer() string { return p.Endpoint.Issuer }
 
 // Address returns the URL of the login page.
@@ -181,7 +183,7 @@ func (p *Pending) flow(s Server) *codeFlow {
 	return &codeFlow{server: s, found: &found{server: meta}, endpoint: p.Endpoint, scopes: p.Scopes}
 }
 
-// Finish exchanges the code in the redirect and stores the login. A login that it replaces is revoked.
+// Finish exchanges the code in the redirect for tokens, and stores the login. If there was a login before, Finish revokes it.
 func (l *Logins) Finish(ctx context.Context, s Server, p *Pending, answer url.Values) (*Result, error) {
 	flow := p.flow(s)
 	flow.web = newHTTPClient(s)
@@ -199,15 +201,15 @@ func (l *Logins) Finish(ctx context.Context, s Server, p *Pending, answer url.Va
 		return nil, err
 	}
 	if old == nil && before.Principal == s.Principal && before.Refresh != made.Refresh {
-		_ = before.revoke(ctx, flow.web) // it is not used any more, and ends by itself
+		_ = before.revoke(ctx, flow.web) // an error does no harm: the old login is not used any more, and expires
 	}
 	return result, nil
 }
 
-// Revoke ends a principal's login with s, if there is one.
+// Revoke revokes and deletes a principal's login at s, if there is one.
 func (l *Logins) Revoke(ctx context.Context, s Server) error {
 	if errors.Is(l.store.read(ctx, loginFile(s), &login{}), fs.ErrNotExist) {
-		return nil // nothing to lock
+		return nil // nothing to delete
 	}
 	_, revoked, err := l.Logout(ctx, s)
 	return errors.Join(revoked, err)

@@ -19,10 +19,10 @@ import (
 // callbackPath is the path of the redirect URI, whose host is 127.0.0.1.
 const callbackPath = "/callback"
 
-// client returns the OAuth client that mcpx uses with an authorization server. In the order of MCP's specification, this
-// is the configured client, or one with a client ID metadata document, or one that mcpx registers dynamically. client also
-// opens the listener for the redirect, as the redirect URI of a registration includes the listener's port. Registrations
-// are stored; the client with the ID b.forgotten is not used again.
+// client returns the OAuth client that mcpx uses with an authorization server. In the order of MCP's specification, this is the
+// configured client, a client with a client ID metadata document, or a client that mcpx registers dynamically. client also opens
+// the listener for the redirect, because a registration contains the listener's port. Registrations are stored. A registration with
+// the ID b.forgotten is not used again.
 func (l *Logins) client(ctx context.Context, b *beginning) (client, net.Listener, error) {
 	s, meta := b.server, b.found.server
 	switch {
@@ -37,7 +37,7 @@ func (l *Logins) client(ctx context.Context, b *beginning) (client, net.Listener
 	file := clientFile(meta.Issuer)
 	err := l.store.read(ctx, file, &known)
 	if err == nil && known.ID != b.forgotten && !known.ends() && (s.RedirectPort == 0 || s.RedirectPort == port(known.Redirect)) {
-		// The registered port is used again: RFC 8252 requires authorization servers to accept any port on loopback, but
+		// The listener uses the registered port again: RFC 8252 requires authorization servers to accept any port on loopback, but
 		// some do not.
 		if listener, err := listen(ctx, port(known.Redirect)); err == nil {
 			return known, listener, nil
@@ -72,7 +72,7 @@ func register(ctx context.Context, web *http.Client, meta *oauthex.AuthServerMet
 		ClientName: "mcpx", RedirectURIs: []string{redirect}, ApplicationType: kind,
 		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
 	}
-	for _, method := range []string{"client_secret_basic", "client_secret_post", "none"} { // the last supported one is used
+	for _, method := range []string{"client_secret_basic", "client_secret_post", "none"} { // the last supported method is used
 		if slices.Contains(meta.TokenEndpointAuthMethodsSupported, method) {
 			asked.TokenEndpointAuthMethod = method
 		}
@@ -82,7 +82,7 @@ func register(ctx context.Context, web *http.Client, meta *oauthex.AuthServerMet
 		return client{}, fmt.Errorf("the authorization server %s refuses to register mcpx: %s %s",
 			who, sanitize.Line(refusal.ErrorCode, 60), sanitize.Line(refusal.ErrorDescription, 200))
 	}
-	if err != nil { // the text of err may quote the whole response, which may include a secret
+	if err != nil { // err is not quoted: it may contain the whole response, and so a secret
 		if outer, ok := errors.AsType[*url.Error](err); ok {
 			return client{}, fmt.Errorf("registering mcpx with %s: %w", who, explain(outer))
 		}

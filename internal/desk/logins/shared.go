@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	// sharedTime is how long a login is kept that nobody renews.
+	// sharedTime is how long a login is kept if it is not renewed.
 	sharedTime = 100 * 24 * time.Hour
-	// leaseTime is how long a process that has ended keeps others from a login. It is longer than any refresh takes.
+	// leaseTime is how long a lock lasts if its process dies. It is longer than any refresh takes.
 	leaseTime = refreshTime + 10*time.Second
 	// lockPause is the time between two tries to lock a record.
 	lockPause = 50 * time.Millisecond
 )
 
-// shared is a keeper over records that several processes share. The lock of a file is a lease in the same record as its content,
-// so that whoever has locked it also has its newest content.
+// shared is a keeper whose files are records that several processes share. The lock of a file is a lease in the same record as the
+// content, so a process that has locked the file also has the newest content.
 type shared struct{ records state.Records }
 
 // sharedFile is the content of a record.
 type sharedFile struct {
 	Data   json.RawMessage `json:"data,omitempty"`
-	Holder string          `json:"holder,omitempty"` // a random name; empty if nobody has locked the file
-	Until  int64           `json:"until,omitempty"`  // when the lock ends by itself, in milliseconds
+	Holder string          `json:"holder,omitempty"` // random, for each lock; empty if the file is not locked
+	Until  int64           `json:"until,omitempty"`  // when the lease ends by itself, in Unix milliseconds
 }
 
 func recordOf(file string) string { return "people." + file }
@@ -96,7 +96,7 @@ func (s *shared) lock(ctx context.Context, file string) (unlock func(), err erro
 	return func() {
 		ctx, cancel := detached(ctx, refreshTime)
 		defer cancel()
-		_ = s.change(ctx, file, func(f *sharedFile) error { // if it fails, the lease ends by itself
+		_ = s.change(ctx, file, func(f *sharedFile) error { // if this fails, the lease ends by itself
 			if f.Holder != holder {
 				return errHeld
 			}

@@ -19,9 +19,9 @@ import (
 const (
 	// refreshTime is the longest time that a refresh may take, including the wait for other processes.
 	refreshTime = 2*netguard.RequestTime + 5*time.Second
-	// mostWanted is the largest number of scopes in login.Wanted. Servers cannot add more.
+	// mostWanted is the largest number of scopes in login.Wanted, so that servers cannot add any number.
 	mostWanted = 50
-	// keptSecrets is the largest length of source.seen.
+	// keptSecrets is the largest number of secrets in source.seen.
 	keptSecrets = 16
 )
 
@@ -31,7 +31,7 @@ type source struct {
 	server Server
 	file   string
 	web    *http.Client
-	turn   chan struct{} // has one element while a token is requested
+	turn   chan struct{} // has one element while a token is being requested
 	looked *stamp        // the version of the file at the last Logins.Changed; guarded by Logins.mu
 
 	mu    sync.Mutex
@@ -39,9 +39,9 @@ type source struct {
 	login *login
 	// unwritten is true if login is newer than the file, because writing the file failed.
 	unwritten bool
-	seen      []string // the newest secrets, which are to be removed from texts
-	// fresh is the token that replaced a refused token, until the server accepts it; then fresh is empty. If the server
-	// refuses it too, mcpx does not request another one, as that would not help.
+	seen      []string // the newest secrets, which must be removed from texts
+	// fresh is a token that replaced a refused one, until the server accepts it; otherwise it is empty. If the server refuses fresh
+	// too, mcpx does not request another token, because that would not help.
 	fresh string
 }
 
@@ -55,7 +55,7 @@ func (s *source) secrets() []string {
 	return slices.Clone(s.seen)
 }
 
-// use sets the login for later requests. The caller holds s.mu.
+// use makes l the login of later requests; nil means that there is none. The caller holds s.mu.
 func (s *source) use(l *login) {
 	s.login = l
 	if l == nil {
@@ -143,7 +143,7 @@ func (s *source) refused(ctx context.Context, token string, resp *http.Response)
 	missing := resp.StatusCode == http.StatusForbidden && c.missing
 	switch {
 	case l != nil && l.Access != "" && l.Access != token:
-		return l.Access, nil // another call has renewed the token meanwhile
+		return l.Access, nil // meanwhile, another call has renewed the token
 	case resp.StatusCode == http.StatusForbidden && !missing:
 		return "", nil
 	case s.server.machine():
@@ -163,7 +163,7 @@ func (s *source) refused(ctx context.Context, token string, resp *http.Response)
 	return fresh.Access, nil
 }
 
-// untried reports whether a token replaced a refused one and the server has not accepted it yet.
+// untried reports whether token replaced a refused token, and the server has not accepted token yet.
 func (s *source) untried(token string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,8 +183,8 @@ func (s *source) setFresh(token string) {
 	s.fresh = token
 }
 
-// machineToken gets another token for a machine (see Server.machine) after the server has refused one, unless that would
-// not help.
+// machineToken gets another token for a machine (see Server.machine) after the server has refused one. It returns an error if
+// another token would not help.
 func (s *source) machineToken(ctx context.Context, l *login, c challenge, missing bool) (string, error) {
 	if l != nil {
 		more := union(l.Scopes, c.scopes)
@@ -201,8 +201,8 @@ func (s *source) machineToken(ctx context.Context, l *login, c challenge, missin
 	return fresh.Access, nil
 }
 
-// want stores the scopes that the server asked for, so that the next login requests them. It always returns an error that
-// tells the user to log in.
+// want stores the scopes that the server asked for, so that the next login requests them. It always returns an error that tells the
+// user to log in.
 func (s *source) want(ctx context.Context, scopes []string) error {
 	needed := s.needed("the server needs more scopes for this")
 	ctx, cancel := detached(ctx, refreshTime)
@@ -225,9 +225,8 @@ func (s *source) want(ctx context.Context, scopes []string) error {
 	return needed
 }
 
-// renew replaces the token of old, unless another call or process has done so already. It returns when ctx ends, but the
-// request goes on, as its response must be stored. c is the server's challenge if s.server is a machine, and nil if there
-// was none.
+// renew replaces the token of old, unless another call or process has already done so. It returns when ctx ends, but the request
+// goes on, because its response must be stored. c is nil except for a machine that the server has sent a challenge.
 func (s *source) renew(ctx context.Context, old *login, c *challenge) (*login, error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -249,8 +248,8 @@ func (s *source) renew(ctx context.Context, old *login, c *challenge) (*login, e
 	return renewed.wait(ctx)
 }
 
-// refresh renews the login with its refresh token and stores the result. The lock of the file keeps other processes from
-// using the same refresh token.
+// refresh renews the login with its refresh token, and stores the result. The lock of the file keeps other processes from using the
+// same refresh token.
 func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 	unlock, err := s.logins.store.lock(ctx, s.file)
 	if err != nil {
@@ -258,7 +257,7 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 	}
 	defer unlock()
 	s.mu.Lock()
-	l, err := s.read(ctx) // read even if the stamp is unchanged: two writes in quick succession can have the same stamp
+	l, err := s.read(ctx) // reads even if the stamp is unchanged: two quick writes can have the same stamp
 	s.mu.Unlock()
 	switch {
 	case err != nil:
@@ -272,8 +271,8 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 	case l.Refresh == "":
 		return nil, s.ended("")
 	}
-	// A renewed token that cannot be stored is lost, as its refresh token works only once. So this write tests beforehand
-	// whether files can be written; the disk may be full.
+	// A refresh token works only once, so a renewed token that cannot be stored is lost. This write tests beforehand whether the
+	// disk accepts files; it may be full.
 	if err := s.logins.store.write(ctx, s.file, l); err != nil {
 		return nil, &passingError{"the login cannot be stored: " + err.Error()}
 	}
@@ -323,11 +322,11 @@ func (s *source) ended(code string) error {
 	return s.needed(why)
 }
 
-// ask gets a token without a user. The token is kept in memory only.
+// ask gets a token without a user, and keeps it in memory only.
 func (s *source) ask(ctx context.Context, old *login, c *challenge) (*login, error) {
 	now, err := s.current(ctx)
 	if err != nil || now != old && now != nil {
-		return now, err // another call has renewed it
+		return now, err // meanwhile, another call has got a token
 	}
 	l := &login{Server: s.server.Name, URL: s.server.URL}
 	if old != nil {
@@ -381,8 +380,8 @@ func (s Server) endpointOf(f *found, c client) endpoint {
 	return e
 }
 
-// scopes returns the scopes to request: the configured scopes, or else the scopes in the challenge, or else all that the
-// server's metadata names.
+// scopes returns the scopes to request: the configured ones, or else those in the challenge, or else all that the server's metadata
+// names.
 func (s Server) scopes(f *found, c challenge) []string {
 	switch {
 	case len(s.Scopes) > 0:

@@ -36,17 +36,16 @@ type login struct {
 	Refresh  string    `json:"refresh_token,omitempty"`
 	Issued   time.Time `json:"issued,omitzero"`
 	Expiry   time.Time `json:"expiry,omitzero"` // zero if unknown
-	// Ended is the error code with which the authorization server has permanently refused to renew the login; empty if it
-	// has not.
+	// Ended is the error code with which the authorization server has refused for good to renew the login; empty if it has not.
 	Ended string `json:"ended,omitempty"`
 	// Wanted has the scopes that the server asked for since the login. The next login requests them too.
 	Wanted []string `json:"wanted,omitempty"`
-	// ID and Principal are set for a login of a principal. Each login has another random ID, which its renewals keep.
+	// ID and Principal are set for a principal's login. ID is random for each login, and renewals keep it.
 	ID        string `json:"id,omitempty"`
 	Principal string `json:"principal,omitempty"`
 }
 
-// usable reports whether the access token is valid for longer than rest.
+// usable reports whether the access token stays valid for longer than rest.
 func (l *login) usable(rest time.Duration) bool {
 	return l.Access != "" && (l.Expiry.IsZero() || time.Until(l.Expiry) > rest)
 }
@@ -54,9 +53,9 @@ func (l *login) usable(rest time.Duration) bool {
 // leeway is how long before its expiry a token is renewed.
 func (l *login) leeway() time.Duration { return min(30*time.Second, l.Expiry.Sub(l.Issued)/5) }
 
-// loginFile returns the name of the file for a server's login. Two servers with the same URL have separate logins.
+// loginFile returns the name of the file for a server's login. Two servers with the same URL have separate files.
 func loginFile(s Server) string {
-	if s.Principal != "" { // a digest, since principals may differ in what the names of files do not tell apart
+	if s.Principal != "" { // a digest, because some file systems do not distinguish all principals' names
 		sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", s.Principal, s.Name, s.URL))
 		return hex.EncodeToString(sum[:]) + ".login"
 	}
@@ -69,32 +68,32 @@ func clientFile(issuer string) string {
 	return hex.EncodeToString(sum[:8]) + ".client"
 }
 
-// keeper keeps logins and registrations of clients, each under the name of a file.
+// keeper keeps logins and registrations of clients, each as a file with a name.
 type keeper interface {
-	// stamp identifies the version of a file as far as this process knows.
+	// stamp identifies the version of a file, as far as this process knows it.
 	stamp(file string) stamp
 	// lock locks a file against all other processes until unlock is called.
 	lock(ctx context.Context, file string) (unlock func(), err error)
-	// read reads the newest version of a locked file into v. Its error wraps fs.ErrNotExist or errLost; after any other error, a
-	// later read may succeed.
+	// read reads the newest version of a locked file into v. Its error wraps fs.ErrNotExist or errLost if that will not change;
+	// after any other error, a later read may succeed.
 	read(ctx context.Context, file string, v any) error
 	write(ctx context.Context, file string, v any) error
 	remove(file string) error
-	// whyUnsealed says why the last written file was not encrypted; nil if it was.
+	// whyUnsealed returns why the last written file was not encrypted, or nil if it was.
 	whyUnsealed() error
-	// nowhere reports whether there is no place to keep anything.
+	// nowhere reports whether the keeper has no place to keep anything.
 	nowhere() bool
 }
 
-// store is the folder with the logins and registrations. The files are encrypted with a key in the keyring of the system; if
-// there is no keyring, they are only protected by their mode.
+// store is a keeper in a folder. The files are encrypted with a key in the keyring of the system. Without a keyring, only their
+// mode protects them.
 type store struct {
 	dir    string
 	log    *slog.Logger
-	strict bool // nothing is read or written unencrypted
+	strict bool // unencrypted files are neither read nor written
 
 	mu       sync.Mutex
-	key      []byte // from the keyring, nil before the first use; or given to NewPeople
+	key      []byte // from the keyring (nil before the first use), or given to NewPeople
 	unsealed error  // why the last written file was not encrypted; nil if it was encrypted
 }
 
@@ -112,7 +111,7 @@ type stamp struct {
 	absent   bool // there is no file
 	modified time.Time
 	size     int64
-	sum      [sha256.Size]byte // of the content, if that is known without reading a file
+	sum      [sha256.Size]byte // digest of the content, if it is known without reading a file
 }
 
 func (s *store) stamp(file string) stamp {
@@ -189,8 +188,8 @@ func (s *store) write(ctx context.Context, file string, v any) error {
 	return atomicfile.Write(filepath.Join(s.dir, file), data, 0o600)
 }
 
-// setUnsealed sets why a file was not encrypted; a nil err means that it was encrypted. It reports whether this is the
-// first unencrypted file, or the first since an encrypted one.
+// setUnsealed notes why a file was not encrypted; nil means that it was. news is true for the first unencrypted file, and for the
+// first one after an encrypted file.
 func (s *store) setUnsealed(err error) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,7 +214,7 @@ func (s *store) remove(file string) error {
 	return err
 }
 
-// seal returns the cipher for files. With create, it makes the key if the keyring works but has no key.
+// seal returns the cipher for files. If create is true, and the keyring works but has no key, it makes the key.
 func (s *store) seal(ctx context.Context, create bool) (cipher.AEAD, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,7 +243,7 @@ func (s *store) readKey(ctx context.Context) ([]byte, error) {
 	return base64.StdEncoding.DecodeString(text)
 }
 
-// makeKey makes the key and stores it in the keyring, unless another process has done so meanwhile.
+// makeKey makes the key and stores it in the keyring. If another process has done so meanwhile, it returns that key.
 func (s *store) makeKey(ctx context.Context) ([]byte, error) {
 	unlock, err := s.lock(ctx, "key")
 	if err != nil {

@@ -29,8 +29,7 @@ import (
 type client struct {
 	ID     string `json:"id"`
 	Secret string `json:"secret,omitempty"`
-	// Method is the token endpoint authentication method (RFC 7591). If it is empty, the metadata of the authorization
-	// server decides.
+	// Method is the token endpoint authentication method (RFC 7591). If it is empty, the authorization server's metadata decides.
 	Method string `json:"method,omitempty"`
 	// Redirect is the registered redirect URI, if mcpx registered the client dynamically.
 	Redirect string `json:"redirect,omitempty"`
@@ -45,15 +44,15 @@ func (c *client) ends() bool { return !c.Expires.IsZero() && time.Until(c.Expire
 type endpoint struct {
 	Issuer   string   `json:"issuer"`
 	Resource string   `json:"resource"`
-	Audience string   `json:"audience,omitempty"` // some authorization servers need it in place of the resource
+	Audience string   `json:"audience,omitempty"` // some authorization servers need it instead of the resource
 	Token    string   `json:"token_url"`
 	Revoke   string   `json:"revoke_url,omitempty"`
-	Methods  []string `json:"methods,omitempty"` // supported client authentication methods
+	Methods  []string `json:"methods,omitempty"` // the client authentication methods that the server supports
 	Client   client   `json:"client"`
 }
 
-// style returns how x/oauth2 sends the client's secret. AuthStyleAutoDetect is not used: it tries both ways, and the
-// second try would send a refresh token again.
+// style says how x/oauth2 sends the client's secret. It is never AuthStyleAutoDetect, which tries both ways: the second try would
+// send a refresh token a second time.
 func (e endpoint) style() oauth2.AuthStyle {
 	const basic, post = "client_secret_basic", "client_secret_post"
 	method := e.Client.Method
@@ -66,8 +65,8 @@ func (e endpoint) style() oauth2.AuthStyle {
 	return oauth2.AuthStyleInHeader // client_secret_basic is the default (RFC 8414)
 }
 
-// ask requests a token; params has the grant_type. The refresh of x/oauth2 cannot be used: it cannot send further
-// parameters, and every request must include the resource (RFC 8707).
+// ask requests a token. params must contain the grant_type. x/oauth2 cannot do this: its refresh sends no further parameters, but
+// each request must include the resource (RFC 8707).
 func (e endpoint) ask(ctx context.Context, web *http.Client, scopes []string, params url.Values) (*oauth2.Token, error) {
 	params.Set("resource", e.Resource)
 	if e.Audience != "" {
@@ -95,8 +94,7 @@ type refusedError struct {
 
 func (e *refusedError) Error() string { return e.text }
 
-// leastSecret is the least length, in bytes, of a value that is removed from error texts. Shorter values occur in most
-// texts by chance.
+// leastSecret is the shortest value, in bytes, that is removed from error texts. Shorter values occur in most texts by chance.
 const leastSecret = 4
 
 // secrets returns the secrets in a token request, each followed by its replacement, as arguments for strings.NewReplacer.
@@ -112,16 +110,16 @@ func (e endpoint) secrets(params url.Values) (all []string) {
 	return all
 }
 
-// tokenError returns an error that says what went wrong at a token endpoint, without quoting the request or response.
-// struck has arguments for strings.NewReplacer: the server may repeat secrets in its error. They are replaced before the
-// text is cut, as half a secret would not be recognized later.
+// tokenError returns an error that says what went wrong at a token endpoint, without secrets of the request or response. struck has
+// arguments for strings.NewReplacer that replace secrets, because the server may repeat them in its error. They are replaced before
+// the text is cut: half a secret would not be recognized.
 func tokenError(issuer string, err error, struck []string) error {
 	answer, ok := errors.AsType[*oauth2.RetrieveError](err)
 	who := "the authorization server " + sanitize.Line(issuer, 200)
 	switch {
 	case !ok:
 		text := explain(err).Error()
-		if strings.Contains(text, "cannot parse") { // this error of x/oauth2 quotes the response
+		if strings.Contains(text, "cannot parse") { // this error of x/oauth2 quotes the response, so it is not shown
 			text = "its response is not a token"
 		}
 		return fmt.Errorf("%s: %s", who, text)

@@ -10,24 +10,24 @@ import (
 	"mcpx/internal/base/netguard"
 )
 
-// mostAttempts is how often a request is sent at most: without a token or with an old one, then with a new token, then
-// with a token for more scopes.
+// mostAttempts is how often a request is sent at most: with the old token or none, with a new token, and with a token for more
+// scopes.
 const mostAttempts = 3
 
-// tokens provides the access tokens for one server. They come from a login, are issued to mcpx itself, or are exchanged
-// for the token of a caller.
+// tokens provides the access tokens for one server. The tokens come from a login, are issued to mcpx itself, or were exchanged for
+// the token of a caller.
 type tokens interface {
-	// token returns the token for the next request; empty to send the request without one.
+	// token returns the token for the next request, or "" to send the request without a token.
 	token(ctx context.Context) (string, error)
-	// refused is called after the server has answered 401 or 403 to a request with token. It returns another token to
-	// repeat the request with; empty if the request should not be repeated.
+	// refused is called after the server has answered 401 or 403 to a request with token. It returns another token with which to
+	// repeat the request, or "" if the request should not be repeated.
 	refused(ctx context.Context, token string, resp *http.Response) (string, error)
 	// worked is called when the server has accepted a token.
 	worked(token string)
 }
 
-// transport adds a server's token to requests. If the server refuses the token, transport repeats the request with another
-// one; that is safe, as the server did not execute the refused request.
+// transport adds a server's token to requests. If the server refuses the token, transport repeats the request with another one.
+// That is safe, because the server did not execute the refused request.
 type transport struct {
 	base   http.RoundTripper
 	server Server
@@ -78,7 +78,8 @@ func discard(resp *http.Response) {
 	_ = resp.Body.Close()
 }
 
-// with adds the token to a request, but only if the request goes to the server itself, and encrypted or on this machine.
+// with returns the request with the token. It adds the token only if the request goes to the server itself, encrypted or to this
+// machine.
 func (t *transport) with(req *http.Request, token string) *http.Request {
 	if token == "" || !t.server.at(req.URL.Hostname()) || !netguard.Safe(req.URL.String()) {
 		return req

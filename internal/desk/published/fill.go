@@ -12,18 +12,19 @@ import (
 	"mcpx/internal/desk/setup"
 )
 
-// Filled has the values for the entry of a way.
+// Filled has the values with which [Way.Entry] makes a server's entry for the config.
 type Filled struct {
-	// Given are the values, with references in place of secrets.
+	// Given has the values by name. In place of a secret it has a reference such as ${keyring:NAME}.
 	Given map[string]string
-	// Secrets are to be stored in the keyring.
+	// Secrets are the secrets that the caller must store in the keyring.
 	Secrets []setup.Secret
-	// Unset has the variables from which mcpx takes secrets; the user must set them in its environment.
+	// Unset has the environment variables that the entry takes secrets from; the user must set them for mcpx.
 	Unset []string
 }
 
-// Fill completes the values that a user has given for the server called name: with defaults, and with references in place of
-// secrets. keyring reports whether there is a keyring for them. missing has the required values that were not given.
+// Fill completes the values that a user has given for the server called name: it adds defaults and replaces secrets by references.
+// keyring says whether secrets can go to a keyring; otherwise they come from environment variables. missing has the names of
+// required values that the user has not given. The error is about a value that the server does not take.
 func (w *Way) Fill(name string, given map[string]string, keyring bool) (f Filled, missing []string, err error) {
 	f.Given = maps.Clone(given)
 	if f.Given == nil {
@@ -61,12 +62,12 @@ var (
 	unfitSecretName = pattern.New(`[^A-Za-z0-9._-]+`)
 )
 
-// VariableName is the name of the variable from which mcpx takes a secret without a keyring.
+// VariableName returns the environment variable from which mcpx takes a secret if there is no keyring.
 func VariableName(ask Ask) string {
 	return strings.ToUpper(unfitVariable.ReplaceAllString(ask.Name, "_"))
 }
 
-// SecretName is the name in the keyring for a secret of the server called name.
+// SecretName returns the name under which the keyring has a secret of the server called name.
 func SecretName(name string, ask Ask) string {
 	return unfitSecretName.ReplaceAllString(name+"."+ask.Name, "_")
 }

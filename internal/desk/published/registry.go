@@ -1,4 +1,4 @@
-// Package published reads MCP registries: which servers they list, and how each of them is started. It starts nothing.
+// Package published reads MCP registries: which servers they list, and how each server is started or reached. It starts nothing.
 package published
 
 import (
@@ -22,7 +22,7 @@ type Registry struct {
 	URL string
 }
 
-// Server is a server as a registry lists it. All its texts come from whoever published the server.
+// Server is a server as a registry lists it. The texts come from the publisher of the server, so they cannot be trusted.
 type Server struct {
 	Name        string // such as io.github.owner/server
 	Description string
@@ -31,7 +31,7 @@ type Server struct {
 	Packages    []Package
 	Remotes     []Remote
 
-	// Deprecated is why the server should not be used any more; empty if it may be used.
+	// Deprecated is why the server should no longer be used; empty if nothing speaks against it.
 	Deprecated string `json:"-"`
 }
 
@@ -55,14 +55,14 @@ type Remote struct {
 	Variables map[string]Input
 }
 
-// Input is a part of a command line, an environment variable, a header, or a variable in one of these.
+// Input is a part of a command line, an environment variable, a header, or a {variable} in the value of one of these.
 type Input struct {
 	Type        string // of an argument: positional or named
-	Name        string // of a header, an environment variable or a named argument
-	ValueHint   string // what a positional argument is called
+	Name        string // the name of a header, an environment variable or a named argument
+	ValueHint   string // the name of a positional argument
 	Description string
 	Format      string // string, number, boolean or filepath
-	// Value is fixed, apart from the {variables} in it. If it is empty, the user gives the value.
+	// Value is a fixed text, in which only the {variables} are replaced. If Value is empty, the user gives the value.
 	Value     string
 	Default   string
 	Choices   []string
@@ -71,7 +71,7 @@ type Input struct {
 	IsRequired, IsSecret, IsFixed bool
 }
 
-// answer is what a registry says about a version of a server.
+// answer is a registry's answer about one version of a server.
 type answer struct {
 	Server Server
 	Meta   struct {
@@ -82,7 +82,7 @@ type answer struct {
 	} `json:"_meta"`
 }
 
-// server returns the server, or nil if it was deleted or is not the newest version.
+// server returns the server, or nil if it was deleted or this is not its newest version.
 func (a *answer) server() *Server {
 	official := &a.Meta.Official
 	if official.Status == "deleted" || official.IsLatest != nil && !*official.IsLatest || a.Server.Name == "" {

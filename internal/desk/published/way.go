@@ -21,7 +21,7 @@ const (
 	RemoteServer = "remote"
 )
 
-// Way is one way to start or reach a server.
+// Way is one way to start or reach a server: a package of one kind, or a remote address.
 type Way struct {
 	Kind string
 	// Runner is the program that starts the package; empty for a remote server.
@@ -45,8 +45,8 @@ var (
 	version = pattern.New(`^\w[\w.+!-]*$`)
 )
 
-// kinds say for each kind of package which program starts it, and what its identifiers look like. An identifier must not be
-// read as an option by the program.
+// kinds says for each kind of package which program starts it, and which identifiers are valid. An identifier must not look like an
+// option of that program.
 var kinds = map[string]struct {
 	runner string
 	name   *pattern.Lazy
@@ -54,8 +54,8 @@ var kinds = map[string]struct {
 	NPM: {"npx", npmName}, PyPI: {"uvx", pyName}, OCI: {"docker", ociName},
 }
 
-// Ways returns the ways to use the server, packages first, in the order of the registry. unusable says why others cannot be
-// used.
+// Ways returns the ways to use the server: first packages, then remote addresses, each in the order of the registry. unusable has
+// the reasons why mcpx cannot use the other ways.
 func (s *Server) Ways() (ways []Way, unusable []string) {
 	for i := range s.Packages {
 		p := &s.Packages[i]
@@ -98,8 +98,8 @@ func (s *Server) Ways() (ways []Way, unusable []string) {
 	return ways, unusable
 }
 
-// foreign returns why a way with these inputs cannot be used. mcpx would replace ${keyring:NAME} in a text of the registry by a
-// secret of the user, which the server would then get.
+// foreign returns why a way with these inputs cannot be used, or "". The registry must not bring references such as
+// ${keyring:NAME}: mcpx would replace them by a secret of the user, which the server would then get.
 func foreign(inputs []Input) string {
 	for _, in := range inputs {
 		if strings.Contains(in.Name+in.Value+in.Default+in.ValueHint, "${") {
@@ -112,7 +112,7 @@ func foreign(inputs []Input) string {
 	return ""
 }
 
-// inputs returns all inputs of the way with what each is called.
+// inputs returns all inputs of the way. The URL of a remote server is an input called url.
 func (w Way) inputs() (all []Input) {
 	if w.remote == nil {
 		return slices.Concat(w.pkg.RuntimeArguments, w.pkg.PackageArguments, w.pkg.EnvironmentVariables)
@@ -154,12 +154,12 @@ func (w Way) Asks() (asks []Ask) {
 	return asks
 }
 
-// called returns the name under which the user gives the value of an input.
+// called returns the name by which the user gives the value of an input.
 func (in Input) called() string {
 	return cmp.Or(strings.TrimLeft(in.Name, "-"), in.ValueHint, "argument")
 }
 
-// fixed returns the value that the registry gives. Older entries have a fixed argument in ValueHint.
+// fixed returns the value that the registry fixes, or "". In older entries ValueHint has the value of a fixed argument.
 func (in Input) fixed() string {
 	if in.IsFixed {
 		return cmp.Or(in.Value, in.ValueHint)
@@ -167,7 +167,7 @@ func (in Input) fixed() string {
 	return in.Value
 }
 
-// value returns the value of an input. ok is false if it has none and is left out.
+// value returns the value of an input. ok is false if the input has no value; then the entry leaves it out.
 func (in Input) value(given map[string]string) (text string, ok bool) {
 	text = in.fixed()
 	if text == "" {
@@ -191,7 +191,7 @@ func (in Input) value(given map[string]string) (text string, ok bool) {
 	return text, true
 }
 
-// words returns arguments as words of a command line.
+// words returns arguments as the words of a command line.
 func words(arguments []Input, given map[string]string) (all []string) {
 	for _, in := range arguments {
 		value, ok := in.value(given)
@@ -211,8 +211,8 @@ func words(arguments []Input, given map[string]string) (all []string) {
 	return all
 }
 
-// Entry returns the entry of mcpx's config, with the values that the user has given. The error names a required value that is
-// missing.
+// Entry returns the server's entry for mcpx's config, with the values that the user has given. Its error names a required value
+// that is missing, or a value that is not one of the choices.
 func (w Way) Entry(given map[string]string) (setup.Entry, error) {
 	for _, ask := range w.Asks() {
 		value, ok := given[ask.Name]
@@ -236,18 +236,18 @@ func (w Way) Entry(given map[string]string) (setup.Entry, error) {
 	switch {
 	case p.RegistryType == OCI:
 		args = p.container(args, env)
-	case slices.Contains(args, "--from") || slices.Contains(args, p.Identifier): // they name the package themselves
+	case slices.Contains(args, "--from") || slices.Contains(args, p.Identifier): // the arguments already name the package
 	default:
 		if p.RegistryType == NPM && !slices.Contains(args, "-y") {
-			args = append(args, "-y") // npx would ask on the stdin that is the protocol
+			args = append(args, "-y") // without -y, npx would ask on stdin, which carries the protocol
 		}
 		args = append(args, p.pinned())
 	}
 	return setup.Entry{Command: w.Runner, Args: append(args, words(p.PackageArguments, given)...), Env: env}, nil
 }
 
-// container returns the arguments of docker up to the image. Variables of the container go into env, from where docker takes
-// them: other users of the machine can see arguments.
+// container returns the arguments of docker up to the image. The values of environment variables move into env, and docker takes
+// them from there, because other users of the machine can see arguments.
 func (p *Package) container(runtime []string, env map[string]string) []string {
 	image := p.image()
 	bare := image
@@ -258,7 +258,7 @@ func (p *Package) container(runtime []string, env map[string]string) []string {
 	for i := 0; i < len(runtime); i++ {
 		word := runtime[i]
 		switch {
-		case slices.Contains([]string{"run", "-i", "--interactive", "--rm", image, bare, p.Identifier}, word): // is there anyway
+		case slices.Contains([]string{"run", "-i", "--interactive", "--rm", image, bare, p.Identifier}, word): // args has them
 		case (word == "-e" || word == "--env") && i+1 < len(runtime):
 			i++
 			name, value, valued := strings.Cut(runtime[i], "=")
@@ -275,7 +275,7 @@ func (p *Package) container(runtime []string, env map[string]string) []string {
 	return append(args, image)
 }
 
-// pinned returns the identifier with the version that the registry lists.
+// pinned returns the package's identifier with the version that the registry lists.
 func (p *Package) pinned() string {
 	if p.Version == "" {
 		return p.Identifier
@@ -283,7 +283,7 @@ func (p *Package) pinned() string {
 	return p.Identifier + "@" + p.Version
 }
 
-// image returns the name of the image, which in older entries is without the host and the tag.
+// image returns the full name of the image. Older entries lack the host and the tag.
 func (p *Package) image() string {
 	image := p.Identifier
 	if u, err := url.Parse(p.RegistryBaseURL); err == nil && u.Host != "" && !strings.HasSuffix(u.Host, "docker.io") {

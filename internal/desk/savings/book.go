@@ -11,41 +11,41 @@ import (
 )
 
 const (
-	// saveAfter is how long figures may be only in memory, and so how much is lost if the process is killed.
+	// saveAfter is how long figures may stay in memory only. If the process is killed, that much is lost.
 	saveAfter = 5 * time.Second
-	// mostPending is how many different keys may be only in memory; clients choose their names.
+	// mostPending is how many different keys may be in memory only. It is needed because clients choose their names.
 	mostPending = 2000
-	// longestName is to how many characters names are cut.
+	// longestName is the length, in characters, to which names are cut.
 	longestName = 80
 )
 
-// Book counts for one process and adds its counts to the files of a folder. It is safe for concurrent use.
+// Book counts savings for one process, and adds them to the files of a folder. It is safe for concurrent use.
 type Book struct {
 	dir string
 	log *slog.Logger
 
 	mu      sync.Mutex
 	pending map[entry]*Figures
-	servers map[string]Figures // since the start
+	servers map[string]Figures // the sums of each server since the start
 	timer   *time.Timer        // calls save; nil if nothing is pending
 	closed  bool
-	failing bool // the last save failed, which was logged
+	failing bool // the last save failed, and this was logged
 
 	saving sync.Mutex // held by save
 }
 
-// entry is a key on one day, which is a number such as 20261123.
+// entry is a key and a day. The day is a number such as 20261123.
 type entry struct {
 	day int
 	Key
 }
 
-// New returns a book that writes to the folder dir; without dir it counts in memory alone.
+// New returns a book that writes to the folder dir. If dir is empty, the book counts in memory only.
 func New(dir string, log *slog.Logger) *Book {
 	return &Book{dir: dir, log: log, pending: make(map[entry]*Figures), servers: make(map[string]Figures)}
 }
 
-// Add adds figures to those of a key on the day of at. The files get them later.
+// Add adds figures to the sums of a key on the day of at. They are written to the files later.
 func (b *Book) Add(at time.Time, k Key, f Figures) {
 	year, month, day := at.Local().Date()
 	e := entry{year*10000 + int(month)*100 + day, k}
@@ -67,7 +67,7 @@ func (b *Book) Add(at time.Time, k Key, f Figures) {
 	b.saveLater()
 }
 
-// saveLater starts the timer. The caller holds mu.
+// saveLater starts the timer for save, unless it runs already. The caller holds mu.
 func (b *Book) saveLater() {
 	if b.timer == nil && !b.closed {
 		b.timer = time.AfterFunc(saveAfter, b.save)
@@ -81,7 +81,7 @@ func (b *Book) Servers() map[string]Figures {
 	return maps.Clone(b.servers)
 }
 
-// save adds what is pending to the files. What could not be written stays pending.
+// save adds the pending figures to the files. Figures that could not be written stay pending.
 func (b *Book) save() {
 	b.saving.Lock()
 	defer b.saving.Unlock()
@@ -125,7 +125,7 @@ func (b *Book) save() {
 	b.saveLater()
 }
 
-// Close writes what is pending. It waits for at most within, because the disk may hang.
+// Close writes the pending figures. It gives up after within, because the disk may hang.
 func (b *Book) Close(within time.Duration) {
 	b.mu.Lock()
 	b.closed = true
@@ -134,7 +134,7 @@ func (b *Book) Close(within time.Duration) {
 	}
 	b.mu.Unlock()
 	done := make(chan struct{})
-	go func() { // ends after the last file was written, or with the process if the disk hangs
+	go func() { // ends after the last file is written; if the disk hangs, it ends with the process
 		defer close(done)
 		b.save()
 	}()

@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	// KeptDays is for how many days there are files.
+	// KeptDays is how many days the files are kept.
 	KeptDays = 400
-	// lockWithin is how long one process waits for another, which needs milliseconds.
+	// lockWithin is how long a process waits for another one that writes. Writing usually takes milliseconds.
 	lockWithin = 5 * time.Second
-	// suffix is what the name of a day's file has after its date.
+	// suffix follows the date in the name of a day's file.
 	suffix = ".json"
 )
 
-// addToFiles adds sums to the files of their days. Processes take turns, so that none overwrites what another has added. It
-// returns which days it has written.
+// addToFiles adds sums to the files of their days. Processes take turns, so that no process overwrites what another has added.
+// written has the days whose files were written.
 func addToFiles(dir string, days map[int]*Day) (written map[int]bool, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func addToFiles(dir string, days map[int]*Day) (written map[int]bool, err error)
 	if _, err := lock.TryLockContext(ctx, 10*time.Millisecond); err != nil {
 		return nil, fmt.Errorf("waiting for another mcpx: %w", err)
 	}
-	defer func() { _ = lock.Unlock() }() // the end of the process unlocks it as well
+	defer func() { _ = lock.Unlock() }() // if this fails, the end of the process unlocks the file
 	written = make(map[int]bool)
 	for number, sums := range days {
 		date := fmt.Sprintf("%04d-%02d-%02d", number/10000, number/100%100, number%100)
@@ -65,7 +65,8 @@ func addToFiles(dir string, days map[int]*Day) (written map[int]bool, err error)
 	return written, nil
 }
 
-// read reads the file of a day. A damaged file is an empty day: it cannot be mended, and must not stop the counting.
+// read reads the file of a day. It treats a damaged file as an empty day: the file cannot be repaired, and must not stop the
+// counting.
 func read(path string) (day Day, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -77,28 +78,28 @@ func read(path string) (day Day, err error) {
 	return day, nil
 }
 
-// prune deletes the files of days that are KeptDays or more before date, and what killed processes have left. The caller has the
-// lock.
+// prune deletes the files of days that are KeptDays or more before date, and temporary files that killed processes have left. The
+// caller has the lock.
 func prune(dir, date string) {
 	today, err := time.Parse(time.DateOnly, date)
 	if err != nil {
 		return
 	}
-	left, _ := filepath.Glob(filepath.Join(dir, ".*"+suffix+".*")) // fails for invalid patterns alone
+	left, _ := filepath.Glob(filepath.Join(dir, ".*"+suffix+".*")) // cannot fail: the pattern is valid
 	for _, path := range left {
 		_ = os.Remove(path)
 	}
 	oldest := today.AddDate(0, 0, 1-KeptDays).Format(time.DateOnly)
 	for _, old := range dates(dir) {
 		if old < oldest {
-			_ = os.Remove(filepath.Join(dir, old+suffix)) // the next day tries again
+			_ = os.Remove(filepath.Join(dir, old+suffix)) // if this fails, the next day tries again
 		}
 	}
 }
 
 // dates returns the dates that have a file, in order.
 func dates(dir string) (all []string) {
-	entries, _ := os.ReadDir(dir) // without a folder there are none
+	entries, _ := os.ReadDir(dir) // without the folder there are no dates
 	for _, one := range entries {
 		date, ok := strings.CutSuffix(one.Name(), suffix)
 		if _, err := time.Parse(time.DateOnly, date); ok && err == nil {
@@ -109,7 +110,7 @@ func dates(dir string) (all []string) {
 	return all
 }
 
-// Load reads the days from since on, such as 2026-11-23. Days without a file are missing.
+// Load reads the days from the date since (such as 2026-11-23) on. Days without a file are left out.
 func Load(dir, since string) (days []Day, err error) {
 	for _, date := range dates(dir) {
 		if date < since {
@@ -117,7 +118,7 @@ func Load(dir, since string) (days []Day, err error) {
 		}
 		day, err := read(filepath.Join(dir, date+suffix))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // deleted since
+			continue // another process has deleted the file
 		}
 		if err != nil {
 			return nil, err

@@ -10,17 +10,17 @@ import (
 	"mcpx/internal/base/terminal"
 )
 
-// Report has the savings of some days, and is what `mcpx stats --json` prints.
+// Report has the savings of some days. `mcpx stats --json` prints it.
 type Report struct {
 	// Encoding is the encoding whose tokens are estimated: o200k_base.
 	Encoding string `json:"encoding"`
-	// Since is the first day, of as many as Days, with the last one today.
+	// Since is the first of Days days. The last day is today.
 	Since string `json:"since"`
 	Days  int    `json:"days"`
-	// By is what the rows are: server, tool, client or day.
+	// By says what each row is about: a server, tool, client or day.
 	By    string  `json:"by"`
 	Total Figures `json:"total"`
-	// Rows are sorted by what was saved, the most first; days are in order.
+	// Rows are sorted by what was saved, the most first. If the rows are days, they are in the order of time.
 	Rows []Row `json:"rows"`
 }
 
@@ -30,7 +30,7 @@ type Row struct {
 	Figures
 }
 
-// saved returns the sum of the three figures.
+// saved returns the sum of the three kinds of savings.
 func (f Figures) saved() int64 { return f.Definitions + f.Compression + f.Cut }
 
 // Sum adds up days by server, tool, client or day.
@@ -60,7 +60,8 @@ func Sum(days []Day, by string) (total Figures, rows []Row) {
 	return total, rows
 }
 
-// Fewer returns at most `most` rows. The others, which are the older days or those with the least savings, are summed up in one.
+// Fewer returns at most `most` rows. The last row (for days: the first one) sums up the rows that do not fit: those with the least
+// savings, or the oldest days.
 func (r *Report) Fewer(most int) []Row {
 	n := len(r.Rows)
 	if n <= most {
@@ -82,14 +83,14 @@ func (r *Report) Fewer(most int) []Row {
 }
 
 const (
-	maxRows = 20 // of the chart; of days, a month
+	maxRows = 20 // rows of the chart; maxDays applies if the rows are days
 	maxDays = 31
 	maxName = 20 // length of a row's name, in runes
 
 	columnWidth, barLength = 196, 108 // in pixels
 )
 
-// Chart draws the report as an SVG image: a column for each of the three figures, with a scale of its own.
+// Chart draws the report as an SVG image, with a column for each of the three kinds of savings. Each column has a scale of its own.
 func Chart(r *Report) []byte {
 	c := chart.New()
 	c.Heading(fmt.Sprintf("Tokens saved by %s, %s since %s", r.By, terminal.Count(r.Days, "day"), r.Since))

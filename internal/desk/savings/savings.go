@@ -6,23 +6,25 @@ import (
 	"slices"
 )
 
-// Figures are sums of estimated o200k tokens. Definitions, Compression and Cut are the three kinds of savings. Each of them is
-// negative where mcpx has cost more than it has saved.
+// Figures are sums of estimated tokens, in the encoding o200k. Definitions, Compression and Cut are the three kinds of savings.
+// Each of these is negative if mcpx has cost more than it has saved.
 type Figures struct {
 	// Calls is the number of calls that servers have answered, and Sessions how many sessions have listed tools.
 	Calls    int64 `json:"calls"`
 	Sessions int64 `json:"sessions,omitempty"`
-	// Received is what servers sent as results, and Sent what clients got, with what they read on by a handle.
+	// Received is the size of the results that servers sent. Sent is the size of what clients got: the shortened results, and what
+	// they later read by a handle.
 	Received int64 `json:"tokens_received"`
 	Sent     int64 `json:"tokens_sent"`
-	// Definitions is what the definitions of all tools have more than mcpx's own, once for each session, less the answers of
-	// inspect. How many requests to a model carry them is not known to mcpx.
+	// Definitions is how much larger the definitions of all tools are than mcpx's own, once for each session, minus the answers of
+	// inspect. mcpx does not know how many requests to a model contain the definitions.
 	Definitions int64 `json:"definitions"`
-	// Compression is what shorter forms of results saved.
+	// Compression is what was saved by shorter forms of results.
 	Compression int64 `json:"compression"`
-	// Cut is what was left behind a handle because a result was too long, less what was read of it later.
+	// Cut is what mcpx did not send because a result was too long, minus what clients later read of it by a handle.
 	Cut int64 `json:"cut"`
-	// LeftOut is what callers did not ask for, with select, grep and programs. It is none of the three.
+	// LeftOut is what callers left out of results, with select, grep and programs. It belongs to none of the three kinds of
+	// savings.
 	LeftOut int64 `json:"left_out,omitempty"`
 }
 
@@ -38,10 +40,10 @@ func (f *Figures) Add(other Figures) {
 	f.LeftOut += other.LeftOut
 }
 
-// Key says what figures are about. Without a tool they are about the definitions of the server.
+// Key says what figures are about. If Tool is empty, they are about the definitions of the server.
 type Key struct{ Server, Tool, Client string }
 
-// tool returns the name of the tool among those of all servers.
+// tool returns the name that tells the tool apart from the tools of other servers.
 func (k Key) tool() string {
 	switch {
 	case k == otherKey:
@@ -52,12 +54,12 @@ func (k Key) tool() string {
 	return k.Server + "." + k.Tool
 }
 
-// Other is the name under which figures are summed up that have no name of their own: there are too many names.
+// Other is the name for the sum of the figures that get no name of their own, because there are too many names.
 const Other = "(other)"
 
 var otherKey = Key{Other, Other, Other}
 
-// Day has the sums of one day by server, by tool and by client; each of the three has the whole.
+// Day has the sums of one day by server, by tool and by client. Each of the three contains all figures of the day.
 type Day struct {
 	Date    string             `json:"date"`
 	Servers map[string]Figures `json:"servers"`
@@ -65,7 +67,7 @@ type Day struct {
 	Clients map[string]Figures `json:"clients"`
 }
 
-// The most names of a day. A day with that many has a file of about 100 KB; most have one of 2 KB.
+// The largest numbers of names in a day. The file of a day with so many names has about 100 KB; most files have 2 KB.
 const (
 	mostServers = 150
 	mostTools   = 500
@@ -91,7 +93,7 @@ func (d *Day) merge(other Day) {
 	}
 }
 
-// addTo adds f to the sum of a name. A new name is replaced by Other if there are already most names.
+// addTo adds f to the sum of a name. If there are already most names, it adds f to the sum of Other instead of a new name.
 func addTo(sums *map[string]Figures, name string, f Figures, most int) {
 	if *sums == nil {
 		*sums = make(map[string]Figures)

@@ -15,9 +15,9 @@ import (
 // commandTime is the time limit for a command. It allows for commands that ask the user first.
 const commandTime = 10 * time.Second
 
-// Run runs a command, without a shell and without input, and returns its output. Its errors contain only the name of the
-// program, as the arguments and the output may be secret. If folder is not empty, the command runs there and has the
-// variables of environ, as if another process had started it.
+// Run runs a command, without a shell and without input, and returns its output. Its errors name only the program, because the
+// arguments and the output may be secret. If folder is not empty, the command runs there with the environment environ, as if
+// another process had started it.
 func Run(ctx context.Context, argv []string, folder string, environ []string) (string, error) {
 	program := argv[0]
 	if filepath.Base(program) != program && !filepath.IsAbs(program) {

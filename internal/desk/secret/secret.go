@@ -19,17 +19,17 @@ import (
 	"mcpx/internal/desk/keyring"
 )
 
-// Store keeps secrets in the keyring of the system. As keyrings cannot be listed, a folder has a file for each secret,
-// with its name. If there is no keyring, the file has the value too; only the user can read it.
+// Store keeps secrets in the keyring of the system. Keyrings cannot be listed, so a folder has a file for each secret, with the
+// secret's name. Without a keyring the file also has the value; only the user can read the file.
 type Store struct{ dir string }
 
-// New returns a Store whose files are in the folder dir, which need not exist.
+// New returns a Store whose files are in the folder dir. The folder need not exist.
 func New(dir string) *Store { return &Store{dir: dir} }
 
 // kept is the content of the file for a secret.
 type kept struct {
 	Name string `json:"name"`
-	// Open is the value of the secret, if the keyring could not store it.
+	// Open is the value of the secret; empty if the keyring has the value.
 	Open string `json:"open,omitempty"`
 }
 
@@ -38,7 +38,7 @@ const MaxBytes = 64 << 10
 
 var nameForm = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// CheckName returns an error if no secret may have this name.
+// CheckName returns an error if name is not allowed as the name of a secret.
 func CheckName(name string) error {
 	if !nameForm.MatchString(name) {
 		return errors.New("a name has letters, digits, '.', '_' and '-', begins with a letter or digit, and is at most 64 long")
@@ -53,7 +53,7 @@ func (s *Store) file(name string) string {
 	return filepath.Join(s.dir, name+"-"+hex.EncodeToString(sum[:4])+".secret")
 }
 
-// inKeyring returns the name of a secret in the keyring. The prefix distinguishes it from the keys of mcpx itself.
+// inKeyring returns the name under which the keyring has a secret. The prefix keeps it apart from the keys of mcpx itself.
 func inKeyring(name string) string { return "secret " + name }
 
 // Get returns a secret. Its errors never contain the value of a secret.
@@ -115,7 +115,7 @@ func (s *Store) Delete(ctx context.Context, name string) (found bool, err error)
 	case err == nil:
 		found = true
 	case errors.Is(err, keyring.ErrNotFound):
-	case found && file.Open == "": // keep the file, so that Names still lists the secret
+	case found && file.Open == "": // the keyring failed, so the file must stay: Names must still list the secret
 		return true, err
 	}
 	if err := os.Remove(s.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {

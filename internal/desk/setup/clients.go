@@ -13,20 +13,20 @@ type Client struct {
 	Name string
 	// Restart tells the user how to make the client read its config file again.
 	Restart string
-	// Paste says where in the client's settings the user adds mcpx. It is empty if mcpx writes the client's file; otherwise
-	// the client has no file that other programs may write.
+	// Paste says where in the client's settings the user adds mcpx. It is set only for clients that have no file which mcpx can
+	// write.
 	Paste string
-	// Others are further files of this client, in older formats. Connect moves servers out of them, but adds no entry of mcpx.
+	// Others are further files of this client, in older formats. Connect moves servers out of them, but does not add mcpx to them.
 	Others []Client
 
 	format format
-	// places returns the possible paths of the user's config file. The first path that exists is used; if none exists, the
-	// first path.
+	// places returns the possible paths of the user's config file. The first existing file is used. If none exists, the first path
+	// is used (for Claude Desktop the last one).
 	places func(System) []string
-	// project is the path of the client's config file for a project, relative to the project's folder; empty if the client
-	// has none.
+	// project is the path of the client's config file in a project's folder, relative to that folder; empty if the client has no
+	// such file.
 	project string
-	// folder is the folder of the project whose file is edited; empty for the user's file. See [Client.Editing].
+	// folder is the folder of the project whose file is being edited; empty for the user's file. See [Client.Editing].
 	folder string
 }
 
@@ -73,8 +73,8 @@ func gooseEntry(command string, args []string) object {
 
 var claudeFormat = format{at: []string{"mcpServers"}, entry: plainEntry}
 
-// clients are the clients that mcpx supports, in the order in which mcpx connect lists them. Where a comment names a page or
-// a file of a repository, the places and the format come from there.
+// clients are the clients that mcpx supports, in the order of mcpx connect. If a comment names a page or a file of a repository,
+// the places and the format were taken from there.
 var clients = []Client{
 	{
 		ID: "claude-desktop", Name: "Claude Desktop", Restart: "quit and start Claude Desktop",
@@ -262,8 +262,7 @@ var clients = []Client{
 	},
 }
 
-// codeClient returns the client for VS Code or a variant of it. Until version 1.102, VS Code had the servers in
-// settings.json.
+// codeClient returns the client for VS Code or a variant of it. VS Code before version 1.102 has the servers in settings.json.
 func codeClient(id, name, folder string) Client {
 	file := func(file string) func(System) []string {
 		return func(s System) []string { return []string{s.join(s.appData(), folder, "User", file)} }
@@ -280,7 +279,7 @@ func codeClient(id, name, folder string) Client {
 	}
 }
 
-// extensionFiles returns the places of a settings file of a VS Code extension, in VS Code and the editors derived from it.
+// extensionFiles returns the possible paths of a settings file of a VS Code extension, in VS Code and the editors derived from it.
 func (s System) extensionFiles(extension, file string) (places []string) {
 	for _, editor := range []string{"Code", "Code - Insiders", "Cursor", "Windsurf", "VSCodium"} {
 		places = append(places, s.join(s.appData(), editor, "User", "globalStorage", extension, "settings", file))
@@ -294,8 +293,8 @@ func Snippet(command string, args []string) string {
 	return string(text)
 }
 
-// Snippet returns the entry of mcpx as the client's file has it, for a user who adds it by hand. It is empty for a file that
-// has none.
+// Snippet returns the entry of mcpx in the form of the client's file, for a user who adds it by hand. It is empty if mcpx adds no
+// entry to this file.
 func (c Client) Snippet(command string, args []string) string {
 	if c.format.entry == nil {
 		return ""
@@ -313,7 +312,7 @@ func (c Client) Snippet(command string, args []string) string {
 // Clients returns the clients that mcpx supports.
 func Clients() []Client { return slices.Clone(clients) }
 
-// Editing returns the client for editing a file, which may be the file of a project.
+// Editing returns the client in the form that can edit file, which may be the file of a project.
 func (c Client) Editing(s System, file string) Client {
 	c.folder = projectOf(s, file)
 	return c

@@ -13,7 +13,7 @@ import (
 // ConfigFile is a config file of mcpx that commands edit.
 type ConfigFile struct {
 	Path string
-	// Reading are the options for parsing the text to check it. With them, parsing does not access the keyring and runs no
+	// Reading are the options for parsing the text to check it. With these options, parsing does not access the keyring and runs no
 	// commands.
 	Reading config.Options
 }
@@ -52,8 +52,8 @@ func (f ConfigFile) WhyNot(before []byte, err error) error {
 	return fmt.Errorf("nothing was written: %w", err)
 }
 
-// Named returns edit as a func for [ConfigFile.Edit]. edit gets the server's name in the file; name is that name or the
-// name under which mcpx serves the server.
+// Named returns edit in the form that [ConfigFile.Edit] needs. name is the server's name in the file or the name under which mcpx
+// serves it; edit gets the name in the file.
 func (f ConfigFile) Named(name string, edit func(data []byte, name string) ([]byte, error)) func([]byte) ([]byte, error) {
 	return func(data []byte) ([]byte, error) {
 		inFile := name

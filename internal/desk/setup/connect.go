@@ -28,19 +28,19 @@ type Change struct {
 	Existed bool // the file exists before the change
 	// Before and After are the contents of the file before and after the change.
 	Before, After []byte
-	// Gone means that the change deletes the file. It does so if mcpx created the file.
+	// Gone means that the change deletes the file, because mcpx created it.
 	Gone bool
 	// Moved are the names of the servers that are removed from the file because mcpx serves them.
 	Moved []string
 	// Restored are the names of the servers that an earlier change removed and this change adds again.
 	Restored []string
-	// Exact means that the file gets the same content, byte for byte, as before mcpx was connected.
+	// Exact means that the change gives the file the content, byte for byte, that it had before mcpx was connected.
 	Exact bool
 
 	record record
-	moved  []moved // the servers of Moved, without a backup yet
-	first  bool    // there is no record of the file yet
-	exact  bool    // with the record, this change can be undone byte for byte
+	moved  []moved // the same servers as Moved, without a backup yet
+	first  bool    // there is no record of the file yet, or the old one no longer holds
+	exact  bool    // the record will let this change be undone byte for byte
 }
 
 // Nothing reports whether the change would leave the file as it is.
@@ -48,8 +48,8 @@ func (c Change) Nothing() bool {
 	return string(c.Before) == string(c.After) && !c.Gone
 }
 
-// secretValues match secrets in the lines of a diff: a quoted value whose key looks like the key of a secret, a value
-// after such a key and "=", the token of an Authorization header, and the credentials in a URL.
+// secretValues match secrets in the lines of a diff: a quoted value after a key that looks like the name of a secret, a value after
+// such a key and "=", the token of an Authorization header, and the credentials in a URL.
 var secretValues = []*pattern.Lazy{
 	pattern.New(`(?i)([\w.-]*(?:token|secret|passw|key|credential|authorization|cookie)[\w.-]*["']?\s*[:=,]\s*["'])(?:[^"'\\\n]|\\.)+`),
 	pattern.New(`(?i)([\w.-]*(?:token|secret|passw|key|credential)[\w.-]*=)[^"'\s&]+`),
@@ -57,8 +57,8 @@ var secretValues = []*pattern.Lazy{
 	pattern.New(`([A-Za-z][A-Za-z0-9+.-]*://[^/?#\s"'@]*:|https?://|wss?://)[^/?#\s"']+(?:@[^/?#\s"']+)*(@)`), // credentials in a URL
 }
 
-// secrets returns the credentials of the servers in the file before and after the change, both plain and with JSON
-// escapes. The longest come first.
+// secrets returns the credentials of the servers in the file before and after the change, both as they are and with JSON escapes.
+// The longest come first.
 func (c Change) secrets() (all []string) {
 	for _, data := range [][]byte{c.Before, c.After} {
 		for _, f := range readSourceText(c.Client, origin{client: c.Client.ID, file: c.File}, data).Servers {
@@ -94,23 +94,23 @@ type record struct {
 	Backup string `json:"backup,omitempty"`
 	// Made are the folders that mcpx created for the file, the outermost first.
 	Made []string `json:"made,omitempty"`
-	// After is the SHA-256 of the file as mcpx wrote it, in hexadecimal. It is empty if the client changed the file
-	// between two changes by mcpx: then restoring the backup would also undo the client's change.
+	// After is the SHA-256 of the file as mcpx wrote it, in hexadecimal. It is empty if the client changed the file between two
+	// changes by mcpx: restoring the backup would then undo the client's change too.
 	After string `json:"after,omitempty"`
 	// Moved are the servers that mcpx removed from the file.
 	Moved []moved `json:"moved,omitempty"`
 }
 
-// moved is a server that mcpx removed.
+// moved is a server that mcpx removed from a client's file.
 type moved struct {
 	Server string `json:"server"`
 	// At is the path of the server's entry in the file.
 	At []string `json:"at,omitempty"`
-	// Backup is the path of a backup that has the entry.
+	// Backup is the path of a backup of the file that has the entry.
 	Backup string `json:"backup"`
 }
 
-// Backups is the folder with the backups of client files, and with the records.
+// Backups is the folder with the backups and records of client files.
 type Backups struct{ Dir string }
 
 func (b Backups) index() string { return filepath.Join(b.Dir, "connected.json") }
@@ -126,7 +126,7 @@ func (b Backups) records() (all []record, data []byte, existed bool, err error) 
 }
 
 func (b Backups) record(file string) (record, bool) {
-	all, _, _, _ := b.records() // if the records cannot be read, Disconnect only removes the entry of mcpx
+	all, _, _, _ := b.records() // without the records, Disconnect only removes the entry of mcpx
 	for _, r := range all {
 		if r.File == file {
 			return r, true
@@ -153,7 +153,7 @@ func (b Backups) keep(file string, r *record) error {
 	return err
 }
 
-// copyOf writes data to a new backup of a file, whose name begins with what. It returns the path of the backup.
+// copyOf writes data to a new backup of a file, and returns the path of the backup. The name of the backup begins with what.
 func (b Backups) copyOf(what, file string, data []byte) (string, error) {
 	first := what + "-" + time.Now().Format("20060102-150405")
 	stem := first
@@ -177,7 +177,7 @@ type Connection struct {
 	// Command and Args are the command line that starts mcpx.
 	Command string
 	Args    []string
-	// Move are the servers in mcpx's config. Servers of the client that are equal to one of them are removed from the
+	// Move are the servers of mcpx's config that replace servers of the client: servers that define the same are removed from the
 	// client's file. If Move is nil, the client keeps all its servers.
 	Move []Found
 }
@@ -216,7 +216,7 @@ func unwritten(file string, err error) error {
 	return fmt.Errorf("%s: %w; nothing was written", file, err)
 }
 
-// connect adds or updates the entry of mcpx, unless the file has none, and removes the servers that mcpx serves.
+// connect adds or updates the entry of mcpx, if files of this format get one, and removes the servers that mcpx serves.
 func (e edited) connect(servers []Found, to Connection) (out []moved, err error) {
 	if e.format.entry != nil {
 		if err := e.addSelf(servers, to); err != nil {
@@ -250,7 +250,7 @@ func (e edited) addSelf(servers []Found, to Connection) error {
 	return e.start(entry, e.keys(name)...)
 }
 
-// Doubled returns the names of the servers in servers that are equal to an enabled server in own.
+// Doubled returns the names of those servers that an enabled server in own defines too.
 func Doubled(servers, own []Found) []string {
 	var names []string
 	for _, s := range doubled(servers, own) {
@@ -321,8 +321,8 @@ func (b Backups) Disconnect(c Client, file string, o config.Options) (Change, er
 
 func isSelf(f Found) bool { return f.Self }
 
-// back begins the plan to undo changes by mcpx: it reads the file, the record and the backup. known is true if there is a
-// record and its backup, if any, could be read. change.Exact is true if the file is still as mcpx wrote it.
+// back begins a plan that undoes changes by mcpx: it reads the file, the record and the backup. known is true if there is a record,
+// and its backup (if it has one) could be read. change.Exact is true if the file is still as mcpx wrote it.
 func (b Backups) back(c Client, file string) (change Change, backup []byte, known bool, err error) {
 	change = Change{Client: c, File: file}
 	if change.Before, change.Existed, err = Read(file); err != nil {
@@ -338,8 +338,8 @@ func (b Backups) back(c Client, file string) (change Change, backup []byte, know
 	return change, backup, known, nil
 }
 
-// Write makes a change that [Backups.Connect] or [Backups.Edit] planned. It returns the path of the backup, which is empty
-// if the file did not exist.
+// Write makes a change that [Backups.Connect] or [Backups.Edit] planned. It returns the path of the backup from before the first
+// change, which is empty if the file did not exist.
 func (b Backups) Write(c Change) (backup string, err error) {
 	if c.Existed && (c.first || !c.exact) {
 		if backup, err = b.copyOf(c.Client.ID, c.File, c.Before); err != nil {
@@ -357,7 +357,7 @@ func (b Backups) Write(c Change) (backup string, err error) {
 		c.record.Backup, c.record.Made = backup, made
 	}
 	if backup == "" {
-		backup = c.record.Backup // the file has not changed since this backup, so the backup has the moved servers too
+		backup = c.record.Backup // the file is unchanged since this backup, so the backup has the moved servers too
 	}
 	for _, one := range c.moved {
 		one.Backup = backup

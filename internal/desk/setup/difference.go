@@ -13,9 +13,9 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// Difference returns what differs between two texts of a config, one line for each value, without secrets: strike removes those
-// that are known, and of values below env and headers and of members with the name of a secret it says only that they differ,
-// unless they are nothing but references. It returns nil if a text cannot be read.
+// Difference returns how two texts of a config differ, one line for each value, without secrets. strike removes known secrets from
+// a text. For values that may be secrets (see holdsSecrets), Difference only says that they differ, unless they consist of
+// references. It returns nil if a text cannot be parsed.
 func Difference(before, after []byte, strike func(string) string) (lines []string) {
 	was, now := valuesOf(before), valuesOf(after)
 	if was == nil || now == nil {
@@ -26,7 +26,7 @@ func Difference(before, after []byte, strike func(string) string) (lines []strin
 	return d.lines
 }
 
-// valuesOf returns the values of a text, or nil if it is not valid.
+// valuesOf returns the values of a text, or nil if the text is not a valid object.
 func valuesOf(data []byte) map[string]any {
 	d, err := parseJSONText(data)
 	if err != nil {
@@ -49,10 +49,10 @@ type differ struct {
 	lines  []string
 }
 
-// missing is the value of a member that is not there.
+// missing takes the place of the value of a member that does not exist.
 type missing struct{}
 
-// values compares two values at a path. secret means that they may be secrets.
+// values compares two values at a path. secret means that the values may be secrets.
 func (d *differ) values(path string, was, now any, secret bool) {
 	if reflect.DeepEqual(was, now) {
 		return
@@ -85,9 +85,9 @@ func memberOf(object map[string]any, name string) any {
 	return missing{}
 }
 
-// holdsSecrets reports whether the values of a member, or below it, may be secrets.
+// holdsSecrets reports whether the value of a member with this name, or a value inside it, may be a secret.
 func holdsSecrets(name string) bool {
-	if slices.Contains([]string{"auth", "tokens", "oauth"}, name) { // objects of mcpx, whose members have names of their own
+	if slices.Contains([]string{"auth", "tokens", "oauth"}, name) { // objects of mcpx; the names of their own members say which are secret
 		return false
 	}
 	return slices.Contains([]string{"env", "headers", "key", "compat_key", "nats"}, name) || config.SecretName(name)

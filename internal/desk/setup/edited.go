@@ -34,13 +34,13 @@ func (t fileText) eol() string {
 	return "\n"
 }
 
-// splice replaces the bytes from the offset from up to the offset to.
+// splice replaces the bytes at the offsets from (inclusive) to to (exclusive) by a text.
 type splice struct {
 	from, to int
 	text     string
 }
 
-// with returns the content of the file after replacements, which must not overlap.
+// with returns the content of the file after replacements. They must not overlap.
 func (t fileText) with(splices []splice) []byte {
 	slices.SortStableFunc(splices, func(a, b splice) int { return a.from - b.from })
 	b, at := []byte(t.mark), 0
@@ -51,17 +51,17 @@ func (t fileText) with(splices []splice) []byte {
 	return append(b, t.text[at:]...)
 }
 
-// ErrUnsafe says that the text of a file is valid, but written in a way that mcpx cannot edit.
+// ErrUnsafe says that a file is valid, but that mcpx cannot edit it safely in the way in which it is written.
 var ErrUnsafe = errors.New("the file is written in a way that cannot be edited safely")
 
-// document is the text of a client's file, a [jsonText], [tomlText] or [yamlText]. After an error, the document must not be used, as
-// the edit may be incomplete.
+// document is the text of a client's file: a [jsonText], [tomlText] or [yamlText]. It must not be used after an error, because the
+// edit may be incomplete.
 type document interface {
 	data() []byte
 	// get returns the decoded value at a path, or nil if there is none.
 	get(keys ...string) any
-	// start writes the entry that starts mcpx at a path. If an entry exists there, start changes only its command and
-	// args, so that members which the user added, such as a timeout, stay. Goose calls the command cmd.
+	// start writes the entry that starts mcpx at a path. In an existing entry, start changes only the command and the arguments, so
+	// that members which the user added stay, such as a timeout. (Goose's name for command is cmd.)
 	start(entry object, keys ...string) error
 	remove(keys ...string) error
 	// restore copies the value at a path from another version of the same file.
@@ -79,7 +79,7 @@ func (d *jsonText) get(keys ...string) (value any) {
 
 func (d *jsonText) start(entry object, keys ...string) error {
 	if d.value(append(slices.Clip(keys), "command")...) == nil {
-		return d.set(entry, keys...) // there is no entry, or one of Cline with the command in its member transport
+		return d.set(entry, keys...) // there is no entry, or Cline has the command in a member named transport
 	}
 	for _, f := range entry {
 		if f.key == "command" || f.key == "args" {
@@ -98,7 +98,7 @@ func (d *jsonText) restore(from document, keys ...string) error {
 func (d *jsonText) found(from origin, keys []string) []Found {
 	found := from.serversIn(d.value(keys...), keys)
 	if from.client == "claude-code" {
-		// An entry of mcpx that the user gave to one project is not the one that connect writes.
+		// connect does not write entries for single projects, so an entry of mcpx there is left alone.
 		found = append(found, slices.DeleteFunc(from.projectServers(d), isSelf)...)
 	}
 	return found
@@ -161,7 +161,7 @@ func (e edited) restoreMoved(servers []moved) (restored []string, err error) {
 			return nil, err
 		}
 		at := m.At
-		if at == nil { // a record of an older version of mcpx
+		if at == nil { // a record of an older version of mcpx has no path
 			at = e.keys(m.Server)
 		}
 		if e.get(at...) != nil || from.get(at...) == nil {
@@ -175,8 +175,8 @@ func (e edited) restoreMoved(servers []moved) (restored []string, err error) {
 	return restored, nil
 }
 
-// dropEmpty removes the object for servers if it is empty and the file did not have one originally. before is the
-// original content of the file.
+// dropEmpty removes the object for servers if it is empty and the file did not have this object originally. before is the original
+// content of the file.
 func (e edited) dropEmpty(before []byte) error {
 	d, ok := e.document.(*jsonText)
 	if !ok || len(e.format.at) > 1 {

@@ -59,8 +59,8 @@ var (
 	openCodeFile = pattern.New(`(^|[^$])\{file:([^}"]+)\}`)
 )
 
-// ofMcpx converts a client's entry to mcpx's format. It changes only what package config would misunderstand, as config
-// knows the keys of most clients. leftOut are the keys that have no meaning for mcpx.
+// ofMcpx converts a client's entry to mcpx's format. It changes only what package config would misunderstand, because config knows
+// the keys of most clients. leftOut are the keys without a meaning for mcpx.
 func (o object) ofMcpx(dialect string) (entry object, leftOut []string) {
 	o = o.flat()
 	switch dialect {
@@ -89,7 +89,7 @@ func (o object) ofMcpx(dialect string) (entry object, leftOut []string) {
 	return entry, leftOut
 }
 
-// flat returns an entry of Cline, which may have the command or URL in a member transport, in the form of other clients.
+// flat returns an entry in the form of most clients: Cline may have the command or URL in a member named transport.
 func (o object) flat() object {
 	text, err := marshal(o.get("transport"))
 	if err != nil {
@@ -101,8 +101,8 @@ func (o object) flat() object {
 	return o
 }
 
-// ofGoose converts an entry of Goose. Goose keeps the values of the variables in env_keys outside the file, so mcpx takes them
-// from its environment. Extensions without a program or address of their own get no command and no url.
+// ofGoose converts an entry of Goose. Goose keeps the values of the variables in env_keys outside of the file, so mcpx takes them
+// from its own environment. Extensions that Goose itself provides get no command and no url.
 func (o object) ofGoose() object {
 	env := object{}
 	if text, err := marshal(o.get("env_keys")); err == nil {
@@ -140,7 +140,7 @@ func (o object) ofGoose() object {
 	return entry
 }
 
-// rewrite replaces the matches of what in all values of an entry.
+// rewrite replaces the matches of what by with, in all values of an entry.
 func rewrite(entry object, what *pattern.Lazy, with string) object {
 	out := make(object, len(entry))
 	for i, f := range entry {
@@ -153,8 +153,8 @@ func rewrite(entry object, what *pattern.Lazy, with string) object {
 	return out
 }
 
-// inFolder makes the relative paths of an entry absolute, as the client would: servers of a project run in the folder
-// project, other paths are relative to the folder beside.
+// inFolder makes the relative paths of an entry absolute, as the client does: the servers of a project run in the folder project,
+// and other paths begin at the folder beside.
 func (o object) inFolder(project, beside string) object {
 	if project != "" && (o.get("command") != nil || o.text("cwd") != "") {
 		switch cwd := o.text("cwd"); {
@@ -173,8 +173,7 @@ func (o object) inFolder(project, beside string) object {
 
 var fileReference = pattern.New(`\$\{file:([^}"]+)\}`)
 
-// withFiles makes the relative paths in ${file:PATH} absolute. Otherwise mcpx would read them relative to its own config's
-// folder.
+// withFiles makes the relative paths in ${file:PATH} absolute, because mcpx would look for them in the folder of its own config.
 func (o object) withFiles(folder string) object {
 	out := make(object, len(o))
 	for i, f := range o {

@@ -40,8 +40,8 @@ func Read(file string) (data []byte, existed bool, err error) {
 	return data, err == nil, err
 }
 
-// resolve follows symbolic links and returns the path of the target, which need not exist. Config files are often links
-// into a repository of dotfiles. mcpx must write to the target, so that the links stay links.
+// resolve follows symbolic links and returns the path of the target, which need not exist. Config files are often links into a
+// repository of dotfiles. mcpx writes to the target, so that the links stay links.
 func resolve(file string) (string, error) {
 	for range 40 {
 		to, err := os.Readlink(file)
@@ -90,7 +90,7 @@ func write(file string, data, before []byte, existed bool) (made []string, err e
 	return made, nil
 }
 
-// cause replaces a *fs.PathError by an error without the name of the temporary file.
+// cause removes the name of the temporary file from an error.
 func cause(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {

@@ -53,11 +53,11 @@ func quoted(s string) []byte {
 	return b
 }
 
-// jsonText is the text of a JSON file, which may have comments and trailing commas. Each edit changes the text and parses
-// it again. After an error, the jsonText must not be used, as the edit may be incomplete.
+// jsonText is the text of a JSON file, which may have comments and trailing commas. Each edit changes the text and parses it again.
+// After an error, the jsonText must not be used, because the edit may be incomplete.
 type jsonText struct {
 	fileText
-	root hujson.Value // has the offsets of all values in the text
+	root hujson.Value // the parsed text; each value has its offsets
 	// blank is true if the file has no value: it is empty, or has only comments.
 	blank bool
 }
@@ -70,12 +70,12 @@ func parseJSONText(data []byte) (*jsonText, error) {
 	}
 	root, err := hujson.Parse(slices.Clone(data))
 	if err != nil {
-		// If the file is valid with a value appended, it has no value yet.
+		// If the text is valid with a value appended, it has no value yet.
 		if _, ok := hujson.Parse([]byte(string(data) + "\nnull")); ok == nil {
 			d.blank = true
 			return d, nil
 		}
-		// The rest of hujson's error quotes the file.
+		// The rest of hujson's error may quote the file, so it is left out.
 		place, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "hujson: "), ":")
 		return nil, &syntaxError{place}
 	}
@@ -167,7 +167,7 @@ func raw(v *hujson.Value) json.RawMessage {
 	return b.Bytes()
 }
 
-// apply makes replacements, which must not overlap, and parses the result.
+// apply makes replacements, and parses the result. The replacements must not overlap.
 func (d *jsonText) apply(splices ...splice) error {
 	edited, err := parseJSONText(d.with(splices))
 	if err != nil {
@@ -271,7 +271,7 @@ func (d *jsonText) replace(old *hujson.Value, value any) error {
 	return d.apply(splice{old.StartOffset, old.EndOffset, text})
 }
 
-// unit returns one level of the file's indentation, which is the indentation of the first member.
+// unit returns one level of the file's indentation: the indentation of the first member.
 func (d *jsonText) unit() string {
 	if o, ok := d.root.Value.(*hujson.Object); ok && len(o.Members) > 0 {
 		if indent, broken := lead(o.Members[0].Name.BeforeExtra); broken && indent != "" {
@@ -281,8 +281,7 @@ func (d *jsonText) unit() string {
 	return "  "
 }
 
-// lead returns what precedes a member on its line. broken is true if the member is on a new line and only white space
-// precedes it.
+// lead returns the text before a member on its line. broken is true if that text is only white space after a line break.
 func lead(before []byte) (indent string, broken bool) {
 	i := bytes.LastIndexByte(before, '\n')
 	if i < 0 {
@@ -373,7 +372,7 @@ func (d *jsonText) remove(keys ...string) error {
 	from := len(bytes.TrimRight(d.text[:p.start], " \t\r\n"))
 	line, _, _ := bytes.Cut(d.text[p.end:v.EndOffset-1], []byte("\n"))
 	if bytes.Contains(line, []byte("//")) || bytes.Contains(line, []byte("/*")) {
-		from = p.start // keep the line break, so that the comment after the value stays on its line
+		from = p.start // keep the line break: the comment after the value stays on a line of its own
 	}
 	cuts := []splice{{from: from, to: p.end}}
 	comma := func(p part) splice { return splice{from: p.end + len(p.after), to: p.end + len(p.after) + 1} }
@@ -388,7 +387,7 @@ func (d *jsonText) remove(keys ...string) error {
 		cuts = []splice{{from: v.StartOffset + 1, to: v.EndOffset - 1}} // nothing remains inside the brackets: leave {} or []
 	}
 	err := d.apply(cuts...)
-	if err != nil && from < p.start { // the line break before the value ends a line comment, so keep it
+	if err != nil && from < p.start { // a line comment ends at the line break before the value, so keep the line break
 		cuts = slices.DeleteFunc(cuts, func(s splice) bool { return s.to == p.end })
 		err = d.apply(append(cuts, splice{from: p.start, to: p.end})...)
 	}

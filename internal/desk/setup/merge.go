@@ -7,25 +7,25 @@ import (
 	"strings"
 )
 
-// Merged is a server that is to be added to mcpx's config.
+// Merged is a server that mcpx init will add to mcpx's config.
 type Merged struct {
 	Name string // the server's name in mcpx's config
-	// From are the files in which the server was found, Clients are the names of the clients of these files.
+	// From are the files in which the server was found. Clients are the display names of the clients of these files.
 	From, Clients []string
 	// Found is the server's entry in the first of these files.
 	Found Found
 }
 
-// Skipped is a server that is not added to mcpx's config.
+// Skipped is a server that mcpx init does not add to mcpx's config. Why is the reason.
 type Skipped struct {
 	Name, From, Why string
 }
 
-// Merge collects the servers in sources that are to be added to a config. have are the servers that the config already
-// has. A server that occurs several times is added once, even under different names. If two different servers have the
-// same name, the second gets a new name. A server is skipped if the config has another server of that name.
+// Merge collects the servers in sources that should be added to a config. have are the servers that the config already has. A
+// server that occurs several times is added once, even if its names differ. If two different servers have the same name, the second
+// one gets a new name. A server is skipped if the config has another server of this name.
 func Merge(s System, have []Found, sources []Source) (merged []Merged, skipped []Skipped) {
-	const inConfig = -1 // in the maps below: a server of the config; all other values are indexes in merged
+	const inConfig = -1 // in the maps below, inConfig stands for a server of the config; other values are indexes in merged
 	names, known := map[string]int{}, map[string]int{}
 	for i := range have {
 		names[strings.ToLower(have[i].Name)] = inConfig
@@ -91,7 +91,7 @@ func freeName(name string, source Source, names map[string]int) string {
 	}
 }
 
-// Secrets returns the number of servers whose entry has a credential in plain text.
+// Secrets returns the number of servers whose entry contains a credential in plain text.
 func Secrets(merged []Merged) int {
 	n := 0
 	for _, m := range merged {

@@ -18,8 +18,8 @@ var (
 	ErrThere    = errors.New("is in the config already")
 )
 
-// ownKeys are the keys of mcpx's config under which servers may be. A new server is added under the first of these keys
-// that the config has.
+// ownKeys are the keys of mcpx's config that may contain servers. A new server is added under the first of these keys that the
+// config has.
 var ownKeys = []string{"mcpServers", "servers", "mcp_servers"}
 
 // Blank reports whether a JSON file is empty, or has only comments.
@@ -52,7 +52,7 @@ type Entry struct {
 	Share   conf.Share        `json:"share,omitempty"`
 }
 
-// WithShare returns the entry with what mcpx knows of its package, if that is worth writing.
+// WithShare returns the entry with the share that mcpx knows for its package, if that share is not the default.
 func (e Entry) WithShare(o config.Options) Entry {
 	text, err := marshal(e)
 	if err != nil {
@@ -81,7 +81,7 @@ func AddServer(data []byte, name string, e any) ([]byte, error) {
 	})
 }
 
-// server returns the path of a server in the config, or nil if there is no server of this name.
+// server returns the path of the server called name in the config, or nil if there is no such server.
 func (d *jsonText) server(name string) []string {
 	for _, key := range ownKeys {
 		for _, one := range entriesIn(d.value(key)) {
@@ -130,7 +130,7 @@ func SetEnabled(data []byte, name string, on bool) ([]byte, error) {
 		if d.objectAt(path...) == nil {
 			return fmt.Errorf("%s is not an object", name)
 		}
-		// Some other clients write "disabled" in place of "enabled".
+		// Some other clients write "disabled" instead of "enabled".
 		for _, f := range (object{{"disabled", !on}, {"enabled", on}}) {
 			at := append(slices.Clip(path), f.key)
 			now := d.value(at...)
@@ -151,7 +151,7 @@ func SetServer(data []byte, name string, entry json.RawMessage) ([]byte, error) 
 		if d.objectAt(path[0]) != nil {
 			return d.set(entry, path...)
 		}
-		members, err := hujson.Parse(entry) // the server is in an array, so its name is a member of the entry
+		members, err := hujson.Parse(entry) // an entry in an array must contain its name
 		if err != nil {
 			return err
 		}

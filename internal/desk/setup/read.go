@@ -33,7 +33,7 @@ type Source struct {
 
 // Found is a server that was found in a file.
 type Found struct {
-	Name string // as in the file
+	Name string // the name in the file
 	// Self is true if the entry starts mcpx itself.
 	Self bool
 	// Fault says why mcpx cannot serve this entry; empty if it can.
@@ -49,7 +49,7 @@ type Found struct {
 	path  []string // of the entry in the file
 }
 
-// Uses reports whether the entry starts mcpx with this config file, as [Backups.Connect] writes it.
+// Uses reports whether the entry starts mcpx with this config file, in the form that [Backups.Connect] writes.
 func (f *Found) Uses(file string) bool {
 	text, _ := marshal(f.entry)
 	return f.Self && bytes.Contains(text, quoted(file))
@@ -68,8 +68,8 @@ func Find(s System, o config.Options) []Source {
 	return sources
 }
 
-// FindProject returns the paths of clients' project files in the working folder. It does not read these files, because
-// they may belong to a cloned repository that the user does not trust.
+// FindProject returns the paths of clients' project files in the working folder. It does not read them, because they may belong to
+// a cloned repository that the user does not trust.
 func FindProject(s System) []string {
 	var files []string
 	for _, c := range clients {
@@ -97,7 +97,7 @@ func projectOf(s System, file string) string {
 		if c.places != nil && slices.Contains(c.places(s), file) {
 			return ""
 		}
-		// The end of a path may be two clients' names: .warp/.mcp.json and .mcp.json. The longer one decides.
+		// A path may end with the names of two clients' files: .warp/.mcp.json and .mcp.json. The longer name decides.
 		folder, ok := strings.CutSuffix(filepath.ToSlash(file), "/"+c.project)
 		if ok && len(c.project) > longest && folder != "" {
 			longest, project = len(c.project), filepath.FromSlash(folder)
@@ -177,7 +177,7 @@ var containers = [][]string{
 	{"context_servers"}, // Zed
 	{"mcp"},             // opencode
 	{"amp.mcpServers"},  // Amp
-	{"mcp_servers"},     // a former version of mcpx
+	{"mcp_servers"},     // an older version of mcpx
 }
 
 func (from origin) jsonServers(data []byte) ([]Found, error) {
@@ -195,7 +195,7 @@ func (from origin) jsonServers(data []byte) ([]Found, error) {
 	return append(found, from.projectServers(d)...), nil
 }
 
-// projectServers reads the servers of projects, which Claude Code has in the user's file under the folder of each project.
+// projectServers reads the servers of projects. Claude Code keeps them in the user's file, under the folder of each project.
 func (from origin) projectServers(d *jsonText) (found []Found) {
 	if projects := d.objectAt("projects"); projects != nil {
 		for i := range projects.Members {
@@ -224,7 +224,7 @@ func (from origin) serversIn(value *hujson.Value, at []string) []Found {
 			entry = entry.without("name", "id")
 		}
 		f := from.translate(one.name, entry, dialect)
-		if !one.listed { // connect does not move servers out of arrays, which only files of older systems have
+		if !one.listed { // connect does not move servers out of arrays, which only older systems use
 			f.path = append(slices.Clip(at), one.key)
 		}
 		found = append(found, f)
@@ -296,8 +296,8 @@ func (from origin) translate(name string, entry object, dialect string) Found {
 	return f
 }
 
-// check parses the entry as mcpx's config does, and sets the fields of f accordingly. The messages contain no values of
-// the entry, as they may be secret.
+// check parses the entry as mcpx's config does, and sets the fields of f accordingly. Its messages contain no values of the entry,
+// because these may be secret.
 func (f *Found) check(o config.Options) {
 	text, err := marshal(object{{"mcpServers", object{{f.Name, f.entry}}}})
 	if err != nil {
@@ -307,7 +307,7 @@ func (f *Found) check(o config.Options) {
 	cfg, err := config.Parse("", text, o)
 	name := f.Name
 	if err != nil {
-		// Perhaps only the server's name is invalid, so try another one.
+		// Perhaps only the server's name is invalid, so check tries another one.
 		name = safeName(f.Name)
 		text, _ = marshal(object{{"mcpServers", object{{name, f.entry}}}})
 		cfg, err = config.Parse("", text, o)
@@ -326,8 +326,8 @@ func (f *Found) check(o config.Options) {
 	}
 }
 
-// share returns which sessions share the server, as mcpx finds it. It is empty if that need not be written: the entry says
-// it, the server is remote, or the sessions do not share it.
+// share returns which sessions share the server, according to mcpx. It returns "" if that need not be written, because the entry
+// says it, the server is remote, or sessions do not share it.
 func (f *Found) share() conf.Share {
 	found := share.Of(&f.Server)
 	if found.Set || f.Server.Type != config.Stdio || found.Share == conf.ShareSession {
@@ -364,14 +364,14 @@ func safeName(name string) string {
 	return safe
 }
 
-// definition returns a string that is equal for two entries if they define the same server.
+// definition returns a text that is the same for two entries if they define the same server.
 func (f *Found) definition() string {
 	s := &f.Server
 	text, _ := marshal([]any{s.Type, s.Command, append([]string{}, s.Args...), s.Env, s.Cwd, s.URL, s.Headers})
 	return strings.ReplaceAll(string(text), "null", "{}")
 }
 
-// launchers are programs that run another program, which is named by an argument.
+// launchers are programs that run another program, which an argument names.
 var launchers = []string{
 	"npx", "bunx", "uvx", "pipx", "pnpm", "yarn", "npm", "npx.cmd", "uv", "bun", "deno", "node", "go", "python", "python3",
 }
@@ -391,7 +391,7 @@ func (f *Found) Runs() string {
 	}
 	words := []string{filepath.Base(strings.ReplaceAll(s.Command, `\`, "/"))}
 	if !slices.Contains(launchers, strings.TrimSuffix(words[0], ".exe")) {
-		return words[0] // arguments are left out, as they may be secret
+		return words[0] // arguments may be secret
 	}
 	for i, arg := range s.Args {
 		switch {

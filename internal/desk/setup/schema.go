@@ -41,8 +41,8 @@ func NameSchema(configFile string, data []byte) ([]byte, error) {
 	})
 }
 
-// WriteSchema writes the schema into the folder of a config. It returns an error if a file that mcpx did not write has the
-// name of the schema file.
+// WriteSchema writes the schema into the folder of a config. It returns an error if that would overwrite a file that mcpx did not
+// write.
 func WriteSchema(configFile string) (file string, err error) {
 	file = schemaBeside(configFile)
 	before, existed, err := Read(file)
@@ -80,7 +80,7 @@ func isSchema(data []byte) bool {
 	return json.Unmarshal(data, &is) == nil && is.Title == config.SchemaTitle
 }
 
-// configID identifies mcpx's own config in the records, in place of the ID of a client.
+// configID stands for mcpx's own config in the records, where other files have the ID of a client.
 const configID = "config"
 
 // Edit plans a change of mcpx's config. [Backups.Write] makes the change.

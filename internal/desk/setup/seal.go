@@ -11,15 +11,15 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// Secret is a credential that is to be stored outside of the config. The config refers to it as ${keyring:NAME}.
+// Secret is a credential that mcpx will store outside of the config. The config refers to it as ${keyring:NAME}.
 type Secret struct{ Name, Value string }
 
 // sealable are the keys of a server entry in whose values the config expands references such as ${keyring:NAME}.
 var sealable = []string{"command", "args", "env", "url", "urls", "httpUrl", "serverUrl", "headers", "http_headers"}
 
-// Seal replaces the plain text credentials of the servers in a config by references. It returns the new text and the
-// credentials. taken returns the value that is already stored under the name of a secret; ok is false if no value is.
-// servers is the number of servers in which Seal replaced a credential.
+// Seal replaces the plain text credentials of the servers in a config by references. It returns the new text and the credentials,
+// and stores nothing. taken returns the value that is already stored under a name; ok is false if there is none. servers is the
+// number of servers in which Seal replaced a credential.
 func Seal(file string, data []byte, o config.Options, taken func(name string) (value string, ok bool)) (
 	after []byte, secrets []Secret, servers int, err error,
 ) {
@@ -110,7 +110,7 @@ func (s *sealer) seal(text string, at []string) string {
 		return s.reference(text, at)
 	}
 	for i, credential := range s.credentials {
-		// If a credential contains another one, only the shorter one is replaced: the secret in "Bearer X" is X.
+		// If a credential contains another one, only the inner one is replaced: in "Bearer X" the secret is X.
 		within := slices.ContainsFunc(s.credentials[i+1:], func(other string) bool {
 			return len(other) < len(credential) && strings.Contains(credential, other)
 		})
@@ -123,7 +123,7 @@ func (s *sealer) seal(text string, at []string) string {
 
 var anyReference = pattern.New(`\$\{[^}]*\}`)
 
-// outside replaces old in text by a reference, except where old is inside of an existing reference.
+// outside replaces old in text by a reference, but not inside of references that are already there.
 func outside(text, old string, reference func() string) string {
 	var b strings.Builder
 	for {

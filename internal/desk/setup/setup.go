@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// System has what the paths of config files depend on.
+// System has what decides where config files are.
 type System struct {
 	// OS is the operating system, a value of GOOS.
 	OS string
@@ -78,5 +78,5 @@ func (s System) Short(file string) string {
 	return file
 }
 
-// Distribution is the name of mcpx in npm and PyPI. PyPI's mcpx is somebody else's.
+// Distribution is the name of mcpx's packages in npm and PyPI, where the name mcpx was already taken in PyPI.
 const Distribution = "mcpx-gateway"

@@ -15,12 +15,12 @@ import (
 // servers in this form.
 var namedEntry = pattern.New(`^"[^"]*"\s*:`)
 
-// IsSnippet reports whether an argument is meant as JSON with a server, and not as a program or URL.
+// IsSnippet reports whether an argument is JSON with a server, as opposed to a program or a URL.
 func IsSnippet(text string) bool { return strings.HasPrefix(text, "{") || namedEntry.MatchString(text) }
 
-// ReadSnippet reads a server from JSON in one of the forms that documentation uses: only the entry, the entry with its
-// name, or the whole file of a client. If there are several servers, it returns the server called name. The errors contain
-// no values of the JSON, as they may be secret.
+// ReadSnippet reads a server from JSON in one of the forms that documentation uses: only the entry, the entry with its name, or the
+// whole file of a client. If there are several servers, it returns the server called name. Its errors contain no values of the
+// JSON, because these may be secret.
 func ReadSnippet(s System, name, text string, o config.Options) (*Found, error) {
 	found, err := jsonSnippet(s, name, text, o)
 	if err != nil {
@@ -92,7 +92,7 @@ func isEntry(entry object) bool {
 	})
 }
 
-// oneOf returns the server called name, or the only server if there is just one.
+// oneOf returns the server called name or, if there is only one server, that one.
 func oneOf(found []Found, name string) (*Found, error) {
 	at := slices.IndexFunc(found, func(f Found) bool { return f.Name == name })
 	switch {

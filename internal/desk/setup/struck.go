@@ -16,20 +16,20 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// StruckOut is what a person sees in an entry in place of a secret.
+// StruckOut is the text that a person sees in place of a secret in an entry.
 const StruckOut = "••••••"
 
-// ErrStruckOut says that an entry has StruckOut at a place where the file has no secret.
+// ErrStruckOut says that an edited entry has StruckOut at a place where the file has no secret.
 var ErrStruckOut = errors.New("is struck out, but the file has no secret there: enter the value")
 
-// Shown is the entry of a server as a person may see it: without secrets, comments and references that are expanded.
+// Shown is the entry of a server in a form that a person may see: it has no secrets and comments, and references are not expanded.
 type Shown struct {
 	Entry json.RawMessage
 	// Secret has the JSON pointers of the strings that are struck out.
 	Secret []string
 	// Executes has the commands that mcpx runs for the references ${command:…}.
 	Executes []string
-	// Digest identifies the entry as it is written in the file; empty for an entry that is in no file.
+	// Digest identifies the entry as the file has it. It is empty for an entry that is not in a file.
 	Digest string
 }
 
@@ -50,7 +50,7 @@ func ShowServer(data []byte, name string) (Shown, error) {
 	return shown, err
 }
 
-// ShowEntry is ShowServer for an entry that is in no file: an [Entry] or raw JSON.
+// ShowEntry is like ShowServer for an entry that is not in a file: an [Entry] or raw JSON.
 func ShowEntry(entry any) (Shown, error) {
 	text, err := marshal(entry)
 	if err != nil {
@@ -73,7 +73,7 @@ func show(v *hujson.Value) (s Shown, err error) {
 	return s, nil
 }
 
-// literalSecrets returns what package config takes for secrets in the text of an entry, without expanding references.
+// literalSecrets returns the texts in an entry that package config considers secret. It does not expand references.
 func literalSecrets(entry []byte) []string {
 	text, err := marshal(object{{"mcpServers", object{{"server", json.RawMessage(entry)}}}})
 	if err != nil {
@@ -97,7 +97,7 @@ type striker struct {
 	executes []string
 }
 
-// walk strikes out the secrets in a value. at is its JSON pointer, keys has the keys of the objects around it.
+// walk strikes out the secrets in a value. at is the JSON pointer of the value; keys are the keys of the objects around it.
 func (w *striker) walk(v *hujson.Value, at string, keys []string) {
 	switch value := v.Value.(type) {
 	case hujson.Literal:
@@ -116,7 +116,7 @@ func (w *striker) walk(v *hujson.Value, at string, keys []string) {
 	case *hujson.Array:
 		for i := range value.Elements {
 			under := keys
-			if i > 0 { // an option such as --token says what follows
+			if i > 0 { // the option before a word, such as --token, says what the word is
 				if before, ok := value.Elements[i-1].Value.(hujson.Literal); ok && strings.HasPrefix(before.String(), "-") {
 					under = append(slices.Clip(keys), strings.TrimLeft(before.String(), "-"))
 				}
@@ -129,14 +129,14 @@ func (w *striker) walk(v *hujson.Value, at string, keys []string) {
 var (
 	// pointer escapes a key for a JSON pointer (RFC 6901).
 	pointer = strings.NewReplacer("~", "~0", "/", "~1")
-	// plainReference matches a reference without a default, which may be secret.
+	// plainReference matches a reference without a default value. A default value could be a secret.
 	plainReference = pattern.New(`\$\{(?:(?:keyring|file|command|env):)?[^}:]*\}|\$\{(?:file|command|keyring):[^}]*\}`)
 	commandOf      = pattern.New(`\$\{command:([^}]*)\}`)
 	// publicHeaders are headers whose values are no secrets.
 	publicHeaders = []string{"accept", "accept-language", "content-type", "user-agent", "mcp-protocol-version"}
 )
 
-// secret reports whether a string of an entry may hold a secret. keys are the keys above it.
+// secret reports whether a string of an entry may contain a secret. keys are the keys above the string.
 func (w *striker) secret(text string, keys []string) bool {
 	for _, found := range commandOf.FindAllStringSubmatch(text, -1) {
 		w.executes = append(w.executes, found[1])
@@ -153,8 +153,8 @@ func (w *striker) secret(text string, keys []string) bool {
 	return config.SecretName(name) || header && !slices.Contains(publicHeaders, strings.ToLower(name))
 }
 
-// ReplaceServer makes an entry that a person has edited the entry of a server. It changes only what differs. A string that is
-// [StruckOut] keeps the value that the file has at the same place; if the file has none there, the error is [ErrStruckOut].
+// ReplaceServer replaces the entry of a server by one that a person has edited, and changes only what differs. A string that is
+// [StruckOut] keeps the value that the file has at the same place. If the file has no secret there, the error is [ErrStruckOut].
 func ReplaceServer(data []byte, name string, entry json.RawMessage) ([]byte, error) {
 	return editServer(data, name, func(d *jsonText, path []string) error {
 		now, err := hujson.Parse(entry)
@@ -170,14 +170,14 @@ func ReplaceServer(data []byte, name string, entry json.RawMessage) ([]byte, err
 		if !isObject || !wasObject {
 			return fmt.Errorf("%s is not an object", name)
 		}
-		if d.objectAt(path[0]) == nil && member(o, "name") < 0 { // the server is in an array, so its name is a member of the entry
+		if d.objectAt(path[0]) == nil && member(o, "name") < 0 { // an entry in an array must contain its name
 			o.Members = slices.Insert(o.Members, 0, before.Members[member(before, "name")])
 		}
 		return d.become(o, before, path)
 	})
 }
 
-// unstrike puts the values of the file in place of what is struck out.
+// unstrike replaces each [StruckOut] in now by the value in was. root is the whole old entry, and at the JSON pointer of now.
 func unstrike(now, was, root *hujson.Value, at string) error {
 	switch value := now.Value.(type) {
 	case hujson.Literal:
@@ -214,7 +214,7 @@ func childOf(v *hujson.Value, key string) *hujson.Value {
 	return child(v, key)
 }
 
-// become changes the object at a path from was to now, member by member.
+// become changes the object at a path from was to now, one member at a time, so that unchanged members keep their formatting.
 func (d *jsonText) become(now, was *hujson.Object, path []string) error {
 	for i := range was.Members {
 		if name := nameOf(&was.Members[i]); member(now, name) < 0 && d.value(append(slices.Clip(path), name)...) != nil {

@@ -13,18 +13,18 @@ var ErrNoToken = errors.New("no such token")
 
 // Token is a client's token as it is stored in the config.
 type Token struct {
-	SHA256 string // of the token, in hexadecimal
-	// Groups and Scopes belong to the token's owner. If they are nil, they are those of the owner's other token.
+	SHA256 string // the digest of the token, in hexadecimal
+	// Groups and Scopes are those of the token's owner. nil means to copy them from another token of the owner, if there is one.
 	Groups, Scopes []string
-	// Expires is when it ends, in the form of RFC 3339; empty means never.
+	// Expires is when the token ends, in the form of RFC 3339; empty means never.
 	Expires string
 }
 
-// idDigits is the length of a token's ID, the beginning of its digest.
+// idDigits is the length of a token's ID. The ID is the beginning of the token's digest.
 const idDigits = 8
 
-// SetToken writes a token into the text of a config, under the name of its owner, beside the others of that name: the first is the
-// member NAME, further ones are NAME/ID. If replace is true, the others are removed.
+// SetToken writes a token into the text of a config, under the name of its owner. If the owner has other tokens, they stay; the
+// first token is the member NAME, further ones are NAME/ID. If replace is true, SetToken removes the others.
 func SetToken(data []byte, name string, t Token, replace bool) ([]byte, error) {
 	return editJSON(data, func(d *jsonText) error {
 		entry, of := object{{"sha256", t.SHA256}}, d.tokensOf(name)
@@ -74,7 +74,7 @@ func SetToken(data []byte, name string, t Token, replace bool) ([]byte, error) {
 	})
 }
 
-// tokensOf returns the keys of all tokens of a name, in the order of the file.
+// tokensOf returns the keys of all tokens of an owner, in the order of the file.
 func (d *jsonText) tokensOf(name string) (keys []string) {
 	tokens := d.objectAt("auth", "tokens")
 	if tokens == nil {
@@ -89,8 +89,8 @@ func (d *jsonText) tokensOf(name string) (keys []string) {
 	return keys
 }
 
-// RemoveToken removes the tokens of this name from the text of a config or, if id is not empty, the one with this ID. If there is
-// none, the error is [ErrNoToken].
+// RemoveToken removes all tokens of an owner from the text of a config or, if id is not empty, only the token with this ID. If
+// there is no such token, the error is [ErrNoToken].
 func RemoveToken(data []byte, name, id string) ([]byte, error) {
 	return editJSON(data, func(d *jsonText) error {
 		removed := false

@@ -88,8 +88,7 @@ func (d *tomlText) start(entry object, keys ...string) error {
 	}
 	command := d.extents(append(slices.Clip(keys), "command"))
 	args := d.extents(append(slices.Clip(keys), "args"))
-	// A dotted key, such as mcpx.command, cannot be replaced by a whole line. In this case the table is removed and
-	// written anew.
+	// A dotted key, such as mcpx.command, cannot be replaced line by line. Then the table is removed and written anew.
 	if len(command) != 1 || len(args) > 1 || !bytes.HasPrefix(bytes.TrimSpace(d.text[command[0].from:]), []byte("command")) {
 		if err := d.remove(keys...); err != nil {
 			return err
@@ -155,8 +154,8 @@ func (d *tomlText) apply(splices ...splice) error {
 	return nil
 }
 
-// extents returns the extent of each expression in the table at a path and in the tables below it. An extent is a range of
-// whole lines. If a value takes several lines, its extent includes the comments between them.
+// extents returns the extent of each expression in the table at a path and in the tables below it. An extent is a range of whole
+// lines. If a value has several lines, its extent includes the comments between them.
 func (d *tomlText) extents(keys []string) (all []splice) {
 	for i, e := range d.lines {
 		if len(e.path) < len(keys) || !slices.Equal(e.path[:len(keys)], keys) {

@@ -13,9 +13,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// yamlText is the text of a YAML file. An edit inserts or cuts whole lines of block mappings, which is how programs write
-// them. Each edit parses the new text and compares all values with what they should be, so that what the lines do not show,
-// such as an anchor that is used elsewhere, fails with [ErrUnsafe] and is never lost.
+// yamlText is the text of a YAML file. An edit inserts or cuts whole lines of block mappings, which is how programs write them.
+// Each edit parses the new text and compares all its values with the expected ones. So a case that the lines do not show, such as
+// an anchor that is used elsewhere, fails with [ErrUnsafe], and no value is lost.
 type yamlText struct {
 	fileText
 	root *yaml.Node // the mapping of the first document; nil if the file has no value
@@ -25,7 +25,7 @@ type yamlText struct {
 func parseYAMLText(data []byte) (*yamlText, error) {
 	d := &yamlText{fileText: textOf(data)}
 	var document yaml.Node
-	// The errors of the parser may quote values, which may be secret.
+	// The parser's errors may quote values, which may be secret.
 	if yaml.Unmarshal(d.text, &document) != nil {
 		return nil, errors.New("the file is not valid YAML")
 	}
@@ -39,8 +39,8 @@ func parseYAMLText(data []byte) (*yamlText, error) {
 	return d, nil
 }
 
-// member returns the key and the value at a path, and the mapping that has them. They are nil if there is no such member;
-// then mapping is the mapping at the path without its last key, if there is one.
+// member returns the key and the value at a path, and the mapping that contains them. If there is no such member, key and value are
+// nil, and mapping is the one in which the member would be; it may be nil too.
 func (d *yamlText) member(keys ...string) (key, value, mapping *yaml.Node) {
 	value = d.root
 	for i, name := range keys {
@@ -83,7 +83,7 @@ func (d *yamlText) line(number int) int {
 	return offset
 }
 
-// lineEnd returns the offset behind the line that contains offset, including its line break.
+// lineEnd returns the offset after the line that contains offset, including its line break.
 func (d *yamlText) lineEnd(offset int) int {
 	if i := bytes.IndexByte(d.text[offset:], '\n'); i >= 0 {
 		return offset + i + 1
@@ -91,8 +91,8 @@ func (d *yamlText) lineEnd(offset int) int {
 	return len(d.text)
 }
 
-// extent returns the lines of a member of a block mapping: the line of its key, and all lines after it that are indented
-// further, or as far and begin with the dash of a list. The result is false if the member does not begin its line.
+// extent returns the lines of a member of a block mapping: the line of its key, and all lines after it that are indented more, or
+// equally and begin with the dash of a list. ok is false if something precedes the key on its line.
 func (d *yamlText) extent(key *yaml.Node) (splice, bool) {
 	from, indent := d.line(key.Line), key.Column-1
 	if from+indent > len(d.text) || strings.Trim(string(d.text[from:from+indent]), " ") != "" {
@@ -115,8 +115,8 @@ func (d *yamlText) extent(key *yaml.Node) (splice, bool) {
 	return splice{from: from, to: end}, true
 }
 
-// apply makes replacements, which must not overlap, and checks that they set the value at a path and nothing else. If value
-// is nil, they remove it.
+// apply makes replacements, and checks that they set the value at a path and change nothing else. If value is nil, they must remove
+// it. The replacements must not overlap.
 func (d *yamlText) apply(value any, keys []string, splices ...splice) error {
 	edited, err := parseYAMLText(d.with(splices))
 	if err != nil {
@@ -176,14 +176,14 @@ func (d *yamlText) start(entry object, keys ...string) error {
 	return nil
 }
 
-// decoded returns a value as the parser would decode it.
+// decoded returns a value as a parser would decode it.
 func decoded(value any) (out any) {
-	text, _ := marshal(value) // strings, booleans, numbers, and lists and objects of these
+	text, _ := marshal(value) // cannot fail: value has only strings, booleans, numbers, lists and objects
 	_ = yaml.Unmarshal(text, &out)
 	return out
 }
 
-// lines returns the members of an object as lines. JSON is valid YAML, so that the values need no encoder of their own.
+// lines returns the members of an object as lines. The values are encoded as JSON, which is valid YAML.
 func (d *yamlText) lines(members object, indent int) string {
 	var b strings.Builder
 	for _, f := range members {
@@ -200,7 +200,7 @@ func (d *yamlText) lines(members object, indent int) string {
 	return b.String()
 }
 
-// insert adds an entry as the last member of the mapping in which it belongs.
+// insert adds an entry at the path keys, as the last member of its mapping.
 func (d *yamlText) insert(entry object, keys []string) error {
 	name := keys[len(keys)-1]
 	return d.insertLines(keys, decoded(entry), func(indent, unit int) string {
@@ -208,13 +208,13 @@ func (d *yamlText) insert(entry object, keys []string) error {
 	})
 }
 
-// insertLines adds a member, whose value and lines are given, as the last one of its mapping. The mapping is made if it is
-// missing or empty. Paths have two keys.
+// insertLines adds a member as the last one of its mapping. value is the member's value, and lines returns its lines. insertLines
+// makes the mapping if it is missing or empty. keys must have two elements.
 func (d *yamlText) insertLines(keys []string, value any, lines func(indent, unit int) string) error {
 	eol := d.eol()
 	holder, mapping, _ := d.member(keys[0])
 	switch {
-	case holder == nil: // at the end of the file
+	case holder == nil: // add the mapping at the end of the file
 		gap := ""
 		if len(d.text) > 0 && !bytes.HasSuffix(d.text, []byte("\n")) {
 			gap = eol
@@ -236,7 +236,7 @@ func (d *yamlText) insertLines(keys []string, value any, lines func(indent, unit
 		}
 		return d.apply(value, keys, splice{at.to, at.to, gap + lines(last.Column-1, unit)})
 	}
-	// The mapping is empty: what is behind the colon, {} or nothing, is cut, and a comment there stays.
+	// The mapping is empty: {} or nothing follows the colon. That text is cut, and a comment after it stays.
 	at, ok := d.extent(holder)
 	colon := at.from + holder.Column - 1 + len(holder.Value)
 	end := d.lineEnd(at.from)
@@ -275,7 +275,7 @@ func (d *yamlText) restore(from document, keys ...string) error {
 	})
 }
 
-// remove cuts the lines of a member. If it is the only one, {} stays, as an empty value would be null.
+// remove cuts the lines of a member. If it is the only member, {} takes its place, because an empty value would be null.
 func (d *yamlText) remove(keys ...string) error {
 	key, _, mapping := d.member(keys...)
 	if key == nil {
@@ -312,7 +312,7 @@ func (d *yamlText) found(from origin, at []string) (found []Found) {
 		for _, key := range sortedKeys(members) {
 			value, err := marshal(members[key])
 			if err != nil {
-				continue // a mapping with keys that are not texts, which no server has
+				continue // a mapping whose keys are not texts; no server has one
 			}
 			entry = append(entry, field{key, json.RawMessage(value)})
 		}

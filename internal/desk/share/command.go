@@ -9,10 +9,10 @@ import (
 
 // commandLine is a command that runs a package.
 type commandLine struct {
-	// name is the package, as in the table: npm:NAME, pypi:NAME, image:NAME, or bin:NAME if only the name of the program is
+	// name is the package in the form of the table: npm:NAME, pypi:NAME, image:NAME, or bin:NAME if only the name of the program is
 	// known.
 	name string
-	// others are all arguments but the name of the package.
+	// others are all arguments except the name of the package.
 	others []string
 }
 
@@ -24,11 +24,11 @@ func (c *commandLine) title() string {
 
 // launcher is a program that runs a package.
 type launcher struct {
-	of string // the kind of the package, a prefix of its name; empty if the argument is a command of its own
-	// verbs are the words that must stand first, such as run. A launcher without verbs needs none.
+	of string // the kind of the package, such as "npm:"; empty if the argument is not a package but a command
+	// verbs are the words that must come first, such as run; often there are none.
 	verbs []string
-	// alone are options without a value, valued those whose value is the next argument, naming those whose value is the
-	// package. With any other option the command is not recognised, as it may run something else.
+	// alone are options without a value. valued are options whose value is the next argument. naming are options whose value is the
+	// package. A command with any other option is not recognised, because it may run something else.
 	alone, valued, naming []string
 }
 
@@ -64,8 +64,8 @@ var (
 	}
 )
 
-// launchers are the programs that run packages, by their names without folder and extension. Of two words the second is
-// the first argument.
+// launchers are the programs that run packages, by their names without folder and extension. In a name of two words, the second
+// word is the first argument.
 var launchers = map[string]launcher{
 	"npx": npm, "pnpx": npm, "bunx": npm.with("--bun", "-b"), "npm exec": npm, "npm x": npm, "pnpm dlx": npm, "yarn dlx": npm,
 	"bun x": npm.with("--bun", "-b"),
@@ -89,8 +89,8 @@ func (l launcher) after(verb string) launcher {
 	return l
 }
 
-// packageOf returns which package a command runs. It reads what common launchers and wrappers mean, and gives up at
-// anything that it does not know, since that may change what is run.
+// packageOf returns which package a command runs. It understands common launchers and wrappers. It gives up at anything that it
+// does not know, because that may change what is run.
 func packageOf(command string, args []string) (commandLine, bool) {
 	name := programName(command)
 	if line, ok, known := wrapped(name, args); known {
@@ -117,7 +117,7 @@ func packageOf(command string, args []string) (commandLine, bool) {
 	return commandLine{"bin:" + name, args}, name != ""
 }
 
-// wrapped reads the command of a program that only starts another one. known is false if the program is none.
+// wrapped reads the command of a wrapper, a program that only starts another command. known is false if the program is no wrapper.
 func wrapped(name string, args []string) (line commandLine, ok, known bool) {
 	var set []string
 	switch name {
@@ -153,7 +153,7 @@ func wrapped(name string, args []string) (line commandLine, ok, known bool) {
 // plainScript matches a script of a shell that is one command of plain words.
 var plainScript = pattern.New(`^[A-Za-z0-9@/._:=,+ -]+$`)
 
-// read reads the arguments after the launcher's name. others are arguments that were read before.
+// read reads the arguments after the launcher's name. others are arguments that come before them.
 func (l launcher) read(args, others []string) (commandLine, bool) {
 	words, options, ok := l.words(args, len(l.verbs)+1)
 	if !ok || !slices.Equal(words[:len(l.verbs)], l.verbs) {
@@ -168,15 +168,15 @@ func (l launcher) read(args, others []string) (commandLine, bool) {
 	return commandLine{l.of + name, append(others, options.after...)}, name != ""
 }
 
-// options are what was read of a command line beside its words.
+// options are the parts of a command line that are not among the words that were looked for.
 type options struct {
-	named string   // the value of an option of [launcher.naming]
-	rest  []string // the other options and their values
-	after []string // what follows the last word
+	named string   // the package that an option of [launcher.naming] names; "" without such an option
+	rest  []string // the other options without a value, and the values of the others
+	after []string // the arguments after the last word
 }
 
-// words returns the first n arguments that are no options. It fails if there are fewer, and at an option that the launcher
-// does not have.
+// words returns the first n arguments that are not options. ok is false if there are fewer, or if there is an option that the
+// launcher does not know.
 func (l launcher) words(args []string, n int) (words []string, o options, ok bool) {
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
@@ -196,7 +196,7 @@ func (l launcher) words(args []string, n int) (words []string, o options, ok boo
 				value = args[i]
 			}
 			if o.named != "" {
-				return nil, o, false // several packages, and nothing says whose program is run
+				return nil, o, false // several packages, and it is unclear whose program runs
 			}
 			o.named = value
 		case joined && slices.Contains(l.valued, flag), slices.Contains(l.alone, flag):
@@ -250,7 +250,7 @@ func pythonRun(args []string) (commandLine, bool) {
 	return commandLine{"pypi:" + name, args[i+2:]}, name != ""
 }
 
-// nodeRun reads the path of a script in a folder node_modules.
+// nodeRun reads the path of a script that lies in a folder node_modules.
 func nodeRun(args []string) (commandLine, bool) {
 	words, options, ok := node.words(args, 1)
 	if !ok {
@@ -259,7 +259,8 @@ func nodeRun(args []string) (commandLine, bool) {
 	return inNodeModules(words[0], append(options.rest, options.after...))
 }
 
-// inNodeModules returns the package in whose folder a path is. The path itself is one of the others if it is relative.
+// inNodeModules returns the package whose folder contains path. A relative path is added to others, because it depends on the
+// working folder.
 func inNodeModules(path string, others []string) (commandLine, bool) {
 	const folder = "node_modules/"
 	slashed := strings.ReplaceAll(path, `\`, "/")
@@ -291,8 +292,8 @@ func programName(path string) string {
 	return name
 }
 
-// nameOf returns the name of a package without its version, in the form of the table; "" if the word is no name, but an
-// address, a path or an alias.
+// nameOf returns the name of a package without its version, in the form of the table. It returns "" if word is an address, a path
+// or an alias instead.
 func nameOf(kind, word string) string {
 	switch kind {
 	case "npm:":

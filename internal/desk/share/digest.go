@@ -15,14 +15,14 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// Session is what counts of one session of a client when it is decided whether it shares a server with others: the
-// environment and the working folder of the process that the client started. Safe for concurrent use.
+// Session has what decides which servers a session shares with other sessions: the environment and the working folder of the
+// process that the client started. It is safe for concurrent use.
 type Session struct {
 	environ []string
 	folder  string
 
 	once     sync.Once
-	programs []string // see programsIn, for the PATH of environ
+	programs []string // the result of programsIn for the PATH of environ
 }
 
 // NewSession returns the Session for an environment (KEY=VALUE) and an absolute folder.
@@ -30,16 +30,16 @@ func NewSession(environ []string, folder string) *Session {
 	return &Session{environ: environ, folder: folder}
 }
 
-// programs are the interpreters and package managers, and some programs that many servers start. Servers find them in
-// their PATH. Two sessions share a server if these are the same files for both. Otherwise their PATHs may differ: clients
-// and terminals add folders of their own.
+// programs are interpreters, package managers and other programs that many servers start and find in their PATH. Sessions share a
+// server only if these programs are the same files for both. Otherwise their PATHs may differ: clients and terminals add folders of
+// their own.
 var programs = strings.Fields(`
 	node npm npx corepack pnpm yarn bun bunx deno python python3 uv uvx pip pipx conda ruby java dotnet go
 	docker podman git
 `)
 
-// Folder returns the folder in which a server starts for this session: its cwd, else the home folder if all sessions share
-// it, else the folder of the session.
+// Folder returns the folder in which a server starts for this session: its cwd if the config sets one, the home folder if all
+// sessions share the server, or else the folder of the session.
 func (s *Session) Folder(server *config.Server, share conf.Share) string {
 	switch {
 	case filepath.IsAbs(server.Cwd):
@@ -59,11 +59,11 @@ func (s *Session) Folder(server *config.Server, share conf.Share) string {
 // env returns the environment with which the server starts for this session.
 func (s *Session) env(server *config.Server) []string { return proc.Environment(s.environ, server.Env) }
 
-// Digest returns a digest of how a server starts for this session. Sessions with the same digest may share it, if share is
-// folder or user. Everything counts that the config says of its start or its address, with references expanded, and of a
-// local server the file that its command is, the folder, and the part of the environment that changes what runs or with
-// whose rights ([proc.Decisive], and programs). It looks at the disk, and starts nothing. The digest contains secrets only
-// as a part of what SHA-256 was applied to.
+// Digest returns a digest of how a server starts for this session. Sessions with the same digest may share the server, if share is
+// folder or user. The digest covers all that the config says about the server's start or address, with references expanded. For a
+// local server it also covers the file of the command, the folder, and the part of the environment that changes what runs or with
+// whose rights ([proc.Decisive], and programs). Digest looks at the disk and starts nothing. Secrets cannot be read from the
+// digest, because it is a SHA-256.
 func (s *Session) Digest(server *config.Server, share conf.Share) string {
 	parts := []any{share, server.Type, fieldsOf(server.Launch), fieldsOf(server.Remote)}
 	if share == conf.ShareFolder {
@@ -73,7 +73,7 @@ func (s *Session) Digest(server *config.Server, share conf.Share) string {
 		env, folder := s.env(server), s.Folder(server, share)
 		file, err := proc.Lookup(proc.Spec{Command: server.Command, Env: env, Dir: folder})
 		if err != nil {
-			file = proc.Value(env, "PATH") // each PATH gets its own error
+			file = proc.Value(env, "PATH") // not found: sessions with different PATHs get errors of their own
 		}
 		parts = append(parts, linkless(file), folder, proc.Decisive(env), s.programsOf(server, env))
 	}
@@ -82,7 +82,7 @@ func (s *Session) Digest(server *config.Server, share conf.Share) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// fieldsOf returns the fields of a struct, also those that JSON would leave out.
+// fieldsOf returns the names and values of a struct's fields, including those that JSON would leave out.
 func fieldsOf(of any) (fields []any) {
 	v := reflect.ValueOf(of)
 	for i := range v.NumField() {
@@ -91,7 +91,8 @@ func fieldsOf(of any) (fields []any) {
 	return fields
 }
 
-// programsOf returns the files that programs are for a server. Few servers have a PATH of their own.
+// programsOf returns the files that the names in programs stand for, in the PATH of a server. Few servers have a PATH of their own,
+// so the files for the session's PATH are kept.
 func (s *Session) programsOf(server *config.Server, env []string) []string {
 	path := proc.Value(env, "PATH")
 	if path != proc.Value(proc.Environment(s.environ, nil), "PATH") {
@@ -111,9 +112,9 @@ func programsIn(path string) []string {
 	return files
 }
 
-// linkless returns the path of a file with the links in its folders resolved: some version managers give each terminal a
-// link of its own to the same programs. The last part stays, as a program may go by its own name, or by the folder in which
-// a link to it is: the python of a virtual environment is a link to that of the system.
+// linkless returns the path of a file with the links in its folders resolved: some version managers give each terminal a link of
+// its own to the same programs. The last part of the path stays a link, because a program may depend on its own name or on its
+// folder: the python of a virtual environment is a link to the system's python.
 func linkless(file string) string {
 	if folder, err := filepath.EvalSymlinks(filepath.Dir(file)); err == nil {
 		return filepath.Join(folder, filepath.Base(file))

@@ -7,19 +7,19 @@ import (
 	"mcpx/internal/base/conf"
 )
 
-// row is what is known of a package.
+// row is what mcpx knows about a package.
 type row struct {
-	// names are the names under which it is run: npm:NAME, pypi:NAME (in the normal form), image:NAME without tag, and
-	// bin:NAME for its program.
+	// names are the names under which the package is run: npm:NAME, pypi:NAME (normalised), image:NAME without tag, and bin:NAME
+	// for its program. Spaces separate them.
 	names string
 	share conf.Share
-	// read is the version whose source was read, and what it keeps between calls. For session it ends a line that begins
-	// with the name of the package.
+	// read is the version whose source was read, and what the package keeps between calls. If share is session, read is the end of
+	// a sentence that begins with the name of the package.
 	read string
-	// tried is what was seen when two clients used one process in turn: whether each got the answers that it got from a
-	// process of its own. Only what is session may be untried.
+	// tried is the result of a trial in which two clients used one process in turn: whether each got the same answers as from a
+	// process of its own. Only packages with the share session may be untried.
 	tried string
-	// unless are arguments and variables with which it keeps more, or asks its client.
+	// unless lists arguments and variables with which the package keeps more, or asks its client questions.
 	unless []string
 }
 
@@ -28,16 +28,16 @@ const (
 	folder  = conf.ShareFolder
 	user    = conf.ShareUser
 
-	// echoed: the requests of the server went to a server that answers with what it was asked.
+	// echoed: in the trial, the server's requests went to a service that sends back what it was asked.
 	echoed = "same answers, its API played by an echo"
 	same   = "same answers"
 	differ = "answers differ"
 )
 
-// packages are the servers that many people use, by what was found in their sources in November 2026, and in trials.
-// A package is user if one session can tell by no answer that there are others, beside what its service shows all of them
-// anyway: caches of public answers, and files in one place, do not count. It is folder if in addition a path in its arguments,
-// in its environment or in a call may be relative. What is not here is session.
+// packages are servers that many people use, as their sources (read in November 2026) and trials show them. Sessions may share a
+// package as user if no answer tells a session that there are other sessions; caches of public answers, files in one place, and
+// what the package's service shows to all sessions anyway do not matter. The share is folder if, in addition, a path in its
+// arguments, its environment or a call may be relative. Packages that are missing here have the share session.
 var packages = []row{
 	// The reference servers.
 	{"npm:@modelcontextprotocol/server-github image:mcp/github bin:mcp-server-github", user, "2025.4.8: nothing; each call is one request to the API", echoed, nil},
@@ -71,7 +71,7 @@ var packages = []row{
 	{"pypi:awslabs-aws-documentation-mcp-server image:mcp/aws-documentation bin:awslabs.aws-documentation-mcp-server", user, "1.2.3: the ids of the last three searches, which it adds to requests for their pages", echoed, nil},
 	{"pypi:markitdown-mcp bin:markitdown-mcp", user, "0.0.1a8: nothing; paths are file: addresses", same, nil},
 
-	// Services with an account, which the definition names.
+	// Services with an account, which the server's definition names.
 	{"npm:mcp-remote bin:mcp-remote", user, "0.15.1: one session with a remote server, as mcpx has with one; tokens in files of the user", same + ", with server-everything as the remote server", nil},
 	{"npm:@stripe/mcp image:mcp/stripe", user, "0.3.3: one session with the remote server of Stripe", echoed, nil},
 	{"npm:@notionhq/notion-mcp-server image:mcp/notion bin:notion-mcp-server", user, "2.5.2: the description of the API, in which no operation takes a file", echoed, nil},
@@ -97,7 +97,7 @@ var packages = []row{
 	{"npm:@eslint/mcp", folder, "0.3.13: nothing, each call makes an ESLint; its config is that of the folder", same, nil},
 	{"pypi:office-word-mcp-server bin:word_mcp_server", folder, "1.1.11: nothing, each call opens the document; file names may be relative", same, nil},
 
-	// What belongs to one session.
+	// Servers that belong to one session.
 	{"npm:@playwright/mcp image:mcr.microsoft.com/playwright/mcp bin:playwright-mcp", session, "keeps a browser open (0.0.83)", "", nil},
 	{"npm:chrome-devtools-mcp bin:chrome-devtools-mcp", session, "keeps a browser open (1.11.0)", "", nil},
 	{"npm:@brightdata/mcp", session, "keeps a browser open (2.11.3)", "", nil},
@@ -106,7 +106,7 @@ var packages = []row{
 	{"npm:@apify/actors-mcp-server bin:actors-mcp-server", session, "shows more tools after add-actor (0.10.6)", "", nil},
 }
 
-// rowOf returns what is known of a package, or nil.
+// rowOf returns the row of a package, or nil.
 func rowOf(name string) *row { return byName()[name] }
 
 var byName = sync.OnceValue(func() map[string]*row {

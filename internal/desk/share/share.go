@@ -1,5 +1,5 @@
-// Package share says which sessions of a user's clients may share one process, or one connection, of a server ([Of]),
-// and whether two sessions would start it in the same way ([Session.Digest]). It starts nothing and keeps nothing.
+// Package share says which sessions of a user's clients may share one process or connection of a server ([Of]), and whether two
+// sessions would start the server in the same way ([Session.Digest]). It starts nothing and keeps nothing.
 package share
 
 import (
@@ -14,15 +14,14 @@ import (
 // Choice says which sessions share a server, and why.
 type Choice struct {
 	Share conf.Share
-	// Why is one line for the user. It quotes nothing of the config but the name of a package.
+	// Why is one line for the user. The only text of the config in it is the name of a package.
 	Why string
-	// Set means that the config says so.
+	// Set means that the config sets Share.
 	Set bool
 }
 
-// Of returns which sessions share a server: what the config says, else the default. The default is session, except for
-// remote servers and for packages of the table that keep nothing of a session. s must be read already: its references are
-// expanded.
+// Of returns which sessions share a server: what the config says or, without that, the default. The default is session, except for
+// remote servers, and for packages in the table that keep nothing of a session. The references in s must be expanded.
 func Of(s *config.Server) Choice {
 	switch {
 	case s.Share != "":
@@ -50,7 +49,7 @@ func Of(s *config.Server) Choice {
 		return Choice{conf.ShareFolder, line.title() + " keeps nothing of a session, but a path of its definition is relative", false}
 	}
 	if known.share == conf.ShareFolder && filepath.IsAbs(s.Cwd) {
-		// The folder is the same for all sessions, as the config says which it is.
+		// cwd in the config makes the folder the same for all sessions.
 		return Choice{conf.ShareUser, line.title() + " keeps nothing of a session, and cwd is set", false}
 	}
 	why := " keeps nothing of a session"
@@ -71,8 +70,8 @@ func (r *row) changedBy(s *config.Server, args []string) string {
 	return ""
 }
 
-// inFolder reports whether the folder in which a server starts decides what one of its paths means. Then sessions in
-// different folders must not share it. It rather takes something for a path that is none: that costs a process, no more.
+// inFolder reports whether a path in the server's definition is relative to the folder in which the server starts. Sessions in
+// different folders must not share such a server. If in doubt, inFolder returns true: that only costs a process.
 func inFolder(s *config.Server, args []string) bool {
 	if s.Cwd != "" {
 		return !filepath.IsAbs(s.Cwd)
@@ -89,13 +88,13 @@ func inFolder(s *config.Server, args []string) bool {
 	return false
 }
 
-// extensions are the ends of file names by which a word without a slash is a path.
+// extensions are file extensions that make a word without a slash a path.
 var extensions = strings.Fields(`
 	.db .sqlite .sqlite3 .duckdb .json .jsonl .jsonc .yaml .yml .toml .env .ini .conf .txt .md .csv .tsv .pdf .xlsx .docx
 	.pem .key .crt .log .js .mjs .cjs .ts .py .sh .sql
 `)
 
-// isRelative reports whether a word is a relative path, or has one as the value of an option: --flag=PATH, or
+// isRelative reports whether a word is a relative path, or contains one as the value of an option: --flag=PATH, or
 // type=bind,source=PATH,target=PATH.
 func isRelative(word string) bool {
 	for part := range strings.SplitSeq(word, ",") {
@@ -108,7 +107,7 @@ func isRelative(word string) bool {
 		case first == "." || first == "..":
 			return true
 		case first == "" || strings.HasPrefix(first, "-") || strings.HasPrefix(first, "@") || strings.HasPrefix(first, "~"):
-		case strings.ContainsAny(part, ": \t\n"): // an address, a drive, a header, a sentence
+		case strings.ContainsAny(part, ": \t\n"): // an address, a drive, a header or a sentence, but no relative path
 		case nested || slices.Contains(extensions, strings.ToLower(filepath.Ext(part))):
 			return true
 		}
