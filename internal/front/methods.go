@@ -21,7 +21,7 @@ import (
 // method is an entry in the table of methods. A request method has answer, a notification method has notice.
 type method struct {
 	eras era
-	// kinds, if not empty: the method exists only if the config leaves at least one of these kinds turned on.
+	// If kinds is not empty, the method exists only if the config leaves at least one of these kinds turned on.
 	kinds []catalog.Kind
 	// answer appends the result to out.
 	answer func(f *Front, ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError)
