@@ -22,7 +22,7 @@ const (
 	// total, because the servers choose their lengths.
 	maxTools, maxServers = 8, 20
 	maxListedBytes       = 500
-	// maxName is to how many characters the name that was not found is cut.
+	// maxName is the maximum length, in characters, of the name that was not found; a longer one is cut.
 	maxName = 40
 	// maxSearched is the largest number of tools for which a server's tools are searched by words; this takes 0.1 ms per tool.
 	maxSearched = 1000

@@ -80,7 +80,8 @@ func (e run) program(r *Request) func(context.Context, *request.Request, program
 	}
 }
 
-// told is the failure of result or file for a program; nil without an error.
+// told converts an error of the functions result and file, which programs can call, into the failure that the program
+// gets. It returns nil if err is nil.
 func (e run) told(r *Request, err error) *programs.Failure {
 	if err == nil {
 		return nil
@@ -99,11 +100,11 @@ func (e run) told(r *Request, err error) *programs.Failure {
 	return &programs.Failure{Code: f.Code, Message: f.Said()}
 }
 
-// inside makes the calls of one program. Each is a call like any other, of the same caller.
+// inside makes the calls of one program. Each is handled like a call that the caller of the program makes directly.
 type inside struct {
 	*Executor
 	q      *request.Request // the request to run the program
-	asking chan struct{}    // has one element while the user is asked, as the user is asked one question at a time
+	asking chan struct{}    // a semaphore of one element: the program asks the user one question at a time
 
 	mu         sync.Mutex
 	costs      []request.Cost
@@ -151,7 +152,7 @@ func (in *inside) call(
 	}
 	v.Learn(run.learns(&r, t))
 	event.Answered, event.Received, event.Outcome = r.Server != builtin.Name, v.Tokens, request.OutcomeResult
-	event.LeftOut = event.Received // the model gets what the program makes of it
+	event.LeftOut = event.Received // the model gets the output of the program instead
 	if v.IsError {
 		event.Outcome = request.OutcomeToolError
 		return nil, "", &programs.Failure{Code: request.OutcomeToolError, Message: v.Text}
@@ -167,7 +168,7 @@ func (in *inside) call(
 	return value, "", nil
 }
 
-// ended counts a call of the program, and ends its event.
+// ended records what a call of the program has cost, and ends the event of the call.
 func (in *inside) ended(event *request.Event) {
 	in.mu.Lock()
 	in.costs = append(in.costs, request.Cost{
@@ -178,8 +179,8 @@ func (in *inside) ended(event *request.Event) {
 	in.journal.End(event)
 }
 
-// hold waits until the program has no other question to the user. Meanwhile, and until release, the time of the program stands
-// still.
+// hold waits until no other call of the program is asking the user. The time limit of the program is paused from the start of
+// hold until the caller calls release.
 func (in *inside) hold(ctx context.Context, c programs.Call) (release func(), err error) {
 	resume := c.Hold()
 	select {
