@@ -99,8 +99,8 @@ func (s *session) callWatched(ctx context.Context, r *call, idle time.Duration) 
 // again, and then be refused by a server that has forgotten the next session too.
 const maxAttempts = 3
 
-// attempts sends the request. After a loss it sends the request again if the server certainly did not execute it.
-// A repeatable request it sends again once in any case.
+// attempts sends the request. After a loss it sends the request again if the server certainly did not execute it. It
+// sends a repeatable request again once in any case.
 func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMessage, error) {
 	var last *request.LostError // the error of an attempt that the server may have executed
 	forgotten := false          // a session ended because the server refused the request

@@ -82,7 +82,7 @@ func (u *Upstream) supervise(ctx context.Context) {
 		case <-u.kick:
 		default:
 		}
-		if u.spec.Arrived != nil { // it comes back when it can: a pause would only make calls wait
+		if u.spec.Arrived != nil { // the server itself dials in again when it can, so a pause would only delay calls
 			losses = nil
 		}
 		losses = append(slices.DeleteFunc(losses, func(at time.Time) bool { return time.Since(at) > loopWindow }), time.Now())
@@ -207,7 +207,7 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, t degradation) (*
 			st.Offers = s.offers
 		}
 	})
-	// Only now does the session take calls and notifications, which the line promises.
+	// The line is logged only now, because readers rely on it: from now on the session takes calls and notifications.
 	u.spec.Logger.Info("connected", "protocol", s.Protocol, "tools", len(tools), "title", u.spec.Secrets.Line(s.Title, 80))
 	if lists && len(s.offers.Kinds()) > 0 {
 		s.changes.tell(s.offers.Kinds()...)
