@@ -117,7 +117,7 @@ type sender interface {
 // response is the answer to a request.
 type response struct {
 	body []byte
-	code int // of the error; 0 if the response is a result
+	code int // the code of the error; 0 if the response is a result
 }
 
 // dispatch runs the method of a request.

@@ -388,7 +388,7 @@ func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
 	}
 	written := func() {}
 	if j.awaited {
-		<-s.places // before the write: after it the client may already send its next request
+		<-s.places // before the write, because after it the client may already send its next request
 		written = s.unanswered.Done
 		s.unanswered.Add(1) // for the work that follows the write
 		defer s.unanswered.Done()
