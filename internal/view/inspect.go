@@ -176,8 +176,8 @@ func (v *TwoTools) byName(client *caller.Client, snap *catalog.Snapshot, q Query
 // the names at the end together.
 const queryLimit, nameLimit = 10, 30
 
-// After the first queryLeast tools, the answer leaves out those that score less than queryShare of the best one, because they
-// are not worth their tokens.
+// After the first queryLeast tools, the answer leaves out tools with a score below queryShare (the best tool has 1), because
+// they are not worth their tokens.
 const (
 	queryLeast = 4
 	queryShare = 0.3

@@ -151,7 +151,8 @@ type namedKey struct {
 	stored any
 }
 
-// HeaderTool implements [View]. No headers repeat the arguments of exec; they may repeat those of a tool with an app.
+// HeaderTool implements [View]. HTTP headers never repeat the arguments of inspect and exec, but may repeat the
+// arguments of a tool with an app.
 func (v *TwoTools) HeaderTool(_ context.Context, client *caller.Client, name string) *mcp.Tool {
 	if apps := v.apps(client); apps != nil {
 		return apps.headerTool(name)
