@@ -56,9 +56,9 @@ func (m *notFoundError) said(most int) string {
 	return fmt.Sprintf("no tool %q on server %q", name, m.on.Name)
 }
 
-// owners returns the servers in seen that have the tool; else the server that a dotted name begins with; else the servers with
-// a tool whose name differs only in case and separators. The server `but` is left out. It returns nil if there are more than
-// maxOwners.
+// owners returns the servers in seen that have the tool. If there are none, it returns the server that the name begins with
+// (as in server.tool) or, if there is none either, the servers with a tool whose name differs only in case and separators. The
+// server `but` is left out. It returns nil if there are more than maxOwners.
 func (e *Executor) owners(seen *catalog.Snapshot, tool, but string) []owner {
 	wanted := sanitize.Bare(tool)
 	if wanted == "" || len(tool) > maxOwned {

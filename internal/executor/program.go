@@ -27,7 +27,7 @@ type holds struct {
 	of map[string]int
 }
 
-// enter counts one more program of a principal, unless there are too many.
+// enter adds a program of a principal. It returns false if mostHeld programs of the principal wait already.
 func (h *holds) enter(principal string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -111,7 +111,8 @@ type inside struct {
 	confirming time.Duration // how long the user was asked
 }
 
-// call makes one call.
+// call makes one call of the program. If the call succeeds, value is what the program gets as its result; otherwise
+// failure is set.
 func (in *inside) call(
 	ctx context.Context, c programs.Call,
 ) (value json.RawMessage, outcome string, failure *programs.Failure) {
