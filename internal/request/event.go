@@ -133,7 +133,7 @@ type Trace struct {
 
 // Cost records one call that a program has made.
 type Cost struct {
-	Number                uint64 // of the call's event
+	Number                uint64 // the number of the call's event
 	Server, Tool, Outcome string
 	Duration              time.Duration
 	Received              int // tokens
@@ -147,7 +147,7 @@ type Refused struct {
 	Status     int
 	Verb, Path string
 	Remote     string // the address of the client
-	Reason     string // why it was refused; empty if the status says it
+	Reason     string // why the request was refused; empty if the status says it already
 }
 
 // Stop sets the event's duration to the time until now, without the time for confirmation.

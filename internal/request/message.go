@@ -107,10 +107,10 @@ const (
 type Times struct {
 	Wait time.Duration // for how long the request may wait for a session
 	// Starting, if not nil, means that the request waits beyond Wait, within Timeout, while the command of the server installs
-	// or starts. Starting is called now and then with what the command does.
+	// or starts. Starting is called from time to time with a text that says what the command does.
 	Starting func(does string)
-	Timeout  time.Duration // for how long it may wait for the answer
-	Idle     time.Duration // for how long there may be no progress
+	Timeout  time.Duration // for how long the request may wait for the answer
+	Idle     time.Duration // for how long the request may go on without progress
 }
 
 // Subscription follows the changes of one resource, from the answer to resources/subscribe until the context of
@@ -156,7 +156,7 @@ func ToolParams(tool string, arguments json.RawMessage) json.RawMessage {
 // Input is the part of a modern request that answers an input_required result (SEP-2322), as raw JSON. It is zero for a
 // first request.
 type Input struct {
-	Responses json.RawMessage // an object whose keys are those of the server's requests
+	Responses json.RawMessage // a JSON object with one answer for each of the server's requests, by its key
 	State     json.RawMessage // the requestState, a JSON string, as the server wrote it
 }
 
