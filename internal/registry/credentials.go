@@ -50,7 +50,7 @@ func (r *Registry) Credentials(next request.Handler) request.Handler {
 		}
 		q.Credentials = own
 		result, err := next(ctx, q)
-		if err != nil && ctx.Err() == nil { // it may have failed because the login has ended
+		if err != nil && ctx.Err() == nil { // the request may have failed because the login has ended
 			if _, ended := e.server.loginOf(ctx, q.Client); ended != nil {
 				return nil, ended
 			}

@@ -29,7 +29,7 @@ type Pool struct {
 type pooled struct {
 	pool     *Pool
 	key      string
-	name     string // of the server
+	name     string // the name of the server
 	upstream *upstream.Upstream
 	starting sync.Once
 	users    map[*Registry]bool // guarded by Pool.mu

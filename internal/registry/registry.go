@@ -231,7 +231,7 @@ func (r *Registry) newEntry(server Server) *entry {
 	}
 	spec := server.Spec
 	spec.Introduction.Capabilities = caller.AllCapabilities
-	if !server.PerClient || server.PerPrincipal { // with PerClient, the shared session only reads the catalogue
+	if !server.PerClient || server.PerPrincipal { // otherwise the shared session only reads the catalogue, so it declares all capabilities
 		spec.Introduction.Capabilities, spec.Introduction.Owner = caller.SharedCapabilities, r.owner.Load
 	}
 	if spec.NoQuestions {

@@ -144,8 +144,8 @@ func (r *Registry) WaitInstalled(ctx context.Context) {
 // Need records that a request needs an upstream, or that the first tools/list was answered.
 func (r *Registry) Need() { r.need() }
 
-// Needed returns a channel that is closed by the first call of Need. Starting many processes before that would delay the first
-// answers.
+// Needed returns a channel that is closed by the first call of Need. The caller of Start may wait for this, because
+// starting many processes earlier would delay the first answers.
 func (r *Registry) Needed() <-chan struct{} { return r.needed }
 
 // Prefer makes a server start before the others, because a caller is about to wait for it. It does not start an idle server.
