@@ -41,7 +41,7 @@ func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage
 	waits := waits{owner: r.Client.On().Key(), limited: r.Wait > 0, left: r.Wait, starting: r.Starting}
 	result, err := u.attempts(ctx, &c, &waits)
 	if _, _, asks := inputWanted(result); err == nil && asks {
-		if u.spec.OnQuestion(); !r.Relay { // with Relay, the client gets the input_required result itself
+		if u.spec.OnQuestion(); !r.Relay { // with Relay, the caller passes the input_required result on to the client
 			result, err = u.rounds(ctx, &c, &waits, result)
 		}
 	}

@@ -154,8 +154,8 @@ func (s *session) progressed(params json.RawMessage) {
 	}
 }
 
-// shared reports whether several programs have used the session. If so, output of the server that is not a message
-// must not be shown to any of them, because nobody knows which call it belongs to.
+// shared reports whether several programs have used the session. If so, output of the server that is not a message must
+// not be shown to any of them, because mcpx cannot tell which call it belongs to.
 func (s *session) shared() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,9 +169,9 @@ const (
 	maxAbandoned = 1000
 )
 
-// abandonedCall is a call that its caller gave up. The server may still log for it, so until lateLogs has passed,
-// log messages without a call are withheld from other programs. Questions of the server are not withheld, or one
-// client could block those for all others.
+// abandonedCall is a call that its caller gave up. The server may still log for it, so until lateLogs has passed, log
+// messages without a call are withheld from other programs. Questions of the server are not withheld, because otherwise
+// one client could block the questions to all others.
 type abandonedCall struct {
 	client *caller.Client
 	at     time.Time

@@ -108,8 +108,8 @@ type Catalogue struct {
 	// returns the tools in the [Status] of a shared session. The slice must never be changed; new tools need a new
 	// slice. It is called with each call, from any goroutine, and must not block.
 	Shared func() []catalog.Tool
-	// Tools, if not nil, are the catalogue until the session has read the server's tools. If those are equal, this
-	// slice stays in use.
+	// Tools, if not nil, are the catalogue until the session has read the server's tools. If the server's tools are
+	// equal, this slice stays in use.
 	Tools []catalog.Tool
 }
 
