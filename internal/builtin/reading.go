@@ -55,7 +55,7 @@ func (s *Server) reading(
 	return raw, nil
 }
 
-// readingError turns an error about an unknown item into one about invalid arguments.
+// readingError turns an error about an unknown item into an error about invalid arguments.
 func readingError(err error) error {
 	if uri, ok := errors.AsType[*catalog.URIError](err); ok {
 		return arguments.Invalid("/uri: " + uri.Error())

@@ -319,7 +319,7 @@ func (e run) prepare(ctx context.Context, r *Request) (*request.Request, target,
 	return q, t, nil
 }
 
-// attempt tries to make a call once. It does not try again if the server was replaced.
+// attempt tries to make a call once. If the server was replaced meanwhile, the caller must call attempt again.
 func (e run) attempt(ctx context.Context, r *Request) (raw json.RawMessage, t target, err error) {
 	q, t, err := e.prepare(ctx, r)
 	if err != nil {

@@ -23,7 +23,7 @@ type method struct {
 	eras era
 	// If kinds is not empty, the method exists only if the config leaves at least one of these kinds turned on.
 	kinds []catalog.Kind
-	// answer appends the result to out.
+	// answer executes the request r and appends its result to out.
 	answer func(f *Front, ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError)
 	// notice handles the notification m from a client.
 	notice func(f *Front, s *session, from *caller.Client, m *message)

@@ -116,7 +116,8 @@ func during(calls []*listener, cancel context.CancelCauseFunc) (over func()) {
 	}
 }
 
-// asks does for one call what [during] does.
+// asks does for one call what [during] does for several: it stops the clocks until over is called, and cancels the
+// question if the call ends.
 func (h *listener) asks(cancel context.CancelCauseFunc) (over func()) {
 	clocks := slices.DeleteFunc([]*clock{h.clock, h.idle}, func(c *clock) bool { return c == nil })
 	for _, c := range clocks {

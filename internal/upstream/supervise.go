@@ -106,8 +106,8 @@ func (u *Upstream) endLost(s *session, err error, t *degradation, losses int) ti
 
 // degradation says why a server is degraded although it answers. An empty text means no trouble of that kind.
 type degradation struct {
-	loop   string // the server crashed again and again, and no session has lasted for loopWindow since
-	health string // the last health check failed
+	loop   string // set if the server crashed again and again, until a session lasts for loopWindow
+	health string // set if the last health check failed
 }
 
 // lost records the end of a session. losses is how many sessions were lost within loopWindow. A crash loop ends
