@@ -17,11 +17,11 @@ import (
 	"mcpx/internal/results"
 )
 
-// RunTool is the tool that runs a program. The stored programs are tools of their own.
+// RunTool is the tool that runs a program which the caller sends. Each stored program is a separate tool.
 const RunTool = "run"
 
-// OfProgram is the tool of the origin of a program's result. Its server is then a list of lines with the server and the tool,
-// separated by a tab, of each call that the program has made.
+// OfProgram is the value of [results.Origin.Tool] for the result of a program. Origin.Server then has one line for each tool
+// that the program has called: the names of the server and the tool, separated by a tab.
 const OfProgram = Name + "." + RunTool
 
 // Names are the names of the server's own tools, which no stored program can have.
@@ -45,7 +45,8 @@ func (p *Programs) runTool() catalog.Tool {
 		"result(handle) gives a kept result, file(path) the text of an open file; console.log. At most %d calls, %d at once. No fetch, timers or imports.", l.Calls, l.AtOnce), schema)
 }
 
-// programTool is the definition of a tool that runs a program. It has no annotations, as its calls have those of their tools.
+// programTool is the definition of a tool that runs a program. It has no annotations, because the effects of a program are
+// those of the tools that it calls.
 func programTool(name, description, schema string) catalog.Tool {
 	return catalog.Tool{Name: name, Description: description, InputSchema: json.RawMessage(schema)}
 }
@@ -62,7 +63,8 @@ func (p *Programs) stored(name string) (*programs.Stored, bool) {
 	return p.Stored[i], true
 }
 
-// tools are the definitions of all programs that denied does not deny.
+// tools returns the tools that run programs, except those that denied reports. If stored is true, it leaves out
+// RunTool.
 func (p *Programs) tools(denied func(tool string) bool, stored bool) (all []catalog.Tool) {
 	if p == nil {
 		return nil
@@ -108,7 +110,7 @@ func (c *Caller) program(ctx context.Context, q *request.Request, p *Programs, g
 		return nil, err
 	}
 	var logs []json.RawMessage
-	// A filter is for the value alone.
+	// A caller with a filter wants only the filtered value, so it gets no logs, unless the program has failed.
 	if text := strings.TrimSuffix(out.Logs, "\n"); text != "" && (c.Select == "" || out.Failure != nil) {
 		logs = append(logs, wire.TextBlock(text))
 	}

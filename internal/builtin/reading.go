@@ -39,7 +39,7 @@ func (s *Server) reading(
 		method, blocks = "prompts/get", promptBlocks
 	}
 	from := q.From
-	from.Event = s.Journal.Begin(method, q.Client) // the request to the server gets an event of its own
+	from.Event = s.Journal.Begin(method, q.Client) // the request to the server gets a separate event
 	raw, err := s.Resources(q).Send(ctx, &request.Request{From: from, Method: method, Params: arguments})
 	from.Event.Ended(ctx, err)
 	s.Journal.End(from.Event)
@@ -55,7 +55,7 @@ func (s *Server) reading(
 	return raw, nil
 }
 
-// readingError turns an error about an unknown item into one about invalid arguments.
+// readingError turns an error about an unknown item into an error about invalid arguments.
 func readingError(err error) error {
 	if uri, ok := errors.AsType[*catalog.URIError](err); ok {
 		return arguments.Invalid("/uri: " + uri.Error())

@@ -39,7 +39,7 @@ type Server struct {
 	// Journal records the requests to servers. May be nil.
 	Journal *request.Journal
 
-	all, reader, saver *catalog.Server // saver is all with the tool save_result
+	all, reader, saver *catalog.Server // saver has the tools of all and the tool save_result
 }
 
 // New makes the server.
@@ -155,7 +155,8 @@ type Caller struct {
 // Reads reports whether a tool returns stored results, which are already in the caller's format.
 func Reads(tool string) bool { return tool == results.Tool || tool == WaitTool }
 
-// ChargeOf says how a request to a tool counts towards the limits of its caller. A program occupies no slot, as its calls do.
+// ChargeOf says how a request to a tool counts towards the limits of its caller. A program occupies no slot, because its
+// calls occupy slots.
 func (s *Server) ChargeOf(tool string) request.Charge {
 	switch {
 	case tool == results.Tool, tool == listTool, tool == SaveTool:
@@ -215,7 +216,7 @@ func (c *Caller) read(ctx context.Context, event *request.Event, given json.RawM
 	switch of := page.Origin; of.Tool {
 	case OfProgram:
 		event.ReadOn = &request.Target{Server: Name, Tool: RunTool}
-	case "": // nothing was cut, or a resource or prompt, which are not counted
+	case "": // no result was cut, or a resource or prompt was, and reading these on is not counted
 	default:
 		event.ReadOn = &request.Target{Server: of.Server, Tool: of.Tool}
 	}

@@ -212,8 +212,8 @@ func (c *Client) extension(name string) json.RawMessage {
 	return declared
 }
 
-// Relayed returns those of the client's capabilities that mcpx can relay, as the client wrote them. If the
-// client's view is transparent, these are all except tasks.
+// Relayed returns the client's capabilities that mcpx can relay to servers, as the client wrote them. If the client's
+// view is transparent, mcpx can relay all except tasks.
 func (c *Client) Relayed() json.RawMessage {
 	out := c.askable()
 	if c == nil || c.Transparent {
@@ -232,7 +232,7 @@ func (c *Client) Relayed() json.RawMessage {
 	return out
 }
 
-// askable returns those of the relayed capabilities that permit a server to send requests to the client.
+// askable returns the relayed capabilities that permit a server to send requests to the client.
 func (c *Client) askable() json.RawMessage {
 	if c == nil {
 		return json.RawMessage("{}")

@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// Home identifies a program whose requests each are a client of their own, since the modern era has no sessions
-// over HTTP. Requests with the same home share their sessions with PerClient servers. A program is identified by
-// its principal, or without one by its connection, and by its name and capabilities, since a session declares
-// these only once. Safe for concurrent use.
+// Home identifies a client program. It is needed because the modern era has no sessions over HTTP, so that each request
+// of a program is a separate [Client]. Requests with the same home share their sessions with PerClient servers. A
+// program is identified by its principal, or without one by its connection, and by its name and capabilities, since a
+// session with a server declares these only once. Safe for concurrent use.
 type Home struct {
 	of         Client
 	person     bool // all programs of the principal share the home

@@ -65,8 +65,8 @@ func (c *Client) Asked(ask Ask) *Client {
 	return &next
 }
 
-// Person returns the principal of c as a client: the owner of a session that all clients of the principal share. It cannot be
-// asked or notified, since none of them is it. c must have a principal.
+// Person returns a client that represents the principal of c. It owns the sessions with servers that all clients of the
+// principal share. It cannot be asked or notified, because it is not one of these clients. c must have a principal.
 func (c *Client) Person() *Client {
 	next := &Client{Principal: c.Principal}
 	next.Home = &Home{of: *next, person: true}

@@ -14,9 +14,9 @@ type Principal struct {
 	// issuer, so that no issuer can forge the ID of another issuer's user. Sessions, handles and limits belong to
 	// an ID.
 	ID string
-	// Name is the form in which people read and write the principal, the same everywhere: in rights, the log, the audit
-	// trail, limits and on the status page. NAME is a token, DNS:NAME or a URI a certificate, agent:ID an agent, and
-	// USER@ISSUER a user.
+	// Name is how people read and write the principal, in rights, the log, the audit trail, limits and on the status
+	// page. Its form depends on the credential: NAME for a token, DNS:NAME or a URI for a certificate, agent:ID for an
+	// agent, USER@ISSUER for a user of an issuer.
 	Name string
 	// Display is a name for people, such as "Ann Example"; it may be empty. Users may be able to choose it, so nothing may depend
 	// on it.
@@ -25,8 +25,8 @@ type Principal struct {
 	Groups, Scopes []string
 	// Claims are the claims of the JWT or, with auth.front, of the login: a JSON object, or nil.
 	Claims json.RawMessage
-	// IssuerToken returns the newest access token that the issuer itself gave for the login, if the principal came through auth.front;
-	// else it is nil. The client never gets this token.
+	// IssuerToken returns the newest access token that the issuer gave mcpx for the principal's login through auth.front. The func is
+	// nil for other principals. The client never gets this token.
 	IssuerToken func(ctx context.Context) (string, error) `json:"-"`
 }
 

@@ -17,8 +17,8 @@ type Tags struct{ keys [][]byte }
 // tagLen is the length of a tag in characters, which all may occur in a URL.
 const tagLen = 22
 
-// NewTags derives keys from the secrets, different for each purpose. New tags are made with the first secret; those of all secrets
-// are recognized. Without any, the key is random.
+// NewTags derives keys from the secrets, different for each purpose. New tags are made with the first secret; tags made with any
+// of the secrets are recognized. Without secrets, the key is random.
 func NewTags(secrets []*state.Secret, purpose string) *Tags {
 	if len(secrets) == 0 {
 		secrets = []*state.Secret{state.NewSecret()}
@@ -44,8 +44,7 @@ func tagOf(key []byte, p *Principal, values []string) string {
 	return base64.RawURLEncoding.EncodeToString(hash.Sum(nil))[:tagLen]
 }
 
-// Is reports whether tag is the one that the method Of returns for the values and the principal, in this process or in one where
-// another of the secrets is the first.
+// Is reports whether the method Of made tag for these values and this principal, with any of the secrets.
 func (t *Tags) Is(tag string, p *Principal, values ...string) bool {
 	for _, key := range t.keys {
 		if subtle.ConstantTimeCompare([]byte(tag), []byte(tagOf(key, p, values))) == 1 {

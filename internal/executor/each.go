@@ -266,8 +266,9 @@ func finishOne(ctx context.Context, one *oneOf) {
 
 func isError(raw json.RawMessage) bool { return string(wire.Member(raw, "isError")) == "true" }
 
-// partOf returns which part of the answer's limits, from 0 to 1, each result may take, so that all of them fit in. Small
-// results are not cut; the others share what the small ones do not need. tokens is the limit of the answer; 0 means no limit.
+// partOf returns how large each result may be, as a part (0 to 1) of the answer's limits, so that all results fit into the
+// answer. Small results are not cut; the others share what the small ones do not need. tokens is the limit of the answer; 0
+// means no limit.
 func partOf(calls []*oneOf, tokens int) float64 {
 	room := 3 * tokens // in bytes: hardly any text has fewer than 3 bytes per token
 	if most := calls[0].r.Format.Bytes; most > 0 && (room == 0 || most < room) {

@@ -8,8 +8,9 @@ import (
 	"mcpx/internal/results"
 )
 
-// share rewrites the results of several calls so that what repeats in them is said once, in the head that it returns. The head is
-// empty if nothing becomes shorter, or if a line in another text could be taken for a line of the head.
+// share shortens the results of several calls: values that occur in more than one place are moved to the returned head, which
+// declares each of them once as a JavaScript constant. The head is empty, and the results are unchanged, if this saves nothing,
+// or if a line in another text could be taken for a line of the head.
 func share(calls []*oneOf) (head string) {
 	var of []*oneOf
 	var values, texts []string
@@ -42,7 +43,7 @@ func share(calls []*oneOf) (head string) {
 	return head
 }
 
-// declares reports whether a line in the texts of a result begins like a line of a head.
+// declares reports whether a line in the texts of a result begins with const, like the lines of a head (see share).
 func declares(result *results.Result) bool {
 	for _, raw := range result.Content {
 		for line := range strings.Lines(wire.ReadBlock(raw).Text) {

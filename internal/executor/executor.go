@@ -154,7 +154,7 @@ func (e run) finish(ctx context.Context, r *Request, t target, raw json.RawMessa
 	event.Received, event.Sent, event.SentBytes = result.Received, result.Sent, result.Size()
 	event.Cut, event.LeftOut = result.Cut, result.LeftOut
 	e.tell(event, r, result)
-	if len(event.Costs) > 0 { // the calls of the program have received what servers sent
+	if len(event.Costs) > 0 { // the tool was a program; the events of its calls already count what the servers sent
 		event.Received, event.LeftOut = 0, event.LeftOut-event.Received
 	}
 	rpc, isRPC := errors.AsType[*wire.RPCError](err)
@@ -319,7 +319,7 @@ func (e run) prepare(ctx context.Context, r *Request) (*request.Request, target,
 	return q, t, nil
 }
 
-// attempt tries to make a call once. It does not try again if the server was replaced.
+// attempt tries to make a call once. If the server was replaced meanwhile, the caller must call attempt again.
 func (e run) attempt(ctx context.Context, r *Request) (raw json.RawMessage, t target, err error) {
 	q, t, err := e.prepare(ctx, r)
 	if err != nil {

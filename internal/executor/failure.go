@@ -266,5 +266,5 @@ func numericCode(rpc *wire.RPCError) any {
 	return rpc.OddCode
 }
 
-// dataTokens is how much of the error's data the text contains at most, in tokens.
+// dataTokens is the largest part of the error's data that the text contains, in tokens.
 const dataTokens = 300

@@ -87,7 +87,7 @@ func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error
 	return s, nil
 }
 
-// logIn has the caller log in at a server whose tools only a session with the caller's own login can list.
+// logIn asks the caller to log in at a server whose tools can be listed only with the caller's own login.
 func (e run) logIn(ctx context.Context, r *Request) error {
 	if err := e.registry.LogIn(ctx, r.Client, r.Server, true); err != nil {
 		return err

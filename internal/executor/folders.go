@@ -40,8 +40,8 @@ func (o *FileOptions) usesFiles(client *caller.Client) bool {
 	return !o.Shared && (len(o.Folders) > 0 || o.Roots && client != nil && caller.Lacks(client.Capabilities, "roots/list", nil) == "")
 }
 
-// Saves reports whether a caller may save results as files: files are open to the caller, and neither the rules of the config nor
-// those of the caller's view hide the tool.
+// Saves reports whether a caller may save results as files. The caller must be allowed to use files, and neither the rules of the
+// config nor the rules of the caller's view may hide the tool save_result.
 func (e *Executor) Saves(client *caller.Client, part *policy.Scope) bool {
 	if o := &e.current().Files; !o.usesFiles(client) {
 		return false
@@ -63,8 +63,8 @@ func (e *Executor) Saves(client *caller.Client, part *policy.Scope) bool {
 	return true
 }
 
-// folders returns the folders that are open to a caller. It may ask the client for its roots, which come first, as relative paths
-// usually begin there. The error is a [files.Error] or the error of ctx.
+// folders returns the folders that are open to a caller. It may ask the client for its roots. The roots come first, because a
+// relative path is usually relative to a root. The error is a [files.Error] or the error of ctx.
 func (e run) folders(ctx context.Context, client *caller.Client) (files.Folders, error) {
 	o := &e.options.Files
 	switch {
@@ -116,7 +116,7 @@ func localPath(uri string) (string, error) {
 	}
 	path := u.Path
 	if runtime.GOOS == "windows" {
-		path = strings.TrimPrefix(path, "/") // /C:/folder
+		path = strings.TrimPrefix(path, "/") // on Windows the path is /C:/folder
 	}
 	return filepath.FromSlash(path), nil
 }

@@ -22,7 +22,7 @@ const (
 	// total, because the servers choose their lengths.
 	maxTools, maxServers = 8, 20
 	maxListedBytes       = 500
-	// maxName is to how many characters the name that was not found is cut.
+	// maxName is the maximum length, in characters, of the name that was not found; a longer one is cut.
 	maxName = 40
 	// maxSearched is the largest number of tools for which a server's tools are searched by words; this takes 0.1 ms per tool.
 	maxSearched = 1000
@@ -56,9 +56,9 @@ func (m *notFoundError) said(most int) string {
 	return fmt.Sprintf("no tool %q on server %q", name, m.on.Name)
 }
 
-// owners returns the servers in seen that have the tool; else the server that a dotted name begins with; else the servers with
-// a tool whose name differs only in case and separators. The server `but` is left out. It returns nil if there are more than
-// maxOwners.
+// owners returns the servers in seen that have the tool. If there are none, it returns the server that the name begins with
+// (as in server.tool) or, if there is none either, the servers with a tool whose name differs only in case and separators. The
+// server `but` is left out. It returns nil if there are more than maxOwners.
 func (e *Executor) owners(seen *catalog.Snapshot, tool, but string) []owner {
 	wanted := sanitize.Bare(tool)
 	if wanted == "" || len(tool) > maxOwned {

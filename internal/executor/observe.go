@@ -59,7 +59,7 @@ func serverOf(r *request.Event) string {
 	return sanitize.Line(r.Server, maxLogged)
 }
 
-// maxLogged is to how many characters names chosen by clients are cut.
+// maxLogged is the maximum length, in characters, of a logged name that a client chose; a longer one is cut.
 const maxLogged = 80
 
 // tell adds to the event of a call what its error says and, if the config wants that, its arguments and result.

@@ -58,7 +58,7 @@ type Options struct {
 	Filter *jq.Runner
 	// Record makes events carry the arguments and results of calls.
 	Record bool
-	// Programs that clients can run.
+	// ProgramOptions are for programs that clients can run.
 	ProgramOptions
 	OfferOptions
 	// TypeScript shows types in a VALIDATION_ERROR as TypeScript instead of JSON Schema.
@@ -90,7 +90,8 @@ type OfferOptions struct {
 
 // TaskIDs are the settings for the ids of tasks that clients get.
 type TaskIDs struct {
-	// The first of Secrets is the key for the tags on new ids, all of them are accepted; nil means a random key.
+	// The first of Secrets is the key for the tags on new ids. Tags made with any of Secrets are accepted. Nil means a
+	// random key.
 	Secrets []*state.Secret
 	// Replica is the id of this process among those that serve the same clients; empty if there are no others.
 	Replica string

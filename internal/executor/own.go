@@ -38,7 +38,7 @@ func (e *Executor) Reader(client *caller.Client, snap *catalog.Snapshot) *catalo
 	return e.builtin.Reader(snap, e.denied(client))
 }
 
-// Stored identifies the stored programs: it is another value after they have changed.
+// Stored identifies the stored programs: it returns a different value when they have changed.
 func (e *Executor) Stored() any { return e.current().Programs }
 
 // Programs reports whether a client may run programs that it sends.

@@ -27,7 +27,7 @@ type holds struct {
 	of map[string]int
 }
 
-// enter counts one more program of a principal, unless there are too many.
+// enter adds a program of a principal. It returns false if mostHeld programs of the principal wait already.
 func (h *holds) enter(principal string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,7 +80,8 @@ func (e run) program(r *Request) func(context.Context, *request.Request, program
 	}
 }
 
-// told is the failure of result or file for a program; nil without an error.
+// told converts an error of the functions result and file, which programs can call, into the failure that the program
+// gets. It returns nil if err is nil.
 func (e run) told(r *Request, err error) *programs.Failure {
 	if err == nil {
 		return nil
@@ -99,18 +100,19 @@ func (e run) told(r *Request, err error) *programs.Failure {
 	return &programs.Failure{Code: f.Code, Message: f.Said()}
 }
 
-// inside makes the calls of one program. Each is a call like any other, of the same caller.
+// inside makes the calls of one program. Each is handled like a call that the caller of the program makes directly.
 type inside struct {
 	*Executor
 	q      *request.Request // the request to run the program
-	asking chan struct{}    // has one element while the user is asked, as the user is asked one question at a time
+	asking chan struct{}    // a semaphore of one element: the program asks the user one question at a time
 
 	mu         sync.Mutex
 	costs      []request.Cost
 	confirming time.Duration // how long the user was asked
 }
 
-// call makes one call.
+// call makes one call of the program. If the call succeeds, value is what the program gets as its result; otherwise
+// failure is set.
 func (in *inside) call(
 	ctx context.Context, c programs.Call,
 ) (value json.RawMessage, outcome string, failure *programs.Failure) {
@@ -151,7 +153,7 @@ func (in *inside) call(
 	}
 	v.Learn(run.learns(&r, t))
 	event.Answered, event.Received, event.Outcome = r.Server != builtin.Name, v.Tokens, request.OutcomeResult
-	event.LeftOut = event.Received // the model gets what the program makes of it
+	event.LeftOut = event.Received // the model gets the output of the program instead
 	if v.IsError {
 		event.Outcome = request.OutcomeToolError
 		return nil, "", &programs.Failure{Code: request.OutcomeToolError, Message: v.Text}
@@ -167,7 +169,7 @@ func (in *inside) call(
 	return value, "", nil
 }
 
-// ended counts a call of the program, and ends its event.
+// ended records what a call of the program has cost, and ends the event of the call.
 func (in *inside) ended(event *request.Event) {
 	in.mu.Lock()
 	in.costs = append(in.costs, request.Cost{
@@ -178,8 +180,8 @@ func (in *inside) ended(event *request.Event) {
 	in.journal.End(event)
 }
 
-// hold waits until the program has no other question to the user. Meanwhile, and until release, the time of the program stands
-// still.
+// hold waits until no other call of the program is asking the user. The time limit of the program is paused from the start of
+// hold until the caller calls release.
 func (in *inside) hold(ctx context.Context, c programs.Call) (release func(), err error) {
 	resume := c.Hold()
 	select {

@@ -14,8 +14,9 @@ import (
 	"mcpx/internal/results"
 )
 
-// A model may write a reference in place of a value in the arguments of exec, see [arguments.Reference]. It is replaced once, and
-// before the arguments are checked, so that the chain, the user who confirms the call, and the audit trail get what is sent.
+// A model may write a reference in place of a value in the arguments of exec, see [arguments.Reference]. mcpx replaces the
+// reference by the value before it checks the arguments. So the chain, the user who confirms the call, and the audit trail get
+// the arguments that the server gets.
 
 // maxBrought limits the total size, in bytes, of the values that replace the references in one request. A reference in the
 // arguments of several calls is counted once for each of these calls.
@@ -26,9 +27,10 @@ type bringer struct {
 	e     run
 	r     *Request
 	ctx   context.Context
-	times int // how many calls get what the next reference brings
-	left  int // bytes
-	// open are the folders for files, and closed says why there are none. Both are set by the first reference to a file.
+	times int // how many calls get the value of the next reference
+	left  int // how many bytes of maxBrought are left
+	// open are the folders with files that the caller may use. closed is the error if they cannot be found out. The
+	// first reference to a file sets both.
 	open   files.Folders
 	closed error
 	asked  bool
@@ -113,7 +115,7 @@ func (e run) replaceInEach(ctx context.Context, r *Request) error {
 	looked.Event = &request.Event{}
 	t, err := e.find(ctx, &looked)
 	if err != nil {
-		return nil // the check of the first call finds the same, and says so
+		return nil // checkEach will find the same error for the first call, and return it
 	}
 	r.Catalogue = looked.Catalogue
 	b := e.bringer(ctx, r)

@@ -55,13 +55,14 @@ type Request struct {
 type progressing struct {
 	began time.Time
 	origins
-	// part is the part of the answer's limits, from 0 to 1, for one of several calls; 0 means that the request is one call.
+	// part, for one of several calls, is how large its result may be, as a part (0 to 1) of the answer's limits. 0 means
+	// that the request consists of one call.
 	part float64
 }
 
-// origins are where the result of a tool of the built-in server comes from.
+// origins say from which servers and tools the result of a tool of the built-in server comes.
 type origins struct {
-	read  string // the servers whose resources and prompts a tool of the built-in server has read, each after a space
+	read  string // the names of the servers whose resources and prompts the tool has read, each after a space
 	parts string // the tools that a program has called (see [builtin.OfProgram])
 }
 

@@ -16,7 +16,7 @@ type task struct {
 	ID      string `json:"taskId"`
 	Status  string `json:"status"`
 	Message string `json:"statusMessage"`
-	// In milliseconds; nil if the server did not send it.
+	// TTL and PollInterval are in milliseconds; nil if the server did not send them.
 	TTL          *int64 `json:"ttl"`
 	PollInterval *int64 `json:"pollInterval"`
 }

@@ -23,7 +23,8 @@ func (e *Executor) executeFor(
 	timer := time.NewTimer(r.Format.Wait)
 	defer timer.Stop()
 	if r.Client.Modern() && r.Client.Request != nil {
-		// mcpx asks such a client by answering its request, so the client is not waiting while a question is open.
+		// mcpx asks a modern client a question by answering its request. So the client does not wait while a question
+		// is open, and its time starts anew after the answer.
 		ask := r.Client.Request
 		r.Client = r.Client.Asked(func(
 			ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage),

@@ -33,7 +33,7 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (data []byte, o
 		err = &http.MaxBytesError{Limit: most}
 	default:
 		data, err = f.grow(w, r)
-		if err == nil { // without this, net/http would try to read more of the body before it writes the answer
+		if err == nil { // an open body would make net/http look for more of it before it writes the answer
 			_ = r.Body.Close()
 		}
 		// At the end of a body net/http starts a goroutine that watches for the client's disconnect. Gosched lets it
@@ -69,11 +69,11 @@ func pause(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// grow reads a body into a buffer that grows as the bytes arrive. A buffer larger than firstBody counts
-// against the principal's limit until the body is read.
+// grow reads a body into a buffer that grows as the bytes arrive. A buffer larger than firstBody is counted for the
+// principal's limit until the body is read.
 func (f *Front) grow(w http.ResponseWriter, r *http.Request) (data []byte, err error) {
 	body, size := r.Body, int(min(r.ContentLength, firstBody))
-	if r.ContentLength < 0 { // otherwise net/http stops at the declared length
+	if r.ContentLength < 0 { // no length is declared, so net/http sets no limit
 		body, size = http.MaxBytesReader(w, r.Body, f.options.MaxMessage), firstBody
 	}
 	var who *caller.Principal

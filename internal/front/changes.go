@@ -13,7 +13,7 @@ import (
 // note is a notification that is not part of a request, such as a list change.
 type note struct {
 	method string
-	uri    string // of the changed resource; empty for other notifications
+	uri    string // the URI of the changed resource; empty for other notifications
 	params json.RawMessage
 	// unknown means that mcpx does not know the method. Such notes are kept separately; a known note replaces an
 	// earlier one about the same thing.

@@ -22,7 +22,7 @@ const maxFollowed = 1000
 // followed holds the resources that a client subscribes to, by URI. Updates go to the client's pending
 // notifications. The zero value is ready.
 type followed struct {
-	again bool // the client has subscribed to the resources of followAll earlier, and may have missed an update since
+	again bool // see resources.Topic.Again: followAll renews earlier subscriptions, and the client may have missed updates since
 	mu    sync.Mutex
 	ended bool
 	end   map[string]context.CancelFunc
@@ -129,7 +129,8 @@ func (f *Front) subscribe(ctx context.Context, r *incoming, out []byte) ([]byte,
 	return append(out, "{}"...), nil
 }
 
-// remember stores whether a session over HTTP subscribes to a resource, for later live parts of the session.
+// remember stores in the record of a session over HTTP whether the client subscribes to a resource. A process that
+// continues the session later reads it.
 func (f *Front) remember(ctx context.Context, s *session, uri string, follows bool) *rpcError {
 	if s.id == "" || slices.Contains(s.record.Load().Followed, uri) == follows {
 		return nil
@@ -145,13 +146,13 @@ func (f *Front) remember(ctx context.Context, s *session, uri string, follows bo
 		_, why := refused(err)
 		return why
 	}
-	if peers := f.options.Peers; peers != nil && follows && s.outside() == nil { // the stream may be opened elsewhere just now
+	if peers := f.options.Peers; peers != nil && follows && s.outside() == nil { // a replica that is opening the GET stream needs it
 		peers.Everyone(f.name, s.id, notification(toldFollowed, wire.WithMember(nil, "uri", wire.AppendQuoted(nil, uri))))
 	}
 	return nil
 }
 
-// followAgain subscribes to the resources in the record of a session that its live part does not subscribe to yet.
+// followAgain subscribes to the resources in the record of s, except those to which s already subscribes.
 func (f *Front) followAgain(ctx context.Context, s *session) {
 	f.followAll(ctx, s.client.Load(), s.record.Load().Followed, &s.followed, s.pending)
 }

@@ -24,7 +24,7 @@ import (
 
 // Options are the settings of a front. Every field may have its zero value.
 type Options struct {
-	// Name and Version are those of the server in the handshake; an empty Name is mcpx.
+	// Name and Version are the server's name and version in the handshake; an empty Name means mcpx.
 	Name, Version string
 	// SessionIdle is how long a legacy session over HTTP may be unused before mcpx ends its live part; 0 means 30
 	// minutes. Whether the session can then be used again is decided by Sessions.
@@ -37,21 +37,21 @@ type Options struct {
 	Admission Admission
 	// Trace, if not nil, gets every message from and to a client. peer names the connection. Trace must not block.
 	Trace func(peer string, received bool, message []byte)
-	// Sessions stores the records of legacy sessions and may be shared by several fronts. Once ensures that the
-	// state of a suspended call is used only once. The first of Secrets signs the requestState of upstream servers, all
-	// of them are accepted. If one of them is nil, the front makes its own in memory.
+	// Sessions stores the records of legacy sessions and may be shared by several fronts. Once ensures that the state
+	// of a suspended call is used only once. The first of Secrets signs the requestState of upstream servers; a state
+	// signed with any of Secrets is accepted. If Sessions, Once or Secrets is nil, the front makes its own in memory.
 	Sessions state.Sessions[Session]
 	Once     state.Once
 	Secrets  []*state.Secret
-	// Peers are the other processes that serve the same clients; nil if there are none. Homed returns the names
-	// of the view's PerClient servers; nil means that it has none. Personal returns those of them that have one session for each
-	// principal; nil means none.
+	// Peers are the other processes that serve the same clients; nil if there are none. Homed returns the names of the view's
+	// PerClient servers; nil means that it has none. Personal returns the names of the PerClient servers that have one session
+	// for each principal, instead of one for each client; nil means that no server does.
 	Peers           Peers
 	Homed, Personal func() []string
 	// Journal passes the events of requests to the observers. It may be nil.
 	Journal *request.Journal
-	// SessionEnded is called when a session over HTTP that this process has opened has ended here (see [Front.Sessions]), so
-	// once for each session, however many processes serve it and however often it is taken up again. It may be nil.
+	// SessionEnded is called when a session over HTTP has ended in the process that opened it. A process that continues the
+	// session later does not call it, so it is called once for each session. It may be nil.
 	SessionEnded func(client *caller.Client, lasted time.Duration)
 	// Logger may be nil: then nothing is logged.
 	Logger *slog.Logger

@@ -341,7 +341,7 @@ func (e *exchange) session(id json.RawMessage) (s *session, ok bool) {
 	if err != nil {
 		status, why := refused(err)
 		if status == http.StatusTooManyRequests && id != nil {
-			status = http.StatusOK // the status of a refused initialize too
+			status = http.StatusOK // a refused initialize has this status too
 		}
 		e.refuse(status, id, why)
 	}

@@ -23,7 +23,7 @@ type exchange struct {
 	events  bool   // the client accepts event streams
 	json    bool   // the client accepts JSON
 	batch   bool   // a batch is being answered, with events
-	anew    bool   // the sessions of a modern client with PerClient servers are gone, because their replica has ended
+	anew    bool   // a modern client has lost its sessions with PerClient servers, because their replica has ended
 	status  int    // HTTP status of a JSON answer; 0 means 200
 
 	held     *session          // the legacy session of the request; nil if it has none

@@ -21,7 +21,7 @@ type message struct {
 	// name, uri and arguments are the params of these names; nil if absent.
 	name, uri, arguments json.RawMessage
 	input                request.Input // modern era only: the answers to an input_required result
-	told                 bool          // another replica has passed the message on
+	told                 bool          // the message came from another replica (Front.Told), not from the client
 	// refusal is the error of a message that is not valid JSON-RPC, or nil.
 	refusal *rpcError
 }
@@ -144,9 +144,9 @@ func (m *message) readParams() *rpcError {
 	return nil
 }
 
-// memberNames are the names of an object's members that have been read so far. Parsers disagree about which of
-// two members with the same name counts: mcpx might check one and the server use the other. So repeated names
-// are refused.
+// memberNames are the names of an object's members that have been read so far. Repeated names are refused, because
+// parsers disagree about which of two members with the same name is valid: mcpx might check one, and the server use the
+// other.
 type memberNames struct {
 	first [12]string // needs no allocation; enough for most messages
 	n     int

@@ -21,9 +21,9 @@ import (
 // method is an entry in the table of methods. A request method has answer, a notification method has notice.
 type method struct {
 	eras era
-	// kinds, if not empty: the method exists only if the config leaves at least one of these kinds turned on.
+	// If kinds is not empty, the method exists only if the config leaves at least one of these kinds turned on.
 	kinds []catalog.Kind
-	// answer appends the result to out.
+	// answer executes the request r and appends its result to out.
 	answer func(f *Front, ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError)
 	// notice handles the notification m from a client.
 	notice func(f *Front, s *session, from *caller.Client, m *message)
@@ -117,7 +117,7 @@ type sender interface {
 // response is the answer to a request.
 type response struct {
 	body []byte
-	code int // of the error; 0 if the response is a result
+	code int // the code of the error; 0 if the response is a result
 }
 
 // dispatch runs the method of a request.

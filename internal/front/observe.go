@@ -25,7 +25,7 @@ func (f *Front) answer(ctx context.Context, r *incoming) response {
 	return answer
 }
 
-// listings has when clients without a session last listed tools.
+// listings records when each client without a session last listed tools.
 type listings struct {
 	mu   sync.Mutex
 	last *lru.Map[request.Who, time.Time]
@@ -34,12 +34,13 @@ type listings struct {
 const (
 	// mostListings is how many of these clients are remembered.
 	mostListings = 1000
-	// listsAgain is after how long a client without a session counts as a new one.
+	// A client without a session that has not listed tools for the time listsAgain is treated as a new client.
 	listsAgain = 30 * time.Minute
 )
 
-// listsFirst reports whether a tools/list is the first of its session. Without a session it is the first of the principal's
-// client program in listsAgain. Later lists replace the first in the client's requests, so their tokens must not be added.
+// listsFirst reports whether a tools/list is the first of its session or, without a session, the first of the principal's
+// client program within listsAgain. Only the first list costs the client tokens: a later list replaces it in the requests
+// to the model.
 func (f *Front) listsFirst(r *incoming) bool {
 	if r.session != nil {
 		return !r.session.listed.Swap(true)

@@ -17,44 +17,46 @@ import (
 	"mcpx/internal/request"
 )
 
-// Several processes of mcpx, the replicas, may serve the same clients, so that each request of a client may reach another one. Any
-// replica can serve a request, except if the request concerns what exists only in the memory of one: a question to the client,
-// a suspended call, a call with a handle, a task, a GET stream, a session with a PerClient server. Then the whole request is
-// forwarded to that replica, before anything of it is done, and the response comes back the same way.
+// Several processes of mcpx, the replicas, may serve the same clients, and each request of a client may reach a different replica.
+// Any replica can serve most requests. But some requests need data that only one replica has in memory: a question to the client,
+// a suspended call, a call with a handle, a task, a GET stream, or a session with a PerClient server. Such a request is forwarded
+// whole to that replica before any part of it is executed, and the response comes back the same way.
 
-// Peers are the other replicas. Safe for concurrent use.
+// Peers are the other replicas. Implementations are safe for concurrent use.
 type Peers interface {
-	// Self returns the id of this process: 8 letters and digits, other ones at each start.
+	// Self returns the id of this process: 8 letters and digits, which differ after each start.
 	Self() string
-	// IsLive reports whether a replica is there, as far as this one knows. It does not wait.
+	// IsLive reports whether a replica is running, as far as this replica knows. It does not wait.
 	IsLive(replica string) bool
 	// Stays reports whether a replica is live and has not begun to shut down.
 	Stays(replica string) bool
-	// Home returns the replica that has the sessions with PerClient servers of a program (see [caller.Home]). If there is
-	// none yet, it is this one from now on; anew means that there was another one before, which has ended.
+	// Home returns the replica that has a client program's sessions with PerClient servers (see [caller.Home]). If no
+	// live replica has them, this replica becomes the home. anew means that the sessions are lost, because the earlier
+	// home has ended.
 	Home(ctx context.Context, program string) (replica string, anew bool, err error)
-	// Forward sends a request with this body to another replica, and its response to w. The response ends with the context
-	// of r. The context of the request there is marked with [Forwarded]. An error means that the response is not complete; it
-	// wraps ErrUntaken if the replica has done nothing.
+	// Forward sends a request with this body to another replica, and writes the response to w. It stops when the context of r
+	// ends. The other replica handles the request with a context from [Forwarded]. An error means that the response is not
+	// complete; the error wraps ErrUntaken if the other replica has not begun to handle the request.
 	Forward(w http.ResponseWriter, r *http.Request, body []byte, to string) error
-	// Everyone passes a message about a session to [Front.Told] of all other replicas. It does not wait.
+	// Everyone sends a message about a session to all other replicas, which pass it to [Front.Told]. It does not wait.
 	Everyone(view, session string, message []byte)
-	// Ended tells all other replicas that a session was ended, and returns when each of them answers none of its requests any
-	// more, or is gone.
+	// Ended tells all other replicas that a session was ended. It returns when every replica that still runs has stopped
+	// answering requests of the session.
 	Ended(ctx context.Context, view, session string)
 }
 
-// ErrUntaken is the error of [Peers.Forward] for a request of which the other replica has done nothing.
+// ErrUntaken is the error of [Peers.Forward] for a request that the other replica has not begun to handle.
 var ErrUntaken = errors.New("the request was not executed")
 
 type forwardedKey struct{}
 
-// Forwarded returns the context for a request that another replica has forwarded: it is not forwarded again.
+// Forwarded marks the context of a request that came from another replica, so that the request is not forwarded again.
 func Forwarded(ctx context.Context) context.Context {
 	return context.WithValue(ctx, forwardedKey{}, true)
 }
 
-// toldFollowed is a message between the replicas, for [Front.Told]: the client subscribes to another resource, which params name.
+// toldFollowed is the method of a message between replicas (see [Front.Told]): the client has subscribed to one more resource.
+// The params contain its URI.
 const toldFollowed = "mcpx/followed"
 
 // questionID is the beginning of the ids of questions to clients. The id of the replica and a number follow. Without Peers, the
@@ -64,7 +66,8 @@ const questionID = "q-"
 // replicaLen is the length of the id of a replica.
 const replicaLen = 8
 
-// waitHandle finds the handle of a call that is being executed, which begins with the letter r and the id of its replica.
+// waitHandle matches the handle of a call that is still running. The handle begins with the letter r and the id of the
+// replica that runs the call.
 var waitHandle = regexp.MustCompile(`\br([a-z0-9]{8})r[a-z2-7]{20}\b`)
 
 // homed reports whether requests of one client must all reach the same replica, because the view has a PerClient server.
@@ -72,8 +75,9 @@ func (f *Front) homed() bool {
 	return f.options.Peers != nil && f.options.Homed != nil && len(f.options.Homed()) > 0
 }
 
-// elsewhere returns the other replica that must answer a message; empty if this one can, or if that one has ended. home means that it
-// is the client's home, so that it alone can use the client's sessions with PerClient servers.
+// elsewhere returns the replica to which a message must be forwarded. The result is empty if this replica can answer, or if the other
+// replica has ended. home means that the other replica is the client's home: only there can the client use its sessions with
+// PerClient servers.
 func (f *Front) elsewhere(e *exchange, m *message) (to string, home bool) {
 	peers := f.options.Peers
 	if peers == nil || e.r.Context().Value(forwardedKey{}) != nil {
@@ -89,8 +93,8 @@ func (f *Front) elsewhere(e *exchange, m *message) (to string, home bool) {
 	return "", false
 }
 
-// untaken reports whether a request is to be served here, as err says that the other replica has done nothing. If that is the
-// client's home and cannot be reached, the request can use shared servers only.
+// untaken reports whether this replica must serve a request that could not be forwarded, because err says that the other
+// replica has not begun to handle it. If the client's home cannot be reached, the request can use only shared servers.
 func (e *exchange) untaken(err error, home bool) bool {
 	if away := errors.Is(err, state.ErrAway); !errors.Is(err, ErrUntaken) || away && !home {
 		return false
@@ -106,7 +110,7 @@ func (f *Front) reaches(r *http.Request, to string) bool {
 	return peers != nil && r.Context().Value(forwardedKey{}) == nil && to != peers.Self() && peers.IsLive(to)
 }
 
-// namedIn returns the replica that a message names: an id in the message was made there.
+// namedIn returns the replica that made an id in the message: such an id contains the id of its replica.
 func (f *Front) namedIn(_ *exchange, m *message) string {
 	switch {
 	case m == nil:
@@ -132,7 +136,7 @@ func (f *Front) namedIn(_ *exchange, m *message) string {
 	return ""
 }
 
-// replicaOfQuestion returns the replica that has asked a client, from the id of the question.
+// replicaOfQuestion returns the replica that asked a question, from the question's id.
 func replicaOfQuestion(id json.RawMessage) string {
 	if len(id) < len(`"q-12345678-`) || string(id[:len(`"q-`)]) != `"`+questionID {
 		return ""
@@ -140,8 +144,8 @@ func replicaOfQuestion(id json.RawMessage) string {
 	return string(id[len(`"q-`) : len(`"q-`)+replicaLen])
 }
 
-// homeOf returns the replica that has the client's sessions with PerClient servers. If that has ended or begins to, this replica
-// becomes the client's home.
+// homeOf returns the replica that has the client's sessions with PerClient servers. If that replica has ended or is shutting
+// down, this replica becomes the client's home.
 func (f *Front) homeOf(e *exchange, m *message) string {
 	if !f.homed() || request.IsFar(e.r.Context()) {
 		return ""
@@ -181,8 +185,8 @@ func (f *Front) homeOf(e *exchange, m *message) string {
 	return next.Home
 }
 
-// homeOfPerson returns the replica that has the sessions of the principal with the servers that have one for each principal. All its
-// requests must go there, over whatever client, view and session they come, and so there its other sessions with servers are too.
+// homeOfPerson is homeOf for a view with servers that have one session for each principal. One replica has all sessions of a
+// principal with such servers, so all requests of the principal go there, whichever client, view or session they come from.
 func (f *Front) homeOfPerson(e *exchange) string {
 	ctx := e.r.Context()
 	home, anew, err := f.options.Peers.Home(ctx, "principal "+e.who.Key())
@@ -199,9 +203,9 @@ func (f *Front) homeOfPerson(e *exchange) string {
 	return home
 }
 
-// beganAnew returns what the client must learn with the result of a call about its sessions with PerClient servers: that they began
-// anew, because their replica has ended, or because this process has taken up the client's session. It is empty if there is nothing
-// to learn, and says each thing once.
+// beganAnew returns a text for the result of a call if the client has lost its session with a PerClient server, because the
+// session's replica has ended or because this process has only now taken up the client's session. Each loss is reported once; the
+// text is empty if there is none to report.
 func (f *Front) beganAnew(ctx context.Context, r *incoming) string {
 	const gone = "mcpx: your session with %s began anew, because %s: what the server kept in it is gone"
 	switch {
@@ -219,7 +223,8 @@ func (f *Front) beganAnew(ctx context.Context, r *incoming) string {
 	return fmt.Sprintf(gone, "each of "+strings.Join(f.options.Homed(), ", "), "its replica has ended")
 }
 
-// streamOf returns the replica that has the GET stream of a session, for messages that change what comes on it.
+// streamOf returns the replica that has the GET stream of a session if the message changes what is sent on the stream,
+// otherwise an empty id.
 func (f *Front) streamOf(e *exchange, m *message) string {
 	if m == nil || !m.onStream() {
 		return ""
@@ -230,7 +235,8 @@ func (f *Front) streamOf(e *exchange, m *message) string {
 	return ""
 }
 
-// onStream reports whether a request changes what comes on the GET stream. Such a request may be made twice.
+// onStream reports whether a request changes what is sent on the GET stream. Such a request may be executed twice
+// without harm.
 func (m *message) onStream() bool {
 	switch m.Method {
 	case "resources/subscribe", "resources/unsubscribe", "logging/setLevel":
@@ -252,8 +258,7 @@ func (f *Front) recordOf(e *exchange) *Session {
 	return record
 }
 
-// passed forwards a message to the replica that must answer it, if that is another one. m is nil for a GET. It returns false if this
-// replica has to answer.
+// passed forwards a message if another replica must answer it. It returns false if this replica has to answer. m is nil for a GET.
 func (f *Front) passed(e *exchange, m *message, body []byte) bool {
 	for range 2 { // if a replica has just ended, another one may have to answer
 		to, home := f.elsewhere(e, m)
@@ -267,7 +272,7 @@ func (f *Front) passed(e *exchange, m *message, body []byte) bool {
 	return false
 }
 
-// forward forwards a request. It returns false if the request is not answered and can be made again here.
+// forward forwards a request. It returns false if the request was not answered and can safely be executed again here.
 func (f *Front) forward(e *exchange, m *message, body []byte, to string, home bool) bool {
 	w := &forwarding{exchange: e}
 	err := f.send(w, e.r, m, body, to)
@@ -277,11 +282,11 @@ func (f *Front) forward(e *exchange, m *message, body []byte, to string, home bo
 	f.log.Warn("a request could not be answered by another replica", "replica", to, "error", err)
 	switch isRequest := m != nil && m.isRequest(); {
 	case !w.begun && (e.untaken(err, home) || m == nil || m.onStream() || isRequest && home && !m.row.asks):
-		return false // all of these may be made twice
+		return false // all of these may be executed twice
 	case !w.begun && !isRequest:
 		e.accepted()
 	case !isRequest || w.begun && e.w.Header().Get("Content-Type") != "text/event-stream":
-		// the client sees that the response is not whole
+		// The client notices that the response is incomplete.
 	default:
 		if e.streaming = w.begun; w.partial {
 			e.write([]byte("\n\n"))
@@ -319,7 +324,7 @@ func forwardError(err error) *rpcError {
 type forwarding struct {
 	*exchange
 	begun   bool
-	partial bool // the last event is not whole
+	partial bool // the last event is incomplete
 }
 
 // Header implements http.ResponseWriter.
@@ -342,7 +347,8 @@ func (w *forwarding) Write(data []byte) (int, error) {
 // Flush implements http.Flusher.
 func (w *forwarding) Flush() { w.flush() }
 
-// passedOfBatch is passed for a message of a batch. Its answer, and what comes before that, are events of the batch.
+// passedOfBatch does the same as passed for one message of a batch. It writes the answer, and the notifications before
+// it, as events of the batch's response.
 func (f *Front) passedOfBatch(e *exchange, m *message, body []byte) bool {
 	to, home := f.elsewhere(e, m)
 	if to == "" {
@@ -364,11 +370,12 @@ func (f *Front) passedOfBatch(e *exchange, m *message, body []byte) bool {
 	return true
 }
 
-// batched writes the response of another replica to one message of a batch: an event stream as it comes.
+// batched receives the response of another replica to one message of a batch. It writes an event stream to the client
+// as it arrives, and keeps any other response in body.
 type batched struct {
 	forwarding
 	header http.Header
-	body   bytes.Buffer // of a response that is no event stream
+	body   bytes.Buffer // a response that is not an event stream
 }
 
 // Header implements http.ResponseWriter.
@@ -395,14 +402,14 @@ func (w *batched) Flush() {
 	}
 }
 
-// everyone passes a notification of a client to the live parts of its session in other replicas.
+// everyone passes a client's notification on to the other replicas that have a live part of the session.
 func (f *Front) everyone(s *session, m *message) {
 	if f.options.Peers != nil && s.id != "" && !m.told && m.Method != toldFollowed {
 		f.options.Peers.Everyone(f.name, s.id, notification(m.Method, m.Params))
 	}
 }
 
-// Told takes a message about a session from [Peers.Everyone] of another replica. It does not wait.
+// Told handles a message about a session that another replica has sent with [Peers.Everyone]. It does not wait.
 func (f *Front) Told(session string, message []byte) {
 	s := f.sessions.get(session)
 	if s == nil {
@@ -415,18 +422,19 @@ func (f *Front) Told(session string, message []byte) {
 	case m.Method == toldFollowed:
 		select {
 		case s.also <- wire.MemberText(m.Params, "uri"):
-		default: // many are waiting; the next GET stream subscribes to all
+		default: // the channel is full; the next GET stream subscribes to all resources of the record
 		}
 	default:
 		f.notice(s, s.client.Load(), m)
 	}
 }
 
-// streamTime bounds how long it takes to store which replica has the GET stream of a session.
+// streamTime is the longest time that storing the place of a session's GET stream may take.
 const streamTime = 5 * time.Second
 
-// streams stores that this replica has the GET stream of a session, subscribes to what the client has subscribed to elsewhere, and
-// stores that there is no stream when ctx ends. An error means that subscriptions reach this replica only with the next stream.
+// streams runs while a session has its GET stream in this replica. It stores that in the record until ctx ends, and takes over
+// subscriptions that the client makes at other replicas. If storing fails, such subscriptions reach this replica only with the
+// next stream.
 func (f *Front) streams(ctx context.Context, s *session) {
 	self := f.options.Peers.Self()
 	at := func(change func(*Session)) {

@@ -17,10 +17,9 @@ import (
 	"mcpx/internal/request"
 )
 
-// Session is the record of a legacy session over HTTP. It has all the data that another process needs to
-// continue the session, and is never modified.
-// | The rest of a session is its live part ([session]). A process that has none makes a new one. Then the
-// client must open its GET stream again, and questions that were open get no answer.
+// Session is the record of a legacy session over HTTP. It has all the data that another process needs to continue the
+// session, and is never modified. The rest of a session is its live part ([session]). A process without a live part
+// makes one from the record. The client must then open its GET stream again, and open questions get no answer.
 type Session struct {
 	// View is the name of the session's view. Other views treat the session as unknown.
 	View string `json:"view,omitempty"`
@@ -34,11 +33,11 @@ type Session struct {
 	// Followed are the URIs of the resources that the client subscribes to. A new live part subscribes to them when
 	// the client opens its GET stream.
 	Followed []string `json:"followed,omitempty"`
-	// Stream is the replica that has the GET stream of the session, and Home the one that has the client's sessions with
-	// PerClient servers; see [Peers]. Empty means none.
+	// Stream is the replica that has the GET stream of the session. Home is the replica that has the client's sessions
+	// with PerClient servers; see [Peers]. Empty means none.
 	Stream string `json:"stream,omitempty"`
 	Home   string `json:"home,omitempty"`
-	// Anew means that an earlier Home has ended, which the client does not know yet.
+	// Anew means that an earlier Home has ended, and that the client has not been told yet (see beganAnew).
 	Anew bool `json:"anew,omitempty"`
 	// Began is when the session was opened.
 	Began time.Time `json:"began"`
@@ -103,15 +102,16 @@ func (f *Front) live(id string, record *Session, who *caller.Principal, headers 
 	return s
 }
 
-// foreign reports whether a session belongs to another principal or view. It is unknown then, so that the caller does not learn
-// that another principal has it.
+// foreign reports whether a session belongs to another principal or view. Such a session is treated as unknown, so that the
+// caller does not learn that it exists.
 func (f *Front) foreign(record *Session, who *caller.Principal) bool {
 	return record.View != f.name || record.Principal != who.Key()
 }
 
-// find returns a principal's session, and makes its live part if this process has none. The session does not end as idle
-// until the caller calls inflight.free. If ends is true, the caller only ends the session, which may then have only an id: a
-// client at its limit of sessions must be able to end one. An error is state.ErrUnknown, state.ErrAway or a *request.LimitError.
+// find returns a principal's session, and makes its live part if this process has none. The session does not end as idle until
+// the caller calls inflight.free. If ends is true, the caller only wants to end the session, so find returns a session with an
+// id and no live part: this works even if the client is at its limit of sessions. An error is state.ErrUnknown, state.ErrAway or
+// a *request.LimitError.
 func (f *Front) find(ctx context.Context, id string, who *caller.Principal, headers http.Header, ends bool) (*session, error) {
 	s := f.sessions.get(id)
 	var known *Session
@@ -128,7 +128,7 @@ func (f *Front) find(ctx context.Context, id string, who *caller.Principal, head
 		return s, nil
 	case err == nil && s != nil && s.inflight.hold():
 		if record != known {
-			s.record.CompareAndSwap(known, record) // fails if a newer record was stored meanwhile
+			s.record.CompareAndSwap(known, record) // does nothing if a newer record was stored meanwhile
 		}
 		return s, nil
 	case err == nil:
@@ -139,8 +139,8 @@ func (f *Front) find(ctx context.Context, id string, who *caller.Principal, head
 	return nil, err
 }
 
-// takeUp returns the live part of a session, and makes it if there is none. It first waits until an earlier one that was idle is
-// released, which would take with it what the view has for the client.
+// takeUp returns the live part of a session, and makes it if there is none. If an earlier live part is just ending because it
+// was idle, takeUp first waits for its release: the release would also detach the new one from the view.
 func (f *Front) takeUp(ctx context.Context, id string, record *Session, who *caller.Principal, headers http.Header) (*session, error) {
 	for {
 		f.sessions.making.Lock()
@@ -163,7 +163,7 @@ func (f *Front) anew(ctx context.Context, id string, record *Session, who *calle
 		return nil, over
 	}
 	s := f.live(id, record, who, headers, false)
-	if f.options.Homed != nil && f.options.Peers == nil { // with Peers, the record says what was lost
+	if f.options.Homed != nil && f.options.Peers == nil { // with Peers, Session.Anew records the loss
 		s.mu.Lock()
 		s.anew = f.options.Homed()
 		if f.options.Personal != nil { // other clients of the principal may still use these sessions
@@ -172,7 +172,8 @@ func (f *Front) anew(ctx context.Context, id string, record *Session, who *calle
 		}
 		s.mu.Unlock()
 	}
-	// The client may know older lists: of an earlier process with another config, or from before its idle time.
+	// The client may know older lists, from an earlier process with another config or from before its idle time. So all
+	// lists are announced as changed.
 	for _, kind := range []catalog.Kind{catalog.Tools, catalog.Resources, catalog.Prompts} {
 		s.pending.changed(kind)
 	}
@@ -203,8 +204,8 @@ func (f *Front) change(ctx context.Context, s *session, change func(*Session)) e
 	return err
 }
 
-// endEnded ends the live parts of sessions that another process has ended. It also tells the store that the others are
-// still used, since a client with an open stream may send no request for days.
+// endEnded ends the live parts of sessions that another process has ended. For the others, the call of Get tells the
+// store that they are still used: a client with an open stream may send no request for days.
 func (f *Front) endEnded() {
 	f.sessions.each(func(s *session) {
 		if _, err := f.options.Sessions.Get(context.Background(), s.id); errors.Is(err, state.ErrUnknown) {
@@ -213,8 +214,8 @@ func (f *Front) endEnded() {
 	})
 }
 
-// endSession ends a session and its open requests. If it returns an error (state.ErrAway), the session
-// continues. After that no process answers its requests any more, unless it is only released here.
+// endSession ends a session and its open requests. If it returns an error (state.ErrAway), the session continues. After
+// a success no process answers requests of the session, unless why is state.Released.
 func (f *Front) endSession(ctx context.Context, s *session, why state.Ending) error {
 	if err := f.options.Sessions.End(ctx, s.id, why); err != nil {
 		return err
@@ -223,7 +224,7 @@ func (f *Front) endSession(ctx context.Context, s *session, why state.Ending) er
 	if why != state.Closed {
 		return nil
 	}
-	f.Ended(s.id) // a request may have taken it up just before
+	f.Ended(s.id) // a request may have made a new live part just before
 	if f.options.Peers != nil {
 		f.options.Peers.Ended(ctx, f.name, s.id)
 	}
@@ -237,12 +238,12 @@ func (f *Front) Ended(session string) {
 	}
 }
 
-// release ends the live part of a session and its open requests, and returns when it has ended.
+// release ends the live part of a session and its open requests. It returns when the live part has ended.
 func (f *Front) release(s *session) {
 	s.ending.Do(func() {
 		s.inflight.end(false, errSessionEnded)
 		client := s.client.Load()
-		if client == nil { // it has only an id
+		if client == nil { // find returned s only to end the session
 			return
 		}
 		f.options.Admission.CloseSession(client.Principal)

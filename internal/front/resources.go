@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/view"
 )
 
-// This file has the methods for resources, prompts and completions, and those whose requests are passed on to
+// This file has the methods for resources, prompts and completions, and the methods whose requests mcpx passes on to
 // one server.
 
 // listOf returns the method that lists the entries of a kind.

@@ -29,10 +29,10 @@ type session struct {
 	endPending func()
 	detach     func() // detaches the client from the view
 	followed   followed
-	ending     sync.Once // of release
-	opened     bool      // this process has opened the session; it has not only taken it up
+	ending     sync.Once // ensures that release runs only once
+	opened     bool      // this process answered the initialize of the session
 
-	also chan string // URIs that the client has subscribed to at other replicas, for the GET stream; nil without Peers
+	also chan string // URIs of resources that the client has subscribed to at other replicas; nil without Peers
 
 	questions questions
 	listed    atomic.Bool   // the client has listed tools
@@ -40,11 +40,11 @@ type session struct {
 	begun     chan struct{} // closed when the client may be asked questions
 
 	mu     sync.Mutex
-	anew   []string // PerClient servers that have lost their sessions with the client, which it does not know yet
+	anew   []string // PerClient servers that have lost their session with the client; each is removed once the client is told
 	stream sender   // for messages that belong to no request; nil if the client has no such stream open
 }
 
-// place returns at with the traits of the view added.
+// place adds the traits of the view to at and returns it.
 func (f *Front) place(at caller.Place) caller.Place {
 	traits := f.view.Traits()
 	at.View, at.Transparent, at.Apps = traits.Name, traits.Transparent, traits.Apps

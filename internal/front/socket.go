@@ -30,7 +30,7 @@ func (l *lines) Read() ([]byte, error) {
 	return data, err
 }
 
-// oneLiner gives messages without line breaks, which would end them where they are passed on over stdio.
+// oneLiner removes line breaks from the messages that it reads: over stdio, a line break would end a message.
 type oneLiner struct{ Socket }
 
 // Read implements [Socket].
@@ -39,9 +39,9 @@ func (o oneLiner) Read() ([]byte, error) {
 	return wire.OneLine(data), err
 }
 
-// ServeSocket serves a client that has opened a socket by an HTTP request, like one over stdio. It returns when the connection,
-// its credential or the front ends; in the last case open requests have the time grace. The caller closes the socket. Every
-// message is counted for the limits of the principal.
+// ServeSocket serves a client that has opened a socket with an HTTP request, in the same way as a client over stdio. It returns
+// when the connection, its credential or the front ends. If the front ends, open requests may take up to grace to finish. The
+// caller closes the socket. Every message is counted for the limits of the principal.
 func (f *Front) ServeSocket(r *http.Request, socket Socket, grace time.Duration) error {
 	id := newSessionID()
 	ctx, open := f.stateless.begin(context.WithoutCancel(r.Context()), id, true)

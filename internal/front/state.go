@@ -72,8 +72,9 @@ func (f *Front) unbind(r *incoming) *rpcError {
 	return nil
 }
 
-// toHome replaces the state in a request without a principal with the upstream's own state, and gives the request
-// the home of the connection that the state names. A state of an earlier process keeps the request's own home.
+// toHome replaces the state in a request without a principal with the upstream's own state, and gives the request the
+// home of the connection that the state names. If the state was made by another process, the request keeps its own
+// home.
 func (f *Front) toHome(r *incoming, written string) {
 	rest, ours := strings.CutPrefix(written, homeState)
 	if !ours {

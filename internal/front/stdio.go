@@ -34,8 +34,8 @@ type StdioOptions struct {
 	MaxOpen int
 	// Session is the ID of the client if the process has several clients; empty means that this is the only one.
 	Session string
-	// Admit means that every message is counted for the limits of the principal. Without it, only the further messages of a
-	// batch are: each of the others came with an HTTP request, which was counted.
+	// Admit means that every message is counted for the limits of the principal. Without Admit, only the second and later
+	// messages of a batch are counted here, because each other message came in an HTTP request that was counted already.
 	Admit bool
 	// Headers and Principal are from the HTTP request that opened the client's stream.
 	Headers   http.Header
@@ -237,8 +237,8 @@ func (s *stdioServer) accept(ctx context.Context, data []byte) {
 	}
 }
 
-// admits counts a message for the limits of the principal, and waits where they ask for a pause. If it returns false, it has
-// refused the message.
+// admits counts a message for the limits of the principal, and waits if the limits require a pause. It returns false if it
+// has refused the message.
 func (s *stdioServer) admits(m *message) bool {
 	over := s.front.admit(s.reading, s.options.Principal)
 	if over != nil && m.isRequest() {
@@ -388,7 +388,7 @@ func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
 	}
 	written := func() {}
 	if j.awaited {
-		<-s.places // before the write: after it the client may already send its next request
+		<-s.places // before the write, because after it the client may already send its next request
 		written = s.unanswered.Done
 		s.unanswered.Add(1) // for the work that follows the write
 		defer s.unanswered.Done()

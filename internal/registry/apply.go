@@ -115,7 +115,7 @@ func (r *Registry) replaceBy(next map[string]*entry, grace time.Duration) (names
 	return names
 }
 
-// startAfter starts e after the processes that it replaces have ended: those of a server with the same name or, in case the
+// startAfter starts e after the processes that it replaces have ended: the processes of a server with the same name or, if the
 // server was renamed, with the same definition. Servers with other transports start immediately. So do servers with PerClient,
 // because they must be able to run several processes at a time anyway. The caller holds the lock.
 func (r *Registry) startAfter(e *entry) {

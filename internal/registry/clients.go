@@ -224,8 +224,8 @@ func (r *Registry) forgetLists(client string) {
 	r.countDiffering()
 }
 
-// endSessions retires those sessions of a client for which the func which returns true. Their open calls may continue for the
-// duration grace. The caller holds the lock.
+// endSessions retires the sessions of a client that `which` selects. Their open calls may continue for the duration grace.
+// The caller holds the lock.
 func (r *Registry) endSessions(client string, end retired, grace time.Duration, which func(key sessionKey, c *clientSession) bool) {
 	if r.ended {
 		return // Close ends them
@@ -245,14 +245,14 @@ func (r *Registry) endSessions(client string, end retired, grace time.Duration, 
 			delete(r.lives, client)
 		}
 	}
-	if home && len(sessions) == 0 && !r.keepsLists(client) { // for a home, no other event says that its client is gone
+	if home && len(sessions) == 0 && !r.keepsLists(client) { // nothing else says that the client of a home is gone
 		r.forgetLists(client)
 	}
 }
 
-// keepsLists removes what is stored about the lists of a principal's sessions, except of servers that list only to principals who
-// have logged in: those lists stay when a session ends because it was idle. It reports whether something is left. The caller holds
-// the lock.
+// keepsLists is for a client whose last session has ended. It removes what is stored about the lists of the client's sessions, but
+// keeps the lists of servers that list only to principals who have logged in: nothing else says what these servers have. It
+// reports whether lists were kept. The caller holds the lock.
 func (r *Registry) keepsLists(who string) bool {
 	own := r.own[who]
 	if own == nil {

@@ -50,7 +50,7 @@ func (r *Registry) Credentials(next request.Handler) request.Handler {
 		}
 		q.Credentials = own
 		result, err := next(ctx, q)
-		if err != nil && ctx.Err() == nil { // it may have failed because the login has ended
+		if err != nil && ctx.Err() == nil { // the request may have failed because the login has ended
 			if _, ended := e.server.loginOf(ctx, q.Client); ended != nil {
 				return nil, ended
 			}
@@ -139,7 +139,7 @@ func claim(p *caller.Principal, name string) string {
 }
 
 // bearer returns the token of the caller's request if it is a verified JWT. A token that mcpx itself issued (auth.front) is not
-// a JWT and is never sent to servers: in its place goes the token of the issuer (Principal.IssuerToken).
+// a JWT and is never sent to servers; mcpx sends the token of the issuer instead (Principal.IssuerToken).
 func bearer(p *caller.Principal, headers http.Header) string {
 	if p == nil || p.Claims == nil {
 		return ""

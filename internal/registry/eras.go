@@ -90,8 +90,9 @@ func (e *entry) olderOffers() (offers catalog.Offers, ok bool) {
 	return status.Offers, status.Protocol != ""
 }
 
-// offersOfBoth returns offers, which are those of the shared session, with the offers of the legacy era added that mcpx can
-// pass on to clients of either era: see [Registry.olderRoute]. The caller holds the lock.
+// offersOfBoth returns what a server offers in either era. offers is what it offers in the shared session; offersOfBoth
+// adds what it offers only in the legacy era and mcpx can pass on to all clients, see [Registry.olderRoute]. The caller
+// holds the lock.
 func (e *entry) offersOfBoth(offers catalog.Offers) catalog.Offers {
 	if older, ok := e.olderOffers(); ok && !e.server.PerClient {
 		offers.Subscribe = offers.Subscribe || older.Subscribe && offers.Resources
@@ -220,8 +221,8 @@ func eraOf(modern bool) string {
 }
 
 // offersToOlder returns what a server offers to legacy clients, if that is known and differs from the snapshot. It is needed
-// for a server with a session for each client, until that session has read what the server offers, and for a server of which
-// only the cache on disk is known. The caller holds the lock.
+// for a server with a session for each client, until that session has read what the server offers, and for a server whose
+// lists are known only from the cache on disk. The caller holds the lock.
 func (e *entry) offersToOlder() (offers catalog.Offers, ok bool) {
 	if e.upstream == nil {
 		return offers, false

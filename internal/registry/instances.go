@@ -29,7 +29,7 @@ type instances struct {
 	mu     sync.Mutex
 	home   map[string]*upstream.Upstream // by client ID: the instance that may have state of that client
 	source int                           // the index of the instance that the catalogue comes from
-	other  []bool                        // whether each instance lists other tools than the catalogue has
+	other  []bool                        // by index: whether the instance lists other tools than the catalogue has
 }
 
 // newInstances returns the instances of an entry; nil if the server has only one address.

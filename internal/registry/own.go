@@ -9,31 +9,35 @@ import (
 	"mcpx/internal/caller"
 )
 
-// ownCatalogue has those servers whose lists in the sessions of one client, or of one principal, differ from what it would see
-// without these sessions. It exists until the client disconnects, or the principal has no such session any more. The registry's
-// lock guards it.
+// ownCatalogue has the lists that servers show only in the sessions of one client, or of one principal, because they differ
+// from the lists that the client or principal would see otherwise. It exists until the client disconnects, or until the
+// principal has no such session any more. The registry's lock guards it.
 type ownCatalogue struct {
 	servers map[string]ownLists
-	made    map[basis]*catalog.Snapshot // what was derived with o; emptied when o, or another ownCatalogue, changes
+	made    map[basis]*catalog.Snapshot // the snapshots made with these lists; removed when any ownCatalogue changes
 }
 
-// basis has what a snapshot was derived from, besides an ownCatalogue. theirs and alike may be nil.
+// basis has what apply uses to make a snapshot, besides the client's ownCatalogue: the shared snapshot, the
+// ownCatalogue of the client's principal (theirs), and the one of clients with the same capabilities (alike). theirs
+// and alike may be nil.
 type basis struct {
 	shared        *catalog.Snapshot
 	theirs, alike *ownCatalogue
 }
 
-// mostMade bounds the snapshots derived with one ownCatalogue. There are several only for a principal, whose clients differ.
+// mostMade is the maximum number of snapshots that are kept in one ownCatalogue. A principal may need several, because its
+// clients differ.
 const mostMade = 8
 
 // ownLists has what a server lists in one session.
 type ownLists struct {
-	generation uint64 // of the server's entry
+	generation uint64 // the generation of the server's entry
 	tools      []catalog.Tool
-	toolsOnly  bool // for a variant: only the tools are set, everything else is as in the shared lists
+	toolsOnly  bool // only the tools are from the session; everything else is as in the shared lists
 	offers     catalog.Offers
 	items      *catalog.Items
-	// alone means that the server lists nothing to mcpx itself, so that these lists are all that is known of it.
+	// alone is set if the server lists nothing in the shared session, so that these lists are all that mcpx knows about
+	// it.
 	alone *introduced
 }
 
@@ -99,8 +103,8 @@ func (o *ownCatalogue) of(server string, generation uint64) (lists ownLists, ok 
 	return lists, ok && lists.generation == generation
 }
 
-// apply returns the shared snapshot with the client's own lists and, for servers without such lists, those of its principal, else
-// those of clients with the same capabilities. o may be nil.
+// apply returns the shared snapshot with other lists for some servers: the client's own lists (o) or, if o has none for a server,
+// the lists of its principal, or else the lists of clients with the same capabilities. o may be nil.
 func (o *ownCatalogue) apply(on basis) *catalog.Snapshot {
 	servers := slices.Clone(on.shared.Servers)
 	for i := range servers {
@@ -155,7 +159,7 @@ func (r *Registry) listed(client *caller.Client, e *entry, c *clientSession) {
 	listeners := r.onChange
 	r.mu.Unlock()
 	if client.IsPerson() && (len(kinds) > 0 || own.alone != nil) {
-		notify(listeners) // they compare what each client sees
+		notify(listeners) // the listeners find out which clients see a change
 	}
 	if client.Notify == nil || waiting {
 		return

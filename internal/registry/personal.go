@@ -16,13 +16,13 @@ type Personal interface {
 	Held(ctx context.Context, p *caller.Principal) (id string, err error)
 	// Authorize does for the login with this ID what [transport.Remote.Authorize] does.
 	Authorize(p *caller.Principal, id string) (authorize func(http.RoundTripper) http.RoundTripper, secrets func() []string)
-	// Need returns the error for a request of a principal without a login, which says how to log in. If ask is set, it first asks
-	// the client, and returns nil if there is a login now.
+	// Need returns the error for a request of a principal without a login; its text says how to log in. If ask is set, it first
+	// asks the client to log in, and returns nil if the principal has a login after that.
 	Need(ctx context.Context, client *caller.Client, ask bool) error
 }
 
-// LoggedIn is the middleware for servers with a login for each principal. It asks a principal without one to log in, and refuses its
-// request unless it does.
+// LoggedIn is the middleware for servers with a login for each principal. It asks a principal without a login to log in, and refuses
+// the request if the principal does not.
 func (r *Registry) LoggedIn(next request.Handler) request.Handler {
 	return func(ctx context.Context, q *request.Request) (json.RawMessage, error) {
 		if err := r.LogIn(ctx, q.Client, q.To.Name, !q.Notification); err != nil {
@@ -32,8 +32,8 @@ func (r *Registry) LoggedIn(next request.Handler) request.Handler {
 	}
 }
 
-// LogIn returns nil if a server needs no login of the client's principal, or the principal has one. If ask is set, it asks the client
-// first.
+// LogIn returns nil if a server needs no login of the client's principal, or if the principal has a login. If it has none and ask is
+// set, LogIn asks the client to log in. Otherwise the error says how to log in.
 func (r *Registry) LogIn(ctx context.Context, client *caller.Client, server string, ask bool) error {
 	r.mu.Lock()
 	e := r.entries[server]

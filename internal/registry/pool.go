@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// Pool has the upstreams that several registries of this process share, each registry for a client of its own. It must be
-// closed, after the registries. It is safe for concurrent use.
+// Pool has the upstreams that several registries of this process share; each registry serves one client. It must be
+// closed after the registries. It is safe for concurrent use.
 type Pool struct {
 	log      *slog.Logger
 	installs *semaphore.Semaphore
@@ -29,7 +29,7 @@ type Pool struct {
 type pooled struct {
 	pool     *Pool
 	key      string
-	name     string // of the server
+	name     string // the name of the server
 	upstream *upstream.Upstream
 	starting sync.Once
 	users    map[*Registry]bool // guarded by Pool.mu
@@ -68,7 +68,7 @@ func (p *Pool) join(r *Registry, key string, spec upstream.Spec) *pooled {
 		return one
 	}
 	one := &pooled{pool: p, key: key, name: spec.Name, users: map[*Registry]bool{r: true}}
-	// Nothing of the first user may stay in the upstream, which can outlive it.
+	// The upstream can outlive its first user, so it must not keep that user's logger, limits or client.
 	spec.Logger, spec.Concurrency.All, spec.Concurrency.Installs = p.log, nil, p.installs
 	spec.Introduction.Owner = nil
 	if !spec.NoQuestions {
@@ -88,8 +88,8 @@ func (p *Pool) join(r *Registry, key string, spec upstream.Spec) *pooled {
 	return one
 }
 
-// Renew makes the next registry that has a server of this name start it anew. Registries that have it keep it until they
-// leave it.
+// Renew removes the servers with this name from the pool, so that the next registry that uses one starts a new process.
+// Registries that already use the old one keep it until they leave it.
 func (p *Pool) Renew(server string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,10 +115,11 @@ func (p *pooled) each(call func(*Registry)) {
 // start starts the upstream for its first user.
 func (p *pooled) start(r *Registry) {
 	p.starting.Do(p.upstream.Start)
-	r.changed() // for the others it may have been there for long
+	r.changed() // the upstream may already run for other users, and then reports no change to r
 }
 
-// leave is the end of the use by r. gone means that r goes on without the server: then nobody will come back for it soon.
+// leave ends the use by r. After the last user, the upstream is ended when the idle time has passed. gone means that r
+// continues without the server; then the upstream is ended at once, because a user is unlikely to return soon.
 func (p *pooled) leave(r *Registry, gone bool) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()

@@ -41,7 +41,7 @@ type Server struct {
 	// PerPrincipal makes all clients of one principal share one of these sessions. A client without a principal has its own. It
 	// requires PerClient.
 	PerPrincipal bool
-	// Shared, if not empty, identifies the way in which the server starts: registries with the same [Options.Pool] share it.
+	// Shared, if not empty, identifies how the server starts: registries with the same [Options.Pool] share the server.
 	Shared string
 	// Credentials are the headers of requests to the server whose values come from the caller. They require PerClient. mcpx
 	// reads the catalogue without them.
@@ -50,8 +50,8 @@ type Server struct {
 	// authorize adds the token to requests; secrets returns the strings that must not appear in messages. Exchange requires
 	// PerClient too.
 	Exchange func(subject func() string) (authorize func(http.RoundTripper) http.RoundTripper, secrets func() []string)
-	// Personal, if not nil, has a login for each principal, and no request of a principal goes without its own. The shared session
-	// then only reads the catalogue, with the login of the config. Personal requires PerClient.
+	// Personal, if not nil, has a login for each principal; each request uses the login of its principal. The shared session then
+	// only reads the catalogue, with the login of the config. Personal requires PerClient.
 	Personal Personal
 }
 
@@ -108,7 +108,7 @@ type Registry struct {
 	listeners
 	retired map[*upstream.Upstream]retired // being stopped, but not ended yet
 
-	// Both are locked before mu. Calls and snapshots never wait for saving, because the disk may be slow.
+	// saving and publishing are locked before mu. Calls and snapshots never wait for saving: the disk may be slow.
 	saving     sync.Mutex // held while a file is written, and by Apply
 	publishing sync.Mutex // held while a snapshot is made
 
@@ -134,12 +134,11 @@ type bounds struct {
 type ofClients struct {
 	clients map[string]map[sessionKey]*clientSession
 	own     map[string]*ownCatalogue
-	// lives has, for each client in clients whose sessions end with its connection, the func that stops watching the
-	// connection.
+	// lives has, for each client whose sessions end with its connection, the func that stops watching the connection.
 	lives map[string]func() bool
 	// variants are the catalogues for clients with the same capabilities, by variantKey.
 	variants map[string]*variant
-	// differing is how many own catalogues and variants there are.
+	// differing is the number of own catalogues and variants.
 	differing atomic.Int32
 	turn      atomic.Uint32 // distributes the sessions of clients over the instances
 }
@@ -174,20 +173,19 @@ type work struct {
 type entry struct {
 	generation uint64
 	began      time.Time
-	earlier    bool   // whether the disk or another replica had a record when the entry was created
+	earlier    bool   // whether the disk or another replica had a record of the server when the entry was created
 	era        string // the era of the server, according to that record
 	server     Server
 	upstream   *upstream.Upstream // nil if the server is disabled or misconfigured
 	pooled     *pooled            // nil if no other registry can use upstream
 	instances  *instances         // nil if the server has only one address; upstream is the first instance
-	cached     *record            // that record; nil once the server has answered all its lists
+	cached     *record            // the same record; nil once the server has sent all its lists
 	last       catalog.Server     // the server in the last snapshot; its tools are reused while they are unchanged
 	saved      *record            // what was last written to the cache file
 	older      *olderEra          // never nil
 }
 
-// New returns a registry for these servers. Its first snapshot has the catalogues from disk. [Registry.Start] connects to the
-// servers.
+// New returns a registry for these servers. Its first snapshot has the catalogues from disk. [Registry.Start] connects.
 func New(servers []Server, options Options) *Registry {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
@@ -233,7 +231,7 @@ func (r *Registry) newEntry(server Server) *entry {
 	}
 	spec := server.Spec
 	spec.Introduction.Capabilities = caller.AllCapabilities
-	if !server.PerClient || server.PerPrincipal { // with PerClient, the shared session only reads the catalogue
+	if !server.PerClient || server.PerPrincipal { // otherwise the shared session only reads the catalogue, so it declares all capabilities
 		spec.Introduction.Capabilities, spec.Introduction.Owner = caller.SharedCapabilities, r.owner.Load
 	}
 	if spec.NoQuestions {
@@ -370,8 +368,7 @@ func (r *Registry) publisher() {
 	}
 }
 
-// Refresh publishes a snapshot of the present state immediately, instead of asking the publisher to do it, and calls the
-// listeners.
+// Refresh itself publishes a snapshot of the present state, without the publisher, and calls the listeners.
 func (r *Registry) Refresh() {
 	r.publishing.Lock()
 	defer r.publishing.Unlock()
@@ -400,7 +397,7 @@ func notify(listeners []*func()) {
 	}
 }
 
-// describe returns a server as the snapshot shows it. Until the server has listed its tools, the tools come from the cache on
+// describe returns a server as the snapshot shows it. Until the server has listed its tools, they come from the cache on
 // disk.
 func (r *Registry) describe(name string, e *entry) catalog.Server {
 	s := catalog.Server{

@@ -78,7 +78,7 @@ func (t *route) share() {
 // upstream to try, it returns the error for the request.
 func (t *route) next(ctx context.Context, failed error) (*upstream.Upstream, error) {
 	if t.older {
-		_, unavailable := errors.AsType[*request.UnavailableError](failed) // so it was not executed
+		_, unavailable := errors.AsType[*request.UnavailableError](failed) // then the request was not executed
 		if asksByResult(failed) {
 			t.learn()
 		}

@@ -53,7 +53,7 @@ func (r *Registry) saveOne(e *entry, last bool) {
 	}
 }
 
-// recordOf returns what a server has told in this run.
+// recordOf returns the record of what a server has listed since mcpx started.
 func (r *Registry) recordOf(e *entry, status *upstream.Status) *record {
 	rec := &record{
 		Protocol: status.Protocol, Modern: status.Modern, Unprobed: status.Unprobed && e.era != upstream.EraLegacy,

@@ -78,7 +78,7 @@ func (r *Registry) follow(ctx context.Context, t *route) (json.RawMessage, error
 				begun = true
 				close(agreed)
 			})
-			if err = failed; !begun { // after the subscription has begun, the subscriber itself must subscribe again
+			if err = failed; !begun { // once the subscription has begun, only the subscriber itself subscribes again
 				u, err = t.next(ctx, failed)
 			}
 		}

@@ -16,7 +16,7 @@ const maxVariants = 64
 // first list of a client's session, because later lists may depend on the calls of that client. The registry's lock guards it.
 type variant struct {
 	ownCatalogue
-	tried map[string]uint64 // by server: the generation of the entry whose tools a session has listed, or has failed to list
+	tried map[string]uint64 // by server: the generation of its entry when a session listed its tools, or failed to
 }
 
 // variantKey returns a key that is the same for all clients to which servers list the same tools. It includes the era, because
@@ -54,8 +54,8 @@ func (r *Registry) learn(client *caller.Client, e *entry, tools []catalog.Tool, 
 	r.countDiffering()
 }
 
-// alike returns the lists that a client sees of servers that have not listed anything in the client's own sessions; nil if none
-// are known. The caller holds the lock.
+// alike returns what servers list to clients with the same capabilities. The client sees it for servers that have not listed
+// anything in its own sessions. It is nil if nothing is known. The caller holds the lock.
 func (r *Registry) alike(client *caller.Client) *ownCatalogue {
 	if v := r.variantOf(client); v != nil {
 		return &v.ownCatalogue
@@ -66,10 +66,9 @@ func (r *Registry) alike(client *caller.Client) *ownCatalogue {
 // countDiffering updates the field differing. The caller holds the lock.
 func (r *Registry) countDiffering() { r.differing.Store(int32(len(r.own) + len(r.variants))) }
 
-// WaitOwn is for the PerClient servers for which the func which returns true. It waits until mcpx knows what they list to a
-// client with these capabilities. If mcpx does not know it, WaitOwn opens the client's own session. It tries this once per
-// server; if that fails, the client sees the shared lists until a session of the client has listed others. WaitOwn returns when
-// ctx ends, at the latest.
+// WaitOwn waits until mcpx knows what the PerClient servers that `which` selects list to a client with these capabilities. If
+// mcpx does not know it, WaitOwn opens the client's own session. It tries this once per server; if that fails, the client sees
+// the shared lists until a session of the client has listed others. WaitOwn returns when ctx ends, at the latest.
 func (r *Registry) WaitOwn(ctx context.Context, client *caller.Client, which func(server string) bool) {
 	if client.Ident() == "" || ctx.Err() != nil {
 		return

@@ -11,8 +11,8 @@ import (
 
 // The functions below wait for servers. Each returns when its ctx ends, at the latest.
 
-// WaitListed waits until every server for which the func which returns true (nil means every server) has listed what it offers
-// besides tools, or cannot do so now. It does not wait for servers that mcpx has tried at an earlier start.
+// WaitListed waits until every server that `which` selects (nil selects all) has listed what it offers besides tools, or
+// cannot do so now. It does not wait for servers that mcpx has tried at an earlier start.
 func (r *Registry) WaitListed(ctx context.Context, which func(server string) bool) {
 	waited := false
 	for _, s := range r.Snapshot().Servers {
@@ -34,8 +34,8 @@ func (r *Registry) WaitListedOne(ctx context.Context, server string) {
 	}
 }
 
-// WaitKnown waits until every server for which the func which returns true (nil means every server) has a catalogue, or mcpx
-// has tried once to connect to it, now or at an earlier start.
+// WaitKnown waits until every server that `which` selects (nil selects all) has a catalogue, or mcpx has tried once to
+// connect to it, now or at an earlier start.
 func (r *Registry) WaitKnown(ctx context.Context, which func(server string) bool) {
 	r.waitFor(ctx, func(s *catalog.Server) bool {
 		return !s.Known && !s.Tried && s.State == catalog.Connecting && (which == nil || which(s.Name))
@@ -104,8 +104,7 @@ func (r *Registry) WaitTried(ctx context.Context) {
 	r.Refresh()
 }
 
-// waitFor waits for the first attempts to connect to the servers for which the func which returns true, and then refreshes the
-// snapshot.
+// waitFor waits for the first attempts to connect to the servers that `which` selects, and then refreshes the snapshot.
 func (r *Registry) waitFor(ctx context.Context, which func(*catalog.Server) bool) {
 	waited := false
 	snap := r.Snapshot()
@@ -145,8 +144,8 @@ func (r *Registry) WaitInstalled(ctx context.Context) {
 // Need records that a request needs an upstream, or that the first tools/list was answered.
 func (r *Registry) Need() { r.need() }
 
-// Needed returns a channel that is closed by the first call of Need. Starting many processes before that would delay the first
-// answers.
+// Needed returns a channel that is closed by the first call of Need. The caller of Start may wait for this, because
+// starting many processes earlier would delay the first answers.
 func (r *Registry) Needed() <-chan struct{} { return r.needed }
 
 // Prefer makes a server start before the others, because a caller is about to wait for it. It does not start an idle server.

@@ -17,8 +17,8 @@ import (
 type Consent struct {
 	// Given is an approval that the user gave before, for example together with the first of several requests.
 	Given Approval
-	// Ask shows the question and returns the user's answer, if the client cannot be asked. If nil, mcpx asks the
-	// client.
+	// Ask, if not nil, shows the question to the user and returns the answer; it is for clients that cannot be asked.
+	// If it is nil, mcpx asks the client.
 	Ask func(question string) bool
 
 	// Hold, if not nil, is called before mcpx asks the user. It may wait for other questions to be answered, or refuse the

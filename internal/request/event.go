@@ -43,11 +43,11 @@ type Event struct {
 	Code int
 	Durations
 	Sizes
-	// Definitions is what the answer changes in what the client carries of tool definitions; nil if it changes nothing. Observers
-	// call it after the answer was sent, because it may count tokens for milliseconds.
+	// Definitions returns the tokens of tool definitions that the answer saves or costs the client; nil if there are none.
+	// Observers call it after the answer was sent, because counting the tokens may take milliseconds.
 	Definitions func() []Saving
-	// ReadOn is the tool from whose result the call has read what was cut before; its other fields are not set. It is nil for
-	// other calls.
+	// ReadOn is set for a call that reads on in a result that was cut. It names the server and tool of that result; its other
+	// fields are not set. It is nil for other calls.
 	ReadOn *Target
 	Trace
 	OfProgram
@@ -105,8 +105,9 @@ type Sizes struct {
 	// Received is the number of tokens in the server's texts, Sent the number of tokens in the answer; all tokens here
 	// are estimates of o200k tokens.
 	Received, Sent int
-	// Cut is the number of tokens that were left behind a handle because the result was too long. LeftOut is how many the
-	// caller did not ask for: with select or grep, or because only a program got them.
+	// Cut is the number of tokens that are not in the answer because the result was too long; the caller can read them
+	// with a handle. LeftOut is the number of tokens that the caller did not want: they were removed by select or grep,
+	// or only a program got them.
 	Cut, LeftOut int
 	// ArgumentBytes, ReceivedBytes and SentBytes are sizes as JSON: of the arguments, the server's result, and the
 	// content of the answer.
@@ -116,8 +117,8 @@ type Sizes struct {
 // Compression is how many tokens a shorter form of the result saved, less what mcpx added to it.
 func (s Sizes) Compression() int { return s.Received - s.Sent - s.Cut - s.LeftOut }
 
-// Saving is the number of tokens of tool definitions that a client does not carry because of mcpx; it is negative for what
-// mcpx itself adds. Tool is empty for the definitions of a whole server.
+// Saving is the number of tokens of tool definitions that mcpx keeps out of a client's requests to its model; it is
+// negative for what mcpx adds to them. Tool is empty for the definitions of a whole server.
 type Saving struct {
 	Server, Tool string
 	Tokens       int
@@ -130,9 +131,9 @@ type Trace struct {
 	Spans *Spans
 }
 
-// Cost is what one call of a program has cost.
+// Cost records one call that a program has made.
 type Cost struct {
-	Number                uint64 // of the call's event
+	Number                uint64 // the number of the call's event
 	Server, Tool, Outcome string
 	Duration              time.Duration
 	Received              int // tokens
@@ -146,10 +147,10 @@ type Refused struct {
 	Status     int
 	Verb, Path string
 	Remote     string // the address of the client
-	Reason     string // why it was refused; empty if the status says it
+	Reason     string // why the request was refused; empty if the status says it already
 }
 
-// Stop sets the event's duration to the time until now.
+// Stop sets the event's duration to the time until now, without the time for confirmation.
 func (e *Event) Stop() { e.Duration = time.Since(e.Began) - e.Confirming }
 
 // IsCall reports whether the event is the call of a tool.
@@ -189,7 +190,7 @@ func (j *Journal) Begin(method string, client *caller.Client) *Event {
 	return e
 }
 
-// By sets the principal of an event; nil means nobody.
+// By sets the principal of an event; if p is nil, the event has none.
 func (e *Event) By(p *caller.Principal) {
 	if p != nil {
 		e.Principal, e.Display = p.Name, p.Display

@@ -37,8 +37,8 @@ type Sink struct {
 	Level string
 }
 
-// WithToken returns the params of a progress notification with this token: in place of the server's, and added to what mcpx
-// itself reports.
+// WithToken returns the params of a progress notification with this token. The token replaces the server's token; params
+// that mcpx itself has made have none, so it is added to them.
 func WithToken(params, token json.RawMessage) json.RawMessage {
 	if wire.Member(params, "progressToken") == nil {
 		return wire.WithMember(params, "progressToken", token)
@@ -73,8 +73,8 @@ type Request struct {
 	Apps  bool
 	// ReadOnly means that the request is refused if the tool is not declared read-only.
 	ReadOnly bool
-	// Program means that the tool runs a program. It changes nothing itself, and each of its calls is a request of its own, so
-	// that ReadOnly and confirmation concern only these.
+	// Program means that the tool runs a program. ReadOnly and confirmation are not applied to this request but to the
+	// program's calls: the program itself changes nothing, and each of its calls is a request.
 	Program bool
 	// Consent describes the user's confirmation, if the config demands one.
 	Consent Consent
@@ -107,22 +107,22 @@ const (
 type Times struct {
 	Wait time.Duration // for how long the request may wait for a session
 	// Starting, if not nil, means that the request waits beyond Wait, within Timeout, while the command of the server installs
-	// or starts. Starting is called now and then with what the command does.
+	// or starts. Starting is called from time to time with a text that says what the command does.
 	Starting func(does string)
-	Timeout  time.Duration // for how long it may wait for the answer
-	Idle     time.Duration // for how long there may be no progress
+	Timeout  time.Duration // for how long the request may wait for the answer
+	Idle     time.Duration // for how long the request may go on without progress
 }
 
 // Subscription follows the changes of one resource, from the answer to resources/subscribe until the context of
 // the request or the session with the server ends.
 type Subscription struct {
-	// Renewal means that the subscription replaces one of a lost session, so it has already been counted towards
-	// the caller's limits.
+	// Renewal means that the subscription replaces one that ended with its session, so it has already been counted
+	// towards the caller's limits.
 	Renewal bool
 	// Updated gets the params of each notification. It must not block.
 	Updated func(params json.RawMessage)
-	// Ended receives, once, the reason for which the subscription ended, if the server had accepted it. It must
-	// have a buffer of one.
+	// Ended is set when the server has accepted the subscription. It then receives one value: the reason why the
+	// subscription has ended.
 	Ended chan error
 }
 
@@ -130,7 +130,7 @@ type Subscription struct {
 type Credentials struct {
 	Headers map[string]string
 	Secrets []string // the secret values in Headers, which must not appear in any text
-	// Subject is the caller's JWT, if it is to be exchanged for another token. Principal is the ID of the caller:
+	// Subject is the caller's JWT, if mcpx exchanges it for a token of the server. Principal is the ID of the caller:
 	// another token of the same principal reuses the open session.
 	Subject, Principal string
 	// Login is the ID of the principal's login with the server, if the server needs one of each principal.
@@ -156,7 +156,7 @@ func ToolParams(tool string, arguments json.RawMessage) json.RawMessage {
 // Input is the part of a modern request that answers an input_required result (SEP-2322), as raw JSON. It is zero for a
 // first request.
 type Input struct {
-	Responses json.RawMessage // an object whose keys are those of the server's requests
+	Responses json.RawMessage // a JSON object with one answer for each of the server's requests, by its key
 	State     json.RawMessage // the requestState, a JSON string, as the server wrote it
 }
 

@@ -102,8 +102,8 @@ func (r *Request) Belongs() bool {
 		r.Method == "resources/unsubscribe" || r.Subscription != nil && r.Subscription.Renewal
 }
 
-// Timed records in the event how long the server takes and how much it sends. It skips requests to the built-in
-// server, since the requests that these make have events of their own.
+// Timed records in the event how long the server takes and how much it sends. It skips requests to the built-in server,
+// because each request that the built-in server makes has its own event.
 func Timed(next Handler) Handler {
 	return func(ctx context.Context, r *Request) (json.RawMessage, error) {
 		if r.Serve != nil {

@@ -42,7 +42,7 @@ func (r *Request) permitted(seen *catalog.Snapshot) error {
 			return &ReplacedError{Server: r.To.Name}
 		}
 	case Known(r.Method):
-	// tasks/list would show the tasks of other principals
+	// Otherwise tasks/list, for example, would show the tasks of other principals.
 	case server.Limited, r.Client.On() != nil && strings.HasPrefix(r.Method, "tasks/"):
 		return &wire.RPCError{Code: wire.MethodNotFound, Message: "method " + r.Method + " not found"}
 	}

@@ -29,7 +29,7 @@ type showing struct {
 	length int // how many characters the structure has
 }
 
-// piece is some structure of the JSON, or a value that may be cut.
+// piece is a part of the JSON: structure, followed by a value that may be cut. Either may be empty.
 type piece struct {
 	lead  string // names, brackets, line ends and indentation
 	value []byte // the raw JSON of a scalar, or of an array of scalars

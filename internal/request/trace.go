@@ -12,8 +12,8 @@ import (
 )
 
 // Traces are passed on in _meta (SEP-414). If mcpx makes no spans, the client's traceparent reaches the upstream
-// unchanged. If it does, the upstream gets the span of mcpx's request to it. That span is a child of the call's
-// span, which is a child of the client's span.
+// unchanged. If mcpx makes spans, the traceparent for the upstream names the span of mcpx's request. That span is a
+// child of the call's span, which is a child of the client's span.
 
 // Tracing decides which calls get spans.
 type Tracing struct {

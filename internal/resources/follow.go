@@ -31,8 +31,8 @@ const (
 
 // Topic is a resource that a client follows with resources/subscribe.
 type Topic struct {
-	// Again means that the client has subscribed to the resource earlier: Follow calls updated also when the server has
-	// accepted the first subscription, because of the updates since.
+	// Again means that the client has subscribed to the resource earlier and may have missed updates since. Follow then
+	// also calls updated when the server has accepted the first subscription.
 	Again bool
 
 	servers *Servers
@@ -44,9 +44,8 @@ type Topic struct {
 	patient bool
 }
 
-// Topic returns the resource with this URI, to which a client can subscribe. The URI is the one that clients see, which may differ
-// from the server's own. The errors are those of [Servers.Send], and a
-// [ParamsError] if the server does not support subscriptions.
+// Topic returns the resource with this URI, so that a client can follow it. The URI is the one that clients see, which may differ
+// from the server's own. The errors are those of [Servers.Send], and a [ParamsError] if the server does not support subscriptions.
 func (s *Servers) Topic(ctx context.Context, from request.From, uri string, patient bool) (*Topic, error) {
 	t := &Topic{servers: s, from: from, uri: uri, patient: patient}
 	if uri == "" {
@@ -60,9 +59,9 @@ func (s *Servers) Topic(ctx context.Context, from request.From, uri string, pati
 }
 
 // Follow calls updated each time the resource has changed or may have changed, for example after a lost session; params are for
-// the notification to the client. It subscribes again after a lost session and after a reload, until ctx ends. If
-// the first subscription fails, it returns the error, unless the topic is patient. It calls agreed when the server
-// has accepted the first subscription. The callbacks must not block.
+// the notification to the client. It subscribes again after a lost session and after a reload, until ctx ends. If the first
+// subscription fails, it returns the error; for a patient topic, it returns only the server's refusal and otherwise tries
+// again. It calls agreed when the server has accepted the first subscription. The callbacks must not block.
 func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params json.RawMessage)) error {
 	began := false // the server has accepted a subscription
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
@@ -98,7 +97,7 @@ func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params j
 			return t.servers.failed("resources/subscribe", server, err)
 		}
 		if over, ok := errors.AsType[*request.LimitError](err); ok {
-			pause = max(pause, over.RetryAfter) // an earlier attempt would be refused, and only fill the audit trail
+			pause = max(pause, over.RetryAfter) // an attempt before that would only be refused again, and fill the audit trail
 		}
 		if !t.await(ctx, pause) {
 			return ctx.Err()

@@ -79,8 +79,9 @@ func (s *Servers) Send(ctx context.Context, q *request.Request) (json.RawMessage
 	}
 }
 
-// absent returns an answer if err says that the server does not know the method, which means that the requested
-// item does not exist.
+// absent handles the error of a request. A server that does not know prompts/get or resources/read has no such item, so
+// absent returns an error that says so; for completion/complete it returns an empty answer. It returns any other error
+// as [Servers.failed] does.
 func (s *Servers) absent(method string, server *catalog.Server, params json.RawMessage, err error) (json.RawMessage, error) {
 	rpc, ok := errors.AsType[*wire.RPCError](err)
 	if !ok || rpc.NoCode || rpc.Code != wire.MethodNotFound {
@@ -165,7 +166,7 @@ func (s *Servers) task(snap *catalog.Snapshot, params json.RawMessage) (*catalog
 	if !valid || !ok || own == "" {
 		return nil, nil, &ParamsError{fmt.Sprintf("there is no task %q", id)}
 	}
-	if s.Replicas { // also ids that another replica has made
+	if s.Replicas { // own may begin with the replica that made the id
 		if rest, ok := strings.CutPrefix(own, "@"); ok {
 			_, own, _ = strings.Cut(rest, "/")
 		}

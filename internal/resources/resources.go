@@ -112,7 +112,7 @@ func (s *Servers) bare(snap *catalog.Snapshot, own string) *catalog.Server {
 		return nil
 	}
 	if _, _, another := snap.Prompt(own, s.separator()); another {
-		return nil // clients would take it for the name of a prompt with a prefix
+		return nil // own is already the prefixed name of another prompt
 	}
 	var first *catalog.Server
 	for i := range snap.Servers {

@@ -26,7 +26,7 @@ type Evidence struct {
 
 // ownServer describes a server that the link has started.
 type ownServer struct {
-	pid int // of its process; 0 if it is none
+	pid int // the id of its process; 0 if it is not a process
 	// failure returns why the server has ended. If the server is a process, it waits up to patience for its end.
 	failure func(err error, patience time.Duration) string
 	// stderr returns the end of the server's stderr output. May be nil.

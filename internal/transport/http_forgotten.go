@@ -54,8 +54,8 @@ func refusesAll(r Outgoing, text string, refused func(ask Outgoing) string) stri
 	return ask(toolsList, -r.ID-1)
 }
 
-// forgotten reports whether the server refused r because it has forgotten the session. If the server has forgotten
-// it, the link ends. If the text of r's error differs from that of the test requests, r may have been executed,
+// forgotten reports whether the server refused r because it has forgotten the session. If the server has forgotten it,
+// the link ends. If the error of r has a different text than the errors of the test requests, r may have been executed,
 // and forgotten returns false.
 func (l *httpLink) forgotten(ctx context.Context, r Outgoing, text string) bool {
 	if l.session.Load() == nil || r.Method == "initialize" {

@@ -16,7 +16,7 @@ func (l *httpLink) Listen(opened, none func()) {
 	l.streams.Go(func() {
 		defer none()
 		worked := false
-		last := &eventReader{limit: l.dialer.MaxMessage, retry: -1} // before the first stream
+		last := &eventReader{limit: l.dialer.MaxMessage, retry: -1} // the state of the stream that the next one continues
 		delay.Retry(l.ctx, func() (wait time.Duration, again bool) {
 			resp, err := l.openStream(l.ctx, last.lastID)
 			switch {
@@ -25,7 +25,7 @@ func (l *httpLink) Listen(opened, none func()) {
 				opened()
 				last, err = l.pump(resp, last)
 			case errors.Is(err, ErrGone), !Passing(err) && !worked:
-				// If the stream has worked before, a refusal may be temporary.
+				// The refusal is final, because the stream has never worked. Otherwise it may be temporary.
 				return 0, false
 			case !Passing(err):
 				last.lastID = "" // perhaps the server refuses only to resume the old stream

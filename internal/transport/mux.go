@@ -17,7 +17,7 @@ type mux struct {
 	log     *slog.Logger
 	mu      sync.Mutex
 	pending map[int64]*pending
-	// unnoised is how many pending requests have an empty noise.
+	// unnoised is the number of pending requests with an empty field noise.
 	unnoised int
 }
 

@@ -9,7 +9,7 @@ import (
 // frame is a message to be written to a stream.
 type frame struct {
 	message []byte
-	taken   bool // it was passed to a Write or TryWrite, so some of it may have been sent
+	taken   bool // the message was passed to Write or TryWrite, so a part of it may have been sent
 }
 
 const (

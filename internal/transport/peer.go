@@ -16,7 +16,7 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Codes of close frames, in the range that RFC 6455 leaves to applications and the policy code.
+// Codes of close frames. The first two are defined by RFC 6455; the third is from its range for applications.
 const (
 	CloseGoingAway = int(websocket.StatusGoingAway)
 	ClosePolicy    = int(websocket.StatusPolicyViolation)
@@ -51,11 +51,13 @@ type PeerOptions struct {
 	Ping, Pong time.Duration
 	// Subprotocol is the subprotocol that both ends must speak; empty means none.
 	Subprotocol string
-	// Received is called by the connection of AcceptPeer with the number of bytes of each read, of whatever frames.
+	// Received, for AcceptPeer only, is called after each read from the connection with the number of bytes. It counts
+	// all frames, including pings.
 	Received func(bytes int)
 }
 
-// counted is the response to a request that opens a WebSocket, whose connection reports what it reads.
+// counted is the response to a request that opens a WebSocket. The connection that is taken over from it reports how
+// many bytes it reads.
 type counted struct {
 	http.ResponseWriter
 	countedConn
@@ -81,8 +83,8 @@ func (c *countedConn) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// AcceptPeer answers a request that opens a WebSocket. It has answered the request if it returns an error. Compression is off, so
-// that a small frame cannot become a large message.
+// AcceptPeer answers a request that opens a WebSocket. If it returns an error, it has answered the request already. Compression
+// is off, so that a small frame cannot become a large message.
 func AcceptPeer(w http.ResponseWriter, r *http.Request, o PeerOptions) (*Peer, error) {
 	options := &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled}
 	if o.Subprotocol != "" {
@@ -101,7 +103,7 @@ func AcceptPeer(w http.ResponseWriter, r *http.Request, o PeerOptions) (*Peer, e
 	return p, nil
 }
 
-// RefusedError is the HTTP status with which the other end refused to open a WebSocket.
+// RefusedError says with which HTTP status the other end refused to open a WebSocket.
 type RefusedError struct {
 	Status int
 	Text   string // the beginning of the answer
@@ -114,7 +116,7 @@ func (e *RefusedError) Error() string {
 // refusalBytes is how much of the text of a refusal is read.
 const refusalBytes = 500
 
-// DialPeer opens a WebSocket to a URL. headers are those of the request.
+// DialPeer opens a WebSocket to a URL. headers are sent with the request that opens it.
 func DialPeer(ctx context.Context, url string, headers http.Header, o PeerOptions) (*Peer, error) {
 	options := &websocket.DialOptions{HTTPClient: newHTTPClient(Remote{URL: url}), HTTPHeader: headers}
 	if o.Subprotocol != "" {
@@ -148,7 +150,8 @@ func orElse(d, otherwise time.Duration) time.Duration {
 	return otherwise
 }
 
-// Over is closed when the connection has ended, at the latest when the answer to a ping does not come.
+// Over returns a channel that is closed when the connection has ended, at the latest when the answer to a ping does not
+// come.
 func (p *Peer) Over() <-chan struct{} { return p.over }
 
 // keepAlive pings the other end until the connection is over.
@@ -179,7 +182,8 @@ func (p *Peer) keepAlive(every, within time.Duration) {
 	}
 }
 
-// Answers reports whether the other end answers a ping within a time; if not, the connection ends. Someone must be reading.
+// Answers reports whether the other end answers a ping within a time; if not, the connection ends. Another goroutine must
+// be in Read, which receives the answer.
 func (p *Peer) Answers(within time.Duration) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
@@ -209,8 +213,8 @@ func (p *Peer) Write(messages ...[]byte) error {
 	return err
 }
 
-// CloseWith ends the connection with a code and a reason, which is cut to what a close frame holds. Of several calls the first has the
-// reason, and all return when the connection has ended.
+// CloseWith ends the connection with a code and a reason, which is cut to what a close frame holds. If it is called several times, the
+// reason of the first call is sent. Each call returns when the connection has ended.
 func (p *Peer) CloseWith(code int, reason string) error {
 	p.close.Do(func() {
 		p.end()

@@ -100,7 +100,7 @@ func (l *Launch) notFoundAdvice() string {
 
 // exitReason returns why a child process has ended.
 func exitReason(process *proc.Process, err error, patience time.Duration) string {
-	// The end of stdout and the end of the process come shortly after each other, in either order.
+	// stdout and the process end shortly after each other, in either order.
 	delay.Until(context.Background(), patience, process.Done(), nil)
 	what := process.ExitReason()
 	switch {

@@ -46,8 +46,8 @@ type Options struct {
 	// Connect, if not nil, replaces Type, Launch and Remote: it connects to the server, within ctx. The link closes the
 	// Conn.
 	Connect func(ctx context.Context) (Conn, error)
-	// Arrived, if not nil, waits until Connect can connect, because the server has dialled in. The wait does not count as
-	// time for connecting. It returns an error only if ctx has ended.
+	// Arrived, if not nil, is for a server that dials in: it waits until the server has dialled in, so that Connect can
+	// connect. The wait is not part of the time for connecting. Arrived returns an error only if ctx has ended.
 	Arrived func(ctx context.Context) error
 	// Serve is an InProcess server. It reads and writes newline-delimited JSON-RPC.
 	Serve func(ctx context.Context, in io.Reader, out io.Writer) error
@@ -69,7 +69,7 @@ type Launch struct {
 	Args    []string
 	Env     []string // the whole environment, KEY=VALUE
 	Cwd     string
-	Umask   *int // nil means that of this process
+	Umask   *int // nil means the umask of this process
 	// ContentLength fixes the framing to Content-Length headers, NewlineOnly to lines, in both directions. If
 	// neither is set, mcpx reads both. It writes lines at first, and headers in the attempt after one in which the
 	// server answered nothing.

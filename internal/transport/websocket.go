@@ -26,7 +26,8 @@ type socket struct {
 const (
 	// farewell bounds how long Close waits for the server's close frame.
 	farewell = time.Second
-	// frameBytes is the most that one frame has, so that pings and pongs find their way between the frames of a long message.
+	// frameBytes is the maximum size of one frame. A long message is split into frames, so that pings and pongs can be sent
+	// in between.
 	frameBytes = 64 << 10
 )
 
@@ -122,7 +123,8 @@ func (s *socket) Close() error {
 	return nil
 }
 
-// closeWith sends a close frame and ends the connection, soon also if the other end does not answer.
+// closeWith sends a close frame and ends the connection. If the other end does not answer, it ends after the time
+// farewell.
 func (s *socket) closeWith(code websocket.StatusCode, reason string) {
 	over := time.AfterFunc(farewell, s.cut)
 	defer over.Stop()
@@ -135,6 +137,6 @@ func (s *socket) cut() {
 		_ = s.conn.CloseNow()
 		return
 	}
-	_ = s.raw.SetDeadline(time.Unix(1, 0)) // closing a TLS connection writes
+	_ = s.raw.SetDeadline(time.Unix(1, 0)) // otherwise Close could block, because closing a TLS connection writes to it
 	_ = s.raw.Close()
 }

@@ -41,7 +41,7 @@ func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage
 	waits := waits{owner: r.Client.On().Key(), limited: r.Wait > 0, left: r.Wait, starting: r.Starting}
 	result, err := u.attempts(ctx, &c, &waits)
 	if _, _, asks := inputWanted(result); err == nil && asks {
-		if u.spec.OnQuestion(); !r.Relay { // with Relay, the client gets the input_required result itself
+		if u.spec.OnQuestion(); !r.Relay { // with Relay, the caller passes the input_required result on to the client
 			result, err = u.rounds(ctx, &c, &waits, result)
 		}
 	}
@@ -99,8 +99,8 @@ func (s *session) callWatched(ctx context.Context, r *call, idle time.Duration) 
 // again, and then be refused by a server that has forgotten the next session too.
 const maxAttempts = 3
 
-// attempts sends the request. After a loss it sends the request again if the server certainly did not execute it.
-// A repeatable request it sends again once in any case.
+// attempts sends the request. After a loss it sends the request again if the server certainly did not execute it. It
+// sends a repeatable request again once in any case.
 func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMessage, error) {
 	var last *request.LostError // the error of an attempt that the server may have executed
 	forgotten := false          // a session ended because the server refused the request

@@ -17,7 +17,7 @@ var errStopped = errors.New("mcpx stopped the server")
 type waits struct {
 	owner   string // who sent the request
 	limited bool
-	left    time.Duration // how long it may still wait for a session, if limited
+	left    time.Duration // how long the request may still wait for a session; unused without a limit
 	// starting is [request.Times.Starting].
 	starting func(does string)
 	queued   time.Duration // how long it waited for the concurrency limits

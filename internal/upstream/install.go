@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// MostInstalls is how many commands install at the same time. More of them are slower than one after another,
-	// and let each other time out.
+	// MostInstalls is how many commands install at the same time. If more install at once, they slow each other down
+	// and may time out.
 	MostInstalls = 3
 	// installTime bounds the start of a command that installs its program, if connect_timeout is not set.
 	installTime = 10 * time.Minute
@@ -21,7 +21,7 @@ const (
 	// start) is ended.
 	firstQuiet = 2 * time.Minute
 	laterQuiet = 30 * time.Second
-	// restQuiet is after how long without progress an install lets the next one in the queue begin.
+	// When an install has made no progress for restQuiet, the next one in the queue begins too.
 	restQuiet = 10 * time.Second
 	// lookEvery is the interval at which mcpx checks the progress of a command.
 	lookEvery = 2 * time.Second
@@ -190,7 +190,7 @@ func (s *session) linked() transport.Link {
 	return s.link
 }
 
-// PID returns the id of the server's process; 0 if none runs, or if it is no process of this machine.
+// PID returns the id of the server's process; 0 if none runs, or if this process has not started the server.
 func (u *Upstream) PID() int {
 	u.mu.Lock()
 	s := u.session

@@ -116,7 +116,8 @@ func during(calls []*listener, cancel context.CancelCauseFunc) (over func()) {
 	}
 }
 
-// asks does for one call what [during] does.
+// asks does for one call what [during] does for several: it stops the clocks until over is called, and cancels the
+// question if the call ends.
 func (h *listener) asks(cancel context.CancelCauseFunc) (over func()) {
 	clocks := slices.DeleteFunc([]*clock{h.clock, h.idle}, func(c *clock) bool { return c == nil })
 	for _, c := range clocks {
@@ -154,8 +155,8 @@ func (s *session) progressed(params json.RawMessage) {
 	}
 }
 
-// shared reports whether several programs have used the session. If so, output of the server that is not a message
-// must not be shown to any of them, because nobody knows which call it belongs to.
+// shared reports whether several programs have used the session. If so, output of the server that is not a message must
+// not be shown to any of them, because mcpx cannot tell which call it belongs to.
 func (s *session) shared() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,9 +170,9 @@ const (
 	maxAbandoned = 1000
 )
 
-// abandonedCall is a call that its caller gave up. The server may still log for it, so until lateLogs has passed,
-// log messages without a call are withheld from other programs. Questions of the server are not withheld, or one
-// client could block those for all others.
+// abandonedCall is a call that its caller gave up. The server may still log for it, so until lateLogs has passed, log
+// messages without a call are withheld from other programs. Questions of the server are not withheld, because otherwise
+// one client could block the questions to all others.
 type abandonedCall struct {
 	client *caller.Client
 	at     time.Time

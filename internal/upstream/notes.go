@@ -13,7 +13,7 @@ import (
 
 const (
 	// noteTime bounds the sending of one notification or answer. notePatience bounds how long the end of a session
-	// waits for those that are still being sent over HTTP.
+	// waits for notifications and answers that are still being sent over HTTP.
 	noteTime     = 5 * time.Second
 	notePatience = 300 * time.Millisecond
 	// maxNotesOverHTTP bounds how many such messages are being sent over HTTP at once. If the server is so slow to

@@ -101,15 +101,15 @@ type Health = conf.Health
 
 // Catalogue says from where a session gets the tools. The zero value reads them from the server.
 type Catalogue struct {
-	// Admit, if not nil, is called with what the server has listed of a kind, after each page. An error refuses the list: with
-	// tools the session does not open, or keeps the tools that it had.
+	// Admit, if not nil, is called with what the server has listed of a kind, after each page. An error refuses the list. If a
+	// list of tools is refused, a new session does not open, and an open session keeps the tools that it had.
 	Admit func(kind catalog.Kind, items, bytes int) error
 	// Shared, if not nil, returns the current tools; the session then reads no lists itself. For example, it
 	// returns the tools in the [Status] of a shared session. The slice must never be changed; new tools need a new
 	// slice. It is called with each call, from any goroutine, and must not block.
 	Shared func() []catalog.Tool
-	// Tools, if not nil, are the catalogue until the session has read the server's tools. If those are equal, this
-	// slice stays in use.
+	// Tools, if not nil, are the catalogue until the session has read the server's tools. If the server's tools are
+	// equal, this slice stays in use.
 	Tools []catalog.Tool
 }
 

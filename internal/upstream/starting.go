@@ -29,9 +29,10 @@ func (u *Upstream) starting() (does string, starts bool) {
 	return does, u.status.starts && !u.stopped
 }
 
-// startWait is one wait for a session. It lasts until over and then, with starting, while the command installs or starts.
+// startWait is one wait for a session. It lasts until the channel over gets a value. If starting is set, it then
+// continues while the command installs or starts.
 type startWait struct {
-	over     <-chan time.Time // nil = without limit
+	over     <-chan time.Time // nil means no limit
 	starting func(does string)
 	ticks    <-chan time.Time
 	late     bool // over has passed
@@ -40,7 +41,7 @@ type startWait struct {
 // tellEvery is the time between two calls of starting.
 const tellEvery = 5 * time.Second
 
-// tick begins the calls of starting, which end with stop.
+// tick makes next call starting every tellEvery, until the caller calls stop.
 func (w *startWait) tick() (stop func()) {
 	if w.starting == nil {
 		return func() {}
@@ -50,8 +51,8 @@ func (w *startWait) tick() (stop func()) {
 	return ticker.Stop
 }
 
-// next waits for a change of u, or until over. It returns false if there is no time left; starts says whether the command was
-// installing or starting when the caller looked.
+// next waits until u changes, or over or the next tick comes. It returns false if the wait has ended. starts says whether the
+// command was installing or starting when the caller last looked.
 func (w *startWait) next(ctx context.Context, u *Upstream, changed <-chan struct{}, starts bool) bool {
 	if w.late && (w.starting == nil || !starts) {
 		return false
@@ -70,8 +71,9 @@ func (w *startWait) next(ctx context.Context, u *Upstream, changed <-chan struct
 	return true
 }
 
-// AwaitStart is [Upstream.Await], but it waits at most for patience and then, if starting is not nil, as long as a call may take,
-// while the command installs or starts. starting is called now and then with what the command does.
+// AwaitStart is like [Upstream.Await], but waits at most for patience. If starting is not nil, it then waits on while the command
+// installs or starts, in all at most for the time of a call. It calls starting from time to time with a text that says what the
+// command does.
 func (u *Upstream) AwaitStart(ctx context.Context, patience time.Duration, starting func(does string)) {
 	ctx, cancel := context.WithTimeout(ctx, max(patience, u.spec.Timeouts.Call))
 	defer cancel()

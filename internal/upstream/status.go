@@ -45,7 +45,7 @@ type Agreement struct {
 	Unprobed bool
 	// Stateful means that the server may keep state between the requests of the session.
 	Stateful bool
-	// Title, Version and Instructions are those that the server gave.
+	// Title, Version and Instructions are what the server said about itself.
 	Title, Version, Instructions string
 }
 

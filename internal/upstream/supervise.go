@@ -86,7 +86,7 @@ func (u *Upstream) supervise(ctx context.Context) {
 		case <-u.kick:
 		default:
 		}
-		if u.spec.Arrived != nil { // it comes back when it can: a pause would only make calls wait
+		if u.spec.Arrived != nil { // the server itself dials in again when it can, so a pause would only delay calls
 			losses = nil
 		}
 		losses = append(slices.DeleteFunc(losses, func(at time.Time) bool { return time.Since(at) > loopWindow }), time.Now())
@@ -110,8 +110,8 @@ func (u *Upstream) endLost(s *session, err error, t *degradation, losses int) ti
 
 // degradation says why a server is degraded although it answers. An empty text means no trouble of that kind.
 type degradation struct {
-	loop   string // the server crashed again and again, and no session has lasted for loopWindow since
-	health string // the last health check failed
+	loop   string // set if the server crashed again and again, until a session lasts for loopWindow
+	health string // set if the last health check failed
 }
 
 // lost records the end of a session. losses is how many sessions were lost within loopWindow. A crash loop ends
@@ -211,7 +211,7 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, t degradation) (*
 			st.Offers = s.offers
 		}
 	})
-	// Only now does the session take calls and notifications, which the line promises.
+	// The line is logged only now, because readers rely on it: from now on the session takes calls and notifications.
 	u.spec.Logger.Info("connected", "protocol", s.Protocol, "tools", len(tools), "title", u.spec.Secrets.Line(s.Title, 80))
 	if lists && len(s.offers.Kinds()) > 0 {
 		s.changes.tell(s.offers.Kinds()...)

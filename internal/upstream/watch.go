@@ -120,8 +120,7 @@ func (w *watcher) check(ctx context.Context) error {
 	return nil
 }
 
-// mutePatience is how long a server that answers no requests still counts as alive if it sends messages of its
-// own.
+// mutePatience is how long a server that answers no requests is still treated as alive if it sends messages of its own.
 const mutePatience = 30 * time.Minute
 
 // heard reports whether a check is not needed: a call succeeded since the last check, or a call is open and the

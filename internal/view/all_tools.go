@@ -134,7 +134,8 @@ func (v *AllTools) instructions(client *caller.Client) string {
 	return all.String()
 }
 
-// Saved implements [View]. The client carries the definitions of all tools.
+// Saved implements [View]. It returns nil, because AllTools saves no tokens: its clients get the definitions of all
+// tools.
 func (v *AllTools) Saved(*caller.Client) func() []request.Saving { return nil }
 
 // Tools implements [View].
@@ -185,7 +186,7 @@ func (v *AllTools) Call(ctx context.Context, call Call) (result *results.Result,
 }
 
 // lookAgain asks servers that may have an unknown tool for their tools again: the only server or, if there are several, each
-// whose prefix the tool's name has. It reports whether there is such a server.
+// server whose prefix begins the tool's name. It reports whether there is such a server.
 func (v *AllTools) lookAgain(ctx context.Context, call Call) (found bool) {
 	snap := v.catalogue(call.Client)
 	for i := range snap.Servers {

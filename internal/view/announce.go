@@ -36,8 +36,9 @@ type announcements struct {
 	loops    sync.WaitGroup
 }
 
-// watcher is a client that listens for changes: one for each listening client with a principal, or for a client without one,
-// which sees what all such clients see. One goroutine compares its tools, another one its items.
+// watcher is a client that listens for changes. Each listening client with a principal has a watcher. All clients without a
+// principal see the same lists, so one watcher is enough for all of them. One goroutine compares its tools, another one its
+// items.
 type watcher struct {
 	client *caller.Client
 	as     Attachment

@@ -21,7 +21,7 @@ func (b *base) forApps(client *caller.Client) *catalog.Snapshot {
 }
 
 // withApps returns a catalogue that has only the tools to list next to inspect and exec: the first mostApps tools that have an
-// app, and those tools of their servers that are only for apps.
+// app, and the tools that are only for apps of the same servers.
 func withApps(snap *catalog.Snapshot) *catalog.Snapshot {
 	left := mostApps
 	servers := make([]catalog.Server, len(snap.Servers))

@@ -27,7 +27,8 @@ type base struct {
 	// shown returns a func that makes the present answer to tools/list for a client.
 	shown func(*caller.Client) (list func() json.RawMessage)
 	// late has the servers that did not answer while a query waited for them, by name, so that the next query does not wait again.
-	// The value says which definition of the server that was (catalog's generation): after a change, queries wait again.
+	// The value is the server's generation (see package catalog) at that time: when its definition has changed, queries wait
+	// again.
 	late sync.Map
 	announcements
 }
@@ -101,7 +102,7 @@ func (b *base) Attach(client *caller.Client, as Attachment) (detach func()) {
 	if as.Changed == nil {
 		return func() { b.registry.ForgetClient(client.ID) }
 	}
-	var who *caller.Client // has only what determines what the client sees
+	var who *caller.Client // the client, reduced to what determines which tools and items it sees
 	if client.Principal != nil {
 		who = client.Viewer()
 	}

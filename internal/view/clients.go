@@ -56,7 +56,7 @@ func NewSettings(o Options) *Settings {
 }
 
 // profile has the settings for one client, from the rules in the config and from knownClients. form is the format for results;
-// code is the format for results of calls that a program makes, which the model wrote.
+// code is the format for results of calls that are made by a program that the model wrote.
 type profile struct {
 	form, code results.Format
 	shown      shown

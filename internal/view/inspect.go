@@ -42,7 +42,7 @@ func (v *TwoTools) inspect(ctx context.Context, call Call, structured bool) *res
 	if failure != nil {
 		return failure.Result(structured)
 	}
-	client := call.Client // alone: the whole call would escape
+	client := call.Client // the func keeps only the client: with call, all of it would be moved to the heap
 	q.shown = func(server string) { v.registry.Expect(client, server) }
 	return v.Inspect(ctx, client, q, structured)
 }
@@ -176,8 +176,8 @@ func (v *TwoTools) byName(client *caller.Client, snap *catalog.Snapshot, q Query
 // the names at the end together.
 const queryLimit, nameLimit = 10, 30
 
-// After the first queryLeast tools, the answer leaves out those that score less than queryShare of the best one, because they
-// are not worth their tokens.
+// After the first queryLeast tools, the answer leaves out tools with a score below queryShare (the best tool has 1), because
+// they are not worth their tokens.
 const (
 	queryLeast = 4
 	queryShare = 0.3
@@ -208,7 +208,7 @@ func unsearched(snap *catalog.Snapshot, only string) string {
 	return "// not searched yet: " + strings.Join(names, ", ") + "\n"
 }
 
-// maxUnsearched is the maximum number of servers that this line names.
+// maxUnsearched is the maximum number of servers that the line of unsearched names.
 const maxUnsearched = 20
 
 // matches answers a query. If the query is not just a list of known tool names, it waits for servers to which mcpx connects for
@@ -242,8 +242,8 @@ func (v *TwoTools) matches(ctx context.Context, client *caller.Client, snap *cat
 	return result(text, structured, func() any { return matchesData(found) })
 }
 
-// found returns the tools for the answer to a query, the best first, and in more the tools of which the answer has only the
-// names. weak means that no tool fits well.
+// found returns the tools that the answer to a query describes, the best first. more has further tools, which the answer
+// only names. weak means that no tool fits well.
 func found(snap *catalog.Snapshot, index *search.Index, q Query) (found, more []describe.Match, weak bool) {
 	hits := index.Search(q.Text, search.Options{Server: q.Server, Limit: nameLimit})
 	end := min(len(hits), queryLimit)

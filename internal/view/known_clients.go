@@ -36,10 +36,10 @@ var knownClients = []ClientRule{
 	// B, run, 0.24.4, with the name qwen-cli-mcp-client-SERVER. It shows 25,000 characters or 1,000 lines; of a longer result
 	// it shows 2.5 KB and writes the rest to a file.
 	{Name: "qwen*", Structured: StructuredOnce, ResultChars: 24_000, LineFirst: true},
-	// D, run, 2.1.0; a text in TOON is never equal JSON. It shows 50,000 characters; of a longer result a preview, and writes a
-	// file.
+	// D, run, 2.1.0; a text in TOON is never equal JSON. It shows 50,000 characters; of a longer result it shows a preview and
+	// writes the rest to a file.
 	{Name: "kimi*", Structured: StructuredNever, ResultChars: 48_000},
-	// C, run, 0.61. It shows 40,000 characters; of a longer result the first 8,000 and the last 32,000.
+	// C, run, 0.61. It shows 40,000 characters; of a longer result it shows the first 8,000 and the last 32,000.
 	{Name: "gemini-cli*", ResultChars: 38_000},
 	// C, run, 1.18.33. It shows 51,200 bytes or 2,000 lines, and keeps the beginning of a longer result.
 	{Name: "opencode*", ResultChars: 48_000, LineFirst: true},

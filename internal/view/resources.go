@@ -45,7 +45,7 @@ func (b *base) Send(ctx context.Context, q *request.Request) (json.RawMessage, e
 	return b.resources(q.Client).Send(ctx, q)
 }
 
-// failed converts the error of a message to a server for the client.
+// failed returns the error that the client gets if a message to a server has failed.
 func (b *base) failed(method string, err *resources.ServerError) error {
 	failure := b.executor.Failure(err.Server, method, err.Err)
 	return &Failure{failure.Message, failure.Data()}

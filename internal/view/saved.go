@@ -15,8 +15,9 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// Saved implements [View]. The definitions of each server are saved, and mcpx's own are spent. A client that searches for
-// tools itself carries a line for each tool or server instead of definitions, so only this line counts.
+// Saved implements [View]. The tokens of each server's definitions are saved, and the tokens of mcpx's own definitions
+// are spent. A client that searches for tools itself sends its model a line for each tool or server instead of
+// definitions, so only the tokens of this line are saved.
 func (v *TwoTools) Saved(client *caller.Client) func() []request.Saving {
 	snap, how, searches := v.named(client), v.how(client, name(client)), v.searcher(client)
 	var apps json.RawMessage
@@ -52,12 +53,12 @@ func (v *TwoTools) Saved(client *caller.Client) func() []request.Saving {
 func (v *TwoTools) searcher(client *caller.Client) *describe.Searcher {
 	found := describe.SearcherNamed(name(client))
 	if found != nil && found.Loads && !v.current().profile(name(client)).shown.features.Brief {
-		return nil // the config says that its search is turned off
+		return nil // the config says that this client's search is turned off
 	}
 	return found
 }
 
-// counted reports whether a client that connects to the server itself would list its tools.
+// counted reports whether a client would list the tools of s if it were connected to s without mcpx.
 func counted(s *catalog.Server) bool {
 	return s.Known && s.State != catalog.Disabled && s.Name != builtin.Name
 }
@@ -86,7 +87,8 @@ func (t *texts) direct(snap *catalog.Snapshot) []request.Saving {
 	return c.direct
 }
 
-// unloaded returns the tokens of what a client with a tool search shows of each server.
+// unloaded returns, for each server, the tokens of what a client with its own tool search shows its model of the
+// server.
 func unloaded(snap *catalog.Snapshot, by *describe.Searcher) (all []request.Saving) {
 	for i := range snap.Servers {
 		if s := &snap.Servers[i]; counted(s) {
@@ -97,8 +99,8 @@ func unloaded(snap *catalog.Snapshot, by *describe.Searcher) (all []request.Savi
 	return all
 }
 
-// lookedUp counts an answer of inspect: definitions that the client carries after all. A client that searches for tools itself
-// would have loaded the same ones.
+// lookedUp counts the tokens of an answer of inspect as spent, because the answer contains definitions. It counts none for a
+// client that searches for tools itself, because this client would have loaded the same definitions without mcpx.
 func (v *TwoTools) lookedUp(call Call, answer *results.Result) {
 	if call.Event == nil || v.searcher(call.Client) != nil {
 		return

@@ -35,7 +35,8 @@ type Options struct {
 	BudgetTokens int
 	// BudgetChars is the maximum length of inspect's description for every client, in UTF-16 code units; 0 means no limit.
 	BudgetChars int
-	// MaxDescription is to how many characters descriptions of parameters are cut; 0 means 300.
+	// MaxDescription is the maximum length of a parameter's description, in characters; longer ones are cut. 0 means
+	// 300.
 	MaxDescription int
 	// JSONSchema shows schemas as minified JSON Schema instead of TypeScript.
 	JSONSchema bool
@@ -43,7 +44,7 @@ type Options struct {
 	Forms conf.ResultForms
 	// ShortNames means that the arguments of the two tools are named server, tool and args.
 	ShortNames bool
-	// Apps lists the tools that have apps next to inspect and exec, for clients that show apps.
+	// Apps means that clients that show apps get the tools with apps listed next to inspect and exec.
 	Apps bool
 	// ReadDoor adds the tool exec_read.
 	ReadDoor bool
@@ -95,7 +96,8 @@ func (v *TwoTools) listed(client *caller.Client) (list func() json.RawMessage) {
 	}
 }
 
-// how returns what the texts for a client depend on, besides the catalogue. name is the client's name, or empty.
+// how returns the settings on which the texts for a client depend, besides the catalogue. name is the client's name, or
+// empty.
 func (v *TwoTools) how(client *caller.Client, name string) shown {
 	how := v.current().profile(name).shown
 	if v.executor != nil {
@@ -149,7 +151,8 @@ type namedKey struct {
 	stored any
 }
 
-// HeaderTool implements [View]. No headers repeat the arguments of exec; they may repeat those of a tool with an app.
+// HeaderTool implements [View]. HTTP headers never repeat the arguments of inspect and exec, but may repeat the
+// arguments of a tool with an app.
 func (v *TwoTools) HeaderTool(_ context.Context, client *caller.Client, name string) *mcp.Tool {
 	if apps := v.apps(client); apps != nil {
 		return apps.headerTool(name)

@@ -24,8 +24,8 @@ type View interface {
 	Greeting(client *caller.Client) Greeting
 	// Tools returns the JSON array for tools/list. It may wait for servers until ctx ends.
 	Tools(ctx context.Context, client *caller.Client) json.RawMessage
-	// Saved returns what a client does not carry of tool definitions because it gets the answer of Tools; nil if that is
-	// nothing. See [request.Event.Definitions].
+	// Saved returns a func that counts the tokens of tool definitions that a client saves because it gets the answer of
+	// Tools; nil if it saves none. See [request.Event.Definitions].
 	Saved(client *caller.Client) func() []request.Saving
 	// HeaderTool returns the definition of a listed tool if HTTP headers repeat some of its arguments (SEP-2243), otherwise
 	// nil. Like Call, it waits for servers.
@@ -81,7 +81,7 @@ type Attachment struct {
 	Unknown func(method string, params json.RawMessage)
 }
 
-// Failure is the error of a message for which there is no answer of a server, as a text and as a JSON object with an error code
+// Failure is the error of a message that no server has answered. Message is the text; Data is a JSON object with an error code
 // (design 7).
 type Failure struct {
 	Message string
@@ -100,7 +100,7 @@ type Call struct {
 	Structured StructuredPolicy
 	// Task is [executor.Request.Task]; only for views that show the tools themselves.
 	Task json.RawMessage
-	// Code means that a program makes the call, which the model wrote and which reads the result.
+	// Code means that the call is made by a program that the model wrote, and that this program reads the result.
 	Code bool
 }
 
