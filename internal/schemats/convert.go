@@ -26,7 +26,7 @@ type converter struct {
 	order []*def
 	depth int
 	steps int
-	lossy bool // see schema
+	lossy bool // as in schema
 }
 
 // spend counts n+1 steps of work, and reports whether so many steps are still allowed.
