@@ -9,8 +9,7 @@ import (
 	"mcpx/internal/schemats"
 )
 
-// maxPurpose and maxDesc are the most runes of a server's purpose and of a tool's description
-// in the catalogue (design 6).
+// maxPurpose and maxDesc are the most runes of a server's purpose and of a tool's description in the catalogue.
 const (
 	maxPurpose = 300
 	maxDesc    = 80
