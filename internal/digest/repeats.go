@@ -9,7 +9,7 @@ import (
 	"mcpx/internal/compress"
 )
 
-// prefixes are the numbers of words by which lines are compared, in addition to whole lines, which come first.
+// prefixes are numbers of words at the beginning of lines. Lines are compared by each of them, and by the whole line (0).
 var prefixes = [...]int{0, 8, 5, 3}
 
 const (
@@ -20,7 +20,8 @@ const (
 	leastLines  = 20   // of a text
 )
 
-// comparedLines is how many lines of a text are compared, at least half as many if it has more. The others are not counted.
+// comparedLines is the most lines of a text that are compared; at least half as many are, if it has more. Other lines are not
+// counted.
 const comparedLines = 4000
 
 // repeats groups lines that are the same except for their numbers.
@@ -99,7 +100,8 @@ func (r *repeats) add(words int, hash uint64, offset int, text string) {
 	}
 }
 
-// best returns the largest groups, by as many words as possible. They must have at least half of the lines.
+// best returns the largest groups by as many words as possible; the whole line is best. The groups must have at least half of
+// the lines.
 func (r *repeats) best() []*group {
 	for at := range r.groups {
 		groups, sum := r.largest(at), 0
@@ -150,7 +152,7 @@ func (r *repeats) repeated(budget int) string {
 // paths groups lines that are paths by their directory.
 type paths struct {
 	count  int
-	byName [3]map[string]*entry // by the first 1, 2 and 3 names; level is the number of lines
+	byName [3]map[string]*entry // by the first 1, 2 and 3 names of the path; the level of an entry is its number of lines
 	order  [3][]*entry
 }
 
