@@ -41,7 +41,8 @@ func decodeJob(body []byte) (h header, code string) {
 	return h, string(body[sizeBytes+size:])
 }
 
-// sentCall is a call that a program makes. Made is how many calls the program has asked for until now, with those that wait.
+// sentCall is a call that a program makes. Made is how many calls the program has asked for until now, including those not sent
+// yet.
 type sentCall struct {
 	Server    string          `json:"server"`
 	Tool      string          `json:"tool"`

@@ -86,7 +86,8 @@ func (f *Failure) Error() string { return f.Message }
 type Program struct {
 	// Code is the body of an async function.
 	Code string
-	// Parameters is the pattern of the function's only parameter, and Arguments its value as JSON; both may be empty.
+	// Parameters is the pattern of the function's only parameter, such as {a, b}. Arguments is its value as JSON. Both may be
+	// empty.
 	Parameters string
 	Arguments  json.RawMessage
 	Limits     Limits
@@ -145,7 +146,7 @@ func newRunner(memory int64, start helper.Starter) *Runner {
 		Time:     24 * time.Hour, // Run has its own clocks
 		Memory:   memory + aside,
 		Frame:    frame,
-		Requests: maxAtOnce + 2, // and the clock, and a result or file
+		Requests: maxAtOnce + 2, // for the calls, the clock, and a result or a file
 		Helpers:  helpers,
 		Queue:    queue,
 		Idle:     idle,

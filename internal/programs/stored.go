@@ -84,7 +84,7 @@ func ReadFolder(folder string, required bool, taken []string) (all []*Stored, fa
 	return all, faults
 }
 
-// cause is the text of an error of a file without its path.
+// cause returns the text of an error of a file without its path.
 func cause(err error) string {
 	if path, ok := err.(*os.PathError); ok {
 		return path.Err.Error()
@@ -221,7 +221,7 @@ func parseParam(text string) (p param, why string) {
 	return p, ""
 }
 
-// typeOf is the JSON Schema of a type.
+// typeOf returns the JSON Schema of a type in a JSDoc comment.
 func typeOf(written string) (schema string, ok bool) {
 	written = strings.TrimSpace(written)
 	if item, isArray := strings.CutSuffix(written, "[]"); isArray {
