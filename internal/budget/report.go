@@ -23,7 +23,7 @@ type Catalogue struct {
 	Surface []Part `json:"surface"`
 	// Growth compares direct and mcpx for the first servers by name, up to all of them.
 	Growth []Step `json:"growth"`
-	// ToolSearch is what requests carry of clients with a tool search of their own.
+	// ToolSearch has what requests of clients with a tool search of their own carry.
 	ToolSearch []Search `json:"tool_search"`
 	// Notes name servers and tools that are not in the figures.
 	Notes []string `json:"notes,omitempty"`
@@ -57,8 +57,8 @@ type Server struct {
 	Cost Cost `json:"cost_per_1000_requests"`
 }
 
-// Search is what a request carries of a client with a tool search: a line or the name of each tool
-// or server, their instructions if the client shows them, and the tools that it has loaded.
+// Search is the size of a request of a client with a tool search. The request has a line or the name of each tool or server,
+// their instructions if the client shows them, and the tools that the client has loaded.
 type Search struct {
 	// Client is the client's name.
 	Client string `json:"client"`
