@@ -22,8 +22,8 @@ type Pages struct {
 	Readable func(context.Context, Origin) bool
 	// Limit is how many tokens all texts of one answer may have together; 0 means no limit.
 	Limit int
-	// Bytes is how many bytes they may have together; 0 means no limit. It must be enough for two lines that say how to read
-	// the rest. It also serves clients that count characters, since a text has no more characters than bytes.
+	// Bytes is how many bytes all texts of one answer may have together; 0 means no limit. It must be enough for two lines that
+	// say how to read the rest. It also serves clients that count characters, since a text has no more characters than bytes.
 	Bytes int
 	// Preview is how many tokens of a long result are shown at first, not counting the line that says how to read the rest. To
 	// tell as much as possible within them, items are shortened, and a text shows both its ends. 0 means as much as Limit, from

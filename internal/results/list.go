@@ -35,7 +35,7 @@ type list struct {
 const (
 	// maxListDepth is how many containers deep a list is searched for; each container on the way has to be read.
 	maxListDepth = 8
-	maxPath      = 60 // bytes
+	maxPath      = 60 // bytes; a longer path to a list is left out
 )
 
 // place is a range of bytes in a value.

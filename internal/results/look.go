@@ -166,7 +166,7 @@ func (p Pages) fitSome(h *result, d *digest.Items, room int, own float64) (best 
 func (p Pages) fitWhole(h *result, n, room int) bool {
 	some := h.all().first(n)
 	if !h.within(some, 10*room) {
-		return false // not even with much white space
+		return false // too long, even if much of it is white space
 	}
 	_, cost := p.rendered(h, some)
 	return cost <= room
