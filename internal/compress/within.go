@@ -10,7 +10,7 @@ import (
 // Piece is an object or array within a text, in JSON or as Python prints it.
 type Piece struct {
 	Start, End int
-	Value      json.RawMessage // its JSON
+	Value      json.RawMessage // the piece as JSON
 }
 
 // Limits of [Pieces].
