@@ -12,7 +12,7 @@ import (
 type Searcher struct {
 	// Client is the name of the client for people, and Name its name in clientInfo.
 	Client, Name string
-	prefix       string // of its names in clientInfo
+	prefix       string // with which every name of the client in clientInfo begins
 	// Loads is true if the client always loads tools whose _meta says so, as mcpx's own tools do.
 	Loads bool
 	// Says describes in a few words what the client shows.
