@@ -17,9 +17,9 @@ import (
 const (
 	maxColumns = 2000 // paths of values; values at further paths are left out
 	maxLevels  = 16   // keys and arrays in a path; deeper values are left out
-	maxSamples = 12   // values of a column whose tokens are counted
-	sampleSize = 200  // bytes of such a value
-	usualKey   = 40   // bytes
+	maxSamples = 12   // values of a column whose tokens are counted, to estimate all
+	sampleSize = 200  // bytes of each such value that are counted
+	usualKey   = 40   // bytes of a key; Plan adds the bytes of longer keys to its estimates
 )
 
 // lengths are the numbers of bytes to which long strings may be cut. With the last one, no string is cut.
@@ -67,9 +67,9 @@ type stats struct {
 	first  int32             // node of the first value in the document
 	equal  bool              // all values are the same
 	items  int               // number of items that have a value here
-	last   int               // the last such item
+	last   int               // index of the last item that has a value here
 	twice  bool              // an item has several values here
-	// distinct has hashes of the values. Only columns of members of the items themselves have it.
+	// distinct has hashes of the values. Only columns of the items themselves and of their members have it.
 	distinct map[uint64]struct{}
 	urls     int    // strings that are URLs
 	prose    int    // strings with spaces

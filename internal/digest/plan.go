@@ -12,8 +12,8 @@ import (
 type Plan struct {
 	// Cost is about how many tokens are needed. Different plans for as many items nearly always have different costs.
 	Cost          float64
-	items         int // how many of the items
-	length, count int // indexes in lengths and counts
+	items         int // how many items, from the first on
+	length, count int // which elements of lengths and counts limit values
 }
 
 // The cost of what is written in addition to values, in tokens. It is an estimate: the cost depends on the form (JSON, TOON or

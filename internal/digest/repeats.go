@@ -14,10 +14,10 @@ var prefixes = [...]int{0, 8, 5, 3}
 
 const (
 	maxGroups   = 4096 // groups of lines for each of the prefixes
-	maxCompared = 500  // bytes of a line
-	leastGroup  = 3    // lines
-	mostGroups  = 12   // that are shown
-	leastLines  = 20   // of a text
+	maxCompared = 500  // bytes at the beginning of a line that are compared
+	leastGroup  = 3    // lines that a group must have to be shown
+	mostGroups  = 12   // groups that are shown
+	leastLines  = 20   // lines that a text must have to be grouped
 )
 
 // comparedLines is the most lines of a text that are compared; at least half as many are, if it has more. Other lines are not
