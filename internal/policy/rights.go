@@ -21,7 +21,7 @@ type Right = conf.Right
 // right is a rule of auth.rights in use.
 type right struct {
 	Right
-	names map[string]string // see [NewRights]
+	names map[string]string // names in the config file, by the names under which servers are served
 }
 
 // of reports whether the rule applies to a principal.
