@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// class is the class of a character in the split rule of o200k_base. It is a set, as some
-// letters are in both the upper and the lower class.
+// class is the class of a character in the split rule of o200k_base, by its Unicode category (Lu, Ll and so on). It is a set,
+// since some letters are in both the upper and the lower class.
 type class uint8
 
 const (
@@ -16,7 +16,7 @@ const (
 	space                    // white space
 	eol                      // \r and \n (with space)
 	mark                     // M (with upper and lower): may also precede a word
-	wide                     // of a byte: part of a character that is not ASCII
+	wide                     // a byte that is a part of a character beyond ASCII
 	letter = upper | lower
 )
 
@@ -120,8 +120,8 @@ func word(s string, i int) int {
 
 // anyWord is like word, for every script.
 func anyWord(s string, i int) int {
-	end := i   // after U*
-	both := -1 // after the last letter of U* that is also in L
+	end := i   // the end of the part that U* matches
+	both := -1 // the end of the last letter of this part that is also in L; -1 if there is none
 	for end < len(s) {
 		c, n := classAt(s, end)
 		if c&upper == 0 {

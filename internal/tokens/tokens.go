@@ -85,8 +85,8 @@ func longPiece(p string) int {
 // merge counts the tokens of one piece by byte-pair encoding: the adjacent pair with the lowest rank
 // becomes one part, until no pair is a token. len(p) <= maxMerge.
 func merge(p string) int {
-	var at [maxMerge + 2]uint8     // start of each part, then the end of the last
-	var ranks [maxMerge + 1]uint32 // of part i joined with part i+1
+	var at [maxMerge + 2]uint8     // start of each part, then the end of the last part
+	var ranks [maxMerge + 1]uint32 // rank of part i joined with part i+1
 	n := parts(p, &at)
 	for i := 0; i+1 < n; i++ {
 		ranks[i] = rank(p[at[i]:at[i+2]])
