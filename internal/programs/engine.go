@@ -69,7 +69,7 @@ type engine struct {
 	open    int           // calls without a reply
 	replies chan settled
 	logs    strings.Builder
-	lines   int // in logs
+	lines   int // number of lines in logs
 	dropped int
 	settle  quickjs.Value // the function settle of the prelude
 	out     *answer       // nil until the program's function has ended

@@ -49,7 +49,8 @@ func (l Limits) WithDefaults() Limits {
 const (
 	// output bounds the value of a program, in bytes.
 	output = 1 << 20
-	// maxArguments bounds the arguments of a call, in bytes. This process may hold those of Limits.AtOnce calls.
+	// maxArguments bounds the arguments of a call, in bytes. This process may hold the arguments of Limits.AtOnce calls at a
+	// time.
 	maxArguments = 1 << 20
 	// frame bounds what a helper sends at once: the answer, or a call with its arguments.
 	frame = 2*(output+maxLogs) + 64<<10
