@@ -49,7 +49,7 @@ type group struct {
 	text          string // of the first line, as far as all are the same
 }
 
-// line adds a line to the groups. Words with a digit are the same as any other such word.
+// line adds a line to the groups. It takes all words with a digit as the same word.
 func (r *repeats) line(offset int, line string) {
 	const prime, start = 1099511628211, 14695981039346656037
 	hash, run := uint64(start), uint64(start) // run is the hash with the letters of the word so far
@@ -84,7 +84,7 @@ func (r *repeats) line(offset int, line string) {
 	r.add(0, run, offset, line)
 }
 
-// add adds a line to its group by the first words; 0 words are the whole line.
+// add adds a line to its group for the given number of words at its beginning; 0 means the whole line.
 func (r *repeats) add(words int, hash uint64, offset int, text string) {
 	at := slices.Index(prefixes[:], words)
 	if at < 0 {
