@@ -207,7 +207,7 @@ func (r *Runner) Run(ctx context.Context, owner string, p Program, host Host) (*
 	return out, nil
 }
 
-// Check compiles a program, in a helper. It returns what is wrong with it, without a file, or nil.
+// Check compiles a program in a helper. It returns what is wrong with the program, or nil; the File of the Fault is empty.
 func (r *Runner) Check(ctx context.Context, code string) *Fault {
 	h := header{Nanoseconds: int64(time.Minute), Memory: r.memory, Check: true}
 	var a answer
