@@ -283,7 +283,7 @@ func RightsOf(snap *catalog.Snapshot) *Rights {
 type Permissions struct {
 	rules   []*right
 	taken   []*right // the rules that take away
-	hidden  []string // servers that others dialled in with, and that no rule can permit
+	hidden  []string // servers that others dialled in with, sorted by name; no rule can permit them
 	empty   string   // the text for a principal that sees no server
 	digest  string
 	visible Catalogues
