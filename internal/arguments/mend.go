@@ -151,7 +151,7 @@ func (m *mender) edits(e *jsonschema.ValidationError) (found []edit, whole bool)
 	return found, whole
 }
 
-// merged adds those of the edits in more that are for other places.
+// merged returns edits, and of more those for places that edits does not change.
 func merged(edits, more []edit) []edit {
 	for _, e := range more {
 		if !slices.ContainsFunc(edits, func(have edit) bool { return slices.Equal(have.place, e.place) }) {

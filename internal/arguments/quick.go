@@ -202,7 +202,7 @@ func (b *quickener) object(q *quick, s *jsonschema.Schema) bool {
 	for i, name := range s.Required {
 		p, ok := q.properties[name]
 		if !ok && (q.closed || q.additional != nil) {
-			return false // additionalProperties applies to this property
+			return false // this name is declared only by additionalProperties, so the library must decide
 		}
 		p.bit |= 1 << i
 		q.required |= 1 << i

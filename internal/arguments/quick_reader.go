@@ -104,7 +104,7 @@ func (r *quickReader) object(q *quick, i, depth int) (end int, ok bool) {
 		key := r.raw[i+1 : keyEnd-1]
 		p, known := q.properties[string(key)]
 		if !known {
-			// Different bytes that are invalid UTF-8 decode to the same key.
+			// Different keys with invalid UTF-8 decode to the same key, so the library may see one member where there are two.
 			notASCII := func(c rune) bool { return c >= utf8.RuneSelf }
 			if q.closed || bytes.IndexFunc(key, notASCII) >= 0 {
 				return 0, false
@@ -246,7 +246,7 @@ func (r *quickReader) number(q *quick, i int) (end int, ok bool) {
 	}
 	if fraction {
 		if q.kinds&kindFraction == 0 {
-			return 0, false // also refused: 1.0, which counts as an integer
+			return 0, false // this also refuses 1.0, which is an integer in JSON Schema
 		}
 		if !q.bounded {
 			return i, true

@@ -17,17 +17,17 @@ type Reference struct {
 	Text bool
 }
 
-// Refers reports whether there may be references in a value. It is quick, and sometimes wrong if it says that there are.
+// Refers reports quickly whether there may be references in a value. If it returns false, there certainly are none.
 func Refers(value json.RawMessage) bool {
 	return bytes.Contains(value, []byte(`"$`)) || bytes.Contains(value, []byte(`"\u0024`))
 }
 
 // Replace returns the arguments of a call in which each reference has been replaced by what bring returns for it. It looks at
-// each value once, so references within what bring returned stay as they are, and so do those in strings. Arguments that are not
-// an object, but a string that contains one, have no references.
+// each value once, so it does not replace references within what bring returned, nor references in strings. Arguments that are
+// not an object, but a string that contains one, have no references.
 //
-// An object is no reference if the schema declares properties with the names of its members. Such an object, where the schema
-// does not declare it, can be sent as a string that contains it, see repair.
+// An object is no reference if the schema declares properties with the names of its members. A model that means such an object
+// literally where the schema does not declare it can send it as a string; see repair.
 //
 // The error is a [*ValidationError] with the path of a reference, if bring returned a [*ReferenceError], otherwise the error that
 // bring returned.

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	maxDepth        = 128 // nesting of arguments
+	maxDepth        = 128 // levels of nesting in the arguments
 	maxDigits       = 64  // digits of a number; longer numbers make validation quadratic or panic
 	maxSchemaBytes  = 2 << 20
 	maxSchemas      = 4000

@@ -14,7 +14,7 @@ import (
 
 const (
 	maxUnknown     = 3  // number of unknown arguments that are reported
-	maxUnknownName = 60 // runes of a name
+	maxUnknownName = 60 // runes of a name that are shown
 	maxKnownNames  = 8  // number of names that are listed if none is similar
 )
 

@@ -24,7 +24,7 @@ const (
 	// maxPlace and maxWhat bound the two parts of a violation, in tokens, since both can contain text of any
 	// length from elsewhere. maxTexts bounds all violations together.
 	maxPlace, maxWhat, maxTexts = 40, 60, 260
-	maxAllowed                  = 100 // bytes of the values that an enum allows
+	maxAllowed                  = 100 // bytes of the shown values of an enum
 )
 
 // violations describes the leaves of a validation error. They are sorted, because the library reports them in no
@@ -59,7 +59,7 @@ func violations(e *jsonschema.ValidationError, schema *jsonschema.Schema, value 
 
 // leaves collects violations.
 type leaves struct {
-	schema *jsonschema.Schema // the root
+	schema *jsonschema.Schema // the schema of all arguments
 	value  any                // the arguments
 	// texts contains the violations, each with its entry for ValidationError.Places.
 	texts map[string][]string

@@ -129,7 +129,7 @@ func (m *Meter) surface(servers []catalog.Server) int {
 	return sumTokens(tools)
 }
 
-// derive computes the fields that follow from the counts.
+// derive computes the fields of s that follow from the counts of single tools.
 func (m *Meter) derive(s *Server, bare, lookups []int) {
 	s.Definition, s.Inspect = spread(bare), spread(lookups)
 	if s.Inspect.Median > 0 {

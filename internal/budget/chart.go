@@ -60,7 +60,7 @@ func summary(r *Report) string {
 	return strings.Join(parts, " ")
 }
 
-// catalogue compares direct and mcpx, for more and more servers and for clients with a tool search.
+// catalogue compares the costs without and with mcpx, for more and more servers and for clients with a tool search.
 func (c image) catalogue(r *Report) {
 	keys := []chart.Key{{Colour: chart.Orange, Name: "connected directly"}, {Colour: chart.Green, Name: "through mcpx"}}
 	c.Heading("Tool definitions in every request", keys...)

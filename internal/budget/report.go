@@ -21,9 +21,9 @@ type Catalogue struct {
 	Total Server `json:"total"`
 	// Surface is the cost of each of mcpx's own tools; their sum is Total.Surface.
 	Surface []Part `json:"surface"`
-	// Growth compares direct and mcpx for the first servers by name, up to all of them.
+	// Growth has the costs without and with mcpx for the first servers by name, up to all of them.
 	Growth []Step `json:"growth"`
-	// ToolSearch is what requests carry of clients with a tool search of their own.
+	// ToolSearch has what requests of clients with a tool search of their own carry.
 	ToolSearch []Search `json:"tool_search"`
 	// Notes name servers and tools that are not in the figures.
 	Notes []string `json:"notes,omitempty"`
@@ -50,15 +50,15 @@ type Server struct {
 	Definition Spread `json:"definition"`
 	// Inspect is the cost of looking up single tools with inspect.
 	Inspect Spread `json:"inspect"`
-	// BreakEven is how many tools a conversation can look up before direct would have been cheaper:
-	// (Direct - Surface) / Inspect.Median. It is 0 where direct is cheaper anyway.
+	// BreakEven is how many tools a conversation can look up until it costs as much as without mcpx: (Direct - Surface) /
+	// Inspect.Median. It is 0 if mcpx costs more even without looking up a tool.
 	BreakEven float64 `json:"break_even"`
 	// Cost is the cost of the definitions in 1,000 requests, without prompt caching.
 	Cost Cost `json:"cost_per_1000_requests"`
 }
 
-// Search is what a request carries of a client with a tool search: a line or the name of each tool
-// or server, their instructions if the client shows them, and the tools that it has loaded.
+// Search is the size of a request of a client with a tool search. The request has a line or the name of each tool or server,
+// their instructions if the client shows them, and the tools that the client has loaded.
 type Search struct {
 	// Client is the client's name.
 	Client string `json:"client"`
@@ -96,7 +96,7 @@ type Part struct {
 	Tokens int `json:"tokens"`
 }
 
-// Step compares direct and mcpx for a number of servers.
+// Step compares the costs without and with mcpx for a number of servers.
 type Step struct {
 	// Servers is the number of servers.
 	Servers int `json:"servers"`

@@ -95,7 +95,7 @@ func (t *table) catalogue(r *Report) {
 	}
 }
 
-// bars draws a bar for direct and one for mcpx.
+// bars draws one bar for the cost without mcpx, and one for the cost with mcpx.
 func (t *table) bars(total Server) {
 	columns, most := t.Width()-40, max(total.Direct, total.Surface, 1)
 	fmt.Fprintf(&t.b, "  connected directly %9s  %s\n", terminal.Number(total.Direct), t.Yellow(t.Bar(total.Direct, most, columns)))

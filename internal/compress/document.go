@@ -4,9 +4,9 @@ import "mcpx/internal/base/wire"
 
 // A document that exceeds one of these limits is not converted to TOON.
 const (
-	maxBytes   = 8 << 20 // of compact JSON
-	maxDepth   = 64      // nested containers; the size of TOON's indentation is quadratic in it
-	maxColumns = 256     // of one table, since a reader has to count cells
+	maxBytes   = 8 << 20 // bytes of its compact JSON
+	maxDepth   = 64      // levels of nested containers; the size of TOON's indentation is quadratic in them
+	maxColumns = 256     // columns of one table, since a reader has to count cells
 	maxFields  = 512     // columns and groups of columns of one table
 )
 

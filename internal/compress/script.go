@@ -25,7 +25,7 @@ const (
 	maxTemplated  = 64      // if a kind has more parameters, its strings are not compared with each other
 	maxDerived    = 1 << 10 // bytes of a string that may be derived from another member
 	leastShared   = 10      // least bytes of a string that may become a const
-	manyKeys      = 16      // from more keys on, equal keys are found with a map
+	manyKeys      = 16      // if an object has at least so many keys, a map finds equal ones
 	integerDigits = 15      // JavaScript certainly writes a number of at most so many digits as it was read
 )
 

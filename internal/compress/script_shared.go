@@ -2,10 +2,10 @@ package compress
 
 import "strings"
 
-// Shared writes several values together: what repeats in any of them is said once, in head, and each of bodies is the value at
-// its index as JavaScript that uses head. Head and one body together evaluate to exactly that value. values are compact JSON,
-// each an object or array, and texts is how each is shown otherwise. ok is false unless Shared needs fewer tokens than texts and
-// saves as much of the JSON as JavaScript must.
+// Shared writes several values together as JavaScript. What repeats in any of them is said once, in head. bodies[i] is an
+// expression that uses head; head and bodies[i] together evaluate to exactly values[i]. values are compact JSON, each an object
+// or array, and texts are their other short forms. ok is false unless Shared needs fewer tokens than texts and saves as much of
+// the JSON as JavaScript must.
 func Shared(values, texts []string) (head string, bodies []string, ok bool) {
 	if head, bodies, ok = shared(values); !ok {
 		return "", nil, false
@@ -17,7 +17,7 @@ func Shared(values, texts []string) (head string, bodies []string, ok bool) {
 	return head, bodies, true
 }
 
-// shared does what [Shared] does, whatever it saves.
+// shared does what [Shared] does, however few tokens it saves.
 func shared(values []string) (head string, bodies []string, ok bool) {
 	all := "[" + strings.Join(values, ",") + "]"
 	if len(values) < 2 || len(all) > maxScript {

@@ -11,7 +11,7 @@ import (
 // scriptWriter writes a script.
 type scriptWriter struct {
 	*script
-	uses   []int32          // for the first of equal parts, how often it must be written if the contents of each part are written once
+	uses   []int32          // how often equal parts must be written, at the index of the first; each is searched for inner parts once
 	object []int32          // the number of an object in its kind, plus 1; 0 if it has none
 	done   map[int32]string // what is written for a part that repeats: the name of its const, or its text
 	consts []string

@@ -15,8 +15,8 @@ import (
 const (
 	shapeDepth = 8
 	shapeItems = 20  // the first items of each array; for the others see sampled
-	shapeKeys  = 200 // of each object
-	shapeKey   = 60  // bytes of a key
+	shapeKeys  = 200 // keys that are recorded of each object
+	shapeKey   = 60  // bytes of a key that are shown
 	// mapKeys is for objects whose values all have the same form. If such an object has more keys, it is shown as a map, with
 	// one key as an example and one shape for all values.
 	mapKeys = 20
@@ -26,7 +26,7 @@ const (
 //
 //	{total: number, items: [20 of {id: number, name?: string, owner: {login: string}|null}]}
 //
-// Of an array it reads the first items and a sample of the others. A key with a question mark is missing in some of them. Deep
+// It reads the first items of an array and a sample of the others. A key with a question mark is missing in some of them. Deep
 // levels and last keys are replaced by an ellipsis until the text has at most maxTokens according to [tokens.Ceiling].
 func Shape(raw []byte, maxTokens int) string {
 	if !wire.Valid(raw) {
@@ -35,12 +35,11 @@ func Shape(raw []byte, maxTokens int) string {
 	return (&shaper{}).shape(bytes.TrimSpace(raw), maxTokens)
 }
 
-// ShapeOf is like [Shape] for a value with a long container of which the caller has only some of the parts (elements, or
-// members with their keys). count is the number of all parts. head and tail are the JSON of the value before and after the
-// parts.
+// ShapeOf is like [Shape] for a value with a long container, of whose parts (elements, or members with their keys) the caller
+// has only some. count is the number of all parts. head and tail are the JSON of the value before and after the parts.
 func ShapeOf(head string, parts []json.RawMessage, tail string, count, maxTokens int) string {
 	raw := append(make([]byte, 0, len(head)), head...)
-	at := len(bytes.TrimRight(raw, " \t\r\n")) - 1 // the bracket of the container
+	at := len(bytes.TrimRight(raw, " \t\r\n")) - 1 // index of the opening bracket of the container
 	for i, part := range parts {
 		if i > 0 {
 			raw = append(raw, ',')
@@ -51,7 +50,7 @@ func ShapeOf(head string, parts []json.RawMessage, tail string, count, maxTokens
 	return (&shaper{at: &raw[at], left: count - len(parts)}).shape(raw, maxTokens)
 }
 
-// shaper makes the shape of a value. The container whose first byte is *at has left more parts than those in the JSON.
+// shaper makes the shape of a value. at points to the first byte of a container; left of its parts are missing in the JSON.
 type shaper struct {
 	at   *byte
 	left int
@@ -127,7 +126,7 @@ func (m *shaper) add(s *shape, value []byte, depth int) {
 func (m *shaper) addMembers(s *shape, object []byte, depth int) {
 	s.objects++
 	more := m.leftOf(object)
-	_ = wire.Fields(object, func(key string, value []byte) bool { // valid JSON
+	_ = wire.Fields(object, func(key string, value []byte) bool { // cannot fail, since the JSON is valid
 		f := s.field(key)
 		if f == nil {
 			more++
@@ -147,7 +146,7 @@ func (m *shaper) addItems(s *shape, array []byte, depth int) {
 		s.items = new(shape)
 	}
 	left, count := m.leftOf(array), 0
-	_ = wire.Elements(array, func(item []byte) bool { // valid JSON
+	_ = wire.Elements(array, func(item []byte) bool { // cannot fail, since the JSON is valid
 		if depth > 0 && (left > 0 || sampled(count)) {
 			m.add(s.items, item, depth-1)
 		}

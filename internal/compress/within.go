@@ -10,7 +10,7 @@ import (
 // Piece is an object or array within a text, in JSON or as Python prints it.
 type Piece struct {
 	Start, End int
-	Value      json.RawMessage // its JSON
+	Value      json.RawMessage // the piece as JSON
 }
 
 // Limits of [Pieces].
@@ -58,7 +58,8 @@ func Pieces(text string) (plain string, pieces []Piece) {
 	return text, pieces
 }
 
-// brackets finds the opening brackets in a text. curly and square are where the next ones are, or -1 at first.
+// brackets finds the opening brackets in a text. curly and square are the positions of the next { and [, or -1 before the first
+// search.
 type brackets struct {
 	text          string
 	curly, square int

@@ -9,8 +9,7 @@ import (
 	"mcpx/internal/schemats"
 )
 
-// maxPurpose and maxDesc are the most runes of a server's purpose and of a tool's description
-// in the catalogue (design 6).
+// maxPurpose and maxDesc are the most runes of a server's purpose and of a tool's description in the catalogue.
 const (
 	maxPurpose = 300
 	maxDesc    = 80
@@ -35,9 +34,8 @@ type toolSource struct {
 	lines  [allParams + 1]string
 }
 
-// block returns the lines of the catalogue about the server in detail d, without the last line
-// end. mark is written before the server's name. If mark is empty, the block is shorter in
-// other ways too (bare).
+// block returns the lines of the catalogue about the server in detail d, without the last line end. mark is written before the
+// server's name. If mark is empty, the block is shorter in other ways too (see bare).
 func (s *source) block(d detail, mark string) string {
 	var b strings.Builder
 	b.WriteString(mark + sanitize.Line(s.server.Name, 0))

@@ -156,8 +156,7 @@ func (c *canvas) fits(steps []step) bool {
 	return ok
 }
 
-// whole is the share of a block that fills the room. Smaller blocks have a smaller share in
-// proportion.
+// whole is the share of a block that fills the room; a smaller block has a smaller share in proportion.
 const whole = 1 << 16
 
 // fill returns the catalogue with as much detail as the room allows, one text for each page.

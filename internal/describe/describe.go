@@ -293,8 +293,8 @@ func (z size) fits(o size) bool {
 	return o.tokens <= z.tokens && o.json <= z.json && o.chars <= z.chars
 }
 
-// share returns which part of the limits z the size o takes; the limit that o takes most of
-// decides. All of it is whole, and a larger o gives more than whole.
+// share returns how much of the limits z the size o takes, for the limit of which o takes most. The result is whole if o takes
+// all of it, and more if o exceeds it.
 func (z size) share(o size) int {
 	part := func(n, of int) int64 {
 		if of <= 0 {

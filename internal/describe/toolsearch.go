@@ -12,7 +12,7 @@ import (
 type Searcher struct {
 	// Client is the name of the client for people, and Name its name in clientInfo.
 	Client, Name string
-	prefix       string // of its names in clientInfo
+	prefix       string // with which every name of the client in clientInfo begins
 	// Loads is true if the client always loads tools whose _meta says so, as mcpx's own tools do.
 	Loads bool
 	// Says describes in a few words what the client shows.
@@ -27,8 +27,8 @@ type Unloaded struct {
 	Tools              []catalog.Tool
 }
 
-// Searchers were taken from recorded requests to the model, by Claude Code 2.1.330, Codex 0.169
-// with its newer models, and Qwen Code 0.24.4.
+// Searchers says what was seen in recorded requests to the model by Claude Code 2.1.330, by Codex 0.169 with its newer models,
+// and by Qwen Code 0.24.4.
 var Searchers = []Searcher{
 	{"Claude Code", "claude-code", "claude-code", true, "the names of all tools, by default; of mcpx, inspect and exec", func(s Unloaded) string {
 		text := cutAt(s.Instructions, 2048)

@@ -1,5 +1,6 @@
-// Package digest shortens long results to what fits into a first look. Of a list it keeps as many items as possible and leaves
-// out members of them. Of a text it keeps both ends, and says what is between them. The package does no I/O and has no state.
+// Package digest shortens long results to what fits into a first look. It keeps as many items of a list as possible, and leaves
+// out members of the items. It keeps both ends of a text, and says what is between them. The package does no I/O and has no
+// state.
 package digest
 
 import (
@@ -16,15 +17,15 @@ import (
 const (
 	maxColumns = 2000 // paths of values; values at further paths are left out
 	maxLevels  = 16   // keys and arrays in a path; deeper values are left out
-	maxSamples = 12   // values of a column whose tokens are counted
-	sampleSize = 200  // bytes of such a value
-	usualKey   = 40   // bytes
+	maxSamples = 12   // values of a column whose tokens are counted, to estimate all
+	sampleSize = 200  // bytes of each such value that are counted
+	usualKey   = 40   // bytes of a key; Plan adds the bytes of longer keys to its estimates
 )
 
 // lengths are the numbers of bytes to which long strings may be cut. With the last one, no string is cut.
 var lengths = [...]int{40, 60, 80, 120, 160, 240, 320, 480, 640, 1000, 1500, 2500, 5000, 1 << 30}
 
-// markBytes is about what the mark of a shortened string needs.
+// markBytes is about how many bytes the mark of a shortened string needs.
 const markBytes = 8
 
 // counts are the numbers of elements to which long arrays within items may be cut. With the last one, no array is cut.
@@ -38,37 +39,37 @@ type Items struct {
 	root    *column
 	columns []*column // in the order in which their paths first occur
 	beyond  bool      // there are values that are in no column
-	marks   []string  // marks that occur in no string of the items
+	marks   []string  // those of the marks that occur in no string of the items; the first is used
 	seed    maphash.Seed
 	runes   map[int32]int // number of characters of long strings, by node
 }
 
-// column has all values at one path, such as .user.login or .labels[].name. Only scalars and empty containers are values; the
-// parts of other containers are in other columns.
+// column has all values at one path, such as .user.login or .labels[].name. Only scalars and empty containers are values. The
+// parts of other containers are in columns of their own.
 type column struct {
 	key      string
 	parent   *column
 	level    int
-	listed   bool               // below an array
-	excess   int                // bytes by which the keys of the path are longer than usual
-	fields   map[string]*column // one key deeper
+	listed   bool               // the values are within arrays
+	excess   int                // bytes by which the keys of the path together are longer than usualKey for each
+	fields   map[string]*column // the columns of the members of objects here, by key
 	inner    []*column          // the fields, in the order in which they first occur
-	elements *column            // one array deeper
+	elements *column            // the column of the elements of arrays here
 
 	stats
-	keep, constant bool // set by [Items.Plan]
+	keep, constant bool // what [Items.Plan] decided: the column is shown; all items have the same value
 }
 
 // stats describes the values of a column.
 type stats struct {
 	values [len(counts)]int  // number of values within the first counts[i] elements of every array, but not counts[i-1]
 	sizes  [len(lengths)]int // bytes of all values if strings are cut to lengths[i]
-	first  int32             // node of the first value
+	first  int32             // node of the first value in the document
 	equal  bool              // all values are the same
 	items  int               // number of items that have a value here
-	last   int               // the last such item
+	last   int               // index of the last item that has a value here
 	twice  bool              // an item has several values here
-	// distinct has hashes of the values, for members of the items themselves.
+	// distinct has hashes of the values. Only columns of the items themselves and of their members have it.
 	distinct map[uint64]struct{}
 	urls     int    // strings that are URLs
 	prose    int    // strings with spaces
@@ -122,11 +123,11 @@ func Read(items []json.RawMessage, members bool, beside string) (d *Items, ok bo
 // Len returns the number of items.
 func (d *Items) Len() int { return len(d.at) }
 
-// marks are the beginnings of what replaces the end of a shortened value. Only a mark that is nowhere in what the server sent is
-// used, so that nothing looks shortened that is not.
+// marks begin what replaces the end of a shortened value. A mark that occurs anywhere in what the server sent is not used,
+// since a complete value could then look shortened.
 var marks = []string{"…+", "⋯+", "‥+"}
 
-// unmark removes the marks that are in a text of the server.
+// unmark drops the marks that occur in a text of the server.
 func (d *Items) unmark(text string) {
 	if strings.IndexByte(text, '+') > 0 {
 		d.marks = slices.DeleteFunc(d.marks, func(mark string) bool { return strings.Contains(text, mark) })
@@ -240,7 +241,7 @@ func (d *Items) addString(c *column, text string) {
 	d.unmark(text)
 }
 
-// scalar is the text of a scalar or of an empty container.
+// scalar returns the text of a scalar or of an empty container.
 func (d *Items) scalar(at int32) string {
 	n := &d.doc.Nodes[at]
 	switch n.Kind {

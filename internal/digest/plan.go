@@ -8,22 +8,23 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Plan says what is shown of the items. It is valid until the next one is made.
+// Plan says what is shown of the items. It is valid until [Items.Plan] makes another one.
 type Plan struct {
 	// Cost is about how many tokens are needed. Different plans for as many items nearly always have different costs.
 	Cost          float64
-	items         int // how many of the items
-	length, count int // indexes in lengths and counts
+	items         int // how many items, from the first on
+	length, count int // which elements of lengths and counts limit values
 }
 
-// The cost of what is written beside values, in tokens. It is an estimate, as it depends on the form (JSON, TOON or JavaScript).
+// The cost of what is written in addition to values, in tokens. It is an estimate: the cost depends on the form (JSON, TOON or
+// JavaScript).
 const (
 	perItem  = 2
 	perValue = 1.2
 	perKey   = 2
 )
 
-// leastConstants: fewer items have no constants.
+// leastConstants is the least number of items for which equal members are written only once, outside the items.
 const leastConstants = 3
 
 // Least returns how many tokens the first n items need at least, with nothing but the value that identifies them.
@@ -58,7 +59,7 @@ func (d *Items) cost(c *column, p Plan) float64 {
 		return 3 + float64(len(c.key)+c.excess)/4 + c.weight*float64(c.sizes[p.length])/float64(all)
 	}
 	cost := c.weight*float64(c.sizes[p.length])*share + (perValue+float64(c.excess)/4)*float64(some)
-	if c.listed || c.items < len(d.at) { // no column of a table, so the key stands with each value
+	if c.listed || c.items < len(d.at) { // it is no column of a table, so each value needs the key
 		cost += (perKey + float64(len(c.key))/4) * float64(some)
 	}
 	return cost * float64(p.items) / float64(len(d.at))
@@ -134,8 +135,8 @@ func (d *Items) Plan(n int, budget float64) Plan {
 	return p
 }
 
-// mixed reports whether only some of what is at this path is a value, such as null or an empty list. These values are kept if
-// something of the others is.
+// mixed reports whether a path has values, such as null or an empty list, and also containers with contents. Such values are
+// kept if any of the contents is.
 func (c *column) mixed() bool { return c.valued() && (c.elements != nil || len(c.fields) > 0) }
 
 // inside reports whether something below a column is kept.
@@ -192,8 +193,8 @@ func (d *Items) sort(order []*column, p Plan) {
 	slices.SortStableFunc(order, byScore)
 }
 
-// score orders columns: those with the smallest score are kept first. It is the tokens of a value, with a factor for how much such
-// values tell.
+// score orders columns: those with the smallest score are kept first. It is the tokens of a value, multiplied by a factor that
+// is less than 1 for values that tell much, and more than 1 for values that tell little.
 func (d *Items) score(c *column, p Plan) float64 {
 	all := 0
 	for _, n := range c.values {

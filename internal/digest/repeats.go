@@ -9,18 +9,19 @@ import (
 	"mcpx/internal/compress"
 )
 
-// prefixes are the numbers of words by which lines are compared, in addition to whole lines, which come first.
+// prefixes are numbers of words at the beginning of lines. Lines are compared by each of them, and by the whole line (0).
 var prefixes = [...]int{0, 8, 5, 3}
 
 const (
 	maxGroups   = 4096 // groups of lines for each of the prefixes
-	maxCompared = 500  // bytes of a line
-	leastGroup  = 3    // lines
-	mostGroups  = 12   // that are shown
-	leastLines  = 20   // of a text
+	maxCompared = 500  // bytes at the beginning of a line that are compared
+	leastGroup  = 3    // lines that a group must have to be shown
+	mostGroups  = 12   // groups that are shown
+	leastLines  = 20   // lines that a text must have to be grouped
 )
 
-// comparedLines is how many lines of a text are compared, at least half as many if it has more. The others are not counted.
+// comparedLines is the most lines of a text that are compared; at least half as many are, if it has more. Other lines are not
+// counted.
 const comparedLines = 4000
 
 // repeats groups lines that are the same except for their numbers.
@@ -48,7 +49,7 @@ type group struct {
 	text          string // of the first line, as far as all are the same
 }
 
-// line adds a line to the groups. Words with a digit are the same as any other such word.
+// line adds a line to the groups. It takes all words with a digit as the same word.
 func (r *repeats) line(offset int, line string) {
 	const prime, start = 1099511628211, 14695981039346656037
 	hash, run := uint64(start), uint64(start) // run is the hash with the letters of the word so far
@@ -83,7 +84,7 @@ func (r *repeats) line(offset int, line string) {
 	r.add(0, run, offset, line)
 }
 
-// add adds a line to its group by the first words; 0 words are the whole line.
+// add adds a line to its group for the given number of words at its beginning; 0 means the whole line.
 func (r *repeats) add(words int, hash uint64, offset int, text string) {
 	at := slices.Index(prefixes[:], words)
 	if at < 0 {
@@ -99,7 +100,8 @@ func (r *repeats) add(words int, hash uint64, offset int, text string) {
 	}
 }
 
-// best returns the largest groups, by as many words as possible. They must have at least half of the lines.
+// best returns the largest groups by as many words as possible; the whole line is best. The groups must have at least half of
+// the lines.
 func (r *repeats) best() []*group {
 	for at := range r.groups {
 		groups, sum := r.largest(at), 0
@@ -150,7 +152,7 @@ func (r *repeats) repeated(budget int) string {
 // paths groups lines that are paths by their directory.
 type paths struct {
 	count  int
-	byName [3]map[string]*entry // by the first 1, 2 and 3 names; level is the number of lines
+	byName [3]map[string]*entry // by the first 1, 2 and 3 names of the path; the level of an entry is its number of lines
 	order  [3][]*entry
 }
 

@@ -171,7 +171,7 @@ func withoutTags(html string) string {
 	return strings.TrimSpace(out.String())
 }
 
-// indentation is how deep a line is indented, with spaces or as in the output of tree.
+// indentation returns how deeply a line is indented, with spaces or as in the output of tree.
 func indentation(line string) int {
 	n := 0
 	for _, r := range line {
@@ -190,7 +190,7 @@ func indentation(line string) int {
 // listing reports whether most lines are paths.
 func (s *scan) listing() bool { return 2*s.paths.count > s.filled && s.filled > leastLines }
 
-// outline chooses what tells most of a text.
+// outline chooses the entries that tell most about a text.
 func (s *scan) outline() (title string, entries []entry) {
 	switch {
 	case s.diff:
@@ -211,7 +211,7 @@ func (s *scan) outline() (title string, entries []entry) {
 	return "", nil
 }
 
-// mostOutermost: more lines of a level are no outline, unless there are fewer than leastOutermost of the levels above.
+// outermost shows more than mostOutermost lines only if it would otherwise show fewer than leastOutermost.
 const mostOutermost, leastOutermost = 60, 3
 
 // outermost returns the lines with the least indentation, and those of the next levels as long as they are few.
@@ -290,7 +290,7 @@ func listed(title string, entries []entry, budget int) string {
 	return ""
 }
 
-// deeper reports whether there are entries above a level, so that fewer levels can be shown.
+// deeper reports whether some entries are less deep than level, so that this level can be left out.
 func deeper(entries []entry, level int) bool {
 	for _, e := range entries {
 		if e.level < level {

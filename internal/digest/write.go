@@ -55,7 +55,7 @@ type writer struct {
 	marked bool // a value was shortened
 }
 
-// value writes what is kept of a value. It returns false, and has written nothing, if that is nothing.
+// value writes what is kept of a value. If nothing is kept, it writes nothing and returns false.
 func (w *writer) value(c *column, at int32) bool {
 	n := &w.doc.Nodes[at]
 	switch {
@@ -139,7 +139,8 @@ func (w *writer) quote(at int32) {
 	w.out = wire.AppendQuoted(w.out, text)
 }
 
-// shortened writes a string with the mark and the number of what is left out, unless that is negative.
+// shortened writes a string, the mark, and the number of characters or elements that are left out. It leaves out a negative
+// number.
 func (w *writer) shortened(text string, left int) {
 	w.marked = true
 	if text += w.marks[0]; left >= 0 {
@@ -173,7 +174,7 @@ func (w *writer) constants(c *column) bool {
 	return true
 }
 
-// maxLeftOut is how many paths [Look.LeftOut] names, and maxSiblings how many of one object; of more it only says how many.
+// maxLeftOut is how many paths [Look.LeftOut] names, and maxSiblings how many of one object. It only counts further ones.
 const maxLeftOut, maxSiblings = 10, 4
 
 // leftOut names the columns that are left out. If a column and everything below it are left out, only that column is named.
@@ -219,7 +220,8 @@ func (d *Items) leftOut() string {
 	return strings.Join(paths, ", ")
 }
 
-// path is the path of a column, as jq writes it. It is "." for the items themselves, and empty if it is too long to be shown.
+// path returns the path of a column, as jq writes it. It is "." for the items themselves, and empty if it is too long to be
+// shown.
 func (c *column) path() string {
 	size := 0
 	for p := c; p.parent != nil; p = p.parent {

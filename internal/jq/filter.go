@@ -123,7 +123,7 @@ func decode(input []byte) (any, error) {
 	return v, nil
 }
 
-// describe is the text for an error of a filter.
+// describe returns the text for an error of a filter.
 func describe(filter string, err error) string {
 	if parse, ok := errors.AsType[*gojq.ParseError](err); ok {
 		return describeParse(filter, parse)
@@ -147,12 +147,12 @@ func describeParse(filter string, err *gojq.ParseError) string {
 	return fmt.Sprintf("%s, after `%s`", text, string(before[max(0, len(before)-most):]))
 }
 
-// message is an answer with the text of an error.
+// message returns an answer with the text of an error.
 func message(kind byte, text string) answer {
 	return append(answer{kind}, oneLine(text)...)
 }
 
-// oneLine is a text on one line, cut to maxMessage bytes.
+// oneLine returns a text on one line, cut to maxMessage bytes.
 func oneLine(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) > maxMessage {
@@ -184,7 +184,8 @@ func (e *encoder) output(v any) error {
 	return e.check(0)
 }
 
-// check returns errOutput if n more bytes are not allowed. The kind of the answer is not counted.
+// check returns errOutput if n more bytes are not allowed. It does not count the first byte of buf, which is the kind of the
+// answer.
 func (e *encoder) check(n int) error {
 	if int64(len(e.buf)-1+n) > e.max {
 		return errOutput

@@ -62,8 +62,8 @@ func sameFilters(a, b catalog.Rules) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// server returns the visible part of a server. If the rules (same) and the tools are those of the last call, it reuses the list
-// made then.
+// server returns the visible part of a server. same means that the rules are those of the last call. If the tools are too,
+// server reuses the list that it made then.
 func (c *Catalogues) server(s *catalog.Server, rules catalog.Rules, apps, same bool) catalog.Server {
 	if same {
 		was, known := c.from.Server(s.Name)

@@ -23,7 +23,7 @@ func folded(text string) string {
 	return strings.ToLower(strings.ToUpper(norm.NFKC.String(strings.TrimSpace(text))))
 }
 
-// loosely reports whether one of the globs matches a name, as it is or folded, or is the name.
+// loosely reports whether one of the globs equals a name or matches it. It compares them as they are, and folded.
 func loosely(globs []string, name string) bool {
 	if slices.Contains(globs, name) || Match(globs, name) {
 		return true
@@ -50,12 +50,13 @@ func (r *right) takesFrom(p *caller.Principal) bool {
 	return has(r.Groups, p.Groups) && has(r.Scopes, p.Scopes) && (len(r.Principals) == 0 || slices.ContainsFunc(names, is))
 }
 
-// takesServer reports whether the rule takes away a whole server, by the name under which it is served or by that in the file.
+// takesServer reports whether the rule takes away a whole server, by the name under which it is served or its name in the
+// config file.
 func (r *right) takesServer(server string) bool {
 	return loosely(r.TakeAway, server) || loosely(r.TakeAway, r.inFile(server))
 }
 
-// takesTool reports whether the rule takes away a tool. names are those of the tool.
+// takesTool reports whether the rule takes away a tool that has these names: one for callers, and one that its server uses.
 func (r *right) takesTool(server string, names ...string) bool {
 	return r.takesServer(server) || slices.ContainsFunc(names, func(name string) bool {
 		return name != "" && (r.takesNamed(server, name) || r.takesNamed(r.inFile(server), name))

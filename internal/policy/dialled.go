@@ -41,11 +41,11 @@ func (r *Rights) With(dialled []Dialled) *Rights {
 	return r
 }
 
-// dialledFor returns the servers that a principal must not see, and those that it sees without a rule. It adds to key what
-// differs between principals.
+// dialledFor returns the servers that a principal must not see, and those that it sees without a rule. It also returns key,
+// extended by what it decided about each server; principals with equal keys share their Permissions.
 func (r *Rights) dialledFor(p *caller.Principal, key []byte) (longer []byte, hidden, own []string) {
 	if len(r.dialled) > 0 {
-		key = append(key, 0xff) // separates the bytes of the rules from the others
+		key = append(key, 0xff) // separates these bytes from the indexes of rules before them
 	}
 	for i := range r.dialled {
 		mark := byte(0)

@@ -21,7 +21,7 @@ type Right = conf.Right
 // right is a rule of auth.rights in use.
 type right struct {
 	Right
-	names map[string]string // see [NewRights]
+	names map[string]string // names in the config file, by the names under which servers are served
 }
 
 // of reports whether the rule applies to a principal.
@@ -34,10 +34,10 @@ func (r *right) of(p *caller.Principal) bool {
 		(len(r.Principals) == 0 || slices.ContainsFunc(r.Principals, is))
 }
 
-// fits reports whether a glob matches a principal's name. If the name is SUB@ISSUER, as for an issuer's user, the
-// glob must have an @ too, and both parts are matched separately; of globs without an @, only "*" matches.
-// Otherwise users who choose their SUB could imitate the name of a token. For agents a glob must begin with agent: too, since
-// who makes their tokens chooses their names.
+// fits reports whether a glob matches a principal's name; "*" matches all names. If the name is SUB@ISSUER, as for an issuer's
+// user, the glob must have an @ too, and both parts are matched separately. Otherwise users who choose their SUB could imitate
+// the name of a token. If the name is of an agent, the glob must begin with "agent:" too, since whoever makes the tokens of
+// agents chooses their names.
 func fits(glob, name string) bool {
 	if glob == "*" {
 		return true
@@ -190,8 +190,8 @@ func (r *Rights) Opens(p *caller.Principal, view string, part *Scope) bool {
 	return part == nil || part.Servers == nil || slices.ContainsFunc(part.Servers, g.reaches)
 }
 
-// everything reports whether a principal may use everything, because there are no rules. An agent never may: who makes its token
-// is not the one who configures the servers, so an agent has what it dialled in with and what rules give it.
+// everything reports whether a principal may use everything, because there are no rules. An agent never may. Its token can be
+// made by somebody who does not configure the servers, so it has only what it dialled in with and what rules give it.
 func (r *Rights) everything(p *caller.Principal) bool {
 	return r.all && len(r.dialled) == 0 && !agent(p)
 }
@@ -230,7 +230,7 @@ func (r *Rights) permissions(p *caller.Principal, view string) *Permissions {
 	rules := len(which)
 	which, hidden, own := r.dialledFor(p, which)
 	if agent(p) {
-		which = append(which, 0xff) // what agents see differs also where the rules and servers are the same
+		which = append(which, 0xff) // agents are shown other texts even if the rules and servers are the same
 	}
 	g := r.grants.Find(string(which))
 	if g == nil {
@@ -282,9 +282,9 @@ func RightsOf(snap *catalog.Snapshot) *Rights {
 // everything. Safe for concurrent use.
 type Permissions struct {
 	rules   []*right
-	taken   []*right // those that take away
-	hidden  []string // servers that others dialled in with, sorted; no rule permits them
-	empty   string   // what a principal is told that sees no server
+	taken   []*right // the rules that take away
+	hidden  []string // servers that others dialled in with, sorted by name; no rule can permit them
+	empty   string   // the text for a principal that sees no server
 	digest  string
 	visible Catalogues
 }
@@ -314,7 +314,7 @@ func (g *Permissions) reaches(server string) bool {
 	return !g.hides(server) && !g.takesServer(server) && slices.ContainsFunc(g.rules, func(r *right) bool { return r.reaches(server) })
 }
 
-// hides reports whether a server is one that others dialled in with, for themselves.
+// hides reports whether others dialled in with a server that this principal must not see.
 func (g *Permissions) hides(server string) bool { return slices.Contains(g.hidden, server) }
 
 // Confirms says which calls of a tool the user must confirm: it returns the strictest Confirm of the rules that
@@ -348,7 +348,7 @@ func (g *Permissions) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 		if reached.Rules = g; len(servers) == 0 {
 			reached.Empty = g.empty
 		}
-		seen := g.visible.of(reached, true) // apps are set because it was decided before whether apps may see more
+		seen := g.visible.of(reached, true) // true: tools for apps are in snap only if they may be visible
 		empty := func(s catalog.Server) bool { return s.Known && len(s.Tools) == 0 && !g.whole(s.Name) }
 		if !slices.ContainsFunc(seen.Servers, empty) {
 			return seen

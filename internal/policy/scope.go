@@ -44,5 +44,5 @@ func (p *Scope) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 		}
 		return servers
 	})
-	return p.visible.of(parted, true) // apps are set because it was decided before whether apps may see more
+	return p.visible.of(parted, true) // true: tools for apps are in snap only if they may be visible
 }

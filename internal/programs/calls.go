@@ -11,7 +11,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Made is a call that a program has made. Outcome is empty while it is open, and Unfinished if the program ended before.
+// Made is a call that a program has made. Outcome is empty while the call runs, and Unfinished if the program ended before the
+// call.
 type Made struct {
 	Server, Tool, Outcome string
 	Duration              time.Duration
@@ -57,7 +58,7 @@ func (d *desk) reply(ctx context.Context, request []byte) []byte {
 	return encodeReply(nil, &Failure{CodeFailed, "unknown request"})
 }
 
-// time waits for the end of the program's time, and has the helper killed if it does not end the program then.
+// time waits until the time of the program is over. It then kills the helper, if that does not end the program within grace.
 func (d *desk) time(ctx context.Context) {
 	d.clock.start()
 	select {
@@ -86,7 +87,7 @@ func (d *desk) call(ctx context.Context, body []byte) (json.RawMessage, *Failure
 	return d.fits(value, failure)
 }
 
-// fits refuses a value that has no room in the helper.
+// fits returns a value and failure unchanged, or a failure if the value is too long for the memory of the helper.
 func (d *desk) fits(value json.RawMessage, failure *Failure) (json.RawMessage, *Failure) {
 	if failure == nil && int64(len(value)) > d.limits.Memory/2 {
 		return nil, &Failure{CodeFailed, fmt.Sprintf("the result has %d bytes, too many for a program with %s of memory; ask for less", len(value), size(d.limits.Memory))}

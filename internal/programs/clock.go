@@ -13,7 +13,7 @@ type clock struct {
 	left    time.Duration
 	timer   *time.Timer // nil while the clock stands still
 	since   time.Time   // since when timer runs
-	holds   int         // how many reasons there are to stand still
+	holds   int         // how many calls of hold have not been released yet
 	started bool
 	ended   bool
 }
@@ -37,7 +37,7 @@ func (c *clock) run() {
 	c.timer = time.AfterFunc(c.left, c.expire)
 }
 
-// expire ends the time, if that is still so when the lock is free.
+// expire ends the time. It does nothing if the clock was stopped while expire waited for the lock.
 func (c *clock) expire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

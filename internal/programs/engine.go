@@ -69,7 +69,7 @@ type engine struct {
 	open    int           // calls without a reply
 	replies chan settled
 	logs    strings.Builder
-	lines   int // in logs
+	lines   int // number of lines in logs
 	dropped int
 	settle  quickjs.Value // the function settle of the prelude
 	out     *answer       // nil until the program's function has ended
@@ -199,8 +199,8 @@ func (e *engine) begin(start quickjs.Value, code string) *answer {
 	return nil
 }
 
-// loop runs the program to its end, and until each call that was sent has its reply. It returns how the program ended if that
-// was not by itself.
+// loop runs the program to its end, and until each call that was sent has its reply. It returns nil if the program ended by
+// itself, otherwise the reason why it ended.
 func (e *engine) loop() *answer {
 	for {
 		n := 1
@@ -263,7 +263,7 @@ func (e *engine) js(f func() error) error {
 	return err
 }
 
-// failure is the end of a program for an error of the engine.
+// failure returns the answer for a program that ended because of an error of the engine.
 func (e *engine) failure(err error) *answer {
 	if e.late.Load() {
 		line, column := placeOf(stackOf(err))

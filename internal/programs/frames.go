@@ -11,9 +11,9 @@ import (
 // The kinds of requests.
 const (
 	askClock  = 't' // no body; the reply comes when the time of the program is over
-	askCall   = 'c' // the body is a sentCall, the reply a reply
-	askResult = 'r' // the body is a handle, the reply a reply
-	askFile   = 'f' // the body is a path, the reply a reply
+	askCall   = 'c' // the body is a sentCall; the reply is written by encodeReply
+	askResult = 'r' // the body is a handle; the reply is written by encodeReply
+	askFile   = 'f' // the body is a path; the reply is written by encodeReply
 )
 
 const sizeBytes = 8
@@ -21,10 +21,10 @@ const sizeBytes = 8
 // header is what the helper knows of a program besides its code.
 type header struct {
 	Nanoseconds int64           `json:"ns"`     // how long the engine may run
-	Memory      int64           `json:"memory"` // in bytes, of the engine
+	Memory      int64           `json:"memory"` // how many bytes the engine may use
 	Calls       int             `json:"calls"`
 	AtOnce      int             `json:"at_once"`
-	Output      int             `json:"output"`          // in bytes, of the value
+	Output      int             `json:"output"`          // how many bytes the value may have
 	Check       bool            `json:"check,omitempty"` // only compile the program
 	Parameters  string          `json:"params"`          // the pattern of the function's parameter; may be empty
 	Arguments   json.RawMessage `json:"args,omitempty"`  // the value for Parameters
@@ -41,7 +41,8 @@ func decodeJob(body []byte) (h header, code string) {
 	return h, string(body[sizeBytes+size:])
 }
 
-// sentCall is a call that a program makes. Made is how many calls the program has asked for until now, with those that wait.
+// sentCall is a call that a program makes. Made is how many calls the program has asked for until now, including those not sent
+// yet.
 type sentCall struct {
 	Server    string          `json:"server"`
 	Tool      string          `json:"tool"`

@@ -9,14 +9,14 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// A program is the body of a function whose head is one line, which the prelude and the engine's own frames do not have.
+// A program runs as the body of a function. The first line of that text is the head of the function; see begin.
 const headLines = 1
 
 // inFrame matches the place in a line of a stack.
 var inFrame = pattern.New(`\(?<[a-zA-Z]+>:(\d+)(?::(\d+))?\)?`)
 
-// placeOf returns line and column, from 1, of the innermost frame of a stack that is in the program. The prelude is on one line,
-// the line of the head.
+// placeOf returns line and column, from 1, of the innermost frame of a stack that is in the program, or 0. A frame on the line
+// of the head is not in the program: the prelude is on one line for that reason.
 func placeOf(stack string) (line, column int) {
 	for _, found := range inFrame.FindAllStringSubmatch(stack, -1) {
 		line, _ = strconv.Atoi(found[1])
@@ -30,7 +30,7 @@ func placeOf(stack string) (line, column int) {
 // maxSource bounds the source line in an error, in characters.
 const maxSource = 120
 
-// at describes a place in a program; empty if there is none.
+// at describes a place in a program, with the source line; empty if there is no such line.
 func at(code string, line, column int) string {
 	lines := strings.Split(code, "\n")
 	if line < 1 || line > len(lines) {

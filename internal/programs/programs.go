@@ -49,7 +49,8 @@ func (l Limits) WithDefaults() Limits {
 const (
 	// output bounds the value of a program, in bytes.
 	output = 1 << 20
-	// maxArguments bounds the arguments of a call, in bytes. This process may hold those of Limits.AtOnce calls.
+	// maxArguments bounds the arguments of a call, in bytes. This process may hold the arguments of Limits.AtOnce calls at a
+	// time.
 	maxArguments = 1 << 20
 	// frame bounds what a helper sends at once: the answer, or a call with its arguments.
 	frame = 2*(output+maxLogs) + 64<<10
@@ -86,7 +87,8 @@ func (f *Failure) Error() string { return f.Message }
 type Program struct {
 	// Code is the body of an async function.
 	Code string
-	// Parameters is the pattern of the function's only parameter, and Arguments its value as JSON; both may be empty.
+	// Parameters is the pattern of the function's only parameter, such as {a, b}. Arguments is its value as JSON. Both may be
+	// empty.
 	Parameters string
 	Arguments  json.RawMessage
 	Limits     Limits
@@ -145,7 +147,7 @@ func newRunner(memory int64, start helper.Starter) *Runner {
 		Time:     24 * time.Hour, // Run has its own clocks
 		Memory:   memory + aside,
 		Frame:    frame,
-		Requests: maxAtOnce + 2, // and the clock, and a result or file
+		Requests: maxAtOnce + 2, // for the calls, the clock, and a result or a file
 		Helpers:  helpers,
 		Queue:    queue,
 		Idle:     idle,
@@ -205,7 +207,7 @@ func (r *Runner) Run(ctx context.Context, owner string, p Program, host Host) (*
 	return out, nil
 }
 
-// Check compiles a program, in a helper. It returns what is wrong with it, without a file, or nil.
+// Check compiles a program in a helper. It returns what is wrong with the program, or nil; the File of the Fault is empty.
 func (r *Runner) Check(ctx context.Context, code string) *Fault {
 	h := header{Nanoseconds: int64(time.Minute), Memory: r.memory, Check: true}
 	var a answer

@@ -22,7 +22,7 @@ type Stored struct {
 	Code       string
 }
 
-// Fault is what is wrong with a file of a folder of programs. Line is 0 if it is not about a line.
+// Fault says what is wrong with a program file or its folder. Line is 0 if the fault is not on a certain line.
 type Fault struct {
 	File string
 	Line int
@@ -84,7 +84,7 @@ func ReadFolder(folder string, required bool, taken []string) (all []*Stored, fa
 	return all, faults
 }
 
-// cause is the text of an error of a file without its path.
+// cause returns the text of an error of a file without its path.
 func cause(err error) string {
 	if path, ok := err.(*os.PathError); ok {
 		return path.Err.Error()
@@ -162,7 +162,7 @@ func parseStored(name, code string) (s *Stored, line int, why string) {
 // tag is a part of a JSDoc comment: the description, without a name, or what follows an @.
 type tag struct {
 	name, text string
-	line       int // from 0
+	line       int // the line within the comment, from 0
 }
 
 func tagsOf(comment string) []tag {
@@ -221,7 +221,7 @@ func parseParam(text string) (p param, why string) {
 	return p, ""
 }
 
-// typeOf is the JSON Schema of a type.
+// typeOf returns the JSON Schema of a type in a JSDoc comment.
 func typeOf(written string) (schema string, ok bool) {
 	written = strings.TrimSpace(written)
 	if item, isArray := strings.CutSuffix(written, "[]"); isArray {

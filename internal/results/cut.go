@@ -22,16 +22,18 @@ type Pages struct {
 	Readable func(context.Context, Origin) bool
 	// Limit is how many tokens all texts of one answer may have together; 0 means no limit.
 	Limit int
-	// Bytes is how many bytes they may have together; 0 means no limit. It must be enough for two lines that say how to read
-	// the rest. It also serves clients that count characters, since a text has no more characters than bytes.
+	// Bytes is how many bytes all texts of one answer may have together; 0 means no limit. It must be enough for two lines that
+	// say how to read the rest. It also serves clients that count characters, since a text has no more characters than bytes.
 	Bytes int
-	// Preview is how many tokens of a long result are shown at first, without the line that says how to read the rest. Items
-	// are shortened and texts show both ends, to tell as much as possible in it. 0 means as much as Limit, from the beginning.
+	// Preview is how many tokens of a long result are shown at first, not counting the line that says how to read the rest. To
+	// tell as much as possible within them, items are shortened, and a text shows both its ends. 0 means as much as Limit, from
+	// the beginning.
 	Preview int
 	// LineFirst puts the line that says how to read the rest before the text, for clients that keep only the beginning of a
 	// result.
 	LineFirst bool
-	// ShortNames means that this line calls the arguments of exec server, tool and args.
+	// ShortNames means that this line names the arguments of exec server, tool and args, not server_name, tool_name and
+	// arguments.
 	ShortNames bool
 	// Texts are the options for compressing texts.
 	Texts compress.Options
@@ -39,10 +41,10 @@ type Pages struct {
 	Filter *jq.Runner
 	// Work bounds how many greps run at the same time; nil means no bound.
 	Work    *semaphore.Semaphore
-	unasked bool // what is kept is what a grep or a filter left out
+	unasked bool // a grep or a filter left out what is kept now, so the reader did not ask for it
 }
 
-// keep keeps h like [Store.add].
+// keep keeps h in the store, like [Store.add], and marks it as unasked if p is.
 func (p Pages) keep(h *result) (handle string) {
 	h.unasked = p.unasked
 	return p.Store.add(h)
@@ -88,10 +90,10 @@ func (p Pages) weighBytes(size int) int {
 	return (size*p.limit() + p.Bytes - 1) / p.Bytes
 }
 
-// rest is the most that the line about the rest weighs, without the part about a grep.
+// rest is the most that the line about how to read the rest weighs, not counting the part about a grep.
 func (p Pages) rest() int { return max(restTokens, p.weighBytes(restBytes)) }
 
-// minRoom is the least weight for which it makes sense to show the beginning of a text and the line about the rest.
+// minRoom is the least room in which it makes sense to show the beginning of a text and the line about how to read the rest.
 func (p Pages) minRoom() int { return 2 * p.rest() }
 
 // Fits reports whether the texts together are within the limits. For most results the tokens need not be counted, since a text
@@ -135,13 +137,13 @@ type Shown struct {
 	// Content are the blocks as the model gets them. Texts are the texts in these blocks, empty for a block without text.
 	Content []json.RawMessage
 	Texts   []string
-	// Verbatim means that parts of the result are not compressed when they are read.
+	// Verbatim means that parts of the result are not compressed when the client reads them later from the store.
 	Verbatim bool
 }
 
-// Append appends a text to the blocks of a result. If they do not fit together, it first cuts the blocks, so that the beginning
-// of the text fits; the store then keeps whole instead of the text. tokens are the tokens of the result if it was cut,
-// otherwise 0.
+// Append appends a text to the blocks of a result. If they do not fit together, it first cuts the blocks, to have room for the
+// beginning of the text, and then cuts the text. The store then keeps whole, of which text is a shorter form. tokens are the
+// tokens of the result if it was cut, otherwise 0.
 func (p Pages) Append(s Shown, whole, text string) (content []json.RawMessage, tokens int) {
 	content = s.Content
 	if !p.Fits(append(s.Texts, text)...) {
@@ -236,12 +238,13 @@ func rawBlocks(blocks []wire.Block, which func(wire.Block) bool) []json.RawMessa
 	return out
 }
 
-// cut renders as many of the wanted items or lines as fit into limit tokens, then about, then a line that says how to read the
-// rest. That line repeats the arguments in again, with the offset of the next part. If again has no handle, cut keeps h under a
-// new one. If limit is p.limit(), at least a part of one item or line is shown, so that a reader always gets to the end.
+// cut renders as many of the wanted items or lines as fit into limit tokens, then the text about, then a line that says how to
+// read the rest. This line repeats the arguments in again, with the offset of the next part. If again has no handle, cut keeps
+// h under a new handle. If limit is p.limit(), at least a part of one item or line is shown, so that a reader always gets to
+// the end.
 func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments, about string) string {
 	line := rest{total: wanted.len(), first: again.Handle == ""}
-	kept := "" // the handle that withMatched names, if this is a grep
+	kept := "" // the new handle of h, if a grep leaves out much of it; withMatched offers it to the reader
 	if line.first && h.omitsMuch(wanted) {
 		kept = p.keep(h)
 		again.Handle = kept
@@ -289,8 +292,8 @@ func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments, about
 	return p.withLines(text, about, p.restLine(line))
 }
 
-// likelyBytes is an estimate of the most bytes per token. If a text has more bytes than likelyBytes times the limit, it is not
-// tried.
+// likelyBytes is an estimate of the most bytes that a token has. A text with more bytes than likelyBytes times the limit is
+// taken as too long without counting its tokens.
 const likelyBytes = 16
 
 // beginItem shows the short items at the beginning of some and then the beginning of the first item that is too long, which it
@@ -332,10 +335,10 @@ func (p Pages) beginItem(h *result, some span, room, levels int) (text string, o
 	return p.withLines(text, "", p.restLine(line)), true
 }
 
-// itemLevels is how deeply long items within long items are begun. Each of them is kept as a result of its own.
+// itemLevels is how deeply long items within long items are shown in part. Each of them is kept as a result of its own.
 const (
 	itemLevels = 3
-	maxBegun   = keptBytes / 16 // bytes of an item that is kept so; a reader of one result must not displace the results of others
+	maxBegun   = keptBytes / 16 // only shorter items are begun and kept so; one reader must not displace the results of others
 )
 
 // render returns the text of some items or lines.
@@ -343,7 +346,7 @@ func (p Pages) render(h *result, which span) string {
 	return p.compressed(h, which).Text
 }
 
-// rendered is like render, and also returns what the text weighs.
+// rendered is like render, and also returns the weight of the text.
 func (p Pages) rendered(h *result, which span) (text string, cost int) {
 	out := p.compressed(h, which)
 	if out.Tokens > 0 { // do not count them again
@@ -363,7 +366,7 @@ func (p Pages) compressed(h *result, which span) compress.Output {
 // fill renders as many of the first wanted items or lines as fit into limit tokens, and returns their number, which is 0 if the
 // first one does not fit. It stops searching when the text is nearly full. It is only called if not all of them fit.
 func (p Pages) fill(h *result, wanted span, limit int) (text string, shown int) {
-	few, many := 0, wanted.len()+1 // the first few fit, the first many do not
+	few, many := 0, wanted.len()+1 // the first few parts fit into limit, the first many do not
 	// The first guess assumes three bytes per token. Later guesses use the number of bytes per token in the previous try.
 	size, likely := 0, 3*limit
 	if p.Bytes > 0 {

@@ -9,8 +9,9 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Data returns a kept result, or the only output of a filter on it, as the bytes of a file: of an image, audio or other binary
-// content block what its base64 encodes, of a text the text, else the JSON. Errors are those of [Pages.Value].
+// Data returns a kept result, or the only output of filter on it, as the bytes of a file. From a content block with an image,
+// audio or other binary data it decodes the base64; a text is returned as it is, everything else as JSON. Errors are those of
+// [Pages.Value].
 func (p Pages) Data(ctx context.Context, handle, filter string) ([]byte, error) {
 	value, err := p.Value(ctx, handle, filter, false)
 	if err != nil {
@@ -30,7 +31,7 @@ func (p Pages) Data(ctx context.Context, handle, filter string) ([]byte, error) 
 	return value, nil
 }
 
-// binary decodes a content block with binary data, also if it is the only one in a list or a tool result.
+// binary decodes a content block with binary data. value is the block, or a list or tool result that has no other block.
 func binary(value json.RawMessage) (data []byte, ok bool) {
 	if content := wire.Member(value, "content"); len(content) > 0 && content[0] == '[' {
 		value = content

@@ -46,7 +46,7 @@ func (p Pages) ends(h *result, room int, about string) (text string, ok bool) {
 	return p.withLines(withLine(text, middle+tail), about, p.restLine(line)), true
 }
 
-// marginTokens is more than the lines that ends adds to an overview have.
+// marginTokens is the room for the lines that ends adds to the overview; they never have so many tokens.
 const marginTokens = 40
 
 // tail returns the last lines or other units of a text that weigh at most room together, and their number. If the last one is too

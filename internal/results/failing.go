@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// The error codes of failures (design 7).
+// The error codes of failures.
 const (
 	CodeServerNotFound    = "SERVER_NOT_FOUND"
 	CodeToolNotFound      = "TOOL_NOT_FOUND"
@@ -50,7 +50,7 @@ func Busy() *Failure {
 	return f.With("retry_after", 1)
 }
 
-// With adds a member to the data.
+// With adds a member to the JSON of the failure (see [Failure.Data]), and returns the failure.
 func (f *Failure) With(name string, value any) *Failure {
 	f.fields = append(f.fields, Field{name, value})
 	return f
@@ -64,7 +64,7 @@ func (f *Failure) Said() string {
 	return f.Code + ": " + f.Message
 }
 
-// Result returns the failure as a tool result.
+// Result returns the failure as a tool result. structured means that its JSON is also sent as structuredContent.
 func (f *Failure) Result(structured bool) *Result {
 	text := f.Said()
 	result := &Result{IsError: true, Code: f.Code, Content: []json.RawMessage{wire.TextBlock(text)}, Sent: Roughly(text)}

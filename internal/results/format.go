@@ -11,7 +11,7 @@ import (
 	"mcpx/internal/compress"
 )
 
-// Format is how a client receives results (design 7). With the zero value, the client gets only texts and no structuredContent.
+// Format is how a client receives results. With the zero value, the client gets only texts and no structuredContent.
 type Format struct {
 	Structured Structured
 	// JSON means that a program reads the texts, so they are never converted to TOON or JavaScript.
@@ -23,7 +23,7 @@ type Format struct {
 	Bytes int
 	// LineFirst puts the line that says how to read the rest of a cut text before the text.
 	LineFirst bool
-	// ShortNames means that this line calls the arguments of exec server, tool and args.
+	// ShortNames means that this line names the arguments of exec server, tool and args; see [Pages.ShortNames].
 	ShortNames bool
 	// Wait is how long the client waits for an answer; 0 means without a limit. A call that takes longer goes on, and the
 	// client gets a handle to wait for its result.
@@ -46,7 +46,7 @@ const (
 	StructuredAlways
 )
 
-// Texts returns the options for compressing texts, which are unless if the format names no forms.
+// Texts returns the options for compressing texts. If the format names no forms, it returns the parameter unless.
 func (f Format) Texts(unless compress.Options) compress.Options {
 	switch {
 	case f.JSON:
@@ -67,8 +67,8 @@ func (f Format) Native() Format {
 	return f
 }
 
-// complete adds structuredContent, or a text block with its content, and cuts the texts to the limit. If there is only one
-// text, compact is its compact JSON.
+// complete adds structuredContent, or a text block with its content, and cuts the texts to the limit. compact is the compact
+// JSON of the only text, or empty.
 func (a *Answer) complete(out *Result, got upstreamResult, shown Shown, compact string) {
 	p := a.Pages
 	fits := p.Fits(shown.Texts...)
@@ -131,7 +131,7 @@ func saidIn(blocks []wire.Block, structured json.RawMessage) bool {
 	return slices.ContainsFunc(blocks, said) || itemsIn(blocks, inner)
 }
 
-// says reports whether a text is the same JSON as value, or is the string that value is.
+// says reports whether a text is the same JSON as value, or the same text as the JSON string in value.
 func says(text string, value json.RawMessage) bool {
 	if only, ok := wire.WholeText(value); ok && only == text {
 		return true

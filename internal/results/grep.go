@@ -20,13 +20,13 @@ import (
 const (
 	// grepTime is how long one grep may take, not counting the time for which it waits for other greps.
 	grepTime = 2 * time.Second
-	// grepStep and grepWhole are in units of work. One match takes at most as many units as the states of the expression times
-	// the bytes of the text, about 10 ns each. After grepStep units the matcher checks the time and lets other greps run. A
-	// text that may take more than grepWhole units is matched character by character, so that the matcher can also do this
-	// within it.
+	// grepStep and grepWhole are in units of work, of about 10 ns each. One match takes at most as many units as the states of
+	// the expression times the bytes of the text. After grepStep units the matcher checks the time and lets other greps run. It
+	// cannot do so during a match, except if it reads the text character by character. Therefore it does that with a text that
+	// may take more than grepWhole units.
 	grepStep  = 1_000_000
 	grepWhole = 100_000_000
-	// grepRunes is the number of characters after which the matcher checks the time within such a text.
+	// grepRunes is the number of characters of such a text after which the matcher checks the time.
 	grepRunes = 1000
 )
 
@@ -168,7 +168,8 @@ func (m *matcher) end() {
 	}
 }
 
-// spend counts the work of matching a text of size bytes. It is called before the match.
+// spend counts the work of matching a text of size bytes. It is called before the match. The error is why the matcher must
+// stop.
 func (m *matcher) spend(size int) error {
 	if m.work += m.states * int64(size+1); m.work < grepStep {
 		return nil
@@ -189,7 +190,7 @@ func (m *matcher) match(text []byte) (bool, error) {
 	return matched, r.err
 }
 
-// boundedRunes reads a text, until the time of the matcher is over.
+// boundedRunes reads a text character by character, and ends early if the matcher must stop.
 type boundedRunes struct {
 	text []byte
 	m    *matcher

@@ -72,7 +72,7 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 	return matches, nil
 }
 
-// withText adds a text to what is shown. It returns the tokens of the text, and those of its shorter form.
+// withText adds a text to what is shown. It returns how many tokens the text has, and how many its compressed form has.
 func (s *Shown) withText(text string, options compress.Options) (received, sent int) {
 	block := wire.ReadBlock(wire.TextBlock(text))
 	short := compress.Text(block.Text, options).Text

@@ -2,8 +2,8 @@ package results
 
 import "context"
 
-// If a call takes longer than its client waits, it also gets a handle. This handle is valid only in this process, and its call
-// cannot be read in parts.
+// A call that takes longer than its client waits gets a handle, as a long result does. This handle is valid only in this
+// process, and it does not read the call in parts.
 
 // Hold keeps a running call of this process for its principal and returns its handle.
 func (p Pages) Hold(value any) (handle string) {

@@ -8,7 +8,7 @@ import (
 type Kept struct {
 	result *result // nil if this is a call
 	held   any     // the call; nil in other processes
-	origin Origin  // of the call
+	origin Origin  // the tool of the call
 }
 
 // encoded is a result as JSON for other processes. Its members are strings because a part of a JSON value may not be valid

@@ -7,13 +7,13 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// restTokens and restBytes are the most that the line about the rest needs, without the part about a grep.
+// restTokens and restBytes are the most that the line about how to read the rest needs, not counting the part about a grep.
 const (
 	restTokens = 100
 	restBytes  = 320
 )
 
-// rest is what the line about the rest says: how many parts are not shown, and the call that reads them.
+// rest is what the line about how to read the rest says: how many parts are not shown, and the call that reads them.
 type rest struct {
 	left, total int
 	what        string // the kind of the parts, such as "items"
@@ -24,13 +24,13 @@ type rest struct {
 	shortened int
 }
 
-// also is what the line at the end of the first part says about the handle, and shortened what it says about shortened items.
+// also is what the line at the end of the first part says about the handle. shortened is what it says about shortened items.
 const (
 	also      = `, grep (regex), select (jq). {"$result":handle} passes the whole on as an argument`
 	shortened = ", %d shortened (whole at offset 0)"
 )
 
-// restLine returns the line about the rest. If there is no handle, the line says that the rest is lost.
+// restLine returns the line about how to read the rest. If there is no handle, the line says that the rest is lost.
 func (p Pages) restLine(r rest) string {
 	more := ""
 	switch {
@@ -68,7 +68,8 @@ func (p Pages) CallOf(tool string, args ReadArguments) string {
 }
 
 // withMatched adds the number of matches to a text that shows all of them. kept is the handle under which h was kept for this
-// grep. If kept is empty, the reader already has a handle or needs none, and no line says how to read around the matches.
+// grep; the added line then also says how to read what is around the matches. kept is empty if the reader has a handle or needs
+// none.
 func (p Pages) withMatched(text string, h *result, wanted span, kept string) string {
 	if wanted.list == nil {
 		return text
@@ -84,8 +85,8 @@ func (p Pages) withMatched(text string, h *result, wanted span, kept string) str
 	return withLine(text, "["+line+"]")
 }
 
-// withLines adds about, which describes the complete result and may be empty, and rest, the line about the rest. rest is put
-// first for clients that keep only the beginning of a result.
+// withLines adds about, which describes the complete result and may be empty, and rest, the line about how to read the rest.
+// rest is put first for clients that keep only the beginning of a result.
 func (p Pages) withLines(text, about, rest string) string {
 	switch {
 	case about == "" && p.LineFirst:

@@ -33,9 +33,9 @@ type list struct {
 }
 
 const (
-	// maxListDepth is how many containers around a list are descended into; each of them has to be read.
+	// maxListDepth is how many containers deep a list is searched for; each container on the way has to be read.
 	maxListDepth = 8
-	maxPath      = 60 // bytes
+	maxPath      = 60 // bytes; a longer path to a list is left out
 )
 
 // place is a range of bytes in a value.
@@ -49,7 +49,7 @@ func (p Pages) listIn(h *result) bool {
 		room = min(room, p.Preview/3)
 	}
 	at, path := place{0, len(value)}, ""
-	var best place // of outline, or of a string
+	var best place // an array or object with several parts, described by found, or a string
 	var found outline
 	for depth := range maxListDepth {
 		o, ok := outlineOf(value[at.start:at.end])
@@ -241,7 +241,7 @@ func (h *result) shape(most int) string {
 		size += len(item)
 	}
 	first, others := shapeFirst, shapeOthers
-	if all := 3 * size; all > shapeBytes { // of the first and the others together
+	if all := 3 * size; all > shapeBytes { // the size of the first items and the others together, estimated from the first
 		first = max(shapeLeast, first*shapeBytes/all)
 		others = 2 * first
 	}

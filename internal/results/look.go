@@ -7,7 +7,8 @@ import (
 	"mcpx/internal/digest"
 )
 
-// look returns what is shown at first of a result that is longer than room tokens, and the shape of its JSON.
+// look returns the text that is shown at first of a result longer than room tokens: parts of the result, and the shape of its
+// JSON.
 func (p Pages) look(h *result, room int) string {
 	if p.Preview > 0 && !h.verbatim {
 		if own := p.Preview + p.rest(); own < room {
@@ -37,18 +38,19 @@ const (
 	leastMembers = 20
 	// leastItem is how many tokens an item should have at least, unless all items can be shown with fewer.
 	leastItem = 24
-	// maxBare: of more items, each must have about beside tokens in addition to what identifies it.
+	// maxBare: if there are more items than maxBare, each needs about beside tokens in addition to what identifies it.
 	maxBare, beside = 100, 10
-	// leastOf: of a list with more than room/leastOf items, not all can be shown.
+	// leastOf: an item is assumed to need at least leastOf tokens, so a list of more than room/leastOf items is not shown
+	// completely.
 	leastOf = 8
 	// digestBytes is how many bytes of items are read to shorten them.
 	digestBytes = 4 << 20
-	// digestTries is how often the amount of what is shown is adjusted to what it weighs in the form that is chosen for it.
+	// digestTries is how often the amount that is shown is corrected after the text has been written and weighed.
 	digestTries = 4
 )
 
-// shortened shows as many items of a list as possible in room tokens, each without the parts that need most. ok is false if there
-// is no list of several items, or if the items that fit are whole.
+// shortened shows as many items of a list as possible in room tokens, each without the parts that need most tokens. ok is false
+// if there is no list of several items, or if the items that fit need not be shortened.
 func (p Pages) shortened(h *result, room int, about string) (text string, ok bool) {
 	s := p.shorten(h, room-p.rest()-p.weigh(shortened)-p.weigh(about))
 	n := len(s.Items)
@@ -110,7 +112,7 @@ func (p Pages) shorten(h *result, room int) (s short) {
 	return p.fitSome(h, d, room, max(leastItem, 1.1*least))
 }
 
-// fitAll shortens all items until they weigh at most room together with their notes. Less than least cannot be enough.
+// fitAll shortens all items until they weigh at most room together with their notes. A budget below least is never enough.
 func (p Pages) fitAll(h *result, d *digest.Items, room int, least float64) (best short) {
 	budget, most := max(float64(room)*0.9, least), float64(3*room) // with the budget most, the items did not fit
 	planned := 0.0
@@ -138,7 +140,8 @@ func (p Pages) fitAll(h *result, d *digest.Items, room int, least float64) (best
 	return best
 }
 
-// fitSome shortens as many of the first items as weigh at most room together with their notes, if an item has about own tokens.
+// fitSome shortens as many of the first items as weigh at most room together with their notes. own is a guess at the tokens of
+// an item.
 func (p Pages) fitSome(h *result, d *digest.Items, room int, own float64) (best short) {
 	n := min(d.Len(), int(float64(room)/own))
 	for range digestTries {
@@ -159,11 +162,11 @@ func (p Pages) fitSome(h *result, d *digest.Items, room int, own float64) (best 
 	return best
 }
 
-// fitWhole reports whether the first n items fit as they are.
+// fitWhole reports whether the first n items fit into room as they are.
 func (p Pages) fitWhole(h *result, n, room int) bool {
 	some := h.all().first(n)
 	if !h.within(some, 10*room) {
-		return false // not even with much white space
+		return false // too long, even if much of it is white space
 	}
 	_, cost := p.rendered(h, some)
 	return cost <= room
@@ -186,7 +189,7 @@ func (p Pages) write(h *result, look digest.Look) short {
 	return s
 }
 
-// notesOn says what is left out of shortened items; total is the number of all items.
+// notesOn says what is left out of shortened items, as lines for the model. total is the number of all items.
 func notesOn(look digest.Look, total int) (notes string) {
 	if look.Constant != "" {
 		these := "all"

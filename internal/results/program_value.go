@@ -16,14 +16,14 @@ type Value struct {
 	// IsError means that the tool reports an error; Text is what the error says.
 	IsError bool
 	Text    string
-	Tokens  int    // of the texts, estimated
-	Sample  Sample // of what Learn of [Answer] gets
+	Tokens  int    // estimated tokens of the texts
+	Sample  Sample // what the function Learn of [Answer] would get
 	sampled bool
 }
 
 // ReadValue reads the result of a server. typed means that structuredContent is the value even if it only wraps what the texts
-// have, because inspect shows the type of the whole: a filter may name the wrapper or leave it out, a program can do only one of
-// them. The error is [ErrNoResult] or [ErrTask].
+// have. This is because inspect shows the type of structuredContent as a whole. A filter may name the wrapper or leave it out,
+// but a program needs one form. The error is [ErrNoResult] or [ErrTask].
 func ReadValue(raw json.RawMessage, typed bool) (*Value, error) {
 	got, err := readUpstream(raw)
 	if err != nil {

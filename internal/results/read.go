@@ -57,7 +57,7 @@ func ParseArguments(raw json.RawMessage) (args ReadArguments, violation string) 
 	return args, ""
 }
 
-// maxNumber is the largest offset or limit; larger ones are lowered to it. No result has so many parts.
+// maxNumber is the largest offset or limit; larger numbers are lowered to it. No result has so many parts.
 const maxNumber = 1e9
 
 // wholeNumber reads a JSON number. It returns 0 if the number is absent.
@@ -79,9 +79,10 @@ type Page struct {
 	Structured json.RawMessage
 	// Value is the compact JSON that Text says; empty if Text says anything else.
 	Value string
-	// Origin is the tool whose result was kept because it was too long, if the page is a part of that; otherwise it is zero.
+	// Origin is the tool whose kept result the page is a part of; zero if the page is not a part of a result that was kept for
+	// its length.
 	Origin Origin
-	// cut is how many tokens of a selection were left behind a handle.
+	// cut is how many tokens of a selection are not on the page but kept under a handle.
 	cut int
 }
 

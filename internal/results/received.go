@@ -88,10 +88,11 @@ func glimpse(raw []byte) string {
 
 const glimpseRunes = 100
 
-// knownResultTypes are the values of resultType that Answer.Of handles. Any other is passed to the client in _meta.
+// knownResultTypes are the values of resultType that Answer.Of handles. Any other value is passed to the client in _meta.
 var knownResultTypes = map[string]bool{"complete": true, "input_required": true, "task": true}
 
-// resultMeta returns the _meta for the client: the upstream's _meta, and the members in others as its member mcpx/result.
+// resultMeta returns the _meta for the client: the upstream's _meta, with the members in others added as its member
+// mcpx/result.
 func (r *upstreamResult) resultMeta() json.RawMessage {
 	if len(r.others) == 0 {
 		return r.meta
@@ -99,7 +100,7 @@ func (r *upstreamResult) resultMeta() json.RawMessage {
 	return wire.WithMember(r.meta, "mcpx/result", append(append([]byte{'{'}, r.others...), '}'))
 }
 
-// Of converts the server's result into the answer (design 7).
+// Of converts the server's result into the answer.
 func (a *Answer) Of(ctx context.Context, raw json.RawMessage) (*Result, error) {
 	if a.Created != nil && wire.MemberText(wire.Member(raw, "task"), "taskId") != "" {
 		return &Result{Whole: wire.Edit(raw, "task", a.Created)}, nil
@@ -169,7 +170,7 @@ func textsOf(blocks []wire.Block) []string {
 	return texts
 }
 
-// compressBlocks compresses the text blocks. It returns the output for the last one.
+// compressBlocks compresses the text blocks. It returns what the compression of the last one gave.
 func (a *Answer) compressBlocks(out *Result, shown *Shown) (last compress.Output) {
 	for i, b := range shown.Received {
 		if !b.IsText {

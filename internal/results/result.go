@@ -43,7 +43,8 @@ func valueOf(pieces []compress.Piece) json.RawMessage {
 	return []byte(joined("[", all, ",", "]"))
 }
 
-// unitsOf splits a text into units that are within the limit of tokens, since a text never has more tokens than bytes.
+// unitsOf splits a text into units that fit into the limit. It measures them in bytes, since no text has more tokens than
+// bytes.
 func (p Pages) unitsOf(text string) (units []string, kind unitKind) {
 	longest := p.limit() - p.minRoom()
 	if p.Bytes > 0 {
@@ -64,8 +65,9 @@ const (
 	pieces
 )
 
-// unitsOf splits a text into lines. Lines over longest bytes are split into rows; if a row is too long, it is split at a space.
-// If the text has more than most lines, lines are merged to units of up to longest bytes. The units concatenated are the text.
+// unitsOf splits a text into lines. A line with more than longest bytes is split into rows; if a row is too long, it is split
+// at a space. A text of more than most lines is split into units of several lines, of up to longest bytes. The units
+// concatenated are the text.
 func unitsOf(text string, longest, most int) (units []string, kind unitKind) {
 	count := strings.Count(text, "\n") + 1
 	if count > most {
@@ -153,7 +155,7 @@ func rowEnds(line string, most int) (ends []int) {
 // closing maps opening brackets to closing ones.
 var closing = [256]byte{'[': ']', '{': '}', '(': ')'}
 
-// wordEnd returns where the last word that ends at or before limit ends, or the last character if no word ends there.
+// wordEnd returns where to split a line at or before limit: after a space or a closing mark, else before a whole character.
 func wordEnd(line string, limit int) int {
 	if at := strings.LastIndexAny(line[limit/2:limit], " \t"); at >= 0 {
 		return limit/2 + at + 1
@@ -187,7 +189,7 @@ func (h *result) noun() string {
 	return noun
 }
 
-// length returns the size of one item or line, in bytes.
+// length returns the size of one item or unit, in bytes.
 func (h *result) length(i int) int {
 	if h.items != nil {
 		return len(h.items[i]) + 1
@@ -195,8 +197,8 @@ func (h *result) length(i int) int {
 	return len(h.units[i])
 }
 
-// matched says how many parts match a grep and how many of them are shown. If the span is numbered, matching items are listed
-// by their offsets; matching lines need no list, since each is shown with its number.
+// matched says how many parts match a grep, for the model; shown is how many of them are shown. If the span is numbered, the
+// offsets of matching items are listed. Matching lines need no list, since each is shown with its number.
 func (h *result) matched(which span, shown int) string {
 	line := fmt.Sprintf("%d of %d %s match", len(which.list), h.count(), h.noun())
 	if shown < len(which.list) {

@@ -46,8 +46,8 @@ func sampleOf(structured json.RawMessage, blocks []wire.Block) (s Sample, ok boo
 	return s, texts > 0 || structured != nil
 }
 
-// Value returns the JSON that a filter would be applied to, or nil if there is none. If cut is set, it is only the beginning,
-// which may be invalid JSON.
+// Value returns the JSON that a filter would be applied to, or nil if there is none. If cut is true, value is only the
+// beginning of the JSON and may be invalid.
 func (s Sample) Value() (value json.RawMessage, cut bool) {
 	switch {
 	case !s.cut:

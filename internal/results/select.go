@@ -17,7 +17,7 @@ import (
 	"mcpx/internal/jq"
 )
 
-// FilterError means that a filter failed on Value.
+// FilterError means that a filter failed on the JSON in Value.
 type FilterError struct {
 	Value json.RawMessage
 	// Handle refers to the value, so that the model can apply another filter to it without calling the tool again. It is empty
@@ -139,7 +139,8 @@ type selection struct {
 	// value is the only output, or an array of all outputs.
 	value   json.RawMessage
 	several bool
-	// nulls is the number of nulls if all outputs are null or contain only nulls; 0 if there is no output, otherwise -1.
+	// nulls is the number of nulls if every output contains nulls and no other scalar, otherwise -1. It is 0 if there is no
+	// output.
 	nulls int
 }
 
@@ -225,7 +226,7 @@ func plainText(value json.RawMessage) string {
 	return text
 }
 
-// divideSelection makes a result of a selection; several outputs become its items.
+// divideSelection makes a result of a selection; if there are several outputs, they become its items.
 func (p Pages) divideSelection(s *selection) *result {
 	if s.several {
 		return p.divide(string(s.value), s.text, false)

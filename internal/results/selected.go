@@ -72,9 +72,9 @@ func selectable(filter string, structured json.RawMessage, blocks []wire.Block) 
 	return inner, structured
 }
 
-// ofTexts returns what text blocks contain, as JSON. If one text is an array or object, or has one in it, that is the value; if
-// several texts do, the value is an array of theirs. Otherwise the value is the only text, or an array of all texts; nil
-// without texts. If the JSON is only a part of a text, other is the text or the texts.
+// ofTexts returns what text blocks contain, as JSON. If one text is an array or object, or contains one, value is the array or
+// object; if several do, value is an array of what they contain. Otherwise value is the only text, or an array of all texts;
+// nil without texts. If the JSON is only a part of a text, other is the only text or an array of all texts.
 func ofTexts(blocks []wire.Block) (value, other json.RawMessage) {
 	var all, containers, texts []json.RawMessage
 	parts := false

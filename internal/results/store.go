@@ -145,7 +145,7 @@ func (s *Store) addItem(h *result, some span, item *result) string {
 	name := itemName{some.at(0), some.len(), some.whole}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	// If the limit has changed since then, the item is now divided differently and must be kept again.
+	// An item is divided by the limit. If the limit has changed, the item has another count and must be kept again.
 	if kept := h.itemHandles[name]; kept.count == item.count() && time.Since(kept.since) < keptAge/2 {
 		if _, err := s.kept.Get(context.Background(), kept.handle, item.principal); err == nil { // still kept
 			return kept.handle

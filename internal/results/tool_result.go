@@ -21,13 +21,14 @@ type Result struct {
 	// Meta is the _meta object, nil if absent.
 	Meta    json.RawMessage
 	IsError bool
-	// Value is the compact JSON that the first block, a text, says completely. It is empty if the block says anything else or must
-	// not become JavaScript.
+	// Value is the compact JSON of the first block, if that is a text that says exactly one JSON value. It is empty if the
+	// block says anything else, or if its text must not become JavaScript.
 	Value string
 
 	Code           string // error code if mcpx itself failed the call; empty for every result of a tool
 	Received, Sent int    // tokens of the upstream's texts, and of the texts in Content
-	// Cut and LeftOut say where tokens of the upstream's texts went that are not in Content; see [request.Sizes].
+	// Cut and LeftOut are the tokens of the upstream's texts that are missing in Content, by why they are missing; see
+	// [request.Sizes].
 	Cut, LeftOut int
 }
 

@@ -104,7 +104,7 @@ func (w *way) object(t *typ, by map[string][][]string) {
 	t.props = props
 }
 
-// inside returns all places in by. They begin after the first step, which is the key.
+// inside returns all places in by. by maps their first step, which is left out, to the rest of them.
 func inside(by map[string][][]string) (places [][]string) {
 	for _, step := range slices.Sorted(maps.Keys(by)) {
 		places = append(places, by[step]...)

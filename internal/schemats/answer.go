@@ -49,7 +49,8 @@ func (s *said) linked(text string) string {
 type converted struct {
 	Tool
 	in, out *schema
-	// brief is the type of the result without its deeper levels, if out would be too long; out is then nil.
+	// brief is the type of the result without its deeper levels. It is set instead of out if the complete type would be too
+	// long.
 	brief string
 	marks marks
 }

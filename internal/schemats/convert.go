@@ -26,7 +26,7 @@ type converter struct {
 	order []*def
 	depth int
 	steps int
-	lossy bool // see schema
+	lossy bool // a part of the schema is neither in the types nor in the comments
 }
 
 // spend counts n+1 steps of work, and reports whether so many steps are still allowed.

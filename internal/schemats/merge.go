@@ -44,8 +44,8 @@ func (c *converter) intersect(a, b *typ) *typ {
 	return both(a, b)
 }
 
-// withUnionDocs returns t with the docs of u if u is a union. For other types it returns t, since their only member already has
-// the docs.
+// withUnionDocs returns t with the docs of u if u is a union. If u is another type, t was made from u itself and already has
+// its docs, so it is returned unchanged.
 func (t *typ) withUnionDocs(u *typ) *typ {
 	if u.kind != tUnion {
 		return t

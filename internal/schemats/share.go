@@ -20,7 +20,7 @@ type sharing struct {
 	groups map[uint32]*group
 	order  []*group
 	walked map[*typ]bool
-	used   map[string]int // see freeName
+	used   map[string]int // the names in use; see freeName
 }
 
 // group is one type, and all places where it occurs.

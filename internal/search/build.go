@@ -27,7 +27,7 @@ type builder struct {
 	seed maphash.Seed
 }
 
-// definition identifies what a tool does: tools with equal definitions count as the same tool. schema is a hash.
+// definition identifies what a tool does: tools with equal definitions are the same tool. schema is a hash.
 type definition struct {
 	name, description string
 	schema            uint64

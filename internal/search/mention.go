@@ -47,7 +47,7 @@ var topDomains = wordSet("com org net io dev ai edu gov co cn de uk fr jp ru br 
 // libraries are names that look like file names: Node.js, Vue.js.
 var libraries = wordSet("node next nuxt vue react angular express three d3 chart socket ember backbone p5 alpine solid discord anime moment plotly")
 
-// recognise returns the mention if a word of a query is one.
+// recognise reads a word of a query as a mention; it returns false if the word is none.
 func recognise(w string) (mention, bool) {
 	w = strings.Trim(w, ".,;!?\"'()[]{}<>`“”‘’«»，。、；：！？（）「」")
 	if scheme, rest, ok := strings.Cut(w, "://"); ok && len(scheme) > 1 && len(scheme) < 12 {
@@ -100,7 +100,7 @@ func pathMention(p string) mention {
 	return mention{words: "directory", path: true}
 }
 
-// ending is the part of a name after its last dot, in lower case.
+// ending returns the part of a name after its last dot, in lower case.
 func ending(name string) string {
 	i := strings.LastIndexByte(name, '.')
 	if i < 0 || i+1 == len(name) || len(name)-i > 10 || strings.ContainsRune(name[i:], '/') {
@@ -109,7 +109,7 @@ func ending(name string) string {
 	return strings.ToLower(name[i+1:])
 }
 
-// hostWords is a host name without www and the top-level domain.
+// hostWords returns a host name without www and the top-level domain.
 func hostWords(host string) string {
 	labels := strings.Split(strings.ToLower(host), ".")
 	if len(labels) > 1 {

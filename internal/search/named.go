@@ -118,8 +118,8 @@ func (l *list) find() {
 	}
 }
 
-// isList reports whether the items are a list of names. Plain words separated by spaces count as a sentence, even
-// if each happens to be the name of a tool. Other words make the query a description of a need.
+// isList reports whether the items are a list of names. Plain words separated by spaces are taken for a sentence, even if each
+// happens to be the name of a tool. Other words make the query a description of a need.
 func (l *list) isList() bool {
 	plain, shaped, servers := 0, 0, 0
 	for i := range l.items {
@@ -155,7 +155,7 @@ func (l *list) isNamed(doc uint32) bool {
 	return ok && l.items[i].server
 }
 
-// narrowed returns those of the tools whose servers are in the list, or all tools if there are none.
+// narrowed returns the tools whose servers are in the list, or all of docs if the list names none of their servers.
 func (l *list) narrowed(docs []uint32) []uint32 {
 	var on []uint32
 	for _, d := range docs {

@@ -16,8 +16,8 @@ const (
 	maxGroups = 160     // number of words in one need
 )
 
-// Weights relative to a word of the query itself. If one of them changes to three
-// quarters or four thirds, recall on the public tasks changes by 0.02 at most.
+// Weights relative to a word of the query itself. If one of them changes to three quarters or four thirds of its value, the
+// recall that TestRetrieval measures on public tasks changes by 0.02 at most.
 const (
 	// standIn is the weight of a synonym.
 	standIn = 0.3

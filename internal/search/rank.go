@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// The constants of ranking. If one of them changes to three quarters or four thirds,
-// recall on the public tasks changes by 0.02 at most.
+// The constants of ranking. If one of them changes to three quarters or four thirds of its value, the recall that TestRetrieval
+// measures on public tasks changes by 0.02 at most.
 const (
 	// serverShare is the weight of the score of a server in the scores of its tools.
 	serverShare = 0.3
@@ -134,8 +134,8 @@ func (t *toolRef) factor(n *need) float32 {
 	return f
 }
 
-// weak reports whether even the best tool has less than leastFit of a query's words, by weight. That applies only
-// to queries with one need, since longer queries contain words that only describe the situation.
+// weak reports whether even the best tool has less than leastFit of a query's words, by weight. A query with several needs is
+// never weak, since longer queries contain words that only describe the situation.
 func (r *ranking) weak(n *need, parts []need) bool {
 	return len(parts) <= 1 && (r.fit(n) < leastFit || r.onlyServer(n))
 }

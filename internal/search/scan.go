@@ -11,10 +11,10 @@ type script uint8
 
 const (
 	latin    script = iota // also Greek and every other alphabet without rules of its own
-	cyrillic               // stemmed as Russian
-	arabic                 // article removed
+	cyrillic               // words are stemmed as Russian
+	arabic                 // words lose their article
 	dense                  // Chinese, Japanese, Korean, Thai…: no spaces, so a run of characters
-	number                 // digits only
+	number                 // words of digits only
 )
 
 // word is one word of a text, in lower case and with accents folded.

@@ -72,7 +72,7 @@ func Count(s string) int {
 
 // merge does what the function [merge] does, for pieces of any length, in n log n.
 func (v *vocabulary) merge(p string) int {
-	// A part begins at a byte. last and next are the beginnings of its neighbours.
+	// A part is known by the byte at which it begins. last and next have the beginnings of its neighbours.
 	last, next := make([]int, len(p)+1), make([]int, len(p)+1)
 	for i := range next {
 		last[i], next[i] = i-1, i+1

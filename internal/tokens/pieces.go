@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// class is the class of a character in the split rule of o200k_base. It is a set, as some
-// letters are in both the upper and the lower class.
+// class is the class of a character in the split rule of o200k_base, by its Unicode category (Lu, Ll and so on). It is a set,
+// since some letters are in both the upper and the lower class.
 type class uint8
 
 const (
@@ -16,7 +16,7 @@ const (
 	space                    // white space
 	eol                      // \r and \n (with space)
 	mark                     // M (with upper and lower): may also precede a word
-	wide                     // of a byte: part of a character that is not ASCII
+	wide                     // a byte that is a part of a character beyond ASCII
 	letter = upper | lower
 )
 
@@ -41,7 +41,7 @@ var byteClass = func() (t [256]class) {
 	return t
 }()
 
-// classAt is the class and the length in bytes of the character at s[i].
+// classAt returns the class and the length in bytes of the character at s[i].
 func classAt(s string, i int) (class, int) {
 	if c := byteClass[s[i]]; c != wide {
 		return c, 1
@@ -70,7 +70,7 @@ func runeClass(r rune) class {
 	return 0
 }
 
-// nextPiece is the end of the piece that starts at s[i], by the split rule of o200k_base:
+// nextPiece returns the end of the piece that starts at s[i], by the split rule of o200k_base:
 //
 //	[^\r\n\p{L}\p{N}]?U*L+('s|'t|'re|'ve|'m|'ll|'d)? | [^\r\n\p{L}\p{N}]?U+L*('s|…)? |
 //	\p{N}{1,3} | ?[^\s\p{L}\p{N}]+[\r\n/]* | \s*[\r\n]+ | \s+(?!\S) | \s+
@@ -103,7 +103,7 @@ func nextPiece(s string, i int) int {
 	return blank(s, i)
 }
 
-// word is the run of upper-case and then lower-case letters at i, with an English contraction.
+// word returns the end of the upper-case and then lower-case letters at i, and of an English contraction after them.
 func word(s string, i int) int {
 	end := i
 	for end < len(s) && byteClass[s[end]] == upper {
@@ -120,8 +120,8 @@ func word(s string, i int) int {
 
 // anyWord is like word, for every script.
 func anyWord(s string, i int) int {
-	end := i   // after U*
-	both := -1 // after the last letter of U* that is also in L
+	end := i   // the end of the part that U* matches
+	both := -1 // the end of the last letter of this part that is also in L; -1 if there is none
 	for end < len(s) {
 		c, n := classAt(s, end)
 		if c&upper == 0 {
@@ -146,7 +146,7 @@ func anyWord(s string, i int) int {
 	return tail + contraction(s[tail:])
 }
 
-// contraction is the length of 's, 't, 're, 've, 'm, 'll or 'd at the start of s, in any case.
+// contraction returns the length of 's, 't, 're, 've, 'm, 'll or 'd at the start of s, in any case; 0 if there is none.
 func contraction(s string) int {
 	if len(s) < 2 || s[0] != '\'' {
 		return 0
@@ -166,7 +166,7 @@ func contraction(s string) int {
 	return 0
 }
 
-// digits extends a number to at most three digits.
+// digits returns the end of a number after its first digit, which ends at i. A piece has at most three digits.
 func digits(s string, i int) int {
 	for range 2 {
 		if i == len(s) {
@@ -181,7 +181,7 @@ func digits(s string, i int) int {
 	return i
 }
 
-// punct is the end of a run of punctuation, and of the line ends and slashes after it.
+// punct returns the end of a run of punctuation, and of the line ends and slashes after it.
 func punct(s string, i int) int {
 	for i < len(s) {
 		c, n := byteClass[s[i]], 1
@@ -199,8 +199,8 @@ func punct(s string, i int) int {
 	return i
 }
 
-// blank is the end of a run of white space: its last line end, or the last space before the next
-// word.
+// blank returns the end of a run of white space: after its last line end, or else before the last space, which belongs to the
+// next word.
 func blank(s string, i int) int {
 	end, last, line := i, i, -1
 	for end < len(s) {

@@ -23,7 +23,7 @@ const (
 	noRank          = math.MaxUint32
 )
 
-// rank is the merge rank of the token s, noRank if the table has no such token.
+// rank returns the merge rank of the token s, noRank if the table has no such token.
 func rank(s string) uint32 {
 	e, end, fingerprint := bucket(hash(s))
 	for ; e < end; e += 4 {
@@ -34,7 +34,7 @@ func rank(s string) uint32 {
 	return noRank
 }
 
-// bucket is the range of the table with the entries of a hash, and the fingerprint of the hash.
+// bucket returns the range of the table with the entries of a hash, and the fingerprint of the hash.
 func bucket(h uint64) (start, end int, fingerprint uint32) {
 	b := int(h>>(64-bucketBits)) * 4
 	fingerprint = uint32(h>>(64-bucketBits-fingerprintBits)) & (1<<fingerprintBits - 1)

@@ -11,7 +11,7 @@ import "unicode/utf8"
 // dashes) are cut, which keeps merging linear in the text and adds at most a token for each cut.
 const maxMerge = 64
 
-// Estimate is the number of o200k_base tokens of s, on real texts within 0.1 % of [Count].
+// Estimate returns the number of o200k_base tokens of s, on real texts within 0.1 % of [Count].
 func Estimate(s string) int {
 	n := 0
 	for i := 0; i < len(s); {
@@ -35,8 +35,8 @@ func Sample(s string, n, size int) int {
 	return sum * len(s) / (n * size)
 }
 
-// Ceiling is [Estimate] plus half a percent, for budgets that must not be exceeded: wrong entries in the table
-// make an estimate slightly too low.
+// Ceiling returns [Estimate] plus half a percent, for budgets that must not be exceeded: wrong entries in the table make an
+// estimate slightly too low.
 func Ceiling(s string) int {
 	n := Estimate(s)
 	return n + (n+199)/200
@@ -58,7 +58,7 @@ func pieceTokens(p string) int {
 	return longPiece(p)
 }
 
-// longPiece cuts a piece that is too long to be merged as a whole.
+// longPiece returns the number of tokens of a piece that is too long to be merged as a whole, and so is cut.
 func longPiece(p string) int {
 	n := 0
 	var last string // the previous cut, which is often the same, as in a row of dashes
@@ -85,8 +85,8 @@ func longPiece(p string) int {
 // merge counts the tokens of one piece by byte-pair encoding: the adjacent pair with the lowest rank
 // becomes one part, until no pair is a token. len(p) <= maxMerge.
 func merge(p string) int {
-	var at [maxMerge + 2]uint8     // start of each part, then the end of the last
-	var ranks [maxMerge + 1]uint32 // of part i joined with part i+1
+	var at [maxMerge + 2]uint8     // start of each part, then the end of the last part
+	var ranks [maxMerge + 1]uint32 // rank of part i joined with part i+1
 	n := parts(p, &at)
 	for i := 0; i+1 < n; i++ {
 		ranks[i] = rank(p[at[i]:at[i+2]])
