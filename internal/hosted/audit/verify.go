@@ -136,16 +136,16 @@ type call struct {
 
 type verifier struct {
 	chains []hash.Hash
-	keyed  int // the index of the key of the last line; the number of keys before the first line
+	keyed  int // index of the newest key used so far; the number of keys before the first line
 	report Report
-	// each, if not nil, is called with each line of the trail; unkeyed means that lines with HMACs are read without a check.
+	// each, if not nil, is called with each line of the trail. unkeyed means that HMACs are not checked, as there is no key.
 	each    func(line []byte)
 	unkeyed bool
 	mac     string // HMAC of the last line
 	calls   map[call]bool
 	runs    map[string]bool
 	anchor  *anchor // nil if there is no anchor
-	// place is the line that was read last, first the line that was read first.
+	// place is where the last line was read, first where the first one was.
 	place, first Fault
 }
 
@@ -229,7 +229,7 @@ func (v *verifier) sealed(line []byte, h head, first, gap bool) error {
 		v.fault("the line has no HMAC: it was changed or inserted, or written without the key")
 	case with < 0:
 		v.fault("the line was changed, or written with another key")
-	case with > v.keyed: // whoever has only the old key could append lines
+	case with > v.keyed: // otherwise a thief of an old key could append lines
 		v.fault("the line was written with an older key than the line before it")
 	case h.Prev != v.mac && !gap && !(first && h.Seq > 1):
 		v.fault("the line before it is not the one that was written there")
