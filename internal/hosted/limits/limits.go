@@ -39,7 +39,7 @@ type Limits struct {
 	all        usage
 	servers    *lru.Map[string, usage]
 	principals *lru.Map[string, usage]
-	proved     *lru.Map[uint64, struct{}] // keys are digests of valid credentials
+	proved     *lru.Map[uint64, struct{}] // keys are digests of credentials that were valid once
 	seed       maphash.Seed               // seed of these digests
 	refused    *lru.Map[refusedKey, state.Bucket]
 }
@@ -96,7 +96,7 @@ const addressRequests = "requests of an address"
 
 func (h *usage) busy() bool { return h.open > 0 || h.sessions > 0 || h.reading > 0 }
 
-// under sets the kind, the name and the quota. If the quota has changed, the buckets start full.
+// under sets the kind, the name and the quota of a usage. If the quota has changed, pace, bodies and gate start anew.
 func (h *usage) under(q Quota, kind *kind, whose string) *usage {
 	if h.kind == nil || h.quota != q {
 		h.kind, h.whose, h.quota = kind, whose, q
@@ -124,7 +124,7 @@ func (h *usage) bytes(n int) state.Draw {
 	return state.Draw{What: h.kind.bytes, Whose: h.whose, Flow: state.Rate{Rate: most / 60, Burst: most}, Tokens: float64(n)}
 }
 
-// limit describes the limit that refused a draw. It is empty if the draw belongs to another usage.
+// limit describes the limit that refused a draw. It returns an empty description if the draw is from another usage.
 func (h *usage) limit(d *state.Draw) string {
 	switch d.What {
 	case h.kind.calls:

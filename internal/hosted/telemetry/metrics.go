@@ -153,8 +153,8 @@ const (
 	kindCut         = "cut"
 )
 
-// savings counts what a message has saved. A counter never falls, so what mcpx costs has one of its own. Where there is one of
-// the two there is the other, so that queries can subtract them.
+// savings counts what a message has saved. A counter cannot fall, so the tokens that mcpx costs have a counter of their own (spent). Both
+// always get a series with the same labels, so that queries can subtract one from the other.
 func (m *Metrics) savings(r *request.Event) {
 	add := func(server, kind string, tokens int) {
 		if tokens != 0 {
