@@ -300,8 +300,8 @@ type Compat uint8
 // The values of [Compat].
 const (
 	CompatOff       Compat = iota
-	CompatSigned           // signed tokens with an end
-	CompatEncrypted        // also the tokens of the older system, which have no end
+	CompatSigned           // signed tokens, which expire
+	CompatEncrypted        // also the tokens of the older system, which never expire
 )
 
 // Agents begins the name of each principal that an agent's token has proved. No other principal has such a name.
