@@ -129,8 +129,8 @@ func (r *report) putInto(file string, figures []*figure) error {
 	return os.WriteFile(file, []byte(before+tablesBegin+tables+tablesEnd+after), 0o644)
 }
 
-// differences compares the figures with those of an earlier report. lines describe the figures that do not agree, and compared is how
-// many were compared.
+// differences compares the figures with the figures of an earlier report. lines describe the figures that do not agree, and compared is
+// how many were compared.
 func (r *report) differences(file string) (lines []string, compared int, err error) {
 	earlier, err := readReport(file)
 	if err != nil {

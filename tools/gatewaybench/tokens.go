@@ -80,7 +80,7 @@ func plainName(whole string) string {
 	}, strings.ToLower(name))
 }
 
-// toolServers returns servers srv0, srv1 and so on that together have this many tools: those of real servers first, then made-up ones of
+// toolServers returns servers srv0, srv1 and so on that together have this many tools: tools of real servers first, then made-up tools of
 // about the same size.
 func (b *bench) toolServers(tools, servers int) []serverSpec {
 	var pool []json.RawMessage

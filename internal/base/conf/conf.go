@@ -74,7 +74,7 @@ type Override struct {
 	Name string
 	// Description replaces the description of the tool, unless it is nil.
 	Description *string
-	// Annotations is a JSON object or nil. Its members replace those of the tool's annotations.
+	// Annotations is a JSON object or nil. Its members replace members of the tool's annotations with the same names.
 	Annotations json.RawMessage
 	// Arguments is a JSON object or nil. Its members are added to the arguments of every call and removed from the
 	// input schema.
@@ -175,7 +175,7 @@ type Token struct {
 	Expires time.Time
 }
 
-// ID identifies the token among those of its owner.
+// ID identifies the token among the tokens of its owner.
 func (t *Token) ID() string { return hex.EncodeToString(t.SHA256[:4]) }
 
 // Issuer issues JWTs that prove the identity of an HTTP client. Its owner is hosted/identity.
@@ -205,7 +205,7 @@ type AuthServer struct {
 	Scopes []string
 	// GroupsClaim is the name of the claim that contains the user's groups. Empty means "groups".
 	GroupsClaim string
-	// PrincipalClaim and DisplayClaim are as those of an [Issuer].
+	// PrincipalClaim and DisplayClaim mean the same as in an [Issuer].
 	PrincipalClaim, DisplayClaim string
 	// AllowPrivate allows an issuer whose address is not public.
 	AllowPrivate bool

@@ -49,8 +49,8 @@ type Place struct {
 
 // Queue bounds the calls that wait for a semaphore. The zero value means no bounds.
 type Queue struct {
-	// Calls is how many calls may wait. 0 means any number, a negative number none. If so many wait and another call
-	// arrives, the newest call of the owner with the most waiting calls is refused.
+	// Calls is how many calls may wait. 0 means any number, a negative number none. If this many calls wait and another one arrives, the
+	// newest call of the owner with the most waiting calls is refused.
 	Calls int
 	// Wait is how long a call may wait. 0 means until its context ends.
 	Wait time.Duration

@@ -20,8 +20,8 @@ import (
 type Followed interface {
 	Records
 	// Watch calls do with each value whose key begins with prefix, until stop is called: first with the present values, then with each
-	// new one. For one key, the order is that of the changes. Change calls do before it returns. do must neither block nor use the
-	// Records.
+	// new one. It gets the values of one key in the order in which they were stored. Change calls do before it returns. do must neither
+	// block nor use the Records.
 	Watch(prefix string, do func(value []byte)) (stop func())
 }
 
@@ -62,8 +62,8 @@ const (
 // lockFolderWithin is how long a change waits for other processes.
 const lockFolderWithin = 3 * time.Second
 
-// OpenFolder reads the folder, and creates it if it does not exist. It keeps at most most values; beyond that, it removes the value that
-// expires first. If folder is empty, the values are in memory only. A file that cannot be read is logged and stays as it is.
+// OpenFolder reads the folder, and creates it if it does not exist. most is how many values it keeps; beyond that, it removes the value
+// that expires first. If folder is empty, the values are in memory only. A file that cannot be read is logged and stays as it is.
 func OpenFolder(folder string, most int, log *slog.Logger) (*Folder, error) {
 	f := &Folder{folder: folder, most: most, log: log, byKey: make(map[string]saved)}
 	if folder == "" {

@@ -82,7 +82,7 @@ type recent[S any] struct {
 // encrypts, all of them decrypt. So a process with one of these secrets can serve a session that it has never seen, as after a restart.
 // Changes, ends, and records that are too large for an id are kept in records.
 //
-// purpose has only the characters a-z. It separates the keys and the records from those of other Sessions.
+// purpose has only the characters a-z. It must be different for each Sessions: keys and records depend on it.
 //
 // If Open is given no end, a session ends after 7 days without use. If records loses its values, each session is again as it was when it
 // was opened. An ended session can then be used again, until 7 days after it was opened. If a process ends more than 20,000 sessions a

@@ -49,9 +49,9 @@ type Sessions[S any] interface {
 	Open(ctx context.Context, record *S, until time.Time) (id string, err error)
 	// Get returns the record, or the error ErrUnknown or ErrAway.
 	Get(ctx context.Context, id string) (*S, error)
-	// Change calls change with a copy of the record, keeps the changed copy and returns it. Concurrent changes do not
-	// overwrite each other: change may be called again with a newer record. It may replace pointers, slices and maps
-	// in the record, but must not write to what they refer to. The errors are those of Get.
+	// Change calls change with a copy of the record, keeps the changed copy and returns it. Concurrent changes do not overwrite each
+	// other: change may be called again with a newer record. It may replace pointers, slices and maps in the record, but must not write
+	// to what they refer to. The error is ErrUnknown or ErrAway, as for Get.
 	Change(ctx context.Context, id string, change func(*S)) (*S, error)
 	// End ends a session. An unknown id is not an error.
 	End(ctx context.Context, id string, why Ending) error

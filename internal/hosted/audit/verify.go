@@ -45,10 +45,9 @@ const maxFaults = 100
 // ErrNeedsKey is returned if the lines have HMACs and no key was given.
 var ErrNeedsKey = errors.New("the lines have HMACs, which only the key can check")
 
-// Verify reads a trail with all its renamed files. keys is empty for a trail without HMACs; otherwise each line must
-// have been written with one of them, the newest of which comes first. at is the path of the
-// anchor. Without an anchor, removed lines at the end are not found, and any missing line at the beginning is a
-// fault, even one that Options.Keep has removed.
+// Verify reads a trail with all its renamed files. keys is empty for a trail without HMACs; otherwise each line must have been written
+// with one of the keys. The newest key comes first. at is the path of the anchor. Without an anchor, removed lines at the end are not
+// found, and any missing line at the beginning is a fault, even one that Options.Keep has removed.
 func Verify(path string, keys [][]byte, at string) (*Report, error) {
 	// The anchor is read before the trail, so every line that it names must be in the trail.
 	reached, unusable := readAnchor(at, keys)

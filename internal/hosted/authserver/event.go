@@ -9,7 +9,7 @@ type Event struct {
 	// Login is the ID of the login that administrators see ([Login.ID]).
 	Login     string
 	Principal *caller.Principal
-	// Client is what the client calls itself; nobody has checked that.
+	// Client is the name that the client has given itself, which mcpx cannot verify.
 	Client string
 	// Why says why a login has ended, in a few words.
 	Why string

@@ -25,16 +25,16 @@ const (
 type grant struct {
 	Number string `json:"g"`
 	Client string `json:"c"` // digest of the client_id; empty for the pages of mcpx, which have no tokens
-	Called string `json:"n"` // what the client calls itself
+	Called string `json:"n"` // the client's own name for itself
 	Who    user   `json:"w"`
 	// Next is the number of the refresh token that is valid; lower ones are used up. 0 means that the code has not been used.
 	Next    int   `json:"x"`
-	Began   int64 `json:"b"` // Unix seconds, like all times here
+	Began   int64 `json:"b"` // Unix seconds, like all times here except Done
 	Renewed int64 `json:"r"` // when the issuer was asked last
 	// Done is when the last refresh token was used, in Unix milliseconds, by the clock of the process that did it.
 	Done  int64 `json:"d,omitempty"`
 	Until int64 `json:"u"` // when the login ends if it is not renewed
-	// Ended says why the login has ended; empty while it goes on.
+	// Ended says why the login has ended; empty while it is valid.
 	Ended  string `json:"e,omitempty"`
 	Issued issued `json:"i"`
 	// Renewing identifies the request that renews the login now, at most until RenewingUntil. No other request may use the issuer's

@@ -208,7 +208,7 @@ type refusedError struct{ subject, why string }
 
 func (e *refusedError) Error() string { return e.why }
 
-// finish exchanges the issuer's code for an ID token, and returns the user and what the issuer gave.
+// finish exchanges the issuer's code for tokens, and returns these and the user that the ID token names.
 func (l *login) finish(ctx context.Context, query url.Values, b *pendingLogin) (*issued, *user, error) {
 	p, err := l.provider(ctx)
 	if err != nil {
@@ -387,7 +387,7 @@ func (l *login) addUserInfo(ctx context.Context, p *provider, token string, clai
 		return errors.New("it is about another user")
 	}
 	if claims["email"] == nil {
-		delete(claims, "email_verified") // no address is there that it could be about
+		delete(claims, "email_verified") // the claims have no address that it could be about
 	} else if claims["email"] != more["email"] {
 		delete(more, "email_verified") // it is about another address
 	}

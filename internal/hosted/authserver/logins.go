@@ -17,13 +17,13 @@ type Login struct {
 	Principal string    `json:"principal"`
 	Name      string    `json:"name,omitempty"`
 	Email     string    `json:"email,omitempty"`
-	Client    string    `json:"client,omitempty"` // what it calls itself; nobody has checked that
+	Client    string    `json:"client,omitempty"` // its own name for itself, which mcpx cannot verify
 	Began     time.Time `json:"began"`
 	Renewed   time.Time `json:"renewed"`
 	Until     time.Time `json:"until"` // when it ends if it is not renewed before
 }
 
-// Logins returns the logins that go on, the newest first.
+// Logins returns the logins that are valid and whose client has got a token, the newest first.
 func (s *Server) Logins() []Login {
 	all := make([]Login, 0)
 	for _, g := range s.standing() {

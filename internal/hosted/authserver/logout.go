@@ -93,7 +93,7 @@ func (s *Server) logoutToken(ctx context.Context, raw string) (*logoutClaims, er
 	return out, nil
 }
 
-// loggedOut ends the logins that a logout token names: those of a session or, if it names no session, all of a user.
+// loggedOut ends the logins that a logout token names: the logins of a session or, if it names no session, all logins of a user.
 func (s *Server) loggedOut(ctx context.Context, out *logoutClaims) error {
 	key := usedPrefix + strings.TrimPrefix(keyOf(s.o.Issuer+" "+out.ID), storePrefix)
 	err := s.store.Change(ctx, key, func(old []byte) ([]byte, time.Time, error) {

@@ -126,7 +126,7 @@ func (r *records) check(one jetstream.KeyValueEntry) error {
 	return nil
 }
 
-// missing marks the records that NATS has lost, to be written again: all that the read with the number round did not find.
+// missing notes that NATS has lost the records that the read with the number round did not find. The method write writes them again.
 func (r *records) missing(round int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 
 // Options say how a process joins a cluster.
 type Options struct {
-	// URLs are addresses of NATS servers, of which one must be reachable when the process starts.
+	// URLs are addresses of NATS servers. At least one must be reachable when the process starts.
 	URLs []string
 	// Credentials is the path or the content of a NATS credentials file, or empty.
 	Credentials string
@@ -51,7 +51,7 @@ type Cluster struct {
 	box                *box
 	conn               *nats.Conn
 	connected          atomic.Bool     // conn.IsConnected blocks while conn reconnects
-	life               context.Context // ends with Close
+	life               context.Context // cancelled by Close
 	end                context.CancelFunc
 	closed             sync.WaitGroup
 

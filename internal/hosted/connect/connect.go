@@ -3,8 +3,8 @@
 //
 // A link names a principal and a server, and gives nothing by itself: the pages first prove that whoever looks at them is that principal,
 // then ask for consent, and only then send the browser to the login page of the server. When it comes back, the same browser must still
-// be proved to be the same principal. So a link that is sent to somebody else neither connects their account to the principal of the
-// sender, nor the account of the sender to theirs.
+// be proved to be the same principal. So nobody gains anything by sending a link to another person: it neither connects that person's
+// account to the sender's principal, nor the sender's account to that person's principal.
 package connect
 
 import (

@@ -102,7 +102,7 @@ type answer struct {
 // It runs after all other handlers, when the call no longer counts against the caller's limit of concurrent calls, so the client's next
 // request is not refused.
 func (h *recovered) finish(a *answer, r *http.Request) {
-	if len(a.events) > 0 { // if there are none, no flush: net/http can then add a Content-Length to refusals
+	if len(a.events) > 0 { // a flush would keep net/http from adding a Content-Length to refusals
 		_ = http.NewResponseController(a.ResponseWriter).Flush()
 	}
 	if a.status >= http.StatusBadRequest {

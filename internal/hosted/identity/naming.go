@@ -78,8 +78,9 @@ func (n Naming) Shown(claim func(name string) (value any, there bool)) string {
 // issuer, so it differs from the names of static tokens and of other issuers' subjects.
 func OfIssuer(url, subject string) *caller.Principal { return Named(url, subject, "") }
 
-// Named is [OfIssuer] for a user whose name comes from another claim: value is that of [Naming.Value]; "" means the subject. The ID
-// always comes from the subject, so that a user who later gets the same address does not get what belongs to this one.
+// Named is [OfIssuer] for a user whose name comes from another claim: value is what [Naming.Value] has returned; "" means that the
+// subject is the name. The ID always comes from the subject, so that a user who later gets the same address does not get what belongs to
+// this one.
 func Named(url, subject, value string) *caller.Principal {
 	_, short, _ := strings.Cut(url, "://")
 	if value == "" {

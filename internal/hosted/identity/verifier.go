@@ -122,7 +122,7 @@ type State struct {
 // the new options have it too.
 type credential struct {
 	token     Token
-	principal *caller.Principal // nil for certificates and agents, each of which has its own principal
+	principal *caller.Principal // nil for certificates and agents, since each of these has another principal
 	valid     context.Context   // cancelled when the credential is revoked
 	revoke    context.CancelFunc
 }

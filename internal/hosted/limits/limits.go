@@ -75,7 +75,7 @@ type usage struct {
 	quota        Quota  // the quota for which pace, bodies and gate were made
 	pace, bodies state.Bucket
 	gate         semaphore.Semaphore
-	open         int   // calls for which Begin, but not yet End, was called
+	open         int   // number of calls between Begin and End
 	sessions     int   // open sessions in this process
 	reading      int64 // total bytes of the bodies being read
 }
@@ -155,7 +155,7 @@ func (l *Limits) quotaOf(p *caller.Principal) *Quota {
 	return &l.options().Principal
 }
 
-// Call is a call for which Begin, but not yet End, was called. The zero value has no limits.
+// Call is a call between Begin and End. The zero value has no limits.
 type Call struct {
 	limits                 *Limits
 	all, server, principal *usage
@@ -284,8 +284,8 @@ func (c *Call) End(bytes int) {
 	}
 }
 
-// sessionsEnd is how long a client is told to wait if a session is refused. It is a guess: sessions end when their
-// clients end them, or after session_timeout.
+// sessionsEnd is the wait that a refused session's client is asked for. It is a guess: sessions end when their clients end them, or after
+// session_timeout.
 const sessionsEnd = time.Minute
 
 // OpenSession counts a session of a principal. The limit is per process, since a session uses memory, streams and

@@ -47,7 +47,8 @@ type recentCall struct {
 	Result       string    `json:"result,omitempty"`
 }
 
-// KeepContent sets whether the arguments and results of later calls are kept. If keep is false, it also removes those of earlier calls.
+// KeepContent sets whether the arguments and results of later calls are kept. If keep is false, it also removes what was kept of earlier
+// calls.
 func (c *Calls) KeepContent(keep bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -40,7 +40,7 @@ type Options struct {
 	Links *Links
 	// Calls are the recent calls that the page shows.
 	Calls *Calls
-	// About returns what the page gets besides Status, by name; may be nil.
+	// About returns what the page gets in addition to Status, by name; may be nil.
 	About func() map[string]any
 	// Routes are handlers below /ui/, by their pattern for [http.ServeMux]. Page calls them only for viewers who may see the page; may be
 	// nil.

@@ -40,7 +40,7 @@ var (
 	moduleLine = regexp.MustCompile(`(?m)^module (\S+)$`)
 )
 
-// rename gives the module in the folder dir the path to.
+// rename changes the path of the module in the folder dir to the path in to.
 func rename(dir, to string) error {
 	if !modulePath.MatchString(to) {
 		return fmt.Errorf("%s is not the path of a module that can be published, such as github.com/OWNER/mcpx", to)
