@@ -47,7 +47,7 @@ type peer struct {
 	about         string
 	python        string   // script that starts the peer, if it is a library
 	transports    []string // transports that clients can use to reach it
-	single        bool     // a process of it has only one server, so each server needs one
+	single        bool     // each of its processes has only one server behind it
 	remote        bool     // it reaches servers only over HTTP
 	launch        func(deployment) launch
 	// call returns the tool and the arguments that a client has to use to call a tool of a server.

@@ -75,8 +75,8 @@ type Pending struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// Code is a one-time code that a program with a principal's token gets. Whoever types it in a browser proves to be that principal. A
-// store outside this process must encrypt it.
+// Code is a one-time code that a program with a principal's token gets. By typing it, the user of a browser proves to be that principal.
+// A store outside this process must encrypt it.
 type Code struct {
 	Of Person `json:"of"`
 }

@@ -105,7 +105,7 @@ func (h *Hub) Refresh() {
 	h.look()
 }
 
-// look wakes the loop of Share.
+// look wakes the goroutine of Share.
 func (h *Hub) look() {
 	select {
 	case h.wake <- struct{}{}:
@@ -173,7 +173,7 @@ func (h *Hub) tell() {
 			}
 			return old, time.Now().Add(recordTime), nil
 		})
-		if err == nil || errors.Is(err, errChanged) { // otherwise NATS is away, and the loop tries again
+		if err == nil || errors.Is(err, errChanged) { // otherwise NATS cannot be reached, and the goroutine of Share tries again
 			h.mu.Lock()
 			if one.s.own == one.own {
 				one.s.told, one.s.toldAway = time.Now(), one.away
