@@ -20,16 +20,16 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// session is an MCP session with a gateway. Many callers may use it at the same time. It does not decode results, so that the
-// client costs little beside what is measured.
+// session is an MCP session with a gateway. Many callers may use it at the same time. It does not decode results, so that the client uses
+// little time compared with the gateway that is measured.
 type session interface {
-	// send sends a request and returns its raw result. An error of JSON-RPC is an *answerError.
+	// send sends a request and returns its raw result. A JSON-RPC error response is an *answerError.
 	send(ctx context.Context, method string, params []byte) ([]byte, error)
 	notify(method string) error
 	close()
 }
 
-// answerError is an error that the gateway answered.
+// answerError is a JSON-RPC error response of the gateway.
 type answerError struct{ raw string }
 
 func (e *answerError) Error() string { return "answered the error " + clip(e.raw, 300) }
@@ -69,7 +69,7 @@ func requestLine(id int64, method string, params []byte) []byte {
 	return append(b, "}\n"...)
 }
 
-// replyTo answers a request of the gateway, which declared capabilities do not allow except for ping.
+// replyTo answers a request of the gateway. Except for ping it answers with an error, since the client has declared no capabilities.
 func replyTo(m wire.Message) []byte {
 	if m.Method == "ping" {
 		return []byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{}}` + "\n")
@@ -86,7 +86,7 @@ func outcome(m wire.Message) ([]byte, error) {
 
 var errGone = errors.New("the gateway has closed the connection")
 
-// pipeSession is a session over the stdin and stdout of a process, which its target ends.
+// pipeSession is a session over the stdin and stdout of a process. The target owns the process and ends it.
 type pipeSession struct {
 	in      io.Writer
 	write   sync.Mutex
@@ -169,12 +169,11 @@ func (s *pipeSession) notify(method string) error { return s.writeLine(requestLi
 
 func (s *pipeSession) close() {}
 
-// httpSession is a session over streamable HTTP. Each caller has a connection of its own. Requests are written by hand, since
-// the
-// goroutines of net/http's client cost more than many of the gateways.
+// httpSession is a session over streamable HTTP. Each caller has a connection of its own. Requests are written by hand, since the
+// goroutines of net/http's client would use more time than many of the gateways.
 type httpSession struct {
 	host, path, headers string
-	id                  atomic.Value // string: Mcp-Session-Id
+	id                  atomic.Value // a string: the value of Mcp-Session-Id, "" before the handshake
 	next                atomic.Int64
 	mu                  sync.Mutex
 	idle                []*httpConn // guarded by mu
@@ -223,7 +222,7 @@ func (s *httpSession) request(method string, body []byte) []byte {
 	return append([]byte(head), body...)
 }
 
-// post sends a message and, if id is not 0, waits for the answer to it.
+// post sends a message. If id is not 0, it waits for the response with this id.
 func (s *httpSession) post(ctx context.Context, id int64, body []byte) (m wire.Message, err error) {
 	c, reused, err := s.conn()
 	if err != nil {
@@ -286,7 +285,7 @@ func (s *httpSession) answer(response *http.Response, id int64) (m wire.Message,
 	return wire.Parse(body)
 }
 
-// events reads an event stream until the answer with this id.
+// events reads an event stream until the response with this id arrives. It answers requests of the gateway.
 func (s *httpSession) events(stream io.Reader, id int64) (m wire.Message, err error) {
 	r := bufio.NewReaderSize(stream, 64<<10)
 	var data []byte
@@ -344,7 +343,7 @@ func (s *httpSession) close() {
 	s.idle = nil
 }
 
-// tool is what a model sees of a tool: its client leaves out the rest.
+// tool has the parts of a tool definition that a client shows to its model.
 type tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`

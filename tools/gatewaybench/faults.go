@@ -12,7 +12,7 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// neighbour is the healthy server beside the one with the fault.
+// neighbour is the name of the healthy server that runs beside the one with the fault.
 const neighbour = "well"
 
 func faultsFigure() *figure {
@@ -85,7 +85,7 @@ func (b *bench) fault(ctx context.Context, f *figure, p *peer, l *logFile, spec 
 	return run(ctx, b, f, t)
 }
 
-// neighbourAnswers says whether the other server answers within two seconds.
+// neighbourAnswers returns in words whether the healthy server answers within two seconds.
 func (t *target) neighbourAnswers(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -96,9 +96,8 @@ func (t *target) neighbourAnswers(ctx context.Context) string {
 	return "answers"
 }
 
-// killed kills the process of the server. Where the gateway is a process for each server, that one may end with it: it is not
-// started
-// again.
+// killed kills the process of the server. If the gateway runs a process of its own for each server, that process may end too; then it is
+// not started again.
 func killed(ctx context.Context, b *bench, f *figure, t *target) error {
 	result, err := t.call(ctx, "ill", "pid", `{}`)
 	if err != nil {
@@ -149,7 +148,7 @@ func hangs(ctx context.Context, b *bench, f *figure, t *target) error {
 		_, _ = t.call(held, "ill", "hang", `{}`)
 	}()
 	<-begun
-	time.Sleep(200 * time.Millisecond) // the call has to arrive; nothing tells when
+	time.Sleep(200 * time.Millisecond) // the call must have arrived, and nothing reports that
 	b.word(f, "hangs: neighbour", t.peer, t.transport, t.neighbourAnswers(ctx))
 	return nil
 }

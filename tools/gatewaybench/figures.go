@@ -11,11 +11,11 @@ import (
 // figure is a table of the report.
 type figure struct {
 	name, title string
-	about       string // what is measured, and by which rule
+	about       string // what is measured, and by which rule, for the readers of the report
 	columns     []column
 	run         func(*bench, *figure)
-	wide        bool   // many columns: the table has a column for each peer
-	chart       string // the column that is drawn
+	wide        bool   // the table has a column for each peer, since the figure has many columns
+	chart       string // the name of the column that is drawn; empty: none
 }
 
 type column struct{ name, unit, better string }
@@ -38,7 +38,7 @@ func figureNames() string {
 	return strings.Join(names, ", ")
 }
 
-// cell returns the cell of a column, and makes it at its first use.
+// cell returns the cell of a column, and adds it to the report if it is new.
 func (b *bench) cell(f *figure, name string, p *peer, transport string) *cell {
 	for _, c := range b.cells {
 		if c.Figure == f.name && c.Column == name && c.Peer == p.name && c.Transport == transport {
@@ -60,12 +60,12 @@ func (b *bench) add(f *figure, name string, p *peer, transport string, value flo
 	c.Values = append(c.Values, value)
 }
 
-// word gives a cell a word instead of a number.
+// word sets the text of a cell that has words instead of a number.
 func (b *bench) word(f *figure, name string, p *peer, transport, text string) {
 	b.cell(f, name, p, transport).Text = text
 }
 
-// fail marks columns that have no value yet; without columns, all of them.
+// fail marks the given columns as failed, except those that have a value already. Without columns, it marks all columns of f.
 func (b *bench) fail(f *figure, p *peer, transport string, err error, columns ...string) {
 	b.say("%s: %s: %s", f.name, p.name, clip(err.Error(), 160))
 	b.mark(f, p, transport, failed, err.Error(), columns...)
@@ -84,8 +84,7 @@ func (b *bench) mark(f *figure, p *peer, transport, state, text string, columns 
 	}
 }
 
-// each calls do for each installed peer with the transport that it is measured with, and marks the columns as failed if do
-// fails.
+// each calls do for each peer, over the first of the peer's transports. If do fails, the columns without a value are marked as failed.
 func (b *bench) each(f *figure, do func(ctx context.Context, p *peer, transport string, l *logFile) error) {
 	for _, p := range b.peers {
 		transport := p.transports[0]

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// install makes a peer ready and returns the folder that it is in, below cache. What is installed already is used as it is.
+// install makes a peer ready and returns its folder, which is below cache. A peer that is installed already is not installed again.
 func install(ctx context.Context, p *peer, cache, module string) (dir string, err error) {
 	dir = filepath.Join(cache, "peers", strings.NewReplacer(" ", "-", "(", "", ")", "").Replace(p.name)+"-"+p.version)
 	done := filepath.Join(dir, "installed")

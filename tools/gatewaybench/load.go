@@ -53,7 +53,7 @@ func (b *bench) measureLoad(f *figure) {
 	}
 }
 
-// loadServer has tools that answer with about 1 MB.
+// loadServer makes a server that also has tools with results of about 1 MB.
 func loadServer(name string) serverSpec {
 	var rows strings.Builder
 	for i := range 9000 {
@@ -97,7 +97,7 @@ func (b *bench) startForLoad(f *figure, p *peer, transport string, specs []serve
 	return nil
 }
 
-// warm makes the calls that compilers and caches need first: for half a second.
+// warm calls echo for half a second, so that compilers and caches of the gateway are warm.
 func (t *target) warm(ctx context.Context) error {
 	for begin := time.Now(); time.Since(begin) < 500*time.Millisecond; {
 		if err := t.echo(ctx, "one"); err != nil {
@@ -107,7 +107,7 @@ func (t *target) warm(ctx context.Context) error {
 	return nil
 }
 
-// loadRound measures a target once. base has direct's latencies of this round, since direct is measured first.
+// loadRound measures a target once. base has the latencies of the peer direct in this round: direct is measured first and sets them.
 func (b *bench) loadRound(f *figure, t *target, base map[string]float64) error {
 	alone, many := 600*time.Millisecond, time.Second
 	if b.quick {
@@ -149,20 +149,19 @@ func (b *bench) loadRound(f *figure, t *target, base map[string]float64) error {
 	return nil
 }
 
-// loaded is what callers saw.
+// loaded is what the callers of one measurement saw.
 type loaded struct {
-	micros  []float64 // of each call
+	micros  []float64 // microseconds of each answered call
 	elapsed time.Duration
 }
 
 func (l loaded) rate() float64 { return float64(len(l.micros)) / l.elapsed.Seconds() }
 
-// stragglers is how long calls that were begun in time may take.
+// stragglers is how much longer than the measurement the last calls may take.
 const stragglers = 4 * time.Second
 
-// load lets so many callers call echo for a time. Each call has a text of its own, which its answer must have. Calls that fail
-// or do
-// not end are an error, except that a gateway that is only slow is measured by the calls that ended.
+// load lets this many callers call echo for the time length. Each call has a text of its own, which must be in its answer. A failed call
+// is an error. A call that only takes too long is left out, so that a slow gateway is measured by the calls that it answered.
 func (t *target) load(ctx context.Context, callers int, length time.Duration) (l loaded, err error) {
 	sessions, err := t.sessionsFor(ctx, callers)
 	if err != nil {
@@ -205,7 +204,7 @@ func (t *target) load(ctx context.Context, callers int, length time.Duration) (l
 	return l, err
 }
 
-// sessionsFor returns the sessions of callers: one over stdio, up to eight over HTTP.
+// sessionsFor returns the sessions that the callers share: one over stdio or for one caller, otherwise eight over HTTP.
 func (t *target) sessionsFor(ctx context.Context, callers int) ([]session, error) {
 	first, err := t.session(ctx, "one")
 	if err != nil || t.transport == overStdio || callers == 1 {
@@ -214,7 +213,7 @@ func (t *target) sessionsFor(ctx context.Context, callers int) ([]session, error
 	all := []session{first}
 	for len(all) < 8 {
 		name := fmt.Sprintf("load %d", len(all))
-		if s := t.sessions[name]; s != nil { // of the round before
+		if s := t.sessions[name]; s != nil { // opened in an earlier round
 			all = append(all, s)
 			continue
 		}
@@ -230,7 +229,7 @@ func (t *target) sessionsFor(ctx context.Context, callers int) ([]session, error
 	return all, nil
 }
 
-// large returns the milliseconds of a large result: the shorter of two calls.
+// large returns how many milliseconds a large result takes: the shorter time of two calls.
 func (t *target) large(ctx context.Context, tool string) (millis float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()

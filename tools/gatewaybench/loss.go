@@ -12,15 +12,14 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// lossCase is a result of a server, and what of it must reach the client.
+// lossCase is a result of a server, and a check of what must reach the client from it.
 type lossCase struct {
 	class, result string
 	kept          func(got []byte) bool
 }
 
-// lossCases are the classes of internal/executor/oracle_*_test.go. A gateway may write a text in another form, such as TOON:
-// then what
-// the text says must be there. Everything else must be the same value.
+// lossCases are the classes of internal/executor/oracle_*_test.go. A gateway may write a text in another form, such as TOON: then the
+// text must still say the same. Everything else must be the same value.
 func lossCases() []lossCase {
 	text := func(s string) string { return textResult(s) }
 	const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -59,7 +58,7 @@ func lossCases() []lossCase {
 	}
 }
 
-// says reports whether the words are in the result in this order: in its texts, or anywhere in its JSON.
+// says returns a check that the words are in the result in this order: in its texts, or anywhere in its JSON.
 func says(words ...string) func([]byte) bool {
 	return func(got []byte) bool {
 		inOrder := func(text string) bool {
@@ -85,11 +84,11 @@ func member(name, value string) func([]byte) bool {
 }
 
 func contentOf(got []byte) (all []json.RawMessage) {
-	_ = json.Unmarshal(wire.Member(got, "content"), &all) // no list: no blocks
+	_ = json.Unmarshal(wire.Member(got, "content"), &all) // if content is no list, there are no blocks
 	return all
 }
 
-// block reports whether a block is in the content, with all its members.
+// block returns a check that the content has a block with all members of want.
 func block(want string) func([]byte) bool {
 	return func(got []byte) bool {
 		for _, one := range contentOf(got) {
@@ -101,7 +100,7 @@ func block(want string) func([]byte) bool {
 	}
 }
 
-// blocks reports whether the content has blocks of these kinds in this order, and no others.
+// blocks returns a check that the content has blocks of exactly these kinds, in this order.
 func blocks(kinds ...string) func([]byte) bool {
 	return func(got []byte) bool {
 		var found []string
@@ -117,7 +116,7 @@ func same(a, b []byte) bool {
 	read := func(data []byte) (v any) {
 		d := json.NewDecoder(bytes.NewReader(data))
 		d.UseNumber()
-		_ = d.Decode(&v) // no JSON is nil
+		_ = d.Decode(&v) // v stays nil if data is not JSON
 		return withoutNull(v)
 	}
 	return reflect.DeepEqual(read(a), read(b))

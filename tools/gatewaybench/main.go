@@ -4,8 +4,8 @@
 //
 //	go run ./tools/gatewaybench [--quick] [--only PEER,…] [--figure NAME,…] [--against REPORT.json]
 //
-// It runs on Linux (memory and CPU time are read from /proc), in a folder of this repository, and needs go, node with npm, and
-// python3 with venv. Peers are installed below the user's cache. docs/benchmark.md says what is measured.
+// It runs on Linux, because it reads memory and CPU time from /proc. It must be started in a folder of this repository, and needs go,
+// node with npm, and python3 with venv. Peers are installed below the user's cache. docs/benchmark.md says what is measured.
 package main
 
 import (
@@ -36,8 +36,8 @@ func main() {
 	}
 }
 
-// roles runs what this executable is, when it was started by itself: the reaper of its children, or a server. Then it does not
-// return.
+// roles runs the role in which this executable has started itself: the reaper of its children, or a server. In a role it does not return;
+// otherwise it does nothing.
 func roles() {
 	proc.ReaperMain()
 	if len(os.Args) < 3 || os.Args[1] != "serve" {
@@ -53,7 +53,7 @@ func roles() {
 	os.Exit(0)
 }
 
-// options are the flags.
+// options are the values of the flags.
 type options struct {
 	quick           bool
 	only, figures   string
@@ -111,18 +111,18 @@ func run(ctx context.Context, args []string) error {
 	return b.write(o.against)
 }
 
-// bench is one run.
+// bench is one run of the command.
 type bench struct {
 	options
 	ctx       context.Context
-	self      string // this executable
-	temp      string // homes of the gateways; removed at the end
+	self      string // path of this executable
+	temp      string // folder with the homes of the gateways; removed at the end
 	peers     []*peer
-	installed map[string]string // folders, by peer
+	installed map[string]string // folder of each installed peer, by its name
 	figures   []*figure
 	reaper    *proc.Reaper
 	began     time.Time
-	load      string // of the machine, at the beginning
+	load      string // load average of the machine at the beginning
 	cells     []*cell
 }
 
@@ -167,7 +167,7 @@ func newBench(ctx context.Context, o options) (b *bench, err error) {
 	return b, err
 }
 
-// pick returns the elements that a list with commas names, in their own order; all, if the list is empty.
+// pick returns the elements that list names, separated by commas, in the order of all. If list is empty, it returns all.
 func pick[T any](all []T, list string, name func(T) string) ([]T, error) {
 	if list == "" {
 		return all, nil
@@ -189,15 +189,15 @@ func (b *bench) close() {
 	_ = b.reaper.Close()
 }
 
-// say prints what happens.
+// say prints a line about the progress, with the seconds since the beginning.
 func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%4.0fs  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// measure installs the peers and measures all figures. What is left when the time is up has the state noTime.
+// measure installs the peers and measures all figures. Whatever cannot be measured before the limit gets the state noTime.
 func (b *bench) measure() {
 	b.install()
-	b.began = time.Now() // downloads are not part of the limit
+	b.began = time.Now() // the limit does not include the installation
 	whole := b.ctx
 	ctx, cancel := context.WithTimeout(whole, b.limit)
 	defer cancel()
@@ -211,7 +211,7 @@ func (b *bench) measure() {
 	}
 }
 
-// install keeps the peers that could be installed; the others fail in every figure.
+// install installs the peers. One that cannot be installed fails in every figure.
 func (b *bench) install() {
 	for _, p := range b.peers {
 		b.say("install %s %s", p.name, p.version)
@@ -229,7 +229,7 @@ func (b *bench) install() {
 	}
 }
 
-// logFor opens a log of a figure for a peer, which the cells name.
+// logFor opens the log of a peer in a figure. Cells refer to it by its name.
 func (b *bench) logFor(figure string, p *peer, transport string) *logFile {
 	file, err := os.OpenFile(filepath.Join(b.out, logName(figure, p, transport)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -244,7 +244,7 @@ func logName(figure string, p *peer, transport string) string {
 	return filepath.Join("logs", name+".log")
 }
 
-// show prints what a model sees of a peer in front of two servers, and the answer to a call and to a search.
+// show prints what a model sees of a peer in front of two servers, the answer to a call, and the answer to a search.
 func (b *bench) show(name string) error {
 	chosen, err := pick(allPeers(), name, func(p *peer) string { return p.name })
 	if err != nil {

@@ -9,26 +9,24 @@ import (
 	"strings"
 )
 
-// The transports between the client and a gateway. The servers behind it are always reached over stdio, except where
-// peer.remote is
-// set.
+// The transports between the client and a gateway. Gateways reach their servers over stdio, except if peer.remote is set.
 const (
 	overStdio = "stdio"
 	overHTTP  = "http"
 )
 
-// placed is a server as the config of a gateway has it.
+// placed is a server in the form that the config of a gateway needs.
 type placed struct {
 	Name, Command string
 	Args          []string
-	URL           string // of a server that runs already; see peer.remote
+	URL           string // of a server that is running already; see peer.remote
 }
 
-// deployment is what a peer needs to know to be started.
+// deployment is what the func launch of a peer needs to know.
 type deployment struct {
-	bin       string // where it is installed
-	dir       string // its home folder, empty at a cold start
-	port      int    // a free one, for HTTP
+	bin       string // folder of the installed peer
+	dir       string // home folder; empty at a cold start
+	port      int    // free port for HTTP
 	transport string
 	servers   []placed
 }
@@ -37,36 +35,36 @@ type deployment struct {
 type launch struct {
 	argv  []string
 	env   []string
-	files map[string]string // written into the folder first
-	url   string            // of the endpoint, for HTTP; $SERVER is the name of a server, where each has an endpoint of its own
+	files map[string]string // files to write into the home folder first
+	url   string            // URL of the endpoint, for HTTP; if each server has an endpoint of its own, $SERVER is replaced by its name
 }
 
-// peer is one of the compared.
+// peer is one of the compared gateways, or direct.
 type peer struct {
 	name, version string
-	registry      string // npm, PyPI, Go, or where else it comes from
+	registry      string // npm, PyPI, Go, or another source
 	pkg           string
 	about         string
-	python        string   // the script that starts it, if it is a library
-	transports    []string // that its clients can use
-	single        bool     // it is in front of one server: there is one process for each
-	remote        bool     // it reaches servers over HTTP only
+	python        string   // script that starts the peer, if it is a library
+	transports    []string // transports that clients can use to reach it
+	single        bool     // each of its processes has only one server behind it
+	remote        bool     // it reaches servers only over HTTP
 	launch        func(deployment) launch
-	// call says how a tool of a server is called: with which tool and arguments.
+	// call returns the tool and the arguments that a client has to use to call a tool of a server.
 	call func(server, tool string, args json.RawMessage) (name string, arguments string)
-	// before are the calls that a model makes before it calls a tool whose server and name it knows, to learn what to send.
+	// before returns the calls that a model needs before it calls a tool whose server and name it knows, to learn the arguments.
 	before func(server, tool string) []step
-	search *search // nil: it has none
+	search *search // nil: the peer has no search
 }
 
 // step is a call of one of the gateway's own tools.
 type step struct{ tool, args string }
 
-// search is how a peer searches for tools.
+// search says how a peer searches for tools.
 type search struct {
 	tool  string
-	query func(text string) string // the arguments
-	// hits returns the found tools, the best first, as server and tool with a dot between.
+	query func(text string) string // makes the arguments of the search tool
+	// hits reads the found tools from an answer, best first, as SERVER.TOOL.
 	hits func(answer string) []string
 }
 
@@ -76,12 +74,12 @@ func nothing(string, string) []step { return nil }
 
 var both = []string{overStdio, overHTTP}
 
-// allPeers returns what can be compared, in the order of the report.
+// allPeers returns all peers, in the order of the report.
 func allPeers() []*peer {
 	return []*peer{direct(), mcpx(), compressor(), fastmcp(), fastmcpGateway(), proxyPy(), proxyNpm()}
 }
 
-// missing are gateways that people ask for and that the registries do not give, with the reason; tried on 2026-11-23.
+// missing are gateways that people ask for and that could not be installed from the registries on 2026-11-23, with the reason.
 var missing = [][2]string{
 	{"1mcp (npm @1mcp/agent)", "the registry answers 404: not found, or no permission"},
 	{"TBXark/mcp-proxy (Go)", "the module proxy has no version of it"},
@@ -110,7 +108,7 @@ func direct() *peer {
 		}}
 }
 
-// config is a config with mcpServers, which most gateways read.
+// config returns a config with mcpServers, which most gateways can read. more has further members.
 func config(servers []placed, more map[string]any) string {
 	all := map[string]any{}
 	for _, s := range servers {
@@ -124,7 +122,7 @@ func config(servers []placed, more map[string]any) string {
 	for key, value := range more {
 		out[key] = value
 	}
-	text, _ := json.MarshalIndent(out, "", "  ") // strings only
+	text, _ := json.MarshalIndent(out, "", "  ") // all values are strings, so there is no error
 	return string(text)
 }
 
@@ -151,7 +149,8 @@ func mcpx() *peer {
 	}
 }
 
-// mcpxHits reads signatures below the line with their server, and the lines "SERVER: TOOL, TOOL" of what only fits a little.
+// mcpxHits reads the found tools from an answer of inspect: signatures below a line with the name of their server, and lines "SERVER:
+// TOOL, TOOL" with less likely tools.
 func mcpxHits(answer string) (found []string) {
 	server := ""
 	add := func(tool string) { // a tool may have several signatures
@@ -221,7 +220,7 @@ func fastmcpGateway() *peer {
 			for _, s := range d.servers {
 				servers[s.Name] = s.URL
 			}
-			list, _ := json.Marshal(servers) // strings only
+			list, _ := json.Marshal(servers) // all values are strings, so there is no error
 			return launch{
 				argv: []string{filepath.Join(d.bin, "bin", "fastmcp-gateway")},
 				env:  []string{"GATEWAY_UPSTREAMS=" + string(list), "GATEWAY_HOST=127.0.0.1", fmt.Sprintf("GATEWAY_PORT=%d", d.port)},
@@ -238,7 +237,7 @@ func fastmcpGateway() *peer {
 	}
 }
 
-// gatewayName is a tool's name behind fastmcp-gateway, which puts the server before it only where several servers have the name.
+// gatewayName returns the name of a tool behind fastmcp-gateway. Only a name that several servers have gets the server's name before it.
 func gatewayName(server, tool string) string {
 	if slices.Contains([]string{"echo", "pid", "json_mb", "text_mb"}, tool) {
 		return server + "_" + tool

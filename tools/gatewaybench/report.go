@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// report is report.json.
+// report is the content of report.json.
 type report struct {
 	Date    time.Time    `json:"date"`
 	Machine string       `json:"machine"`
-	Load    string       `json:"load"` // average of one minute at the beginning
+	Load    string       `json:"load"` // load average over one minute at the beginning
 	Rounds  int          `json:"rounds"`
 	Quick   bool         `json:"quick"`
 	Seconds int          `json:"seconds"`
@@ -31,7 +31,7 @@ type peerReport struct {
 	About   string `json:"about"`
 }
 
-// write writes the report, and says how it agrees with an earlier one.
+// write writes the report. If against is the file of an earlier report, it prints which figures agree.
 func (b *bench) write(against string) error {
 	r := &report{Date: b.began.UTC(), Machine: fmt.Sprintf("%s/%s, %d processors", runtime.GOOS, runtime.GOARCH,
 		runtime.NumCPU()), Load: b.load,
@@ -53,8 +53,9 @@ func (b *bench) write(against string) error {
 	return nil
 }
 
-// rewrite writes the report of earlier runs again, after a change of its form or because one had no time for all figures: with
-// commas between, the first says the date and the peers, and the others what it had no time for.
+// rewrite writes the report again from report.json files of earlier runs, whose names are separated by commas. It is for a changed form
+// of the report, or for runs that had no time for all figures. The first file gives the date, the peers and its figures; the others give
+// the figures that it lacks.
 func (b *bench) rewrite(files string) error {
 	var joined *report
 	for file := range strings.SplitSeq(files, ",") {
@@ -106,13 +107,13 @@ func (b *bench) writeFiles(r *report) error {
 	return r.putInto(b.docs, b.figures)
 }
 
-// The tables of a document are between these lines.
+// The tables in a document are between these two lines.
 const (
 	tablesBegin = "<!-- gateways -->\n"
 	tablesEnd   = "<!-- /gateways -->\n"
 )
 
-// putInto replaces the tables of a document.
+// putInto replaces the tables in a document.
 func (r *report) putInto(file string, figures []*figure) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -123,12 +124,13 @@ func (r *report) putInto(file string, figures []*figure) error {
 	if !begins || !ends {
 		return fmt.Errorf("%s has no place for the tables: the lines %q and %q", file, tablesBegin, tablesEnd)
 	}
-	_, tables, _ := strings.Cut(r.markdown(figures, false), "\n\n") // without the title
+	_, tables, _ := strings.Cut(r.markdown(figures, false), "\n\n") // leave out the title
 	tables = strings.ReplaceAll(tables, "\n## ", "\n### ")
 	return os.WriteFile(file, []byte(before+tablesBegin+tables+tablesEnd+after), 0o644)
 }
 
-// differences returns the figures that do not agree with those of an earlier report, and how many were compared.
+// differences compares the figures with the figures of an earlier report. lines describe the figures that do not agree, and compared is
+// how many were compared.
 func (r *report) differences(file string) (lines []string, compared int, err error) {
 	earlier, err := readReport(file)
 	if err != nil {
@@ -149,7 +151,7 @@ func (r *report) differences(file string) (lines []string, compared int, err err
 	return lines, compared, nil
 }
 
-// markdown writes the tables, with a link to each log if logs is set.
+// markdown returns the report in Markdown, with a link to each log if logs is set.
 func (r *report) markdown(figures []*figure, logs bool) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "# MCP gateways side by side\n\n%s, %s, load %s at the beginning, %d rounds, %d s. A figure is the median "+
@@ -172,7 +174,7 @@ func (r *report) markdown(figures []*figure, logs bool) string {
 	return out.String()
 }
 
-// row is a peer over one transport.
+// row is a row of a table: a peer over one transport.
 type row struct{ peer, transport string }
 
 func (r *report) rows(f *figure) (rows []row) {
@@ -186,7 +188,7 @@ func (r *report) rows(f *figure) (rows []row) {
 	}
 	slices.SortStableFunc(rows, func(a, b row) int {
 		if f.name == "load" && a.transport != b.transport {
-			return strings.Compare(b.transport, a.transport) // stdio first
+			return strings.Compare(b.transport, a.transport) // rows over stdio first
 		}
 		return place(a) - place(b)
 	})
@@ -202,7 +204,7 @@ func (r *report) at(f *figure, column string, at row) *cell {
 	return &cell{State: "-"}
 }
 
-// table writes a table of a figure: a row for each peer or, if it is wide, a row for each column.
+// table returns the table of a figure. It has a row for each peer or, if the figure is wide, a column for each peer.
 func (r *report) table(f *figure, logs bool) string {
 	rows := r.rows(f)
 	name := func(at row) string { return at.peer + ", " + at.transport }
@@ -253,7 +255,8 @@ func (r *report) table(f *figure, logs bool) string {
 	return out.String()
 }
 
-// emphasis writes a cell, bold if no gateway over the same transport is better by more than the noise of both.
+// emphasis returns the text of a cell. It is bold if no other gateway is better by more than the noise of both. Load figures are compared
+// only with gateways over the same transport.
 func (r *report) emphasis(f *figure, c column, at row, rows []row) string {
 	one := r.at(f, c.name, at)
 	text := strings.ReplaceAll(one.show(), "|", "/")

@@ -12,9 +12,8 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// tasksJSON are needs in plain words, and the tools that serve them, any of which is right. They were written for this bench,
-// from the
-// tools' definitions, before any gateway was asked.
+// tasksJSON has needs in plain words, each with the tools that serve it; any of them is right. The needs were written for this bench from
+// the definitions of the tools, before any gateway was asked.
 //
 //go:embed tasks.json
 var tasksJSON []byte
@@ -69,7 +68,8 @@ func (b *bench) measureSearch(f *figure) {
 	})
 }
 
-// searchAll asks for all tasks, and counts those with a right tool first, and among the first five.
+// searchAll searches for all tasks. first is how often the best hit is a right tool, five how often one of the best five is. sizes are
+// the tokens of the answers.
 func (t *target) searchAll(ctx context.Context, tasks []task, server string) (first, five int, sizes []float64, err error) {
 	for _, one := range tasks {
 		answer, err := t.own(ctx, server, step{t.peer.search.tool, t.peer.search.query(one.Need)})
@@ -95,15 +95,15 @@ func (t *target) searchAll(ctx context.Context, tasks []task, server string) (fi
 
 var separators = regexp.MustCompile(`[._]`)
 
-// sameTool reports whether a hit is the tool SERVER.TOOL: with a dot or a line after the server, or without the server, which some
-// gateways leave out where no other server has such a tool.
+// sameTool reports whether a hit is the tool SERVER.TOOL. Gateways may write "." or "_" between server and tool; some leave out the
+// server if no other server has a tool of that name.
 func sameTool(hit, right string) bool {
 	_, alone, _ := strings.Cut(right, ".")
 	return hit == alone || separators.ReplaceAllString(hit, ".") == separators.ReplaceAllString(right, ".")
 }
 
-// matches returns what a pattern with one or two groups finds, each name once, in the order of the text. Two groups are joined
-// by a dot.
+// matches returns a func that finds what a pattern with one or two groups matches: each name once, in the order of the text. Two groups
+// are joined by a dot.
 func matches(pattern string) func(string) []string {
 	compiled := regexp.MustCompile(pattern)
 	return func(text string) (found []string) {

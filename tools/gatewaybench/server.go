@@ -18,19 +18,18 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// serverSpec is one of the servers that all gateways get. It does as little as possible, so that the gateway is what is
-// measured.
-// internal/mcptest has fakes with more faults; they write a log and are slower, and only tests may import them.
+// serverSpec describes one of the servers that all gateways get. Such a server does as little as possible, so that only the gateway takes
+// time. internal/mcptest has fakes with more faults; they write a log and are slower, and only tests may import them.
 type serverSpec struct {
 	Name, Instructions string
-	Tools              []json.RawMessage          // beside echo and pid
-	Results            map[string]json.RawMessage // raw results of tools, by name
-	Noise              bool                       // lines on stdout that are no messages
-	// notifications of a changed list a second, from the first call of the tool storm
+	Tools              []json.RawMessage          // in addition to echo and pid
+	Results            map[string]json.RawMessage // raw results of tools, by the name of the tool
+	Noise              bool                       // whether to write lines to stdout that are not messages
+	// Storm is how many notifications of a changed list the server sends each second, after the tool storm was called.
 	Storm int
 }
 
-// The tools of every server.
+// common are the tools of every server.
 var common = []string{
 	`{"name":"echo","description":"Returns its text.",` +
 		`"inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}`,
@@ -42,13 +41,13 @@ const protocolVersion = "2025-06-18"
 // server answers the messages of one client over stdio, or of all clients over HTTP.
 type server struct {
 	spec  serverSpec
-	list  []byte            // the result of tools/list
-	push  func(line []byte) // nil over HTTP
+	list  []byte            // result of tools/list
+	push  func(line []byte) // sends a notification; nil over HTTP
 	storm sync.Once
 }
 
-// serve is the role of this executable in which it is a server: over HTTP if an address is given, else over stdio. It ends when
-// stdin is closed.
+// serve makes this process a server, whose serverSpec is in file. It serves over HTTP if address is not empty, otherwise over stdio. It
+// ends when stdin is closed.
 func serve(file, address string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -79,7 +78,7 @@ func toolList(spec serverSpec) []byte {
 		all = append(all, string(tool))
 	}
 	var out bytes.Buffer
-	_ = json.Compact(&out, []byte(`{"tools":[`+strings.Join(all, ",")+`]}`)) // checked where the spec is made
+	_ = json.Compact(&out, []byte(`{"tools":[`+strings.Join(all, ",")+`]}`)) // the code that makes a spec checks its JSON
 	return out.Bytes()
 }
 
@@ -124,7 +123,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer)
 }
 
-// answer returns the answer to a message, or nil if it gets none.
+// answer returns the response to a message, or nil if the message gets none.
 func (s *server) answer(line []byte) []byte {
 	m, err := wire.Parse(line)
 	if err != nil || m.ID == nil || m.Method == "" {
@@ -151,7 +150,7 @@ func (s *server) answer(line []byte) []byte {
 	return reply("error", `{"code":-32601,"message":"Method not found"}`)
 }
 
-// call returns the result of a tool; "" means that it never answers.
+// call returns the result of a tool. "" means that the server never answers.
 func (s *server) call(name string, args json.RawMessage) string {
 	if result, ok := s.spec.Results[name]; ok {
 		return string(result)
@@ -172,7 +171,7 @@ func (s *server) call(name string, args json.RawMessage) string {
 	return textResult("called " + name)
 }
 
-// announce sends notifications until the process ends.
+// announce sends notifications of changed lists until the process ends.
 func (s *server) announce() {
 	for s.push != nil {
 		s.push([]byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` + "\n"))

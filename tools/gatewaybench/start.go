@@ -16,7 +16,7 @@ func startFigure() *figure {
 		run: (*bench).measureStart}
 }
 
-// roundsOfStarts is lower than for calls, since each start takes seconds.
+// roundsOfStarts returns how many rounds of starts are measured. They are fewer than rounds of calls, since a start takes seconds.
 func (b *bench) roundsOfStarts() int {
 	if b.quick {
 		return 1
@@ -123,7 +123,8 @@ func (b *bench) memoryOf(ctx context.Context, f *figure, p *peer, transport stri
 	return nil
 }
 
-// memoryWith returns what a gateway uses after its start and, with more sessions than 0, with them.
+// memoryWith returns the memory of a gateway after its start. If sessions is not 0, a second value is its memory with this many open
+// sessions.
 func (b *bench) memoryWith(ctx context.Context, p *peer, transport string, specs []serverSpec, sessions int,
 	l *logFile) (used []int64, err error) {
 	const settle = 1500 * time.Millisecond

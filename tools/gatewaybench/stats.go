@@ -7,31 +7,31 @@ import (
 	"strings"
 )
 
-// States of a cell without a figure.
+// The states of a cell that has no number.
 const (
 	notOffered = "not offered" // the peer has no such feature
-	failed     = "failed"      // it has, and it did not work; the log says how
-	noTime     = "no time"     // the run has ended before
+	failed     = "failed"      // the peer has the feature, but it did not work; the log says how
+	noTime     = "no time"     // the time of the run was over before
 )
 
-// cell is one figure of one peer.
+// cell is one column of a figure, for one peer over one transport.
 type cell struct {
 	Figure    string    `json:"figure"`
 	Column    string    `json:"column"`
 	Peer      string    `json:"peer"`
 	Transport string    `json:"transport"`
 	Unit      string    `json:"unit,omitempty"`
-	Better    string    `json:"better,omitempty"` // less or more; empty: it is no contest
-	Values    []float64 `json:"values,omitempty"` // of the rounds, in their order
+	Better    string    `json:"better,omitempty"` // less or more: which values are better; empty: neither
+	Values    []float64 `json:"values,omitempty"` // values of the rounds, in their order
 	Median    float64   `json:"median"`
-	Low       float64   `json:"low"` // of all rounds
+	Low       float64   `json:"low"` // lowest value of all rounds
 	High      float64   `json:"high"`
-	State     string    `json:"state,omitempty"` // empty: Median is valid
-	Text      string    `json:"text,omitempty"`  // a word instead of a number, or what went wrong
-	Log       string    `json:"log"`             // a file beside the report
+	State     string    `json:"state,omitempty"` // empty if Median is valid
+	Text      string    `json:"text,omitempty"`  // words instead of a number, or what went wrong
+	Log       string    `json:"log"`             // name of the log, relative to the report
 }
 
-// settle computes the figures of the values.
+// settle computes Median, Low and High from Values.
 func (c *cell) settle() {
 	if len(c.Values) > 0 {
 		c.Median, c.Low, c.High = median(c.Values), slices.Min(c.Values), slices.Max(c.Values)
@@ -46,7 +46,7 @@ func median(values []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// percentile returns the value that a share of the values does not exceed: the nearest rank.
+// percentile returns the smallest of the values that at least this share of the values does not exceed (nearest rank).
 func percentile(values []float64, share float64) float64 {
 	v := slices.Sorted(slices.Values(values))
 	if len(v) == 0 {
@@ -56,7 +56,7 @@ func percentile(values []float64, share float64) float64 {
 	return v[min(max(rank, 1), len(v))-1]
 }
 
-// spread is half of the range of the rounds, as a share of the median: the noise that the report states.
+// spread returns half of the range of the rounds, as a share of the median. The report shows it as the noise.
 func (c *cell) spread() float64 {
 	if c.Median == 0 {
 		return 0
@@ -64,9 +64,8 @@ func (c *cell) spread() float64 {
 	return (c.High - c.Low) / 2 / math.Abs(c.Median)
 }
 
-// agrees reports whether two runs of the same figure agree within their noise: the ranges of their rounds, each widened by
-// half of
-// itself on both sides, meet. Figures that are the same in every round must be equal.
+// agrees reports whether two runs of the same figure agree within their noise: the ranges of their rounds overlap, after each was widened
+// by half of itself on both sides. A figure without any range in both runs must be equal.
 func (c *cell) agrees(other *cell) bool {
 	if c.State != other.State || c.Text != other.Text && len(c.Values) == 0 {
 		return false
@@ -75,7 +74,7 @@ func (c *cell) agrees(other *cell) bool {
 	return c.Low-margin(c) <= other.High+margin(other) && other.Low-margin(other) <= c.High+margin(c)
 }
 
-// number writes a figure as people read it.
+// number formats a number for people.
 func number(v float64) string {
 	switch a := math.Abs(v); {
 	case math.IsNaN(v):
@@ -102,7 +101,7 @@ func thousands(n int64) string {
 	return sign + digits
 }
 
-// show returns what the table has in the place of a cell.
+// show returns the text of a cell in the table.
 func (c *cell) show() string {
 	switch {
 	case c.State != "":

@@ -17,26 +17,26 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// target is a running peer in front of servers.
+// target is a running peer with its servers.
 type target struct {
 	peer      *peer
 	transport string
 	dir       string
 	owner     *bench
 	log       *logFile
-	running   []*proc.Process // of the gateway
-	servers   []*proc.Process // that run apart, for peer.remote
+	running   []*proc.Process // processes of the gateway
+	servers   []*proc.Process // servers that run apart from the gateway, for peer.remote
 	urls      map[string]string
 	mu        sync.Mutex
-	sessions  map[string]session // guarded by mu; by server, or by "" where one endpoint has all
+	sessions  map[string]session // guarded by mu; by the method key
 	greetings map[string][]byte  // guarded by mu; the results of initialize
 }
 
-// logFile takes what a gateway writes and what the bench notes.
+// logFile is a log for the output of a gateway and for notes of the bench.
 type logFile struct {
 	mu   sync.Mutex
 	file *os.File
-	left int // bytes that it still takes
+	left int // bytes that it still accepts
 }
 
 func (l *logFile) note(format string, args ...any) {
@@ -55,7 +55,7 @@ func (l *logFile) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// start starts a peer in front of servers in a folder of its own. dir is the folder of an earlier start, or empty.
+// start starts a peer with servers. dir is the home folder of an earlier start; if it is empty, the peer gets a new one.
 func (b *bench) start(p *peer, transport, dir string, specs []serverSpec, log *logFile) (t *target, err error) {
 	t = &target{peer: p, transport: transport, dir: dir, owner: b, log: log, urls: map[string]string{},
 		sessions: map[string]session{}, greetings: map[string][]byte{}}
@@ -88,7 +88,7 @@ func (b *bench) start(p *peer, transport, dir string, specs []serverSpec, log *l
 	return t, nil
 }
 
-// place writes the file of a server and, if the peer needs that, starts it.
+// place writes the spec of a server to a file. If the peer reaches servers only over HTTP, place also starts the server.
 func (b *bench) place(spec serverSpec, t *target) (placed, error) {
 	s := placed{Name: spec.Name, Command: b.self}
 	file := filepath.Join(t.dir, "server-"+spec.Name+".json")
@@ -113,7 +113,7 @@ func (b *bench) place(spec serverSpec, t *target) (placed, error) {
 	return s, err
 }
 
-// answers waits until somebody listens.
+// answers waits until a program listens at address, at most ten seconds.
 func answers(address string) error {
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		c, err := net.Dial("tcp", address)
@@ -126,7 +126,7 @@ func answers(address string) error {
 	}
 }
 
-// freePort returns a port that nobody has now. Gateways take a number and do not say which port they got.
+// freePort returns a port that is free now. Gateways must be given a port: they do not say which one they got if it is 0.
 func freePort() int {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -136,7 +136,7 @@ func freePort() int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// launch starts one process of the gateway.
+// launch starts one process of the gateway, for these servers.
 func (t *target) launch(servers []placed) error {
 	d := deployment{bin: t.owner.installed[t.peer.name], dir: t.dir, port: freePort(), transport: t.transport, servers: servers}
 	l := t.peer.launch(d)
@@ -165,7 +165,8 @@ func (t *target) launch(servers []placed) error {
 	return nil
 }
 
-// run starts a process whose home is the target's folder. It ends with the target and, if the bench is killed, with the bench.
+// run starts a process whose home is the target's folder. The process ends with the target and, if the bench is killed, through the
+// reaper.
 func (t *target) run(argv, env []string) (*proc.Process, error) {
 	base := []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "HOME=" + t.dir, "XDG_CACHE_HOME=" + filepath.Join(t.dir,
 		".cache"),
@@ -176,7 +177,7 @@ func (t *target) run(argv, env []string) (*proc.Process, error) {
 		OnStderr: func(line string) { t.log.note("stderr: %s", line) }}, t.owner.reaper)
 }
 
-// session returns the session in which a server is found, and opens it at the first use: until the gateway answers, or ctx
+// session returns the session through which a server is reached. The first call opens it, and waits until the gateway answers or ctx
 // ends.
 func (t *target) session(ctx context.Context, server string) (session, error) {
 	key := t.key(server)
@@ -197,7 +198,7 @@ func (t *target) session(ctx context.Context, server string) (session, error) {
 	return s, err
 }
 
-// key is how sessions are told apart: by server, or not at all.
+// key returns the key of a server's session in sessions: the server's name, or "" if all servers share one session.
 func (t *target) key(server string) string {
 	if t.peer.single || t.transport == overHTTP && t.perServer() {
 		return server
@@ -205,7 +206,7 @@ func (t *target) key(server string) string {
 	return ""
 }
 
-// perServer reports whether servers have endpoints of their own.
+// perServer reports whether the servers have different endpoints.
 func (t *target) perServer() bool {
 	first := ""
 	for _, u := range t.urls {
@@ -217,7 +218,7 @@ func (t *target) perServer() bool {
 	return false
 }
 
-// dial opens another session over HTTP.
+// dial opens one more session over HTTP, and repeats that until it succeeds or ctx ends. It also returns the result of initialize.
 func (t *target) dial(ctx context.Context, server string) (session, []byte, error) {
 	var last error
 	for ctx.Err() == nil {
@@ -250,7 +251,7 @@ func (t *target) gone() bool {
 	return false
 }
 
-// params are the parameters of tools/call for a tool of a server.
+// params returns the parameters of tools/call for a tool of a server.
 func (t *target) params(server, tool, args string) []byte {
 	name, arguments := t.peer.call(server, tool, json.RawMessage(args))
 	return []byte(`{"name":` + string(wire.Encode(name)) + `,"arguments":` + arguments + `}`)
@@ -265,7 +266,7 @@ func (t *target) call(ctx context.Context, server, tool, args string) ([]byte, e
 	return s.send(ctx, "tools/call", t.params(server, tool, args))
 }
 
-// echo calls a server once, and fails unless the answer has the text.
+// echo calls the tool echo of a server once, and fails unless the answer has the text of the call.
 func (t *target) echo(ctx context.Context, server string) error {
 	const text = "are-you-there-7"
 	result, err := t.call(ctx, server, "echo", `{"text":"`+text+`"}`)
@@ -289,7 +290,7 @@ func (t *target) ready(ctx context.Context, server string) error {
 	}
 }
 
-// settled waits until a server answers and the gateway's list stays the same for half a second: then all servers are in it.
+// settled waits until the last server answers and the gateway's list stays the same for half a second. Then the list has all servers.
 func (t *target) settled(ctx context.Context, servers []string) error {
 	if err := t.ready(ctx, servers[len(servers)-1]); err != nil {
 		return err
@@ -311,7 +312,7 @@ func (t *target) pids() (pids []int) {
 	return pids
 }
 
-// stop ends the gateway and its servers. The folder stays until the bench ends, for a warm start.
+// stop ends the gateway and its servers. The folder is kept until the end of the bench, for a warm start.
 func (t *target) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

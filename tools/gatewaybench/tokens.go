@@ -14,13 +14,13 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// published are the tools of a server as its package had them.
+// published are the tools of a real server, as its package defines them.
 type published struct {
 	Server string
 	Tools  []json.RawMessage
 }
 
-// publishedServers reads the definitions of real servers that the tests of this repository have.
+// publishedServers reads the tools of real servers from the testdata of this repository.
 func (b *bench) publishedServers() []published {
 	var all []published
 	files, _ := filepath.Glob(filepath.Join(b.module, "internal", "schemats", "testdata", "tools", "*.json"))
@@ -40,7 +40,7 @@ func (b *bench) publishedServers() []published {
 	b.read(filepath.Join(b.module, "internal", "search", "testdata", "git.json"), &git)
 	git.Server = "git"
 	all = append(all, git)
-	for i := range all { // every server here has these two itself
+	for i := range all { // every server of the bench has its own echo and pid
 		all[i].Tools = slices.DeleteFunc(all[i].Tools, func(t json.RawMessage) bool {
 			name := wire.MemberText(t, "name")
 			return name == "echo" || name == "pid"
@@ -59,7 +59,7 @@ func (b *bench) read(file string, into any) {
 	}
 }
 
-// plainName makes a name of a package: as people write it, and of letters and digits, which every gateway takes.
+// plainName makes a short name from the name of a package. It has only lower-case letters and digits, which every gateway accepts.
 func plainName(whole string) string {
 	name := whole
 	name = strings.TrimPrefix(name, "modelcontextprotocol__server-")
@@ -69,7 +69,7 @@ func plainName(whole string) string {
 	for _, end := range []string{"-mcp-server", "-server", "-mcp"} {
 		name = strings.TrimSuffix(name, end)
 	}
-	if name == "mcp" { // @SCOPE/mcp
+	if name == "mcp" { // the package was @SCOPE/mcp
 		name, _, _ = strings.Cut(whole, "__")
 	}
 	return strings.Map(func(r rune) rune {
@@ -80,8 +80,8 @@ func plainName(whole string) string {
 	}, strings.ToLower(name))
 }
 
-// toolServers returns servers srv0, srv1, … that have so many tools together: those of real servers, then made ones of the
-// same size.
+// toolServers returns servers srv0, srv1 and so on that together have this many tools: tools of real servers first, then made-up tools of
+// about the same size.
 func (b *bench) toolServers(tools, servers int) []serverSpec {
 	var pool []json.RawMessage
 	seen := map[string]bool{}
@@ -109,7 +109,7 @@ var verbs = []string{"create", "list", "get", "update", "delete", "search", "exp
 var nouns = []string{"issue", "invoice", "repository", "branch", "comment", "label", "milestone", "release", "workflow",
 	"project", "user", "team"}
 
-// madeTool is a tool with six parameters, such as servers of web APIs have.
+// madeTool makes up a tool with six parameters, like a tool of a server for a web API.
 func madeTool(i int) json.RawMessage {
 	verb, noun := verbs[i%len(verbs)], nouns[i/len(verbs)%len(nouns)]
 	return json.RawMessage(fmt.Sprintf(`{"name":"%[1]s_%[2]s_%[3]d","description":"%[1]s a %[2]s in the workspace. `+
@@ -123,7 +123,7 @@ func madeTool(i int) json.RawMessage {
 		`"dry_run":{"type":"boolean","description":"Say what would be done, and do nothing"}},"required":["owner"]}}`, verb, noun, i))
 }
 
-// surface returns what a model sees before its first call: the definitions of all tools, and the instructions.
+// surface returns what a model sees before its first call: all definitions of tools, and the instructions.
 func (t *target) surface(ctx context.Context, servers []string) (string, error) {
 	var out strings.Builder
 	done := map[string]bool{}
@@ -144,7 +144,7 @@ func (t *target) surface(ctx context.Context, servers []string) (string, error) 
 		}
 		for _, one := range list {
 			encoder := json.NewEncoder(&out)
-			encoder.SetEscapeHTML(false) // clients send < as it is
+			encoder.SetEscapeHTML(false) // clients do not escape < either
 			if err := encoder.Encode(one); err != nil {
 				return "", err
 			}
@@ -153,7 +153,7 @@ func (t *target) surface(ctx context.Context, servers []string) (string, error) 
 	return out.String(), nil
 }
 
-// seenByModel is what a model gets of a result: its texts, or structuredContent if there is no content.
+// seenByModel returns what a model sees of a result: its texts, or structuredContent if there is no content.
 func seenByModel(result []byte) string {
 	var r struct {
 		Content []struct {
@@ -320,7 +320,7 @@ func (b *bench) measureResults(f *figure) {
 	})
 }
 
-// longestWord returns a word of letters by which a text is recognized in another form.
+// longestWord returns the longest word of letters in a text. By it, the text is recognized in another form.
 func longestWord(text string) (longest string) {
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r < 'A' || r > 'z' || r > 'Z' && r < 'a' }) {
 		if len(word) > len(longest) {

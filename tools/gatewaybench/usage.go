@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// usage is what a gateway's processes use, without the servers behind it.
+// usage is what the processes of a gateway use, without the servers behind it.
 type usage struct {
-	memory int64         // bytes: each process's share (PSS), else what is resident
-	cpu    time.Duration // since their start, in steps of 10 ms
+	memory int64         // bytes: the sum of each process's share (PSS), or of its resident memory if that is unknown
+	cpu    time.Duration // since the start of the processes, in steps of 10 ms
 }
 
 type process struct {
@@ -21,7 +21,7 @@ type process struct {
 	cpu         time.Duration
 }
 
-// readProcess reads /proc; only Linux has it, and elsewhere ok is false.
+// readProcess reads /proc/PID/stat. ok is false if there is no such process, or on systems other than Linux.
 func readProcess(pid int) (p process, ok bool) {
 	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	begin, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
@@ -37,7 +37,7 @@ func readProcess(pid int) (p process, ok bool) {
 	return process{pid: pid, parent: int(at(1)), name: string(data[begin+1 : end]), cpu: time.Duration(at(11)+at(12)) * tick}, true
 }
 
-// descendants returns the processes of the trees with these roots, the roots first.
+// descendants returns the processes with these ids, and after them all their descendants.
 func descendants(roots ...int) []process {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	children := map[int][]process{}
@@ -61,16 +61,17 @@ func descendants(roots ...int) []process {
 	return found
 }
 
-// ourName is the name of the servers' processes: this executable, of which the kernel keeps 15 bytes.
+// ourName is the name of the servers' processes in /proc: they run this executable, and the kernel keeps 15 bytes of its name.
 var ourName = func() string {
-	path, _ := os.Executable() // "" is no name of a process
+	path, _ := os.Executable() // after an error path is "", which is the name of no process
 	name := filepath.Base(path)
 	return name[:min(len(name), 15)]
 }()
 
 func (p process) isServer() bool { return p.name == ourName }
 
-// useOf sums up what the trees use. Where the roots are servers themselves (direct), they are the sum.
+// useOf adds up what these processes and their descendants use. It leaves out servers, unless a server is one of the roots, as for the
+// peer direct.
 func useOf(roots ...int) (u usage) {
 	all := descendants(roots...)
 	for _, p := range all {

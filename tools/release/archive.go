@@ -78,7 +78,7 @@ func tarred(level int, files []file) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// archive makes the archive with a binary, for users who install without a package registry.
+// archive makes the archive with one binary, for users who install without a package registry.
 func (r *making) archive(b *binary) {
 	pack, extension := tarred, ".tar.gz"
 	if b.os == "windows" {

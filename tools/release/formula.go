@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// formula makes the formula for Homebrew: it needs the archives of macOS and Linux, and the place where they are published, which is
-// that of the module.
+// formula makes the Homebrew formula. It needs the archives for macOS and Linux, and r.home: the place where they will be published.
 func (r *making) formula() {
 	if r.home == "" {
 		return

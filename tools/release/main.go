@@ -142,7 +142,7 @@ func build(p platform, temp string) (*binary, error) {
 	return read(p, path)
 }
 
-// read reads the binary at path, which was built for platform p.
+// read reads the build information of the binary at path, which was built for platform p, and the binary.
 func read(p platform, path string) (*binary, error) {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
@@ -180,14 +180,14 @@ func (r *making) everything(binaries []*binary) (map[string][]byte, error) {
 type making struct {
 	version  version
 	level    int    // the compression level
-	nfpm     string // the path of the program that makes deb and rpm; without it there are none
-	home     string // where the release is published, such as github.com/OWNER/mcpx; without it there is no formula
+	nfpm     string // path of nfpm, the program that makes deb and rpm; empty: neither is made
+	home     string // where the release is published, such as github.com/OWNER/mcpx; empty: no formula is made
 	licences []byte // the licences of mcpx and of all modules in the current binary
 	files    map[string][]byte
 	err      error // the first error of making a file
 }
 
-// add adds a file to the release. If err is not nil, making the file failed.
+// add adds a file to the release. err is the error of making the file; only the first one is kept.
 func (r *making) add(name string, data []byte, err error) {
 	if err != nil && r.err == nil {
 		r.err = fmt.Errorf("making %s: %w", name, err)
@@ -227,7 +227,7 @@ func licences(b *binary) ([]byte, error) {
 		list = append(list, m.Path)
 	}
 	var dirs []string
-	if len(all) > 0 { // without a name, go list answers for mcpx
+	if len(all) > 0 { // without arguments, go list would describe mcpx
 		lines, err := exec.Command("go", list...).Output()
 		if err != nil {
 			return nil, fmt.Errorf("finding the modules: %w", err)

@@ -18,7 +18,7 @@ const (
 	licence = "MIT"
 )
 
-// npmName is the name in npm, pypiName the name in PyPI, as the names of files have it.
+// npmName is the name of the npm package. pypiName is the name of the Python package in the form that file names need.
 var npmName, pypiName = setup.Distribution, strings.ReplaceAll(setup.Distribution, "-", "_")
 
 // launcher is the main script of the npm package. It finds the npm package for the user's platform and starts the binary

@@ -7,11 +7,12 @@ import (
 	"path/filepath"
 )
 
-// signers has the public keys whose signatures users trust, in the format of ssh-keygen. The person who releases commits the own one.
+// signers is a file with the public keys whose signatures users trust, in the format of ssh-keygen. Whoever makes a release adds their
+// own key to it.
 const signers = "docs/allowed_signers"
 
-// sign signs SHA256SUMS in the folder out with an SSH key, and then checks the signature as users do. The key is a private one, which
-// may ask for its passphrase, or a public one whose other half an agent has.
+// sign signs SHA256SUMS in the folder out with an SSH key, and then checks the signature as users do. key is the file of a private key,
+// which may need a passphrase, or of a public key whose private key is in an SSH agent.
 func sign(out, key, signers string) error {
 	sums := filepath.Join(out, "SHA256SUMS")
 	command := exec.Command("ssh-keygen", "-q", "-Y", "sign", "-n", "file", "-f", key, sums)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// buildNfpm builds the program that writes deb and rpm, into the folder temp. Its module pins it by go.sum, and keeps what it needs
-// out of the module of mcpx.
+// buildNfpm builds nfpm, the program that makes deb and rpm, in the folder temp. nfpm has a module of its own here: its go.sum pins the
+// version, and its dependencies stay out of the module of mcpx.
 func buildNfpm(temp string) (path string, err error) {
 	path = filepath.Join(temp, "nfpm")
 	command := exec.Command("go", "-C", "tools/release/nfpm", "build", "-trimpath", "-o", path, "github.com/goreleaser/nfpm/v2/cmd/nfpm")
@@ -22,7 +22,8 @@ func buildNfpm(temp string) (path string, err error) {
 	return path, nil
 }
 
-// systemFiles returns what is installed beside the program, by paths in the system. The unit is there, and not enabled.
+// systemFiles returns the files that a package installs in addition to the program, by their path on the user's system. The systemd unit
+// is installed, but not enabled.
 func (r *making) systemFiles() (map[string][]byte, error) {
 	files := map[string][]byte{"/usr/share/doc/mcpx/copyright": r.licences}
 	read := map[string]string{
@@ -52,7 +53,7 @@ func (r *making) systemFiles() (map[string][]byte, error) {
 	return files, nil
 }
 
-// system makes the packages of Debian and of Red Hat for one platform.
+// system makes the deb and rpm packages for one platform.
 func (r *making) system(b *binary) {
 	if b.os != "linux" || r.nfpm == "" {
 		return
@@ -63,7 +64,7 @@ func (r *making) system(b *binary) {
 	}
 }
 
-// packaged returns a package of the kind deb or rpm, which nfpm makes in a folder that is removed.
+// packaged lets nfpm make a package of the kind deb or rpm in a temporary folder, and returns the package.
 func (r *making) packaged(b *binary, kind string) ([]byte, error) {
 	temp, err := os.MkdirTemp("", "mcpx-package")
 	if err != nil {
@@ -74,7 +75,7 @@ func (r *making) packaged(b *binary, kind string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if kind == "rpm" { // the folder of zsh has another name there
+	if kind == "rpm" { // on Red Hat, zsh has another folder for completions
 		files["/usr/share/zsh/site-functions/_mcpx"] = files["/usr/share/zsh/vendor-completions/_mcpx"]
 		delete(files, "/usr/share/zsh/vendor-completions/_mcpx")
 	}
@@ -92,7 +93,7 @@ func (r *making) packaged(b *binary, kind string) ([]byte, error) {
 		contents = append(contents, map[string]any{"src": from, "dst": to, "file_info": map[string]any{"mode": mode, "mtime": made.Format(time.RFC3339)}})
 	}
 	config, out := filepath.Join(temp, "nfpm.yaml"), filepath.Join(temp, "out")
-	err = os.WriteFile(config, encoded(map[string]any{ // JSON is YAML too
+	err = os.WriteFile(config, encoded(map[string]any{ // nfpm reads YAML, and JSON is YAML
 		"name": "mcpx", "version": r.version.npm, "platform": b.os, "arch": b.arch, "maintainer": "mcpx", "description": summary,
 		"license": licence, "section": "net", "mtime": made.Format(time.RFC3339), "contents": contents, "disable_globbing": true,
 		"rpm": map[string]any{"buildhost": "mcpx"},

@@ -24,9 +24,9 @@ const (
 	Degraded State = "degraded"
 	// Unavailable: the last attempt to connect failed. mcpx tries again after a pause.
 	Unavailable State = "unavailable"
-	// Idle: there is no session, as none is needed. The next call opens one.
+	// Idle: there is no session, because none is needed at present. The next call opens one.
 	Idle State = "idle"
-	// NeedsLogin: each principal logs in for itself, and what the server lists is known only to those who have.
+	// NeedsLogin: each principal logs in to the server for itself. Only principals that have logged in know what the server lists.
 	NeedsLogin State = "needs login"
 	// Disabled: the user has switched the server off in the config.
 	Disabled State = "disabled"
@@ -73,8 +73,8 @@ type Hints struct {
 // IsReadOnly reports whether the tool is declared read-only.
 func (h Hints) IsReadOnly() bool { return h.ReadOnly != nil && *h.ReadOnly }
 
-// IsDestructive reports whether the tool may destroy something. Without a declaration, every tool may that is not
-// read-only.
+// IsDestructive reports whether the tool may destroy something. If the server did not declare the hint, it returns true for every tool
+// that is not read-only.
 func (h Hints) IsDestructive() bool {
 	if h.Destructive != nil {
 		return *h.Destructive
@@ -152,7 +152,7 @@ func (o Offers) Kinds() []Kind {
 	return kinds
 }
 
-// MaxReason bounds the reason of a state, in runes. Texts for users and models always show the whole reason.
+// MaxReason is the most runes of the reason of a state. Texts for users and models always show the whole reason.
 const MaxReason = 500
 
 // Server is what mcpx knows about an MCP server at one moment.
@@ -174,18 +174,18 @@ type Server struct {
 	Transport string
 	// Protocol is the negotiated revision of MCP, such as 2026-07-28. It is empty before the handshake.
 	Protocol string
-	// Known is false until mcpx has received the tools/list of this server or loaded it from disk.
+	// Known is false until mcpx has received the tools of this server (tools/list), or loaded them from disk.
 	Known bool
 	// Tried means that an earlier run of mcpx got no tools/list from the server, so the startup does not wait for it.
 	Tried bool
 	// Generation distinguishes servers that had the same name one after the other. A reload of the config that makes
 	// the name mean another server increments it.
 	Generation uint64
-	// Key names the server's files in the cache; empty = nothing of the server is kept on disk.
+	// Key names the server's files in the cache. If it is empty, nothing of the server is kept on disk.
 	Key string
 	// Tools are in the server's order.
 	Tools []Tool
-	// Listed is false until Offers and Items were received or loaded from disk, which happens later than for Tools.
+	// Listed is false until Offers and Items were received or loaded from disk, which happens after Tools.
 	Listed bool
 	Offers Offers
 	Items  *Items

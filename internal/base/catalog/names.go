@@ -27,7 +27,7 @@ type names struct {
 	able                 []int // indexes of the servers that have resources
 }
 
-// pattern is a URI template that a server lists.
+// pattern is a URI template that a server lists, prepared for matching.
 type pattern struct {
 	server   int
 	template string

@@ -12,7 +12,7 @@ import (
 const (
 	width    = 760
 	Left     = 168 // where bars begin, unless Column says otherwise
-	Length   = 430 // of the longest bars
+	Length   = 430 // length of the longest bars
 	labelGap = 8
 )
 
@@ -35,7 +35,7 @@ type Chart struct {
 // New returns an empty image.
 func New() *Chart { return &Chart{y: 8, left: Left} }
 
-// Down leaves space before the next part.
+// Down leaves space, in pixels, before the next part.
 func (c *Chart) Down(pixels int) { c.y += pixels }
 
 // SVG ends the image with a footer and returns it. title and summary are for screen readers.
@@ -52,7 +52,7 @@ func (c *Chart) SVG(title, summary, footer string) []byte {
 	return []byte(out.String())
 }
 
-// Key explains a colour.
+// Key says what a colour means.
 type Key struct{ Colour, Name string }
 
 // Heading starts a part of the chart, and explains its colours.
@@ -69,7 +69,7 @@ func (c *Chart) Heading(title string, keys ...Key) {
 	c.y += 16
 }
 
-// Row writes two lines to the left of the next bars, which are as high together as height.
+// Row writes two lines of text to the left of the next bars. height is the height of these bars together.
 func (c *Chart) Row(first, second string, height int) {
 	c.text(Left-12, height/2-2, style{size: 13, bold: true, toLeft: true}, first)
 	c.text(Left-12, height/2+12, style{size: 11, toLeft: true}, second)
@@ -78,19 +78,19 @@ func (c *Chart) Row(first, second string, height int) {
 // Column makes the next bars and labels begin at x, until the next call.
 func (c *Chart) Column(x int) { c.left = x }
 
-// Bar draws n of whole and returns its width, which is at least 2.
+// Bar draws a bar and returns its width. length is the width for whole; the bar has n/whole of it, but at least 2 pixels.
 func (c *Chart) Bar(colour string, n, whole, length, height int) int {
 	width := max(2, n*length/whole)
 	fmt.Fprintf(&c.body, `<rect x="%d" y="%d" width="%d" height="%d" rx="2" fill="%s"/>`+"\n", c.left, c.y, width, height, colour)
 	return width
 }
 
-// Label writes a figure beside a bar of this width. below is the distance of the bar from the next part.
+// Label writes text beside a bar of this width. below is the distance in pixels from c.y down to the top of the bar.
 func (c *Chart) Label(width, below int, text string) {
 	c.text(c.left+width+labelGap, below+Thick-3, style{size: 12}, text)
 }
 
-// Note writes a line where bars begin.
+// Note writes a line of text at the place where bars begin.
 func (c *Chart) Note(text string) { c.text(c.left, Thick-3, style{size: 12}, text) }
 
 // Thick is the height of a bar that has its figure beside it.
@@ -103,7 +103,7 @@ type style struct {
 	toLeft bool // the text ends at x instead of beginning there
 }
 
-// text writes a line. below is the distance of its base line from c.y.
+// text writes a line of text. below is the distance in pixels from c.y down to the base line of the text.
 func (c *Chart) text(x, below int, s style, text string) {
 	anchor, weight := "start", ""
 	if s.toLeft {

@@ -14,7 +14,7 @@ import (
 // Confirm says which calls of tools the user must confirm. A larger value asks about more calls. Its owner is policy.
 type Confirm uint8
 
-// The values of [Confirm].
+// The values of [Confirm]. ConfirmNone asks about no call, ConfirmAll about every call.
 const (
 	ConfirmNone        Confirm = iota
 	ConfirmDestructive         // calls of tools that are not read-only
@@ -74,7 +74,7 @@ type Override struct {
 	Name string
 	// Description replaces the description of the tool, unless it is nil.
 	Description *string
-	// Annotations is a JSON object or nil. Its members replace those of the tool's annotations.
+	// Annotations is a JSON object or nil. Its members replace members of the tool's annotations with the same names.
 	Annotations json.RawMessage
 	// Arguments is a JSON object or nil. Its members are added to the arguments of every call and removed from the
 	// input schema.
@@ -145,8 +145,8 @@ type OAuth struct {
 	PerPrincipal bool
 	// Grant is "authorization_code", "client_credentials" or "private_key_jwt". Empty means "authorization_code".
 	Grant string
-	// ClientID and ClientSecret are those of a client that the user has registered with the authorization server. If
-	// they are empty, mcpx registers itself.
+	// ClientID and ClientSecret belong to a client that the user has registered with the authorization server. If they are empty, mcpx
+	// registers itself.
 	ClientID, ClientSecret string
 	// ClientMetadataURL is the https URL of a client ID metadata document.
 	ClientMetadataURL string
@@ -167,15 +167,15 @@ type OAuth struct {
 // Token is a token that mcpx made for an HTTP client. mcpx knows only the digest of the token. Its owner is
 // hosted/identity.
 type Token struct {
-	// Name is its owner. Several tokens may have the same name.
+	// Name is the owner of the token. Several tokens may have the same name.
 	Name           string
 	SHA256         [sha256.Size]byte
 	Groups, Scopes []string
-	// Expires is when it ends; zero means never.
+	// Expires is when the token stops being valid; zero means never.
 	Expires time.Time
 }
 
-// ID identifies the token among those of its owner.
+// ID identifies the token among the tokens of its owner.
 func (t *Token) ID() string { return hex.EncodeToString(t.SHA256[:4]) }
 
 // Issuer issues JWTs that prove the identity of an HTTP client. Its owner is hosted/identity.
@@ -205,7 +205,7 @@ type AuthServer struct {
 	Scopes []string
 	// GroupsClaim is the name of the claim that contains the user's groups. Empty means "groups".
 	GroupsClaim string
-	// PrincipalClaim and DisplayClaim are as those of an [Issuer].
+	// PrincipalClaim and DisplayClaim mean the same as in an [Issuer].
 	PrincipalClaim, DisplayClaim string
 	// AllowPrivate allows an issuer whose address is not public.
 	AllowPrivate bool
@@ -217,8 +217,8 @@ type AuthServer struct {
 	// NoDocuments means that mcpx refuses client IDs that are URLs of metadata documents. Then mcpx fetches no URLs
 	// named by strangers, and clients have to register.
 	NoDocuments bool
-	// Key is a secret of at least 32 bytes with which codes and tokens are sealed. If it is empty, mcpx makes a secret
-	// and keeps it in a file.
+	// Keys are secrets of at least 32 bytes, which the encryption keys for codes and tokens come from. The first one encrypts, all of
+	// them decrypt. If there are none, mcpx makes a secret and keeps it in a file.
 	Keys []string `json:"-"`
 }
 
@@ -288,8 +288,8 @@ type Quota struct {
 type Dial struct {
 	// Allow are rules. The first one that matches a principal and a name decides.
 	Allow []DialRule
-	// Compat says which tokens of agents the paths of the older system accept; off means that there are no such paths.
-	// Keys make and open these tokens: the first makes, all open.
+	// Compat says which tokens of agents mcpx accepts at the paths of the older system that it replaces; off means that there are no such
+	// paths. Keys are for these tokens: the first one makes tokens, any of them may verify one.
 	Compat Compat
 	Keys   []string
 }
@@ -300,22 +300,22 @@ type Compat uint8
 // The values of [Compat].
 const (
 	CompatOff       Compat = iota
-	CompatSigned           // signed tokens with an end
-	CompatEncrypted        // also the tokens of the older system, which have no end
+	CompatSigned           // signed tokens, which expire
+	CompatEncrypted        // also the tokens of the older system, which never expire
 )
 
-// Agents is the beginning of the names of principals that a token of an agent proves. No other principal has such a name.
+// Agents begins the name of each principal that an agent's token has proved. No other principal has such a name.
 const Agents = "agent:"
 
-// DialRule allows principals that match each list that is not empty.
+// DialRule lets principals dial in that match each list that is not empty.
 type DialRule struct {
 	// Principals are globs of names; Groups and Scopes are names.
 	Principals, Groups, Scopes []string
-	// Names are globs of the names under which they may dial in.
+	// Names are globs of the names under which these principals may dial in.
 	Names []string
 	// For says who can use the servers: [DialSelf], [DialGroup] or [DialAll].
 	For string
-	// Overrides correct the definitions of their tools.
+	// Overrides correct the definitions of the tools of their servers.
 	Overrides []Override
 }
 
@@ -329,7 +329,7 @@ const (
 // Programs is the key programs: what JavaScript programs may do.
 type Programs struct {
 	Off bool
-	// Dir has the stored programs; empty is the folder programs beside the config file, if it is there.
+	// Dir is the folder of the stored programs. Empty means the folder named programs beside the config file, if there is one.
 	Dir                 string
 	Timeout, MaxTimeout time.Duration
 	Memory              int64 // in bytes
@@ -343,7 +343,7 @@ type Cluster struct {
 	// Credentials is the path or the content of a NATS credentials file, or empty.
 	Credentials string `json:"-"`
 	TLS         ClientTLS
-	// Keys seal what the replicas share. The first one seals, all of them open.
+	// Keys encrypt what the replicas share. The first one encrypts, all of them decrypt.
 	Keys []string `json:"-"`
 	// Name is for logs; if it is empty, it is the name of the host. Bucket is the name of the cluster in NATS.
 	Name, Bucket string

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package handover passes open files from one process to another over a Unix socket, and reads and writes files whose
-// flags belong to other processes too: it never sets O_NONBLOCK on what others share.
+// Package handover passes open files from one process to another over a Unix socket. It also reads and writes files that other processes
+// have open too. It never sets O_NONBLOCK on such a file, since that flag would change for those processes too.
 package handover
 
 import (
@@ -39,7 +39,7 @@ func Send(conn *net.UnixConn, files ...*os.File) error {
 	return nil
 }
 
-// descriptor returns the descriptor of an open file, and leaves its flags alone, which the method Fd does not.
+// descriptor returns the descriptor of an open file. The method Fd would change the file's flags.
 func descriptor(f *os.File) (fd int, err error) {
 	raw, err := f.SyscallConn()
 	if err == nil {
@@ -77,12 +77,13 @@ func Receive(conn *net.UnixConn, n int) ([]*os.File, error) {
 	return files, nil
 }
 
-// Stream reads from or writes to a file that other processes may have open too. Close ends a Read or Write that waits.
-// It must be closed.
+// Stream reads from or writes to a file that other processes may have open too. Close makes a waiting Read or Write return. The owner
+// must call Close.
 type Stream struct {
-	// alone is the same pipe with flags of our own, which Go's poller waits for; nil if there is no such way.
+	// alone is the same pipe, opened once more, so that O_NONBLOCK does not affect other processes and Go's poller can wait for it. nil
+	// if the file cannot be opened so.
 	alone *os.File
-	// Without alone, poll waits for shared or the end of wake.
+	// If alone is nil, the method wait polls two files: shared, and woken, a pipe that Close ends by closing wake.
 	shared, wake, woken *os.File
 	fd, end             int // the descriptors of shared and woken
 	socket, regular     bool
@@ -91,7 +92,7 @@ type Stream struct {
 	closed              bool         // guarded by using
 }
 
-// Open makes a stream of f, which it takes over. write says in which direction it is used.
+// Open makes a stream of f, and takes over f. write says whether the stream is for writing or for reading.
 func Open(f *os.File, write bool) (*Stream, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -107,7 +108,7 @@ func Open(f *os.File, write bool) (*Stream, error) {
 		if write {
 			flags = syscall.O_WRONLY
 		}
-		// The second opening of a pipe has flags of its own. It fails for an output that nobody reads any more.
+		// A pipe that is opened again has flags of its own. Opening fails for an output that nobody reads any more.
 		again, err := os.OpenFile("/proc/self/fd/"+strconv.Itoa(fd), flags|syscall.O_NONBLOCK, 0)
 		if err == nil {
 			f.Close()
@@ -157,7 +158,8 @@ func (s *Stream) Read(p []byte) (int, error) {
 	}
 }
 
-// atomicWrite is how much a blocking pipe takes at once if poll says that it is writable, on every Unix.
+// atomicWrite is how many bytes every Unix writes without blocking to a pipe that poll reports as writable, even if the pipe is in
+// blocking mode.
 const atomicWrite = 512
 
 // Write implements io.Writer.
@@ -189,8 +191,8 @@ func (s *Stream) Write(p []byte) (written int, err error) {
 	return written, nil
 }
 
-// wait waits until the file is ready, and returns os.ErrClosed after Close. Regular files are always ready. The caller
-// holds using.
+// wait waits until the file is ready for events, and returns os.ErrClosed after Close. Regular files are always ready. The caller holds
+// using.
 func (s *Stream) wait(events int16) error {
 	if s.closed {
 		return os.ErrClosed
@@ -210,13 +212,13 @@ func (s *Stream) wait(events int16) error {
 	}
 }
 
-// Close closes the file of this process; other processes keep theirs.
+// Close closes the file in this process only.
 func (s *Stream) Close() error {
 	if s.alone != nil {
 		return s.alone.Close()
 	}
 	s.closing.Do(func() {
-		s.wake.Close() // which ends a wait
+		s.wake.Close() // ends the waiting in wait
 		s.using.Lock()
 		defer s.using.Unlock()
 		s.closed = true

@@ -4,13 +4,13 @@ package lru
 
 import "iter"
 
-// Map has a value for each key. It keeps at least the values that were used last, as many as its field most says, and at
-// most twice as many plus the busy ones. It is not safe for concurrent use.
+// Map has a value for each key. It keeps at least the values that were used last, as many as its field most says. It drops older values
+// at some time: apart from busy values, it never has more than twice as many. It is not safe for concurrent use.
 type Map[K comparable, V any] struct {
 	most       int
 	busy       func(*V) bool
 	young, old map[K]*V
-	room       int // how many values young may have
+	room       int // how many values young may have before it becomes old
 }
 
 // New returns a Map. Values for which busy returns true are kept even if they were not used recently. busy may be nil.
@@ -57,7 +57,7 @@ func (m *Map[K, V]) Delete(key K) {
 // Len returns the number of values.
 func (m *Map[K, V]) Len() int { return len(m.young) + len(m.old) }
 
-// All returns all values, in no order. They do not count as used.
+// All returns all values, in no order. It does not mark them as used.
 func (m *Map[K, V]) All() iter.Seq2[K, *V] {
 	return func(yield func(K, *V) bool) {
 		for _, part := range []map[K]*V{m.young, m.old} {

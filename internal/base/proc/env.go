@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// envNames are the variables that a child inherits, and that change what it runs, with whose rights, or where it finds what
-// belongs to the user: [Decisive] has them. Variables that often contain a secret are not inherited: tokens, package indexes
-// with a password, agent sockets.
+// envNames are the variables that a child inherits, and that decide what it runs, with which rights, or where it finds the user's files:
+// [Decisive] returns these. Variables that often contain a secret are not inherited: tokens, package indexes with a password, agent
+// sockets.
 var envNames = strings.Fields(`
 	PATH HOME SHELL TZ
 	HTTP_PROXY HTTPS_PROXY FTP_PROXY ALL_PROXY NO_PROXY
@@ -40,8 +40,8 @@ var envNames = strings.Fields(`
 	PSModulePath
 `)
 
-// plainNames are further variables that a child inherits. They are about languages, terminals, temporary files and the
-// machine, or follow from the PATH; some differ from one terminal to the next.
+// plainNames are further variables that a child inherits. They are about languages, terminals, temporary files and the machine, or follow
+// from PATH. Some of them differ from one terminal to the next, so they are not in envNames.
 var plainNames = strings.Fields(`
 	USER LOGNAME LANG LANGUAGE TERM TMPDIR TEMP TMP
 	NVM_BIN NVM_INC FNM_MULTISHELL_PATH
@@ -50,7 +50,7 @@ var plainNames = strings.Fields(`
 	PROCESSOR_IDENTIFIER
 `)
 
-// plainPrefixes are prefixes of such variables.
+// plainPrefixes are prefixes of further variables like those in plainNames.
 var plainPrefixes = []string{"LC_", "XDG_"}
 
 // Environment returns the environment of a child, sorted: the variables of parent (KEY=VALUE, such as os.Environ) that
@@ -73,8 +73,8 @@ func Environment(parent []string, extra map[string]string) []string {
 	return slices.Sorted(maps.Values(env))
 }
 
-// Decisive returns the entries of an environment that change what a child runs, with whose rights, or where it finds what
-// belongs to the user, sorted. PATH is not among them: what counts is which programs it has.
+// Decisive returns the entries of an environment that decide what a child runs, with which rights, or where it finds the user's files,
+// sorted. PATH is left out: only the programs that are found through it matter.
 func Decisive(env []string) []string {
 	wanted := keysOf(envNames)
 	delete(wanted, envKey("PATH"))

@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// Usage returns what the processes that this process has started use, by the id of each, with what it has started itself.
-// Processes in a role of mcpx are not included. Memory that several processes share is divided among them. ok is false if the
-// operating system does not provide this.
+// Usage returns what each child of this process uses, together with the child's descendants, by the child's process id. Processes in a
+// role of mcpx are not included. Memory that several processes share is divided among them. ok is false if the operating system does not
+// provide this.
 func Usage() (all map[int]Used, ok bool) {
 	found := find(func(m member) bool { return m.state != zombie })
 	children := make(map[int][]int, len(found))

@@ -41,7 +41,7 @@ var (
 	exceptionLine = pattern.New(`^[A-Za-z_][\w.]*(?:: |$)`)
 	npmLine       = pattern.New(`^npm (?:\S+ )?(?i:warn|notice|error|err!)`)
 	npmError      = pattern.New(`^npm (?i:error|err!) (.*\S)$`)
-	// npmDetail matches error lines of npm that do not say what went wrong.
+	// npmDetail matches error lines of npm that give details, but not the reason.
 	npmDetail = pattern.New(`^(?:\S+(?: \S+)?$|path |command |\s|[{}]|A complete log|If you are behind)`)
 	// noise matches lines that do not explain the end of a program.
 	noise = pattern.New(`^\s*$|^npm (?:\S+ )?(?i:warn|notice)|^[\s^~|]*$|^\s+at |^\s*File ".*", line \d|^Node\.js v|^\s*(?:Try|Run|Use|For more information)\b.*(?:help|--)|^\s*For further information|^note: |DeprecationWarning|--trace-(?:deprecation|warnings|uncaught)`)
@@ -76,7 +76,7 @@ func exception(lines []string) string {
 	return ""
 }
 
-// opensList matches a line that the next lines continue.
+// opensList matches a line that is incomplete without the lines after it.
 var opensList = pattern.New(`:$|validation errors? for \S+$`)
 
 // whole returns the first line. If that line is incomplete, it is joined with the next ones.

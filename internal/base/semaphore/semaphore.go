@@ -38,7 +38,7 @@ type line struct {
 	queue list.List // elements are *Place
 }
 
-// Place is the place of a call in the queue.
+// Place is the place of one call in the queue.
 type Place struct {
 	line    *line
 	at      *list.Element
@@ -49,8 +49,8 @@ type Place struct {
 
 // Queue bounds the calls that wait for a semaphore. The zero value means no bounds.
 type Queue struct {
-	// Calls is how many calls may wait. 0 means any number, a negative number none. If so many wait and another call
-	// arrives, the newest call of the owner with the most waiting calls is refused.
+	// Calls is how many calls may wait. 0 means any number, a negative number none. If this many calls wait and another one arrives, the
+	// newest call of the owner with the most waiting calls is refused.
 	Calls int
 	// Wait is how long a call may wait. 0 means until its context ends.
 	Wait time.Duration
@@ -212,8 +212,8 @@ func (s *Semaphore) Join(owner string) *Place {
 	return s.join(s.of(owner))
 }
 
-// free reports whether a call of the owner can be let in at once. Calls of other owners that wait at that moment wait
-// only because their owners have used up their shares. The caller holds the lock.
+// free reports whether a call of the owner can be let in at once. If calls of other owners are waiting although the limit is not reached,
+// their owners have used up their shares. The caller holds the lock.
 func (s *Semaphore) free(l *line) bool {
 	return l.queue.Len() == 0 && (s.limit <= 0 || s.open < s.limit) && s.mayOpen(l)
 }
@@ -285,9 +285,9 @@ func (s *Semaphore) Leave(owner string) {
 	s.end(s.of(owner))
 }
 
-// Yield lets in a waiting call of another owner instead of one open call of this owner, and then waits until the latter is
-// let in again, at most until ctx ends. If no other owner waits, Yield returns at once. After an error the call is no longer
-// open. waited is how long Yield has waited.
+// Yield gives the slot of one open call of this owner to a waiting call of another owner. Then it waits until the owner's call is let in
+// again, at most until ctx ends. If no other owner waits, Yield returns at once. After an error the owner's call is no longer open.
+// waited is how long Yield has waited.
 func (s *Semaphore) Yield(ctx context.Context, owner string) (waited time.Duration, err error) {
 	s.mu.Lock()
 	l := s.of(owner)

@@ -52,7 +52,7 @@ type counters struct {
 	kept []keptCounters // one for each What; there are few
 }
 
-// keptCounters are the buckets with the same Draw.What; their keys are the values of Draw.Whose.
+// keptCounters are the buckets with the same Draw.What, by Draw.Whose.
 type keptCounters struct {
 	what string
 	of   *lru.Map[string, counter]
@@ -99,7 +99,7 @@ func (c *counters) Take(from []Draw) (short int, wait time.Duration) {
 	for i := range from {
 		d := &from[i]
 		d.bucket = c.find(d)
-		if wait := d.bucket.Wait(now, d.Flow); wait > 0 { // no token was taken yet
+		if wait := d.bucket.Wait(now, d.Flow); wait > 0 { // no bucket has lost a token yet
 			return i, wait
 		}
 	}

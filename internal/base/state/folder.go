@@ -16,19 +16,19 @@ import (
 	"mcpx/internal/base/atomicfile"
 )
 
-// Followed are [Records] that tell about changes.
+// Followed are [Records] that report changes.
 type Followed interface {
 	Records
-	// Watch calls do with each value whose key begins with prefix: at first with those that are known, then with each new
-	// one, in the order of the changes of a key, until stop is called. When Change has returned, do was called. do must not
-	// wait and not use the Records.
+	// Watch calls do with each value whose key begins with prefix, until stop is called: first with the present values, then with each
+	// new one. It gets the values of one key in the order in which they were stored. Change calls do before it returns. do must neither
+	// block nor use the Records.
 	Watch(prefix string, do func(value []byte)) (stop func())
 }
 
-// Folder implements [Followed] with a file for each value, so that the values survive restarts. All processes that use the
-// folder change its files one after the other; Get and Watch see what this process has read or changed.
+// Folder implements [Followed] with a file for each value, so that the values survive restarts. All processes that use the folder change
+// its files one after the other; Get and Watch do not see what other processes change later.
 type Folder struct {
-	folder string // empty: nothing is saved
+	folder string // if it is empty, nothing is saved
 	most   int
 	log    *slog.Logger
 
@@ -46,14 +46,14 @@ type watcher struct {
 // saved is the content of a file.
 type saved struct {
 	Key   string `json:"key"`
-	N     int    `json:"n"`     // greater by one after each change
+	N     int    `json:"n"`     // one more after each change
 	Until int64  `json:"until"` // in Unix milliseconds
 	Value []byte `json:"value"`
 }
 
 func (s *saved) over(now time.Time) bool { return now.UnixMilli() >= s.Until }
 
-// The names of the files. Keys differ also where file names ignore case, as their owners see to.
+// The names of the files. Callers choose keys that also differ in file systems that ignore case.
 const (
 	recordSuffix = ".json"
 	recordLock   = "lock"
@@ -62,9 +62,8 @@ const (
 // lockFolderWithin is how long a change waits for other processes.
 const lockFolderWithin = 3 * time.Second
 
-// OpenFolder reads the folder, and makes it if there is none. It keeps at most that many values; if there are more, it removes
-// those whose time ends first. If folder is empty, the values are in memory only. A file that cannot be read is logged and left
-// alone.
+// OpenFolder reads the folder, and creates it if it does not exist. most is how many values it keeps; beyond that, it removes the value
+// that expires first. If folder is empty, the values are in memory only. A file that cannot be read is logged and stays as it is.
 func OpenFolder(folder string, most int, log *slog.Logger) (*Folder, error) {
 	f := &Folder{folder: folder, most: most, log: log, byKey: make(map[string]saved)}
 	if folder == "" {
@@ -126,7 +125,7 @@ func (f *Folder) Get(key string) ([]byte, error) {
 	return one.Value, nil
 }
 
-// Change implements [Records]. If the file cannot be written, that is logged, and the value is in memory only.
+// Change implements [Records]. If the file cannot be written, the error is logged, and the new value is only in memory.
 func (f *Folder) Change(ctx context.Context, key string, change func(old []byte) ([]byte, time.Time, error)) error {
 	f.changing.Lock()
 	defer f.changing.Unlock()
@@ -139,7 +138,7 @@ func (f *Folder) Change(ctx context.Context, key string, change func(old []byte)
 	f.mu.RLock()
 	newest := f.byKey[key]
 	f.mu.RUnlock()
-	// Another process may have changed it. What could not be written is newer in memory.
+	// Another process may have changed the file. But a value that this process could not write is newer than the file.
 	if one, err := f.read(key); err == nil && one.N > newest.N {
 		newest = one
 	}
@@ -159,7 +158,7 @@ func (f *Folder) Change(ctx context.Context, key string, change func(old []byte)
 	return nil
 }
 
-// keep takes a value into memory, and tells the watchers. The caller holds changing.
+// keep stores a value in memory, and calls the watchers. The caller holds changing.
 func (f *Folder) keep(next saved) {
 	f.mu.Lock()
 	if _, known := f.byKey[next.Key]; !known && len(f.byKey) >= f.most {
@@ -175,7 +174,7 @@ func (f *Folder) keep(next saved) {
 	}
 }
 
-// makeRoom removes what is over and, if there is still no room, the value whose time ends first. The caller holds both locks.
+// makeRoom removes expired values and, if there is still no room, the value that expires first. The caller holds both locks.
 func (f *Folder) makeRoom() {
 	now, first := time.Now(), ""
 	for key, one := range f.byKey {
@@ -235,7 +234,7 @@ func (f *Folder) Watch(prefix string, do func(value []byte)) (stop func()) {
 	f.watchers = append(f.watchers, w)
 	f.mu.Unlock()
 	now := time.Now()
-	for key, one := range f.byKey { // only changed while changing is held
+	for key, one := range f.byKey { // byKey changes only while changing is held
 		if strings.HasPrefix(key, prefix) && !one.over(now) {
 			do(one.Value)
 		}

@@ -55,7 +55,7 @@ func (one *thing) release() {
 	one.standing = nil
 }
 
-// NewOnce returns a Once in memory for at most that many names.
+// NewOnce returns a Once in memory. most is how many names it remembers.
 func NewOnce(most int, log *slog.Logger) Once {
 	return &once{most: most, log: log, names: make(map[string]thing)}
 }

@@ -12,7 +12,7 @@ import (
 // MostRecord is the length of the longest value in [Records], in bytes.
 const MostRecord = 64 << 10
 
-// ErrLarge is the error for a value that is longer than MostRecord.
+// ErrLarge is the error for a value that is longer than MostRecord, or that Records have no room for.
 var ErrLarge = errors.New("the client has sent too much about itself")
 
 // Records keeps values under keys, for [NewSealed] and [NewStored]: what has changed since an id was sealed, ended
@@ -38,7 +38,7 @@ type records struct {
 	most, mostBytes int
 	mu              sync.RWMutex
 	byKey           map[string]record
-	bytes           int // the length of all keys and values
+	bytes           int // total length of all keys and values
 }
 
 type record struct {
@@ -46,11 +46,10 @@ type record struct {
 	until time.Time
 }
 
-// NewRecords returns Records in memory: at most that many values, with at most that many bytes of keys and values
-// together. If there are too many values, it removes the shortest, and of equally long values those whose time ends
-// first. The shortest are the ends of sessions, so a client that opens and ends sessions for ever cannot push out the
-// sessions of others. If there are too many bytes, it removes the largest values, so a client that sends much cannot
-// push out the small values of others.
+// NewRecords returns Records in memory: at most most values, and at most mostBytes bytes of keys and values together. If there are too
+// many values, it removes the shortest, and of equally long values those that expire first. The shortest values say that a session has
+// ended, so a client that opens and ends sessions for ever cannot push out the sessions of others. If there are too many bytes, it
+// removes the largest values, so a client that sends much cannot push out the small values of others.
 func NewRecords(most, mostBytes int) Records {
 	return &records{most: most, mostBytes: mostBytes, byKey: make(map[string]record)}
 }

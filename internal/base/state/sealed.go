@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// sessionLife is how long a session without an own end can be taken up after it was opened. While it is used, its
-	// end is moved, once a day at most.
+	// sessionLife is how long an unused session can be used again, if Open was given no end for it. A session that is used gets a later
+	// end, at most once in renewBefore.
 	sessionLife, renewBefore = 7 * 24 * time.Hour, 24 * time.Hour
-	// renewAgain is the time until the next attempt if the end of a session could not be moved.
+	// renewAgain is the pause before the next attempt if the later end could not be stored.
 	renewAgain = time.Hour
 	// idPrefix begins every id. The rest is the sealed record, or a random text of randomText characters if the record
 	// is kept in Records.
@@ -29,34 +29,34 @@ const (
 	randomText = 26
 	// longestID is the length of the longest id. A record that would need more is kept in Records.
 	longestID = 1 << 10
-	// sealVersion is the first byte of what is sealed in an id.
+	// sealVersion is the first byte of the data that an id contains.
 	sealVersion = 1
-	// mostEnds is how many ends a process has kept each day for as long as the ids of the sessions could be used. Further ends are
-	// kept for endKept, so that clients that open and end sessions all the time cannot fill the records. endKept is longer than
-	// the clocks of processes may differ.
+	// mostEnds is how many ends of sessions each process stores a day for as long as the ids could be used. It stores further ends only
+	// for endKept, so that clients that open and end sessions all the time cannot fill the records. endKept is more than the clocks of
+	// processes may differ.
 	mostEnds, endKept = 20_000, 2 * time.Minute
-	// mostKnown is how many unsealed ids a process remembers, so that a request does not have to unseal its id again.
+	// mostKnown is how many decrypted ids a process remembers, so that it need not decrypt the id of each request again.
 	mostKnown = 10_000
 )
 
-// sealed implement [Sessions] with ids that are sealed records, and with Records.
+// sealed implement [Sessions]. Their ids contain the record, encrypted ("sealed"). Records has what does not fit into ids.
 type sealed[S any] struct {
-	keys    []cipher.AEAD // the first seals, all open; none means that all records are kept in Records
+	keys    []cipher.AEAD // the first encrypts, all decrypt; if there are none, all records are kept in Records
 	purpose string
 	records Records
 
 	mu      sync.Mutex
 	byID    *lru.Map[string, known[S]]
-	ends    int       // how many sessions were ended since counted
-	counted time.Time // at most a day ago
+	ends    int       // number of sessions ended since counted
+	counted time.Time // beginning of the counting period, at most a day ago
 }
 
-// content is what is sealed in an id, and the value in Records. A decoder ignores members that it does not know, so
-// processes of two versions of mcpx can serve the same sessions.
+// content is the data in an id, and also the value in Records. A decoder ignores members that it does not know, so processes of two
+// versions of mcpx can serve the same sessions.
 type content[S any] struct {
 	// Until is when the session ends, in Unix milliseconds.
 	Until int64 `json:"until"`
-	// Kept means that the session has no own end, so that its end moves while it is used.
+	// Kept means that Open was given no end, so that Until moves while the session is used.
 	Kept   bool `json:"kept,omitempty"`
 	Ended  bool `json:"ended,omitempty"`
 	Record *S   `json:"record,omitempty"`
@@ -64,30 +64,29 @@ type content[S any] struct {
 
 func (c *content[S]) over(now time.Time) bool { return c.Ended || now.UnixMilli() >= c.Until }
 
-// known is what this process knows of an id.
+// known is what this process knows about an id.
 type known[S any] struct {
-	key    string                    // in Records
-	sealed *content[S]               // nil if the record is kept in Records
-	newest atomic.Pointer[recent[S]] // nil if there was nothing in Records
-	renew  atomic.Int64              // no attempt to move the end before this time, in Unix milliseconds
+	key    string                    // key of the session in Records
+	sealed *content[S]               // content of the id; nil if the record is kept in Records
+	newest atomic.Pointer[recent[S]] // newest value of Records; nil if there was none
+	renew  atomic.Int64              // no attempt to move Until before this time, in Unix milliseconds
 }
 
-// recent is a value of Records and what it contains.
+// recent is a value of Records together with its decoded content.
 type recent[S any] struct {
 	value   []byte
 	content *content[S]
 }
 
-// NewSealed returns Sessions whose ids contain the record, encrypted with keys that are derived from the secrets: the
-// first secret seals, all of them open. So a process with one of these secrets can serve a session that it has never
-// seen, as after a restart. Changes and ends, and records that are too large for an id, are kept in records.
+// NewSealed returns Sessions whose ids contain the record, encrypted with keys that are derived from the secrets: the first secret
+// encrypts, all of them decrypt. So a process with one of these secrets can serve a session that it has never seen, as after a restart.
+// Changes, ends, and records that are too large for an id are kept in records.
 //
-// purpose has only the characters a-z. It separates the keys and the records from those of other Sessions.
+// purpose has only the characters a-z. It must be different for each Sessions: keys and records depend on it.
 //
-// A session without an own end cannot be used any more when it was not used for 7 days. If records loses what it had,
-// a session is again as it was when it was opened: also one that was ended or whose end was moved, for 7 days after
-// it was opened. If a process ends more than 20,000 sessions a day, records are given the end of each further one for two minutes
-// only: then a client that has ended its session could go on with it.
+// If Open is given no end, a session ends after 7 days without use. If records loses its values, each session is again as it was when it
+// was opened. An ended session can then be used again, until 7 days after it was opened. If a process ends more than 20,000 sessions a
+// day, records keeps each further end for two minutes only: after that, the client could use the ended session again.
 func NewSealed[S any](secrets []*Secret, purpose string, records Records) Sessions[S] {
 	s := &sealed[S]{purpose: purpose, records: records, byID: lru.New[string, known[S]](mostKnown, nil)}
 	for _, secret := range secrets {
@@ -135,8 +134,8 @@ func (s *sealed[S]) Open(ctx context.Context, record *S, until time.Time) (id st
 
 func (s *sealed[S]) key(text string) string { return s.purpose + "." + text }
 
-// seal returns an id that contains data, and the key under which its changes are kept. The id is empty if it would be
-// too long, or if s has no keys.
+// seal returns an id that contains data in encrypted form, and the key of the session in Records. id is empty if it would be too long, or
+// if s has no keys.
 func (s *sealed[S]) seal(data []byte) (id, key string) {
 	if len(s.keys) == 0 || len(data) > longestID {
 		return "", ""
@@ -153,10 +152,10 @@ func (s *sealed[S]) seal(data []byte) (id, key string) {
 	return id, s.key(base64.RawURLEncoding.EncodeToString(nonce))
 }
 
-// unseal returns what an id contains, or nil if it was not sealed with one of the keys.
+// unseal decrypts an id. It returns nil if the id was not encrypted with one of the keys.
 func (s *sealed[S]) unseal(text string) *known[S] {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
-	// A session has only one id: the encoding may have bits that are not used, and the decoder skips ends of lines.
+	// Only one spelling of an id is accepted: the decoder ignores unused bits and line ends.
 	if err != nil || base64.RawURLEncoding.EncodeToString(raw) != text {
 		return nil
 	}
@@ -178,7 +177,7 @@ func (s *sealed[S]) unseal(text string) *known[S] {
 	return nil
 }
 
-// find returns what this process knows of an id. It returns nil for an id that mcpx has not made.
+// find returns what this process knows about an id, or nil if mcpx cannot have made the id.
 func (s *sealed[S]) find(id string) *known[S] {
 	s.mu.Lock()
 	one := s.byID.Find(id)
@@ -196,7 +195,7 @@ func (s *sealed[S]) find(id string) *known[S] {
 		}
 		one = &known[S]{key: s.key(text)}
 		if _, err := s.records.Get(one.key); err != nil {
-			return one // is not remembered: a caller can make up such ids
+			return one // not remembered, since callers can make up such ids
 		}
 	} else if one = s.unseal(text); one == nil {
 		return nil
@@ -204,7 +203,8 @@ func (s *sealed[S]) find(id string) *known[S] {
 	return s.remember(id, one)
 }
 
-// remember returns what find returns for this id from now on.
+// remember makes later calls of find return one for this id, and returns it. If another caller has already remembered the id, it keeps
+// and returns that caller's value.
 func (s *sealed[S]) remember(id string, one *known[S]) *known[S] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,7 +215,7 @@ func (s *sealed[S]) remember(id string, one *known[S]) *known[S] {
 	return one
 }
 
-// newest returns the session as it is now. The error is ErrUnknown or ErrAway.
+// newest returns the present content of a session. The error is ErrUnknown or ErrAway.
 func (s *sealed[S]) newest(one *known[S]) (*content[S], error) {
 	value, err := s.records.Get(one.key)
 	if errors.Is(err, ErrUnknown) && one.sealed != nil {
@@ -234,7 +234,7 @@ func (s *sealed[S]) newest(one *known[S]) (*content[S], error) {
 	return now, err
 }
 
-// decode returns what a value of Records contains; nil is no value.
+// decode returns the content in a value of Records. A nil value means that Records has none: then the content of the id counts.
 func (k *known[S]) decode(value []byte) (*content[S], error) {
 	if value == nil {
 		if k.sealed == nil {
@@ -265,7 +265,7 @@ func (s *sealed[S]) Get(ctx context.Context, id string) (*S, error) {
 	}
 	if at := now.UnixMilli(); content.Kept && at > content.Until-renewBefore.Milliseconds() {
 		if next := one.renew.Load(); at >= next && one.renew.CompareAndSwap(next, at+renewAgain.Milliseconds()) {
-			_, _ = s.change(ctx, one, nil) // if that fails, the session goes on until its end
+			_, _ = s.change(ctx, one, nil) // if this fails, the session still ends at Until
 		}
 	}
 	return content.Record, nil
@@ -280,7 +280,7 @@ func (s *sealed[S]) Change(ctx context.Context, id string, change func(*S)) (*S,
 	return s.change(ctx, one, change)
 }
 
-// change changes the record of a session, and moves the end of a session without an own end. change may be nil.
+// change changes the record of a session. If Open was given no end, it also moves Until. change may be nil.
 func (s *sealed[S]) change(ctx context.Context, one *known[S], change func(*S)) (*S, error) {
 	var record *S
 	err := s.update(ctx, one, func(now *content[S]) {
@@ -296,7 +296,7 @@ func (s *sealed[S]) change(ctx context.Context, one *known[S], change func(*S)) 
 	return record, err
 }
 
-// update keeps a changed copy of the content of a session. The error is also ErrUnknown if the session has ended.
+// update stores a changed copy of a session's content. The error is ErrUnknown also if the session has ended.
 func (s *sealed[S]) update(ctx context.Context, one *known[S], change func(*content[S])) error {
 	return s.records.Change(ctx, one.key, func(old []byte) ([]byte, time.Time, error) {
 		before, err := one.decode(old)
@@ -313,13 +313,13 @@ func (s *sealed[S]) update(ctx context.Context, one *known[S], change func(*cont
 	})
 }
 
-// End implements [Sessions]. A released session goes on in other processes, and in this one if it is used again.
+// End implements [Sessions]. A released session can still be used in other processes, and in this one too.
 func (s *sealed[S]) End(ctx context.Context, id string, why Ending) error {
 	one := s.find(id)
 	if one == nil || why == Released {
 		return nil
 	}
-	// The value is kept as long as the id could be used, and has no record: it is small.
+	// An id that contains its record could be used until it expires. So the note that it has ended, which is small, is kept as long.
 	brief := s.endsMany() || one.sealed == nil
 	err := s.update(ctx, one, func(now *content[S]) {
 		now.Ended, now.Record = true, nil
@@ -333,7 +333,7 @@ func (s *sealed[S]) End(ctx context.Context, id string, why Ending) error {
 	return err
 }
 
-// endsMany counts an end. It reports whether there were mostEnds before, on the same day.
+// endsMany counts an ended session. It reports whether more than mostEnds were counted within a day.
 func (s *sealed[S]) endsMany() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

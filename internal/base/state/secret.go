@@ -13,8 +13,8 @@ import (
 	"runtime"
 )
 
-// Secret is what keys are derived from. Processes with the same secret have the same keys, so each can open data that
-// another has sealed. A Secret is immutable.
+// Secret is what encryption keys are derived from. Processes with the same secret have the same keys, so each can decrypt what another
+// has encrypted. A Secret is immutable.
 type Secret struct{ secret []byte }
 
 // leastSecret and mostSecret are the limits of the secret in a file, in bytes.
@@ -30,9 +30,9 @@ func NewSecret() *Secret {
 // SecretOf returns a Secret from bytes that the user has chosen. They must be at least 32 bytes.
 func SecretOf(secret []byte) *Secret { return &Secret{bytes.Clone(secret)} }
 
-// SecretFile reads a secret from a file. If the file does not exist, SecretFile creates it with a random secret. If
-// two processes do this at the same time, one creates the file and both return the same secret. A link to a file is followed,
-// as a secret that Kubernetes mounts is one. It is logged if other users can read the file.
+// SecretFile reads a secret from a file. If the file does not exist, SecretFile creates it with a random secret. If two processes do this
+// at the same time, one creates the file and both return the same secret. Links are followed, since Kubernetes mounts secrets as links.
+// SecretFile logs a warning if other users can read the file.
 func SecretFile(path string, log *slog.Logger) (*Secret, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func SecretFile(path string, log *slog.Logger) (*Secret, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case !info.Mode().IsRegular(): // to open a named pipe could wait forever
+	case !info.Mode().IsRegular(): // opening a named pipe could wait forever
 		return nil, fmt.Errorf("%s is not a regular file (%v): delete it, and mcpx makes a new key", path, info.Mode())
 	case info.Size() > mostSecret:
 		return nil, fmt.Errorf("%s is too long for a key: delete it, and mcpx makes a new one", path)
@@ -66,8 +66,8 @@ func SecretFile(path string, log *slog.Logger) (*Secret, error) {
 	return &Secret{secret}, nil
 }
 
-// makeSecret creates a file with a random secret, unless there is one. The file never has only a part of it, since
-// another process may read it at any time.
+// makeSecret creates a file with a random secret, unless the file exists. The file appears with its whole content, since another process
+// may read it at any time.
 func makeSecret(path string) error {
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-*") // 0600
 	if err != nil {
@@ -82,12 +82,11 @@ func makeSecret(path string) error {
 	if err == nil || errors.Is(err, os.ErrExist) {
 		return nil
 	}
-	return os.Rename(file.Name(), path) // a file system without hard links
+	return os.Rename(file.Name(), path) // for a file system without hard links
 }
 
-// Key derives a key of 32 bytes (HKDF-SHA256, RFC 5869), which reveals nothing about the keys for other purposes.
-// purpose names the package and the use of the key. A purpose must never change: data sealed with the old key could
-// not be opened any more.
+// Key derives a key of 32 bytes (HKDF-SHA256, RFC 5869), which reveals nothing about the keys for other purposes. purpose names the
+// package and the use of the key. A purpose must never change: nothing could decrypt the data that was encrypted with the old key.
 func (s *Secret) Key(purpose string) []byte {
 	key, err := hkdf.Key(sha256.New, s.secret, nil, purpose, sha256.Size)
 	if err != nil {

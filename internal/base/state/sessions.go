@@ -21,8 +21,8 @@ type session[S any] struct {
 
 func (s *session[S]) over(now time.Time) bool { return !s.until.IsZero() && !now.Before(s.until) }
 
-// NewSessions returns Sessions in memory, at most that many at the same time; 0 means no bound. Use 0 only if the
-// caller itself limits the sessions and ends each of them.
+// NewSessions returns Sessions in memory. most is how many may exist at the same time; 0 means no bound. Use 0 only if the caller itself
+// limits the sessions and ends each of them.
 func NewSessions[S any](most int) Sessions[S] {
 	return &sessions[S]{most: most, byID: make(map[string]session[S])}
 }

@@ -25,10 +25,9 @@ var ErrUnknown = errors.New("unknown, or ended")
 // client to try again. The implementations in memory never return it.
 var ErrAway = errors.New("the state of clients cannot be reached now; try again")
 
-// Elsewhere is the error of [Results] for a result that can be used only in another process, because it is a call that is
-// being executed there.
+// Elsewhere is the error of [Results] for a result that only another process can use, because its call is still being executed there.
 type Elsewhere struct {
-	Replica string // the process
+	Replica string // ID of that process
 }
 
 func (e *Elsewhere) Error() string { return "another process has this call" }
@@ -41,18 +40,18 @@ func (e *Elsewhere) Error() string { return "another process has this call" }
 // A session ends with End, or at the time given to Open. An implementation may bound the number of sessions. If there
 // are too many, it removes the sessions that expire first.
 //
-// An id may contain the sealed record ([NewSealed]) and be up to 1 KB long. If the implementation uses a network, a
-// process may notice a Change or an End by another process up to two seconds late. Every request calls Get, so Get uses what the
-// process already knows, and asks over the network only for an id that the process has never seen.
+// An id may contain the encrypted record ([NewSealed]) and be up to 1 KB long. If the implementation uses a network, a process may notice
+// a Change or an End by another process up to two seconds late. Every request calls Get, so Get uses what the process already knows, and
+// asks over the network only for an id that the process has never seen.
 type Sessions[S any] interface {
 	// Open keeps a record until the given time, or until End is called if the time is zero. It returns an id that
 	// cannot be guessed.
 	Open(ctx context.Context, record *S, until time.Time) (id string, err error)
 	// Get returns the record, or the error ErrUnknown or ErrAway.
 	Get(ctx context.Context, id string) (*S, error)
-	// Change calls change with a copy of the record, keeps the changed copy and returns it. Concurrent changes do not
-	// overwrite each other: change may be called again with a newer record. It may replace pointers, slices and maps
-	// in the record, but must not write to what they refer to. The errors are those of Get.
+	// Change calls change with a copy of the record, keeps the changed copy and returns it. Concurrent changes do not overwrite each
+	// other: change may be called again with a newer record. It may replace pointers, slices and maps in the record, but must not write
+	// to what they refer to. The error is ErrUnknown or ErrAway, as for Get.
 	Change(ctx context.Context, id string, change func(*S)) (*S, error)
 	// End ends a session. An unknown id is not an error.
 	End(ctx context.Context, id string, why Ending) error
@@ -72,13 +71,11 @@ const (
 
 // Results keeps long results under handles. Only package results uses it. Safe for concurrent use.
 //
-// A result is removed when it is too old or when there are too many bytes. The implementation sets both bounds. If
-// there are too many bytes, it removes the oldest result of the owner that uses the most, so an owner cannot push out
-// the results of another that uses less.
+// A result is removed when it is too old or when there are too many bytes. The implementation sets both bounds. If there are too many
+// bytes, it removes the oldest result of the owner that uses the most bytes, so an owner cannot push out results of owners that use less.
 //
-// An R may have a part that is not encoded, such as a call that is being executed. In the process that called Keep,
-// Get returns the pointer given to Keep. If the implementation uses a network, results stay in that process, and the
-// other processes get copies.
+// An R may have a part that cannot be encoded, such as a call that is being executed. In the process that called Keep, Get returns the
+// pointer given to Keep. If the implementation uses a network, results stay in that process, and the other processes get copies.
 type Results[R any] interface {
 	// Keep keeps a result of the given size in bytes. It does not wait for other processes. It returns a handle that
 	// cannot be guessed, or an empty handle if the result is too large. The data of r must not change after the call.
@@ -93,9 +90,9 @@ type Results[R any] interface {
 	Len() int
 }
 
-// Once remembers which numbers were used and which names have ended: of the codes, refresh tokens and logins of
-// package authserver, and of the states of parked calls of package front. Each such thing has a name, which its owner
-// makes unique, and numbers from 0 up, which are used one after the other. Safe for concurrent use.
+// Once remembers which numbers were used and which names have ended: of the codes, refresh tokens and logins of package authserver, and
+// of the states of parked calls of package front. Each code, token, login or state has a unique name, which its package chooses. The
+// numbers of a name begin with 0 and are used one after the other. Safe for concurrent use.
 //
 // A name is forgotten at the time given with it, or when there are too many names: first the names that have not
 // ended, and among them those with the earliest time. A number of a forgotten name can be used again.
@@ -121,9 +118,9 @@ type Once interface {
 // A bucket is full at its first use and after its Flow has changed. A bucket that was not used for long may be
 // forgotten, and is full at its next use.
 //
-// Every call of a tool uses Take and Charge, so they do not wait and cannot fail. If the implementation uses a network,
-// each process takes a share of a bucket in advance; the implementation documents by how much all processes together
-// may exceed a Flow.
+// Every call of a tool uses Take and Charge, so they do not wait and cannot fail. If the implementation uses a network, each process
+// takes from its own copy of a bucket and learns a little later what others took. The implementation documents by how much all processes
+// together may exceed a Flow.
 type Counters interface {
 	// Take takes the tokens from all buckets or from none. If some buckets lack a whole token, short is the index of
 	// the first of them, and wait is the time until that bucket has one. Otherwise short is -1.
@@ -131,20 +128,20 @@ type Counters interface {
 	// Charge takes tokens even from a bucket that has too few, because the size of a result is known only after the
 	// call. A negative number gives tokens back.
 	Charge(to []Draw)
-	// Taken returns what each bucket of this process that is not full lacks.
+	// Taken returns, for each bucket of this process that is not full, the tokens that are missing.
 	Taken() []Draw
 }
 
 // Draw is a number of tokens to take from one bucket. If Tokens is 0, [Counters.Take] takes none, but still needs a
 // whole token in the bucket.
 type Draw struct {
-	// What names what the bucket counts; there are only a few values. Whose names one bucket of that What. Callers can
-	// make up new values of Whose, so an implementation bounds the number of buckets for each What separately.
+	// What says what the bucket counts, such as calls of a principal; it has only a few values. Whose says whose bucket it is. Callers
+	// can make up values of Whose, so an implementation limits the number of buckets for each What separately.
 	What, Whose string
 	Flow        Rate
 	Tokens      float64
-	// Remote means that another process has taken the tokens. If this process uses the bucket with another Flow, as
-	// while the config of one process after the other is changed, the bucket goes on with that Flow.
+	// Remote means that another process has taken the tokens. If this process uses the bucket with another Flow, the bucket keeps that
+	// Flow, and does not become full. Flows differ while the processes get a changed config one after the other.
 	Remote bool
 
 	bucket *Bucket // set only by Counters in memory, during Take and Charge

@@ -27,8 +27,8 @@ func Compact(text string) (compact string, ok bool) {
 	return s.text(), true
 }
 
-// OneLine returns a message without line breaks, which would end it over stdio and in events. A message that is not JSON stays as
-// it is.
+// OneLine removes line breaks from a message, since a line break would end the message over stdio and in event streams. A message that is
+// not JSON stays as it is.
 func OneLine(message []byte) []byte {
 	if bytes.IndexByte(message, '\n') >= 0 || bytes.IndexByte(message, '\r') >= 0 {
 		if line, ok := Compact(string(message)); ok {

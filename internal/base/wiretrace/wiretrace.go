@@ -49,7 +49,7 @@ func NewSecrets(secrets []string) Secrets {
 	return all
 }
 
-// Strike returns text without the values.
+// Strike returns text without the values, and without other text that looks like a credential.
 func (s Secrets) Strike(text string) string {
 	for _, secret := range s {
 		text = strings.ReplaceAll(text, secret, struck)

@@ -43,7 +43,7 @@ func AnchorPath(folder, trail string) (string, error) {
 	return filepath.Join(folder, fmt.Sprintf("%s-%x.json", filepath.Base(trail), digest[:8])), nil
 }
 
-// seals returns the HMAC of the anchor with each key; without keys only "".
+// seals returns the HMACs of the anchor, one for each key. Without keys it returns one empty string.
 func (a anchor) seals(keys [][]byte) (all []string) {
 	if len(keys) == 0 {
 		return []string{""}
@@ -79,7 +79,7 @@ func readAnchor(path string, keys [][]byte) (*anchor, error) {
 // anchorFile is the anchor of an open trail. Safe for concurrent use.
 type anchorFile struct {
 	path string
-	keys [][]byte // the first one seals, all of them open
+	keys [][]byte // the first one makes new HMACs, all of them check
 	log  *slog.Logger
 
 	mu     sync.Mutex
@@ -143,9 +143,9 @@ func locked(path string, do func() error) error {
 	return errors.Join(do(), lock.Close())
 }
 
-// compare loads the anchor and compares it with what the method begin found in the trail. If the anchor knows of
-// later lines, new lines are numbered after them, so that the gap in the trail shows that lines are missing. attrs
-// are for the first line of the run.
+// compare loads the anchor and compares it with what the method begin found in the trail. If the anchor knows of later lines, new lines
+// are numbered after them, so that the gap in the trail shows that lines are missing. attrs are for the first line of the run; they say
+// what compare found.
 func (t *Trail) compare() (attrs []slog.Attr, err error) {
 	if t.o.Anchor == "" {
 		return nil, nil

@@ -83,8 +83,8 @@ func (e *InUseError) Hint() string {
 	return `give each mcpx its own file; audit.file may contain variables, such as "audit-${NAME}.jsonl"`
 }
 
-// Open opens or creates the trail in a file, and writes its first line. It fails if the file was not written with
-// this key, or if another process has it open ([InUseError]). An incomplete last line, as after a power failure, is
+// Open opens or creates the trail in a file, and writes its first line. It fails if the file was not written with one of the keys, if
+// [Forget] was interrupted, or if another process has it open ([InUseError]). An incomplete last line, as after a power failure, is
 // removed.
 func Open(path string, o Options) (*Trail, error) {
 	o.MaxBytes, o.syncAfter = cmp.Or(o.MaxBytes, 100<<20), cmp.Or(o.syncAfter, time.Second)

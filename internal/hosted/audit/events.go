@@ -11,19 +11,19 @@ const (
 
 // The events of logins.
 const (
-	LoginBegan   = "login"         // somebody has proved who they are
-	LoginEnded   = "login_ended"   // the login is not valid any more
-	LoginRefused = "login_refused" // somebody could not log in, or not go on
+	LoginBegan   = "login"         // a user has logged in
+	LoginEnded   = "login_ended"   // a login is not valid any more
+	LoginRefused = "login_refused" // a user could not log in, or a login could not go on
 )
 
-// Login is what happened to a login: in front of mcpx, at its page, or at the server of an upstream. Members that are
-// empty are not in the record. None may contain a secret: Number is the number of a login, never a token.
+// Login is the record of what happened to a login: a client's at mcpx, a browser's at the page of mcpx, or a principal's at an upstream.
+// Empty members are left out of the record. None may contain a secret: Number identifies a login, and is never a token.
 type Login struct {
 	Event string
 	// Principal is the name that the principal has everywhere ([caller.Principal.Name]), Display its display name, and
 	// Subject what the issuer calls it.
 	Principal, Display, Subject string
-	// Number identifies the login, so that its end can be found.
+	// Number identifies the login, so that the record of its end can be found.
 	Number string
 	// Client is the client that logs in, such as its name or redirect URI.
 	Client string
@@ -48,7 +48,7 @@ func (l *Login) Attrs() (attrs []slog.Attr) {
 	})
 }
 
-// Present appends those of the members, each a name and a value, that have a value.
+// Present appends the members that have a value. Each member is a name and a value.
 func Present(attrs []slog.Attr, members [][2]string) []slog.Attr {
 	for _, one := range members {
 		if one[1] != "" {

@@ -21,18 +21,20 @@ import (
 const (
 	// forgotten is the event of the line that [Forget] adds.
 	forgotten = "forgotten"
-	// rewritten is the ending of a file that will replace one of the trail.
+	// rewritten is the suffix of a new file that will replace the file of the trail with the name before the suffix.
 	rewritten = ".forgetting"
-	// complete is the ending of a file that is there while all rewritten files are whole and not all are in place.
+	// complete is the suffix of a marker file. It is there from the moment when all new files are whole until all have replaced the old
+	// ones.
 	complete = ".forgetting.complete"
 )
 
 var errForgetting = errors.New("mcpx audit forget was interrupted: run it again")
 
-// Forget replaces the name of a principal by a pseudonym in all lines of a trail, and removes its display name, subject and addresses
-// from them. The lines from the first changed one on get new HMACs, and a last line says how many were changed and which HMAC the end
-// had before, so that the trail can be verified as before and a copy of the old end still proves when it was changed. It refuses a
-// trail that is open, or not as it was written: new HMACs would hide that. If it is interrupted, calling it again completes it.
+// Forget replaces the name of a principal by a pseudonym in all lines of a trail, and removes the principal's display name, subject and
+// addresses. All lines from the first changed one on get new HMACs, so [Verify] accepts the trail. A last line says how many lines were
+// changed, and which HMAC the last line had before: so an operator's copy of that HMAC ([Report]) can still be matched. Forget refuses a
+// trail that is open in a process, and one that has faults, because new HMACs would hide them. If Forget is interrupted, calling it again
+// completes it.
 func Forget(path string, keys [][]byte, at, user string) (pseudonym string, lines int, err error) {
 	lock := flock.New(path+".lock", flock.SetPermissions(0o600))
 	if ok, err := lock.TryLock(); err != nil {
@@ -72,7 +74,7 @@ func Forget(path string, keys [][]byte, at, user string) (pseudonym string, line
 	return f.pseudonym, f.lines, finishForgetting(path, keys, at)
 }
 
-// finishForgetting puts the rewritten files in place if all of them are whole, and otherwise removes them.
+// finishForgetting replaces the files of the trail by the new ones if all of those are whole; otherwise it removes the new ones.
 func finishForgetting(path string, keys [][]byte, at string) error {
 	files, err := parts(path)
 	if err != nil {
@@ -104,13 +106,13 @@ func finishForgetting(path string, keys [][]byte, at string) error {
 type forgetting struct {
 	user, pseudonym string
 	address         string // the value of the claim that names the user, if that is an email address
-	t               *Trail // has the HMACs
-	lines           int    // how many were changed
-	mac             string // of the last line
+	t               *Trail // its chains make the HMACs
+	lines           int    // number of changed lines
+	mac             string // HMAC of the last new line
 	seq             uint64
 }
 
-// file writes the new form of a file beside it. The last one gets a line about that.
+// file writes the new form of one file of the trail to a file beside it. The last file gets one more line, about the change.
 func (f *forgetting) file(path string, last bool, r *Report) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -141,7 +143,7 @@ func (f *forgetting) file(path string, last bool, r *Report) error {
 	return atomicfile.Write(path+rewritten, out.Bytes(), 0o600)
 }
 
-// sealed completes a line without its closing brace.
+// sealed adds to a new line its HMACs, if there are keys, and the closing brace.
 func (f *forgetting) sealed(body []byte) []byte {
 	if len(f.t.chains) > 0 {
 		body, f.mac = seal(body, f.t.chains[0], f.mac)
@@ -149,7 +151,7 @@ func (f *forgetting) sealed(body []byte) []byte {
 	return append(body, '}')
 }
 
-// line returns a line without its HMACs and its closing brace, and without the user.
+// line returns a line without its HMACs, its closing brace and what identifies the user. changed reports whether it had any of that.
 func (f *forgetting) line(line []byte) (body []byte, changed bool) {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	_, _ = decoder.Token() // the brace
@@ -183,7 +185,7 @@ func (f *forgetting) line(line []byte) (body []byte, changed bool) {
 	return body, changed
 }
 
-// without returns the value of a member without the user, or nil if the user is not in it.
+// without returns the value of a member with the user's name replaced, or nil if the name is not in it.
 func (f *forgetting) without(name string, value json.RawMessage) json.RawMessage {
 	var text string
 	if !slices.Contains([]string{"principal", "by", "changes", "path", "reason", "subject"}, name) || json.Unmarshal(value, &text) != nil {
@@ -199,7 +201,7 @@ func (f *forgetting) without(name string, value json.RawMessage) json.RawMessage
 		if text == f.user || text == "principal "+f.user {
 			after = strings.TrimSuffix(text, f.user) + f.pseudonym
 		}
-	default: // a text, in which the name of a token, such as ci, may be anything
+	default: // free text: only addresses are replaced, as a short name such as ci may be part of any word
 		for _, one := range []string{f.user, f.address} {
 			if strings.Contains(one, "@") {
 				after = replaceName(after, one, f.pseudonym)
@@ -212,8 +214,8 @@ func (f *forgetting) without(name string, value json.RawMessage) json.RawMessage
 	return appendCut(nil, after, maxLong)
 }
 
-// replaceName replaces a name in a text, in letters of either case, as administrators write addresses in any. It leaves longer names
-// alone of which it is a part: they are of others, and would show what the name was.
+// replaceName replaces a name in a text. It ignores case, since administrators write addresses in upper and lower case. It leaves longer
+// names that contain the name as they are: they belong to other users, and a replaced part would reveal the name.
 func replaceName(text, name, with string) string {
 	var out strings.Builder
 	last := 0

@@ -68,7 +68,7 @@ func appendSeconds(out []byte, d time.Duration) []byte {
 	return out
 }
 
-// Long is the value of an attribute that may be long, such as what a change of the config changes.
+// Long is a value of an attribute that is cut only after maxLong bytes, such as a description of what changed in the config.
 type Long string
 
 // appendText appends text as a JSON string. Text longer than maxText is cut.
@@ -128,7 +128,7 @@ func chainsOf(keys [][]byte) (chains []hash.Hash) {
 	return chains
 }
 
-// fits returns the index of the key with which the HMAC of a line was made, or -1 if it is none of them.
+// fits returns the index of the key with which the HMAC of a line was made, or -1 if none of the keys fits.
 func fits(chains []hash.Hash, line []byte) int {
 	body, mac, ok := unseal(line)
 	return slices.IndexFunc(chains, func(chain hash.Hash) bool {

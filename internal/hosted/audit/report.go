@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// Usage says what somebody or something has used, by the ends of calls in a trail.
+// Usage is what a principal, a server, a tool or a day has used: the sums of the call_ended records in a trail.
 type Usage struct {
-	// Name is the principal, the server, the tool as SERVER.TOOL, or the day as 2027-01-31. Display is the display name of a
-	// principal that was used last.
+	// Name is the principal, the server, the tool as SERVER.TOOL, or the day as 2027-01-31. Display is the newest display name of a
+	// principal.
 	Name    string `json:"name"`
 	Display string `json:"display,omitempty"`
 	// Failures are the calls that ended with an error of the tool, the server or mcpx.
 	Calls    int64 `json:"calls"`
 	Failures int64 `json:"failures"`
-	// Tokens are those of the answers, as clients got them; TokensReceived are those of the servers' results.
+	// Tokens is the size of the answers that clients got, TokensReceived the size of the results that servers sent, both in tokens.
 	Tokens         int64 `json:"tokens"`
 	TokensReceived int64 `json:"tokens_received"`
-	// Bytes are those of the answers, BytesReceived those of the servers' results, ArgumentBytes those of the arguments.
+	// Bytes is the size of the answers, BytesReceived of the servers' results, and ArgumentBytes of the arguments.
 	Bytes         int64 `json:"bytes"`
 	BytesReceived int64 `json:"bytes_received"`
 	ArgumentBytes int64 `json:"argument_bytes"`
@@ -32,20 +32,20 @@ type Usage struct {
 type Question struct {
 	// By is "user", "server", "tool" or "day".
 	By string
-	// User is the principal whose records count; empty means all.
+	// User limits the sums to records about this principal; empty means all records.
 	User string
-	// Since is the time of the first records that count.
+	// Since is the time of the oldest record that is added up; zero means all.
 	Since time.Time
-	// Records means that the lines of User are wanted too.
+	// Records asks for the lines themselves too.
 	Records bool
 }
 
 // Used is the answer to a Question.
 type Used struct {
 	Usage []Usage
-	// Records are the lines about the user, as they are in the trail.
+	// Records are the lines that were added up, as they are in the trail; only if Question.Records is set.
 	Records []json.RawMessage
-	// Report says whether the trail is as it was written. Checked is false if it has HMACs and there was no key for them.
+	// Report has the faults of the trail. Checked is false if its lines have HMACs and there was no key to check them.
 	Report  *Report
 	Checked bool
 }
@@ -58,7 +58,7 @@ type record struct {
 	TokensSent, TokensReceived, BytesSent, BytesReceived, ArgumentSize int64
 }
 
-// UnmarshalJSON implements json.Unmarshaler. Lines of older versions may have other members of the same names.
+// UnmarshalJSON implements json.Unmarshaler. It skips members of an unexpected type, which lines of older versions may have.
 func (r *record) UnmarshalJSON(data []byte) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(data, &members); err != nil {
@@ -76,13 +76,13 @@ func (r *record) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// about reports whether a record is about a principal: its own, or one that it caused.
+// about reports whether a record is about a principal: about what it did, or about what it caused (By).
 func (r *record) about(user string) bool {
 	return r.Principal == user || r.By == user || r.By == "principal "+user
 }
 
-// Use reads a trail with all its renamed files, and adds up its calls. It checks the trail like [Verify], but a trail whose key is
-// missing is read too.
+// Use reads a trail with all its renamed files, and adds up its calls. It checks the trail like [Verify], but it reads a trail also
+// without its key: then Used.Checked is false.
 func Use(path string, keys [][]byte, at string, q Question) (*Used, error) {
 	used, sums := &Used{Checked: true}, make(map[string]*Usage)
 	reached, unusable := readAnchor(at, keys)
@@ -121,7 +121,7 @@ func Use(path string, keys [][]byte, at string, q Question) (*Used, error) {
 	return used, nil
 }
 
-// addTo adds the end of a call to the sums.
+// addTo adds a record to the sums if it is the end of a tool call.
 func (r *record) addTo(sums map[string]*Usage, by string) {
 	if r.Event != CallEnded || r.Method != "" {
 		return

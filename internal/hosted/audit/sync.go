@@ -55,8 +55,7 @@ func (t *Trail) sync() {
 	}
 }
 
-// moved reports whether the file at the trail's path is not the one that the trail writes to, or there is no such
-// file.
+// moved reports whether the trail's path leads to another file than the one that the trail writes to, or to none.
 func (t *Trail) moved() bool {
 	ours, err := t.file.Stat()
 	if err != nil {

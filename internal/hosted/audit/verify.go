@@ -45,10 +45,9 @@ const maxFaults = 100
 // ErrNeedsKey is returned if the lines have HMACs and no key was given.
 var ErrNeedsKey = errors.New("the lines have HMACs, which only the key can check")
 
-// Verify reads a trail with all its renamed files. keys is empty for a trail without HMACs; otherwise each line must
-// have been written with one of them, the newest of which comes first. at is the path of the
-// anchor. Without an anchor, removed lines at the end are not found, and any missing line at the beginning is a
-// fault, even one that Options.Keep has removed.
+// Verify reads a trail with all its renamed files. keys is empty for a trail without HMACs; otherwise each line must have been written
+// with one of the keys. The newest key comes first. at is the path of the anchor. Without an anchor, removed lines at the end are not
+// found, and any missing line at the beginning is a fault, even one that Options.Keep has removed.
 func Verify(path string, keys [][]byte, at string) (*Report, error) {
 	// The anchor is read before the trail, so every line that it names must be in the trail.
 	reached, unusable := readAnchor(at, keys)
@@ -136,16 +135,16 @@ type call struct {
 
 type verifier struct {
 	chains []hash.Hash
-	keyed  int // the index of the key of the last line; the number of keys before the first line
+	keyed  int // index of the newest key used so far; the number of keys before the first line
 	report Report
-	// each, if not nil, is called with each line of the trail; unkeyed means that lines with HMACs are read without a check.
+	// each, if not nil, is called with each line of the trail. unkeyed means that HMACs are not checked, as there is no key.
 	each    func(line []byte)
 	unkeyed bool
 	mac     string // HMAC of the last line
 	calls   map[call]bool
 	runs    map[string]bool
 	anchor  *anchor // nil if there is no anchor
-	// place is the line that was read last, first the line that was read first.
+	// place is where the last line was read, first where the first one was.
 	place, first Fault
 }
 
@@ -229,7 +228,7 @@ func (v *verifier) sealed(line []byte, h head, first, gap bool) error {
 		v.fault("the line has no HMAC: it was changed or inserted, or written without the key")
 	case with < 0:
 		v.fault("the line was changed, or written with another key")
-	case with > v.keyed: // whoever has only the old key could append lines
+	case with > v.keyed: // otherwise a thief of an old key could append lines
 		v.fault("the line was written with an older key than the line before it")
 	case h.Prev != v.mac && !gap && !(first && h.Seq > 1):
 		v.fault("the line before it is not the one that was written there")

@@ -21,7 +21,7 @@ type authorization struct {
 	State     string `json:"s"`
 	Challenge string `json:"p"` // PKCE code_challenge
 	Called    string `json:"n,omitempty"`
-	// Own is the path to go back to after a login for a page of mcpx itself, for which the other members are empty.
+	// Own is set if the user logs in for a page of mcpx itself: it is the path of the page, and the other members are empty.
 	Own string `json:"o,omitempty"`
 }
 
@@ -139,7 +139,7 @@ func (s *Server) answered(w http.ResponseWriter, r *http.Request, a *authorizati
 // back redirects the user's browser to the client, with the client's state and the issuer name of this server (RFC
 // 9207).
 //
-// A login for a page of mcpx itself has no client: the user reads what went wrong.
+// A login for a page of mcpx itself has no client to go back to: then back shows the user what went wrong.
 func (s *Server) back(w http.ResponseWriter, a *authorization, values url.Values) {
 	if a.Own != "" {
 		s.faultPage(w, http.StatusForbidden, "Signing in failed: "+values.Get("error_description")+".")

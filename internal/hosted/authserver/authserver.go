@@ -1,10 +1,10 @@
 // Package authserver is a small OAuth authorization server for one resource, this mcpx. It serves clients without
 // manual registration, and leaves the login of users to an OpenID issuer.
 //
-// Clients are public clients with PKCE (RFC 7636). They register themselves (RFC 7591), or their ID is the URL of a
-// document about them (draft-ietf-oauth-client-id-metadata-document). Client IDs, codes and tokens are
-// self-contained: the server encrypts the data into them. It stores the logins, sealed: who it is, what the issuer gave to ask
-// again, and which codes and tokens were used.
+// Clients are public clients with PKCE (RFC 7636). They register themselves (RFC 7591), or their ID is the URL of a document about them
+// (draft-ietf-oauth-client-id-metadata-document). Client IDs, codes and tokens are self-contained: the server encrypts the data into
+// them. It stores only logins, encrypted. A login has the user, the issuer's tokens for asking again, and which codes and refresh tokens
+// were used.
 package authserver
 
 import (
@@ -42,12 +42,12 @@ const (
 const (
 	pageTime = 10 * time.Minute // for the consent page, and again for the login
 	codeTime = time.Minute
-	// accessTime is how long somebody who has left the organization can go on at most: then the issuer is asked.
+	// accessTime is how long a user who has left the organization can go on at most: after that time the issuer is asked again.
 	accessTime  = 10 * time.Minute
 	refreshTime = 30 * 24 * time.Hour // counted from each use
 	// grantTime is the longest time until a user must log in again.
 	grantTime = 90 * 24 * time.Hour
-	// pageLogin is the longest time of a login of mcpx's own pages.
+	// pageLogin is the longest time until a user of mcpx's own pages must log in again.
 	pageLogin = 12 * time.Hour
 )
 
@@ -60,7 +60,8 @@ type Options struct {
 
 	conf.AuthServer
 
-	// Secrets are what all encryption keys are derived from. The first one seals, all of them open. There is at least one.
+	// Secrets are the secrets that all encryption keys are derived from. The first one encrypts, all of them decrypt. There is at least
+	// one.
 	Secrets []*state.Secret
 	// Audit records logins, their ends and refusals; nil means that nothing is recorded.
 	Audit audit.Logins
@@ -88,10 +89,10 @@ type Server struct {
 type Parts struct {
 	// Store has the logins. Replicas must share it, and it must outlive the process.
 	Store state.Followed
-	// Happened is told what happens to logins; nil means nobody is. It must not wait.
+	// Happened is called when a login begins or ends; it may be nil. It must not block.
 	Happened func(Event)
-	// SignedIn is called in place of a client when a user has logged in for a page of mcpx itself ([Server.SignIn]). It sets
-	// the cookie by which the page knows the login again.
+	// SignedIn is called when a user has logged in for a page of mcpx itself ([Server.SignIn]), where no client waits for the login. It
+	// sets the cookie by which the page recognizes the login.
 	SignedIn func(w http.ResponseWriter, r *http.Request, login string, p *caller.Principal) error
 }
 

@@ -2,18 +2,17 @@ package authserver
 
 import "mcpx/internal/caller"
 
-// Event says that a login began or ended. In a cluster it happens at one replica only: the one that has begun or ended
-// the login.
+// Event says that a login began or ended. In a cluster only the replica that began or ended the login reports it.
 type Event struct {
 	// Ended is false for a login that began.
 	Ended bool
-	// Login is the name of the login that administrators see.
+	// Login is the ID of the login that administrators see ([Login.ID]).
 	Login     string
 	Principal *caller.Principal
-	// Client is what the client calls itself; nobody has checked that.
+	// Client is the name that the client has given itself, which mcpx cannot verify.
 	Client string
 	// Why says why a login has ended, in a few words.
 	Why string
-	// Last means that the principal has no other login now.
+	// Last means that the principal has no other login after this one has ended.
 	Last bool
 }

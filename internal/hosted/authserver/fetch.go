@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// These constants bound the fetches at the same time: fetching in all, fetchingFor for requests from one address, and
-// fetchingOf from one host. Behind a proxy, all requests come from one address.
+// These constants limit how many fetches run at the same time: fetching in all, fetchingFor for requests from one address, and fetchingOf
+// from one host. Behind a proxy, all requests come from one address.
 const (
 	fetching    = 256
 	fetchingFor = 64

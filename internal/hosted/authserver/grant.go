@@ -13,35 +13,35 @@ import (
 	"mcpx/internal/hosted/identity"
 )
 
-// MostLogins is the most logins that are kept. mostOfOne is the most of one user: a further one ends the one that was not
-// renewed for longest, so that nobody can push out the logins of others.
+// MostLogins is how many logins are kept at most, mostOfOne how many of one user. If a user has mostOfOne logins, a new one ends the one
+// that was renewed least recently, so that no user can push out the logins of others.
 const (
 	MostLogins = 10_000
 	mostOfOne  = 100
 )
 
-// grant is one login: of one user, by one client. It is sealed in the store. The client has its number in its tokens, which are
-// sealed too, and nothing of the issuer.
+// grant is one login: of one user, by one client. The store has it encrypted. The client's tokens, encrypted too, contain the number of
+// the login and none of the issuer's tokens.
 type grant struct {
 	Number string `json:"g"`
 	Client string `json:"c"` // digest of the client_id; empty for the pages of mcpx, which have no tokens
-	Called string `json:"n"` // what the client calls itself
+	Called string `json:"n"` // the client's own name for itself
 	Who    user   `json:"w"`
-	// Next is the lowest number that a refresh token may have; 0 means that the code has not been used.
+	// Next is the number of the refresh token that is valid; lower ones are used up. 0 means that the code has not been used.
 	Next    int   `json:"x"`
-	Began   int64 `json:"b"` // Unix seconds, like all times here
+	Began   int64 `json:"b"` // Unix seconds, like all times here except Done
 	Renewed int64 `json:"r"` // when the issuer was asked last
 	// Done is when the last refresh token was used, in Unix milliseconds, by the clock of the process that did it.
 	Done  int64 `json:"d,omitempty"`
 	Until int64 `json:"u"` // when the login ends if it is not renewed
-	// Ended says why the login has ended; empty while it goes on.
+	// Ended says why the login has ended; empty while it is valid.
 	Ended  string `json:"e,omitempty"`
 	Issued issued `json:"i"`
-	// Renewing is who renews the login now, at most until RenewingUntil. Nobody else may use the issuer's refresh token then,
-	// since an issuer may end everything if that comes twice.
+	// Renewing identifies the request that renews the login now, at most until RenewingUntil. No other request may use the issuer's
+	// refresh token meanwhile, since an issuer may end the login if a token comes twice.
 	Renewing      string `json:"l,omitempty"`
 	RenewingUntil int64  `json:"lu,omitempty"`
-	// Quiet means that this renewal is not for a client, whose refresh token stays valid.
+	// Quiet means that the present renewal is not for a client: the client's refresh token stays valid, and Next stays the same.
 	Quiet bool `json:"q,omitempty"`
 }
 
@@ -51,9 +51,9 @@ type issued struct {
 	// Access is the issuer's access token, only if there is no refresh token. AccessUntil is its end.
 	Access      string `json:"a,omitempty"`
 	AccessUntil int64  `json:"au,omitempty"`
-	// Session is the claim sid.
+	// Session is the claim sid: the issuer's ID for the user's session, which a logout token may name.
 	Session string `json:"s,omitempty"`
-	// Info means that the userinfo endpoint has answered.
+	// Info means that the userinfo endpoint answered at the login, so renewals ask it too.
 	Info bool `json:"i,omitempty"`
 	// Given is the newest access token, for [Server.IssuerToken], and GivenUntil its end.
 	Given      string `json:"t,omitempty"`
@@ -68,13 +68,13 @@ func (i *issued) give(token *oauth2.Token) {
 	}
 }
 
-// end ends the login. What is kept of it only says so, for as long as an access token can be valid.
+// end ends the login. It drops the issuer's tokens, and keeps the rest until every access token of the login has expired.
 func (g *grant) end(why string) {
 	g.Ended, g.Issued, g.Renewing = why, issued{}, ""
 	g.Until = deadline(accessTime + time.Minute)
 }
 
-// id is the name of the login that administrators see. With it nothing can be done but to end the login.
+// id identifies the login to administrators. It is no secret, as it can only be used to end the login.
 func (g *grant) id() string {
 	sum := sha256.Sum256([]byte("id " + g.Number))
 	return hex.EncodeToString(sum[:5])
@@ -89,10 +89,10 @@ func keyOf(number string) string {
 	return storePrefix + hex.EncodeToString(sum[:16])
 }
 
-// expiredKept is how long a login is kept that was not renewed in time, so that some process notices that it has ended.
+// expiredKept is how long a login that was not renewed in time is kept, so that a process can notice and report its end.
 const expiredKept = 7 * 24 * time.Hour
 
-// kept is until when the store keeps the login.
+// kept returns the time until which the store must keep the login.
 func (g *grant) kept() time.Time {
 	if g.Ended != "" || g.Next == 0 {
 		return time.Unix(g.Until, 0).Add(time.Minute)
@@ -105,11 +105,11 @@ var (
 	errNothing = errors.New("nothing to change")
 )
 
-// change changes a login in the store. If change returns an error, nothing changes, and that is the error. Other errors are
-// errUnknown and errUnavailable. The grant is the newest in either case.
+// change changes a login in the store, and returns it. If the function change returns an error, nothing is stored, and that error is
+// returned together with the login. Other errors are errUnknown and errUnavailable.
 //
-// A login that this process does not know may be known to others. For that, the store has to be asked with a change: if there is
-// no such login, a mark remains for a while that says so.
+// Another process may have begun a login that this process does not know yet, so the store has to be asked. It can only be asked by a
+// change: for an unknown number it keeps an ended login for a while.
 func (s *Server) change(ctx context.Context, number string, change func(*grant) error) (*grant, error) {
 	var last grant
 	var changed error
@@ -135,7 +135,7 @@ func (s *Server) change(ctx context.Context, number string, change func(*grant) 
 	return &last, nil
 }
 
-// begin keeps a new login.
+// begin stores a new login.
 func (s *Server) begin(ctx context.Context, g *grant) error {
 	s.makeRoom(ctx, &g.Who)
 	err := s.store.Change(ctx, keyOf(g.Number), func([]byte) ([]byte, time.Time, error) {
@@ -147,7 +147,7 @@ func (s *Server) begin(ctx context.Context, g *grant) error {
 	return nil
 }
 
-// makeRoom ends a login of a user who has too many.
+// makeRoom ends one login of a user who has mostOfOne logins.
 func (s *Server) makeRoom(ctx context.Context, who *user) {
 	oldest, n := (*grant)(nil), 0
 	for _, g := range s.standing() {
@@ -181,10 +181,10 @@ func (s *Server) end(ctx context.Context, number, why string) (ended bool, err e
 	return true, nil
 }
 
-// ended tells that a login has ended. Whoever has changed the login so calls it, once.
+// ended logs and reports that a login has ended. It is called once, by the process that ended the login in the store.
 func (s *Server) ended(g *grant) {
 	if g.Next == 0 {
-		return // it has never begun
+		return // the login has never begun: its code was not used
 	}
 	p := s.principal(&g.Who)
 	s.o.Log.Info("a login has ended", "principal", p.Name, "login", g.id(), "client", g.Called, "reason", g.Ended)
@@ -201,23 +201,23 @@ func (s *Server) tell(e Event) {
 	}
 }
 
-// known has the logins of this server, as the store has told them. It is safe for concurrent use.
+// known has this process's copy of all logins in the store; the store calls learn at each change. Safe for concurrent use.
 type known struct {
 	mu       sync.RWMutex
 	byNumber map[string]*entry
 }
 
-// entry is what is known of a login. The grant is never written to.
+// entry is one login in known. Its grant is immutable: after a change there is a new entry.
 type entry struct {
 	*grant
-	// stands ends when the login ends.
+	// stands is cancelled when the login ends. All entries of a login share it.
 	stands context.Context
 	end    context.CancelFunc
-	// changed is closed when there is a newer entry.
+	// changed is closed when a newer entry replaces this one.
 	changed chan struct{}
 }
 
-// learn takes a value of the store.
+// learn takes a login from the store into known.
 func (s *Server) learn(value []byte) {
 	g := new(grant)
 	if s.seals.grant.open(string(value), g) != nil {
@@ -239,14 +239,14 @@ func (s *Server) learn(value []byte) {
 	k.byNumber[g.Number] = e
 }
 
-// find returns what is known of a login, or nil.
+// find returns the newest entry of a login, or nil if this process does not know the login.
 func (s *Server) find(number string) *entry {
 	s.known.mu.RLock()
 	defer s.known.mu.RUnlock()
 	return s.known.byNumber[number]
 }
 
-// standing returns the logins that go on.
+// standing returns the logins that have neither ended nor expired.
 func (s *Server) standing() (all []*grant) {
 	s.known.mu.RLock()
 	defer s.known.mu.RUnlock()
@@ -258,10 +258,11 @@ func (s *Server) standing() (all []*grant) {
 	return all
 }
 
-// sweepEvery is the time between two looks for logins that nobody has renewed.
+// sweepEvery is the time between two sweeps.
 const sweepEvery = time.Hour
 
-// sweep ends logins that are over, and forgets those that have ended, at most once an hour.
+// sweep ends logins that were not renewed in time, and forgets ended ones whose access tokens have expired. It does nothing if the last
+// sweep was less than sweepEvery ago.
 func (s *Server) sweep(ctx context.Context) {
 	now := time.Now()
 	last := s.swept.Load()
@@ -286,8 +287,8 @@ func (s *Server) sweep(ctx context.Context) {
 	}
 }
 
-// stands returns a context that ends with a login; nil if the login has ended. A login that this process does not know may have
-// begun at another one a moment ago: its access tokens are good until they expire.
+// stands returns a context that is cancelled when the login ends, or nil if it has ended. If this process does not know the login,
+// another one may have begun it a moment ago: its access tokens are valid until they expire or the server is closed.
 func (s *Server) stands(number string) context.Context {
 	e := s.find(number)
 	switch {
@@ -299,8 +300,8 @@ func (s *Server) stands(number string) context.Context {
 	return e.stands
 }
 
-// Standing returns who a login of mcpx's own pages ([Parts.SignedIn]) is from. It asks the issuer again when the login was not
-// renewed for as long as an access token is valid. The errors are [identity.ErrInvalid] and [identity.ErrUnavailable].
+// Standing returns the user of a login of mcpx's own pages ([Parts.SignedIn]). If the last renewal is longer ago than an access token is
+// valid, it asks the issuer first. The errors are [identity.ErrInvalid] and [identity.ErrUnavailable].
 func (s *Server) Standing(ctx context.Context, number string) (*identity.Proof, error) {
 	e := s.find(number)
 	if e == nil || e.Ended == "" && e.Renewed+int64(accessTime/time.Second) <= time.Now().Unix() {
@@ -319,7 +320,8 @@ func (s *Server) Standing(ctx context.Context, number string) (*identity.Proof, 
 	return &identity.Proof{Principal: s.principal(&e.Who), Revoked: e.stands, Until: until}, nil
 }
 
-// ofPage lets a login of mcpx's own pages be renewed, unless another request has just done that.
+// ofPage is called by the method renewed for a login of mcpx's own pages. It returns errNothing if another request has just renewed the
+// login.
 func ofPage(g *grant) error {
 	switch {
 	case g.Ended != "" || g.Client != "" || expired(g.Until):

@@ -40,7 +40,7 @@ type login struct {
 	mu     sync.Mutex
 	found  *provider
 	until  time.Time
-	warned bool // that the issuer gives no refresh tokens
+	warned bool // whether the missing refresh tokens of the issuer were logged
 }
 
 // provider is the metadata of an issuer (OpenID Connect Discovery 1.0, section 3).
@@ -100,8 +100,8 @@ func (l *login) config(p *provider) *oauth2.Config {
 	}
 }
 
-// scopes returns the scopes that the issuer is asked for. Without offline_access most issuers give no refresh token, or one that
-// ends with the user's session in the browser; an issuer that does not have it may refuse it.
+// scopes returns the scopes that the issuer is asked for. Without offline_access most issuers give no refresh token, or one that ends
+// with the user's session in the browser. It is left out if the issuer does not list it, as the issuer may then refuse it.
 func (l *login) scopes(p *provider) []string {
 	switch {
 	case l.o.Scopes != nil:
@@ -112,10 +112,10 @@ func (l *login) scopes(p *provider) []string {
 	return []string{"openid", "profile", "email"}
 }
 
-// google gives refresh tokens to those who ask for them in its own way, and only after a question to the user.
+// google is the issuer of Google accounts. It gives refresh tokens only for parameters of its own, and only if it asks the user again.
 const google = "https://accounts.google.com"
 
-// asking returns the parameters of an authorization request that are the same for all logins.
+// asking returns the parameters of an authorization request that only this issuer needs.
 func (l *login) asking() (more []oauth2.AuthCodeOption) {
 	if l.o.Issuer == google {
 		more = append(more, oauth2.AccessTypeOffline, oauth2.SetAuthURLParam("prompt", "consent"))
@@ -133,7 +133,7 @@ type pendingLogin struct {
 	Until    int64         `json:"u"` // Unix seconds
 }
 
-// startLogin sends the user to the issuer, after the user has consented.
+// startLogin sends the user to the issuer. If a client wants the login, the user has consented before.
 func (s *Server) startLogin(w http.ResponseWriter, r *http.Request, a *authorization) {
 	p, err := s.login.provider(r.Context())
 	if err != nil {
@@ -208,7 +208,7 @@ type refusedError struct{ subject, why string }
 
 func (e *refusedError) Error() string { return e.why }
 
-// finish exchanges the issuer's code for an ID token, and returns the user and what the issuer gave.
+// finish exchanges the issuer's code for tokens, and returns these and the user that the ID token names.
 func (l *login) finish(ctx context.Context, query url.Values, b *pendingLogin) (*issued, *user, error) {
 	p, err := l.provider(ctx)
 	if err != nil {
@@ -242,7 +242,7 @@ func (l *login) finish(ctx context.Context, query url.Values, b *pendingLogin) (
 	got.give(token)
 	got.Session, _ = claims["sid"].(string)
 	if p.UserInfo != "" {
-		// If that fails, the login continues without the claims; Allow may then refuse the user.
+		// If it fails, the login continues without its claims; Allow may then refuse the user.
 		err := l.addUserInfo(ctx, p, token.AccessToken, claims)
 		if got.Info = err == nil; err != nil {
 			l.o.Log.Warn("cannot read UserInfo; only the claims of the ID token are used", "error", err)
@@ -255,8 +255,8 @@ func (l *login) finish(ctx context.Context, query url.Values, b *pendingLogin) (
 	return got, who, err
 }
 
-// withoutRefresh is for an issuer that gives no refresh token. The userinfo endpoint can then say whether the user is still
-// there, as long as the access token is valid. Without that endpoint nobody can, and the login lasts as long as a token of mcpx.
+// withoutRefresh decides how long a login lasts if the issuer gives no refresh token. If the userinfo endpoint answers, the login lasts
+// as long as the access token, with which that endpoint can be asked again. Otherwise it lasts as long as a token of mcpx.
 func (l *login) withoutRefresh(got *issued, token *oauth2.Token) {
 	until := deadline(accessTime)
 	if got.Info {
@@ -275,9 +275,9 @@ func (l *login) withoutRefresh(got *issued, token *oauth2.Token) {
 	}
 }
 
-// again asks the issuer whether a user who has logged in before is still welcome, and who it is now. A *refusedError means that the
-// user is not; after any other error, nobody knows. What the issuer gave is kept also then, as its earlier refresh token may be worth
-// nothing.
+// again asks the issuer whether a user who has logged in before is still welcome, and for what it says about the user now. A
+// *refusedError means that the user is not welcome; after any other error this is not known. The *issued must be stored even after an
+// error, as the issuer may have replaced the refresh token.
 func (l *login) again(ctx context.Context, was *issued, who *user) (*issued, *user, error) {
 	next := *was
 	p, err := l.provider(ctx)
@@ -297,7 +297,7 @@ func (l *login) again(ctx context.Context, was *issued, who *user) (*issued, *us
 		switch err := l.addUserInfo(ctx, p, access, claims); {
 		case err != nil && was.Refresh == "" && refusedBy(err):
 			return &next, nil, &refusedError{who.Subject, "the issuer does not know the login any more"}
-		case err != nil: // without the groups that it has, the user would lose rights or the login
+		case err != nil: // a user without the groups of UserInfo would lose rights or the login
 			return &next, nil, fmt.Errorf("reading UserInfo: %w", err)
 		}
 	}
@@ -311,8 +311,8 @@ func (l *login) again(ctx context.Context, was *issued, who *user) (*issued, *us
 	return &next, who, nil // it was renewed, and the issuer says nothing new about the user
 }
 
-// refresh uses the issuer's refresh token, and takes a new one into next. claims are those of the new ID token; empty if there
-// is none.
+// refresh uses the issuer's refresh token, and puts the new tokens into next. claims are the claims of the new ID token; they are empty
+// if there is none.
 func (l *login) refresh(ctx context.Context, p *provider, next *issued, who *user) (access string, claims jwt.MapClaims, err error) {
 	web := context.WithValue(ctx, oauth2.HTTPClient, l.web)
 	token, err := l.config(p).TokenSource(web, &oauth2.Token{RefreshToken: next.Refresh}).Token()
@@ -341,9 +341,9 @@ func (l *login) refresh(ctx context.Context, p *provider, next *issued, who *use
 	return token.AccessToken, claims, nil
 }
 
-// refusals are the errors with which issuers refuse to renew a login. invalid_grant is the one for that (RFC 6749, section 5.2);
-// Dex answers invalid_request to a refresh token that it does not know any more. All others are a fault in how mcpx is registered
-// there, which must not end the logins of all users.
+// refusals are the errors with which issuers refuse to renew a login. The standard one is invalid_grant (RFC 6749, section 5.2). Dex
+// answers invalid_request to a refresh token that it has forgotten. Other errors mean that mcpx is registered wrongly at the issuer,
+// which must not end the logins of all users.
 var refusals = []string{"invalid_grant", "invalid_request", "access_denied", "login_required", "interaction_required", "consent_required"}
 
 // refusedBy reports whether an endpoint has refused a token.
@@ -360,7 +360,7 @@ func plainRetrieve(err error) error {
 	return err
 }
 
-// verify checks an ID token (OpenID Connect Core 1.0, section 3.1.3.7), but for the nonce.
+// verify checks an ID token (OpenID Connect Core 1.0, section 3.1.3.7), except its nonce.
 func (l *login) verify(ctx context.Context, raw string) (jwt.MapClaims, error) {
 	claims := jwt.MapClaims{}
 	_, err := l.keys.Parse(ctx, raw, claims, jwt.WithAudience(l.o.ClientID), jwt.WithExpirationRequired(), jwt.WithIssuedAt())
@@ -377,7 +377,7 @@ func (l *login) verify(ctx context.Context, raw string) (jwt.MapClaims, error) {
 	return claims, nil
 }
 
-// addUserInfo adds claims that only the userinfo endpoint returns.
+// addUserInfo adds the claims that only the userinfo endpoint returns. It never replaces a claim.
 func (l *login) addUserInfo(ctx context.Context, p *provider, token string, claims jwt.MapClaims) error {
 	more := map[string]any{}
 	if err := netguard.Get(ctx, l.web, p.UserInfo, token, &more); err != nil {
@@ -387,7 +387,7 @@ func (l *login) addUserInfo(ctx context.Context, p *provider, token string, clai
 		return errors.New("it is about another user")
 	}
 	if claims["email"] == nil {
-		delete(claims, "email_verified") // it would be about no address
+		delete(claims, "email_verified") // the claims have no address that it could be about
 	} else if claims["email"] != more["email"] {
 		delete(more, "email_verified") // it is about another address
 	}
@@ -411,8 +411,8 @@ type user struct {
 	// Verified is true if the issuer says that Email is verified.
 	Verified bool     `json:"v,omitempty"`
 	Groups   []string `json:"g,omitempty"`
-	// Claim is the claim that named the user at the login, and Called its value; both are empty if it was the subject. Display is
-	// for people.
+	// Claim is the claim that the user's name came from at the login, and Called is that name; both are empty if the subject is the name.
+	// Display is a name for people to read.
 	Claim   string `json:"c,omitempty"`
 	Called  string `json:"p,omitempty"`
 	Display string `json:"d,omitempty"`
@@ -464,8 +464,8 @@ func (l *login) user(claims jwt.MapClaims) (*user, error) {
 	return who, nil
 }
 
-// admits reports whether a user who logged in earlier may go on: Allow permits it, and the user was named by the claim that names
-// users now. Otherwise a value that users may choose could become a name after a change of principal_claim.
+// admits reports whether a user who logged in earlier may go on: Allow permits the user, and the config still takes names from the same
+// claim. Otherwise, after a change of principal_claim, a value that users may choose could become a name.
 func (o *Options) admits(who *user) bool {
 	claim := o.PrincipalClaim
 	if claim == "sub" {

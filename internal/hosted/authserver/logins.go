@@ -17,13 +17,13 @@ type Login struct {
 	Principal string    `json:"principal"`
 	Name      string    `json:"name,omitempty"`
 	Email     string    `json:"email,omitempty"`
-	Client    string    `json:"client,omitempty"` // what it calls itself; nobody has checked that
+	Client    string    `json:"client,omitempty"` // its own name for itself, which mcpx cannot verify
 	Began     time.Time `json:"began"`
 	Renewed   time.Time `json:"renewed"`
-	Until     time.Time `json:"until"` // if it is not renewed before
+	Until     time.Time `json:"until"` // when it ends if it is not renewed before
 }
 
-// Logins returns the logins that go on, the newest first.
+// Logins returns the logins that are valid and whose client has got a token, the newest first.
 func (s *Server) Logins() []Login {
 	all := make([]Login, 0)
 	for _, g := range s.standing() {
@@ -43,8 +43,8 @@ func (s *Server) shown(g *grant) Login {
 	}
 }
 
-// End ends logins: the one with this ID, or all of the principal with this name. Access tokens of the logins are refused from
-// now on, at other replicas within two seconds.
+// End ends the login with the ID which, or all logins of the principal with the name which. Their access tokens are refused from now on;
+// other replicas refuse them within two seconds.
 func (s *Server) End(ctx context.Context, which, why string) (ended []Login, err error) {
 	for _, g := range s.standing() {
 		if g.id() != which && s.principal(&g.Who).Name != which {
@@ -61,8 +61,8 @@ func (s *Server) End(ctx context.Context, which, why string) (ended []Login, err
 	return ended, nil
 }
 
-// nameFree returns a *refusedError if another subject is logged in under the name of a user. All processes that share the store of logins
-// know that, and after a restart too; for names of users who come with tokens of their issuer, see [identity.Verifier.Request].
+// nameFree returns a *refusedError if another subject is logged in with the same name. All processes with the same store of logins know
+// the names, also after a restart. For users with tokens of their issuer, [identity.Verifier.Request] checks names.
 func (s *Server) nameFree(who *user) error {
 	if who.Called == "" {
 		return nil
@@ -76,8 +76,8 @@ func (s *Server) nameFree(who *user) error {
 	return nil
 }
 
-// SignIn sends a browser to the login at the issuer, for a page of mcpx itself. back is the path of the page: the browser is sent
-// there after the login. It begins with one slash.
+// SignIn sends a browser to the login at the issuer, for a page of mcpx itself. back is the path of the page, with one slash at the
+// beginning: the browser is sent there after the login.
 func (s *Server) SignIn(w http.ResponseWriter, r *http.Request, back string) {
 	s.startLogin(w, r, &authorization{Own: back})
 }
@@ -88,7 +88,7 @@ func (s *Server) SignOut(ctx context.Context, login string) error {
 	return err
 }
 
-// signedIn ends a login for a page of mcpx itself.
+// signedIn completes a login for a page of mcpx itself, and sends the browser to the path back.
 func (s *Server) signedIn(w http.ResponseWriter, r *http.Request, g *grant, back string) {
 	g.Client, g.Called, g.Next = "", "the page of mcpx", 1
 	g.Until = s.until(g)

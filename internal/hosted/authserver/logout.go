@@ -18,7 +18,7 @@ import (
 const (
 	// logoutEvent is the member of the claim events that makes a JWT a logout token.
 	logoutEvent = "http://schemas.openid.net/event/backchannel-logout"
-	// logoutTime is how old a logout token may be. Until then its ID is remembered.
+	// logoutTime is how old a logout token may be. Its ID is remembered as long, so that it is used only once.
 	logoutTime = 5 * time.Minute
 	// usedPrefix begins the keys of used logout tokens in the store.
 	usedPrefix = "front-logout."
@@ -93,7 +93,7 @@ func (s *Server) logoutToken(ctx context.Context, raw string) (*logoutClaims, er
 	return out, nil
 }
 
-// loggedOut ends the logins that a logout token is about: those of its session or, if it names none, all of its user.
+// loggedOut ends the logins that a logout token names: the logins of a session or, if it names no session, all logins of a user.
 func (s *Server) loggedOut(ctx context.Context, out *logoutClaims) error {
 	key := usedPrefix + strings.TrimPrefix(keyOf(s.o.Issuer+" "+out.ID), storePrefix)
 	err := s.store.Change(ctx, key, func(old []byte) ([]byte, time.Time, error) {
@@ -112,7 +112,7 @@ func (s *Server) loggedOut(ctx context.Context, out *logoutClaims) error {
 		if (out.Subject == "" || g.Who.Subject == out.Subject) && named {
 			if _, err := s.end(ctx, g.Number, "logged out at the issuer"); err != nil {
 				_ = s.store.Change(ctx, key, func([]byte) ([]byte, time.Time, error) { return nil, time.Now(), nil })
-				return err // the issuer may send it again
+				return err // the issuer may repeat the token, so it is unused again
 			}
 		}
 	}

@@ -10,26 +10,26 @@ import (
 const (
 	// issuerTime is how long the issuer may take to renew a login. A client waits for it.
 	issuerTime = 10 * time.Second
-	// renewingTime is how long one renewal keeps others from beginning. It is longer than a renewal can take, so that it only
-	// matters if a process ends during one.
+	// renewingTime is how long one renewal keeps other requests from beginning another. It is longer than a renewal can take, so that it
+	// only matters if a process dies during one.
 	renewingTime = 3 * issuerTime
 )
 
 var (
 	errEnded = &fault{"invalid_grant", "the login has ended: log in again"}
 	errTwice = &fault{"invalid_grant", "the refresh token was used before: log in again"}
-	// errAway is the answer if the issuer cannot be asked. The login goes on: an issuer that is away for a moment must not
-	// log out a company. Its access tokens still end in time, so nobody calls on without the issuer.
+	// errAway is the answer if the issuer cannot be asked. The login goes on: an issuer that is down for a moment must not log out a
+	// company. Access tokens still expire after accessTime, so no user goes on for long without the issuer.
 	errAway = &fault{"temporarily_unavailable", "the login issuer cannot be asked now; try again"}
 	errBusy = errors.New("another request renews the login")
 )
 
-// renewed asks the issuer whether a login goes on, and keeps what it answers. accept looks at the newest login before anything
-// happens, and may refuse or change it; errNothing means that the login was renewed a moment ago, by another request, and is as
-// it should be.
+// renewed asks the issuer whether a login goes on, and stores the answer. Before that, accept gets the newest state of the login, and may
+// change it or return an error. The error errNothing means that another request has just renewed the login; then renewed returns the
+// login as it is.
 //
-// Of several requests for one login, in all processes, one asks the issuer; the others wait, and are accepted or not by what it
-// has made of the login.
+// If several requests renew one login, in any processes, one of them asks the issuer. The others wait for it, and then call accept with
+// the new state.
 func (s *Server) renewed(ctx context.Context, number string, accept func(*grant) error) (*grant, error) {
 	// When the issuer has answered, its earlier refresh token may be worth nothing. So the answer is kept even if the client
 	// does not wait for it.
@@ -43,7 +43,7 @@ func (s *Server) renewed(ctx context.Context, number string, accept func(*grant)
 			switch err := accept(g); {
 			case err != nil:
 				return err
-			case g.Ended != "": // accept has ended it
+			case g.Ended != "": // accept has ended the login
 				return nil
 			case g.Renewing != "" && !expired(g.RenewingUntil):
 				return errBusy
@@ -71,10 +71,11 @@ func (s *Server) renewed(ctx context.Context, number string, accept func(*grant)
 	}
 }
 
-// lookAgain is how long a request waits for another process that renews its login, before it looks again. Mostly it is told before.
+// lookAgain is how long a request waits for another process that renews its login, before it looks at the store again. Usually the store
+// reports the change earlier, through learn.
 const lookAgain = 250 * time.Millisecond
 
-// changes waits until something about a login may have changed since e.
+// changes waits until a login may have changed since e, at most for lookAgain.
 func changes(ctx context.Context, e *entry) error {
 	var changed <-chan struct{}
 	if e != nil {
@@ -92,7 +93,7 @@ func changes(ctx context.Context, e *entry) error {
 	}
 }
 
-// asked asks the issuer about a login that this request, me, is renewing.
+// asked asks the issuer about a login, and stores the answer. me is the name of this request in grant.Renewing.
 func (s *Server) asked(ctx context.Context, of *grant, me string) (*grant, error) {
 	asking, cancel := context.WithTimeout(ctx, issuerTime)
 	got, who, asks := s.login.again(asking, &of.Issued, &of.Who)
@@ -133,10 +134,11 @@ func (s *Server) asked(ctx context.Context, of *grant, me string) (*grant, error
 	return g, nil
 }
 
-// givenFor is how long an access token of the issuer must still be valid to be used.
+// givenFor is for how many seconds more an access token of the issuer must be valid to be handed out.
 const givenFor = 30 // seconds
 
-// IssuerToken returns the issuer's own newest access token of a login, which is renewed if it ends soon. It never goes to clients.
+// IssuerToken returns the issuer's own newest access token of a login, which is renewed if it ends soon. The caller must not send it to
+// clients.
 func (s *Server) IssuerToken(ctx context.Context, number string) (string, error) {
 	good := func(g *grant) bool { return g.Issued.Given != "" && !expired(g.Issued.GivenUntil-givenFor) }
 	e := s.find(number)

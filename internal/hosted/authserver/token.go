@@ -18,14 +18,14 @@ import (
 
 const maxTokenRequest = 32 << 10
 
-// code is an authorization code. Its login is kept since the issuer has sent the user back.
+// code is an authorization code. Its login has been in the store since the issuer sent the user back.
 type code struct {
 	Grant string        `json:"g"`
 	For   authorization `json:"a"`
 	Until int64         `json:"u"` // Unix seconds
 }
 
-// refresh is a refresh token: the number of a login, and its own number in that.
+// refresh is a refresh token: the number of a login, and its own number among the refresh tokens of that login.
 type refresh struct {
 	Grant  string `json:"g"`
 	Number int    `json:"n"`
@@ -136,7 +136,7 @@ func (s *Server) redeem(ctx context.Context, form url.Values) (*grant, error) {
 	return g, nil
 }
 
-// began tells that a login has begun.
+// began logs and reports that a login has begun.
 func (s *Server) began(g *grant) {
 	p := s.principal(&g.Who)
 	s.o.Log.Info("user logged in", "principal", p.Name, "email", g.Who.Email, "login", g.id(), "client", g.Called)
@@ -165,9 +165,8 @@ func (s *Server) renew(ctx context.Context, form url.Values) (*grant, error) {
 		return nil, &fault{"invalid_target", "resource must be " + s.o.Resource}
 	}
 	client := digest(form.Get("client_id"))
-	// A client may send one token in two requests at the same time, as when several programs share a login. Only the first
-	// uses it; one that comes while the first asks the issuer gets what that has made of it. A token that comes after it was
-	// used was stolen.
+	// A client may send one token in two requests at the same time, as when several programs share a login. The first request uses the
+	// token. A second one that arrives before the first is done gets the same result. If the token arrives later, it was stolen.
 	arrived := time.Now().UnixMilli()
 	return s.renewed(ctx, old.Grant, func(g *grant) error {
 		switch {
@@ -184,7 +183,7 @@ func (s *Server) renew(ctx context.Context, form url.Values) (*grant, error) {
 		case old.Number < g.Next:
 			g.end("a refresh token was used twice")
 		default:
-			g.Next = old.Number // more than it was only if the store has lost something
+			g.Next = old.Number // equal already, unless the store has lost a change
 		}
 		return nil
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// open opens the bucket, or makes it.
+// open opens the bucket, or creates it if NATS has none of this name.
 func (r *records) open(ctx context.Context) (jetstream.KeyValue, error) {
 	kv, err := r.js.KeyValue(ctx, r.bucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -23,7 +23,7 @@ func (r *records) open(ctx context.Context) (jetstream.KeyValue, error) {
 		if r.c.conn.ConnectedClusterName() != "" {
 			config.Replicas = 3
 		}
-		if kv, err = r.js.CreateKeyValue(ctx, config); err != nil && config.Replicas > 1 { // a cluster of fewer servers
+		if kv, err = r.js.CreateKeyValue(ctx, config); err != nil && config.Replicas > 1 { // NATS has too few servers
 			config.Replicas = 1
 			kv, err = r.js.CreateKeyValue(ctx, config)
 		}
@@ -55,10 +55,10 @@ func (r *records) open(ctx context.Context) (jetstream.KeyValue, error) {
 	return kv, err
 }
 
-// lastUpdates is the longest time in which updates that were on their way are received after the end.
+// lastUpdates is how long stop waits for the next update before it assumes that no more updates come.
 const lastUpdates = 5 * time.Second
 
-// following are the changes of the bucket, until stop.
+// following is a subscription to the changes of the bucket. It ends with stop.
 type following struct {
 	jetstream.KeyWatcher
 	cancel context.CancelFunc
@@ -70,7 +70,7 @@ func (f *following) stop() {
 	}
 	f.cancel()
 	_ = f.Stop()
-	go func() { // ends when no more updates come: with the connection, Updates is not always closed
+	go func() { // ends when Updates is closed, or after lastUpdates: a lost connection does not always close Updates
 		for open := true; open; {
 			select {
 			case _, open = <-f.Updates():
@@ -126,7 +126,7 @@ func (r *records) check(one jetstream.KeyValueEntry) error {
 	return nil
 }
 
-// missing notes records that NATS does not have any more.
+// missing notes that NATS has lost the records that the read with the number round did not find. The method write writes them again.
 func (r *records) missing(round int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,7 +139,7 @@ func (r *records) missing(round int) {
 	}
 }
 
-// write writes again what NATS has lost. After an error the rest waits for the next time.
+// write writes the records in heal to NATS. After an error, the remaining ones are tried again at the next call.
 func (r *records) write(ctx context.Context) {
 	r.mu.RLock()
 	list := slices.Collect(maps.Keys(r.heal))
@@ -171,7 +171,7 @@ func (r *records) write(ctx context.Context) {
 	}
 }
 
-// unwritten logs, at most once a minute, that NATS is there and does not take a record.
+// unwritten logs, at most once a minute, that NATS can be reached but refuses a record.
 func (r *records) unwritten(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -181,8 +181,8 @@ func (r *records) unwritten(err error) {
 	}
 }
 
-// lost reports whether the bucket was deleted or made anew since it was read, or purged: then it has lost the record of the
-// cluster itself, which no replica removes.
+// lost reports whether the bucket has lost records: it was deleted, created anew or purged. After a purge the record of the cluster
+// itself (ownerKey) is missing, which no replica removes.
 func (r *records) lost(ctx context.Context) bool {
 	r.mu.RLock()
 	before, owner := r.stream, uint64(0)
@@ -200,7 +200,7 @@ func (r *records) lost(ctx context.Context) bool {
 	return !info.Created.Equal(before.CachedInfo().Created) || info.State.FirstSeq > owner
 }
 
-// start reads the bucket, writes the record that shows whose it is, and follows the bucket until Close.
+// start reads the bucket, writes the record that marks it as this cluster's (ownerKey), and follows the bucket until Close.
 func (r *records) start(ctx context.Context) error {
 	watch, err := r.load(ctx, 1)
 	if err != nil {
@@ -217,7 +217,7 @@ func (r *records) start(ctx context.Context) error {
 	return nil
 }
 
-// read makes follow read all records again, because changes may be lost.
+// read makes the method follow read all records again. It is called when changes may have been missed.
 func (r *records) read() {
 	select {
 	case r.again <- struct{}{}:
@@ -240,7 +240,7 @@ func (r *records) follow(watch *following) {
 			return
 		case one, ok := <-updates:
 			if !ok {
-				watch.stop() // NATS has closed it, but a goroutine of nats.go waits until it is stopped
+				watch.stop() // NATS has closed Updates, but a goroutine of nats.go waits for stop
 				watch = nil
 			} else if one != nil {
 				r.receive(one.Key(), one.Value(), one.Revision(), round)

@@ -18,21 +18,22 @@ const messageAge = time.Minute
 // mostPiece is the most data in one message.
 const mostPiece = 256 << 10
 
-// head is the first line of each message, before it is sealed. A replica ignores members that it does not know, and messages
-// with an unknown Do, so that replicas of two versions understand each other.
+// head is the first line of each message before encryption. A replica ignores members that it does not know, and messages with an unknown
+// Do, so that replicas of two versions can work together.
 type head struct {
 	Do   string `json:"do"`
 	From string `json:"from"`
-	At   int64  `json:"at"` // in milliseconds
-	// Kind is what Tell and Ask name, and the name of the replica in a beat.
+	At   int64  `json:"at"` // Unix time of sending in milliseconds
+	// Kind is the kind given to Tell, Ask or Open; in a beat, it is the name of the replica.
 	Kind string `json:"kind,omitempty"`
-	// Of is the number of an exchange among those that its asker has begun. Asks means that the sender is the asker.
+	// Of is the number of an exchange: the asker counts its exchanges. Asks means that the sender of this message is the asker.
 	Of   uint64 `json:"of,omitempty"`
 	Asks bool   `json:"asks,omitempty"`
-	// N is the number of a piece, how many pieces were taken, or the epoch of a beat.
+	// N is the number of a piece, the number of pieces taken (doTaken), or the epoch of a replica (doBeat).
 	N    int  `json:"n,omitempty"`
 	Last bool `json:"last,omitempty"`
-	// Leaves means, in a beat, that the replica has begun to shut down. Untaken means, in a stop, that it has not read the question.
+	// Leaves means, in a beat, that the replica has begun to shut down. Untaken means, in a stop, that the answerer has not read the
+	// question.
 	Leaves  bool   `json:"leaves,omitempty"`
 	Untaken bool   `json:"untaken,omitempty"`
 	Err     string `json:"err,omitempty"`
@@ -42,9 +43,9 @@ const (
 	doBeat  = "beat"
 	doBye   = "bye"
 	doTell  = "tell"
-	doPiece = "piece" // of what is asked or answered; the first of an asker has the Kind
-	doTaken = "taken" // that many more pieces were taken
-	doStop  = "stop"  // the exchange ends, with an error of the sender or because it needs no more
+	doPiece = "piece" // a part of a question or an answer; the first one of a question has the Kind
+	doTaken = "taken" // the receiver has read N more pieces, so the other side may send as many
+	doStop  = "stop"  // the exchange ends: the sender has failed (Err), or needs no more
 )
 
 var errOld = fmt.Errorf("it is more than %v old or new: compare the clocks of the replicas", messageAge)
@@ -89,7 +90,7 @@ func (c *Cluster) open(m *nats.Msg, received *windows) (*head, []byte, error) {
 	return h, data, nil
 }
 
-// take takes a message of another replica. It does not block.
+// take handles a message of another replica. It does not block.
 func (c *Cluster) take(h *head, data []byte) {
 	switch h.Do {
 	case doBeat:
@@ -112,8 +113,8 @@ func (c *Cluster) take(h *head, data []byte) {
 	}
 }
 
-// Tell sends data, at most 256 KB, to all other replicas. It does not wait until they have it. If NATS is away, the error is
-// [state.ErrAway], and no replica gets the data.
+// Tell sends data, at most 256 KB, to all other replicas, and does not wait until they have received it. If NATS cannot be reached, the
+// error is [state.ErrAway], and no replica gets the data.
 func (c *Cluster) Tell(kind string, data []byte) error {
 	if len(data) > mostPiece {
 		return fmt.Errorf("%d bytes are too many for one message", len(data))
@@ -121,7 +122,8 @@ func (c *Cluster) Tell(kind string, data []byte) error {
 	return c.send("all", &head{Do: doTell, Kind: kind}, data)
 }
 
-// Hear calls do with what other replicas tell, one after the other, until Close. There is one do for each kind.
+// Hear calls do for each message that another replica sends with Tell under this kind, one after the other, until Close. Each kind has at
+// most one do: later calls for the same kind are ignored.
 func (c *Cluster) Hear(kind string, do func(from string, data []byte)) {
 	queue := make(chan heard, 4096)
 	c.mu.Lock()

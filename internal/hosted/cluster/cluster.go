@@ -23,12 +23,12 @@ import (
 
 // Options say how a process joins a cluster.
 type Options struct {
-	// URLs are addresses of NATS servers, of which one must be reachable when the process starts.
+	// URLs are addresses of NATS servers. At least one must be reachable when the process starts.
 	URLs []string
 	// Credentials is the path or the content of a NATS credentials file, or empty.
 	Credentials string
-	TLS         *tls.Config // nil means what the URLs say, with the certificates of the system
-	// Keys are the secrets of the cluster. The first seals, all open.
+	TLS         *tls.Config // nil: TLS if a URL asks for it, with the certificates of the system
+	// Keys are the secrets of the cluster. The first one encrypts, all of them decrypt.
 	Keys []*state.Secret
 	// Name is what people call this replica. Bucket is the name of the cluster in NATS.
 	Name, Bucket string
@@ -38,7 +38,7 @@ type Options struct {
 // ErrGone means that the other replica has ended, or cannot be reached.
 var ErrGone = errors.New("the replica that had this has ended")
 
-// ErrUntaken means that the other replica has not got a question, or does not answer any more, and has done nothing.
+// ErrUntaken means that the other replica has done nothing: it has not received the question, or it takes none any more.
 var ErrUntaken = errors.New("that replica takes no requests any more")
 
 // joinTime is how long a start waits for NATS.
@@ -50,8 +50,8 @@ type Cluster struct {
 	log                *slog.Logger
 	box                *box
 	conn               *nats.Conn
-	connected          atomic.Bool     // conn.IsConnected waits while conn tries to connect again
-	life               context.Context // ends with Close
+	connected          atomic.Bool     // conn.IsConnected blocks while conn reconnects
+	life               context.Context // cancelled by Close
 	end                context.CancelFunc
 	closed             sync.WaitGroup
 
@@ -63,7 +63,7 @@ type Cluster struct {
 	mu      sync.RWMutex
 	hear    map[string]chan<- heard
 	answer  map[string]answerer
-	done    bool // nothing more is answered
+	done    bool // Finish was called: new questions are refused
 	stopped bool
 }
 
@@ -106,9 +106,9 @@ func (c *Cluster) connect(ctx context.Context, o *Options) error {
 		nats.Name("mcpx " + o.Name), nats.NoEcho(), nats.CustomInboxPrefix(c.prefix + "inbox"), nats.Timeout(2 * time.Second),
 		nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond),
 		nats.ReconnectJitter(250*time.Millisecond, 250*time.Millisecond),
-		// What cannot be sent at once is an error at once: callers decide what to do while NATS is away.
+		// A message that cannot be sent at once fails at once: callers decide what to do while NATS cannot be reached.
 		nats.ReconnectBufSize(-1), nats.PingInterval(time.Second), nats.MaxPingsOutstanding(2),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { c.away(err) }), // one handler runs after the other
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { c.away(err) }), // nats.go runs these handlers one after the other
 		nats.ReconnectHandler(func(*nats.Conn) { c.back() }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { c.trouble(err) }),
 	}
@@ -177,7 +177,7 @@ func (c *Cluster) listen(ctx context.Context) error {
 	return c.conn.FlushWithContext(ctx)
 }
 
-// Close says goodbye to the other replicas and ends everything that goes on with them.
+// Close says goodbye to the other replicas, and ends all exchanges and subscriptions with them.
 func (c *Cluster) Close() {
 	c.mu.Lock()
 	stopped := c.stopped
@@ -188,7 +188,7 @@ func (c *Cluster) Close() {
 	}
 	c.end()
 	for _, one := range c.Live() {
-		if one.ID != c.self { // not to all: the last answers to a replica come before the goodbye only on the same subject
+		if one.ID != c.self { // to each, not to all: NATS keeps the order only on one subject, and the goodbye must follow the last answers
 			_ = c.send("to."+one.ID, &head{Do: doBye}, nil)
 		}
 	}
@@ -204,7 +204,7 @@ func (c *Cluster) Close() {
 	c.closed.Wait()
 }
 
-// away ends what lost messages would leave without an end.
+// away ends all exchanges, since messages that were lost with the connection would leave them waiting forever.
 func (c *Cluster) away(err error) {
 	c.connected.Store(false)
 	if c.ended() {
@@ -244,8 +244,8 @@ func (c *Cluster) Connected() bool { return c.connected.Load() }
 // Self returns the id of this replica, which is random for each process.
 func (c *Cluster) Self() string { return c.self }
 
-// Refused returns how many messages and records were refused because they were not sealed by this cluster, too old, received
-// before, or older than what this replica knows.
+// Refused returns how many messages and records were refused, because they were not encrypted by this cluster, were too old, were
+// received before, or were older than what this replica knows.
 func (c *Cluster) Refused() int { return int(c.refusals.count.Load()) }
 
 // refusals counts refused messages and records, and logs them at most once a minute.
@@ -253,7 +253,7 @@ type refusals struct {
 	count  atomic.Int64
 	mu     sync.Mutex
 	logged time.Time
-	before int64 // count when it was logged last
+	before int64 // value of count at the last log line
 }
 
 func (r *refusals) add(log *slog.Logger, what string, why error) {

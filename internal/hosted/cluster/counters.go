@@ -11,23 +11,22 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// kindTakes is the kind of the messages of counters, and kindTaken that of the question of a replica that starts.
+// kindTakes is the kind of the messages with takes. kindTaken is the kind of the question that a starting replica asks the others.
 const kindTakes, kindTaken = "takes", "taken"
 
 // takesEvery is how long takes are collected before the other replicas get them.
 const takesEvery = 20 * time.Millisecond
 
-// mostTakes is how many buckets one message has. mostTaken bounds what another replica says of its buckets, in bytes.
+// mostTakes is how many buckets one message has at most, mostTaken how many bytes an answer about buckets has at most.
 const mostTakes, mostTaken = 1000, 64 << 20
 
-// counters implement [state.Counters]. Each replica has all buckets, takes from its own without waiting, and sends what was
-// taken to the others within 20 ms; there it is taken too, even from a bucket that has too few.
+// counters implement [state.Counters]. Each replica has all buckets, takes from its own without waiting, and sends what was taken to the
+// others within 20 ms; they take the same from theirs, even if a bucket has too few tokens.
 //
-// So all replicas together never exceed the Rate of a Flow over a longer time. They exceed its Burst by at most what the other
-// replicas admit before they have a message: about 30 ms of calls at each, if messages need up to 10 ms. After that the buckets are
-// in debt, and the next calls wait longer. While NATS is away, each replica takes each token as many times as there were
-// replicas last, so that its share is the same part of Rate and Burst. A replica that starts asks the others
-// what their buckets lack; until it knows, its own are full.
+// So all replicas together never exceed the Rate of a Flow over a longer time. They exceed its Burst by at most the calls that the others
+// admit before a message arrives: about 30 ms of calls at each, if messages need up to 10 ms. After that the buckets are in debt, and the
+// next calls wait longer. While NATS cannot be reached, each of n replicas takes n tokens for one, so that it admits an n-th of Rate and
+// Burst. A replica that starts asks the others what is missing from their buckets; until they answer, its own are full.
 type counters struct {
 	state.Counters
 	c *Cluster
@@ -39,7 +38,7 @@ type counters struct {
 
 type bucketName struct{ what, whose string }
 
-// take is how many tokens were taken from a bucket.
+// take says how many tokens were taken from a bucket.
 type take struct {
 	What   string     `json:"k"`
 	Whose  string     `json:"w"`
@@ -47,7 +46,7 @@ type take struct {
 	Tokens float64    `json:"t"`
 }
 
-// NewCounters makes the buckets of local count the takes of all replicas.
+// NewCounters returns counters whose buckets, kept in local, also take what other replicas take.
 func (c *Cluster) NewCounters(local state.Counters) state.Counters {
 	s := &counters{Counters: local, c: c, pending: make(map[bucketName]*take)}
 	s.timer = time.AfterFunc(time.Hour, s.send)
@@ -64,7 +63,8 @@ func (c *Cluster) NewCounters(local state.Counters) state.Counters {
 	return s
 }
 
-// catchUp takes what the buckets of the others lack, as soon as they are known. What they admit meanwhile may be taken twice.
+// catchUp asks the other replicas what is missing from their buckets, and takes it from the own ones. What replicas take during the
+// question may be taken twice.
 func (s *counters) catchUp() {
 	ctx, cancel := context.WithTimeout(s.c.life, deadAfter)
 	defer cancel()
@@ -77,7 +77,7 @@ func (s *counters) catchUp() {
 			return
 		}
 	}
-	lack := make(map[bucketName]*take) // a replica that starts too may know less
+	lack := make(map[bucketName]*take) // the most that any replica says, since one that has just started knows less
 	for _, one := range s.c.Live() {
 		var list []*take
 		if one.ID == s.c.self || json.Unmarshal(s.taken(ctx, one.ID), &list) != nil || slices.Contains(list, nil) {
@@ -93,7 +93,7 @@ func (s *counters) catchUp() {
 	s.Counters.Charge(drawsOf(slices.Collect(maps.Values(lack))))
 }
 
-// taken asks a replica what its buckets lack.
+// taken asks a replica how many tokens are missing from its buckets. It returns nil if there is no answer.
 func (s *counters) taken(ctx context.Context, replica string) (all []byte) {
 	for piece, err := range s.c.Ask(ctx, replica, kindTaken, nil) {
 		if all = append(all, piece...); err != nil || len(all) > mostTaken {
@@ -142,7 +142,8 @@ func (s *counters) Charge(to []state.Draw) {
 	}
 }
 
-// shares returns for how many replicas this one counts: for itself, or for all while they do not hear of each other.
+// shares returns by how much Take and Charge multiply: by 1, or by the number of replicas while they cannot send each other what they
+// take.
 func (s *counters) shares() float64 {
 	if s.c.Connected() {
 		return 1
@@ -158,7 +159,7 @@ func times(draws []state.Draw, shares float64) []state.Draw {
 	return draws
 }
 
-// tell collects takes for the other replicas.
+// tell collects takes, which the timer soon sends to the other replicas.
 func (s *counters) tell(taken []state.Draw) {
 	if s.c.replicas() == 1 {
 		return
@@ -193,7 +194,7 @@ func (s *counters) send() {
 	}
 	for part := range slices.Chunk(list, mostTakes) {
 		if data, err := json.Marshal(part); err == nil {
-			_ = s.c.Tell(kindTakes, data) // without NATS, the others count for this replica too
+			_ = s.c.Tell(kindTakes, data) // if NATS cannot be reached, the others multiply what they take (shares)
 		}
 	}
 }

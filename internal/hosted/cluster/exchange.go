@@ -13,24 +13,25 @@ import (
 // pieces is how many pieces one side may send before the other has taken them.
 const pieces = 16
 
-// mostAsked is the most data of one Ask.
+// mostAsked is the most bytes of the question of one Ask.
 const mostAsked = 256 << 20
 
-// exchanges are the calls of Ask and of answerers that go on.
+// exchanges are the running exchanges, by either side: those that this replica asks and those that it answers.
 type exchanges struct {
 	mu   sync.Mutex
 	last uint64
 	open map[callID]*exchange
 }
 
-// callID names an exchange in this process: the other replica, and the number that the asker has given.
+// callID identifies an exchange in this process by the other replica and the number that the asker has given it.
 type callID struct {
 	peer   string
 	number uint64
 	asks   bool // this process is the asker
 }
 
-// exchange is one side of an Ask. Each side sends pieces, of which the last is marked. A stop from either side ends all.
+// exchange is one side of an Ask or of a Stream. Each side sends pieces and marks its last one. A stop from either side ends both
+// directions.
 type exchange struct {
 	cluster *Cluster
 	id      callID
@@ -39,9 +40,9 @@ type exchange struct {
 	in      chan piece
 	credit  chan struct{} // has a value for each piece that may be sent
 
-	expect int // number of the next piece that comes; used by the receiving goroutine of NATS alone
-	sent   int // number of the next piece that goes
-	taken  int // how many pieces were taken since the other side was told
+	expect int // number of the next piece to receive; used by the receiving goroutine of NATS alone
+	sent   int // number of the next piece to send
+	taken  int // number of pieces read since the other side was last told
 }
 
 type piece struct {
@@ -50,7 +51,7 @@ type piece struct {
 	err  string
 }
 
-// RemoteError is what an answerer in another replica has returned.
+// RemoteError is an error that the answerer in another replica has returned.
 type RemoteError struct{ Text string }
 
 func (e *RemoteError) Error() string { return e.Text }
@@ -75,7 +76,7 @@ func (e *exchanges) find(id callID) *exchange {
 	return e.open[id]
 }
 
-// fail ends exchanges with an error.
+// fail ends the exchanges that which selects, with an error.
 func (e *exchanges) fail(which func(*exchange) bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -105,13 +106,13 @@ func (e *exchanges) answering() *exchange {
 	return nil
 }
 
-// Finish waits until this replica has answered what the others have asked, at most until ctx ends. Then it answers nothing more.
+// Finish waits until this replica has answered the questions of the others, at most until ctx ends. After that, it refuses new questions.
 func (c *Cluster) Finish(ctx context.Context) {
 	c.answered(ctx)
 	c.mu.Lock()
 	c.done = true
 	c.mu.Unlock()
-	c.answered(ctx) // what has begun since
+	c.answered(ctx) // exchanges that began during the first wait
 }
 
 func (c *Cluster) answered(ctx context.Context) {
@@ -128,7 +129,8 @@ func (x *exchange) message(h head, data []byte) error {
 	return x.cluster.send("to."+x.id.peer, &h, data)
 }
 
-// write sends data in pieces. The last piece, which may be empty, is marked if last is set.
+// write sends data in pieces, and waits while the other side has too many unread ones. If last is set, the last piece, which may be
+// empty, is marked as such.
 func (x *exchange) write(kind string, data []byte, last bool, failure string) error {
 	for {
 		n := min(len(data), mostPiece)
@@ -151,10 +153,10 @@ func (x *exchange) write(kind string, data []byte, last bool, failure string) er
 	}
 }
 
-// read returns the next piece.
+// read returns the next piece, and waits for it.
 func (x *exchange) read() (piece, error) {
 	select {
-	case p := <-x.in: // what has come is read even if the other side is gone since
+	case p := <-x.in: // a piece that has arrived is read even if the exchange has ended
 		return x.took(p), nil
 	default:
 	}
@@ -174,7 +176,7 @@ func (x *exchange) took(p piece) piece {
 	return p
 }
 
-// takeExchange takes a message of an exchange.
+// takeExchange handles a message that belongs to an exchange, or begins one.
 func (c *Cluster) takeExchange(h *head, data []byte) {
 	id := callID{h.From, h.Of, !h.Asks}
 	x := c.calls.find(id)
@@ -219,15 +221,14 @@ func (x *exchange) receive(h *head, data []byte) {
 	select {
 	case x.in <- piece{data, h.Last, h.Err}:
 	default:
-		x.cancel(errLost) // the other side sends more than it may
+		x.cancel(errLost) // the other side has sent more than its credit
 	}
 }
 
-// Ask sends data to another replica and returns what its answerer of that kind writes, in pieces of at most 256 KB. The
-// iteration ends with an error if ctx ends, or the other replica, or the connection to NATS. The error wraps [ErrUntaken] if nothing
-// was done; otherwise it is a [RemoteError] if
-// the answerer has returned one; it wraps [ErrGone] if the replica has ended, and [state.ErrAway] if NATS is away. A caller that
-// breaks off ends the context of the answerer.
+// Ask sends data to another replica and yields what its answerer for that kind writes, in pieces of at most 256 KB. The iteration ends
+// with an error if ctx ends, the replica ends, or the connection to NATS is lost. The error wraps [ErrUntaken] if the replica has done
+// nothing. Otherwise it is a [RemoteError] if the answerer has failed, or wraps [ErrGone] if the replica has ended or [state.ErrAway] if
+// NATS cannot be reached. If the caller leaves the loop, the context of the answerer ends.
 func (c *Cluster) Ask(ctx context.Context, to, kind string, data []byte) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		x, err := c.ask(ctx, to)
@@ -270,7 +271,7 @@ func (c *Cluster) ask(ctx context.Context, to string) (*exchange, error) {
 	x := c.exchange(ctx, callID{to, c.calls.last, true})
 	c.calls.open[x.id] = x
 	c.calls.mu.Unlock()
-	if to == c.self || !c.IsLive(to) || c.ended() { // looked at last: from now on, the end of the replica ends the exchange
+	if to == c.self || !c.IsLive(to) || c.ended() { // checked after x is in open: if the replica ends from now on, that ends x
 		c.calls.remove(x)
 		return nil, fmt.Errorf("%w: %w", ErrUntaken, ErrGone)
 	}
@@ -279,7 +280,7 @@ func (c *Cluster) ask(ctx context.Context, to string) (*exchange, error) {
 
 func (x *exchange) stop(why string) { _ = x.message(head{Do: doStop, Err: why}, nil) }
 
-// answerer answers what other replicas ask.
+// answerer handles one exchange that another replica has begun.
 type answerer func(ctx context.Context, x *exchange) error
 
 // Answer calls do for each Ask of that kind. do writes its answer in any number of parts; write waits until the asker takes
@@ -296,7 +297,7 @@ func (c *Cluster) Answer(kind string, do func(ctx context.Context, from string, 
 	}
 }
 
-// begin begins to answer.
+// begin starts to answer an exchange, or refuses it.
 func (c *Cluster) begin(id callID, h *head, data []byte) {
 	c.mu.RLock()
 	do, done := c.answer[h.Kind], c.done || c.stopped
@@ -311,7 +312,7 @@ func (c *Cluster) begin(id callID, h *head, data []byte) {
 	c.calls.mu.Lock()
 	c.calls.open[id] = x
 	c.calls.mu.Unlock()
-	c.closed.Go(func() { // ends with the exchange; Close waits for it, as it has to set stopped first
+	c.closed.Go(func() { // ends with the exchange; c.mu is held, so that Close, which sets stopped first, waits for it
 		defer c.calls.remove(x)
 		failure := ""
 		if err := do(x.ctx, x); err != nil {
@@ -324,7 +325,7 @@ func (c *Cluster) begin(id callID, h *head, data []byte) {
 	c.mu.RUnlock()
 }
 
-// all returns all that is asked.
+// all returns the whole question.
 func (x *exchange) all() (data []byte, err error) {
 	for {
 		p, err := x.read()

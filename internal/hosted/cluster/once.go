@@ -9,14 +9,14 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// once implements [state.Once]. The records decide; the copy in memory answers Standing.
+// once implements [state.Once]. The shared records decide. The copy in memory is only for Standing.
 type once struct {
 	records *records
 	prefix  string
 	copy    state.Once
 }
 
-// thing is the record of a name.
+// thing is the record of one name.
 type thing struct {
 	Name  string `json:"name"`
 	Next  int    `json:"next"` // the lowest number that was not used
@@ -24,10 +24,10 @@ type thing struct {
 	Ended bool   `json:"ended,omitempty"`
 }
 
-// Once returns the names of one purpose. In memory it remembers at most that many.
+// Once returns the [state.Once] for one purpose. most limits the names of its copy in memory.
 func (c *Cluster) Once(purpose string, most int, log *slog.Logger) state.Once {
 	o := &once{records: c.records, prefix: "once." + purpose + ".", copy: state.NewOnce(most, log)}
-	next := make(map[string]int) // of the names in the copy; Watch calls one at a time
+	next := make(map[string]int) // thing.Next by name, as the copy has it; Watch calls the func for one value at a time
 	o.records.Watch(o.prefix, func(value []byte) {
 		var one thing
 		if json.Unmarshal(value, &one) != nil {
@@ -38,7 +38,7 @@ func (c *Cluster) Once(purpose string, most int, log *slog.Logger) state.Once {
 		case one.Ended:
 			_ = o.copy.End(context.Background(), one.Name, until)
 			delete(next, one.Name)
-		case one.Next > next[one.Name]: // a number is redeemed once, as a second time would end the name
+		case one.Next > next[one.Name]: // only newer numbers: redeeming a number a second time would end the name
 			_, _ = o.copy.Redeem(context.Background(), one.Name, one.Next-1, until)
 			next[one.Name] = one.Next
 		}
@@ -80,7 +80,7 @@ func (o *once) change(ctx context.Context, name string, until time.Time, change 
 		return value, time.Unix(one.Until+1, 0), err
 	})
 	if err != nil {
-		return state.ErrAway // the number may be used up
+		return state.ErrAway // errors of all kinds: the number may be used up or not
 	}
 	return nil
 }

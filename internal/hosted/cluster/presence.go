@@ -9,7 +9,7 @@ import (
 
 const (
 	beatEvery = 500 * time.Millisecond
-	// deadAfter is how long a replica is silent before the others take it for ended.
+	// deadAfter is how long a replica may be silent before the others assume that it has ended.
 	deadAfter = 2 * time.Second
 )
 
@@ -18,7 +18,7 @@ type Replica struct {
 	ID, Name string
 }
 
-// presence are the other replicas. While NATS is away, those that were there last are still in it.
+// presence has the other replicas. While NATS cannot be reached, it keeps those that were there before.
 type presence struct {
 	mu     sync.Mutex
 	epoch  int  // changes when this replica may have lost messages
@@ -33,7 +33,7 @@ type peer struct {
 	last   time.Time
 }
 
-// lost notes that messages to this replica may be lost. The next beat says so to the others.
+// lost notes that this replica may have missed messages. Its next beat has a new epoch, by which the others learn that.
 func (p *presence) lost(now time.Time) {
 	p.mu.Lock()
 	p.epoch++
@@ -64,14 +64,14 @@ func (p *presence) heard(h *head, now time.Time) (fresh, lost bool) {
 	return false, lost
 }
 
-// forget removes a replica that has said goodbye.
+// forget removes a replica that has sent a goodbye.
 func (p *presence) forget(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.peers, id)
 }
 
-// silent reports whether a replica was silent for too long. sweep removes and returns those.
+// silent reports whether any replica was silent for longer than deadAfter. The method sweep removes such replicas.
 func (p *presence) silent(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,8 +95,8 @@ func (p *presence) sweep(now time.Time) (dead []string) {
 	return dead
 }
 
-// Live returns the replicas that are there, this one included, in the order of their ids. While NATS is away, these are the
-// ones that were there before.
+// Live returns the replicas that are running, including this one, sorted by ID. While NATS cannot be reached, it returns those that were
+// running before.
 func (c *Cluster) Live() []Replica {
 	list := []Replica{{c.self, c.name}}
 	c.presence.mu.Lock()
@@ -129,7 +129,7 @@ func (c *Cluster) Stays(id string) bool {
 	return one != nil && !one.leaves
 }
 
-// Leave tells the other replicas that this one begins to shut down. It goes on answering them until Close.
+// Leave tells the other replicas that this one begins to shut down. This replica goes on answering them until Close.
 func (c *Cluster) Leave() {
 	c.presence.mu.Lock()
 	c.presence.leaves = true
@@ -137,14 +137,14 @@ func (c *Cluster) Leave() {
 	c.sendBeat("all")
 }
 
-// replicas returns how many there are.
+// replicas returns the number of replicas, including this one.
 func (c *Cluster) replicas() int {
 	c.presence.mu.Lock()
 	defer c.presence.mu.Unlock()
 	return 1 + len(c.presence.peers)
 }
 
-// sendBeat tells one replica or all that this one is there.
+// sendBeat tells one replica, or all, that this replica is running.
 func (c *Cluster) sendBeat(to string) {
 	c.presence.mu.Lock()
 	beat := head{Do: doBeat, Kind: c.name, N: c.presence.epoch, Leaves: c.presence.leaves}
@@ -152,7 +152,7 @@ func (c *Cluster) sendBeat(to string) {
 	_ = c.send(to, &beat, nil)
 }
 
-// beat sends beats until Close, and notices replicas that send none.
+// beat sends beats until Close, and removes replicas that send none.
 func (c *Cluster) beat() {
 	ticks := time.NewTicker(beatEvery)
 	defer ticks.Stop()
@@ -164,12 +164,12 @@ func (c *Cluster) beat() {
 			return
 		}
 		now := time.Now()
-		if now.Sub(before) > 2*beatEvery || !c.Connected() { // this process was stopped, or it hears nobody
+		if now.Sub(before) > 2*beatEvery || !c.Connected() { // this process was stopped, or cannot hear the others
 			c.presence.touch(now)
 		}
 		before = now
 		c.sendBeat("all")
-		if c.presence.silent(now) && c.conn.FlushTimeout(beatEvery) != nil { // they may be there, and NATS away
+		if c.presence.silent(now) && c.conn.FlushTimeout(beatEvery) != nil { // NATS itself does not answer
 			c.presence.touch(now)
 		}
 		for _, id := range c.presence.sweep(now) {
@@ -184,7 +184,7 @@ func (c *Cluster) takeBeat(h *head) {
 	if fresh {
 		c.log.Info("a replica is there", "replica", h.Kind, "id", h.From)
 		c.sendBeat("to." + h.From)
-		c.records.read() // what NATS has lost or taken back unnoticed, the new replica does not know
+		c.records.read() // read again: the new replica does not know which records NATS has lost or rolled back
 	}
 	if lost {
 		c.calls.fail(func(x *exchange) bool { return x.id.peer == h.From }, errLost)

@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// changeTime is how long a change may wait for NATS.
+	// changeTime is how long a change may take in NATS.
 	changeTime = 3 * time.Second
 	// mostTries is how often a change is tried while other replicas change the same record.
 	mostTries = 200
-	// mostRecords is from how many bytes on no large record is kept any more, so that clients that send much about themselves
-	// cannot fill the memory of all replicas. As it fills, large records become smaller, so that those clients are the first that
-	// are refused. A record of up to smallRecord bytes is kept until there is twice as much.
+	// mostRecords limits the bytes of all records, so that clients that send much about themselves cannot fill the memory of all
+	// replicas. The fuller it is, the smaller is the largest record that is accepted, so those clients are refused first. Records of up
+	// to smallRecord bytes are accepted up to twice mostRecords.
 	mostRecords, smallRecord = 256 << 20, 1 << 10
 	// ownerKey is the key of a record that only the replicas of this cluster can open.
 	ownerKey = "cluster"
@@ -38,30 +38,30 @@ var (
 	errRemoved    = errors.New("a record was removed before its time")
 )
 
-// records implement [state.Records] as a bucket of NATS, a key-value store, of which each replica has a copy. Safe for
-// concurrent use.
+// records implement [state.Records] with a bucket of NATS, which is a key-value store. Each replica has a copy of it. Safe for concurrent
+// use.
 //
-// What a replica knows is never replaced by something older. If the bucket has lost records, or has old ones, the replicas
-// write what they know again.
+// A replica never replaces a record by an older one. If the bucket has lost records or has older ones, the replicas write the ones that
+// they know again.
 type records struct {
 	c      *Cluster
 	bucket string
 	stream jetstream.Stream // set before Join returns, and again after each loss of the connection
 	js     jetstream.JetStream
-	again  chan struct{} // receives when the connection is back
+	again  chan struct{} // receives when all records must be read again
 	seed   maphash.Seed
-	making [64]sync.Mutex // one is held while this process changes a key
+	making [64]sync.Mutex // a change holds the one for its key
 
 	mu     sync.RWMutex
 	byKey  map[string]*record
-	byHash map[string]*record // by the key in NATS
+	byHash map[string]*record // by the hash of the key, which is the key in NATS
 	bytes  int
-	heal   map[*record]bool // to write again
-	warned time.Time        // when a failed write was logged last
+	heal   map[*record]bool // records that must be written to NATS again
+	warned time.Time        // time of the last warning about a failed write
 	watch  []*watcher
 }
 
-// watcher is called with each new value whose key begins with prefix, in the order of the changes of that key.
+// watcher is called with each new value of a key that begins with prefix. The values of one key come in their order.
 type watcher struct {
 	prefix string
 	do     func(value []byte)
@@ -70,22 +70,22 @@ type watcher struct {
 type record struct {
 	recordHead
 	value    []byte
-	revision uint64 // what NATS calls the newest value of the key, this one or a refused one
-	round    int    // the last time that all records were read and it was among them
+	revision uint64 // revision in NATS of the newest value of the key, which may be a refused one
+	round    int    // number of the last read of all records that had this record
 }
 
-// recordHead is the first line of a record before it is sealed. Members that a replica does not know are ignored.
+// recordHead is the first line of a record before encryption. A replica ignores members that it does not know.
 type recordHead struct {
 	Key   string `json:"key"`
-	N     uint64 `json:"n"`     // greater by one after each change
-	Until int64  `json:"until"` // in milliseconds
+	N     uint64 `json:"n"`     // one more after each change
+	Until int64  `json:"until"` // Unix time in milliseconds
 	From  string `json:"from"`
 	At    int64  `json:"at"`
 }
 
 func (r *record) over(now time.Time) bool { return now.UnixMilli() >= r.Until }
 
-// hashed returns what NATS sees of a key.
+// hashed returns the form of a key that NATS gets, which does not reveal the key.
 func hashed(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
@@ -99,12 +99,11 @@ func newRecords(c *Cluster, bucket string) (*records, error) {
 	}, err
 }
 
-// Watch calls do with each new value of the records whose keys begin with prefix, and with those that are known. do must not wait and
-// not use the records.
+// Watch calls do with the present and each new value of all records whose keys begin with prefix, until Close. do must neither block nor
+// use the records.
 func (c *Cluster) Watch(prefix string, do func(value []byte)) { c.records.Watch(prefix, do) }
 
-// Records returns the shared records. Get uses the copy of this replica; the bucket must be read before Join returns, so there
-// always is one.
+// Records returns the shared records. Their Get reads the copy of this replica, which exists since Join returned.
 func (c *Cluster) Records() state.Followed { return c.records }
 
 // Get implements [state.Records].
@@ -124,7 +123,7 @@ func (r *records) Change(ctx context.Context, key string, change func(old []byte
 	defer making.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, changeTime)
 	defer cancel()
-	newest := uint64(0) // what NATS calls the newest value, perhaps one that was refused or has expired
+	newest := uint64(0) // revision of the newest value in NATS, which may be one that this replica has refused or that has expired
 	for try := range mostTries {
 		r.mu.RLock()
 		var known record
@@ -167,14 +166,14 @@ func (r *records) Change(ctx context.Context, key string, change func(old []byte
 func (r *records) fits(size int) error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	room := (mostRecords - r.bytes) >> 11 // MostRecord until half of it is used
+	room := (mostRecords - r.bytes) >> 11 // = state.MostRecord as long as half of mostRecords is free
 	if size > state.MostRecord || size > max(room, smallRecord) || r.bytes > 2*mostRecords {
 		return state.ErrLarge
 	}
 	return nil
 }
 
-// put writes a record if its revision is still the newest in NATS, and sets its new revision.
+// put writes a record to NATS and sets its revision. It fails if NATS has a newer revision of the key.
 func (r *records) put(ctx context.Context, one *record) error {
 	if !r.c.Connected() {
 		return state.ErrAway
@@ -204,8 +203,8 @@ func wrongRevision(err error) bool {
 		(api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
-// refresh reads the newest value of a key, which another replica has written, and returns its revision. After several tries it
-// first waits for a moment.
+// refresh reads the newest value of a key after another replica has changed it, and returns its revision. From the fifth try on it waits
+// first, for a short random time.
 func (r *records) refresh(ctx context.Context, key string, try int) (revision uint64, err error) {
 	if try > 3 {
 		pause := time.NewTimer(rand.N(time.Duration(try) * time.Millisecond))
@@ -231,7 +230,8 @@ func (r *records) refresh(ctx context.Context, key string, try int) (revision ui
 	return m.Sequence, nil
 }
 
-// receive takes what NATS has under a key: a sealed record, or nothing if it has expired or was removed.
+// receive handles the value that NATS has for a key: an encrypted record, or nothing if the record has expired or was removed. name is
+// the hashed key.
 func (r *records) receive(name string, data []byte, revision uint64, round int) {
 	if len(data) == 0 {
 		r.refuse(name, revision, errRemoved)
@@ -256,14 +256,14 @@ func (r *records) receive(name string, data []byte, revision uint64, round int) 
 	}
 }
 
-// apply takes a record unless this replica knows a newer one.
+// apply puts a record into the copy. It returns false if NATS was rolled back, so that its newest record is older than the known one.
 func (r *records) apply(name string, one *record) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := r.byHash[name]
 	if known != nil {
 		if one.N < known.N {
-			// An older value that comes late is no fault: NATS has a newer one.
+			// An older value that arrives late is harmless: NATS already has a newer one.
 			return one.revision < known.revision
 		}
 		r.bytes -= len(known.Key) + len(known.value)
@@ -281,7 +281,7 @@ func (r *records) apply(name string, one *record) bool {
 	return true
 }
 
-// refuse notes what must not be in NATS under a key. If this replica knows better, it writes that again.
+// refuse counts a value that should not be in NATS. If this replica knows the right one, write will write it again.
 func (r *records) refuse(name string, revision uint64, err error) {
 	r.mu.Lock()
 	known := r.byHash[name]
@@ -296,12 +296,12 @@ func (r *records) refuse(name string, revision uint64, err error) {
 		r.heal[known] = true
 	}
 	r.mu.Unlock()
-	if bad || !errors.Is(err, errRemoved) { // what has expired may be removed
+	if bad || !errors.Is(err, errRemoved) { // that an expired record was removed is no fault
 		r.c.refusals.add(r.c.log, "record", err)
 	}
 }
 
-// expire forgets what is over. NATS removes it by itself.
+// expire removes expired records from the copy. NATS removes its own.
 func (r *records) expire(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

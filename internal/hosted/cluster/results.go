@@ -15,15 +15,16 @@ const (
 	kindResult = "result"
 	// mostResult is the size of the largest result that another replica gets.
 	mostResult = 64 << 20
-	// copyAge and mostCopies bound what a replica keeps of results of others: as long as somebody may read on in one.
+	// copyAge and mostCopies limit the copies of other replicas' results, for callers that read a result in several parts: how long, and
+	// how many bytes in all.
 	copyAge    = time.Minute
 	mostCopies = 128 << 20
-	// handleStart is the first letter of a handle. The id of the replica follows, then what the replica has chosen.
+	// handleStart is the first letter of a handle. After it come the ID of the replica and the handle that this replica knows.
 	handleStart = "r"
 )
 
-// results implement [state.Results]. A result stays in the replica that has kept it. Its handle names the replica, which the
-// others ask for a copy.
+// results implement [state.Results]. A result stays in the replica that made it. Its handle names that replica, and other replicas ask it
+// for a copy.
 type results[R any] struct {
 	state.Results[R]
 	c *Cluster
@@ -33,7 +34,7 @@ type results[R any] struct {
 	bytes  int
 }
 
-// wanted is also the question to the other replica.
+// wanted identifies a result. It is also the question that goes to the other replica.
 type wanted struct {
 	Handle string `json:"handle"`
 	Owner  string `json:"owner"`
@@ -44,8 +45,8 @@ type copied[R any] struct {
 	size   int
 }
 
-// NewResults makes results that are kept in local readable in all replicas. An R that is encoded as null is not data: for it, Get
-// returns a [state.Elsewhere] in the other replicas.
+// NewResults makes the results kept in local readable in all replicas. An R that is encoded as null cannot be copied, such as a running
+// call: for it, Get returns a [state.Elsewhere] in the other replicas.
 func NewResults[R any](c *Cluster, local state.Results[R]) state.Results[R] {
 	s := &results[R]{Results: local, c: c, copies: make(map[wanted]*copied[R])}
 	c.Answer(kindResult, func(ctx context.Context, _ string, data []byte, write func([]byte) error) error {
@@ -84,7 +85,7 @@ func (s *results[R]) Grow(handle string, size int) {
 	}
 }
 
-// split returns the replica that has a result, and the handle that it knows.
+// split returns the replica that a handle names, and the handle that this replica knows. Both are empty if the handle is malformed.
 func split(handle string, length int) (replica, of string) {
 	rest, ok := strings.CutPrefix(handle, handleStart)
 	if !ok || len(rest) <= length {
@@ -129,7 +130,8 @@ func (s *results[R]) Get(ctx context.Context, handle, owner string) (*R, error) 
 	return r, nil
 }
 
-// unknownOrAway returns the error of the contract: a replica that has ended has taken its results with it.
+// unknownOrAway turns an error of Ask into one that [state.Results] allows. If the replica has ended, its results are lost, so they are
+// unknown.
 func unknownOrAway(ctx context.Context, err error) error {
 	remote := new(RemoteError)
 	switch {
@@ -152,7 +154,7 @@ func (s *results[R]) copyOf(key wanted) *R {
 	return nil
 }
 
-// remember keeps a copy for copyAge. If there are too many bytes, it first removes all others.
+// remember keeps a copy for copyAge. If the copies would exceed mostCopies, it first removes all of them.
 func (s *results[R]) remember(key wanted, one *copied[R]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +162,7 @@ func (s *results[R]) remember(key wanted, one *copied[R]) {
 		clear(s.copies)
 		s.bytes = 0
 	}
-	if old := s.copies[key]; old != nil { // of a call at the same time
+	if old := s.copies[key]; old != nil { // from a Get of the same result at the same time
 		s.bytes -= old.size
 	}
 	s.copies[key] = one

@@ -35,7 +35,7 @@ var (
 
 type salt [saltLength]byte
 
-// box seals texts with the first key, and opens texts that were sealed with any of the keys. Safe for concurrent use.
+// box encrypts texts with the first key, and decrypts texts that were encrypted with any of the keys. Safe for concurrent use.
 type box struct {
 	keys [][]byte
 	own  salt
@@ -43,7 +43,7 @@ type box struct {
 	last atomic.Uint64
 
 	mu    sync.Mutex
-	known map[salt]cipher.AEAD // of processes whose texts were opened
+	known map[salt]cipher.AEAD // ciphers of the processes whose texts were decrypted, by salt
 }
 
 // mostKnown bounds box.known. Only processes with a key of this cluster are added to it.
@@ -73,7 +73,7 @@ func derive(key []byte, of salt) cipher.AEAD {
 	return aead
 }
 
-// seal encrypts a text, which opens only with the same subject.
+// seal encrypts a text. Only open with the same subject can decrypt it.
 func (b *box) seal(subject string, text []byte) []byte {
 	sealed := make([]byte, sealHead, sealHead+len(text)+b.aead.Overhead())
 	sealed[0] = sealVersion
@@ -88,7 +88,7 @@ func nonce(sealed []byte) []byte {
 
 func extra(sealed []byte, subject string) []byte { return append([]byte{sealed[0]}, subject...) }
 
-// open returns the text, and which process has sealed it under which number.
+// open decrypts a text. by is the salt of the process that encrypted it, and number is that process's number of the text.
 func (b *box) open(subject string, sealed []byte) (text []byte, by salt, number uint64, err error) {
 	switch {
 	case len(sealed) < sealHead:
@@ -122,8 +122,8 @@ func (b *box) open(subject string, sealed []byte) (text []byte, by salt, number 
 	return nil, by, 0, errSeal
 }
 
-// windows remember which numbers of each sender were received, so that each message is taken once. NATS delivers the messages
-// of a sender nearly in order. A message that is much older than the newest is refused too. Not safe for concurrent use.
+// windows remember which numbers of each sender were received, so that a repeated message is refused. NATS delivers the messages of a
+// sender nearly in order, so a message that is windowSize numbers older than the newest is refused too. Not safe for concurrent use.
 type windows struct {
 	of      map[salt]*window
 	cleaned time.Time
@@ -137,8 +137,8 @@ type window struct {
 	at     time.Time
 }
 
-// take reports whether a number is received for the first time. A sender that was silent for twice messageAge is forgotten:
-// its messages are too old by then.
+// take reports whether a number is received for the first time. A sender that was silent for twice messageAge is forgotten: its earlier
+// messages are refused by their age.
 func (w *windows) take(by salt, number uint64, now time.Time) bool {
 	if now.Sub(w.cleaned) > messageAge {
 		for by, one := range w.of {

@@ -5,16 +5,16 @@ import (
 	"io"
 )
 
-// Stream is a two-way stream of bytes between two replicas. One goroutine may read and another write. It ends, with an error on both
-// sides, with either replica, with the connection to NATS, or with Close.
+// Stream is a two-way stream of bytes between two replicas. One goroutine may read while another writes. The stream ends, with an error
+// on both sides, when either replica ends, the connection to NATS is lost, or Close is called.
 type Stream struct {
 	x    *exchange
-	rest []byte // read, and not yet returned
+	rest []byte // received, but not yet returned by Read
 	over error  // what Read returns from now on
 }
 
-// Open opens a stream to another replica, which serves it with the func given to [Cluster.Accept] for that kind. first is what that
-// func gets. The caller must close the stream. The errors are those of [Cluster.Ask]; a [RemoteError] comes with the first Read.
+// Open opens a stream to another replica, where the func given to [Cluster.Accept] for that kind serves it and gets first. The caller
+// must close the stream. The errors are those of [Cluster.Ask]; the first Read returns a [RemoteError].
 func (c *Cluster) Open(ctx context.Context, to, kind string, first []byte) (*Stream, error) {
 	x, err := c.ask(ctx, to)
 	if err != nil {
@@ -28,8 +28,8 @@ func (c *Cluster) Open(ctx context.Context, to, kind string, first []byte) (*Str
 	return &Stream{x: x}, nil
 }
 
-// Accept calls serve for each stream of that kind that another replica opens. The stream ends when serve returns, for the other side
-// with the error of serve. ctx ends with the stream.
+// Accept calls serve for each stream of that kind that another replica opens. The stream ends when serve returns, and the other side gets
+// serve's error. ctx ends with the stream.
 func (c *Cluster) Accept(kind string, serve func(ctx context.Context, first []byte, s *Stream) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +64,7 @@ func (s *Stream) Read(into []byte) (int, error) {
 	return n, nil
 }
 
-// Write implements io.Writer. It waits while the other side has too much that it has not read.
+// Write implements io.Writer. It waits while the other side has too many unread pieces.
 func (s *Stream) Write(data []byte) (int, error) {
 	if len(data) == 0 {
 		return 0, nil
@@ -75,7 +75,7 @@ func (s *Stream) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// Close ends the stream for both sides. It may be called again.
+// Close ends the stream for both sides. Further calls do nothing harmful.
 func (s *Stream) Close() error {
 	s.x.stop("")
 	s.x.cluster.calls.remove(s.x)

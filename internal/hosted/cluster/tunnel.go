@@ -16,7 +16,7 @@ import (
 // kindHTTP is the kind of an HTTP request that is forwarded to another replica.
 const kindHTTP = "http"
 
-// forwarded is an HTTP request without its body, which follows in the next line. The sender has checked the credential of the
+// forwarded is an HTTP request without its body, which follows after a newline. The sending replica has checked the credential of the
 // client.
 type forwarded struct {
 	Method string      `json:"method"`
@@ -24,12 +24,12 @@ type forwarded struct {
 	Host   string      `json:"host"`
 	Remote string      `json:"remote"`
 	Header http.Header `json:"header"`
-	// Who sends the request; nil without authentication. The credential is valid until the time Until.
+	// Who is the principal that sends the request; nil without authentication. Its credential is valid until Until.
 	Who   *caller.Principal `json:"who,omitempty"`
 	Until time.Time         `json:"until,omitzero"`
 }
 
-// answered is the beginning of a response. Its body follows in the next line and in further pieces.
+// answered is the head of a response. The body follows after a newline, and in further pieces.
 type answered struct {
 	Status int         `json:"status"`
 	Header http.Header `json:"header"`
@@ -37,9 +37,9 @@ type answered struct {
 
 var errNoAnswer = errors.New("the other replica sent no HTTP response")
 
-// Forward sends an HTTP request with this body to another replica, and its response to w, as it arrives. The context of r ends
-// the request there too. An error means that the response is not complete; it wraps [ErrGone] if the replica has ended, and
-// [state.ErrAway] if NATS is away.
+// Forward sends an HTTP request with this body to another replica, and copies its response to w as it arrives. If the context of r ends,
+// so does the request at the other replica. An error means that the response is incomplete; it wraps [ErrGone] if the replica has ended,
+// and [state.ErrAway] if NATS cannot be reached.
 func (c *Cluster) Forward(w http.ResponseWriter, r *http.Request, body []byte, to string) error {
 	ctx := r.Context()
 	head, err := json.Marshal(forwarded{
@@ -71,7 +71,7 @@ func (c *Cluster) Forward(w http.ResponseWriter, r *http.Request, body []byte, t
 				return err
 			}
 		}
-		if w.Header().Get("Content-Length") == "" { // a whole response is sent when it ends
+		if w.Header().Get("Content-Length") == "" { // a stream: without a length, each piece goes to the client at once
 			_ = flush()
 		}
 	}
@@ -125,7 +125,7 @@ func (c *Cluster) served(serve func(http.ResponseWriter, *http.Request), w http.
 	return nil
 }
 
-// responseWriter sends a response in pieces: one at each Flush, and at the end.
+// responseWriter sends a response in pieces: at each Flush, when mostPiece bytes are queued, and at the end.
 type responseWriter struct {
 	header http.Header
 	write  func([]byte) error

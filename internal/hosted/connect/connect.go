@@ -1,10 +1,10 @@
 // Package connect serves the pages on which a person connects an account at a server to their principal, so that mcpx calls the
 // server with that account for this principal alone (oauth.per).
 //
-// A link names a principal and a server, and gives nothing by itself: the pages first prove that whoever looks at them is that
-// principal, then ask, and only then send the browser to the login page of the server. When it comes back, the same browser must
-// still be proved to be the same principal. So a link that is sent to somebody else neither connects their account to the principal
-// of the sender, nor the account of the sender to theirs.
+// A link names a principal and a server, and gives nothing by itself: the pages first prove that whoever looks at them is that principal,
+// then ask for consent, and only then send the browser to the login page of the server. When it comes back, the same browser must still
+// be proved to be the same principal. So nobody gains anything by sending a link to another person: it neither connects that person's
+// account to the sender's principal, nor the sender's account to that person's principal.
 package connect
 
 import (
@@ -36,14 +36,14 @@ const (
 
 const (
 	linkTime   = time.Hour        // how long a link can be opened
-	viewerTime = 15 * time.Minute // how long a browser is proved to be a principal's
+	viewerTime = 15 * time.Minute // how long the cookie of a proved browser is valid
 	codeTime   = 10 * time.Minute
 	maxForm    = 16 << 10
 	// mostPending and mostCodes bound what one process keeps in memory.
 	mostPending, mostCodes = 1000, 1000
 )
 
-// Person is a principal, as far as these pages need it.
+// Person is the part of a principal that these pages need.
 type Person struct {
 	ID   string `json:"p"`
 	Name string `json:"n"`
@@ -51,13 +51,14 @@ type Person struct {
 
 // Accounts logs principals in to servers. Safe for concurrent use.
 type Accounts interface {
-	// Title returns the address of a server, and false if principals have no logins of their own there.
+	// Title returns the address of a server. ok is false if principals do not log in to it with accounts of their own.
 	Title(server string) (address string, ok bool)
 	// Connected reports whether a principal has a login that can be used.
 	Connected(ctx context.Context, server, principal string) bool
-	// Begin prepares a login. pending is what Finish needs, with secrets; address returns the login page for a state.
+	// Begin prepares a login. pending must be given to Finish, and contains secrets. The func address returns the URL of the login page
+	// for a value of the OAuth parameter state.
 	Begin(ctx context.Context, server, principal, redirect string) (pending json.RawMessage, address func(state string) string, err error)
-	// Finish stores the login, from the query of the redirect.
+	// Finish stores the login. answer is the query of the redirect with which the browser comes back.
 	Finish(ctx context.Context, server, principal string, pending json.RawMessage, answer url.Values) error
 	// Disconnect revokes a login and forgets it.
 	Disconnect(ctx context.Context, server, principal string) error
@@ -65,7 +66,7 @@ type Accounts interface {
 	Sees(p *caller.Principal, server string) bool
 }
 
-// Pending is a login for which the browser has not come back yet. Its id is the state of the OAuth request. A store outside this
+// Pending is a login from which the browser has not come back yet. Its ID in the store is the OAuth parameter state. A store outside this
 // process must encrypt it.
 type Pending struct {
 	Server  string          `json:"server"`
@@ -74,30 +75,31 @@ type Pending struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// Code proves that whoever types it has a principal's token. A store outside this process must encrypt it.
+// Code is a one-time code that a program with a principal's token gets. By typing it, the user of a browser proves to be that principal.
+// A store outside this process must encrypt it.
 type Code struct {
 	Of Person `json:"of"`
 }
 
-// NewPending and NewCodes make sessions that are kept in the memory of this process.
+// NewPending and NewCodes make stores in the memory of this process.
 func NewPending() state.Sessions[Pending] { return state.NewSessions[Pending](mostPending) }
 func NewCodes() state.Sessions[Code]      { return state.NewSessions[Code](mostCodes) }
 
 // Options are the settings. All are required unless they say otherwise.
 type Options struct {
-	// Base is the public URL without the path of the endpoint.
+	// Base is the public URL of the endpoint without the endpoint's own path.
 	Base     string
 	Secrets  []*state.Secret
 	Accounts Accounts
 	Pending  state.Sessions[Pending]
 	Codes    state.Sessions[Code]
 	Once     state.Once
-	// Caller returns the principal of a request with a token, not of a browser.
+	// Caller authenticates a request with a token, which comes from a program and not from a browser.
 	Caller func(r *http.Request) (*caller.Principal, error)
-	// Viewer returns the principal whom another page of mcpx has signed in in this browser; nil if there is none.
+	// Viewer returns the principal that has signed in to another page of mcpx with this browser; nil if there is none.
 	Viewer func(r *http.Request) *caller.Principal
-	// SignIn sends the browser to a login, and then back to a path below Base; afterwards Viewer knows the browser. It is nil if there
-	// is no such login.
+	// SignIn sends the browser to the login of that other page, and then back to a path below Base; after that Viewer knows the browser.
+	// It is nil if there is no such login.
 	SignIn func(w http.ResponseWriter, r *http.Request, back string)
 	Log    *slog.Logger
 }
@@ -125,7 +127,7 @@ func New(o Options) (*Pages, error) {
 // Serves reports whether a request for this path is for these pages.
 func Serves(path string) bool { return path == pagePath || path == callbackPath || path == codePath }
 
-// link is what a link says, tagged by mcpx.
+// link is the content of a link. mcpx signs it, so nobody else can make one.
 type link struct {
 	Server string `json:"s"`
 	Of     Person `json:"of"`
@@ -139,7 +141,7 @@ func (p *Pages) Link(server string, of *caller.Principal) string {
 
 func personOf(p *caller.Principal) Person { return Person{p.ID, p.Name} }
 
-// tagged returns a value that only mcpx can make.
+// tagged encodes a value with a tag (an HMAC), so that only mcpx can make it.
 func tagged(tags *caller.Tags, v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -149,7 +151,7 @@ func tagged(tags *caller.Tags, v any) string {
 	return text + "." + tags.Of(nil, text)
 }
 
-// untag reads what tagged has returned.
+// untag decodes what tagged has returned. It returns false if the tag is wrong.
 func untag(tags *caller.Tags, text string, into any) bool {
 	text, tag, _ := strings.Cut(text, ".")
 	data, err := base64.RawURLEncoding.Strict().DecodeString(text)
@@ -225,9 +227,10 @@ func (p *Pages) page(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// look shows the page of a link: to its principal the question, to others how to prove that they are the principal.
+// look shows the page of a link. The principal of the link is asked for consent; other browsers are asked to prove that they belong to
+// that principal.
 func (p *Pages) look(w http.ResponseWriter, r *http.Request, l *link, address string) {
-	if r.URL.Query().Has("back") { // the browser comes from another site, and so has not sent the cookie of the login, which is strict
+	if r.URL.Query().Has("back") { // coming from another site, the browser left out the cookie of the login (SameSite=Strict)
 		w.Header().Set("Refresh", "0; url="+p.address(r.URL.Query().Get("to")))
 		p.done(w, "One moment", "You have signed in.")
 		return
@@ -265,7 +268,7 @@ func (p *Pages) back(w http.ResponseWriter, to string) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// viewer is the content of the cookie of a browser that is proved to be a principal's.
+// viewer is the content of the cookie of a browser that has proved to belong to a principal.
 type viewer struct {
 	Of      Person `json:"of"`
 	Browser string `json:"b"`
@@ -283,7 +286,8 @@ func (p *Pages) cookieName() string {
 
 func (p *Pages) secure() bool { return strings.HasPrefix(p.Base, "https://") }
 
-// proved sets the cookie. It is Lax, because the redirect from the login page of a server comes from another site.
+// proved sets the cookie that says whose browser this is. It is SameSite=Lax, because the redirect from the login page of a server comes
+// from another site.
 func (p *Pages) proved(w http.ResponseWriter, of Person) *viewer {
 	v := viewer{of, rand.Text(), time.Now().Add(viewerTime).Unix()}
 	http.SetCookie(w, &http.Cookie{
@@ -293,7 +297,7 @@ func (p *Pages) proved(w http.ResponseWriter, of Person) *viewer {
 	return &v
 }
 
-// viewerOf returns whose the browser is; nil if that is not proved.
+// viewerOf returns the content of that cookie; nil if there is none that is valid.
 func (p *Pages) viewerOf(r *http.Request) *viewer {
 	var v viewer
 	all := r.CookiesNamed(p.cookieName())
@@ -341,7 +345,7 @@ func (p *Pages) callback(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	fresh, err := p.Once.Redeem(r.Context(), "connect "+id, 0, time.Now().Add(viewerTime))
-	_ = p.Pending.End(r.Context(), id, state.Closed) // if that fails, it ends by itself, and cannot be used again
+	_ = p.Pending.End(r.Context(), id, state.Closed) // if this fails, the entry expires; Once has marked it as used already
 	switch {
 	case err != nil:
 		p.fault(w, http.StatusServiceUnavailable, "mcpx cannot use this login now. Open the link again.")
@@ -359,7 +363,7 @@ func (p *Pages) callback(w http.ResponseWriter, r *http.Request) {
 	p.done(w, one.Server+" is connected", "mcpx uses your account there when "+one.Of.Name+" calls, for nobody else. Go back to your agent, and let it call again.")
 }
 
-// giveCode gives a program with a token of a principal a code, with which the principal proves itself in a browser.
+// giveCode is the endpoint where a program with a principal's token gets a [Code].
 func (p *Pages) giveCode(w http.ResponseWriter, r *http.Request) {
 	who, err := p.Caller(r)
 	if err != nil || who == nil {
@@ -386,17 +390,17 @@ func (p *Pages) giveCode(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// typed takes a code that was typed into the page.
+// typed handles a code that was typed into the page.
 func (p *Pages) typed(w http.ResponseWriter, r *http.Request, l *link, to string) {
 	code := strings.TrimSpace(r.PostForm.Get("code"))
 	one, err := p.Codes.Get(r.Context(), code)
 	if err == nil && one.Of.ID != l.Of.ID {
-		err = state.ErrUnknown // it is not used up: it is another principal's
+		err = state.ErrUnknown // leave the code valid: it belongs to another principal
 	}
 	fresh := false
 	if err == nil {
 		fresh, err = p.Once.Redeem(r.Context(), "connect code "+code, 0, time.Now().Add(codeTime))
-		_ = p.Codes.End(r.Context(), code, state.Closed) // if that fails, it ends by itself, and cannot be used again
+		_ = p.Codes.End(r.Context(), code, state.Closed) // if this fails, the entry expires; Once has marked it as used already
 	}
 	switch {
 	case errors.Is(err, state.ErrAway):

@@ -11,12 +11,12 @@ import (
 	"mcpx/internal/caller"
 )
 
-// aliveWithin is how long a server without a name of its own has to show that it is there, before another takes its place.
-// Clients wait 10 s for a WebSocket to open.
+// aliveWithin is how long a silent server without a name of its own has to answer before a new connection takes its name. It is short
+// because clients wait 10 s for a WebSocket to open.
 const aliveWithin = 5 * time.Second
 
-// ServeAgent accepts a tool server of an agent as the older system does: its name is in the query, and without one it gets a name
-// that no other server of the agent has. The caller has authenticated the request.
+// ServeAgent accepts a tool server of an agent in the way of the older system that mcpx replaces: its name is in the query, and without
+// one it gets a name that no other server of the agent has. The caller has authenticated the request.
 func (h *Hub) ServeAgent(w http.ResponseWriter, r *http.Request) {
 	p, name := caller.From(r.Context()), r.URL.Query().Get("server_id")
 	if name == "" || name == anyName {
@@ -26,24 +26,24 @@ func (h *Hub) ServeAgent(w http.ResponseWriter, r *http.Request) {
 	h.serve(w, r, p, name, "")
 }
 
-// anyName asks for a name that no other server of the principal has. No server can have it as its name.
+// anyName, in place of a server's name, asks for a name that no other server of the principal has. It is not a valid name itself.
 const anyName = "*"
 
-// placeUnnamed is place for anyName.
+// placeUnnamed does what the method place does, for a server without a name of its own.
 func (h *Hub) placeUnnamed(p *caller.Principal, _ string) (s *slot, fresh bool, err error) {
 	h.naming.Lock() // otherwise a second server that comes now would get the same name
 	defer h.naming.Unlock()
 	if s, fresh, err = h.place(p, h.vacant(p)); err == nil && !fresh {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		s.stay() // use or unused follows
+		s.stay() // place found a slot whose server is away; the methods use or unused come next, and decide again when it is forgotten
 	}
 	return s, fresh, err
 }
 
-// vacant returns a name for a server that brings none: the one that was left, since most often its server has come back, or else
-// the first that is free. If several were left, nothing says which server this is, so all are given up. If all names are in
-// use, it returns one more, so that the connection is refused for the right reason.
+// vacant returns a name for a server that brings none. If exactly one unnamed server is away, it returns that name, since most likely
+// that server has come back. If several are away, nothing tells which one has come back, so all of them are removed. Then it returns the
+// first free name. That may exceed the limit; the connection is then refused because of the limit.
 func (h *Hub) vacant(p *caller.Principal) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,7 +71,7 @@ func (h *Hub) vacant(p *caller.Principal) string {
 	return unnamed(i)
 }
 
-// unnamed returns the name of the server without a name at index i: default, default-2, default-3 and so on.
+// unnamed returns the name at index i for servers without a name of their own: default, default-2, default-3 and so on.
 func unnamed(i int) string {
 	if i == 0 {
 		return "default"
@@ -86,13 +86,13 @@ func isUnnamed(name string) bool {
 	return name == "default" || ok && err == nil && n > 1
 }
 
-// endSilent ends the connections without a name of their own that do not answer. A device that lost its network has not closed
-// its connection, and comes back before the pings have found that out.
+// endSilent ends those connections of servers without a name of their own that do not answer. A device that has lost its network does not
+// close its connection, and usually dials in again before pings find the old one dead.
 func (h *Hub) endSilent(p *caller.Principal) {
 	h.mu.Lock()
 	open := make(map[*slot]*conn)
 	for _, s := range h.slots {
-		if s.Owner == p.Key() && isUnnamed(s.Name) && s.live != nil && s.waiting == nil { // an upstream is reading
+		if s.Owner == p.Key() && isUnnamed(s.Name) && s.live != nil && s.waiting == nil { // an upstream reads it
 			open[s] = s.live
 		}
 	}

@@ -11,12 +11,12 @@ import (
 	"mcpx/internal/transport"
 )
 
-// Bounds limit the servers of one principal together.
+// Bounds limit what all servers of one principal send and have together.
 type Bounds struct {
-	Bytes   int // that they may send in a minute; 0 means 256 MiB
-	Changes int // notifications that a list has changed, in a minute; 0 means 600
-	Tools   int // 0 means 200
-	Listed  int // bytes of the tools, resources and prompts that they list; 0 means 4 MiB
+	Bytes   int // received in a minute; 0 means 256 MiB
+	Changes int // notifications of changed lists in a minute; 0 means 600
+	Tools   int // tools of all servers; 0 means 200
+	Listed  int // bytes of the listed tools, resources and prompts; 0 means 4 MiB
 }
 
 func (b Bounds) withDefaults() Bounds {
@@ -31,10 +31,10 @@ type conn struct {
 	full  sync.Once
 }
 
-// listChanged is in the notifications about changed lists. Texts that contain it are counted too, which is harmless.
+// listChanged is part of every notification of a changed list. Other messages that contain it are counted too, which is harmless.
 var listChanged = []byte(`/list_changed"`)
 
-// notificationBytes is the length up to which a message may be such a notification.
+// notificationBytes is the length from which on a message is not searched for listChanged: notifications are shorter.
 const notificationBytes = 4 << 10
 
 // Read implements [transport.Conn].
@@ -49,15 +49,15 @@ func (c *conn) Read() ([]byte, error) {
 	return data, nil
 }
 
-// received counts what was read from the network.
+// received counts bytes read from the network.
 func (c *conn) received(bytes int) { c.add(bytes, 0) }
 
-// add counts, and ends the connection if there was too much.
+// add counts bytes and changed lists. If they exceed the bounds, it closes the connection.
 func (c *conn) add(bytes, changes int) {
 	if why := c.meter.add(bytes, changes, time.Now()); why != "" {
 		c.full.Do(func() {
 			c.log.Warn("a connection is over the bounds and is closed", "reason", why)
-			go func() { _ = c.CloseWith(transport.ClosePolicy, why) }() // ends within a second; Close waits for the reader
+			go func() { _ = c.CloseWith(transport.ClosePolicy, why) }() // ends within a second; Close waits for the reader, our caller
 		})
 	}
 }
@@ -73,7 +73,7 @@ type meter struct {
 
 func newMeter(b Bounds) *meter { return &meter{bounds: b.withDefaults()} }
 
-// add returns the reason to end the connection, or "".
+// add counts, and returns why the connection must be closed, or "".
 func (m *meter) add(bytes, changes int, now time.Time) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,7 +91,7 @@ func (m *meter) add(bytes, changes int, now time.Time) string {
 	return ""
 }
 
-// over reports whether the minute has ended.
+// over reports whether the minute of the counts has ended.
 func (m *meter) over() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

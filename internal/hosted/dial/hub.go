@@ -27,9 +27,9 @@ import (
 )
 
 const (
-	// mostConnections is how many names a principal may hold, also those that are away.
+	// mostConnections is how many servers a principal may have, including those that are away.
 	mostConnections = 10
-	// keepAway is how long a server that is away keeps its name and its place in descriptions.
+	// keepAway is how long a server without a connection keeps its name and its place in the texts of inspect.
 	keepAway = 10 * time.Minute
 )
 
@@ -37,7 +37,7 @@ const (
 type Options struct {
 	// Current returns the key dial of the current config; nil means that no server may dial in.
 	Current func() *conf.Dial
-	// Barred reports whether a principal may not dial in, whatever the rules of dial say; nil means that nobody is.
+	// Barred reports whether a principal may not dial in at all, whatever the rules of dial say; nil means that no principal is barred.
 	Barred func(*caller.Principal) bool
 	// Taken reports whether the config has a server of this name.
 	Taken func(name string) bool
@@ -48,24 +48,24 @@ type Options struct {
 	Logger     *slog.Logger
 	// Bounds limit a principal's servers; zero values mean the defaults.
 	Bounds Bounds
-	// Cluster are the other replicas; nil without them. Relay serves a server of this replica to another one over a stream, until
+	// Cluster connects to the other replicas; nil without them. Relay lets another replica use a server of this one over stream, until
 	// ctx ends.
 	Cluster *cluster.Cluster
 	Relay   func(ctx context.Context, served string, stream io.ReadWriteCloser) error
-	// Ping and Pong are those of [transport.PeerOptions].
+	// Ping and Pong are passed on to [transport.PeerOptions].
 	Ping, Pong time.Duration
 	// Alive is how long a connection has to answer, before another takes its place; 0 means 5 s.
 	Alive time.Duration
 }
 
-// Hub has the servers that have dialled in. It is safe for concurrent use.
+// Hub keeps the servers that have dialled in. Safe for concurrent use.
 type Hub struct {
 	options Options
 	mu      sync.Mutex
-	slots   map[string]*slot  // by the name under which they are served
+	slots   map[string]*slot  // keys are the served names ([policy.Dialled.Server])
 	meters  map[string]*meter // by the ID of the principal; see dropMeters
 	ended   bool
-	naming  sync.Mutex // held while a server without a name of its own gets one; before mu
+	naming  sync.Mutex // held while a server without a name gets one; locked before mu
 	shared
 }
 
@@ -80,35 +80,36 @@ func New(o Options) *Hub {
 // Server is a server that has dialled in.
 type Server struct {
 	policy.Dialled
-	// Name is the name under which it dialled in, and By the principal; nil without authentication.
+	// Name is the name that the server brought or got when it dialled in, and By is its principal; nil without authentication.
 	Name string
 	By   *caller.Principal
-	// Place identifies the place of a server that brought no name. What is known about an earlier place of the same name may be
-	// about another server. It is empty for other servers.
+	// Place is set for a server that brought no name. A later slot of the same name has another Place, since it may be another server:
+	// nothing known about the old Place applies to it.
 	Place string
-	// Serial is different for each Server, also if it has the name of an earlier one, whose Arrived and Connect wait in vain.
+	// Serial is different for each Server value. A later one may have the same name; then Arrived and Connect of the earlier one wait in
+	// vain.
 	Serial string
-	// Arrived and Connect are for [transport.Options], and Admit for [upstream.Catalogue].
+	// Arrived and Connect are used in [transport.Options], Admit in [upstream.Catalogue].
 	Arrived func(ctx context.Context) error
 	Connect func(ctx context.Context) (transport.Conn, error)
 	Admit   func(kind catalog.Kind, items, bytes int) error
 }
 
-// slot is the place of one server. The mutex of the hub guards the fields below it.
+// slot is the place of one server, with or without a connection. The mutex of the hub guards the fields after hub.
 type slot struct {
 	Server
 	hub *Hub
 
 	live    *conn         // the connection that is open; nil while the server is away
-	waiting *conn         // live, until the upstream takes it
-	arrived chan struct{} // closed when waiting is set
+	waiting *conn         // the same as live until the upstream takes it; then nil
+	arrived chan struct{} // closed while a connection waits for the upstream
 	since   time.Time     // when the server went away
 	forget  *time.Timer   // ends the slot; nil while the server is here
 	listed  map[catalog.Kind]listed
 	elsewhere
 }
 
-// listed is how much of one kind a server has.
+// listed is the size of one list of a server, such as its tools.
 type listed struct{ items, bytes int }
 
 // Servers returns all servers, sorted by name.
@@ -131,8 +132,8 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.text }
 
-// servedName returns the name under which a server is served. Under [conf.DialSelf] it has a suffix that depends on the owner, so
-// that servers of two principals never have the same name.
+// servedName returns the name under which clients see a server. Under [conf.DialSelf] it has a suffix that depends on the owner, so that
+// servers of two principals never have the same name.
 func servedName(name, owner, audience string) string {
 	if audience != conf.DialSelf {
 		return name
@@ -141,7 +142,8 @@ func servedName(name, owner, audience string) string {
 	return name + "-" + hex.EncodeToString(sum[:4])
 }
 
-// ownName matches what servedName returns under [conf.DialSelf]. Otherwise others could take such a name before its owner comes.
+// ownName matches the names that servedName makes under [conf.DialSelf]. Other servers may not have such names: they could take one
+// before its owner comes.
 var ownName = pattern.New(`-[0-9a-f]{8}$`)
 
 // rule returns the rule by which a principal may dial in under a name; nil if there is none.
@@ -184,7 +186,7 @@ func (h *Hub) place(p *caller.Principal, name string) (s *slot, fresh bool, err 
 		return nil, false, &refusal{409, name + " is held by another principal"}
 	case reflect.DeepEqual(s.Dialled, as):
 		return s, false, nil
-	default: // the principal has other groups than before
+	default: // what the rule or the principal's groups say has changed
 		h.remove(s)
 		h.replaced(s)
 	}
@@ -207,7 +209,7 @@ func dialledAs(rule *conf.DialRule, p *caller.Principal, name string) policy.Dia
 	return as
 }
 
-// replaced ends the connection of a slot whose place another one has taken. The caller holds the lock.
+// replaced ends the connection of a slot that another slot or replica has replaced. The caller holds the lock.
 func (h *Hub) replaced(s *slot) {
 	if older := s.live; older != nil {
 		h.loop.Go(func() { // ends within a second
@@ -228,8 +230,8 @@ func (h *Hub) newSlot(name string, by *caller.Principal, as policy.Dialled) *slo
 	return s
 }
 
-// room makes room for another name of a principal. If the principal has too many, the one that is away the longest loses its
-// place. The caller holds the lock.
+// room makes room for one more server of a principal. If there are too many, it removes the one that has been away longest, or refuses.
+// The caller holds the lock.
 func (h *Hub) room(owner string) error {
 	count, oldest := 0, (*slot)(nil)
 	for _, s := range h.slots {
@@ -260,7 +262,7 @@ func (h *Hub) remove(s *slot) {
 	h.dropMeters()
 }
 
-// dropMeters removes the meters that nobody needs: of principals without a server whose minute is over. The caller holds the lock.
+// dropMeters removes the meters of principals that have no server, if their current minute has ended. The caller holds the lock.
 func (h *Hub) dropMeters() {
 	here := make(map[string]bool)
 	for _, s := range h.slots {
@@ -269,7 +271,8 @@ func (h *Hub) dropMeters() {
 	maps.DeleteFunc(h.meters, func(owner string, m *meter) bool { return !here[owner] && m.over() })
 }
 
-// use makes c the connection of the slot, and returns the one that it replaces. It reports whether the slot still exists.
+// use makes c the connection of the slot, and returns the connection that it replaces. ok is false if the slot was removed or the hub is
+// closed.
 func (s *slot) use(c *conn) (older *conn, ok bool) {
 	h := s.hub
 	h.mu.Lock()
@@ -289,7 +292,7 @@ func (s *slot) use(c *conn) (older *conn, ok bool) {
 	return older, true
 }
 
-// stay ends the time after which the slot is forgotten. The caller holds the lock.
+// stay stops the timer that would remove the slot. The caller holds the lock.
 func (s *slot) stay() {
 	if s.forget != nil {
 		s.forget.Stop()
@@ -312,7 +315,7 @@ func (h *Hub) log(s *slot) *slog.Logger {
 	return h.options.Logger.With("server", s.Dialled.Server, "principal", s.Owner)
 }
 
-// gone records that a connection has ended. A connection that was replaced changes nothing.
+// gone notes that a connection has ended. It does nothing if another connection has replaced it.
 func (s *slot) gone(c *conn) {
 	h := s.hub
 	h.mu.Lock()
@@ -327,7 +330,7 @@ func (s *slot) gone(c *conn) {
 	h.look()
 }
 
-// leave begins the time after which a slot without a connection is forgotten. The caller holds the lock.
+// leave starts the timer that removes a slot without a connection. The caller holds the lock.
 func (h *Hub) leave(s *slot) {
 	if h.ended || h.slots[s.Dialled.Server] != s || s.forget != nil {
 		return
@@ -377,8 +380,8 @@ func (s *slot) take(context.Context) (transport.Conn, error) {
 	return c, nil
 }
 
-// admit implements [upstream.Catalogue.Admit]. It ends the connection of a server that lists too much. A catalogue takes many times
-// the memory of the texts in it, and stays when the server is away.
+// admit implements [upstream.Catalogue.Admit]. It closes the connection of a server that lists too much: a catalogue needs many times the
+// memory of its texts, and stays while the server is away.
 func (s *slot) admit(kind catalog.Kind, items, bytes int) error {
 	h, most := s.hub, s.hub.options.Bounds.withDefaults()
 	h.mu.Lock()
@@ -413,8 +416,8 @@ func (s *slot) admit(kind catalog.Kind, items, bytes int) error {
 	return errors.New(why)
 }
 
-// Recheck removes the servers that the current config no longer allows. Their connections are closed. The caller applies the
-// change, so Changed is not called.
+// Recheck removes the servers that the current config no longer allows, and closes their connections. It does not call Changed: its
+// caller applies the change.
 func (h *Hub) Recheck() {
 	dial := h.options.Current()
 	h.mu.Lock()
@@ -435,7 +438,7 @@ func (h *Hub) Recheck() {
 	closeAll(open, transport.ClosePolicy, "the config does not allow this name any more")
 }
 
-// closeAll ends connections, within a second.
+// closeAll closes connections at the same time, which takes at most a second.
 func closeAll(open []*conn, code int, reason string) {
 	var closing sync.WaitGroup
 	for _, c := range open {
@@ -444,7 +447,7 @@ func closeAll(open []*conn, code int, reason string) {
 	closing.Wait()
 }
 
-// Close ends all connections.
+// Close closes all connections.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.ended = true
@@ -463,7 +466,7 @@ func (h *Hub) Close() {
 	closeAll(open, transport.CloseGoingAway, "mcpx is shutting down")
 }
 
-// State says how a server is reached, for people; empty if no server has dialled in under this name.
+// State says in words how a server is connected; "" if no server has dialled in under this served name.
 func (h *Hub) State(served string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

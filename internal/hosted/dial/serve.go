@@ -13,7 +13,7 @@ import (
 	"mcpx/internal/transport"
 )
 
-// Path is the path below which servers dial in; the rest is the name.
+// Path is the beginning of the path at which servers dial in. The server's name follows.
 const Path = "/dial/"
 
 // Subprotocol is the WebSocket subprotocol of servers that dial in.
@@ -21,7 +21,8 @@ const Subprotocol = "mcp"
 
 var validName = pattern.New(`^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$`)
 
-// ServeHTTP accepts a server at Path. The caller has authenticated the request. It returns when the connection has ended.
+// ServeHTTP accepts the connection of a server. The caller has authenticated the request. ServeHTTP returns when the connection has
+// ended.
 func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.serve(w, r, caller.From(r.Context()), strings.TrimPrefix(r.URL.Path, Path), Subprotocol)
 }
@@ -55,7 +56,7 @@ func (h *Hub) serve(w http.ResponseWriter, r *http.Request, p *caller.Principal,
 	h.hold(r.Context(), s, c, fresh)
 }
 
-// unused undoes place for a connection that does not use its slot.
+// unused gives up what the method place has found or made, because no connection uses it.
 func (h *Hub) unused(s *slot, fresh bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -68,8 +69,8 @@ func (h *Hub) unused(s *slot, fresh bool) {
 	}
 }
 
-// hold gives a connection to the slot, and returns when the connection has ended. It ends the connection when ctx ends, because
-// the credential was revoked, and when the credential expires.
+// hold gives a connection to the slot, and returns when the connection has ended. It closes the connection when the credential expires or
+// is revoked, which ends ctx.
 func (h *Hub) hold(ctx context.Context, s *slot, c *conn, fresh bool) {
 	if err := h.claim(ctx, s); err != nil {
 		h.unused(s, fresh)
@@ -105,9 +106,9 @@ func (h *Hub) hold(ctx context.Context, s *slot, c *conn, fresh bool) {
 		if errors.Is(context.Cause(ctx), identity.ErrRevoked) {
 			_ = c.CloseWith(transport.ClosePolicy, "the token is not valid any more")
 		}
-		<-c.Over() // at a shutdown Close ends the connection, when no call needs it any more
+		<-c.Over() // at a shutdown, which ends ctx too, Close closes the connection once no call needs it
 	}
 	s.gone(c)
-	_ = c.Close() // if the upstream has not taken it
+	_ = c.Close() // needed if the upstream has not taken it
 	log.Info("the server is away")
 }

@@ -19,17 +19,17 @@ import (
 	"mcpx/internal/transport"
 )
 
-// In a cluster a server dials in to one replica, which stores that in a record. The other replicas make a slot of each record, and
-// their upstreams reach the server through a stream to that replica.
+// In a cluster, the replica to which a server dials in stores a record about the server. The other replicas make a slot for each such
+// record. Their upstreams reach the server through a stream to that replica, here called a tunnel.
 
 const (
-	// recordPrefix is the beginning of the keys of the records; the name under which the server is served follows.
+	// recordPrefix begins the keys of these records. The served name of the server follows.
 	recordPrefix = "dial."
-	// kindRelay is the kind of the streams to a server at another replica. The first bytes are the served name.
+	// kindRelay is the kind of the streams to servers at other replicas. Such a stream begins with the served name.
 	kindRelay = "dial"
-	// recordTime is how long a record holds without being renewed, which happens after recordRenewed.
+	// recordTime is how long a record is valid. It is renewed after recordRenewed.
 	recordTime, recordRenewed = time.Hour, 20 * time.Minute
-	// lookEvery is how often a hub looks for replicas that have ended, and tries again what has failed.
+	// lookEvery is how often a hub looks for ended replicas, and retries failed changes of records.
 	lookEvery = time.Second
 )
 
@@ -39,21 +39,21 @@ type holding struct {
 	Name  string            `json:"name"`
 	Place string            `json:"place,omitempty"`
 	By    *caller.Principal `json:"by,omitempty"`
-	At    string            `json:"at"`   // the replica with the connection; empty while the server is away
-	Conn  string            `json:"conn"` // another one for each connection
+	At    string            `json:"at"`   // ID of the replica with the connection; empty while the server is away
+	Conn  string            `json:"conn"` // identifies the connection: each has another value
 }
 
-// elsewhere is what a slot knows of other replicas. The mutex of the hub guards it.
+// elsewhere is what the record of the server says, if there is a cluster. The mutex of the hub guards it.
 type elsewhere struct {
-	at, conn string  // of the record; at is empty if the server is away or here
-	armed    bool    // the upstream may open a tunnel
-	tunnel   *tunnel // nil, or the last one
+	at, conn string  // At and Conn of the record; at is empty if the server is away or at this replica
+	armed    bool    // arrived is closed so that the upstream opens a tunnel
+	tunnel   *tunnel // the newest tunnel, which may have ended; nil before the first
 	own      string  // holding.Conn of the connection that is or was here
 	told     time.Time
-	toldAway bool // the record says that the connection of own has ended
+	toldAway bool // the record says that the connection own has ended
 }
 
-// shared is the part of a hub that a cluster needs; zero without one.
+// shared are the fields of a hub for a cluster.
 type shared struct {
 	life context.Context // ends with Close
 	end  context.CancelFunc
@@ -61,7 +61,7 @@ type shared struct {
 	wake chan struct{} // buffer of one
 
 	newsMu sync.Mutex
-	news   [][]byte // records that have come
+	news   [][]byte // values of records that were received and not yet applied
 	stale  bool     // Refresh was called
 }
 
@@ -105,7 +105,7 @@ func (h *Hub) Refresh() {
 	h.look()
 }
 
-// look wakes the loop of Share.
+// look wakes the goroutine of Share.
 func (h *Hub) look() {
 	select {
 	case h.wake <- struct{}{}:
@@ -115,7 +115,8 @@ func (h *Hub) look() {
 
 var errHeld = errors.New("the name is held by another principal")
 
-// claim stores that the server of a slot is here from now on.
+// claim writes into the record that the server of a slot is at this replica from now on. It fails if a server of another principal has
+// the name.
 func (h *Hub) claim(ctx context.Context, s *slot) error {
 	c := h.options.Cluster
 	if c == nil {
@@ -141,10 +142,10 @@ func (s *slot) holding(at, conn string) holding {
 	return holding{s.Dialled, s.Name, s.Place, s.By, at, conn}
 }
 
-// errChanged means that a record is not about the present connection any more.
+// errChanged means that the record is about a newer connection than expected.
 var errChanged = errors.New("another connection has the name")
 
-// tell stores what has changed at this replica: connections that have ended, and records that are old.
+// tell writes to the records what has changed at this replica: it notes ended connections, and renews old records.
 func (h *Hub) tell() {
 	type change struct {
 		s    *slot
@@ -172,7 +173,7 @@ func (h *Hub) tell() {
 			}
 			return old, time.Now().Add(recordTime), nil
 		})
-		if err == nil || errors.Is(err, errChanged) { // otherwise NATS is away, and the loop tries again
+		if err == nil || errors.Is(err, errChanged) { // otherwise NATS cannot be reached, and the goroutine of Share tries again
 			h.mu.Lock()
 			if one.s.own == one.own {
 				one.s.told, one.s.toldAway = time.Now(), one.away
@@ -182,7 +183,7 @@ func (h *Hub) tell() {
 	}
 }
 
-// takeNews applies the records that have come.
+// takeNews applies the records that were received.
 func (h *Hub) takeNews() {
 	h.newsMu.Lock()
 	news, fresh := h.news, h.stale
@@ -193,7 +194,7 @@ func (h *Hub) takeNews() {
 		if json.Unmarshal(value, &one) != nil || one.Dialled.Server == "" || one.At == h.options.Cluster.Self() {
 			continue
 		}
-		// An older record must not replace what this replica has claimed since.
+		// A value that was overtaken must not replace what this replica has claimed since, so only the present value is applied.
 		if now, err := h.options.Cluster.Records().Get(recordPrefix + one.Dialled.Server); err == nil && bytes.Equal(now, value) {
 			fresh = h.apply(&one) || fresh
 		}
@@ -203,7 +204,8 @@ func (h *Hub) takeNews() {
 	}
 }
 
-// apply applies a record of a server that is away or at another replica. It reports whether the list of servers has changed.
+// apply updates a slot from a record that says that the server is away or at another replica. fresh reports whether the list of servers
+// has changed.
 func (h *Hub) apply(one *holding) (fresh bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -237,7 +239,7 @@ func (h *Hub) apply(one *holding) (fresh bool) {
 	return fresh
 }
 
-// lookAfter notices replicas that have ended, and tunnels that are to be opened again.
+// lookAfter marks servers of ended replicas as away, and lets upstreams open ended tunnels again.
 func (h *Hub) lookAfter() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -253,7 +255,7 @@ func (h *Hub) lookAfter() {
 	}
 }
 
-// arm lets the upstream open a tunnel. The caller holds the lock.
+// arm makes the upstream call the method take, which opens a tunnel. The caller holds the lock.
 func (s *slot) arm() {
 	if s.waiting == nil && !s.armed {
 		s.armed = true
@@ -261,7 +263,7 @@ func (s *slot) arm() {
 	}
 }
 
-// disarm makes the upstream wait for the next connection. The caller holds the lock.
+// disarm makes the upstream wait until the next connection or arm. The caller holds the lock.
 func (s *slot) disarm() {
 	s.armed = false
 	select {
@@ -271,7 +273,7 @@ func (s *slot) disarm() {
 	}
 }
 
-// tunnel is the Conn of a server at another replica.
+// tunnel is the [transport.Conn] to a server at another replica.
 type tunnel struct {
 	*wire.Reader
 	*wire.Writer
@@ -280,7 +282,7 @@ type tunnel struct {
 	ended    atomic.Bool
 }
 
-// open opens a tunnel to the replica with the server. The caller holds the lock of the hub, which open releases.
+// open opens a tunnel to the replica that has the server. The caller holds the lock of the hub, and open unlocks it.
 func (s *slot) open() (transport.Conn, error) {
 	h, to, conn := s.hub, s.at, s.conn
 	s.disarm()
@@ -311,7 +313,7 @@ func (t *tunnel) Close() error {
 	return nil
 }
 
-// relayed serves a server that is here to another replica, until ctx ends.
+// relayed lets another replica use a server of this one over stream, until ctx ends.
 func (h *Hub) relayed(ctx context.Context, served string, stream io.ReadWriteCloser) error {
 	h.mu.Lock()
 	s := h.slots[served]

@@ -47,7 +47,8 @@ func (a *authenticated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// proof finds the credential of a request: the token of an agent, in the query, or one of the endpoint.
+// proof verifies the credential of a request. At the paths of agents that is the token in the query, elsewhere what
+// [identity.Verifier.Request] accepts.
 func (a *authenticated) proof(r *http.Request) (*identity.Proof, error) {
 	if strings.HasPrefix(r.URL.Path, AgentsPath) {
 		return a.verifier.Agent(r.URL.Query().Get("token"))
@@ -72,8 +73,8 @@ func register(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "mcpx has no authorization server here: the client needs a token (mcpx token new NAME) in the header Authorization: Bearer TOKEN", http.StatusNotFound)
 }
 
-// refuse answers a request without a principal. The log says why a token is not valid; the answer does not, since the
-// reason would help an attacker who guesses tokens. Only for a good token of an issuer it says which audience that has.
+// refuse answers a request without a principal. The log says why a token is not valid; the answer does not, since the reason would help
+// an attacker who guesses tokens. Only a genuine token for another audience gets an answer that names its audience.
 func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, why error) {
 	a.refusals.note(slog.LevelInfo, r, why.Error(), "")
 	answerOf(w).reason = why.Error()
@@ -100,7 +101,7 @@ func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, why error
 	}
 }
 
-// shownAudience is the longest text about the audience of a token, in bytes.
+// shownAudience is the longest answer about the audience of a token, in bytes.
 const shownAudience = 600
 
 // challenge tells the client how to get a token (RFC 6750, section 3; RFC 9728, section 5.1) with these scopes. If

@@ -31,9 +31,8 @@ func (o *Options) handler() http.Handler {
 	return &recovered{h, o.Journal, o.Logger}
 }
 
-// Handler returns the handler that [Serve] uses, for an HTTP server that belongs to somebody else. Unless anywhere is true, it
-// refuses requests to addresses of this machine that others can reach. stop ends the open requests: first those that wait for
-// events, then all.
+// Handler returns the handler that [Serve] uses, for use in another program's HTTP server. Unless anywhere is true, it refuses requests
+// that came to an address other than loopback. stop ends all open requests.
 func Handler(o Options, anywhere bool) (h http.Handler, stop func()) {
 	if o.Identity == nil {
 		o.Identity = &identity.Verifier{}
@@ -44,8 +43,8 @@ func Handler(o Options, anywhere bool) (h http.Handler, stop func()) {
 	}
 }
 
-// embedded is the outermost handler in an HTTP server that belongs to somebody else. The connections of that server are not
-// known: each request is a connection of its own, so that no two clients without a principal are taken for the same.
+// embedded is the outermost handler in another program's HTTP server. The handler does not know the connections of that server. So each
+// request gets a connection of its own, so that no two clients without a principal seem to be one.
 type embedded struct {
 	next     http.Handler
 	anywhere bool
@@ -94,16 +93,16 @@ func (h *recovered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type answer struct {
 	http.ResponseWriter
 	status    int               // 0 if WriteHeader was not called, which means 200
-	principal *caller.Principal // set by authenticated; nil if nobody is known
+	principal *caller.Principal // set by authenticated; nil if the sender is unknown
 	reason    string            // why the request is refused; empty if the status says it
 	events    []*request.Event  // of the answered messages; set by endpoint
 }
 
-// finish flushes the response and ends the events of its messages. For a response with an HTTP error, it adds an
-// event about the refusal. It runs after all other handlers, when the caller's concurrency slot is already free, so
-// the client's next request is not refused.
+// finish flushes the response and ends the events of its messages. For a response with an HTTP error, it adds an event about the refusal.
+// It runs after all other handlers, when the call no longer counts against the caller's limit of concurrent calls, so the client's next
+// request is not refused.
 func (h *recovered) finish(a *answer, r *http.Request) {
-	if len(a.events) > 0 { // only if there are events: without a flush, net/http adds a Content-Length to refusals
+	if len(a.events) > 0 { // a flush would keep net/http from adding a Content-Length to refusals
 		_ = http.NewResponseController(a.ResponseWriter).Flush()
 	}
 	if a.status >= http.StatusBadRequest {

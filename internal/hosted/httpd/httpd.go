@@ -69,12 +69,11 @@ type Options struct {
 	Ready func() (public Readiness, whole any)
 	// Journal gets an event for each answered message and each HTTP error; may be nil.
 	Journal *request.Journal
-	// Status returns the content of /status. Only principals for which Admin returns true may read it; a nil Admin
-	// means everyone.
+	// Status returns the content of /status. Only principals for which Admin returns true may read it; a nil Admin lets everyone read it.
 	Status func() any
 	Admin  func(*caller.Principal) bool
-	// Metrics serves /metrics; nil means that there is no such path. Only principals for which Measures returns true
-	// may read it; a nil Measures means everyone.
+	// Metrics serves /metrics; nil means that there is no such path. Only principals for which Measures returns true may read it; a nil
+	// Measures lets everyone read it.
 	Metrics  http.Handler
 	Measures func(*caller.Principal) bool
 	// Page serves / to browsers, and /ui/. If it is nil, / is plain text.
@@ -87,11 +86,12 @@ type Options struct {
 	timeouts
 }
 
-// Routes are handlers for paths beside the endpoint; without one, there is no such path. Dial serves /dial/ and Agents AgentsPath,
-// where servers dial in. Servers serves /api/servers and Dialled /api/dialled, to principals for which Options.Admin returns true.
+// Routes are handlers for paths outside the endpoint; if one is nil, its path does not exist. Dial serves /dial/ and Agents serves
+// AgentsPath: servers dial in there. Servers serves /api/servers and Dialled serves /api/dialled, both for principals for which
+// Options.Admin returns true.
 type Routes struct{ Dial, Agents, Servers, Dialled http.Handler }
 
-// AgentsPath is the path below which agents connect, whose tokens are in the query, as in an older system.
+// AgentsPath is the path below which agents connect as in the older system that mcpx replaces, with their tokens in the query.
 const AgentsPath = "/mcp_endpoint/"
 
 // timeouts bound the parts of a request: headerTimeout the time to receive its header (0 means 10 s), bodyTimeout the
@@ -225,7 +225,7 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	if err := o.drain(served); err != nil {
 		return fmt.Errorf("serving HTTP: %w", err)
 	}
-	o.Endpoint.EndStreams() // otherwise Shutdown would wait for them
+	o.Endpoint.EndStreams() // EndStreams ends requests that Shutdown would wait for
 	if o.Page != nil {
 		o.Page.EndStreams()
 	}
@@ -268,7 +268,7 @@ func (o *Options) endpoint(w http.ResponseWriter, r *http.Request) {
 	answerOf(w).events = o.Endpoint.Serve(w, r)
 }
 
-// pages routes to the endpoint and the pages about the process.
+// pages routes requests to the endpoint and to the pages about the process.
 func (o *Options) pages() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc(o.path(), o.endpoint)

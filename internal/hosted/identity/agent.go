@@ -16,21 +16,23 @@ import (
 	"mcpx/internal/caller"
 )
 
-// Agents say which tokens of agents are accepted at the paths of the older system (dial.compat in the config).
+// Agents say which tokens of agents are accepted. Agents connect at the paths of the older system that mcpx replaces (dial.compat in the
+// config).
 type Agents struct {
-	// Keys open the tokens; the first one makes new tokens.
+	// Keys verify the tokens: any of them may fit. The first one makes new tokens.
 	Keys []string
 	// Encrypted accepts also the tokens of the older system, which never expire and can be altered.
 	Encrypted bool
 }
 
-// AgentKind is the beginning of the ID of principals that are proved by a token of an agent.
+// AgentKind begins the ID of a principal that an agent's token has proved.
 const AgentKind = "agent"
 
-// agentID is what an agent may be called. Names of other principals have an @ or no colon, and so no agent can have one.
+// agentID matches the names that an agent may have. It excludes the forms of other principals' names: those have an @, or no "agent:"
+// before them.
 var agentID = pattern.New(`^[A-Za-z0-9._-]{1,64}$`)
 
-// agentClaim is the claim of a signed token, and the member of an encrypted one, that names the agent.
+// agentClaim names the agent. It is a claim in a signed token, and a member of the JSON object in an encrypted one.
 const agentClaim = "agentId"
 
 var agentParser = jwt.NewParser(
@@ -46,7 +48,7 @@ func NewAgentToken(key, agent string, until time.Time) (string, error) {
 
 var errAgentID = errors.New("an agent is named by 1 to 64 letters (a-z), digits, '.', '_' and '-'")
 
-// Agent returns the proof of an agent's token. The error is ErrNone or wraps ErrInvalid; it never has a part of the token.
+// Agent verifies an agent's token. The error is ErrNone or wraps ErrInvalid; it never contains a part of the token.
 func (v *Verifier) Agent(token string) (*Proof, error) {
 	s := v.state()
 	switch {
@@ -129,14 +131,14 @@ func openEncrypted(token, key string) (agent string, err error) {
 			return "", errEncrypted
 		}
 	}
-	var said map[string]string // exactly these members: other texts may be blocks of several tokens
+	var said map[string]string // exactly this type: any other JSON may be spliced from the blocks of several tokens
 	if json.Unmarshal(text, &said) != nil || len(said) != 1 {
 		return "", errEncrypted
 	}
 	return said[agentClaim], nil
 }
 
-// encryptionKey makes an AES key of a text, as the older system does: zeros are added up to 32 bytes, and what is longer is cut.
+// encryptionKey makes an AES key from a text as the older system does: a text that is no key is padded with zeros or cut to 32 bytes.
 func encryptionKey(text string) []byte {
 	switch len(text) {
 	case 16, 24, 32:
@@ -147,7 +149,8 @@ func encryptionKey(text string) []byte {
 	return key
 }
 
-// newAgents returns the credential of all agents' tokens; nil if none are accepted. It is the one from before if nothing changed.
+// newAgents returns the credential that all agents' tokens share, or nil if none are accepted. Unless Options.Agents has changed, it is
+// the same as before, so that connections stay valid.
 func newAgents(o *Options, before *State) *credential {
 	switch {
 	case o.Agents == nil:

@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/caller"
 )
 
-// certificates is the beginning of the ID of principals that are proved by a client certificate.
+// certificates begins the ID of a principal that a client certificate has proved.
 const certificates = "certificate"
 
 // ofCertificate returns the principal of a verified client certificate. Its name is the first URI of the certificate,

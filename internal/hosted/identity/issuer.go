@@ -45,7 +45,7 @@ type Issuer = conf.Issuer
 // ctx ends.
 type issuer struct {
 	Issuer
-	audiences []string // in canonical form; nil means the resource of the request
+	audiences []string // in canonical form; nil: the URL of the endpoint or of the request
 	web       *http.Client
 	log       *slog.Logger
 	ctx       context.Context
@@ -118,7 +118,7 @@ func (i *issuer) discover() (keyfunc.Keyfunc, error) {
 	if err != nil {
 		return nil, err
 	}
-	// This client would download the keys whenever an unknown key is read. lookedUp decides when it is asked for one.
+	// unlimited would download the keys whenever an unknown key is read; lookedUp limits how often that happens.
 	unlimited, err := jwkset.NewHTTPClient(jwkset.HTTPClientOptions{
 		HTTPURLs: map[string]jwkset.Storage{at: keys}, RateLimitWaitMax: fetchWithin, RefreshUnknownKID: rate.NewLimiter(rate.Inf, 1),
 	})
@@ -127,7 +127,7 @@ func (i *issuer) discover() (keyfunc.Keyfunc, error) {
 	}
 	looked := &lookedUp{
 		keySet: known, ctx: i.ctx, rate: rate.NewLimiter(rate.Every(lookEvery), unknownKeys),
-		download: func(kid string) { _, _ = unlimited.KeyRead(i.ctx, kid) }, // logs its errors itself
+		download: func(kid string) { _, _ = unlimited.KeyRead(i.ctx, kid) }, // it logs its errors itself
 	}
 	return keyfunc.New(keyfunc.Options{Ctx: i.ctx, Storage: looked, UseWhitelist: []jwkset.USE{"", jwkset.UseSig}})
 }

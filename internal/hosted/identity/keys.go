@@ -7,8 +7,8 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Keys are the public keys of one issuer. They are read when they are first needed, again from time to time, and when a token
-// has an unknown key, at a bounded rate.
+// Keys are the public keys of one issuer. They are downloaded at the first use and then regularly. A token with an unknown key causes one
+// more download, at a bounded rate.
 type Keys struct{ issuer *issuer }
 
 // NewKeys returns the keys of an issuer. The caller must close them.
@@ -20,8 +20,7 @@ func (k *Keys) Close() {
 	k.issuer.web.CloseIdleConnections()
 }
 
-// Parse checks the signature of a JWT, and the claims by options. The error wraps [ErrUnavailable] if the issuer cannot be
-// reached.
+// Parse checks the signature of a JWT, and its claims as options say. The error wraps [ErrUnavailable] if the issuer cannot be reached.
 func (k *Keys) Parse(ctx context.Context, token string, into jwt.Claims, options ...jwt.ParserOption) (*jwt.Token, error) {
 	options = append(options, jwt.WithValidMethods(Algorithms), jwt.WithIssuer(k.issuer.URL), jwt.WithLeeway(leeway),
 		jwt.WithStrictDecoding())

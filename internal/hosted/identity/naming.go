@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// maxValue is the most bytes of a claim that is part of a name. Longer ones are refused, not cut: two could be cut to one.
+	// maxValue is the most bytes of a claim that names a user. Longer values are refused, not cut: two users could get the same name by
+	// cutting.
 	maxValue = 200
 	// maxShown is the most characters of a display name.
 	maxShown = 80
@@ -23,19 +24,18 @@ const (
 // emailClaim is the claim with the address of a user. The issuer says in another claim whether it is verified.
 const emailClaim = "email"
 
-// Naming says which claims an issuer's users are named by.
+// Naming says from which claims the users of an issuer get their names.
 type Naming struct {
-	// Principal is the claim that identifies a user beside the issuer; empty means the subject. Display is the claim with
-	// a name for people; empty means none.
+	// Principal is the claim that, together with the issuer, makes the name of a user; empty means the subject. Display is the claim with
+	// a name for people to read; empty means none.
 	Principal, Display string
-	// Unverified accepts an email address of which the issuer does not say whether it is verified.
+	// Unverified accepts an email address if the issuer does not say whether it is verified.
 	Unverified bool
 }
 
-// Value returns the value of the claim that names the user; empty means the subject. It returns an error if the user
-// could have chosen the value to be somebody else: if the claim is missing, or is an address that the issuer has not
-// verified. Addresses are in lower case, as people write them in any, and ASCII only, since other letters can become
-// ASCII ones in lower case. Other claims are compared exactly.
+// Value returns the value of the claim Naming.Principal, or "" if users are named by their subject. It fails if the claim is missing or
+// could be forged by the user, such as an address that the issuer has not verified. Addresses are returned in lower case, since people
+// write them in any. They must be ASCII, since some other letters become ASCII ones in lower case. Other claims stay as they are.
 func (n Naming) Value(claim func(name string) (value any, there bool)) (string, error) {
 	if n.Principal == "" || n.Principal == "sub" {
 		return "", nil
@@ -58,13 +58,13 @@ func (n Naming) Value(claim func(name string) (value any, there bool)) (string, 
 	return strings.ToLower(value), nil
 }
 
-// Verified reports whether an issuer says that a user's address is verified, and whether it says anything about it.
+// Verified returns what the issuer says in the claim email_verified. said is false if there is no such claim.
 func Verified(claim func(name string) (value any, there bool)) (verified, said bool) {
 	value, said := claim("email_verified")
 	return value == true || value == "true", said
 }
 
-// Shown returns the display name of a user; empty if there is none. Users may be able to choose it, so nothing may depend on it.
+// Shown returns the display name of a user, or "" if there is none. Users may be able to choose it, so no right may depend on it.
 func (n Naming) Shown(claim func(name string) (value any, there bool)) string {
 	if n.Display == "" {
 		return ""
@@ -78,8 +78,9 @@ func (n Naming) Shown(claim func(name string) (value any, there bool)) string {
 // issuer, so it differs from the names of static tokens and of other issuers' subjects.
 func OfIssuer(url, subject string) *caller.Principal { return Named(url, subject, "") }
 
-// Named is [OfIssuer] for a user who is named by the value of another claim ([Naming.Value]); empty means the subject. The ID is
-// made of the subject in any case: what belongs to somebody does not pass to the next who gets the same address.
+// Named is [OfIssuer] for a user whose name comes from another claim: value is what [Naming.Value] has returned; "" means that the
+// subject is the name. The ID always comes from the subject, so that a user who later gets the same address does not get what belongs to
+// this one.
 func Named(url, subject, value string) *caller.Principal {
 	_, short, _ := strings.Cut(url, "://")
 	if value == "" {
@@ -89,21 +90,21 @@ func Named(url, subject, value string) *caller.Principal {
 }
 
 const (
-	// NameHeld is how long a name belongs to the subject that had it last. An address that the issuer gives to somebody
-	// else works for the next one after that time.
+	// NameHeld is how long a name stays reserved for the subject that used it last. If an issuer gives an address to another user, that
+	// user can use it after this time.
 	NameHeld = 24 * time.Hour
 	// mostNames is the most names that are remembered ([lru.Map]).
 	mostNames = 50_000
 )
 
-// names knows which principal has each name of an issuer's users, so that two subjects never have one name. Safe for
+// names remembers which principal uses each name, so that no two subjects of an issuer have one name at the same time. Safe for
 // concurrent use.
 type names struct {
 	mu   sync.Mutex
 	held *lru.Map[string, holder]
 }
 
-// holder is the principal that has a name.
+// holder is the principal that used a name last.
 type holder struct {
 	id   string
 	seen time.Time
@@ -111,7 +112,8 @@ type holder struct {
 
 func newNames() *names { return &names{held: lru.New[string, holder](mostNames, nil)} }
 
-// take reports whether the principal may use its name: nobody else has used it within NameHeld.
+// take reports whether the principal may use its name, and reserves it then. It may not if another principal has used the name within
+// NameHeld.
 func (n *names) take(p *caller.Principal, now time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -123,7 +125,7 @@ func (n *names) take(p *caller.Principal, now time.Time) bool {
 	return true
 }
 
-// unique returns an error if another subject of the issuer has the name of the principal.
+// unique returns an error if another subject of the issuer uses the name of the principal.
 func (s *State) unique(p *caller.Principal) error {
 	if s.names.take(p, time.Now()) {
 		return nil
@@ -131,7 +133,7 @@ func (s *State) unique(p *caller.Principal) error {
 	return invalid(ErrName(p.Name))
 }
 
-// ErrName returns the error for a name that another subject has.
+// ErrName returns the error for a name that another subject uses.
 func ErrName(name string) error {
 	return fmt.Errorf("another subject of the issuer is called %s, and was here less than %v ago (principal_claim must be unique)", name, NameHeld)
 }

@@ -45,7 +45,7 @@ func (o *Options) ResourceAt(r *http.Request, path string) *url.URL {
 	case path != "" && path != "/":
 		at.Path = strings.TrimSuffix(at.Path, o.endpoint()) + path
 	}
-	if messages, found := strings.CutSuffix(at.Path, "/messages"); found { // an SSE client uses the URL of the stream that it opened first
+	if messages, found := strings.CutSuffix(at.Path, "/messages"); found { // SSE clients use the URL of their stream
 		at.Path = messages + "/sse"
 	}
 	at.RawPath = ""

@@ -69,7 +69,8 @@ type ScopeError struct {
 
 func (e *ScopeError) Error() string { return "the token lacks scopes" }
 
-// AudienceError is returned for a token that an issuer has made for somebody else. Only who has the token learns what is in it.
+// AudienceError is returned for a genuine token that is meant for another audience. Its text may be shown only to the sender of the
+// token, since it says what is in the token.
 type AudienceError struct{ Has, Wanted []string }
 
 func (e *AudienceError) Error() string {
@@ -80,7 +81,7 @@ func (e *AudienceError) Error() string {
 	return fmt.Sprintf("the token has %s, and must have %s", has, strings.Join(e.Wanted, " or "))
 }
 
-// Is reports whether this is also an ErrInvalid.
+// Is makes errors.Is true for ErrInvalid too.
 func (e *AudienceError) Is(target error) bool { return target == ErrInvalid }
 
 // ErrRevoked is the cancellation cause of a request's context if a reload of the config has removed the credential of
@@ -121,7 +122,7 @@ type State struct {
 // the new options have it too.
 type credential struct {
 	token     Token
-	principal *caller.Principal // nil for certificates and agents, each of which has its own principal
+	principal *caller.Principal // nil for certificates and agents, since each of these has another principal
 	valid     context.Context   // cancelled when the credential is revoked
 	revoke    context.CancelFunc
 }

@@ -39,7 +39,7 @@ type Limits struct {
 	all        usage
 	servers    *lru.Map[string, usage]
 	principals *lru.Map[string, usage]
-	proved     *lru.Map[uint64, struct{}] // keys are digests of valid credentials
+	proved     *lru.Map[uint64, struct{}] // keys are digests of credentials that were valid once
 	seed       maphash.Seed               // seed of these digests
 	refused    *lru.Map[refusedKey, state.Bucket]
 }
@@ -75,7 +75,7 @@ type usage struct {
 	quota        Quota  // the quota for which pace, bodies and gate were made
 	pace, bodies state.Bucket
 	gate         semaphore.Semaphore
-	open         int   // calls for which Begin, but not yet End, was called
+	open         int   // number of calls between Begin and End
 	sessions     int   // open sessions in this process
 	reading      int64 // total bytes of the bodies being read
 }
@@ -96,7 +96,7 @@ const addressRequests = "requests of an address"
 
 func (h *usage) busy() bool { return h.open > 0 || h.sessions > 0 || h.reading > 0 }
 
-// under sets the kind, the name and the quota. If the quota has changed, the buckets start full.
+// under sets the kind, the name and the quota of a usage. If the quota has changed, pace, bodies and gate start anew.
 func (h *usage) under(q Quota, kind *kind, whose string) *usage {
 	if h.kind == nil || h.quota != q {
 		h.kind, h.whose, h.quota = kind, whose, q
@@ -124,7 +124,7 @@ func (h *usage) bytes(n int) state.Draw {
 	return state.Draw{What: h.kind.bytes, Whose: h.whose, Flow: state.Rate{Rate: most / 60, Burst: most}, Tokens: float64(n)}
 }
 
-// limit describes the limit that refused a draw. It is empty if the draw belongs to another usage.
+// limit describes the limit that refused a draw. It returns an empty description if the draw is from another usage.
 func (h *usage) limit(d *state.Draw) string {
 	switch d.What {
 	case h.kind.calls:
@@ -155,7 +155,7 @@ func (l *Limits) quotaOf(p *caller.Principal) *Quota {
 	return &l.options().Principal
 }
 
-// Call is a call for which Begin, but not yet End, was called. The zero value has no limits.
+// Call is a call between Begin and End. The zero value has no limits.
 type Call struct {
 	limits                 *Limits
 	all, server, principal *usage
@@ -284,8 +284,8 @@ func (c *Call) End(bytes int) {
 	}
 }
 
-// sessionsEnd is how long a client is told to wait if a session is refused. It is a guess: sessions end when their
-// clients end them, or after session_timeout.
+// sessionsEnd is the wait that a refused session's client is asked for. It is a guess: sessions end when their clients end them, or after
+// session_timeout.
 const sessionsEnd = time.Minute
 
 // OpenSession counts a session of a principal. The limit is per process, since a session uses memory, streams and

@@ -9,7 +9,7 @@ import (
 // does not fill the disk. Safe for concurrent use. The zero value is ready.
 type Lines struct {
 	mu     sync.Mutex
-	second int64  // Unix time, in seconds, for which count is valid
+	second int64  // the second (Unix time) that count is for
 	count  int    // lines in that second
 	left   uint64 // lines dropped since the last logged line
 }

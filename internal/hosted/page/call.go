@@ -18,7 +18,7 @@ import (
 // linesType is the media type of answers that have one JSON value in each line.
 const linesType = "application/x-ndjson"
 
-// answered is the answer to a call.
+// answered is the response with the result of a call.
 type answered struct {
 	found
 	Error        bool  `json:"error"`
@@ -82,8 +82,8 @@ func (p *Page) call(w http.ResponseWriter, r *http.Request) {
 	httpd.WriteJSON(w, http.StatusOK, out)
 }
 
-// lineWriter writes the progress of a call, and at last its result. Progress that comes faster than the viewer reads is dropped,
-// except for the newest.
+// lineWriter writes the progress of a call, and then its result, one JSON value in each line. If the viewer reads slowly, it drops all
+// progress except the newest.
 type lineWriter struct {
 	w      http.ResponseWriter
 	mu     sync.Mutex
@@ -93,7 +93,7 @@ type lineWriter struct {
 	all    sync.WaitGroup
 }
 
-// follow starts the goroutine that writes progress. It ends with last or stop.
+// follow starts the goroutine that writes progress. The goroutine ends when the method last or stop is called.
 func (l *lineWriter) follow() (stop func()) {
 	l.more, l.done = make(chan struct{}, 1), make(chan struct{})
 	l.all.Go(func() {
@@ -122,7 +122,7 @@ func (l *lineWriter) end() {
 	l.all.Wait()
 }
 
-// progress takes the params of a notification. It does not block.
+// progress passes on the params of a progress notification. It does not block.
 func (l *lineWriter) progress(params json.RawMessage) {
 	shown := map[string]json.RawMessage{}
 	for _, name := range []string{"progress", "total", "message"} {
@@ -147,7 +147,7 @@ func (l *lineWriter) last(value any) {
 func (l *lineWriter) write(value any) {
 	writing := http.NewResponseController(l.w)
 	_ = writing.SetWriteDeadline(time.Now().Add(writeWithin))
-	_ = json.NewEncoder(l.w).Encode(value) // an error means that the viewer has gone
+	_ = json.NewEncoder(l.w).Encode(value) // an error means that the viewer has disconnected
 	_ = writing.Flush()
 	_ = writing.SetWriteDeadline(time.Time{})
 }

@@ -13,13 +13,14 @@ import (
 )
 
 const (
-	// mostCalls is how many calls are kept.
+	// mostCalls is how many calls are kept; a new one replaces the oldest.
 	mostCalls = 500
-	// mostSaid is how many characters of an error text are kept, mostContent of arguments and of a result, in bytes.
+	// mostSaid is how many characters of an error text are kept. mostContent is how many bytes of the arguments and of the result are
+	// kept.
 	mostSaid, mostContent = 300, 8 << 10
 )
 
-// Calls has the newest calls. The zero value is ready. Safe for concurrent use.
+// Calls keeps the newest calls. The zero value is ready. Safe for concurrent use.
 type Calls struct {
 	mu   sync.Mutex
 	full bool
@@ -46,7 +47,8 @@ type recentCall struct {
 	Result       string    `json:"result,omitempty"`
 }
 
-// KeepContent sets whether the arguments and results of later calls are kept. What was kept before is forgotten if they are not.
+// KeepContent sets whether the arguments and results of later calls are kept. If keep is false, it also removes what was kept of earlier
+// calls.
 func (c *Calls) KeepContent(keep bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +72,8 @@ func (c *Calls) mode() string {
 	return "names"
 }
 
-// Add keeps a call that has ended. strike removes secrets from a text.
+// Add keeps a call that has ended. strike removes secrets from a text. Messages that are no calls are ignored, and calls that were
+// cancelled before their server got them.
 func (c *Calls) Add(r *request.Event, strike func(string) string) {
 	if !r.Attempted || !r.IsCall() || r.Cancelled() && r.Upstream == 0 {
 		return
@@ -93,7 +96,7 @@ func (c *Calls) Add(r *request.Event, strike func(string) string) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.full { // it may have changed meanwhile
+	if !c.full { // KeepContent(false) was called meanwhile
 		one.Arguments, one.Result = "", ""
 	}
 	one.N = c.next
@@ -101,19 +104,19 @@ func (c *Calls) Add(r *request.Event, strike func(string) string) {
 	c.next++
 }
 
-// shortened cuts a text.
+// shortened cuts a text after at most mostContent bytes, between two characters.
 func shortened(text string) string {
 	if len(text) <= mostContent {
 		return text
 	}
 	for cut := mostContent; ; cut-- {
-		if text[cut]&0xC0 != 0x80 { // not within a character
+		if text[cut]&0xC0 != 0x80 { // byte cut begins a character
 			return text[:cut] + "…"
 		}
 	}
 }
 
-// since returns the calls from a number on, the newest first.
+// since returns the calls whose numbers are n or higher, newest first. next is the number of the next call.
 func (c *Calls) since(n int64) (calls []recentCall, next int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,7 +130,7 @@ func (c *Calls) since(n int64) (calls []recentCall, next int64) {
 
 // sendCalls responds with the recent calls.
 func (p *Page) sendCalls(w http.ResponseWriter, r *http.Request) {
-	after, _ := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64) // anything else means all
+	after, _ := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64) // if the number is invalid, all calls are sent
 	calls, next := p.Calls.since(after)
 	httpd.WriteJSON(w, http.StatusOK, map[string]any{"calls": calls, "next": next, "mode": p.Calls.mode()})
 }

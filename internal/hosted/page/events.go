@@ -21,7 +21,8 @@ const (
 	writeWithin = 30 * time.Second
 )
 
-// current returns the state of mcpx as JSON, which was made at most the given time ago, so that not every viewer's is made anew.
+// current returns the state of mcpx as JSON. If the cached state is younger than age, it returns that, so that the state is not made anew
+// for each viewer.
 func (p *Page) current(age time.Duration) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,8 +43,7 @@ func (p *Page) current(age time.Duration) []byte {
 	return p.state
 }
 
-// sendState answers with the present state of mcpx, as viewers ask for it after a change, and with whether the viewer has a
-// session that it could end.
+// sendState sends the present state of mcpx, and whether the viewer has a session to sign out of. The page asks for it after a change.
 func (p *Page) sendState(w http.ResponseWriter, r *http.Request) {
 	_, err := r.Cookie(cookieName)
 	if p.Links != nil {
@@ -94,8 +94,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if _, refused := p.viewer(r); refused != nil {
-			// Without this event, the page would believe that the connection was lost, and try to reconnect for ten
-			// seconds.
+			// Without this event, the page would take the end of the stream for a lost connection, and try to reconnect for ten seconds.
 			_, _ = w.Write([]byte("event: refused\ndata: {}\n\n"))
 			return
 		}

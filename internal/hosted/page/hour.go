@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/results"
 )
 
-// minutes is how many minutes the plots show.
+// minutes is how many minutes the charts of the page show.
 const minutes = 60
 
 type minute struct {
@@ -42,7 +42,7 @@ func (s *series) add(at int64, r *request.Event) {
 	}
 }
 
-// plots are the values per minute, oldest first. Those of tokens saved may be negative.
+// plots are the values of each minute, oldest first. Saved tokens may be negative.
 type plots struct {
 	Calls       []int `json:"calls"`
 	Errors      []int `json:"errors"`
@@ -75,9 +75,9 @@ type Hour struct {
 	servers map[string]*series
 }
 
-// Add counts what a message has saved, and a call that has ended. A call to an unknown server is counted only in the total, since
-// callers can make up any number of server names. A call that was cancelled before it was sent to its server is not counted: the
-// page does this to ask its viewer for consent.
+// Add counts the tokens that a message has saved and, if it is a call, the call. A call to an unknown server is counted only in the
+// total, since callers can make up any number of server names. A call that was cancelled before it was sent to its server is not counted:
+// the page does this to ask its viewer for consent.
 func (h *Hour) Add(r *request.Event) {
 	h.addSavings(r)
 	if !r.Attempted || !r.IsCall() || r.Cancelled() && r.Upstream == 0 {
@@ -101,7 +101,8 @@ func (h *Hour) Add(r *request.Event) {
 	one.add(at, r)
 }
 
-// addSavings counts what a message has saved that is not the result of a call: definitions, and parts that were read by a handle.
+// addSavings counts the saved tokens of messages that are no calls: of definitions that clients did not get, and of parts of results that
+// clients read later.
 func (h *Hour) addSavings(r *request.Event) {
 	if r.Definitions == nil && r.ReadOn == nil {
 		return
@@ -121,13 +122,13 @@ func (h *Hour) addSavings(r *request.Event) {
 	}
 }
 
-// lastHour has the counts of the last hour in the form that the page receives.
+// lastHour has the counts of the last hour as the page receives them.
 type lastHour struct {
 	plots
 	Servers map[string]plots `json:"servers"`
 }
 
-// last returns the counts of the hour that ends now. It forgets servers that had no call in this hour.
+// last returns the counts of the hour that ends now. It forgets servers without a call in this hour.
 func (h *Hour) last(now time.Time) lastHour {
 	h.mu.Lock()
 	defer h.mu.Unlock()

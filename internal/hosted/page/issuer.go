@@ -11,30 +11,31 @@ import (
 	"mcpx/internal/hosted/identity"
 )
 
-// Issuer is where people log in who have no token: the authorization server of auth.front.
+// Issuer is the authorization server of auth.front, where people without a token log in.
 type Issuer interface {
-	// SignIn sends a browser to the login, and then back to a path of mcpx. Before that, it calls [People.SignedIn].
+	// SignIn sends the browser to the login. After the login it calls [People.SignedIn], and then sends the browser to the path back of
+	// mcpx.
 	SignIn(w http.ResponseWriter, r *http.Request, back string)
-	// Standing returns who a login is from. It asks the issuer again from time to time, so it may wait. The errors are those of
-	// [identity.Verifier.Request].
+	// Standing returns the user of a login. From time to time it asks the issuer whether the login is still valid, so it may wait. The
+	// errors are those of [identity.Verifier.Request].
 	Standing(ctx context.Context, login string) (*identity.Proof, error)
 	// SignOut ends a login.
 	SignOut(ctx context.Context, login string) error
 }
 
-// People are the browsers that have signed in to a page of mcpx, by the issuer or with a token. Whoever can log in can sign in:
-// each page decides by itself what its viewers may see.
+// People knows the browsers that have signed in to a page of mcpx, through the issuer or with a token. Everyone who can log in can sign
+// in; each page decides itself what its viewers may see.
 type People struct {
-	// Sessions has the browsers. A store outside this process must encrypt them.
+	// Sessions has a session for each browser. A store outside this process must encrypt them.
 	Sessions state.Sessions[Session]
-	// Issuer returns where people log in now; nil if there is no such issuer.
+	// Issuer returns the present issuer; nil if people need tokens.
 	Issuer func() Issuer
 }
 
-// signInPath is where a browser begins to sign in by the issuer. It is below the folder of the page.
+// signInPath is where a browser begins to sign in through the issuer. It is relative to the folder of the page.
 const signInPath = "ui/signin"
 
-// issuer returns where people log in; nil if there is no issuer.
+// issuer returns the present issuer; nil if there is none.
 func (p *People) issuer() Issuer {
 	if p.Issuer == nil {
 		return nil
@@ -42,8 +43,8 @@ func (p *People) issuer() Issuer {
 	return p.Issuer()
 }
 
-// Link is the link of a door for people who have not signed in, relative to the page; empty if there is no issuer and they need a
-// token.
+// Link is the address, relative to the page, where people sign in through the issuer. It is empty if there is no issuer, so that they
+// need a token.
 func (p *People) Link() string {
 	if p.issuer() == nil {
 		return ""
@@ -51,7 +52,7 @@ func (p *People) Link() string {
 	return signInPath
 }
 
-// SignedIn opens a session for a browser whose user has logged in at the issuer, in place of one that it has.
+// SignedIn opens a session for a browser whose user has logged in at the issuer. It ends an earlier session of the browser.
 func (p *People) SignedIn(w http.ResponseWriter, r *http.Request, login string, who *caller.Principal) error {
 	p.forget(r)
 	until := time.Now().Add(sessionLife)
@@ -63,8 +64,8 @@ func (p *People) SignedIn(w http.ResponseWriter, r *http.Request, login string, 
 	return nil
 }
 
-// Person returns who the browser of a request is from, an admin or not. A session that was signed in with a token is not enough.
-// The errors are those of [identity.Verifier.Request].
+// Person returns the user of a browser, admin or not. It accepts only sessions that were opened through the issuer, not with a token. The
+// errors are those of [identity.Verifier.Request].
 func (p *People) Person(r *http.Request) (*identity.Proof, error) {
 	one, err := p.session(r)
 	switch {
@@ -85,7 +86,7 @@ func (p *People) session(r *http.Request) (*Session, error) {
 	return p.Sessions.Get(r.Context(), cookie.Value)
 }
 
-// standing returns who a session is from that was signed in by the issuer.
+// standing returns the user of a session that was opened through the issuer.
 func (p *People) standing(ctx context.Context, one *Session) (*identity.Proof, error) {
 	issuer := p.issuer()
 	if issuer == nil {
@@ -98,7 +99,7 @@ func (p *People) standing(ctx context.Context, one *Session) (*identity.Proof, e
 	return proof, err
 }
 
-// forget ends the session of a browser, and its login. If that fails, they end after sessionLife.
+// forget ends the session of a browser, and its login. If that fails, both end after sessionLife.
 func (p *People) forget(r *http.Request) {
 	if one, err := p.session(r); err == nil {
 		_ = p.end(r, one)
@@ -118,7 +119,7 @@ func (p *People) end(r *http.Request, one *Session) error {
 	return p.Sessions.End(r.Context(), cookie.Value, state.Closed)
 }
 
-// signInByIssuer sends a viewer to the login.
+// signInByIssuer sends a viewer to the login of the issuer.
 func (p *Page) signInByIssuer(w http.ResponseWriter, r *http.Request) {
 	issuer := p.People.issuer()
 	if issuer == nil {

@@ -18,19 +18,19 @@ import (
 const (
 	// linkLife is how long a link can be used.
 	linkLife = 2 * time.Minute
-	// unusedFor is how long a page may be unused.
+	// unusedFor is after how much time without use the page closes.
 	unusedFor = 30 * time.Minute
-	// mostLinks is the most links, and the most sessions, at the same time; a new one ends the oldest.
+	// mostLinks is how many links and how many sessions there are at most; one more ends the oldest.
 	mostLinks = 20
-	// sessionHeader has the key of a session. It is no cookie: browsers send the cookies of 127.0.0.1 to the servers on all its
-	// ports, and some keep no Secure cookie that came over http.
+	// sessionHeader is the header with the key of a session. The key is not in a cookie, since browsers send the cookies of 127.0.0.1 to
+	// the servers on all its ports, and some browsers keep no Secure cookie that came over http.
 	sessionHeader = "X-Mcpx-Session"
 )
 
-// Links lets a user of this machine see the page: mcpx ui prints a link with a secret, which works once. The page exchanges it
-// for the key of a session, which lives in its tab. Safe for concurrent use.
+// Links lets a user of this machine see the page: mcpx ui prints a link with a secret, which works once. The page exchanges it for the
+// key of a session, which only its browser tab has. Safe for concurrent use.
 type Links struct {
-	// Host is the address at which the page is served. After For without use it closes.
+	// Host is the address at which the page is served. The page closes after the time For without use.
 	Host string
 	For  time.Duration
 
@@ -46,7 +46,7 @@ type link struct {
 	until  time.Time
 }
 
-// NewLinks returns the links of a page at an address of this machine.
+// NewLinks returns the links of the page at host, an address of this machine.
 func NewLinks(host string) *Links { return &Links{Host: host, For: unusedFor, used: time.Now()} }
 
 // New returns the URL of a new link, or "" if the page is closed. The secret is in the fragment, which browsers send to no
@@ -63,8 +63,8 @@ func (l *Links) New() string {
 	return "http://" + l.Host + "/#link=" + one.secret
 }
 
-// Unused reports whether nobody has used the page for the time For, and closes the links then. Only what a person does is a use,
-// not what an open page asks for by itself.
+// Unused reports whether the page was not used for the time For, or is closed; if so, it closes the page. Only actions of a person are
+// use, not the requests that an open page sends by itself.
 func (l *Links) Unused() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,7 @@ func (l *Links) Unused() bool {
 	return l.closed
 }
 
-// Close makes all links and sessions void.
+// Close makes all links and sessions invalid.
 func (l *Links) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,14 +85,14 @@ func (l *Links) use() {
 	l.used = time.Now()
 }
 
-// addressed reports whether a request names this machine as its host. Another name would mean that the page of that name has
-// made it point to this machine (DNS rebinding).
+// addressed reports whether the Host of a request is this machine. Another Host means that a foreign web page has pointed its own name at
+// this machine (DNS rebinding).
 func (l *Links) addressed(r *http.Request) bool {
 	_, port, err := net.SplitHostPort(l.Host)
 	return err == nil && (r.Host == l.Host || r.Host == net.JoinHostPort("localhost", port))
 }
 
-// signIn exchanges the secret of a link for the key of a session. The secret is then void.
+// signIn exchanges the secret of a link for the key of a session. After that, the secret is invalid.
 func (l *Links) signIn(w http.ResponseWriter, secret string) {
 	l.mu.Lock()
 	at, now := -1, time.Now()
@@ -137,7 +137,7 @@ func (l *Links) session(r *http.Request) (at int) {
 	return at
 }
 
-// viewer returns a proof without a principal for whoever has a session, as over stdio.
+// viewer accepts a request with the key of a session. Its proof has no principal, as for clients over stdio.
 func (l *Links) viewer(r *http.Request) (*identity.Proof, *refusal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,7 +154,7 @@ func (p *Page) mode() string {
 	return "hosted"
 }
 
-// sendMode tells the page how its viewers sign in.
+// sendMode tells the page whether its viewers sign in with links (desk) or otherwise (hosted), and where they log in.
 func (p *Page) sendMode(w http.ResponseWriter, _ *http.Request) {
 	httpd.WriteJSON(w, http.StatusOK, map[string]string{"mode": p.mode(), "sign_in": p.People.Link()})
 }

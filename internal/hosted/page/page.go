@@ -21,7 +21,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// Options are what the page shows and who may see it. All fields except People are required.
+// Options are what the page shows and who may see it. All fields are required unless they say otherwise.
 type Options struct {
 	View *view.TwoTools
 	// ViewName is the name of View in the configuration. Rights may depend on it.
@@ -30,35 +30,36 @@ type Options struct {
 	Hour     *Hour
 	// Status returns the content of /status.
 	Status func() any
-	// People has the signed-in browsers; nil means that they are kept in memory, and sign in with tokens.
+	// People has the signed-in browsers. nil means that their sessions are kept in memory, and that they sign in with tokens.
 	People   *People
 	Identity *identity.Verifier
 	// Admin reports whether a principal may see the page.
 	Admin func(*caller.Principal) bool
-	// Links is set for the page of a user's own machine: whoever has a link of it is that user, and Sessions, Identity and Admin
-	// are not used.
+	// Links is set only for the page of a user's own machine. Whoever has a link is that user, and People, Identity and Admin are not
+	// used.
 	Links *Links
 	// Calls are the recent calls that the page shows.
 	Calls *Calls
-	// About returns what the page shows besides Status, by its name; may be nil.
+	// About returns what the page gets in addition to Status, by name; may be nil.
 	About func() map[string]any
-	// Routes are handlers below /ui/, by their pattern for [http.ServeMux]. Page calls them only for viewers who may see the page.
+	// Routes are handlers below /ui/, by their pattern for [http.ServeMux]. Page calls them only for viewers who may see the page; may be
+	// nil.
 	Routes map[string]http.HandlerFunc
-	// Back is where an issuer sends the browser of a login to a server back to. The request proves itself: the browser sends no strict
-	// cookie with it. May be nil.
+	// Back serves BackPath, where the browser comes back to from a login to a server. The handler must verify the request by itself,
+	// since the browser sends no SameSite=Strict cookie with it. May be nil.
 	Back   http.HandlerFunc
 	Logger *slog.Logger
 }
 
-// BackPath is the path of Back.
+// BackPath is the path that Options.Back serves.
 const BackPath = "/ui/back"
 
 // Page serves / and everything below /ui/. It has no goroutines of its own.
 type Page struct {
 	Options
 	mux     *http.ServeMux
-	ended   chan struct{} // closed by EndStreams
-	why     string        // set before ended is closed
+	ended   chan struct{} // closed by EndUnused
+	why     string        // reason for the viewers; set before ended is closed
 	endOnce sync.Once
 
 	viewers chan struct{} // holds one element per open event stream
@@ -146,10 +147,10 @@ func (p *Page) files() {
 	})
 }
 
-// EndStreams ends the event streams.
+// EndStreams ends the event streams without a reason.
 func (p *Page) EndStreams() { p.EndUnused("") }
 
-// EndUnused ends the event streams, and tells them why.
+// EndUnused ends the event streams, and sends why to them.
 func (p *Page) EndUnused(why string) {
 	p.endOnce.Do(func() {
 		p.why = why
@@ -157,8 +158,8 @@ func (p *Page) EndUnused(why string) {
 	})
 }
 
-// Refuse responds with an error that the page shows to its user. code names the error for the page, which has other languages
-// too.
+// Refuse responds with an error that the page shows to its viewer. code identifies the error, so that the page can show it in the
+// viewer's language.
 func Refuse(w http.ResponseWriter, status int, code, text string) {
 	httpd.WriteJSON(w, status, map[string]string{"error": text, "code": code})
 }

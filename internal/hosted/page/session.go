@@ -29,14 +29,14 @@ const (
 // expires, is removed from the config, or loses the right to see the page. The browser never gets the token: its
 // cookie is a random ID, which gives no access to /mcp. A store outside this process must encrypt the session.
 //
-// A browser that has signed in by the issuer has a login in place of the token.
+// If the browser has signed in through the issuer, the session has the number of the login in place of a token.
 type Session struct {
 	Token     string `json:"token,omitempty"`
 	Login     string `json:"login,omitempty"`
 	Principal string `json:"principal"`
 }
 
-// NewSessions makes sessions that are kept in the memory of this process.
+// NewSessions makes a store of sessions in the memory of this process.
 func NewSessions() state.Sessions[Session] { return state.NewSessions[Session](maxSessions) }
 
 // refusal says why a request may not see the page: text is for the viewer, why for the log.
@@ -88,7 +88,7 @@ func (p *Page) prove(r *http.Request, token string) (*identity.Proof, *refusal) 
 	return p.may(proof, err, token != "")
 }
 
-// may refuses a principal that may not see the page. given says that the viewer has shown something that should prove it.
+// may refuses a principal that may not see the page. given says that the viewer has sent a credential.
 func (p *Page) may(proof *identity.Proof, err error, given bool) (*identity.Proof, *refusal) {
 	const lacksRight = `this account may not see the page: a rule under auth.rights with "admin": true must name it`
 	_, lacksScope := errors.AsType[*identity.ScopeError](err)
@@ -112,7 +112,7 @@ func (p *Page) may(proof *identity.Proof, err error, given bool) (*identity.Proo
 	return proof, nil
 }
 
-// seen calls next only for viewers who may see the page, and puts their principal into the context.
+// seen calls next only for viewers who may see the page, and puts their principal into the context of the request.
 func (p *Page) seen(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		proof, refused := p.viewer(r)

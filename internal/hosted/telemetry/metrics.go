@@ -21,15 +21,15 @@ import (
 // concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
-	upstream *prometheus.HistogramVec // by server, tool, outcome
-	requests *prometheus.HistogramVec // by method, error
-	sessions *prometheus.HistogramVec // by protocol revision
-	calls    *prometheus.CounterVec   // by server, outcome
-	tokens   *prometheus.CounterVec   // by server, direction
-	bytes    *prometheus.CounterVec   // by server, direction
-	saved    *prometheus.CounterVec   // by server, kind
-	spent    *prometheus.CounterVec   // by server, kind
-	refused  *prometheus.CounterVec   // by status
+	upstream *prometheus.HistogramVec // labels: server, tool, outcome
+	requests *prometheus.HistogramVec // labels: method, error
+	sessions *prometheus.HistogramVec // label: protocol revision
+	calls    *prometheus.CounterVec   // labels: server, outcome
+	tokens   *prometheus.CounterVec   // labels: server, direction
+	bytes    *prometheus.CounterVec   // labels: server, direction
+	saved    *prometheus.CounterVec   // labels: server, kind
+	spent    *prometheus.CounterVec   // labels: server, kind
+	refused  *prometheus.CounterVec   // label: status
 
 	mu      sync.Mutex
 	series  map[seriesKey]*series
@@ -153,8 +153,8 @@ const (
 	kindCut         = "cut"
 )
 
-// savings counts what a message has saved. A counter never falls, so what mcpx costs has one of its own. Where there is one of
-// the two there is the other, so that queries can subtract them.
+// savings counts what a message has saved. A counter cannot fall, so the tokens that mcpx costs have a counter of their own (spent). Both
+// always get a series with the same labels, so that queries can subtract one from the other.
 func (m *Metrics) savings(r *request.Event) {
 	add := func(server, kind string, tokens int) {
 		if tokens != 0 {

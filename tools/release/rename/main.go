@@ -1,9 +1,9 @@
-// Command rename gives the module another path, from which go install works once it is published there:
+// Command rename gives the module another path, so that go install works with that path once the module is published there:
 //
 //	go run ./tools/release/rename github.com/OWNER/mcpx
 //
-// It changes go.mod, where the path is, and what follows from it: imports, and strings of tests that name packages. Run it at the
-// root of a clone without changes. It runs gofmt on what it has changed.
+// It changes the path in go.mod, the imports, and strings of tests that are names of packages. Run it at the root of a clone without
+// changes. It runs gofmt on what it has changed.
 package main
 
 import (
@@ -40,7 +40,7 @@ var (
 	moduleLine = regexp.MustCompile(`(?m)^module (\S+)$`)
 )
 
-// rename gives the module in the folder dir the path to.
+// rename changes the path of the module in the folder dir to the path in to.
 func rename(dir, to string) error {
 	if !modulePath.MatchString(to) {
 		return fmt.Errorf("%s is not the path of a module that can be published, such as github.com/OWNER/mcpx", to)
@@ -96,21 +96,21 @@ func rename(dir, to string) error {
 	return nil
 }
 
-// renamed returns the text of a Go file, with its imports and its quoted names of packages under the new path.
+// renamed returns the text of a Go file after its imports and its quoted names of packages were changed to the new path.
 func renamed(text []byte, from, to string) ([]byte, error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, "", text, parser.ImportsOnly)
 	if err != nil {
 		return nil, err
 	}
-	for i := len(file.Imports) - 1; i >= 0; i-- { // from the end, as the offsets before a change stay
+	for i := len(file.Imports) - 1; i >= 0; i-- { // from the end, so that the offsets of earlier imports stay right
 		at := file.Imports[i].Path
 		path, err := strconv.Unquote(at.Value)
-		if err != nil || path != from { // the packages below it are quoted names like any other
+		if err != nil || path != from { // paths of packages below the root are changed like other quoted names
 			continue
 		}
 		begin, end := set.Position(at.Pos()).Offset, set.Position(at.End()).Offset
-		// The package at the root is named mcpx whatever the last word of the path is.
+		// The package at the root is named mcpx, whatever the last element of its path is.
 		name := ""
 		if file.Imports[i].Name == nil && to[strings.LastIndexByte(to, '/')+1:] != "mcpx" {
 			name = "mcpx "
