@@ -19,7 +19,7 @@ import (
 	"mcpx/internal/results"
 )
 
-// MaxEach is the largest number of calls in one request (design 11). At most eachAtOnce of them run at the same time.
+// MaxEach is the largest number of calls in one request. At most eachAtOnce of them run at the same time.
 const (
 	MaxEach    = 50
 	eachAtOnce = 16
@@ -115,7 +115,7 @@ func (e run) checkEach(ctx context.Context, r *Request) (calls []*oneOf, tool *c
 	return calls, tool, refused, nil
 }
 
-// maxViolations is the largest number of violations that a failure lists (design 7).
+// maxViolations is the largest number of violations that a failure lists.
 const maxViolations = 5
 
 // within adds the violations in more, which are from the call with index i, to all. Their paths get the prefix /each/i.

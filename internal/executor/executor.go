@@ -256,7 +256,7 @@ type target struct {
 	settings  toolSettings
 }
 
-// call finds the tool, checks the arguments and the filter, and makes the call, in this order (design 7). If a reload of the
+// call finds the tool, checks the arguments and the filter, and makes the call, in this order. If a reload of the
 // config replaces the server meanwhile, it starts again, because the caller's rights may have changed.
 func (e run) call(ctx context.Context, r *Request) (json.RawMessage, target, error) {
 	for {

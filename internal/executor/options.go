@@ -21,7 +21,7 @@ import (
 )
 
 // defaultVerbatim are globs for names of tools that read files. Their results are not changed, because the model may edit the
-// file (design 7).
+// file.
 var defaultVerbatim = []string{"read_*file*", "*file_content*", "*_show"}
 
 // ServerOptions are the settings for calls to one server.

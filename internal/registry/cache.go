@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/upstream"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/results"
 )
 
-// The answers of inspect as data, for structuredContent (design 6).
+// The answers of inspect as data, for structuredContent.
 
 // result returns a tool result with a text. If structured is true, it also has the structuredContent that data returns, which
 // has the same content as the text.

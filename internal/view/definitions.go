@@ -33,7 +33,7 @@ const (
 		`"select":{"type":"string","description":"jq filter on the JSON result"},` +
 		`"grep":{"type":"string","description":"regex: only matching lines"}},` +
 		`"required":["server_name","tool_name"]}`
-	// toolMeta asks Claude Code to load the tools immediately and to accept long results (design 7).
+	// toolMeta asks Claude Code to load the tools immediately and to accept long results.
 	toolMeta = `{"anthropic/alwaysLoad":true,"anthropic/maxResultSizeChars":500000}`
 )
 

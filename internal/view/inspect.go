@@ -67,13 +67,13 @@ func (q Query) show(found []describe.Match) {
 	}
 }
 
-// Inspect answers a query (design 6). Like exec, it waits for a server to which mcpx connects for the first time.
+// Inspect answers a query. Like exec, it waits for a server to which mcpx connects for the first time.
 func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, structured bool) *results.Result {
 	snap := v.named(client)
 	if q.Server == "" {
 		if q.Tool != "" {
-			// tool_name may be a list of names, or a name that contains its server. A simple name requires server_name (design
-			// 6).
+			// tool_name may be a list of names, or a name that contains its server. A simple name requires
+			// server_name.
 			if strings.ContainsAny(q.Tool, ",.") || strings.Contains(q.Tool, "__") {
 				if named, _ := v.byName(client, snap, Query{Text: q.Tool}, structured); named != nil {
 					return named

@@ -81,8 +81,7 @@ type Attachment struct {
 	Unknown func(method string, params json.RawMessage)
 }
 
-// Failure is the error of a message that no server has answered. Message is the text; Data is a JSON object with an error code
-// (design 7).
+// Failure is the error of a message that no server has answered. Message is the text; Data is a JSON object with an error code.
 type Failure struct {
 	Message string
 	Data    json.RawMessage
