@@ -51,10 +51,8 @@ func binary(t testing.TB) string {
 		if runtime.GOOS == "windows" {
 			built.path += ".exe"
 		}
-		args := []string{"build", "-buildvcs=false", "-o", built.path}
-		if mcptest.Race {
-			args = append(args, "-race")
-		}
+		// A process with the race detector takes ten times as long to start, so only the long run has it here.
+		args := []string{"build", "-buildvcs=false", fmt.Sprintf("-race=%t", mcptest.Race && mcptest.Full), "-o", built.path}
 		if out, err := exec.Command("go", append(args, "mcpx/cmd/mcpx")...).CombinedOutput(); err != nil {
 			built.err = fmt.Errorf("%w\n%s", err, out)
 		}
