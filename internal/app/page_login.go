@@ -145,7 +145,7 @@ func (p *pageWork) returnsTo(server logins.Server) string {
 	if p.desk || server.ClientID != "" || server.ClientMetadataURL != "" || cfg.Auth == nil || !netguard.Safe(cfg.Auth.Resource) {
 		return ""
 	}
-	return p.app.publicBase(cfg) + page.BackPath
+	return publicBase(cfg, p.app.path) + page.BackPath
 }
 
 // back takes a browser that an issuer has sent back, and shows the server. Only the issuer and the viewer who has begun the login

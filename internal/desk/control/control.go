@@ -85,14 +85,14 @@ type request struct {
 	Logins *LoginsQuery `json:"logins,omitempty"`
 }
 
-// LoginsQuery asks for the logins through auth.front. If End is not empty, those logins are ended.
+// LoginsQuery asks for the logins of people. If End is not empty, those logins are ended.
 type LoginsQuery struct {
 	End []string `json:"end,omitempty"` // IDs of logins and names of principals
 }
 
 // LoginsAnswer has the logins of a process, or those that it has ended.
 type LoginsAnswer struct {
-	// None means that the process has no auth.front.
+	// None means that nobody logs in through the process.
 	None   bool            `json:"none,omitempty"`
 	Logins json.RawMessage `json:"logins,omitempty"`
 	// Failed says why not all were ended.

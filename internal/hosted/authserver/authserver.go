@@ -90,6 +90,10 @@ type Parts struct {
 	Store state.Followed
 	// Happened is told what happens to logins; nil means nobody is. It must not wait.
 	Happened func(Event)
+	// Left is told of a principal whose last login has ended; nil means nobody is. Each process that shares the store tells it once it
+	// has learned that, since two of them can end the last two logins at the same moment. So does each new server for as long as the
+	// store has the end, in case that no process could do what follows from it. It must not wait, and not use the store.
+	Left func(*caller.Principal)
 	// SignedIn is called in place of a client when a user has logged in for a page of mcpx itself ([Server.SignIn]). It sets
 	// the cookie by which the page knows the login again.
 	SignedIn func(w http.ResponseWriter, r *http.Request, login string, p *caller.Principal) error
@@ -126,6 +130,7 @@ func New(o Options, parts Parts) (*Server, error) {
 	s.documents = newDocuments(s.ctx, netguard.NewClient(netguard.Reach{Loopback: netguard.LoopbackURL(o.Resource), Key: "nothing"}))
 	s.login = newLogin(&s.o, s.Callback())
 	s.unfollow = s.store.Watch(storePrefix, s.learn)
+	s.learnedAll()
 	return s, nil
 }
 

@@ -14,6 +14,4 @@ type Event struct {
 	Client string
 	// Why says why a login has ended, in a few words.
 	Why string
-	// Last means that the principal has no other login now.
-	Last bool
 }

@@ -20,7 +20,7 @@ type Login struct {
 	Client    string    `json:"client,omitempty"` // what it calls itself; nobody has checked that
 	Began     time.Time `json:"began"`
 	Renewed   time.Time `json:"renewed"`
-	Until     time.Time `json:"until"` // if it is not renewed before
+	Until     time.Time `json:"until,omitzero"` // if it is not renewed before
 }
 
 // Logins returns the logins that go on, the newest first.

@@ -30,7 +30,7 @@ import (
 // These are the paths, relative to the folder of the endpoint.
 const (
 	pagePath     = "/connect"
-	callbackPath = "/connect/callback"
+	CallbackPath = "/connect/callback" // where the authorization servers of servers send browsers back to
 	codePath     = "/connect/code"
 )
 
@@ -56,11 +56,11 @@ type Accounts interface {
 	// Connected reports whether a principal has a login that can be used.
 	Connected(ctx context.Context, server, principal string) bool
 	// Begin prepares a login. pending is what Finish needs, with secrets; address returns the login page for a state.
-	Begin(ctx context.Context, server, principal, redirect string) (pending json.RawMessage, address func(state string) string, err error)
+	Begin(ctx context.Context, server string, of Person, redirect string) (pending json.RawMessage, address func(state string) string, err error)
 	// Finish stores the login, from the query of the redirect.
-	Finish(ctx context.Context, server, principal string, pending json.RawMessage, answer url.Values) error
+	Finish(ctx context.Context, server string, of Person, pending json.RawMessage, answer url.Values) error
 	// Disconnect revokes a login and forgets it.
-	Disconnect(ctx context.Context, server, principal string) error
+	Disconnect(ctx context.Context, server string, of Person) error
 	// Sees reports whether a principal may use a server.
 	Sees(p *caller.Principal, server string) bool
 }
@@ -123,7 +123,7 @@ func New(o Options) (*Pages, error) {
 }
 
 // Serves reports whether a request for this path is for these pages.
-func Serves(path string) bool { return path == pagePath || path == callbackPath || path == codePath }
+func Serves(path string) bool { return path == pagePath || path == CallbackPath || path == codePath }
 
 // link is what a link says, tagged by mcpx.
 type link struct {
@@ -166,7 +166,7 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == codePath && r.Method == http.MethodPost:
 		p.giveCode(w, r)
-	case r.URL.Path == callbackPath && r.Method == http.MethodGet:
+	case r.URL.Path == CallbackPath && r.Method == http.MethodGet:
 		p.callback(w, r)
 	case r.URL.Path == pagePath && (r.Method == http.MethodGet || r.Method == http.MethodPost):
 		p.page(w, r)
@@ -216,7 +216,7 @@ func (p *Pages) page(w http.ResponseWriter, r *http.Request) {
 			p.begin(w, r, &l, v)
 			return
 		}
-		if err := p.Accounts.Disconnect(r.Context(), l.Server, l.Of.ID); err != nil {
+		if err := p.Accounts.Disconnect(r.Context(), l.Server, l.Of); err != nil {
 			p.Log.Warn("a login was forgotten, but could not be revoked", "server", l.Server, "principal", l.Of.Name, "error", err)
 		}
 		p.done(w, l.Server+" is disconnected", "mcpx has forgotten your login there.")
@@ -305,7 +305,7 @@ func (p *Pages) viewerOf(r *http.Request) *viewer {
 
 // begin sends the browser to the login page of the server.
 func (p *Pages) begin(w http.ResponseWriter, r *http.Request, l *link, v *viewer) {
-	data, address, err := p.Accounts.Begin(r.Context(), l.Server, l.Of.ID, p.Base+callbackPath)
+	data, address, err := p.Accounts.Begin(r.Context(), l.Server, l.Of, p.Base+CallbackPath)
 	if err != nil {
 		p.Log.Warn("a login of a principal cannot begin", "server", l.Server, "principal", l.Of.Name, "error", err)
 		p.fault(w, http.StatusBadGateway, "The login to "+l.Server+" cannot begin: "+err.Error())
@@ -350,7 +350,7 @@ func (p *Pages) callback(w http.ResponseWriter, r *http.Request) {
 		p.fault(w, http.StatusBadRequest, foreign)
 		return
 	}
-	if err := p.Accounts.Finish(r.Context(), one.Server, one.Of.ID, one.Data, query); err != nil {
+	if err := p.Accounts.Finish(r.Context(), one.Server, one.Of, one.Data, query); err != nil {
 		p.Log.Warn("a login of a principal failed", "server", one.Server, "principal", one.Of.Name, "error", err)
 		p.fault(w, http.StatusBadGateway, "mcpx could not log in to "+one.Server+": "+err.Error())
 		return
