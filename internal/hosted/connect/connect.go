@@ -208,7 +208,7 @@ func (p *Pages) page(w http.ResponseWriter, r *http.Request) {
 		p.typed(w, r, &l, to[0])
 	case "go", "disconnect":
 		v := p.viewerOf(r)
-		if v == nil || v.Of.ID != l.Of.ID {
+		if v == nil || v.Of.ID != l.Of.ID || p.somebodyElse(r, &l) != nil {
 			p.back(w, to[0])
 			return
 		}
@@ -234,7 +234,7 @@ func (p *Pages) look(w http.ResponseWriter, r *http.Request, l *link, address st
 	}
 	data := map[string]any{"Server": l.Server, "Address": hostOf(address), "SignIn": p.SignIn != nil, "Base": p.Base}
 	v := p.viewerOf(r)
-	if who := p.Viewer(r); who != nil && (v == nil || v.Of.ID != l.Of.ID) {
+	if who := p.Viewer(r); who != nil && (v == nil || v.Of.ID != who.ID) {
 		v = p.proved(w, personOf(who))
 	}
 	switch {
@@ -246,6 +246,15 @@ func (p *Pages) look(w http.ResponseWriter, r *http.Request, l *link, address st
 		data["Who"], data["Connected"] = l.Of.Name, p.Accounts.Connected(r.Context(), l.Server, l.Of.ID)
 	}
 	p.show(w, http.StatusOK, data)
+}
+
+// somebodyElse returns who has signed in in this browser if it is not the principal of the link, else nil. Then a code proves nothing:
+// it was sent to them, so that their account becomes the sender's.
+func (p *Pages) somebodyElse(r *http.Request, l *link) *caller.Principal {
+	if who := p.Viewer(r); who != nil && who.ID != l.Of.ID {
+		return who
+	}
+	return nil
 }
 
 func hostOf(address string) string {
@@ -376,18 +385,25 @@ func (p *Pages) giveCode(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "there is no server "+sanitize.Line(body.Server, 80)+" to which you log in by yourself", http.StatusNotFound)
 		return
 	}
-	code, err := p.Codes.Open(r.Context(), &Code{personOf(who)}, time.Now().Add(codeTime))
-	if err != nil {
-		http.Error(w, "mcpx cannot keep a code now; try again", http.StatusServiceUnavailable)
-		return
+	answer := map[string]any{"url": p.Link(body.Server, who), "principal": who.Name}
+	if who.IssuerToken == nil || p.SignIn == nil { // else they prove themselves by the same login, and nobody can be given a code of theirs
+		code, err := p.Codes.Open(r.Context(), &Code{personOf(who)}, time.Now().Add(codeTime))
+		if err != nil {
+			http.Error(w, "mcpx cannot keep a code now; try again", http.StatusServiceUnavailable)
+			return
+		}
+		answer["code"], answer["expires_in"] = code, int(codeTime/time.Second)
 	}
-	httpd.WriteJSON(w, http.StatusOK, map[string]any{
-		"code": code, "url": p.Link(body.Server, who), "principal": who.Name, "expires_in": int(codeTime / time.Second),
-	})
+	httpd.WriteJSON(w, http.StatusOK, answer)
 }
 
 // typed takes a code that was typed into the page.
 func (p *Pages) typed(w http.ResponseWriter, r *http.Request, l *link, to string) {
+	if who := p.somebodyElse(r, l); who != nil {
+		p.fault(w, http.StatusForbidden, "This browser is signed in as "+who.Name+", and the link is for somebody else. If somebody has sent you the code, "+
+			"they want your account. To use a code of your own for another principal, take a private window.")
+		return
+	}
 	code := strings.TrimSpace(r.PostForm.Get("code"))
 	one, err := p.Codes.Get(r.Context(), code)
 	if err == nil && one.Of.ID != l.Of.ID {
