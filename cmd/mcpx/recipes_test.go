@@ -145,12 +145,43 @@ func firstCalls(t *testing.T, f *fronted) {
 	})
 }
 
+// agents logs Claude Code and Codex in, and lets a scripted model make their first call. Their programs are in $MCPX_AGENTS.
+func agents(t *testing.T, f *fronted) {
+	t.Helper()
+	for _, name := range []string{"claude-code", "codex"} {
+		t.Run(name, func(t *testing.T) {
+			at, node := os.Getenv("MCPX_AGENTS"), findSuite(t).node
+			if at == "" {
+				t.Skip("needs the folder of the programs claude and codex in MCPX_AGENTS; .ci/full installs them")
+			}
+			own := t.TempDir()
+			command := func(what string) *exec.Cmd {
+				cmd := exec.Command(node, filepath.Join("..", "..", "tools", "clients", "first.mjs"), what, name, own, f.resource)
+				cmd.Env = append(os.Environ(), "CLIENTS_BIN="+at)
+				return cmd
+			}
+			if out, err := visit(t, command("login"), f.logIn(t)); err != nil {
+				t.Fatalf("login: %v\n%s\n%s", err, out, f.stderr.String())
+			}
+			var stderr bytes.Buffer
+			call := command("call")
+			call.Stderr = &stderr
+			out, err := call.Output()
+			if err != nil || !strings.Contains(string(out), "__exec") || !strings.Contains(string(out), "the first call") {
+				t.Fatalf("%v\n%s\n%s\n%s", err, out, stderr.String(), f.stderr.String())
+			}
+			t.Logf("%s", out)
+		})
+	}
+}
+
 // TestRecipe_Keycloak is the recipe of docs/logins.md, from an empty realm to the first call. With offline_access, a login outlives the
 // user's session at Keycloak. When the user is disabled, it ends at the next renewal.
 func TestRecipe_Keycloak(t *testing.T) {
 	r, h := keycloak(t), newHome(t)
 	f := h.startRecipe(t, r.url+"/realms/"+r.name, r.fill)
 	firstCalls(t, f)
+	agents(t, f)
 	base := "/admin/realms/" + r.name
 	l := f.connected(t)
 	r.admin("POST", base+"/users/"+r.ann+"/logout", nil)

@@ -177,11 +177,12 @@ var (
 
 // OpenLogins opens the logins of a config. The caller must close them.
 func OpenLogins(cfg *config.Config, log *slog.Logger) (*StoredLogins, error) {
-	switch {
-	case cfg.Cluster != nil:
+	if cfg.Cluster != nil {
 		return nil, errInCluster
 	}
-	b := &builder{profile: Hosted, path: cfg.HTTPPath, log: log, state: newClientState(log, 0), people: &page.People{}, accounts: new(accounts)}
+	b := &builder{
+		profile: Hosted, path: cfg.HTTPPath, log: log, state: newClientState(log, 0), people: &page.People{}, accounts: new(accounts),
+	}
 	l := &StoredLogins{builder: b, config: cfg}
 	b.state.logins.onLeft(func(p *caller.Principal) { l.gone = append(l.gone, p) })
 	server, err := b.newAuthServer(cfg.Auth, nil)
