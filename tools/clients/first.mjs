@@ -3,7 +3,7 @@
 //
 //     node tools/clients/first.mjs login|call CLIENT HOME URL      # the program is in CLIENTS_BIN
 import { spawn } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { clients } from './clients.mjs'
 import { Model } from './model.mjs'
@@ -27,13 +27,19 @@ for (const [file, content] of Object.entries(start.files)) {
   mkdirSync(dirname(file), { recursive: true })
   writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content))
 }
-const env = { PATH: process.env.PATH, HOME: home, XDG_CONFIG_HOME: join(home, '.config'), TMPDIR: join(home, 'tmp'), LANG: 'C.UTF-8', TERM: 'dumb', BROWSER: '/bin/true', NO_COLOR: '1',
+const env = { PATH: `${join(home, 'bin')}:${process.env.PATH}`, HOME: home, XDG_CONFIG_HOME: join(home, '.config'), TMPDIR: join(home, 'tmp'), LANG: 'C.UTF-8', TERM: 'dumb', BROWSER: join(home, 'bin/xdg-open'), NO_COLOR: '1',
   http_proxy: none, https_proxy: none, HTTP_PROXY: none, HTTPS_PROXY: none, NO_PROXY: '127.0.0.1,localhost', no_proxy: '127.0.0.1,localhost', ...start.env }
+
+// The browser of the client keeps the address that it should open.
+const opened = join(home, 'opened')
+mkdirSync(join(home, 'bin'), { recursive: true })
+writeFileSync(join(home, 'bin/xdg-open'), `#!/bin/sh\nprintf '%s\\n' "$@" >> ${opened}\n`, { mode: 0o755 })
 
 // run runs a program of the client, and passes on what it prints.
 function run(command, seen = () => {}) {
   const child = spawn(command[0], command.slice(1), { cwd: work, env, stdio: ['pipe', 'pipe', 'pipe'] })
   if (what === 'call') child.stdin.end()
+  process.once('SIGTERM', () => { child.kill('SIGKILL'); process.exit(1) })
   const timer = setTimeout(() => child.kill('SIGKILL'), 120e3)
   for (const out of [child.stdout, child.stderr]) out.on('data', data => { process.stderr.write(data); seen(String(data)) })
   return new Promise(done => child.on('close', code => { clearTimeout(timer); done(code) }))
@@ -42,11 +48,16 @@ function run(command, seen = () => {}) {
 let code, said = '', told = false
 const page = text => {
   said += text
-  const found = /https?:\/\/\S+\/oauth\/authorize\?\S+(?=\s)/.exec(said)
+  const found = /https?:\/\/\S+\/oauth\/authorize\?\S+(?=\s)/.exec(said + (existsSync(opened) ? readFileSync(opened, 'utf8') : ''))
   if (found && !told) { told = true; console.log(found[0]) }
 }
 if (what === 'login') {
-  for (const command of [...client.add?.(url) ?? [], client.login]) code = await run([bin(command[0]), ...command.slice(1)], page)
+  const looking = setInterval(page, 100, '')
+  for (const [program, ...args] of client.login(url)) {
+    const command = [bin(program), ...args]
+    code = await run(client.terminal ? ['script', '-qfec', `stty cols 4000; exec ${command.join(' ')}`, '/dev/null'] : command, page)
+  }
+  clearInterval(looking)
 } else {
   code = await run(start.command)
   console.log(JSON.stringify({ offered: [...new Set(offered)].filter(t => /team/.test(t)), results: model.results }))

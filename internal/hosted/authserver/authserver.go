@@ -90,7 +90,7 @@ type Parts struct {
 	Store state.Followed
 	// Happened is told what happens to logins; nil means nobody is. It must not wait.
 	Happened func(Event)
-	// Left is told of a principal whose last login has ended; nil means nobody is. Each process that shares the store tells it once it
+	// Left is told of a principal whose last login with a client has ended; nil means nobody is. Each process that shares the store tells it once it
 	// has learned that, since two of them can end the last two logins at the same moment. So does each new server for as long as the
 	// store has the end, in case that no process could do what follows from it. It must not wait, and not use the store.
 	Left func(*caller.Principal)

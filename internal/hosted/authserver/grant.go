@@ -256,7 +256,7 @@ func (s *Server) learnedAll() {
 	}
 }
 
-// left tells that a login was the last one of its principal, if it has ended. The caller holds known.mu.
+// left tells that a login was the last one of its principal with a client, if it has ended. The caller holds known.mu.
 func (s *Server) left(g *grant) {
 	if g.Ended == "" || g.Next == 0 || s.parts.Left == nil {
 		return
@@ -269,8 +269,11 @@ func (s *Server) left(g *grant) {
 	s.parts.Left(s.principal(&g.Who))
 }
 
-// goesOn reports whether somebody is logged in with it. A login whose code was not used does not count: it may never begin.
-func (g *grant) goesOn() bool { return g.Ended == "" && g.Next > 0 && !expired(g.Until) }
+// goesOn reports whether a client is logged in with it. A login whose code was not used does not count: it may never begin. One of the
+// page does not either: nobody asks the issuer about it as long as nobody looks at the page.
+func (g *grant) goesOn() bool {
+	return g.Ended == "" && g.Client != "" && g.Next > 0 && !expired(g.Until)
+}
 
 // find returns what is known of a login, or nil.
 func (s *Server) find(number string) *entry {

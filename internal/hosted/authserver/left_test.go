@@ -2,6 +2,8 @@ package authserver
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 	"time"
@@ -43,9 +45,16 @@ func (l *late) learn() {
 	l.behind = nil
 }
 
+// pageOf returns a login of the page, of the same user, which goes on.
+func pageOf(s *Server) *grant {
+	s.parts.SignedIn = func(http.ResponseWriter, *http.Request, string, *caller.Principal) error { return nil }
+	now := time.Now().Unix()
+	return &grant{Number: random(), Who: user{Subject: "ann", Name: "ann"}, Began: now, Renewed: now, Issued: issued{Refresh: "x"}}
+}
+
 // TestLeft_AtOnce: two processes end the last two logins of a user at the same moment, so that each of them believes that the user has
 // another one. Both tell that the user has left when they learn of the other end, and so does a process that begins afterwards. A code
-// that nobody has used is no login. Another login is one.
+// that nobody has used is no login, and one of the page keeps nothing. Another one of a client does.
 func TestLeft_AtOnce(t *testing.T) {
 	store := storeIn(t, "")
 	stores := []*late{{Followed: store}, {Followed: store}}
@@ -74,6 +83,9 @@ func TestLeft_AtOnce(t *testing.T) {
 	servers[0].codeOf(t, "never redeemed")
 	stores[1].learn()
 	both := servers[0].Logins()
+	w := httptest.NewRecorder()
+	servers[0].signedIn(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), pageOf(servers[0]), "/")
+	stores[1].learn()
 	end(servers[0], both[0].ID)
 	end(servers[1], both[1].ID)
 	if len(left) > 0 {
