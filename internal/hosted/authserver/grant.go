@@ -256,9 +256,10 @@ func (s *Server) learnedAll() {
 	}
 }
 
-// left tells that a login was the last one of its principal with a client, if it has ended. The caller holds known.mu.
+// left tells that a login was the last one of its principal with a client, if it has ended. One of the page says nothing about who calls:
+// they may have tokens of the issuer. The caller holds known.mu.
 func (s *Server) left(g *grant) {
-	if g.Ended == "" || g.Next == 0 || s.parts.Left == nil {
+	if g.Ended == "" || g.Client == "" || g.Next == 0 || s.parts.Left == nil {
 		return
 	}
 	for _, e := range s.known.byNumber {

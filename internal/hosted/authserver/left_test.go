@@ -114,4 +114,12 @@ func TestLeft_AtOnce(t *testing.T) {
 	if got := restarted(); len(got) > 0 {
 		t.Errorf("ann is back, and a process that begins tells %q", got)
 	}
+	// Somebody else signs in to the page, and out: nobody has left.
+	left = nil
+	g := pageOf(servers[0])
+	g.Who.Subject = "bob"
+	servers[0].signedIn(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), g, "/")
+	if err := servers[0].SignOut(t.Context(), g.Number); err != nil || len(left) > 0 {
+		t.Errorf("signed out of the page: left %q %v", left, err)
+	}
 }

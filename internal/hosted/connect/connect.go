@@ -386,7 +386,8 @@ func (p *Pages) giveCode(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer := map[string]any{"url": p.Link(body.Server, who), "principal": who.Name}
-	if who.IssuerToken == nil || p.SignIn == nil { // else they prove themselves by the same login, and nobody can be given a code of theirs
+	// Whoever came through auth.front proves it there, and has no code that could be sent to somebody.
+	if who.IssuerToken == nil || p.SignIn == nil {
 		code, err := p.Codes.Open(r.Context(), &Code{personOf(who)}, time.Now().Add(codeTime))
 		if err != nil {
 			http.Error(w, "mcpx cannot keep a code now; try again", http.StatusServiceUnavailable)
