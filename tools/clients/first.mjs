@@ -46,9 +46,9 @@ function run(command, seen = () => {}) {
 }
 
 let code, said = '', told = false
-const page = text => {
+const page = text => { // in a terminal the address is a link: control characters end it
   said += text
-  const found = /https?:\/\/\S+\/oauth\/authorize\?\S+(?=\s)/.exec(said + (existsSync(opened) ? readFileSync(opened, 'utf8') : ''))
+  const found = /https?:\/\/[^\s\x07\x1b]+\/oauth\/authorize\?[^\s\x07\x1b]+(?=[\s\x07\x1b])/.exec(said + (existsSync(opened) ? readFileSync(opened, 'utf8') : ''))
   if (found && !told) { told = true; console.log(found[0]) }
 }
 if (what === 'login') {
