@@ -56,12 +56,16 @@ func (cmd *loginCommand) forMe(ctx context.Context, s streams) error {
 		return fmt.Errorf("%s answers %s: %s", cmd.URL, resp.Status, sanitize.Line(string(data), 300))
 	}
 	var answer struct{ Code, URL, Principal string }
-	if err := json.Unmarshal(data, &answer); err != nil || answer.Code == "" || !netguard.Safe(answer.URL) {
+	if err := json.Unmarshal(data, &answer); err != nil || !netguard.Safe(answer.URL) {
 		return fmt.Errorf("%s does not answer as mcpx does", cmd.URL)
 	}
 	fmt.Fprintf(s.out, "log in to %s as %s with a browser:\n\n%s\n\n", cmd.Server, sanitize.Line(answer.Principal, 200), sanitize.Line(answer.URL, 0))
 	if cmd.NoBrowser || openBrowser(ctx, nil, answer.URL) != nil {
 		fmt.Fprintln(s.out, "Open the address yourself.")
+	}
+	if answer.Code == "" {
+		fmt.Fprintln(s.out, "The page asks you to sign in.")
+		return nil
 	}
 	fmt.Fprintf(s.out, "The page asks for this code, which lasts 10 minutes. Give it to nobody:\n\n%s\n", sanitize.Line(answer.Code, 0))
 	return nil

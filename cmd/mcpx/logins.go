@@ -23,7 +23,8 @@ type loginsCommand struct {
 }
 
 func (cmd *loginsCommand) Help() string {
-	return "Who has logged in through mcpx (auth.front), with which client. The running mcpx that reads the config is asked; if none runs, " +
+	return "Who has logged in through mcpx (auth.front), with which client, and who has an account of their own at a server (oauth.per), " +
+		"also at one that has left the config. The running mcpx that reads the config is asked; if none runs, " +
 		"the logins that it has kept. In a cluster any replica knows all, and the command runs where one of them runs.\n\n" +
 		examples("mcpx logins", "mcpx logins end 3f9c21a07b", "mcpx logins end ann@login.example.com")
 }
@@ -79,16 +80,21 @@ type login struct {
 	Name      string    `json:"name,omitempty"`
 	Email     string    `json:"email,omitempty"`
 	Client    string    `json:"client,omitempty"`
+	Server    string    `json:"server,omitempty"` // at which it is; empty for a login through auth.front
 	Began     time.Time `json:"began"`
 	Renewed   time.Time `json:"renewed"`
-	Until     time.Time `json:"until"`
+	Until     time.Time `json:"until,omitzero"`
 }
 
 func printLogins(s streams, all []login) {
 	rows := []terminal.Row{{Cells: []string{"NAME", "ID", "PRINCIPAL", "CLIENT", "BEGAN", "RENEWED"}}}
 	at := func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 	for _, l := range all {
-		cells := []string{s.screen.Text(cmp.Or(l.Name, l.Email, "-")), l.ID, s.screen.Text(l.Principal), s.screen.Text(l.Client), at(l.Began), at(l.Renewed)}
+		with := l.Client
+		if l.Server != "" {
+			with = "account at " + l.Server
+		}
+		cells := []string{s.screen.Text(cmp.Or(l.Name, l.Email, "-")), l.ID, s.screen.Text(l.Principal), s.screen.Text(with), at(l.Began), at(l.Renewed)}
 		rows = append(rows, terminal.Row{Cells: cells})
 	}
 	fmt.Fprint(s.out, s.screen.Table(len(rows[0].Cells), rows))
@@ -129,15 +135,19 @@ func loginsOf(ctx context.Context, c *cli, s streams, end []string) ([]login, er
 	}
 	defer stored.Close()
 	if len(end) == 0 {
-		return converted(stored.Logins())
+		found, err := stored.Logins(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return converted(found)
 	}
 	ended, err := stored.EndLogins(ctx, end)
 	all, failed := converted(ended)
 	return all, errors.Join(err, failed)
 }
 
-// loginsOfRunning asks all processes that read the config, because only replicas share their logins. asked is false if none of the
-// processes has auth.front.
+// loginsOfRunning asks the processes, all of them since only replicas share their logins. asked is false if none of them has
+// any.
 func loginsOfRunning(ctx context.Context, mine []*control.Running, end []string) (all []login, asked bool, err error) {
 	for _, one := range mine {
 		out, failed := one.Logins(ctx, control.LoginsQuery{End: end})
@@ -175,12 +185,14 @@ func converted(from any) (all []login, err error) {
 
 // logins answers the request of mcpx logins: it returns the open logins, or ends those that the query names.
 func (r *reloading) logins(ctx context.Context, query control.LoginsQuery) control.LoginsAnswer {
-	all, has := r.app.Logins()
-	if !has {
+	all, has, err := r.app.Logins(ctx)
+	if err == nil && !has {
 		return control.LoginsAnswer{None: true}
 	}
 	out := control.LoginsAnswer{}
-	var err error
+	if err != nil {
+		out.Failed = err.Error()
+	}
 	if len(query.End) > 0 {
 		if all, err = r.app.EndLogins(ctx, query.End); err != nil {
 			out.Failed = err.Error()

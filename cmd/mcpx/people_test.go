@@ -6,7 +6,6 @@ import (
 	"html"
 	"io"
 	"net/http"
-	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -27,20 +26,20 @@ type company struct {
 	tracker *guarded
 	base    string // the public URL, from which a proxy forwards to the daemon
 	tokens  map[string]string
-
-	mu    sync.Mutex
-	calls []string // of the server: the subject of the token, and the text of the call
+	*recorder
 }
 
-var echoed = regexp.MustCompile(`"text":"([^"]*)"`)
+// recorder has the calls of a server: the subject of the token, and the text of the call.
+type recorder struct {
+	mu    sync.Mutex
+	calls []string
+}
 
-// startCompany starts an mcpx with a token for each of these people. front has keys of auth.front; nil means none.
-func startCompany(t *testing.T, front map[string]any, people ...string) *company {
-	t.Helper()
-	c := &company{h: newHome(t), tracker: guard(t, 600), tokens: make(map[string]string)}
-	behind := c.tracker.behind
-	c.tracker.with(func() {
-		c.tracker.behind = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// record records the calls of a server from now on.
+func record(g *guarded) *recorder {
+	c, behind := &recorder{}, g.behind
+	g.with(func() {
+		g.behind = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			r.Body = io.NopCloser(bytes.NewReader(body))
 			if text := echoed.FindSubmatch(body); text != nil && bytes.Contains(body, []byte("tools/call")) {
@@ -51,6 +50,16 @@ func startCompany(t *testing.T, front map[string]any, people ...string) *company
 			behind.ServeHTTP(w, r)
 		})
 	})
+	return c
+}
+
+var echoed = regexp.MustCompile(`"text":"([^"]*)"`)
+
+// startCompany starts an mcpx with a token for each of these people. front has keys of auth.front; nil means none.
+func startCompany(t *testing.T, front map[string]any, people ...string) *company {
+	t.Helper()
+	c := &company{h: newHome(t), tracker: guard(t, 600), tokens: make(map[string]string)}
+	c.recorder = record(c.tracker)
 	proxy := httptest.NewUnstartedServer(nil)
 	c.base = "http://" + proxy.Listener.Addr().String()
 	auth := map[string]any{"resource": c.base + "/mcp"}
@@ -115,9 +124,8 @@ type browser struct {
 }
 
 func newBrowser(t *testing.T, login string) *browser {
-	jar, _ := cookiejar.New(nil)
 	b := &browser{login: login}
-	b.Client = &http.Client{Jar: jar, Timeout: patience, CheckRedirect: func(next *http.Request, _ []*http.Request) error {
+	b.Client = &http.Client{Jar: newLoopbackJar(), Timeout: patience, CheckRedirect: func(next *http.Request, _ []*http.Request) error {
 		b.hops = append(b.hops, next.URL.String())
 		if b.holds != "" && strings.Contains(next.URL.String(), b.holds) {
 			return http.ErrUseLastResponse
@@ -152,9 +160,11 @@ func (b *browser) visit(t *testing.T, address string, fields url.Values) (status
 		if action := formTo.FindStringSubmatch(form); action != nil {
 			to = html.UnescapeString(action[1])
 		}
-		values := url.Values{"login": {b.login}, "password": {"any"}}
+		values := url.Values{"login": {b.login}, "username": {b.login}, "password": {"password"}}
 		for _, field := range formField.FindAllStringSubmatch(form, -1) {
-			values.Set(field[1], html.UnescapeString(field[2]))
+			if field[2] != "" { // otherwise the user types it
+				values.Set(field[1], html.UnescapeString(field[2]))
+			}
 		}
 		switch {
 		case strings.Contains(page, "Who are you?") && fields["code"] == nil && !strings.Contains(page, "Sign in as yourself"),
@@ -288,7 +298,7 @@ func TestPeople(t *testing.T) {
 }
 
 // called returns the calls so far, and forgets them.
-func (c *company) called() (all []string) {
+func (c *recorder) called() (all []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all, c.calls = c.calls, nil

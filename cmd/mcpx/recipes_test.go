@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -80,7 +81,7 @@ func (r *realm) admin(method, path string, body any) (id string) {
 	return at[strings.LastIndexByte(at, '/')+1:]
 }
 
-// fill does what docs/hosting.md says: the client mcpx with its groups, a group and a user.
+// fill does what docs/hosting.md says: the client mcpx with its groups, a group and two users.
 func (r *realm) fill(resource string) {
 	base, public := "/admin/realms/"+r.name, strings.TrimSuffix(resource, "/mcp")
 	r.client = r.admin("POST", base+"/clients", map[string]any{
@@ -95,11 +96,13 @@ func (r *realm) fill(resource string) {
 		}},
 	})
 	group := r.admin("POST", base+"/groups", map[string]any{"name": "staff"})
-	r.ann = r.admin("POST", base+"/users", map[string]any{
-		"username": "anna", "enabled": true, "email": "anna@example.com", "emailVerified": true, "firstName": "Anna", "lastName": "Example",
-		"credentials": []any{map[string]any{"type": "password", "value": "password", "temporary": false}},
-	})
-	r.admin("PUT", base+"/users/"+r.ann+"/groups/"+group, nil)
+	for _, name := range []string{"bert", "anna"} {
+		r.ann = r.admin("POST", base+"/users", map[string]any{
+			"username": name, "enabled": true, "email": name + "@example.com", "emailVerified": true, "firstName": name, "lastName": "Example",
+			"credentials": []any{map[string]any{"type": "password", "value": "password", "temporary": false}},
+		})
+		r.admin("PUT", base+"/users/"+r.ann+"/groups/"+group, nil)
+	}
 }
 
 // startRecipe starts an mcpx whose users log in at an issuer. fill prepares the issuer for its public URL.
@@ -115,6 +118,7 @@ func (h *home) startRecipe(t *testing.T, issuer string, fill func(resource strin
 	f.resource = "http://" + at + "/mcp"
 	fill(f.resource)
 	front := map[string]any{"issuer": issuer, "client_id": "mcpx", "client_secret": "front-secret-of-the-tests"}
+	front["documents"] = false // those of Claude Code and Codex are on the internet
 	if scopes != nil {
 		front["scopes"] = scopes
 	}
@@ -145,25 +149,112 @@ func firstCalls(t *testing.T, f *fronted) {
 	})
 }
 
-// TestRecipe_Keycloak is the recipe of docs/logins.md, from an empty realm to the first call. With offline_access, a login outlives the
-// user's session at Keycloak. When the user is disabled, it ends at the next renewal.
+// agents logs Claude Code and Codex in, and lets a scripted model make their first call. Their programs are in $MCPX_AGENTS.
+func agents(t *testing.T, f *fronted) {
+	t.Helper()
+	for _, name := range []string{"claude-code", "codex"} {
+		t.Run(name, func(t *testing.T) {
+			at, node := os.Getenv("MCPX_AGENTS"), findSuite(t).node
+			if at == "" {
+				t.Skip("needs the folder of the programs claude and codex in MCPX_AGENTS; .ci/full installs them")
+			}
+			own := t.TempDir()
+			command := func(what string) *exec.Cmd {
+				cmd := exec.CommandContext(t.Context(), node, filepath.Join("..", "..", "tools", "clients", "first.mjs"), what, name, own, f.resource)
+				cmd.Env = append(os.Environ(), "CLIENTS_BIN="+at)
+				cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it ends the client
+				return cmd
+			}
+			if out, err := visit(t, command("login"), f.logIn(t)); err != nil {
+				t.Fatalf("login: %v\n%s\n%s", err, out, f.stderr.String())
+			}
+			var stderr bytes.Buffer
+			call := command("call")
+			call.Stderr = &stderr
+			out, err := call.Output()
+			if err != nil || !strings.Contains(string(out), "__exec") || !strings.Contains(string(out), "the first call") {
+				t.Fatalf("%v\n%s\n%s\n%s", err, out, stderr.String(), f.stderr.String())
+			}
+			t.Logf("%s", out)
+		})
+	}
+}
+
+// renewalRefused renews a login that the issuer does not renew any more, and so ends it.
+func (l *connected) renewalRefused(t *testing.T, what string) {
+	t.Helper()
+	if status, answer := l.token(refreshForm(l.client, l.tokens)); status != http.StatusBadRequest {
+		t.Errorf("%s: %d %v", what, status, answer)
+	}
+	l.out(t, what)
+}
+
+// TestRecipe_Keycloak is the recipe of docs/logins.md, from an empty realm to the first call. With offline_access, Keycloak has no
+// session of the user whose end would end a login. When an administrator signs the user out or disables them, it ends at the next renewal.
 func TestRecipe_Keycloak(t *testing.T) {
 	r, h := keycloak(t), newHome(t)
 	f := h.startRecipe(t, r.url+"/realms/"+r.name, r.fill)
 	firstCalls(t, f)
+	agents(t, f)
 	base := "/admin/realms/" + r.name
-	l := f.connected(t)
-	r.admin("POST", base+"/users/"+r.ann+"/logout", nil)
+	l, user := f.connected(t), base+"/users/"+r.ann
+	if _, open := fetch(t, http.MethodGet, r.url+user+"/sessions", "", bearer(r.adminToken())); strings.TrimSpace(open) != "[]" {
+		t.Errorf("sessions that signing out in the browser would end: %s", open)
+	}
 	status, next := l.token(refreshForm(l.client, l.tokens))
 	if status != http.StatusOK {
 		t.Fatalf("%d %v", status, next)
 	}
 	l.tokens = next
-	r.admin("PUT", base+"/users/"+r.ann, map[string]any{"enabled": false})
-	if status, answer := l.token(refreshForm(l.client, l.tokens)); status != http.StatusBadRequest {
-		t.Errorf("a disabled user: %d %v", status, answer)
+	issued := time.Now().Unix() // Keycloak refuses what it has issued before the second in which the administrator signs the user out
+	mcptest.WaitFor(t, "another second", patience, func() bool { return time.Now().Unix() > issued })
+	r.admin("POST", user+"/logout", nil)
+	l.renewalRefused(t, "signed out by an administrator")
+	l.again()
+	r.admin("PUT", user, map[string]any{"enabled": false})
+	l.renewalRefused(t, "disabled")
+}
+
+// TestRecipe_KeycloakPeople: two people log in through Keycloak, each with an account of their own at a server that has an authorization
+// server of its own. Each call goes with the account of its caller. When one of them is disabled in Keycloak, their account is revoked.
+func TestRecipe_KeycloakPeople(t *testing.T) {
+	r, h := keycloak(t), newHome(t)
+	f := h.startRecipe(t, r.url+"/realms/"+r.name, r.fill)
+	tracker := guard(t, 600)
+	calls := record(tracker)
+	config := filepath.Join(h.dir, "mcpx.json")
+	var written map[string]any
+	if err := json.Unmarshal([]byte(readFile(t, config)), &written); err != nil {
+		t.Fatal(err)
 	}
-	l.out(t, "disabled")
+	written["mcpServers"].(map[string]any)["tracker"] = map[string]any{"url": tracker.url, "oauth": map[string]any{"per": "principal"}}
+	text, _ := json.Marshal(written)
+	f.follow(t, loadedAgain, func() { h.write(t, "mcpx.json", string(text)) })
+	clients := map[string]*connected{}
+	for _, name := range []string{"anna", "bert"} {
+		f.person = name
+		l := f.connected(t)
+		clients[name] = l
+		call := func(text string) string {
+			return l.ask(l.tokens, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"exec","arguments":`+execArgs("tracker", "echo", `{"text":"`+text+`"}`)+`}}`)
+		}
+		link := connectLink.FindString(call("early"))
+		if status, page := newBrowser(t, name).visit(t, link, nil); !strings.Contains(page, "tracker is connected") {
+			t.Fatalf("%s: %d %s\n%s", name, status, page, f.stderr.String())
+		}
+		if got := call("I am " + name); !strings.Contains(got, "I am "+name) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if got := strings.Join(calls.called(), "; "); got != "anna I am anna; bert I am bert" {
+		t.Errorf("the server was called by %s", got)
+	}
+	r.admin("PUT", "/admin/realms/"+r.name+"/users/"+r.ann, map[string]any{"enabled": false})
+	clients["anna"].renewalRefused(t, "disabled")
+	mcptest.WaitFor(t, "the account of anna to be revoked", patience, func() bool {
+		all := good(t, tracker)
+		return !all["anna"] && all["bert"]
+	})
 }
 
 // TestRecipe_KeycloakLogout: without offline_access, logins end when an administrator signs the user out at Keycloak.

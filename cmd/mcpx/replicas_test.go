@@ -47,6 +47,7 @@ func (f *fleet) forget(gone *replica) {
 
 type replica struct {
 	*daemon
+	home  *home
 	name  string
 	proxy *httputil.ReverseProxy
 }
@@ -105,7 +106,7 @@ func (f *fleet) start(t testing.TB, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &replica{daemon: d, name: name, proxy: httputil.NewSingleHostReverseProxy(at)}
+	r := &replica{daemon: d, home: h, name: name, proxy: httputil.NewSingleHostReverseProxy(at)}
 	r.proxy.FlushInterval = -1
 	r.proxy.Transport = &http.Transport{MaxIdleConnsPerHost: 100}
 	f.mu.Lock()

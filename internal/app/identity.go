@@ -127,7 +127,9 @@ func (b *builder) newAuthServer(auth *config.Auth, before *authServer) (*authSer
 	if err != nil {
 		return nil, err
 	}
-	made, err := authserver.New(*wanted, authserver.Parts{Store: store, Happened: b.state.logins.happened, SignedIn: b.people.SignedIn})
+	made, err := authserver.New(*wanted, authserver.Parts{
+		Store: store, Happened: b.state.logins.happened, Left: b.state.logins.hasLeft, SignedIn: b.people.SignedIn,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"mcpx/internal/base/state"
 	"mcpx/internal/caller"
 	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/logins"
 	"mcpx/internal/hosted/authserver"
 	"mcpx/internal/hosted/page"
 )
@@ -21,6 +23,31 @@ type loginState struct {
 	mu    sync.Mutex
 	store state.Followed // nil before the first use
 	told  []func(authserver.Event)
+	// Who has left is told while records are locked, when an event that is being told may wait for a disk.
+	leaving sync.Mutex
+	left    func(*caller.Principal) // nil before onLeft
+	waiting []*caller.Principal     // those who have left before
+}
+
+// onLeft calls tell with each principal whose last login has ended, also before now. tell must not wait.
+func (l *loginState) onLeft(tell func(*caller.Principal)) {
+	l.leaving.Lock()
+	defer l.leaving.Unlock()
+	l.left = tell
+	for _, p := range l.waiting {
+		tell(p)
+	}
+	l.waiting = nil
+}
+
+func (l *loginState) hasLeft(p *caller.Principal) {
+	l.leaving.Lock()
+	defer l.leaving.Unlock()
+	if l.left == nil {
+		l.waiting = append(l.waiting, p)
+		return
+	}
+	l.left(p)
 }
 
 // onLogin makes each later event call tell, one event after the other. tell must not block.
@@ -67,33 +94,73 @@ func (a *App) signsIn() page.Issuer {
 	return nil
 }
 
-// Logins returns the open logins through auth.front. is is false if this mcpx has no auth.front.
-func (a *App) Logins() (all []authserver.Login, is bool) {
-	server := a.current.Load().authServer
-	if server == nil {
-		return nil, false
-	}
-	return server.Logins(), true
+// Login is a login as administrators see it: through auth.front or, if it names one, at a server (oauth.per).
+type Login struct {
+	authserver.Login
+	Server string `json:"server,omitempty"`
 }
 
-// EndLogins ends logins through auth.front. Each element of which is the ID of a login, or the name of a principal whose logins all
-// end.
-func (a *App) EndLogins(ctx context.Context, which []string) (ended []authserver.Login, err error) {
-	if server := a.current.Load().authServer; server != nil {
-		return endLogins(ctx, server.Server, which)
-	}
-	return nil, nil
+// Logins returns the logins through auth.front, and those of people at servers. is is false if this mcpx has neither.
+func (a *App) Logins(ctx context.Context) (all []Login, is bool, err error) {
+	now := a.current.Load()
+	return a.allLogins(ctx, now.config, serverOf(now.authServer))
 }
 
-func endLogins(ctx context.Context, server *authserver.Server, which []string) (ended []authserver.Login, err error) {
+func serverOf(s *authServer) *authserver.Server {
+	if s == nil {
+		return nil
+	}
+	return s.Server
+}
+
+// allLogins returns all logins of a config; is is false if it has none at all. server may be nil.
+func (b *builder) allLogins(ctx context.Context, cfg *config.Config, server *authserver.Server) (all []Login, is bool, err error) {
+	if server != nil {
+		for _, one := range server.Logins() {
+			all = append(all, Login{Login: one})
+		}
+	}
+	people, accounts, err := b.accountsOf(ctx, cfg)
+	for _, one := range accounts {
+		all = append(all, loginAt(&one))
+	}
+	return all, server != nil || people != nil, err
+}
+
+func loginAt(one *logins.Account) Login {
+	return Login{authserver.Login{ID: one.ID, Principal: one.Name, Began: one.Began, Renewed: one.Renewed}, one.Server}
+}
+
+// EndLogins ends the logins with these IDs, and those of the principals with these names.
+func (a *App) EndLogins(ctx context.Context, which []string) (ended []Login, err error) {
+	now := a.current.Load()
+	return a.endLogins(ctx, now.config, serverOf(now.authServer), which, a.accountEnded(byAdministrator))
+}
+
+const byAdministrator = "ended by an administrator"
+
+// endLogins is [App.EndLogins] for the logins of a config. server may be nil.
+func (b *builder) endLogins(
+	ctx context.Context, of *config.Config, server *authserver.Server, which []string, gone func(*logins.Account, bool),
+) (ended []Login, err error) {
 	for _, one := range which {
-		some, err := server.End(ctx, one, "ended by an administrator")
-		ended = append(ended, some...)
+		if server == nil {
+			break
+		}
+		some, err := server.End(ctx, one, byAdministrator)
+		for _, l := range some {
+			ended = append(ended, Login{Login: l})
+		}
 		if err != nil {
 			return ended, err
 		}
 	}
-	return ended, nil
+	named := func(a *logins.Account) bool { return slices.Contains(which, a.ID) || slices.Contains(which, a.Name) }
+	accounts, err := b.endAccounts(of, named, gone)
+	for _, a := range accounts {
+		ended = append(ended, loginAt(&a))
+	}
+	return ended, err
 }
 
 // StoredLogins are the logins through auth.front that are stored in this user's folder, for use while no mcpx serves the config.
@@ -101,50 +168,57 @@ type StoredLogins struct {
 	builder *builder
 	config  *config.Config
 	server  *authserver.Server
-	gone    []*caller.Principal // the principals whose last login EndLogins has ended
+	gone    []*caller.Principal // those whose last login has ended
 }
 
 var (
-	errNoFront   = errors.New("this config has no auth.front, so nobody logs in through mcpx")
+	errNoLogins  = errors.New("nobody logs in through mcpx: this config has no auth.front, and no server with oauth.per")
 	errInCluster = errors.New("the logins of a cluster are with its replicas, and none of them runs here")
 )
 
 // OpenLogins opens the logins of a config. The caller must close them.
 func OpenLogins(cfg *config.Config, log *slog.Logger) (*StoredLogins, error) {
-	switch {
-	case cfg.Auth == nil || cfg.Auth.Front == nil:
-		return nil, errNoFront
-	case cfg.Cluster != nil:
+	if cfg.Cluster != nil {
 		return nil, errInCluster
 	}
-	b := &builder{profile: Hosted, path: cfg.HTTPPath, log: log, state: newClientState(log, 0), people: &page.People{}, accounts: new(accounts)}
+	b := &builder{
+		profile: Hosted, path: cfg.HTTPPath, log: log, state: newClientState(log, 0), people: &page.People{}, accounts: new(accounts),
+	}
 	l := &StoredLogins{builder: b, config: cfg}
-	b.state.logins.onLogin(func(e authserver.Event) {
-		if e.Ended && e.Last && e.Principal != nil {
-			l.gone = append(l.gone, e.Principal)
-		}
-	})
+	b.state.logins.onLeft(func(p *caller.Principal) { l.gone = append(l.gone, p) })
 	server, err := b.newAuthServer(cfg.Auth, nil)
 	if err != nil {
 		return nil, fmt.Errorf("auth.front: %w", err)
 	}
-	l.server = server.Server
+	l.server = serverOf(server)
 	return l, nil
 }
 
 // Close closes the logins.
-func (l *StoredLogins) Close() { l.server.Close() }
+func (l *StoredLogins) Close() {
+	if l.server != nil {
+		l.server.Close()
+	}
+}
 
 // Logins is like [App.Logins].
-func (l *StoredLogins) Logins() []authserver.Login { return l.server.Logins() }
+func (l *StoredLogins) Logins(ctx context.Context) ([]Login, error) {
+	all, is, err := l.builder.allLogins(ctx, l.config, l.server)
+	if !is && err == nil {
+		err = errNoLogins
+	}
+	return all, err
+}
 
-// EndLogins is like [App.EndLogins]. For principals who then have no login left, it also ends their logins at servers. Its error
-// names the logins that could not be revoked at the server.
-func (l *StoredLogins) EndLogins(ctx context.Context, which []string) ([]authserver.Login, error) {
-	ended, err := endLogins(ctx, l.server, which)
+// EndLogins is like [App.EndLogins]. Its error says which logins at servers could not be revoked there.
+func (l *StoredLogins) EndLogins(ctx context.Context, which []string) ([]Login, error) {
+	forgotten := func(*logins.Account, bool) {}
+	ended, err := l.builder.endLogins(ctx, l.config, l.server, which, forgotten)
 	for _, p := range l.gone {
-		if failed := l.builder.endAccounts(l.config, p.ID); failed != nil {
-			err = errors.Join(err, fmt.Errorf("the logins of %s at servers were forgotten, but not revoked: %w", p.Name, failed))
+		more, failed := l.builder.endAccounts(l.config, ofPrincipal(l.config, l.builder.path, p.ID), forgotten)
+		err = errors.Join(err, failed)
+		for _, one := range more {
+			ended = append(ended, loginAt(&one))
 		}
 	}
 	l.gone = nil

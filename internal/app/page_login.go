@@ -146,7 +146,7 @@ func (p *pageWork) returnsTo(server logins.Server) string {
 	if p.desk || server.ClientID != "" || server.ClientMetadataURL != "" || cfg.Auth == nil || !netguard.Safe(cfg.Auth.Resource) {
 		return ""
 	}
-	return p.app.publicBase(cfg) + page.BackPath
+	return publicBase(cfg, p.app.path) + page.BackPath
 }
 
 // back receives a browser that an issuer has sent back, and redirects it to the server's part of the page. The state in the address

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -21,9 +20,8 @@ import (
 	"mcpx/internal/caller"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/logins"
-	"mcpx/internal/hosted/authserver"
+	"mcpx/internal/hosted/audit"
 	"mcpx/internal/hosted/connect"
-	"mcpx/internal/hosted/identity"
 	"mcpx/internal/request"
 )
 
@@ -39,7 +37,10 @@ type accounts struct {
 	codes   state.Sessions[connect.Code]
 }
 
-// personalLogins returns the store of the principals' logins: in the cluster or, without one, in a folder of the user.
+// peopleFolder has the logins of principals, below the folder of the user.
+const peopleFolder = "people"
+
+// personalLogins returns the logins of principals: in the cluster, else in a folder of the user.
 func (b *builder) personalLogins() (*logins.Logins, error) {
 	b.accounts.mu.Lock()
 	defer b.accounts.mu.Unlock()
@@ -54,7 +55,7 @@ func (b *builder) personalLogins() (*logins.Logins, error) {
 		if err != nil {
 			return nil, fmt.Errorf("keeping the key of the logins of people: %w", err)
 		}
-		b.accounts.logins = logins.NewPeople(filepath.Join(b.state.folder, "people"), secret, b.log)
+		b.accounts.logins = logins.NewPeople(filepath.Join(b.state.folder, peopleFolder), secret, b.log)
 	}
 	return b.accounts.logins, nil
 }
@@ -138,9 +139,9 @@ func (a *App) linkFor(server string, p *caller.Principal) string {
 	return ""
 }
 
-// publicBase returns the public URL of mcpx without the path of the endpoint. The config must have auth.resource.
-func (a *App) publicBase(cfg *config.Config) string {
-	return strings.TrimSuffix(strings.TrimSuffix(cfg.Auth.Resource, "/"), a.path)
+// publicBase is the public URL without the path of the endpoint. The config has auth.resource.
+func publicBase(cfg *config.Config, path string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(cfg.Auth.Resource, "/"), path)
 }
 
 // connectPages returns the pages on which principals log in to servers, or nil if no server needs such logins.
@@ -156,7 +157,7 @@ func (a *App) connectPages() *connect.Pages {
 	if !any {
 		return nil
 	}
-	base := a.publicBase(now.config)
+	base := publicBase(now.config, a.path)
 	a.accounts.mu.Lock()
 	defer a.accounts.mu.Unlock()
 	if a.accounts.pages != nil && a.accounts.base == base {
@@ -252,9 +253,9 @@ func (a *appAccounts) Connected(ctx context.Context, server, principal string) b
 
 // Begin implements [connect.Accounts].
 func (a *appAccounts) Begin(
-	ctx context.Context, server, principal, redirect string,
+	ctx context.Context, server string, of connect.Person, redirect string,
 ) (pending json.RawMessage, address func(state string) string, err error) {
-	all, s, err := a.login(server, principal)
+	all, s, err := a.login(server, of.ID)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -262,13 +263,14 @@ func (a *appAccounts) Begin(
 	if err != nil {
 		return nil, nil, err
 	}
+	one.Name = of.Name
 	pending, err = json.Marshal(one)
 	return pending, one.Address, err
 }
 
 // Finish implements [connect.Accounts].
-func (a *appAccounts) Finish(ctx context.Context, server, principal string, pending json.RawMessage, answer url.Values) error {
-	all, s, err := a.login(server, principal)
+func (a *appAccounts) Finish(ctx context.Context, server string, of connect.Person, pending json.RawMessage, answer url.Values) error {
+	all, s, err := a.login(server, of.ID)
 	if err != nil {
 		return err
 	}
@@ -279,18 +281,24 @@ func (a *appAccounts) Finish(ctx context.Context, server, principal string, pend
 	if _, err := all.Finish(ctx, s, &one, answer); err != nil {
 		return err
 	}
-	a.Registry.ForgetLogin(server, principal) // drops what belongs to an earlier account: sessions and lists
+	a.auditor.Login(audit.Login{Event: audit.LoginBegan, Principal: of.Name, Server: server, Number: logins.AccountID(s)})
+	a.Registry.ForgetLogin(server, of.ID) // sessions and lists of an earlier account
 	return nil
 }
 
 // Disconnect implements [connect.Accounts].
-func (a *appAccounts) Disconnect(ctx context.Context, server, principal string) error {
-	all, s, err := a.login(server, principal)
+func (a *appAccounts) Disconnect(ctx context.Context, server string, of connect.Person) error {
+	all, s, err := a.login(server, of.ID)
 	if err != nil {
 		return err
 	}
-	err = all.Revoke(ctx, s)
-	a.Registry.ForgetLogin(server, principal)
+	ended, err := all.Revoke(ctx, s)
+	if ended {
+		a.auditor.Login(audit.Login{
+			Event: audit.LoginEnded, Principal: of.Name, Server: server, Number: logins.AccountID(s), Reason: "disconnected",
+		})
+	}
+	a.Registry.ForgetLogin(server, of.ID)
 	return err
 }
 
@@ -299,69 +307,4 @@ func (a *appAccounts) Sees(p *caller.Principal, server string) bool {
 	viewer := caller.New(caller.Place{Principal: p, View: config.ViewTwoTools}, caller.Said{})
 	_, ok := a.Executor.Catalogue(&viewer).Server(server)
 	return ok
-}
-
-// revokeTime is how long revoking a principal's login at one server may take.
-const revokeTime = time.Minute
-
-// followPeople ends a principal's logins at servers when the principal's last login at mcpx has ended.
-func (a *App) followPeople() {
-	a.state.logins.onLogin(func(e authserver.Event) {
-		if e.Ended && e.Last && e.Principal != nil {
-			a.loops.Go(func() { a.endPerson(e.Principal.ID) }) // ends after revokeTime for each server at the latest
-		}
-	})
-}
-
-// endDeleted ends the logins at servers of principals who have no token any more in next.
-func (a *App) endDeleted(before, next *Runtime) {
-	if before.config.Auth == nil {
-		return
-	}
-	gone := map[string]bool{}
-	for _, t := range before.config.Auth.Tokens {
-		gone[identity.OfToken(t).ID] = true
-	}
-	if next.config.Auth != nil {
-		for _, t := range next.config.Auth.Tokens {
-			delete(gone, identity.OfToken(t).ID)
-		}
-	}
-	for principal := range gone {
-		a.loops.Go(func() { a.endPerson(principal) }) // ends after revokeTime for each server at the latest
-	}
-}
-
-// endPerson revokes and forgets a principal's logins at all servers.
-func (a *App) endPerson(principal string) {
-	cfg := a.current.Load().config
-	if err := a.endAccounts(cfg, principal); err != nil {
-		a.log.Warn("the logins of somebody who has left were forgotten, but could not be revoked", "principal", principal, "err", err)
-	}
-	for i := range cfg.Servers {
-		if perPrincipal(&cfg.Servers[i]) {
-			a.Registry.ForgetLogin(cfg.Servers[i].Name, principal)
-		}
-	}
-}
-
-// endAccounts revokes and forgets a principal's logins at the servers of a config.
-func (b *builder) endAccounts(cfg *config.Config, principal string) (err error) {
-	for i := range cfg.Servers {
-		if !perPrincipal(&cfg.Servers[i]) {
-			continue
-		}
-		all, failed := b.personalLogins()
-		if failed != nil {
-			return errors.Join(err, failed)
-		}
-		s := LoginServer(cfg.Servers[i])
-		s.Principal = principal
-		ctx, cancel := context.WithTimeout(context.Background(), revokeTime)
-		if failed := all.Revoke(ctx, s); failed != nil {
-			err = errors.Join(err, fmt.Errorf("%s: %w", s.Name, failed))
-		}
-		cancel()
-	}
-	return err
 }

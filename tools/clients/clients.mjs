@@ -10,10 +10,11 @@
 //   config   more for mcpx's config
 //   without  a server that the client cannot take
 //   echo     how the client repeats the call in a result
+//   login    the commands that log in to the server team at a URL, for first.mjs; with terminal they need one
 export const node = 'node@22.23.3'
 export const counter = 'gpt-tokenizer@4.0.0'
 
-const toml = servers => Object.entries(servers).map(([name, s]) =>
+const toml = servers => Object.entries(servers).map(([name, s]) => s.url ? `[mcp_servers.${name}]\nurl = ${JSON.stringify(s.url)}\n` :
   `[mcp_servers.${name}]\ncommand = ${JSON.stringify(s.command)}\nargs = ${JSON.stringify(s.args)}\n[mcp_servers.${name}.env]\n${Object.entries(s.env).map(([k, v]) => `${k} = ${JSON.stringify(v)}\n`).join('')}`).join('\n')
 const echo = /MCP tool '.*? with response: \[\{\\*"functionResponse\\*":\{\\*"name\\*":\\*"\w+/s
 const prompt = 'Go on as the script says.'
@@ -23,7 +24,7 @@ const framework = (name, ...pypi) => ({ pypi, bare: true, start: ({ model, serve
   ({ command: [bin('python'), script, name.replace('-', '_')], env: { MODEL: model, SERVERS: JSON.stringify(servers), PROMPT: prompt, OPENAI_API_KEY: 'none', GOOGLE_API_KEY: 'none', GOOGLE_GEMINI_BASE_URL: model } }) })
 
 const claude = toolSearch => ({
-  npm: '@anthropic-ai/claude-code@2.1.330', of: 'claude',
+  npm: '@anthropic-ai/claude-code@2.1.330', of: 'claude', login: url => [['claude', 'mcp', 'add', '--transport', 'http', '--scope', 'user', 'team', url], ['claude', 'mcp', 'login', 'team']], terminal: true,
   start: ({ home, model, servers, bin }) => ({
     command: [bin('claude'), '-p', prompt, '--mcp-config', `${home}/mcp.json`, '--strict-mcp-config', '--dangerously-skip-permissions', '--model', 'claude-sonnet-4-5'],
     env: { ANTHROPIC_BASE_URL: model, ANTHROPIC_API_KEY: 'none', CLAUDE_CONFIG_DIR: `${home}/.claude`, IS_SANDBOX: '1', ENABLE_TOOL_SEARCH: toolSearch,
@@ -32,7 +33,7 @@ const claude = toolSearch => ({
   }),
 })
 const codex = (name, more) => ({
-  npm: '@openai/codex@0.169.0', of: 'codex',
+  npm: '@openai/codex@0.169.0', of: 'codex', login: () => [['codex', 'mcp', 'login', 'team']],
   start: ({ home, model, servers, bin }) => ({
     command: [bin('codex'), 'exec', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', prompt],
     env: { CODEX_HOME: `${home}/.codex`, SCRIPTED_KEY: 'none' },

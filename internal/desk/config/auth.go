@@ -147,7 +147,7 @@ func (l *loader) checkNames(a *Auth) {
 func isIssuer(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" &&
-		(u.Scheme == "https" || u.Scheme == "http") && netguard.Safe(text)
+		(u.Scheme == "https" || u.Scheme == "http") && netguard.Safe(text) && !strings.Contains(text, "@") // which ends USER in USER@ISSUER
 }
 
 func (l *loader) authTokens(n *node) {

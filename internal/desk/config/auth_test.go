@@ -51,6 +51,7 @@ func TestAuth(t *testing.T) {
 		`"token"`:           ": must be an object, not a string",
 		`{"issuers": {}}`:   ".issuers: must be an array, not an object",
 		`{"issuers": [{}]}`: ".issuers[0].issuer: must be an https:// URL",
+		`{"issuers": [{"issuer": "https://login.example.com/@team"}]}`:                    ".issuers[0].issuer: must be an https:// URL",
 		`{"issuers": [{"issuer": "http://login.example.com"}]}`:                           ".issuers[0].issuer: must be an https:// URL",
 		`{"issuers": [{"issuer": "https://a.example"}, {"issuer": "https://a.example"}]}`: ".issuers[1]: is there twice",
 		`{"issuers": [{"issuer": "https://a.example", "audience": "x"}]}`:                 ".issuers[0].audience: unknown key",

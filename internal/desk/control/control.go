@@ -85,14 +85,14 @@ type request struct {
 	Logins *LoginsQuery `json:"logins,omitempty"`
 }
 
-// LoginsQuery asks for the logins through auth.front. If End is not empty, it asks to end the logins that End names.
+// LoginsQuery asks for the logins of people. If End is not empty, those logins are ended.
 type LoginsQuery struct {
 	End []string `json:"end,omitempty"` // IDs of logins and names of principals
 }
 
 // LoginsAnswer has the open logins of a process, or the logins that it has just ended.
 type LoginsAnswer struct {
-	// None means that the process has no auth.front.
+	// None means that nobody logs in through the process.
 	None   bool            `json:"none,omitempty"`
 	Logins json.RawMessage `json:"logins,omitempty"`
 	// Failed says why the process could not end all of them; empty if it could.

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
@@ -24,8 +25,8 @@ func NewPeople(dir string, secret *state.Secret, log *slog.Logger) *Logins {
 	return l
 }
 
-// NewShared is like [NewPeople], for logins that several processes share through records. records must encrypt what it keeps.
-func NewShared(records state.Records, log *slog.Logger) *Logins {
+// NewShared is [NewPeople] for logins that several processes share. records must seal what they keep.
+func NewShared(records state.Followed, log *slog.Logger) *Logins {
 	l := New("", log)
 	l.store = &shared{records: records}
 	return l
@@ -117,10 +118,11 @@ type Pending struct {
 	Scopes    []string `json:"scopes"`
 	Redirect  string   `json:"redirect"`
 	Verifier  string   `json:"verifier"`
+	Name      string   `json:"name"` // of the principal
 }
 
-// Begin prepares a login of the principal s.Principal or, if that is empty, of the config's user. The authorization server will
-// send the browser back to the URL redirect.
+// Begin prepares a login of a principal, whose name the caller may add, or without one that of the config. The authorization server sends the browser back to the URL
+// redirect.
 func (l *Logins) Begin(ctx context.Context, s Server, redirect string) (*Pending, error) {
 	b, err := l.begin(ctx, s)
 	if err != nil {
@@ -193,6 +195,7 @@ func (l *Logins) Finish(ctx context.Context, s Server, p *Pending, answer url.Va
 		return nil, err
 	}
 	made := &login{Server: s.Name, URL: s.URL, Endpoint: p.Endpoint, Scopes: p.Scopes, ID: rand.Text(), Principal: s.Principal}
+	made.personal = personal{p.Name, p.Redirect, time.Now(), s.AllowPrivate}
 	made.take(token)
 	var before login
 	old := l.store.read(ctx, loginFile(s), &before)
@@ -206,11 +209,12 @@ func (l *Logins) Finish(ctx context.Context, s Server, p *Pending, answer url.Va
 	return result, nil
 }
 
-// Revoke revokes and deletes a principal's login at s, if there is one.
-func (l *Logins) Revoke(ctx context.Context, s Server) error {
+// Revoke revokes a principal's login with s at the authorization server, and forgets it, also if the error says that it could not be
+// revoked. ended is false if there is none, as when another process has just ended it.
+func (l *Logins) Revoke(ctx context.Context, s Server) (ended bool, err error) {
 	if errors.Is(l.store.read(ctx, loginFile(s), &login{}), fs.ErrNotExist) {
-		return nil // nothing to delete
+		return false, nil // nothing to lock
 	}
-	_, revoked, err := l.Logout(ctx, s)
-	return errors.Join(revoked, err)
+	missing, revoked, err := l.Logout(ctx, s)
+	return !missing && err == nil, errors.Join(revoked, err)
 }

@@ -3,12 +3,15 @@ package logins
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,7 +24,11 @@ import (
 func TestPeople(t *testing.T) {
 	people := []string{"alice", "Alice", "alic\u00e9", "alice\u0301"}
 	secret := state.NewSecret()
-	records, dir := state.NewRecords(1000, 1<<20), t.TempDir()
+	dir := t.TempDir()
+	records, err := state.OpenFolder("", 1000, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, open := range map[string]func() *Logins{
 		"shared": func() *Logins { return NewShared(records, nil) },
 		"folder": func() *Logins { return NewPeople(dir, secret, nil) },
@@ -80,13 +87,14 @@ func TestPeople(t *testing.T) {
 			if id, err := open().Held(ctx, server("mallory")); id != "" || err != nil {
 				t.Errorf("mallory has the login of alice: %q %v", id, err)
 			}
+			listed(t, processes, issuer.URL+"/mcp", people)
 			for _, l := range processes {
 				l.Close(time.Second)
 			}
 		})
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.login"))
-	if err != nil || len(files) < len(people) {
+	if err != nil || len(files) < len(people)-1 {
 		t.Fatal(files, err)
 	}
 	eve := Server{Name: "tracker", URL: "http://127.0.0.1/mcp", Principal: "eve"}
@@ -106,6 +114,41 @@ func TestPeople(t *testing.T) {
 	for _, file := range files {
 		if data, err := os.ReadFile(file); err != nil || strings.Contains(string(data), "alic") || strings.Contains(string(data), "new of") {
 			t.Errorf("%s: %s %v", file, data, err)
+		}
+	}
+}
+
+// listed: each process lists the logins of all principals, whatever the config says. Several processes that end one do it once.
+func listed(t *testing.T, processes []*Logins, url string, people []string) {
+	t.Helper()
+	all, err := processes[2].Accounts(t.Context())
+	var whose []string
+	for _, one := range all {
+		if whose = append(whose, one.Principal); one.Server != "tracker" || one.URL != url || one.ID != AccountID(one.at()) {
+			t.Errorf("%+v", one)
+		}
+	}
+	slices.Sort(whose)
+	if want := slices.Sorted(slices.Values(people)); err != nil || !slices.Equal(whose, want) {
+		t.Fatalf("%q %v", whose, err)
+	}
+	var ended atomic.Int32
+	var ending sync.WaitGroup
+	for _, l := range processes {
+		ending.Go(func() {
+			if did, _ := l.End(t.Context(), &all[0]); did { // this issuer has no revocation
+				ended.Add(1)
+			}
+		})
+	}
+	ending.Wait()
+	left, err := processes[0].Accounts(t.Context())
+	if ended.Load() != 1 || len(left) != len(people)-1 || err != nil {
+		t.Errorf("%d processes ended it; left are %+v %v", ended.Load(), left, err)
+	}
+	for _, l := range processes {
+		if id, err := l.Held(t.Context(), all[0].at()); id != "" || err != nil {
+			t.Errorf("it goes on: %q %v", id, err)
 		}
 	}
 }

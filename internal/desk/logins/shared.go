@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"mcpx/internal/base/delay"
@@ -23,9 +24,9 @@ const (
 	lockPause = 50 * time.Millisecond
 )
 
-// shared is a keeper whose files are records that several processes share. The lock of a file is a lease in the same record as the
-// content, so a process that has locked the file also has the newest content.
-type shared struct{ records state.Records }
+// shared is a keeper over records that several processes share. The lock of a file is a lease in the same record as its content,
+// so that whoever has locked it also has its newest content.
+type shared struct{ records state.Followed }
 
 // sharedFile is the content of a record.
 type sharedFile struct {
@@ -34,7 +35,10 @@ type sharedFile struct {
 	Until  int64           `json:"until,omitempty"`  // when the lease ends by itself, in Unix milliseconds
 }
 
-func recordOf(file string) string { return "people." + file }
+// recordPrefix begins the keys of records.
+const recordPrefix = "people."
+
+func recordOf(file string) string { return recordPrefix + file }
 
 func readRecord(value []byte) (f sharedFile, err error) {
 	if len(value) > 0 {
@@ -143,6 +147,20 @@ func (s *shared) remove(file string) error {
 		f.Data = nil
 		return nil
 	})
+}
+
+func (s *shared) all() (files []string, err error) {
+	var values [][]byte
+	s.records.Watch(recordPrefix, func(value []byte) { values = append(values, value) })()
+	for _, value := range values {
+		var l login
+		f, bad := readRecord(value)
+		if bad == nil && f.Data != nil && json.Unmarshal(f.Data, &l) == nil && l.Principal != "" {
+			files = append(files, loginFile(l.at()))
+		}
+	}
+	slices.Sort(files)
+	return slices.Compact(files), nil
 }
 
 func (s *shared) whyUnsealed() error { return nil }

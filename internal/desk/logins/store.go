@@ -40,9 +40,18 @@ type login struct {
 	Ended string `json:"ended,omitempty"`
 	// Wanted has the scopes that the server asked for since the login. The next login requests them too.
 	Wanted []string `json:"wanted,omitempty"`
-	// ID and Principal are set for a principal's login. ID is random for each login, and renewals keep it.
+	// ID, Principal and personal are set for a login of a principal. Each login has another random ID, which its renewals keep.
 	ID        string `json:"id,omitempty"`
 	Principal string `json:"principal,omitempty"`
+	personal
+}
+
+// personal is what a login of a principal says beside, so that it can be found and revoked when its server has left the config.
+type personal struct {
+	Name     string    `json:"name,omitempty"`     // of the principal, when it logged in
+	Redirect string    `json:"redirect,omitempty"` // of the mcpx at which it logged in
+	Began    time.Time `json:"began,omitzero"`
+	Private  bool      `json:"private,omitempty"` // the authorization server may have an address that is not public
 }
 
 // usable reports whether the access token stays valid for longer than rest.
@@ -53,14 +62,16 @@ func (l *login) usable(rest time.Duration) bool {
 // leeway is how long before its expiry a token is renewed.
 func (l *login) leeway() time.Duration { return min(30*time.Second, l.Expiry.Sub(l.Issued)/5) }
 
-// loginFile returns the name of the file for a server's login. Two servers with the same URL have separate files.
+const loginSuffix = ".login"
+
+// loginFile returns the name of the file for a server's login. Two servers with the same URL have separate logins.
 func loginFile(s Server) string {
 	if s.Principal != "" { // a digest, because some file systems do not distinguish all principals' names
 		sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", s.Principal, s.Name, s.URL))
-		return hex.EncodeToString(sum[:]) + ".login"
+		return hex.EncodeToString(sum[:]) + loginSuffix
 	}
 	sum := sha256.Sum256([]byte(s.Name + "\x00" + s.URL))
-	return s.Name + "-" + hex.EncodeToString(sum[:4]) + ".login"
+	return s.Name + "-" + hex.EncodeToString(sum[:4]) + loginSuffix
 }
 
 func clientFile(issuer string) string {
@@ -79,7 +90,9 @@ type keeper interface {
 	read(ctx context.Context, file string, v any) error
 	write(ctx context.Context, file string, v any) error
 	remove(file string) error
-	// whyUnsealed returns why the last written file was not encrypted, or nil if it was.
+	// all returns the names of the files with logins.
+	all() (files []string, err error)
+	// whyUnsealed says why the last written file was not encrypted; nil if it was.
 	whyUnsealed() error
 	// nowhere reports whether the keeper has no place to keep anything.
 	nowhere() bool
@@ -214,7 +227,20 @@ func (s *store) remove(file string) error {
 	return err
 }
 
-// seal returns the cipher for files. If create is true, and the keyring works but has no key, it makes the key.
+func (s *store) all() (files []string, err error) {
+	entries, err := os.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, one := range entries {
+		if strings.HasSuffix(one.Name(), loginSuffix) {
+			files = append(files, one.Name())
+		}
+	}
+	return files, err
+}
+
+// seal returns the cipher for files. With create, it makes the key if the keyring works but has no key.
 func (s *store) seal(ctx context.Context, create bool) (cipher.AEAD, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -91,8 +91,12 @@ type Parts struct {
 	Store state.Followed
 	// Happened is called when a login begins or ends; it may be nil. It must not block.
 	Happened func(Event)
-	// SignedIn is called when a user has logged in for a page of mcpx itself ([Server.SignIn]), where no client waits for the login. It
-	// sets the cookie by which the page recognizes the login.
+	// Left is told of a principal whose last login with a client has ended; nil means nobody is. Each process that shares the store tells it once it
+	// has learned that, since two of them can end the last two logins at the same moment. So does each new server for as long as the
+	// store has the end, in case that no process could do what follows from it. It must not wait, and not use the store.
+	Left func(*caller.Principal)
+	// SignedIn is called in place of a client when a user has logged in for a page of mcpx itself ([Server.SignIn]). It sets
+	// the cookie by which the page knows the login again.
 	SignedIn func(w http.ResponseWriter, r *http.Request, login string, p *caller.Principal) error
 }
 
@@ -127,6 +131,7 @@ func New(o Options, parts Parts) (*Server, error) {
 	s.documents = newDocuments(s.ctx, netguard.NewClient(netguard.Reach{Loopback: netguard.LoopbackURL(o.Resource), Key: "nothing"}))
 	s.login = newLogin(&s.o, s.Callback())
 	s.unfollow = s.store.Watch(storePrefix, s.learn)
+	s.learnedAll()
 	return s, nil
 }
 

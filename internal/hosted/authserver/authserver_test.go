@@ -34,7 +34,7 @@ type site struct {
 }
 
 func (s *site) happened(e Event) {
-	s.events = append(s.events, fmt.Sprintf("ended %v, %s, %s, %s, last %v", e.Ended, e.Principal.Name[:4], e.Client, e.Why, e.Last))
+	s.events = append(s.events, fmt.Sprintf("ended %v, %s, %s, %s", e.Ended, e.Principal.Name[:4], e.Client, e.Why))
 }
 
 func (s *site) signedIn(_ http.ResponseWriter, _ *http.Request, login string, _ *caller.Principal) error {

@@ -239,6 +239,9 @@ func TestDocument_Fetch(t *testing.T) {
 		if f, _ := errors.AsType[*fault](err); (err == nil) != (test.want == "") || f != nil && !strings.Contains(strings.ToLower(f.Text), strings.ToLower(test.want)) {
 			t.Errorf("%s: %v", test.name, err)
 		}
+		if err != nil && !strings.Contains(err.Error(), `sets "documents": false in auth.front`) {
+			t.Errorf("%s: it does not say what to set: %v", test.name, err)
+		}
 	}
 	before := fetched
 	serve = http.NotFound

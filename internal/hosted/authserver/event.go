@@ -13,6 +13,4 @@ type Event struct {
 	Client string
 	// Why says why a login has ended, in a few words.
 	Why string
-	// Last means that the principal has no other login after this one has ended.
-	Last bool
 }

@@ -188,11 +188,7 @@ func (s *Server) ended(g *grant) {
 	}
 	p := s.principal(&g.Who)
 	s.o.Log.Info("a login has ended", "principal", p.Name, "login", g.id(), "client", g.Called, "reason", g.Ended)
-	last := true
-	for _, other := range s.standing() {
-		last = last && (other.Number == g.Number || other.Who.Subject != g.Who.Subject)
-	}
-	s.tell(Event{Ended: true, Login: g.id(), Principal: p, Client: g.Called, Why: g.Ended, Last: last})
+	s.tell(Event{Ended: true, Login: g.id(), Principal: p, Client: g.Called, Why: g.Ended})
 }
 
 func (s *Server) tell(e Event) {
@@ -205,6 +201,7 @@ func (s *Server) tell(e Event) {
 type known struct {
 	mu       sync.RWMutex
 	byNumber map[string]*entry
+	all      bool // that the store has told all that it had at the beginning
 }
 
 // entry is one login in known. Its grant is immutable: after a change there is a new entry.
@@ -237,6 +234,46 @@ func (s *Server) learn(value []byte) {
 		e.end()
 	}
 	k.byNumber[g.Number] = e
+	if k.all {
+		s.left(g)
+	}
+}
+
+// learnedAll is called once, when s has learned the logins that the store had at the beginning.
+func (s *Server) learnedAll() {
+	k := &s.known
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.all = true
+	stay := make(map[string]bool)
+	for _, e := range k.byNumber {
+		stay[e.Who.Subject] = stay[e.Who.Subject] || e.goesOn()
+	}
+	for _, e := range k.byNumber {
+		if !stay[e.Who.Subject] {
+			s.left(e.grant)
+		}
+	}
+}
+
+// left tells that a login was the last one of its principal with a client, if it has ended. One of the page says nothing about who calls:
+// they may have tokens of the issuer. The caller holds known.mu.
+func (s *Server) left(g *grant) {
+	if g.Ended == "" || g.Client == "" || g.Next == 0 || s.parts.Left == nil {
+		return
+	}
+	for _, e := range s.known.byNumber {
+		if e.Who.Subject == g.Who.Subject && e.goesOn() {
+			return
+		}
+	}
+	s.parts.Left(s.principal(&g.Who))
+}
+
+// goesOn reports whether a client is logged in with it. A login whose code was not used does not count: it may never begin. One of the
+// page does not either: nobody asks the issuer about it as long as nobody looks at the page.
+func (g *grant) goesOn() bool {
+	return g.Ended == "" && g.Client != "" && g.Next > 0 && !expired(g.Until)
 }
 
 // find returns the newest entry of a login, or nil if this process does not know the login.

@@ -20,7 +20,7 @@ type Login struct {
 	Client    string    `json:"client,omitempty"` // its own name for itself, which mcpx cannot verify
 	Began     time.Time `json:"began"`
 	Renewed   time.Time `json:"renewed"`
-	Until     time.Time `json:"until"` // when it ends if it is not renewed before
+	Until     time.Time `json:"until,omitzero"` // if it is not renewed before
 }
 
 // Logins returns the logins that are valid and whose client has got a token, the newest first.

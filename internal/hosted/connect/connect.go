@@ -30,7 +30,7 @@ import (
 // These are the paths, relative to the folder of the endpoint.
 const (
 	pagePath     = "/connect"
-	callbackPath = "/connect/callback"
+	CallbackPath = "/connect/callback" // where the authorization servers of servers send browsers back to
 	codePath     = "/connect/code"
 )
 
@@ -55,13 +55,12 @@ type Accounts interface {
 	Title(server string) (address string, ok bool)
 	// Connected reports whether a principal has a login that can be used.
 	Connected(ctx context.Context, server, principal string) bool
-	// Begin prepares a login. pending must be given to Finish, and contains secrets. The func address returns the URL of the login page
-	// for a value of the OAuth parameter state.
-	Begin(ctx context.Context, server, principal, redirect string) (pending json.RawMessage, address func(state string) string, err error)
-	// Finish stores the login. answer is the query of the redirect with which the browser comes back.
-	Finish(ctx context.Context, server, principal string, pending json.RawMessage, answer url.Values) error
+	// Begin prepares a login. pending is what Finish needs, with secrets; address returns the login page for a state.
+	Begin(ctx context.Context, server string, of Person, redirect string) (pending json.RawMessage, address func(state string) string, err error)
+	// Finish stores the login, from the query of the redirect.
+	Finish(ctx context.Context, server string, of Person, pending json.RawMessage, answer url.Values) error
 	// Disconnect revokes a login and forgets it.
-	Disconnect(ctx context.Context, server, principal string) error
+	Disconnect(ctx context.Context, server string, of Person) error
 	// Sees reports whether a principal may use a server.
 	Sees(p *caller.Principal, server string) bool
 }
@@ -125,7 +124,7 @@ func New(o Options) (*Pages, error) {
 }
 
 // Serves reports whether a request for this path is for these pages.
-func Serves(path string) bool { return path == pagePath || path == callbackPath || path == codePath }
+func Serves(path string) bool { return path == pagePath || path == CallbackPath || path == codePath }
 
 // link is the content of a link. mcpx signs it, so nobody else can make one.
 type link struct {
@@ -168,7 +167,7 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == codePath && r.Method == http.MethodPost:
 		p.giveCode(w, r)
-	case r.URL.Path == callbackPath && r.Method == http.MethodGet:
+	case r.URL.Path == CallbackPath && r.Method == http.MethodGet:
 		p.callback(w, r)
 	case r.URL.Path == pagePath && (r.Method == http.MethodGet || r.Method == http.MethodPost):
 		p.page(w, r)
@@ -210,7 +209,7 @@ func (p *Pages) page(w http.ResponseWriter, r *http.Request) {
 		p.typed(w, r, &l, to[0])
 	case "go", "disconnect":
 		v := p.viewerOf(r)
-		if v == nil || v.Of.ID != l.Of.ID {
+		if v == nil || v.Of.ID != l.Of.ID || p.somebodyElse(r, &l) != nil {
 			p.back(w, to[0])
 			return
 		}
@@ -218,7 +217,7 @@ func (p *Pages) page(w http.ResponseWriter, r *http.Request) {
 			p.begin(w, r, &l, v)
 			return
 		}
-		if err := p.Accounts.Disconnect(r.Context(), l.Server, l.Of.ID); err != nil {
+		if err := p.Accounts.Disconnect(r.Context(), l.Server, l.Of); err != nil {
 			p.Log.Warn("a login was forgotten, but could not be revoked", "server", l.Server, "principal", l.Of.Name, "error", err)
 		}
 		p.done(w, l.Server+" is disconnected", "mcpx has forgotten your login there.")
@@ -237,7 +236,7 @@ func (p *Pages) look(w http.ResponseWriter, r *http.Request, l *link, address st
 	}
 	data := map[string]any{"Server": l.Server, "Address": hostOf(address), "SignIn": p.SignIn != nil, "Base": p.Base}
 	v := p.viewerOf(r)
-	if who := p.Viewer(r); who != nil && (v == nil || v.Of.ID != l.Of.ID) {
+	if who := p.Viewer(r); who != nil && (v == nil || v.Of.ID != who.ID) {
 		v = p.proved(w, personOf(who))
 	}
 	switch {
@@ -249,6 +248,15 @@ func (p *Pages) look(w http.ResponseWriter, r *http.Request, l *link, address st
 		data["Who"], data["Connected"] = l.Of.Name, p.Accounts.Connected(r.Context(), l.Server, l.Of.ID)
 	}
 	p.show(w, http.StatusOK, data)
+}
+
+// somebodyElse returns who has signed in in this browser if it is not the principal of the link, else nil. Then a code proves nothing:
+// it was sent to them, so that their account becomes the sender's.
+func (p *Pages) somebodyElse(r *http.Request, l *link) *caller.Principal {
+	if who := p.Viewer(r); who != nil && who.ID != l.Of.ID {
+		return who
+	}
+	return nil
 }
 
 func hostOf(address string) string {
@@ -309,7 +317,7 @@ func (p *Pages) viewerOf(r *http.Request) *viewer {
 
 // begin sends the browser to the login page of the server.
 func (p *Pages) begin(w http.ResponseWriter, r *http.Request, l *link, v *viewer) {
-	data, address, err := p.Accounts.Begin(r.Context(), l.Server, l.Of.ID, p.Base+callbackPath)
+	data, address, err := p.Accounts.Begin(r.Context(), l.Server, l.Of, p.Base+CallbackPath)
 	if err != nil {
 		p.Log.Warn("a login of a principal cannot begin", "server", l.Server, "principal", l.Of.Name, "error", err)
 		p.fault(w, http.StatusBadGateway, "The login to "+l.Server+" cannot begin: "+err.Error())
@@ -354,7 +362,7 @@ func (p *Pages) callback(w http.ResponseWriter, r *http.Request) {
 		p.fault(w, http.StatusBadRequest, foreign)
 		return
 	}
-	if err := p.Accounts.Finish(r.Context(), one.Server, one.Of.ID, one.Data, query); err != nil {
+	if err := p.Accounts.Finish(r.Context(), one.Server, one.Of, one.Data, query); err != nil {
 		p.Log.Warn("a login of a principal failed", "server", one.Server, "principal", one.Of.Name, "error", err)
 		p.fault(w, http.StatusBadGateway, "mcpx could not log in to "+one.Server+": "+err.Error())
 		return
@@ -380,18 +388,26 @@ func (p *Pages) giveCode(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "there is no server "+sanitize.Line(body.Server, 80)+" to which you log in by yourself", http.StatusNotFound)
 		return
 	}
-	code, err := p.Codes.Open(r.Context(), &Code{personOf(who)}, time.Now().Add(codeTime))
-	if err != nil {
-		http.Error(w, "mcpx cannot keep a code now; try again", http.StatusServiceUnavailable)
-		return
+	answer := map[string]any{"url": p.Link(body.Server, who), "principal": who.Name}
+	// Whoever came through auth.front proves it there, and has no code that could be sent to somebody.
+	if who.IssuerToken == nil || p.SignIn == nil {
+		code, err := p.Codes.Open(r.Context(), &Code{personOf(who)}, time.Now().Add(codeTime))
+		if err != nil {
+			http.Error(w, "mcpx cannot keep a code now; try again", http.StatusServiceUnavailable)
+			return
+		}
+		answer["code"], answer["expires_in"] = code, int(codeTime/time.Second)
 	}
-	httpd.WriteJSON(w, http.StatusOK, map[string]any{
-		"code": code, "url": p.Link(body.Server, who), "principal": who.Name, "expires_in": int(codeTime / time.Second),
-	})
+	httpd.WriteJSON(w, http.StatusOK, answer)
 }
 
 // typed handles a code that was typed into the page.
 func (p *Pages) typed(w http.ResponseWriter, r *http.Request, l *link, to string) {
+	if who := p.somebodyElse(r, l); who != nil {
+		p.fault(w, http.StatusForbidden, "This browser is signed in as "+who.Name+", and the link is for somebody else. If somebody has sent you the code, "+
+			"they want your account. To use a code of your own for another principal, take a private window.")
+		return
+	}
 	code := strings.TrimSpace(r.PostForm.Get("code"))
 	one, err := p.Codes.Get(r.Context(), code)
 	if err == nil && one.Of.ID != l.Of.ID {

@@ -1,0 +1,116 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"mcpx/internal/caller"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/logins"
+	"mcpx/internal/hosted/audit"
+	"mcpx/internal/hosted/connect"
+	"mcpx/internal/hosted/identity"
+)
+
+// revokeTime bounds how long the end of a login at a server may take.
+const revokeTime = time.Minute
+
+// followPeople ends the logins of a principal at servers when its last login at mcpx has ended.
+func (a *App) followPeople() {
+	a.state.logins.onLeft(func(p *caller.Principal) {
+		a.loops.Go(func() { a.endPerson(p.ID, "the last login at mcpx has ended") }) // ends within revokeTime for each server
+	})
+}
+
+// endDeleted ends the logins at servers of principals whose last token next does not have any more.
+func (a *App) endDeleted(before, next *Runtime) {
+	if before.config.Auth == nil {
+		return
+	}
+	gone := map[string]bool{}
+	for _, t := range before.config.Auth.Tokens {
+		gone[identity.OfToken(t).ID] = true
+	}
+	if next.config.Auth != nil {
+		for _, t := range next.config.Auth.Tokens {
+			delete(gone, identity.OfToken(t).ID)
+		}
+	}
+	for principal := range gone {
+		a.loops.Go(func() { a.endPerson(principal, "the last token was deleted") }) // ends within revokeTime for each server
+	}
+}
+
+// endPerson ends all logins of a principal at servers.
+func (a *App) endPerson(principal, why string) {
+	cfg := a.current.Load().config
+	_, err := a.endAccounts(cfg, ofPrincipal(cfg, a.path, principal), a.accountEnded(why))
+	if err != nil {
+		a.log.Warn("logins of somebody who has left were forgotten, but could not be revoked", "err", err)
+	}
+}
+
+// accountEnded returns what is to be done when a login at a server has ended. here means that this process has ended it.
+func (a *App) accountEnded(why string) func(one *logins.Account, here bool) {
+	return func(one *logins.Account, here bool) {
+		if here {
+			a.log.Info("a login at a server has ended", "server", one.Server, "principal", one.Name, "reason", why)
+			a.auditor.Login(audit.Login{Event: audit.LoginEnded, Principal: one.Name, Server: one.Server, Number: one.ID, Reason: why})
+		}
+		a.Registry.ForgetLogin(one.Server, one.Principal)
+	}
+}
+
+// ofPrincipal returns a func that is true for the logins at servers of a principal of this config. Those at servers that have left the
+// config are among them if they were made at the same mcpx: another config of this user may have a principal with the same ID.
+func ofPrincipal(cfg *config.Config, path, principal string) func(*logins.Account) bool {
+	return func(one *logins.Account) bool {
+		return one.Principal == principal && (cfg.Auth != nil && one.Redirect == publicBase(cfg, path)+connect.CallbackPath ||
+			slices.ContainsFunc(cfg.Servers, func(s config.Server) bool { return perPrincipal(&s) && s.Name == one.Server && s.URL == one.URL }))
+	}
+}
+
+// accountsOf returns the logins of principals at servers that are stored, also at servers that are not in the config.
+func (b *builder) accountsOf(ctx context.Context, cfg *config.Config) (*logins.Logins, []logins.Account, error) {
+	used := slices.ContainsFunc(cfg.Servers, func(s config.Server) bool { return perPrincipal(&s) }) || b.state.cluster != nil
+	if !used && b.state.noFolder == nil {
+		_, err := os.Stat(filepath.Join(b.state.folder, peopleFolder))
+		used = err == nil
+	}
+	if !used {
+		return nil, nil, nil
+	}
+	all, err := b.personalLogins()
+	if err != nil {
+		return nil, nil, err
+	}
+	accounts, err := all.Accounts(ctx)
+	return all, accounts, err
+}
+
+// endAccounts revokes and forgets the logins at servers for which which is true, and tells gone of each. They are forgotten also if the
+// error says that some could not be revoked.
+func (b *builder) endAccounts(
+	cfg *config.Config, which func(*logins.Account) bool, gone func(one *logins.Account, here bool),
+) (ended []logins.Account, err error) {
+	all, accounts, err := b.accountsOf(context.Background(), cfg)
+	for _, one := range accounts {
+		if !which(&one) {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), revokeTime)
+		here, failed := all.End(ctx, &one)
+		cancel()
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("%s at %s: %w", one.Name, one.Server, failed))
+		}
+		gone(&one, here)
+		ended = append(ended, one)
+	}
+	return ended, err
+}
