@@ -15,7 +15,8 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// forMe gets a code from a hosted mcpx. With the code the user proves in a browser that they are the principal whose token this is.
+// forMe sends the user's token to a hosted mcpx and gets a code for it. The user types the code into a page in a browser, which proves that
+// they are the principal of the token.
 func (cmd *loginCommand) forMe(ctx context.Context, s streams) error {
 	switch {
 	case cmd.For == "" || cmd.URL == "":

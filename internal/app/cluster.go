@@ -18,12 +18,12 @@ import (
 	"mcpx/internal/registry"
 )
 
-// mostNames is how many names of once-only things, such as codes, a replica remembers in memory, for each purpose. The cluster's
-// bucket in NATS has all names.
+// mostNames limits the names that a replica keeps in memory of things that can be used only once, such as codes. Each purpose has a
+// limit of its own. The cluster's bucket in NATS has all names.
 const mostNames = 100_000
 
-// join replaces the state in memory by the state of the cluster, which all replicas share. The counters and results in memory
-// become a part of the shared ones.
+// join connects to the cluster. From then on, the cluster keeps the state that all replicas share, such as sessions and logins.
+// Counters and results stay in memory, and the other replicas get what they need of them.
 func (s *clientState) join(to *conf.Cluster, log *slog.Logger) error {
 	config, err := clientTLS(&to.TLS)
 	if err != nil {

@@ -89,9 +89,9 @@ func serverName(name string) string {
 	}, strings.TrimPrefix(name, "@"))
 }
 
-// Results measures the recorded results in dir (*.json and *.txt), except those of the classes in
-// without. It treats each file as one text block of a tool without special settings, and does not
-// cut long ones.
+// Results measures the recorded results in dir (*.json and *.txt), but not those of the classes that
+// `without` lists. The class of a file is its name up to "--". Each file is measured as one text block
+// of a tool without special settings, and is never cut.
 func (m *Meter) Results(dir fs.FS, without []string) (*Results, error) {
 	files, err := fs.ReadDir(dir, ".")
 	if err != nil {

@@ -31,7 +31,8 @@ func (h *Home) Key() string {
 	return h.key
 }
 
-// Owner returns a key of the principal, or of the connection, alone. An owner may use any number of program names.
+// Owner identifies only the principal, or without one the connection. The name of the program is not in it, since a client can use
+// any number of names.
 func (h *Home) Owner() string {
 	h.Key()
 	return h.owner
@@ -45,8 +46,9 @@ func (h *Home) Connection() uint64 {
 	return h.connection.ID
 }
 
-// At returns the home of the same program on another connection. Sessions that were opened for it there end with that
-// connection, sessions that are opened later with the connection of h.
+// At returns the home that the same program has on another connection, so that a request over this connection finds the
+// sessions that were opened there. These end with that connection. If there are none, the sessions that are opened end
+// with the connection of h.
 func (h *Home) At(connection uint64) *Home {
 	return &Home{of: h.of, connection: &Connection{ID: connection, Life: h.connection.Life}}
 }
@@ -91,8 +93,8 @@ func (c *Client) AtHome(connection *Connection) Client {
 // IsPerson reports whether c was returned by [Client.Person].
 func (c *Client) IsPerson() bool { return c != nil && c.Home != nil && c.Home.person }
 
-// PersonKey identifies the principal of c as the owner of sessions with servers that have one for each principal. It is empty
-// without a principal, and never equal to a HomeKey.
+// PersonKey identifies the principal of c. It is the key of the sessions with servers that have one session for each principal.
+// It is empty without a principal, and never equal to a HomeKey.
 func (c *Client) PersonKey() string {
 	if c.On() == nil {
 		return ""

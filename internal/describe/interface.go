@@ -38,10 +38,10 @@ type Options struct {
 const (
 	defaultMaxDescription = 300
 	defaultListingTokens  = 3000
-	// inputDescription is the most characters of a parameter's description in an error.
+	// inputDescription is how many characters of a parameter's description an error shows at most.
 	inputDescription = 120
-	// maxResult is the most tokens of the type of a tool's result. The type may be short,
-	// since a model will see the result itself.
+	// maxResult limits the tokens of the type of a tool's result. The type may be short, since
+	// the model will see the result itself.
 	maxResult = 400
 )
 
@@ -191,7 +191,7 @@ func Tools(s *catalog.Server, ts []*catalog.Tool, o Options) string {
 }
 
 // Input returns the part of the input type of t that leads to places, as TypeScript in at most
-// most tokens; see [schemats.Along]. It is for errors about arguments.
+// `most` tokens; see [schemats.Along]. It is for errors about arguments.
 func Input(t *catalog.Tool, places [][]string, most int) string {
 	return schemats.Along(t.InputSchema, places, schemats.Options{
 		MaxDescription: inputDescription,
@@ -207,9 +207,9 @@ func Declaration(t *catalog.Tool) string {
 // cutLegend explains the mark [+N] at the end of a description that was cut.
 const cutLegend = "// [+N]: N more characters, all with that tool_name alone\n"
 
-// definitions returns the complete definitions of tools that are written in one text. If
-// descriptions were cut, legend is a line to write above them. The descriptions of a single
-// tool are never cut.
+// definitions returns the complete definition of each tool, for an answer that has all of
+// them. If descriptions were cut, legend is a line to write above the definitions. The
+// descriptions of a single tool are never cut.
 func definitions(ts []*catalog.Tool, o Options) (texts []string, legend string) {
 	if !o.TypeScript {
 		for _, t := range ts {

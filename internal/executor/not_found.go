@@ -249,7 +249,8 @@ func (m *notFoundError) guesses() []string {
 	return guesses
 }
 
-// listed returns at most `most` known names, those nearest to the wanted name first, of at most maxListedBytes in total.
+// listed returns the known names that are nearest to the wanted name, the nearest first. There are at most `most` names, with at most
+// maxListedBytes together.
 func (m *notFoundError) listed(most int) []string {
 	names := sanitize.Closest(m.name, m.known, most)
 	size := 0

@@ -24,7 +24,7 @@ func (p *Scope) Has(server string) bool {
 	return p == nil || p.Servers == nil || slices.Contains(p.Servers, server)
 }
 
-// Confirms returns the Confirm of the scope.
+// Confirms returns p.Confirm, or ConfirmNone if p is nil.
 func (p *Scope) Confirms() Confirm {
 	if p == nil {
 		return ConfirmNone

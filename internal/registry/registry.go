@@ -41,7 +41,8 @@ type Server struct {
 	// PerPrincipal makes all clients of one principal share one of these sessions. A client without a principal has its own. It
 	// requires PerClient.
 	PerPrincipal bool
-	// Shared, if not empty, identifies how the server starts: registries with the same [Options.Pool] share the server.
+	// Shared, if not empty, identifies how the server starts. Registries with the same [Options.Pool] share the server if their
+	// Shared is equal.
 	Shared string
 	// Credentials are the headers of requests to the server whose values come from the caller. They require PerClient. mcpx
 	// reads the catalogue without them.
@@ -179,7 +180,7 @@ type entry struct {
 	upstream   *upstream.Upstream // nil if the server is disabled or misconfigured
 	pooled     *pooled            // nil if no other registry can use upstream
 	instances  *instances         // nil if the server has only one address; upstream is the first instance
-	cached     *record            // the same record; nil once the server has sent all its lists
+	cached     *record            // that record; nil once the server has sent all its lists
 	last       catalog.Server     // the server in the last snapshot; its tools are reused while they are unchanged
 	saved      *record            // what was last written to the cache file
 	older      *olderEra          // never nil
@@ -442,8 +443,8 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 	return e.last
 }
 
-// items returns what a server offers besides tools. Until the server has listed it, it comes from the cache on disk. The caller
-// holds the lock.
+// items returns what a server offers besides tools. If the server has not listed this yet, items takes it from the cache on disk.
+// The caller holds the lock.
 func (e *entry) items(status *upstream.Status) (offers catalog.Offers, items *catalog.Items, listed bool) {
 	if !status.Listed && e.cached != nil && e.cached.Offers != nil {
 		if newer, ok := e.older.byEra[upstream.EraModern]; ok {

@@ -58,10 +58,12 @@ func (s *Servers) Topic(ctx context.Context, from request.From, uri string, pati
 	return t, err
 }
 
-// Follow calls updated each time the resource has changed or may have changed, for example after a lost session; params are for
-// the notification to the client. It subscribes again after a lost session and after a reload, until ctx ends. If the first
-// subscription fails, it returns the error; for a patient topic, it returns only the server's refusal and otherwise tries
-// again. It calls agreed when the server has accepted the first subscription. The callbacks must not block.
+// Follow subscribes to the resource, and subscribes again after a lost session and after a reload. It calls agreed when the server
+// has accepted the first subscription. It calls updated each time the resource has changed or may have changed, for example
+// after a lost session; params are for the notification to the client. The callbacks must not block.
+//
+// Follow returns when ctx ends, or when the first subscription fails. If t is patient, only a refusal by the server is such a
+// failure; after other errors Follow tries again.
 func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params json.RawMessage)) error {
 	began := false // the server has accepted a subscription
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {

@@ -53,7 +53,7 @@ func (p Pages) unitsOf(text string) (units []string, kind unitKind) {
 	return unitsOf(text, min(max(longest, 64), pieceBytes), maxLines)
 }
 
-// unitKind says what the units of a text are.
+// unitKind says what the units are into which a text is divided.
 type unitKind uint8
 
 const (
@@ -295,7 +295,7 @@ func (h *result) omitsMuch(which span) bool {
 	return which.list != nil && !h.within(h.all(), size)
 }
 
-// aroundBytes is how many bytes must not match for omitsMuch.
+// aroundBytes: omitsMuch returns true if more than this many bytes do not match.
 const aroundBytes = 1000
 
 // chosen returns the selected items.

@@ -10,10 +10,11 @@ import (
 // inPart is the comment after a type from which parts are left out.
 const inPart = " // in part"
 
-// Along is like [Declaration], but has only the parts of an input that lead to the given places, in at most most tokens
-// according to estimate. If it is too long, the descriptions are left out first, then the deeper levels; if it still does not
-// fit, Along returns "". A place is a path of property names and array indexes. If an object has no property with the name in
-// the path, all its properties are written.
+// Along is like [Declaration], but has only the parts of an input that lead to the given places. A place is a path of property
+// names and array indexes. If an object has no property with the name in the path, all its properties are written.
+//
+// The text has at most `most` tokens, as counted by estimate. If it would be longer, Along leaves out the descriptions, then the
+// deeper levels. If it still does not fit, Along returns "".
 func Along(input json.RawMessage, places [][]string, o Options, most int, estimate func(string) int) string {
 	s := load(input, "Args")
 	if s == nil || len(places) == 0 {
@@ -76,9 +77,8 @@ func (w *way) along(t *typ, places [][]string) *typ {
 	return &part
 }
 
-// object keeps the properties of t that are the first step of a place, and constants, which distinguish alternatives. Any other
-// first step is taken for a key that the schema does not list, if t has a type for such keys; otherwise all properties are
-// kept.
+// object keeps the properties of t with which a place begins, and constants, since they distinguish alternatives. If a place
+// begins with a name that t does not list, object keeps the type for such names or, if t has none, all properties.
 func (w *way) object(t *typ, by map[string][][]string) {
 	strange := maps.Clone(by)
 	for _, q := range t.props {
@@ -104,7 +104,7 @@ func (w *way) object(t *typ, by map[string][][]string) {
 	t.props = props
 }
 
-// inside returns all places in by. by maps their first step, which is left out, to the rest of them.
+// inside returns the places without their first step. by has them grouped by that step.
 func inside(by map[string][][]string) (places [][]string) {
 	for _, step := range slices.Sorted(maps.Keys(by)) {
 		places = append(places, by[step]...)
@@ -112,7 +112,8 @@ func inside(by map[string][][]string) (places [][]string) {
 	return places
 }
 
-// members keeps those members of a union or intersection that may have one of the places.
+// members reduces t, a union or an intersection, to the members that may have at least one of the places. If no member may, t
+// stays as it is.
 func (w *way) members(t *typ, places [][]string) {
 	var members []*typ
 	for _, m := range t.members {

@@ -133,8 +133,8 @@ func (c *converter) convert(v *value, mask types) *typ {
 	return t.withDocs(description(v), c.otherNotes(v, t))
 }
 
-// base returns the type that results from the type keyword and the keywords for this type, and the mask for the schemas within
-// this schema.
+// base returns the type that results from the keyword type and the keywords for this type. It also returns the mask with which
+// convert must be called for the schemas in anyOf, oneOf and allOf.
 func (c *converter) base(v *value, mask types) (*typ, types) {
 	names, own := ownTypes(v)
 	implied := impliedTypes(v)
@@ -332,7 +332,8 @@ func breakCycle(d *def) {
 	d.visit = visited
 }
 
-// unguarded returns t without references to definitions that are being visited, or nil if t has nothing else.
+// unguarded returns t without the references that breakCycle removes: those to definitions that breakCycle is visiting. If nothing
+// else is left of t, it returns nil.
 func unguarded(t *typ) *typ {
 	switch t.kind {
 	case tRef:

@@ -21,7 +21,7 @@ var (
 	translations string
 )
 
-// entries are the lines of a table without comments.
+// entries returns the lines of a table without comments and empty lines.
 func entries(table string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for line := range strings.Lines(table) {
@@ -57,7 +57,7 @@ var thesaurus = sync.OnceValue(func() map[string][]string {
 	return m
 })
 
-// stems returns the stems of the English words in a line. In a line, a_b means the two adjacent words, joined.
+// stems returns the stems of the English words in a line of a table. A table writes two adjacent words as a_b; stems joins them.
 func stems(line string) []string {
 	ws := strings.Fields(line)
 	for i, w := range ws {
@@ -66,11 +66,11 @@ func stems(line string) []string {
 	return ws
 }
 
-// dictionary is the table of translations by foreign words.
+// dictionary finds the English words for a foreign word.
 type dictionary struct {
 	// english maps a folded foreign word (in Cyrillic and Arabic: its stem) to English stems.
 	english map[string][]string
-	// longest is the length in bytes of the longest word without spaces.
+	// longest is the length in bytes of the longest known word in a script without spaces, such as Chinese.
 	longest int
 }
 
@@ -108,14 +108,15 @@ func translate(st string, c script) []string {
 	return lexicon().english[st]
 }
 
-// found is a known word in a run without spaces, from byte from to byte to.
+// found is a known word in a run of characters without spaces: run[from:to].
 type found struct {
 	from, to int
 	// english are its English stems.
 	english []string
 }
 
-// translateRun finds the known words in a run without spaces, the longest first.
+// translateRun finds the known words in a run of characters without spaces. If several begin at the same character, it takes the
+// longest.
 func translateRun(run string) []found {
 	d := lexicon()
 	var out []found

@@ -234,10 +234,10 @@ type Allow struct {
 
 // TLS names the PEM files of the server's certificate. Its owner is hosted/httpd.
 type TLS struct {
-	// Cert is the certificate together with the intermediate certificates, Key its private key.
+	// Cert is the file with the certificate and the intermediate certificates, Key the file with its private key.
 	Cert, Key string
-	// ClientCA has the certificates of authorities that sign the certificates of clients. If it is empty, clients need
-	// no certificate.
+	// ClientCA is the file with the certificates of the authorities that sign the certificates of clients. If it is
+	// empty, clients need no certificate.
 	ClientCA string
 	// Identity means that a client's certificate is a credential, and that another credential may replace it. Without
 	// Identity every client needs a certificate in addition to its other credentials.
@@ -349,10 +349,10 @@ type Cluster struct {
 	Name, Bucket string
 }
 
-// ClientTLS has names of PEM files for a connection that mcpx opens; each may be empty.
+// ClientTLS names the PEM files for a connection that mcpx opens; each name may be empty.
 type ClientTLS struct {
-	// CA has the certificates of the authorities that may sign the certificate of the server.
+	// CA is the file with the certificates of the authorities that may sign the certificate of the server.
 	CA string
-	// Cert is the certificate of mcpx, Key its private key.
+	// Cert is the file with the certificate of mcpx, Key the file with its private key.
 	Cert, Key string
 }

@@ -159,7 +159,7 @@ func (l *loader) wait(into *time.Duration) value {
 	return value{into: into, schema: duration, read: func(n *node) { l.duration(n, time.Second, true, into) }}
 }
 
-// orOff is like wait, but also accepts the string "off", which means 0.
+// orOff reads a duration, which may be 0, or the string "off", which means 0. A number is in seconds.
 func (l *loader) orOff(into *time.Duration) value {
 	return value{into: into, schema: `{"anyOf": [` + duration + `, {"const": "off"}]}`, read: func(n *node) {
 		if n.kind == stringKind && n.text == "off" {
@@ -256,8 +256,8 @@ func (l *loader) toolGlobs(into *[]string) value {
 	})
 }
 
-// allowed reads the value of a key allow: globs of the only tools that exist. An empty list is a fault, because it could mean all
-// tools or none.
+// allowed reads the value of a key allow: globs of the tools that mcpx keeps; it hides all others. An empty list is a fault, because
+// it could mean all tools or none.
 func (l *loader) allowed(globs value) value { return l.notEmpty(globs, "all tools are allowed") }
 
 // notEmpty reads a list that must not be empty. without says what happens if the user leaves the key out; the fault quotes it.

@@ -91,8 +91,8 @@ func fieldsOf(of any) (fields []any) {
 	return fields
 }
 
-// programsOf returns the files that the names in programs stand for, in the PATH of a server. Few servers have a PATH of their own,
-// so the files for the session's PATH are kept.
+// programsOf returns the files that a server finds in its PATH for the names in the list programs. Most servers have the PATH of the
+// session, so the files for that PATH are looked up only once.
 func (s *Session) programsOf(server *config.Server, env []string) []string {
 	path := proc.Value(env, "PATH")
 	if path != proc.Value(proc.Environment(s.environ, nil), "PATH") {

@@ -14,9 +14,9 @@ import (
 // Choice says which sessions share a server, and why.
 type Choice struct {
 	Share conf.Share
-	// Why is one line for the user. The only text of the config in it is the name of a package.
+	// Why is one line for the user. It quotes nothing from the config except the name of a package.
 	Why string
-	// Set means that the config sets Share.
+	// Set means that Share comes from the config. Otherwise mcpx has chosen it.
 	Set bool
 }
 

@@ -11,10 +11,11 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// kindTakes is the kind of the messages with takes. kindTaken is the kind of the question that a starting replica asks the others.
+// kindTakes is the kind of the messages that say what was taken from buckets. kindTaken is the kind of the question that a starting replica
+// asks the others.
 const kindTakes, kindTaken = "takes", "taken"
 
-// takesEvery is how long takes are collected before the other replicas get them.
+// takesEvery is how long a replica collects what was taken from its buckets before it tells the others.
 const takesEvery = 20 * time.Millisecond
 
 // mostTakes is how many buckets one message has at most, mostTaken how many bytes an answer about buckets has at most.
@@ -63,8 +64,8 @@ func (c *Cluster) NewCounters(local state.Counters) state.Counters {
 	return s
 }
 
-// catchUp asks the other replicas what is missing from their buckets, and takes it from the own ones. What replicas take during the
-// question may be taken twice.
+// catchUp asks the other replicas what is missing from their buckets, and takes the same from the buckets of this replica. What the others
+// take while they answer may be taken here twice.
 func (s *counters) catchUp() {
 	ctx, cancel := context.WithTimeout(s.c.life, deadAfter)
 	defer cancel()
@@ -142,8 +143,8 @@ func (s *counters) Charge(to []state.Draw) {
 	}
 }
 
-// shares returns by how much Take and Charge multiply: by 1, or by the number of replicas while they cannot send each other what they
-// take.
+// shares returns the factor by which Take and Charge multiply the tokens: 1, or the number of replicas while they cannot tell each other
+// what they take.
 func (s *counters) shares() float64 {
 	if s.c.Connected() {
 		return 1
@@ -159,7 +160,7 @@ func times(draws []state.Draw, shares float64) []state.Draw {
 	return draws
 }
 
-// tell collects takes, which the timer soon sends to the other replicas.
+// tell notes what was taken. The timer soon sends it to the other replicas.
 func (s *counters) tell(taken []state.Draw) {
 	if s.c.replicas() == 1 {
 		return

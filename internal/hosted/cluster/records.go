@@ -25,9 +25,9 @@ const (
 	changeTime = 3 * time.Second
 	// mostTries is how often a change is tried while other replicas change the same record.
 	mostTries = 200
-	// mostRecords limits the bytes of all records, so that clients that send much about themselves cannot fill the memory of all
-	// replicas. The fuller it is, the smaller is the largest record that is accepted, so those clients are refused first. Records of up
-	// to smallRecord bytes are accepted up to twice mostRecords.
+	// mostRecords limits the bytes of all records together, so that clients that send much about themselves cannot fill the memory of
+	// all replicas. The less room is left, the smaller a new record must be, so these clients are refused first. Records of at most
+	// smallRecord bytes are accepted until all records have twice mostRecords.
 	mostRecords, smallRecord = 256 << 20, 1 << 10
 	// ownerKey is the key of a record that only the replicas of this cluster can open.
 	ownerKey = "cluster"
@@ -41,8 +41,8 @@ var (
 // records implement [state.Records] with a bucket of NATS, which is a key-value store. Each replica has a copy of it. Safe for concurrent
 // use.
 //
-// A replica never replaces a record by an older one. If the bucket has lost records or has older ones, the replicas write the ones that
-// they know again.
+// A replica never replaces a record by an older one. If the bucket has lost records or has gone back to older ones, the replicas write
+// their own newer records to it.
 type records struct {
 	c      *Cluster
 	bucket string
@@ -71,7 +71,7 @@ type record struct {
 	recordHead
 	value    []byte
 	revision uint64 // revision in NATS of the newest value of the key, which may be a refused one
-	round    int    // number of the last read of all records that had this record
+	round    int    // number of the last read of the whole bucket that found this record
 }
 
 // recordHead is the first line of a record before encryption. A replica ignores members that it does not know.
@@ -281,7 +281,7 @@ func (r *records) apply(name string, one *record) bool {
 	return true
 }
 
-// refuse counts a value that should not be in NATS. If this replica knows the right one, write will write it again.
+// refuse counts a value that should not be in NATS. If this replica knows the right one, the method write replaces the value by it.
 func (r *records) refuse(name string, revision uint64, err error) {
 	r.mu.Lock()
 	known := r.byHash[name]
