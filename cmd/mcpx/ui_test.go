@@ -431,3 +431,12 @@ func TestUI_Rights(t *testing.T) {
 		t.Error("the config forbids it, but it was changed")
 	}
 }
+
+// TestUI_Arguments: where other users can read arguments and nothing tells whose a connection is, the link is not among them.
+func TestUI_Arguments(t *testing.T) {
+	const link = `http://127.0.0.1:1/#link="X\`
+	words, stdin := browserCommand("darwin", link)
+	if strings.Contains(strings.Join(words, " "), "link") || stdin != `open location "http://127.0.0.1:1/#link=\"X\\"` {
+		t.Errorf("%q %s", words, stdin)
+	}
+}
