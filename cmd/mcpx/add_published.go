@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -57,11 +58,6 @@ func (cmd *addCommand) fromRegistry(ctx context.Context, c *cli, s streams) (*pu
 	if p.given == nil {
 		p.given = map[string]string{}
 	}
-	for name, value := range p.given {
-		if p.given[name], err = fromHere(value); err != nil {
-			return nil, setup.Entry{}, err
-		}
-	}
 	asker := &asker{s: s, yes: cmd.Yes}
 	if err := p.choose(cmd.From); err != nil {
 		return nil, setup.Entry{}, err
@@ -70,6 +66,9 @@ func (cmd *addCommand) fromRegistry(ctx context.Context, c *cli, s streams) (*pu
 		return nil, setup.Entry{}, err
 	}
 	if err := p.values(ctx, asker, cmd.again(found.Name)); err != nil {
+		return nil, setup.Entry{}, err
+	}
+	if err := p.paths(); err != nil {
 		return nil, setup.Entry{}, err
 	}
 	entry, err := p.way.Entry(p.given)
@@ -195,6 +194,23 @@ func (p *publishedServer) values(ctx context.Context, a *asker, again string) er
 	if len(missing) > 0 {
 		return &hintError{sanitize.Line(p.Name, 200) + " needs values: " + askNames(asks),
 			again + " " + strings.Join(missing, " ") + " --yes"}
+	}
+	return nil
+}
+
+// paths makes the paths of this folder among the values absolute. A value that the registry calls a path needs no ./ before it.
+func (p *publishedServer) paths() (err error) {
+	for _, ask := range p.way.Asks() {
+		value, given := p.given[ask.Name]
+		if _, missing := os.Stat(value); ask.Path && missing == nil && filepath.IsLocal(value) {
+			value = "./" + value
+		}
+		if value, err = fromHere(value); err != nil {
+			return err
+		}
+		if given {
+			p.given[ask.Name] = value
+		}
 	}
 	return nil
 }

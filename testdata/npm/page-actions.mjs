@@ -195,11 +195,12 @@ async function loginElsewhere(doing) {
   await button("Log in").click();
   const dialog = page.getByRole("dialog");
   const other = await started.newContext();
-  const ended = new Promise((done) => other.route((url) => url.pathname.endsWith("/callback"), (route) => {
-    done(route.request().url());
-    return route.abort();
-  }));
   const tab = await other.newPage();
+  const browser = await other.newCDPSession(tab); // routes of Playwright do not see redirects
+  const ended = new Promise((done) => browser.once("Fetch.requestPaused", ({ requestId, request }) => {
+    browser.send("Fetch.failRequest", { requestId, errorReason: "ConnectionRefused" }).then(() => done(request.url));
+  }));
+  await browser.send("Fetch.enable", { patterns: [{ urlPattern: "*/callback?*" }] });
   await tab.goto(await dialog.getByRole("link", { name: /^Log in at/ }).getAttribute("href"));
   await atIssuer(tab);
   const address = await ended;
