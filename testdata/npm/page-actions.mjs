@@ -135,8 +135,10 @@ async function add(doing) {
   await go(doing, "add", "url");
   await panel.getByLabel("URL").fill(given.other);
   await button("Show what would be added").click();
+  await panel.getByText("Nothing is written or started yet").waitFor(); // until then Name is that of the form before
   await panel.getByLabel("Name").fill("far");
   await button("Add and start").click();
+  await panel.getByRole("heading", { name: "far", exact: true }).waitFor();
   await state(doing, "ready");
 }
 
@@ -194,6 +196,16 @@ async function loginElsewhere(doing) {
   await go(doing, "server", "guarded");
   await button("Log in").click();
   const dialog = page.getByRole("dialog");
+  const pasted = async (address) => {
+    await dialog.locator("summary").click();
+    await dialog.getByLabel("Address at which the browser ended").fill(address);
+    await dialog.getByRole("button", { name: "Use this address" }).click();
+  };
+  await pasted("nowhere");
+  await dialog.getByText("The login failed: that is not the redirect address").waitFor();
+  await look(page, "pasted address");
+  await dialog.getByRole("button", { name: "Close" }).click();
+  await button("Log in").click();
   const other = await started.newContext();
   const tab = await other.newPage();
   const browser = await other.newCDPSession(tab); // routes of Playwright do not see redirects
@@ -205,13 +217,7 @@ async function loginElsewhere(doing) {
   await atIssuer(tab);
   const address = await ended;
   await other.close();
-  await dialog.locator("summary").click();
-  await dialog.getByLabel("Address at which the browser ended").fill("nowhere");
-  await dialog.getByRole("button", { name: "Use this address" }).click();
-  await dialog.getByRole("alert").filter({ hasText: /\S/ }).waitFor();
-  await look(page, "pasted address");
-  await dialog.getByLabel("Address at which the browser ended").fill(address);
-  await dialog.getByRole("button", { name: "Use this address" }).click();
+  await pasted(address);
   await dialog.waitFor({ state: "detached" });
   await state(doing, "ready");
   await button("Log out").click();
