@@ -48,6 +48,9 @@ func (cmd *addCommand) Run(ctx context.Context, parsed *kong.Context, c *cli, s 
 		again := "mcpx add NAME -- " + strings.Join(parsed.Args[at+1:], " ")
 		return &usageError{hintError{"the server has no name", "write the name before --: " + again}}
 	}
+	if what := strings.TrimSpace(cmd.Name); len(cmd.Target) == 0 && (setup.IsSnippet(what) || strings.Contains(what, "://")) {
+		return &usageError{hintError{"the server has no name", "write the name first: mcpx add NAME '…'"}}
+	}
 	if len(cmd.Target) == 0 {
 		return cmd.addPublished(ctx, c, s)
 	}

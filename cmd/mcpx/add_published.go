@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -58,11 +59,6 @@ func (cmd *addCommand) fromRegistry(ctx context.Context, c *cli, s streams) (*pu
 	if p.given == nil {
 		p.given = map[string]string{}
 	}
-	for name, value := range p.given {
-		if p.given[name], err = fromHere(value); err != nil {
-			return nil, setup.Entry{}, err
-		}
-	}
 	asker := &asker{s: s, yes: cmd.Yes}
 	if err := p.choose(cmd.From); err != nil {
 		return nil, setup.Entry{}, err
@@ -71,6 +67,9 @@ func (cmd *addCommand) fromRegistry(ctx context.Context, c *cli, s streams) (*pu
 		return nil, setup.Entry{}, err
 	}
 	if err := p.values(ctx, asker, cmd.again(found.Name)); err != nil {
+		return nil, setup.Entry{}, err
+	}
+	if err := p.paths(); err != nil {
 		return nil, setup.Entry{}, err
 	}
 	entry, err := p.way.Entry(p.given)
@@ -201,7 +200,24 @@ func (p *publishedServer) values(ctx context.Context, a *asker, again string) er
 	return nil
 }
 
-// variable makes the entry take the secret from an environment variable of mcpx, which the user must set.
+// paths makes the paths of this folder among the values absolute. A value that the registry calls a path needs no ./ before it.
+func (p *publishedServer) paths() (err error) {
+	for _, ask := range p.way.Asks() {
+		value, given := p.given[ask.Name]
+		if _, missing := os.Stat(value); ask.Path && missing == nil && filepath.IsLocal(value) {
+			value = "./" + value
+		}
+		if value, err = fromHere(value); err != nil {
+			return err
+		}
+		if given {
+			p.given[ask.Name] = value
+		}
+	}
+	return nil
+}
+
+// variable makes mcpx take a secret from its environment.
 func (p *publishedServer) variable(ask published.Ask) {
 	name := published.VariableName(ask)
 	p.given[ask.Name] = "${" + name + "}"

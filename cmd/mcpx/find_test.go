@@ -82,7 +82,7 @@ func TestAdd_Published(t *testing.T) {
 
 	const server = "io.github.mindstone/mcp-server-microsoft-sharepoint"
 	hasAll(t, h.must(t, exitFailed, "add", server), "needs values: MS_CLIENT_ID (Microsoft Entra", "--set MS_CLIENT_ID=VALUE --set MS_CONFIG_DIR=VALUE --yes")
-	given := []string{"add", server, "--as", "sharepoint", "--set", "MS_CLIENT_ID=id=1", "--set", "MS_CONFIG_DIR=/d"}
+	given := []string{"add", server, "--as", "sharepoint", "--set", "MS_CLIENT_ID=id=1", "--set", "MS_CONFIG_DIR=bin"}
 	out := h.must(t, exitFailed, given...)
 	hasAll(t, out, "npx -y @mindstone/mcp-server-microsoft-sharepoint@0.2.1", "id=1", "github.com/mindstone", "also takes", "MS_ACCOUNT_EMAIL", "nothing was written",
 		"mcpx add "+server+" --as sharepoint --set MS_CLIENT_ID=… --set MS_CONFIG_DIR=… --yes")
@@ -93,7 +93,7 @@ func TestAdd_Published(t *testing.T) {
 		t.Error("it ran unasked")
 	}
 	hasAll(t, h.must(t, 0, append(given, "--yes")...), "added sharepoint", "sharepoint is ready", "tools")
-	hasAll(t, readFile(t, h.own()), "// mine", `"sharepoint": {`, `"MS_CLIENT_ID": "id=1"`)
+	hasAll(t, readFile(t, h.own()), "// mine", `"sharepoint": {`, `"MS_CLIENT_ID": "id=1"`, `"MS_CONFIG_DIR": "/`, `/bin"`) // clients start mcpx elsewhere
 	hasAll(t, readFile(t, ran), "-y @mindstone/mcp-server-microsoft-sharepoint@0.2.1")
 	hasAll(t, h.must(t, exitFailed, append(given, "--yes")...), "is in the config already", "--as NAME")
 
@@ -118,6 +118,8 @@ func TestAdd_Published(t *testing.T) {
 		{[]string{"github-mcp-server", "--from", "npm"}, exitFailed, "has no npm, but oci, remote"},
 		{[]string{"github-mcp-server", "--set", "TOKN=x"}, exitUsage, "takes no value TOKN"},
 		{[]string{"github-mcp-server", "--env", "A=b"}, exitUsage, "--set NAME=VALUE"},
+		{[]string{"https://example.com/mcp"}, exitUsage, "the server has no name"},
+		{[]string{`{"mcpServers": {}}`}, exitUsage, "mcpx add NAME '…'"},
 		{[]string{"x", "--as", "y", "--", "cmd"}, exitUsage, "are for a server of the MCP registry"},
 	} {
 		hasAll(t, h.must(t, test.code, append([]string{"add"}, test.args...)...), test.want)

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -79,20 +81,32 @@ func (cmd *loginCommand) show(ctx context.Context, s streams, address string) {
 // openBrowser starts the user's browser, without a shell, and does not wait for it. The browser gets the environment environ; nil
 // means this process's environment.
 func openBrowser(ctx context.Context, environ []string, address string) error {
-	words := []string{"xdg-open", address}
-	switch runtime.GOOS {
-	case "darwin":
-		words[0] = "open"
-	case "windows":
-		words = []string{"rundll32", "url.dll,FileProtocolHandler", address}
-	}
+	words, stdin := browserCommand(runtime.GOOS, address)
 	browser := exec.CommandContext(context.WithoutCancel(ctx), words[0], words[1:]...)
 	browser.Env = environ
+	input, err := browser.StdinPipe()
+	if err != nil {
+		return err
+	}
+	defer input.Close()
 	if err := browser.Start(); err != nil {
 		return err
 	}
+	_, err = io.WriteString(input, stdin)
 	go func() { _ = browser.Wait() }() // ends with the browser, or with this process
-	return nil
+	return err
+}
+
+// browserCommand returns what opens an address. On macOS all users can read arguments, so the address goes to standard input; the browser
+// gets it in a message. On Linux the browser has it in its arguments anyway.
+func browserCommand(system, address string) (words []string, stdin string) {
+	switch system {
+	case "darwin":
+		return []string{"osascript", "-"}, "open location " + strconv.Quote(address)
+	case "windows":
+		return []string{"rundll32", "url.dll,FileProtocolHandler", address}, ""
+	}
+	return []string{"xdg-open", address}, ""
 }
 
 // pastedLine returns a channel that receives the first line that the user types or pastes.

@@ -116,9 +116,10 @@ func TestPage_Browser(t *testing.T) {
 	config := h.config(t, servers, map[string]any{"api": true, "confirm": "all", "registry": mcptest.ServeRegistry(t, registryAnswers)})
 	h.write(t, filepath.Base(config), "// a comment\n"+readFile(t, config))
 	full := h.serveHTTP(t, "--config", config)
-	agent := &client{peer: full.peer(t), era: legacy, name: "cursor"}
+	agent := &client{peer: full.peer(t), era: legacy, name: "cursor<img src=x onerror=alert(33)>"}
 	agent.open(t)
 	agent.list(t)
+	agent.exec(t, "alpha", "<img src=x onerror=alert(34)>", `{}`)
 	empty, guarded := newHome(t), newHome(t)
 	none := empty.serveHTTP(t, "--config", empty.config(t, map[string]server{}, nil))
 	digest := func(token string) map[string]any {
@@ -134,7 +135,7 @@ func TestPage_Browser(t *testing.T) {
 		fronted = frontedPage(t)
 	}
 	given, err := json.Marshal(map[string]string{
-		"desk": own.uiLink(t, own.config(t, map[string]server{"alpha": fake(t, mcptest.Spec{})}, nil)),
+		"desk": own.uiLink(t, own.config(t, map[string]server{"alpha": fake(t, mcptest.Spec{})}, map[string]any{"ui": map[string]any{"calls": "full"}})),
 		"full": full.site() + "/", "empty": none.site() + "/", "guarded": door.site() + "/", "config": config, "tools": tools,
 		"fronted": fronted, "memory": p.memory(), "other": none.url, "login": g.issuer,
 	})

@@ -213,6 +213,7 @@ func TestUI_Unasked(t *testing.T) {
 	hasAll(t, v.ask(t, 200, "GET", "entry?name=off", nil), `"executes":["touch `)
 	hasAll(t, v.ask(t, 400, "POST", "preview", map[string]any{"snippet": "{"}), `"bad_request"`, "not valid JSON")
 	hasAll(t, v.ask(t, 400, "POST", "preview", map[string]any{"url": "javascript:alert(1)"}), `"bad_request"`)
+	hasAll(t, v.ask(t, 200, "POST", "preview", map[string]any{"url": "http://127.0.0.1:1/mcp"}), `"name":"server"`)
 	hasAll(t, v.ask(t, 400, "POST", "servers", map[string]any{"command": "x", "name": " "}), `"bad_request"`)
 	if _, err := os.Stat(ran); err == nil {
 		t.Error("it ran unasked")
@@ -309,7 +310,7 @@ func TestUI_Login(t *testing.T) {
 	})
 	v.await(t, "guarded", func(s shownServer) bool { return s.Login == "held" && s.Tools > 0 })
 	hasAll(t, v.ask(t, 200, "POST", "servers/guarded/logout", nil), `"missing":false`)
-	v.await(t, "guarded", func(s shownServer) bool { return s.Login != "held" })
+	v.await(t, "guarded", func(s shownServer) bool { return s.Login == "needed" })
 }
 
 // TestUI_LoginReturns: at a hosted endpoint with a public address, the issuer of a server sends the admin's browser back there.
@@ -429,5 +430,14 @@ func TestUI_Rights(t *testing.T) {
 	}
 	if readFile(t, config) != before {
 		t.Error("the config forbids it, but it was changed")
+	}
+}
+
+// TestUI_Arguments: where other users can read arguments and nothing tells whose a connection is, the link is not among them.
+func TestUI_Arguments(t *testing.T) {
+	const link = `http://127.0.0.1:1/#link="X\`
+	words, stdin := browserCommand("darwin", link)
+	if strings.Contains(strings.Join(words, " "), "link") || stdin != `open location "http://127.0.0.1:1/#link=\"X\\"` {
+		t.Errorf("%q %s", words, stdin)
 	}
 }

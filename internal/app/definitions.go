@@ -35,8 +35,11 @@ func (d *definitionText) tool() *catalog.Tool {
 	}
 }
 
-// text returns the definition for a person, who must see every character. So it escapes characters that are invisible or change the
-// direction of text.
+// asWritten undoes the escapes that servers written in Go have in their schemas. A backslash that is escaped itself stays.
+var asWritten = strings.NewReplacer(`\\`, `\\`, `\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
+
+// text returns the definition for a person, who must see every character: those that are invisible or change the direction of
+// text are escaped.
 func (d definitionText) text() string {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -46,7 +49,7 @@ func (d definitionText) text() string {
 		return ""
 	}
 	var out strings.Builder
-	for _, c := range strings.TrimRight(b.String(), "\n") {
+	for _, c := range strings.TrimRight(asWritten.Replace(b.String()), "\n") {
 		switch {
 		case c != '\n' && sanitize.Invisible(c) && c <= 0xFFFF:
 			fmt.Fprintf(&out, `\u%04x`, c)

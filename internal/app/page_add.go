@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
@@ -111,6 +112,9 @@ func hostName(u *url.URL) string {
 	parts = slices.DeleteFunc(parts, func(part string) bool {
 		return slices.Contains([]string{"mcp", "api", "www", "server"}, part)
 	})
+	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return "server"
+	}
 	if len(parts) > 1 {
 		return parts[len(parts)-2]
 	}

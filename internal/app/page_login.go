@@ -302,5 +302,6 @@ func (p *pageWork) logout(w http.ResponseWriter, r *http.Request) {
 	if unrevoked != nil {
 		note = fmt.Sprintf("the login is forgotten here, but could not be revoked: %s", sanitize.Line(unrevoked.Error(), 300))
 	}
+	p.restart(server.Name) // an open session goes on without a login; a new one is asked for it
 	httpd.WriteJSON(w, http.StatusOK, map[string]any{"missing": missing, "note": note})
 }

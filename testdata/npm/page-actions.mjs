@@ -1,6 +1,6 @@
 // Everything that the page can do, done in the browser, with real servers, and seen in the config file where it belongs.
 import { readFileSync, writeFileSync } from "node:fs";
-import { check, failed, look, open, windowOf } from "./page-browser.mjs";
+import { check, failed, look, open, started, windowOf } from "./page-browser.mjs";
 
 // given has the URL full, its config file, the file of the tools of the server changing, the path of an npm server and the URL
 // of another MCP endpoint.
@@ -8,7 +8,7 @@ export async function actions(given) {
   const page = await open(windowOf(1440, "light", "en"), given.full);
   const doing = { page, panel: page.locator("#panel"), given, config: () => readFileSync(given.config, "utf8"), button: (name) => page.locator("#panel").getByRole("button", { name, exact: true }) };
   await page.locator("#servers tr").first().waitFor();
-  for (const one of [startAndStop, change, progressAndCancel, approve, add, addSeveral, fromRegistry, login, remove, calls, savings]) {
+  for (const one of [startAndStop, log, change, progressAndCancel, approve, add, addSeveral, fromRegistry, login, loginElsewhere, remove, calls, savings]) {
     const began = Date.now();
     await one(doing).catch((failure) => failed(page, one.name, failure));
     console.error(`  ${one.name}: ${Date.now() - began} ms`);
@@ -35,6 +35,19 @@ async function startAndStop(doing) {
   check(page, /"enabled": false/.test(config()), "the config does not say that the server is disabled");
   await look(page, "disabled");
   await button("Enable").click();
+  await state(doing, "ready");
+}
+
+// log follows what mcpx logs about a server.
+async function log(doing) {
+  const { page, panel, button } = doing;
+  await panel.getByRole("link", { name: "Log", exact: true }).click();
+  const lines = panel.getByRole("log").locator("span");
+  await lines.filter({ hasText: "server=memory" }).first().waitFor();
+  const before = await lines.count();
+  await button("Restart").click();
+  await lines.nth(before).waitFor();
+  check(page, await panel.getByRole("log").evaluate((node) => node.scrollTop + node.clientHeight >= node.scrollHeight - 1), "the log does not follow");
   await state(doing, "ready");
 }
 
@@ -122,8 +135,10 @@ async function add(doing) {
   await go(doing, "add", "url");
   await panel.getByLabel("URL").fill(given.other);
   await button("Show what would be added").click();
+  await panel.getByText("Nothing is written or started yet").waitFor(); // until then Name is that of the form before
   await panel.getByLabel("Name").fill("far");
   await button("Add and start").click();
+  await panel.getByRole("heading", { name: "far", exact: true }).waitFor();
   await state(doing, "ready");
 }
 
@@ -134,6 +149,11 @@ async function addSeveral(doing) {
   await text.fill("{no");
   await button("Show what would be added").click();
   await panel.getByRole("alert").filter({ hasText: /\S/ }).waitFor();
+  await text.fill(JSON.stringify({ mcpServers: { "<img src=x onerror=alert(37)>": { command: "<img src=x onerror=alert(38)>", env: { "<b>": "<script>alert(39)</script>" } } } }));
+  await button("Show what would be added").click();
+  await panel.getByText("onerror=alert(37)").first().waitFor();
+  await look(page, "hostile config");
+  await button("Back").click();
   const entry = { command: "node", args: [given.memory] };
   await text.fill(JSON.stringify({ mcpServers: { "from-one": entry, "from-two": entry } }));
   await button("Show what would be added").click();
@@ -161,6 +181,50 @@ async function fromRegistry(doing) {
   await state(doing, "ready");
 }
 
+// atIssuer logs in and consents.
+async function atIssuer(tab) {
+  await tab.locator("[name=login]").fill("anna");
+  await tab.locator("[name=password]").fill("any");
+  await tab.locator("[type=submit]").click();
+  await tab.locator("[name=login]").waitFor({ state: "detached" });
+  await tab.locator("[type=submit]").click();
+}
+
+// loginElsewhere pastes the address at which a browser of another machine, which does not reach mcpx there, has ended.
+async function loginElsewhere(doing) {
+  const { page, panel, button } = doing;
+  await go(doing, "server", "guarded");
+  await button("Log in").click();
+  const dialog = page.getByRole("dialog");
+  const pasted = async (address) => {
+    await dialog.locator("summary").click();
+    await dialog.getByLabel("Address at which the browser ended").fill(address);
+    await dialog.getByRole("button", { name: "Use this address" }).click();
+  };
+  await pasted("nowhere");
+  await dialog.getByText("The login failed: that is not the redirect address").waitFor();
+  await look(page, "pasted address");
+  await dialog.getByRole("button", { name: "Close" }).click();
+  await button("Log in").click();
+  const other = await started.newContext();
+  const tab = await other.newPage();
+  const browser = await other.newCDPSession(tab); // routes of Playwright do not see redirects
+  const ended = new Promise((done) => browser.once("Fetch.requestPaused", ({ requestId, request }) => {
+    browser.send("Fetch.failRequest", { requestId, errorReason: "ConnectionRefused" }).then(() => done(request.url));
+  }));
+  await browser.send("Fetch.enable", { patterns: [{ urlPattern: "*/callback?*" }] });
+  await tab.goto(await dialog.getByRole("link", { name: /^Log in at/ }).getAttribute("href"));
+  await atIssuer(tab);
+  const address = await ended;
+  await other.close();
+  await pasted(address);
+  await dialog.waitFor({ state: "detached" });
+  await state(doing, "ready");
+  await button("Log out").click();
+  await button("Log out").waitFor({ state: "detached" });
+  await panel.getByText("Log in, so that mcpx can use this server").waitFor();
+}
+
 // login goes through the pages of a real authorization server, in another tab.
 async function login(doing) {
   const { page, panel, button, given } = doing;
@@ -171,11 +235,7 @@ async function login(doing) {
   await page.getByText("Waiting for the login").waitFor();
   await look(page, "login");
   const [tab] = await Promise.all([page.context().waitForEvent("page"), page.getByRole("dialog").getByRole("link", { name: /^Log in at/ }).click()]);
-  await tab.locator("[name=login]").fill("anna");
-  await tab.locator("[name=password]").fill("any");
-  await tab.locator("[type=submit]").click();
-  await tab.locator("[name=login]").waitFor({ state: "detached" });
-  await tab.locator("[type=submit]").click(); // the consent
+  await atIssuer(tab);
   await page.getByRole("dialog").waitFor({ state: "detached" });
   await tab.close();
   await state(doing, "ready");

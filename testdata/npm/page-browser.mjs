@@ -74,6 +74,12 @@ export function watch(page) {
 
 export const check = (page, ok, text) => ok || wrong.push(`${page.at}: ${text}`);
 
+// unmarked: no text of a server has become markup. The policy of the page would keep its scripts from running, so no dialog shows.
+export async function unmarked(page, scene) {
+  const foreign = await page.locator("body :is(img, iframe, object, embed, script, style, base, b:not(figcaption > b), i, [onerror], [onload], [href^='javascript:' i])").count();
+  check(page, foreign === 0, `${scene}: ${foreign} elements of a server`);
+}
+
 let pictures = 0;
 
 // failed says where a walk could not go on, with a picture.
@@ -82,11 +88,12 @@ export async function failed(page, name, failure) {
   if (process.env.PICTURES) await page.screenshot({ path: `${process.env.PICTURES}/failed-${name}-${++pictures}.png`, fullPage: true });
 }
 
-// look is what holds in every scene: nothing runs over the side, also at 320 px, which are 1280 px at 400 %, and axe finds nothing.
+// look is what holds in every scene: no text is markup, nothing runs over the side, also at 320 px, which are 1280 px at 400 %, and axe finds nothing.
 // Where the tour walks in one window for all, the scene is seen at 1440 px too, and axe looks at every other one there, in the
 // light scheme.
 export async function look(page, scene) {
   if (process.env.PICTURES) await page.screenshot({ path: `${process.env.PICTURES}/${page.at.replaceAll(" ", "-")}-${String(++pictures).padStart(2, "0")}-${scene}.png`, fullPage: true });
+  await unmarked(page, scene);
   const size = page.viewportSize();
   for (const width of size.width === 390 ? [...(page.bothSeen ? [1440] : []), 320, 390] : [size.width]) {
     if (size.width === 390) await page.setViewportSize({ ...size, width });

@@ -4,9 +4,9 @@
 //   PARTS=PATTERN walks only those parts
 //
 // full has the servers alpha (a fake), evil, odd, down, switched, changing and login, and lets servers be changed; empty has none;
-// guarded asks for a token: root-token sees the page, user-token does not; fronted has an issuer, at which anna is an admin; desk is a link of mcpx ui. Exit 77: there is no browser.
+// guarded asks for a token: root-token sees the page, user-token does not; fronted has an issuer, at which anna is an admin; desk is a link of mcpx ui, which shows calls in full. Exit 77: there is no browser.
 import { actions } from "./page-actions.mjs";
-import { check, failed, last, look, open, started, tables, windowOf, wrong } from "./page-browser.mjs";
+import { check, failed, last, look, open, started, tables, unmarked, windowOf, wrong } from "./page-browser.mjs";
 
 const given = JSON.parse(process.argv[2]);
 const { full, empty, guarded } = given;
@@ -36,6 +36,8 @@ async function tour(window) {
   await panel(page).getByRole("link", { name: "<img src=x onerror=alert(4)>" }).click();
   const first = page.getByLabel("<i>a</i>");
   await first.waitFor();
+  const types = await page.getByRole("region", { name: page.t("interface") }).textContent();
+  check(page, types.includes('type Args = {') && types.includes('"<b>b</b>"?: "<img src=x onerror=alert(8)>"'), `the interface is ${types}`);
   await look(page, "tool");
   await first.fill("<img src=x onerror=alert(9)>");
   await page.getByLabel("big").fill("1x");
@@ -91,6 +93,8 @@ async function tour(window) {
     await page.goto(full + "#/" + view);
     if (view.startsWith("approve")) await panel(page).locator("summary").first().click();
     await panel(page).getByText(wait).first().waitFor();
+    const text = view === "calls" ? await panel(page).textContent() : "";
+    check(page, view !== "calls" || (text.includes("alpha.<img src=x onerror=alert(34)>") && text.includes("onerror=alert(33)>")), `the call of a client is not among ${text}`);
     await look(page, view.replaceAll("/", "-"));
   }
   for (const [view, text] of [["server/down", page.t("no-tools")], ["server/nobody", page.t("no-such-server")], ["%", undefined], ["tool/nobody/here", page.t("failed")]]) {
@@ -130,7 +134,8 @@ async function knots() {
   const texts = schemas.map((one) => JSON.stringify(one).replace('"DEEP"', "[".repeat(4000) + "]".repeat(4000)));
   await page.route("**/ui/tool?*", (route) => route.fulfill({ contentType: "application/json", body: `{"text":"interface","tokens":1,"schema":${texts[new URL(route.request().url()).searchParams.get("name")]}}` }));
   const progress = [null, "x", [1], { a: 1 }, -1].map((one) => JSON.stringify({ progress: { progress: one, total: one, message: { toString: 1 } } }));
-  await page.route("**/ui/call", (route) => route.fulfill({ contentType: "application/x-ndjson", body: [...progress, '{"result":{"text":"done","tokens":1,"milliseconds":1}}', ""].join("\n") }));
+  progress.push(JSON.stringify({ progress: { progress: 1, total: 2, message: evil(35) } }));
+  await page.route("**/ui/call", (route) => route.fulfill({ contentType: "application/x-ndjson", body: [...progress, JSON.stringify({ result: { text: "done " + evil(36), tokens: 1, milliseconds: 1 } }), ""].join("\n") }));
   for (const i of texts.keys()) {
     await at(page, "tool", "alpha", String(i));
     await panel(page).getByRole("heading", { name: String(i), exact: true, level: 2 }).waitFor();
@@ -140,8 +145,42 @@ async function knots() {
   await at(page, "tool", "alpha", "5");
   await panel(page).getByRole("heading", { name: "5", exact: true, level: 2 }).waitFor();
   await call(page).click();
-  await page.getByRole("region", { name: page.t("result-seen") }).getByText("done").waitFor();
+  await page.getByRole("region", { name: page.t("result-seen") }).getByText("done " + evil(36)).waitFor();
+  await unmarked(page, "result");
+  await foreign(page);
   await page.context().close();
+}
+
+const evil = (n) => `<img src=x onerror=alert(${n})>`;
+
+// foreign: what a hostile registry and a hostile authorization server say is text.
+async function foreign(page) {
+  const answer = (path, body) => page.route(path, (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify(body) }));
+  const one = { name: evil(40), version: evil(41), description: evil(42), deprecated: evil(43), repository: "javascript:alert(44)" };
+  await answer("**/ui/registry?*", { registry: evil(45), servers: [{ ...one, kinds: [evil(46)] }] });
+  const asked = { name: evil(47), description: evil(48), default: evil(49), choices: [evil(49), evil(50)], required: true };
+  await answer("**/ui/registry/server?*", { ...one, short: evil(51), ways: [{ kind: evil(52), runner: evil(53), found: true, asks: [asked] }], unusable: [], keyring: false });
+  await page.goto(full + "#/add/registry");
+  await panel(page).getByLabel(page.t("words")).fill("x");
+  await panel(page).getByRole("button", { name: page.t("search"), exact: true }).click();
+  await panel(page).getByText(evil(43)).waitFor();
+  await unmarked(page, "hostile registry");
+  await panel(page).getByRole("link", { name: evil(40) }).click();
+  await panel(page).getByLabel(evil(47)).waitFor();
+  await panel(page).getByText("javascript:alert(44)").waitFor();
+  await unmarked(page, "hostile server of the registry");
+
+  await page.goto(full + "#/server/guarded");
+  const login = panel(page).getByRole("button", { name: page.t("log-in"), exact: true });
+  await answer("**/ui/servers/guarded/login", { id: "1", url: "javascript:alert(54)" });
+  await login.click();
+  await panel(page).getByText("javascript:alert(54)").waitFor();
+  await unmarked(page, "hostile login");
+  await answer("**/ui/servers/guarded/login", { id: "1", url: "https://evil.example/" + evil(55), command: evil(56) });
+  await answer("**/ui/servers/guarded/login?*", { state: "failed", error: evil(57) });
+  await login.click();
+  await page.getByRole("dialog").getByText(evil(57)).waitFor();
+  await unmarked(page, "failed login");
 }
 
 // live: what happens elsewhere shows without a reload, and is said.
@@ -204,6 +243,10 @@ async function nothing(window) {
   const page = await open(window, empty);
   await page.getByText(page.t("no-servers")).waitFor();
   await look(page, "empty");
+  check(page, await page.locator("#add").isHidden() && (await page.locator("#cannot").textContent()).includes('"api": true'), "who may not change servers is not told so");
+  await page.goto(empty + "#/add");
+  await panel(page).getByText('"api": true').waitFor();
+  check(page, await panel(page).locator("form").count() === 0, "who may not change servers gets a form");
   await page.context().close();
 }
 
@@ -301,11 +344,17 @@ async function desk() {
   check(page, (await page.context().cookies()).length === 0, "there is a cookie");
   await page.getByRole("link", { name: "alpha", exact: true }).click();
   await panel(page).getByRole("link", { name: "echo", exact: true }).click();
-  await page.getByLabel("text").fill("at my desk");
+  await page.getByLabel("text").fill("at my desk " + evil(30));
   await call(page).click();
   await page.getByRole("region", { name: page.t("result-seen") }).getByText("at my desk").waitFor();
   await page.reload();
   await page.getByLabel("text").waitFor();
+  await page.getByRole("link", { name: page.t("calls-view"), exact: true }).click();
+  for (const what of ["arguments", "result"]) {
+    await panel(page).locator("summary").filter({ hasText: new RegExp(`^${page.t(what)}$`) }).click();
+    await page.getByRole("region", { name: page.t(what), exact: true }).getByText("at my desk " + evil(30)).waitFor();
+  }
+  await look(page, "calls in full");
   const other = await open(windowOf(390, "dark", "zh-CN"), given.desk);
   await other.getByText(other.t("run-ui")).waitFor();
   await look(other, "link used before");

@@ -36,6 +36,7 @@ type Ask struct {
 	Name, Description, Default string
 	Choices                    []string
 	Required, Secret           bool
+	Path                       bool // a file or folder
 }
 
 var (
@@ -129,6 +130,7 @@ func (w Way) Asks() (asks []Ask) {
 		asks = append(asks, Ask{
 			Name: name, Description: sanitize.Line(in.Description, 200), Default: in.Default, Choices: in.Choices,
 			Required: in.IsRequired || of.IsRequired, Secret: in.IsSecret || of.IsSecret,
+			Path: in.Format == "filepath",
 		})
 	}
 	for _, in := range w.inputs() {

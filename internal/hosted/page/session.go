@@ -135,6 +135,11 @@ func (p *Page) signIn(w http.ResponseWriter, r *http.Request) {
 	if !Read(w, r, maxToken, &body) {
 		return
 	}
+	if p.Links != nil && !ownPeer(r.RemoteAddr, p.Links.Host) {
+		p.Logger.Warn("refused a link of mcpx ui to a program of another user of this machine")
+		Refuse(w, http.StatusForbidden, "other_user", "this link belongs to another user of this machine, or what you opened it with runs as another user")
+		return
+	}
 	if p.Links != nil {
 		p.Links.signIn(w, body.Link)
 		return

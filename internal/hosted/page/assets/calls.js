@@ -52,6 +52,6 @@ function row(call) {
     cell("outcome", "", el("span", { class: "ended" }, outcome), why && el("span", { class: "reason" }, foreign(why)),
       whole(call.arguments, t("arguments")), whole(call.result, t("result"))),
     cell("client", "", foreign([call.client, call.display ? `${call.display} (${call.principal})` : call.principal].filter(Boolean).join(" \u00b7 "))),
-    cell("n", t("col.took"), duration(call.milliseconds)),
+    cell("n", "", duration(call.milliseconds)),
     cell("n", t("col.tokens"), number(call.sent ?? 0)));
 }

@@ -33,7 +33,7 @@ export const en = {
   // a server
   "all-servers": "All servers", "parts-of": "Views of {server}", tools: "Tools", log: "Log", settings: "Settings", definitions: "Definitions",
   "no-such-server": "There is no such server, or you may not use it.", "no-tools": "No tools are known of this server.",
-  "tools-of": "Tools of {server}", "hidden-of": "Hidden tools of {server}", "hidden-means": "No client sees these.", "hidden-why": "Hidden: {why}", changed: "changed",
+  "tools-of": "Tools of {server}", "hidden-of": "Hidden tools of {server}", "hidden-means": "No client sees these.", "hidden-why": "Reason: {why}", changed: "changed",
   "needs-login": "Log in, so that mcpx can use this server.", "show-difference": "Show the difference", "saved-since-start": "Tokens saved since the start: {saved}",
   "hint.read-only": "read-only", "hint.destructive": "destructive", "hint.idempotent": "idempotent",
   "do.start": "Start", "do.stop": "Stop", "do.restart": "Restart", "do.enable": "Enable", "do.disable": "Disable", "do.logout": "Log out",

@@ -29,10 +29,11 @@ function shown(name, to, flow, url) {
   const id = newID();
   const state = el("p", { role: "status" }, t("login-waiting"));
   const go = el("a", { class: "button", href: url.href, target: "_blank", rel: "noopener noreferrer" }, t("login-at", { host: url.host }));
+  const paste = pasting(to, flow) ?? "";
   const close = button(t("give-up"), () => dialog.close(), { class: "quiet" });
   const dialog = el("dialog", { "aria-labelledby": id },
     el("h2", { id }, t("login-to", { server: name })), el("p", null, t("login-means")), el("p", null, go), state,
-    pasting(to, flow), el("p", { class: "sub" }, t("login-command"), " ", el("code", { translate: "no" }, flow.command)), el("div", { class: "buttons" }, close));
+    paste, el("p", { class: "sub" }, t("login-command"), " ", el("code", { translate: "no" }, flow.command)), el("div", { class: "buttons" }, close));
   document.body.append(dialog);
   dialog.showModal();
   let ended = false;
@@ -45,6 +46,7 @@ function shown(name, to, flow, url) {
     state.replaceChildren(said);
     state.classList.toggle("fault", now.state !== "done");
     go.hidden = true;
+    if (paste) paste.hidden = true;
     close.textContent = t("close");
     if (now.state !== "done") return;
     say(said);

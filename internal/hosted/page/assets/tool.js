@@ -1,6 +1,6 @@
 // One tool: its interface as a model reads it, and a form that calls it for real.
 import { askExactly, Failure, parse, run, write } from "./api.js";
-import { block, busy, button, el, fault, question, say } from "./dom.js";
+import { block, busy, button, el, fault, labelled, question, say } from "./dom.js";
 import { example, form, mark, Wrong } from "./form.js";
 import { tags } from "./server.js";
 import { duration, number, t } from "./texts.js";
@@ -35,7 +35,7 @@ function tryIt(server, tool, schema) {
   const asJSON = (value) => {
     const control = el("textarea", { id: "arguments", rows: "6", spellcheck: "false", autocapitalize: "off" });
     control.value = write(value, "  ");
-    place.replaceChildren(el("label", { for: "arguments" }, t("arguments-json")), control);
+    place.replaceChildren(labelled(t("arguments-json"), control));
     return { control, json: true, read() { return checked(control); } };
   };
   const clear = () => {

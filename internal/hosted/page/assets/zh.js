@@ -106,6 +106,7 @@ export const zh = {
 
   // mcpx 的错误代码
   "code.sign_in": "请登录。", "code.no_right": "此令牌无权查看此页面：auth.rights 中须有一条带 \"admin\": true 的规则包含它。",
+  "code.other_user": "此链接属于本机的另一个用户，或者打开它的程序以另一个用户的身份运行。",
   "code.other_origin": "其他网站的页面不能这样请求。", "code.unknown_server": "没有这个服务器，或您无权使用它。", "code.unknown_tool": "没有这个工具，或您无权使用它。",
   "code.taken": "配置中已有同名服务器。", "code.changed": "此间已有人更改。请重新打开此视图。", "code.too_large": "内容过大。",
   "code.struck_out": "•••••• 所在的位置，文件中没有机密。请重新填写该值。", "code.no_keyring": "这里没有密钥环。", "code.no_login": "此服务器没有登录。",

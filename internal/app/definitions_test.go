@@ -1,0 +1,18 @@
+package app
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"mcpx/internal/base/catalog"
+)
+
+// TestDefinitionText: a person reads what a model reads, without the escapes of JSON, but with those of what cannot be seen.
+func TestDefinitionText(t *testing.T) {
+	schema := json.RawMessage(`{"description":"\u003cb\u003e \u0026 \\u003c ` + "\u202e" + `"}`)
+	got := definitionOf(&catalog.Tool{Name: "a", InputSchema: schema}).text()
+	if want := `"description": "<b> & \\u003c \u202e"`; !strings.Contains(got, want) {
+		t.Errorf("got %s, without %s", got, want)
+	}
+}

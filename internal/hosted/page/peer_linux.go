@@ -1,0 +1,46 @@
+package page
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// ownPeer reports whether the connection from remote to host, both addresses of this machine, is held by a program of this user or of root. All
+// users of a machine may read the arguments of a browser, in which a link stands, and connect to its ports.
+//
+// A connection that the kernel does not list is nobody's, and refused. Under WSL that is so for the browsers of Windows, which pass.
+func ownPeer(remote, host string) bool {
+	if os.Getenv("WSL_DISTRO_NAME") != "" {
+		return true
+	}
+	from, to := kernelAddress(remote), kernelAddress(host)
+	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		table, _ := os.ReadFile(file) // what cannot be read lists nothing
+		for line := range strings.Lines(string(table)) {
+			// Number, local address, remote address, state, three figures of queues and timers, user. In tcp6 the addresses have a prefix.
+			fields := strings.Fields(line)
+			if len(fields) < 8 || !strings.HasSuffix(fields[1], from) || !strings.HasSuffix(fields[2], to) || fields[3] != established {
+				continue
+			}
+			return fields[7] == "0" || fields[7] == strconv.Itoa(os.Getuid())
+		}
+	}
+	return false
+}
+
+// established is the state of a connection whose both ends are open. In later ones the kernel may not know its user any more.
+const established = "01"
+
+// kernelAddress writes the address of an IPv4 connection as the kernel's table does.
+func kernelAddress(text string) string {
+	address, err := netip.ParseAddrPort(text)
+	if err != nil || !address.Addr().Unmap().Is4() {
+		return "none"
+	}
+	ip := address.Addr().Unmap().As4()
+	return fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(ip[:]), address.Port())
+}
