@@ -1,6 +1,5 @@
 // Command gatewaybench compares MCP gateways: it installs them at pinned versions, starts the same servers behind each, and
-// writes
-// a report.
+// writes a report.
 //
 //	go run ./tools/gatewaybench [--quick] [--only PEER,…] [--figure NAME,…] [--against REPORT.json]
 //
@@ -73,8 +72,7 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.only, "only", "", "compare these peers and direct, with commas between: "+peerNames(allPeers()))
 	flags.StringVar(&o.figures, "figure", "", "measure these figures only, with commas between: "+figureNames())
 	flags.StringVar(&o.out, "out", "", "the folder of the report; without it one below the user's cache, named after the time")
-	flags.StringVar(&o.against, "against", "", "the report.json of an earlier run: say which figures do not agree within the "+
-		"noise")
+	flags.StringVar(&o.against, "against", "", "the report.json of an earlier run: say which figures agree with it within their noise")
 	flags.StringVar(&o.docs, "docs", "", "put the tables into this document too, such as docs/benchmark.md")
 	flags.StringVar(&o.from, "from", "", "measure nothing, and write the report.json of an earlier run again, or of several with "+
 		"commas between")
@@ -108,7 +106,7 @@ func run(ctx context.Context, args []string) error {
 		return b.rewrite(o.from)
 	}
 	b.measure()
-	return b.write(o.against)
+	return b.write()
 }
 
 // bench is one run.
@@ -206,8 +204,13 @@ func (b *bench) measure() {
 		b.say("%s", f.name)
 		f.run(b, f)
 	}
+	rounds := map[string]int{}
 	for _, c := range b.cells {
 		c.settle()
+		rounds[c.Figure+c.Transport] = max(rounds[c.Figure+c.Transport], len(c.Values))
+	}
+	for _, c := range b.cells {
+		c.Rounds = rounds[c.Figure+c.Transport]
 	}
 }
 
