@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -156,6 +158,25 @@ Logs: [direct, stdio](logs/direct.log), [mcpx, stdio](logs/mcpx.log), [quick, st
 		} else if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestIdleConnection: a gateway that closes connections between two rounds is asked again over another one.
+func TestIdleConnection(t *testing.T) {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{}}`)
+	}))
+	defer site.Close()
+	s, err := newHTTPSession(site.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	for range 3 {
+		if _, err := s.post(t.Context(), 1, []byte(`{}`)); err != nil {
+			t.Fatal(err)
+		}
+		site.CloseClientConnections()
 	}
 }
 
