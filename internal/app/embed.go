@@ -11,7 +11,6 @@ import (
 
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/secret"
-	"mcpx/internal/front"
 	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/registry"
 	"mcpx/internal/transport"
@@ -86,13 +85,6 @@ func (a *App) Open() (end func(), err error) {
 // Start connects to the servers in the background. It is for programs that use a with [App.Attach] and [App.Handler], and
 // is called once.
 func (a *App) Start() { a.start(startAfter) }
-
-// Attach serves one client, as [App.ServeStdio] does, and does not close a. Start must have been called.
-func (a *App) Attach(ctx context.Context, in io.Reader, out io.Writer) error {
-	return a.views.get(a.Config.View).front.ServeStdio(ctx, in, out, front.StdioOptions{
-		MaxMessage: a.Config.MaxMessageBytes, Grace: a.grace(),
-	})
-}
 
 // Handler returns what [App.ServeHTTP] serves, for the HTTP server of another program. Unless anywhere is true, it refuses
 // requests to addresses that are not loopback ones, where the config has no auth. stop ends the requests that are open; the
