@@ -58,7 +58,7 @@ func TestAgrees(t *testing.T) {
 		{with(10), with(10), true},
 		{with(10), with(11), false},
 		{&cell{State: failed}, with(10), false},
-		{&cell{State: failed, Text: "a"}, &cell{State: failed, Text: "a"}, true},
+		{&cell{State: failed, Text: "a"}, &cell{State: failed, Text: "b"}, true},
 		{&cell{Text: "kept"}, &cell{Text: "lost"}, false},
 	} {
 		if got := tt.a.agrees(tt.b); got != tt.want || tt.b.agrees(tt.a) != tt.want {

@@ -10,15 +10,17 @@ import (
 // reasons say why mcpx is not the first in a column, and what would make it that. A person looks into a column and writes them; one
 // without a reason says so in the report.
 var reasons = map[string][2]string{
-	"10 tools":              {"the first names no tool: the model searches before it knows what there is", "a catalogue without names"},
-	"100 tools":             {"as with 10 tools", "as with 10 tools"},
-	"885 tools":             {"as with 10 tools", "as with 10 tools"},
-	"turns to a known tool": {"the definitions of all tools are in the list, for 100 times the tokens", "signatures of tools in the catalogue"},
-	"100 MB: caller":        {"mcpx refuses a line of that size, and says so", "nothing: no model can read it"},
-	"100 MB: memory":        {"the first gives its caller nothing", "the refusal before the line is in memory"},
-	"1 MB JSON":             {"the first passes the text on; mcpx writes it in fewer tokens", "no other form for texts that no model reads"},
-	"1 MB text":             {"the first passes the text on; mcpx looks for JSON in it", "no look at texts that no model reads"},
-	"tokens of an answer":   {"the first answers with fewer tools", "fewer hits in an answer"},
+	"10 tools": {"the first names no tool: the model searches before it knows what there is",
+		"no names, and texts of the two tools under 170 tokens; they have 269"},
+	"100 tools": {"as with 10 tools", "as with 10 tools"},
+	"885 tools": {"as with 10 tools", "as with 10 tools"},
+	"turns to a known tool": {"the definitions of all tools are in the list, for 100 times the tokens",
+		"the signatures of the tools used last in the description"},
+	"1 MB JSON":           {"the first passes the text on; mcpx writes it in fewer tokens", "no other form for texts that no model reads"},
+	"1 MB text":           {"the first passes the text on; mcpx looks for JSON in it", "no look at texts that no model reads"},
+	"tokens of an answer": {"the first answers with fewer tools, the right ones less often: its R@5", "fewer hits in an answer"},
+	"100 MB: caller":      {"mcpx refuses messages over `max_message_bytes` (64 MiB), and says so", "a higher one; no model can read such a result"},
+	"100 MB: memory":      {"the first gave its caller nothing", "a lower `max_message_bytes`: mcpx holds so much before it refuses"},
 }
 
 // ahead returns the best gateway that is better than the one at a row by more than the noise of both, over the same transport where

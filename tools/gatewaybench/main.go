@@ -78,12 +78,12 @@ func run(ctx context.Context, args []string) error {
 		"commas between")
 	flags.StringVar(&o.show, "show", "", "measure nothing, and print what a model sees of this peer")
 	flags.IntVar(&o.rounds, "rounds", 0, "rounds of each figure that varies; 0: 5, or 2 with --quick")
-	flags.DurationVar(&o.limit, "limit", 0, "the time of the run after the installation; 0: 20 minutes, or 3 with --quick")
+	flags.DurationVar(&o.limit, "limit", 0, "the time of the run after the installation; 0: 30 minutes, or 3 with --quick")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if o.limit == 0 {
-		o.limit = 20 * time.Minute
+		o.limit = 30 * time.Minute
 		if o.quick {
 			o.limit = 3 * time.Minute
 		}

@@ -130,7 +130,7 @@ func (r *report) putInto(file string, figures []*figure) error {
 // markdown writes the tables, with a link to each log if logs is set.
 func (r *report) markdown(figures []*figure, logs bool) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "# MCP gateways side by side\n\n%s, %s, load %s at the beginning, %d rounds (3 of starts, memory and faults), "+
+	fmt.Fprintf(&out, "# MCP gateways side by side\n\n%s, %s, load %s at the beginning, %d rounds (fewer of starts, memory and faults), "+
 		"%d s. A figure is the median of the rounds; ± is half of their range. Bold: the best of the gateways, and what is within "+
 		"the noise of it.%s\n\n", r.Date.Format("2006-01-02 15:04 UTC"), r.Machine, r.Load, r.Rounds, r.Seconds, r.caution())
 	out.WriteString("| peer | version | from | |\n|---|---|---|---|\n")
@@ -188,7 +188,7 @@ func (c column) heading() string {
 
 // table writes a table of a figure: a row for each peer or, if it is wide, a row for each column.
 func (r *report) table(f *figure, logs bool) string {
-	rows := r.rows(f)
+	rows, without := r.rows(f), []string{}
 	name := func(at row) string { return at.peer + ", " + at.transport }
 	head, lines := []string{""}, [][]string{}
 	if f.wide {
@@ -211,6 +211,10 @@ func (r *report) table(f *figure, logs bool) string {
 			for _, c := range f.columns {
 				line = append(line, r.emphasis(f, c, at, rows))
 			}
+			if !slices.ContainsFunc(line[1:], func(text string) bool { return text != notOffered }) {
+				without = append(without, name(at))
+				continue
+			}
 			lines = append(lines, line)
 		}
 	}
@@ -221,6 +225,10 @@ func (r *report) table(f *figure, logs bool) string {
 	for _, line := range lines {
 		write(line)
 	}
+	if len(without) > 0 {
+		fmt.Fprintf(&out, "\nNot offered by %s.\n", strings.Join(without, "; "))
+	}
+	out.WriteString(r.failures(f, rows))
 	if logs {
 		var links []string
 		for _, at := range rows {
@@ -229,6 +237,24 @@ func (r *report) table(f *figure, logs bool) string {
 		fmt.Fprintf(&out, "\nLogs: %s.\n", strings.Join(links, ", "))
 	}
 	return out.String()
+}
+
+// failures says why cells have failed.
+func (r *report) failures(f *figure, rows []row) string {
+	var lines []string
+	for _, at := range rows {
+		for _, c := range f.columns {
+			one := r.at(f, c.name, at)
+			line := fmt.Sprintf("- %s, %s failed: %s.", at.peer, at.transport, strings.Join(strings.Fields(clip(one.Text, 150)), " "))
+			if one.State == failed && one.Text != "" && !slices.Contains(lines, line) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	if lines == nil {
+		return ""
+	}
+	return "\n" + strings.Join(lines, "\n") + "\n"
 }
 
 // emphasis writes a cell, bold if no gateway is better by more than the noise of both.

@@ -68,7 +68,10 @@ func (c *cell) spread() float64 {
 // agrees reports whether two runs of the same figure agree within their noise: the ranges of their rounds, each widened by half
 // of itself on both sides, meet. Figures that are the same in every round must be equal.
 func (c *cell) agrees(other *cell) bool {
-	if c.State != other.State || c.Text != other.Text && len(c.Values) == 0 {
+	if c.State != "" || other.State != "" {
+		return c.State == other.State // how it failed may differ
+	}
+	if c.Text != other.Text && len(c.Values) == 0 {
 		return false
 	}
 	margin := func(c *cell) float64 { return (c.High - c.Low) / 2 }
