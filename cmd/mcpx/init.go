@@ -59,7 +59,7 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams, sys setup.Sy
 	if len(next.servers) == 0 && !next.existed {
 		return &hintError{
 			"no servers were found in the files of MCP clients",
-			"add one: mcpx add NAME -- COMMAND, or mcpx add NAME URL; mcpx find WORD looks for one; mcpx demo needs none",
+			"add one: mcpx find WORD, then mcpx add NAME; or mcpx add NAME -- COMMAND, or mcpx add NAME URL; mcpx demo needs none",
 		}
 	}
 	unread := unreadable(sys, sources)

@@ -17,12 +17,11 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// notRun are the lines in the README's blocks that TestReadme does not run, and why.
-var notRun = map[string]string{
-	"go test ./...": "runs this test",
-	`go install -trimpath -ldflags="-s -w" ./cmd/mcpx`: "the tests build mcpx once; tools/release builds with these flags",
-	`export PATH="$PATH:$(go env GOPATH)/bin"`:         "mcpx is in the test's own PATH",
-}
+// testsLine is the line in the README's blocks that TestReadme never runs, as it runs this test. The lines that build mcpx run with
+// MCPX_FULL=1, since they compile it once more; otherwise mcpx is in the test's own PATH.
+const testsLine = "go test ./..."
+
+var buildLine = regexp.MustCompile(`^(go (run|install) .*\./cmd/mcpx|export PATH=.*go env GOPATH)`)
 
 // commandBlocks returns the lines of the blocks of a document, without comments, and the blocks that are files of clients.
 func commandBlocks(text string) (blocks [][]string, files []string) {
@@ -52,39 +51,27 @@ func TestReadme(t *testing.T) {
 	h := newHome(t)
 	withRegistry(t, h)
 	withNpx(t, h, filepath.Join(h.dir, "ran"))
-	for name, script := range map[string]string{
-		"mcpx":   `exec ` + binary(t) + ` "$@"`,
-		"claude": `printf '%s\n' "$@" >` + h.dir + `/claude`,
-	} {
-		if err := os.Chmod(h.write(t, "bin/"+name, "#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
+	replaced := h.programs(t)
 	h.write(t, "Documents/a", "")
 	h.extra = append(h.extra, "MCPX_YES=1", "GITHUB_TOKEN=secret")
-	here := strings.NewReplacer("go run ./cmd/mcpx", "mcpx", "https://api.githubcopilot.com/mcp/", mcptest.Spec{}.HTTP(t).URL,
-		"/path/to/config.json", h.own(), "127.0.0.1:8080 &", "127.0.0.1:0 & pid=$!")
+	here := strings.NewReplacer(replaced...)
 	blocks, files := commandBlocks(readFile(t, "../../README.md"))
 	translated, _ := commandBlocks(readFile(t, "../../README.zh-CN.md"))
-	for _, line := range slices.Concat(translated...) {
-		if !slices.Contains(slices.Concat(blocks...), line) {
-			t.Errorf("README.zh-CN.md alone has %s", line)
-		}
+	if got, want := slices.Concat(translated...), slices.Concat(blocks...); !slices.Equal(got, want) {
+		t.Errorf("README.zh-CN.md has the lines\n%s\nREADME.md\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	left := len(notRun)
 	cursor := ""
 	for _, lines := range blocks {
 		var script []string
 		for _, line := range lines {
 			switch {
-			case notRun[line] != "":
-				left--
-			case regexp.MustCompile(`^(TOKEN=\$\()?(mcpx|go run \./cmd/mcpx|claude) `).MatchString(line):
+			case line == testsLine, !mcptest.Full && buildLine.MatchString(line) && !strings.HasPrefix(line, "go run"):
+			case buildLine.MatchString(line), regexp.MustCompile(`^(TOKEN=\$\()?(mcpx|claude) `).MatchString(line):
 				script = append(script, here.Replace(line))
 			case strings.HasPrefix(lines[0], "[mcp_servers."):
 				files = append(files, strings.Join(lines, "\n"))
 			default:
-				t.Errorf("is %q run, or does it stand in notRun?", line)
+				t.Errorf("%q is not run", line)
 			}
 		}
 		if slices.Contains(script, "mcpx init") { // where there are clients with servers
@@ -92,9 +79,10 @@ func TestReadme(t *testing.T) {
 			h.write(t, ".cursor/mcp.json", cursor)
 		}
 		h.shell(t, strings.Join(script, "\n"))
-	}
-	if left != 0 {
-		t.Errorf("notRun has %d lines that the README does not have", left)
+		if i := slices.IndexFunc(script, func(line string) bool { return strings.HasPrefix(line, "export PATH=") }); i >= 0 {
+			h.extra = append(h.extra, "PATH="+filepath.Join(h.dir, "bin")+":"+os.Getenv("PATH")+":"+
+				filepath.Join(h.dir, "go", "bin")) // the profile of the shell
+		}
 	}
 	if got := readFile(t, filepath.Join(h.dir, ".cursor/mcp.json")); got != cursor {
 		t.Errorf("after disconnect: %s", got)
@@ -117,6 +105,38 @@ func TestReadme(t *testing.T) {
 	if len(tried) == 0 {
 		t.Error("no client's file starts mcpx")
 	}
+}
+
+// programs makes the programs of the README, and returns what is written in their lines for what the README says. With MCPX_FULL=1
+// mcpx is not there before the README builds it.
+func (h *home) programs(t *testing.T) (replaced []string) {
+	t.Helper()
+	programs := map[string]string{"claude": `printf '%s\n' "$@" >` + h.dir + `/claude`}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	replaced = []string{"https://api.githubcopilot.com/mcp/", mcptest.Spec{}.HTTP(t).URL, "/path/to/config.json", h.own(),
+		"127.0.0.1:8080 &", "127.0.0.1:0 & pid=$!"}
+	if mcptest.Full {
+		for _, name := range []string{"GOCACHE", "GOMODCACHE"} { // those of this user; what is installed goes to the new home
+			out, err := exec.Command("go", "env", name).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.extra = append(h.extra, name+"="+strings.TrimSpace(string(out)))
+		}
+		replaced = append(replaced, "go run ./", "go -C "+root+" run ./", "go install ", "go -C "+root+" install ")
+	} else {
+		programs["mcpx"] = `exec ` + binary(t) + ` "$@"`
+		replaced = append(replaced, "go run ./cmd/mcpx", "mcpx")
+	}
+	for name, script := range programs {
+		if err := os.Chmod(h.write(t, "bin/"+name, "#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return replaced
 }
 
 // greets checks that mcpx answers a client over stdio.

@@ -11,7 +11,6 @@ import (
 
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/secret"
-	"mcpx/internal/front"
 	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/registry"
 	"mcpx/internal/transport"
@@ -86,16 +85,9 @@ func (a *App) Open() (end func(), err error) {
 // Start connects to the servers in the background. Programs that use [App.Attach] or [App.Handler] call it once.
 func (a *App) Start() { a.start(startAfter) }
 
-// Attach serves one client like [App.ServeStdio], but does not close a. Start must have been called.
-func (a *App) Attach(ctx context.Context, in io.Reader, out io.Writer) error {
-	return a.views.get(a.Config.View).front.ServeStdio(ctx, in, out, front.StdioOptions{
-		MaxMessage: a.Config.MaxMessageBytes, Grace: a.grace(),
-	})
-}
-
-// Handler returns the handler of [App.ServeHTTP], for the HTTP server of another program. If the config has no auth, it refuses
-// requests to addresses that are not loopback addresses, unless anywhere is true. stop ends the open requests; the caller calls it
-// before Close. Start must have been called.
+// Handler returns what [App.ServeHTTP] serves, for the HTTP server of another program. Unless anywhere is true, it refuses
+// requests to addresses that are not loopback ones, where the config has no auth. stop ends the requests that are open; the
+// caller calls it before Close. Start must have been called.
 func (a *App) Handler(anywhere bool) (h http.Handler, stop func(), err error) {
 	switch cfg := a.Config; {
 	case cfg.TLS != nil:

@@ -83,7 +83,7 @@ func shownOf(look string, items int) int {
 var heldBack = map[string]bool{"notion-klavis": true, "postgres-crystaldba": true}
 
 // TestLook_Sessions measures the first look at the forty longest lists of the recorded sessions, whether or not they are over the
-// limit. With -update it writes the table of docs/benchmark.md.
+// limit. With -update it writes the table of docs/benchmark-forms.md.
 func TestLook_Sessions(t *testing.T) {
 	var all []looked
 	seen := map[string]bool{}
@@ -146,11 +146,11 @@ func mean(all []looked, of func(looked) float64) (sum float64) {
 	return sum
 }
 
-var update = flag.Bool("update", false, "write the table of first looks in docs/benchmark.md")
+var update = flag.Bool("update", false, "write the table of first looks in docs/benchmark-forms.md")
 
 func writeTable(t *testing.T, table string) {
 	t.Helper()
-	file := filepath.Join("..", "..", "docs", "benchmark.md")
+	file := filepath.Join("..", "..", "docs", "benchmark-forms.md")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -159,7 +159,7 @@ func writeTable(t *testing.T, table string) {
 	before, rest, ok := strings.Cut(string(text), begin)
 	_, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatal("docs/benchmark.md has no place for the table")
+		t.Fatal("docs/benchmark-forms.md has no place for the table")
 	}
 	if err := os.WriteFile(file, []byte(before+begin+table+end+after), 0o644); err != nil {
 		t.Fatal(err)

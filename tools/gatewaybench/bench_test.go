@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -56,11 +58,32 @@ func TestAgrees(t *testing.T) {
 		{with(10), with(10), true},
 		{with(10), with(11), false},
 		{&cell{State: failed}, with(10), false},
-		{&cell{State: failed, Text: "a"}, &cell{State: failed, Text: "a"}, true},
+		{&cell{State: failed, Text: "a"}, &cell{State: failed, Text: "b"}, true},
 		{&cell{Text: "kept"}, &cell{Text: "lost"}, false},
 	} {
 		if got := tt.a.agrees(tt.b); got != tt.want || tt.b.agrees(tt.a) != tt.want {
 			t.Errorf("%+v and %+v agree: %v", tt.a, tt.b, got)
+		}
+	}
+}
+
+// TestAgreement: a report says which figures of an earlier one it does not repeat, and leaves out what has no noise to compare with.
+func TestAgreement(t *testing.T) {
+	f := &figure{name: "load", title: "Calls", varies: true}
+	with := func(column string, values ...float64) *cell {
+		c := &cell{Figure: "load", Column: column, Peer: "mcpx", Transport: overStdio, Values: values}
+		c.settle()
+		return c
+	}
+	before := &report{Cells: []*cell{with("p50", 10, 12), with("p99", 10, 12), with("once", 3), {Figure: "load", Column: "word",
+		Peer: "mcpx", Transport: overStdio, Text: "answers"}}}
+	now := &report{Cells: []*cell{with("p50", 11, 13), with("p99", 20, 22), with("once", 4), with("new", 1, 2), {Figure: "load",
+		Column: "word", Peer: "mcpx", Transport: overStdio, Text: "no answer"}}}
+	got := now.agreement(before, []*figure{f})
+	for _, want := range []string{"| Calls | 1 | 2 | 2 |", "- p99, mcpx, stdio: 11 ±9% before, 21 ±5% now\n",
+		"- word, mcpx, stdio: answers before, no answer now\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
 		}
 	}
 }
@@ -104,6 +127,25 @@ Logs: [direct, stdio](logs/direct.log), [mcpx, stdio](logs/mcpx.log), [quick, st
 	if all := r.markdown([]*figure{f}, true); !strings.Contains(all, "- other: no registry has it.") {
 		t.Errorf("the missing are not named:\n%s", all)
 	}
+	lost := "| 10 tools, stdio | none, 170 | 542 | the first names no tool"
+	f.columns = append(f.columns, column{"10 tools", "", less}, column{"neighbour", "", ""})
+	add("10 tools", "mcpx", less, "", 542)
+	add("10 tools", "none", less, "", 170)
+	for peer, word := range map[string]string{"mcpx": "no answer", "quick": "answers"} {
+		r.Cells = append(r.Cells, &cell{Figure: "load", Column: "neighbour", Peer: peer, Transport: overStdio, Text: word})
+	}
+	behind := r.behind([]*figure{f})
+	for _, line := range []string{
+		"| calls/s, stdio | quick, 205 ±2% | 105 ±5% | nobody has looked yet | not known |\n", lost,
+		"| neighbour, stdio | quick, answers | no answer | nobody has looked yet |",
+	} {
+		if !strings.Contains(behind, line) {
+			t.Errorf("%q is not in\n%s", line, behind)
+		}
+	}
+	if strings.Contains(behind, "p50") { // within the noise
+		t.Errorf("got\n%s", behind)
+	}
 	picture := string(r.drawing([]*figure{f}))
 	for _, text := range []string{"105 ±5%", "not offered", "longer is better"} {
 		if !strings.Contains(picture, text) {
@@ -116,6 +158,25 @@ Logs: [direct, stdio](logs/direct.log), [mcpx, stdio](logs/mcpx.log), [quick, st
 		} else if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestIdleConnection: a gateway that closes connections between two rounds is asked again over another one.
+func TestIdleConnection(t *testing.T) {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{}}`)
+	}))
+	defer site.Close()
+	s, err := newHTTPSession(site.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	for range 3 {
+		if _, err := s.post(t.Context(), 1, []byte(`{}`)); err != nil {
+			t.Fatal(err)
+		}
+		site.CloseClientConnections()
 	}
 }
 
@@ -188,7 +249,7 @@ func TestRun(t *testing.T) {
 	}
 	defer b.close()
 	b.measure()
-	if err := b.write(""); err != nil {
+	if err := b.write(); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(filepath.Join(b.out, "report.json"))

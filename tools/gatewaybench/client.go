@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -170,7 +171,7 @@ func (s *pipeSession) notify(method string) error { return s.writeLine(requestLi
 func (s *pipeSession) close() {}
 
 // httpSession is a session over streamable HTTP. Each caller has a connection of its own. Requests are written by hand, since the
-// goroutines of net/http's client would use more time than many of the gateways.
+// goroutines of net/http's client cost more than many of the gateways.
 type httpSession struct {
 	host, path, headers string
 	id                  atomic.Value // a string: the value of Mcp-Session-Id, "" before the handshake
@@ -231,16 +232,19 @@ func (s *httpSession) post(ctx context.Context, id int64, body []byte) (m wire.M
 	deadline, _ := ctx.Deadline()
 	_ = c.SetDeadline(deadline)
 	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Now()) })()
-	_, err = c.Write(s.request("POST", body))
+	if _, err = c.Write(s.request("POST", body)); err == nil {
+		_, err = c.r.Peek(1)
+	}
+	if err != nil && reused && !errors.Is(err, os.ErrDeadlineExceeded) { // the gateway has closed an idle connection
+		c.Close()
+		return s.post(ctx, id, body)
+	}
 	var response *http.Response
 	if err == nil {
 		response, err = http.ReadResponse(c.r, nil)
 	}
 	if err != nil {
 		c.Close()
-		if reused && errors.Is(err, io.EOF) { // the gateway has closed an idle connection
-			return s.post(ctx, id, body)
-		}
 		return m, err
 	}
 	m, err = s.answer(response, id)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -16,16 +17,14 @@ import (
 const neighbour = "well"
 
 func faultsFigure() *figure {
-	return &figure{name: "faults", title: "Faults survived", wide: true,
+	return &figure{name: "faults", title: "Faults survived", wide: true, varies: true,
 		about: "One of two servers has the fault. Killed: seconds until it answers again after a SIGKILL, at most 10. Hangs: a call " +
-			"of it never " +
-			"ends; the other server answers within 2 s. Garbage: lines on stdout that are no messages. 100 MB: a result of one line; " +
-			"what its caller " +
-			"got, after how many seconds, and whether the other server answers then. Storm: 1,000 list_changed a second for 3 s; the " +
-			"slowest of the " +
-			"other server's answers meanwhile. Direct shows what the client itself would see.",
+			"of it never ends; the other server answers within 2 s. Garbage: lines on stdout that are no messages. 100 MB: a result of " +
+			"one line; what its caller got, after how many seconds, and whether the other server answers then. Storm: 1,000 " +
+			"list_changed a second for 3 s; the slowest of the other server's answers meanwhile. Direct shows what the client itself " +
+			"would see.",
 		columns: []column{{"killed: back after", "s", less}, {"killed: neighbour", "", ""}, {"hangs: neighbour", "", ""},
-			{"garbage", "", ""}, {"100 MB: caller", "", ""},
+			{"garbage", "", ""}, {"100 MB: caller", "", ""}, {"100 MB: after", "s", ""},
 			{"100 MB: neighbour", "", ""}, {"100 MB: memory", "MB", less}, {"storm: slowest", "ms", less}},
 		run: (*bench).measureFaults}
 }
@@ -42,22 +41,24 @@ func (b *bench) measureFaults(f *figure) {
 		{"100 MB", serverSpec{}, huge},
 		{"storm", serverSpec{Storm: 1000}, storm},
 	}
-	b.each(f, func(ctx context.Context, p *peer, transport string, l *logFile) error {
-		for _, fault := range faults {
-			l.note("== %s", fault.name)
-			err := b.fault(ctx, f, p, l, fault.spec, fault.run)
-			if err == nil {
-				continue
-			}
-			l.note("%s: %v", fault.name, err)
-			for _, c := range f.columns {
-				if strings.HasPrefix(c.name, fault.name) {
-					b.fail(f, p, transport, err, c.name)
+	for range b.roundsOfStarts() {
+		b.each(f, func(ctx context.Context, p *peer, transport string, l *logFile) error {
+			for _, fault := range faults {
+				l.note("== %s", fault.name)
+				err := b.fault(ctx, f, p, l, fault.spec, fault.run)
+				if err == nil {
+					continue
+				}
+				l.note("%s: %v", fault.name, err)
+				for _, c := range f.columns {
+					if strings.HasPrefix(c.name, fault.name) {
+						b.fail(f, p, transport, err, c.name)
+					}
 				}
 			}
-		}
-		return nil
-	})
+			return nil
+		})
+	}
 }
 
 func (b *bench) fault(ctx context.Context, f *figure, p *peer, l *logFile, spec serverSpec, run func(context.Context, *bench,
@@ -96,14 +97,17 @@ func (t *target) neighbourAnswers(ctx context.Context) string {
 	return "answers"
 }
 
-// killed kills the process of the server. If the gateway runs a process of its own for each server, that process may end too; then it is
-// not started again.
+// digits finds the id of a process, also where a gateway puts the result into an object of its own.
+var digits = regexp.MustCompile(`\d+`)
+
+// killed kills the process of the server. Where the gateway is a process for each server, that one may end with it: it is not
+// started again.
 func killed(ctx context.Context, b *bench, f *figure, t *target) error {
 	result, err := t.call(ctx, "ill", "pid", `{}`)
 	if err != nil {
 		return err
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(seenByModel(result)))
+	pid, err := strconv.Atoi(digits.FindString(seenByModel(result)))
 	if err != nil {
 		return fmt.Errorf("the id of the server is %q", seenByModel(result))
 	}
@@ -121,6 +125,10 @@ func killed(ctx context.Context, b *bench, f *figure, t *target) error {
 	}
 	from := time.Now()
 	b.word(f, "killed: neighbour", t.peer, t.transport, t.neighbourAnswers(ctx))
+	if t.peer.remote {
+		b.word(f, "killed: back after", t.peer, t.transport, "starts no servers")
+		return nil
+	}
 	back := false
 	for !back && time.Since(from) < 10*time.Second && !errors.Is(err, errGone) {
 		limited, cancel := context.WithTimeout(ctx, time.Second)
@@ -184,17 +192,18 @@ func huge(ctx context.Context, b *bench, f *figure, t *target) error {
 	result, err := t.call(limited, "ill", "huge", `{}`)
 	close(done)
 	<-watched
-	after := fmt.Sprintf(" after %.1f s", time.Since(from).Seconds())
+	after := time.Since(from)
 	t.log.note("%d bytes: %s %v", len(result), clip(string(result), 400), err)
-	word := "an error" + after
+	word := "an error"
 	switch {
 	case len(result) > 100<<20:
-		word = "the result" + after
+		word = "the result"
 	case errors.Is(err, context.DeadlineExceeded) || err != nil && strings.Contains(err.Error(), "timeout"):
 		word = "nothing in 20 s"
 	case err == nil && string(wire.Member(result, "isError")) != "true":
-		word = fmt.Sprintf("%d bytes%s", len(result), after)
+		word = fmt.Sprintf("%d bytes", len(result))
 	}
+	b.add(f, "100 MB: after", t.peer, t.transport, after.Seconds())
 	b.word(f, "100 MB: caller", t.peer, t.transport, word)
 	b.word(f, "100 MB: neighbour", t.peer, t.transport, t.neighbourAnswers(ctx))
 	if peak > 0 {

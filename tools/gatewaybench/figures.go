@@ -14,8 +14,9 @@ type figure struct {
 	about       string // what is measured, and by which rule, for the readers of the report
 	columns     []column
 	run         func(*bench, *figure)
-	wide        bool   // the table has a column for each peer, since the figure has many columns
-	chart       string // the name of the column that is drawn; empty: none
+	wide        bool   // many columns: the table has a column for each peer
+	varies      bool   // from run to run: a value of one round has no noise to compare with
+	chart       string // the column that is drawn
 }
 
 type column struct{ name, unit, better string }
@@ -60,9 +61,14 @@ func (b *bench) add(f *figure, name string, p *peer, transport string, value flo
 	c.Values = append(c.Values, value)
 }
 
-// word sets the text of a cell that has words instead of a number.
+// word gives a cell a word instead of a number; of rounds that differ it has all words.
 func (b *bench) word(f *figure, name string, p *peer, transport, text string) {
-	b.cell(f, name, p, transport).Text = text
+	c := b.cell(f, name, p, transport)
+	if words := strings.Split(c.Text, " or "); c.Text == "" {
+		c.Text = text
+	} else if !slices.Contains(words, text) {
+		c.Text = strings.Join(slices.Sorted(slices.Values(append(words, text))), " or ")
+	}
 }
 
 // fail marks the given columns as failed, except those that have a value already. Without columns, it marks all columns of f.

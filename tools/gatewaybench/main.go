@@ -1,6 +1,5 @@
 // Command gatewaybench compares MCP gateways: it installs them at pinned versions, starts the same servers behind each, and
-// writes
-// a report.
+// writes a report.
 //
 //	go run ./tools/gatewaybench [--quick] [--only PEER,…] [--figure NAME,…] [--against REPORT.json]
 //
@@ -73,19 +72,18 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.only, "only", "", "compare these peers and direct, with commas between: "+peerNames(allPeers()))
 	flags.StringVar(&o.figures, "figure", "", "measure these figures only, with commas between: "+figureNames())
 	flags.StringVar(&o.out, "out", "", "the folder of the report; without it one below the user's cache, named after the time")
-	flags.StringVar(&o.against, "against", "", "the report.json of an earlier run: say which figures do not agree within the "+
-		"noise")
+	flags.StringVar(&o.against, "against", "", "the report.json of an earlier run: say which figures agree with it within their noise")
 	flags.StringVar(&o.docs, "docs", "", "put the tables into this document too, such as docs/benchmark.md")
 	flags.StringVar(&o.from, "from", "", "measure nothing, and write the report.json of an earlier run again, or of several with "+
 		"commas between")
 	flags.StringVar(&o.show, "show", "", "measure nothing, and print what a model sees of this peer")
 	flags.IntVar(&o.rounds, "rounds", 0, "rounds of each figure that varies; 0: 5, or 2 with --quick")
-	flags.DurationVar(&o.limit, "limit", 0, "the time of the run after the installation; 0: 20 minutes, or 3 with --quick")
+	flags.DurationVar(&o.limit, "limit", 0, "the time of the run after the installation; 0: 30 minutes, or 3 with --quick")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if o.limit == 0 {
-		o.limit = 20 * time.Minute
+		o.limit = 30 * time.Minute
 		if o.quick {
 			o.limit = 3 * time.Minute
 		}
@@ -108,7 +106,7 @@ func run(ctx context.Context, args []string) error {
 		return b.rewrite(o.from)
 	}
 	b.measure()
-	return b.write(o.against)
+	return b.write()
 }
 
 // bench is one run of the command.
@@ -206,8 +204,13 @@ func (b *bench) measure() {
 		b.say("%s", f.name)
 		f.run(b, f)
 	}
+	rounds := map[string]int{}
 	for _, c := range b.cells {
 		c.settle()
+		rounds[c.Figure+c.Transport] = max(rounds[c.Figure+c.Transport], len(c.Values))
+	}
+	for _, c := range b.cells {
+		c.Rounds = rounds[c.Figure+c.Transport]
 	}
 }
 

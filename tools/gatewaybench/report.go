@@ -31,26 +31,15 @@ type peerReport struct {
 	About   string `json:"about"`
 }
 
-// write writes the report. If against is the file of an earlier report, it prints which figures agree.
-func (b *bench) write(against string) error {
+// write writes the report.
+func (b *bench) write() error {
 	r := &report{Date: b.began.UTC(), Machine: fmt.Sprintf("%s/%s, %d processors", runtime.GOOS, runtime.GOARCH,
 		runtime.NumCPU()), Load: b.load,
 		Rounds: b.rounds, Quick: b.quick, Seconds: int(time.Since(b.began).Seconds()), Missing: missing, Cells: b.cells}
 	for _, p := range b.peers {
 		r.Peers = append(r.Peers, peerReport{p.name, p.version, p.registry, p.about})
 	}
-	if err := b.writeFiles(r); err != nil || against == "" {
-		return err
-	}
-	differing, compared, err := r.differences(against)
-	if err != nil {
-		return err
-	}
-	fmt.Printf("%d of %d figures agree with %s\n", compared-len(differing), compared, against)
-	for _, line := range differing {
-		fmt.Println("  " + line)
-	}
-	return nil
+	return b.writeFiles(r)
 }
 
 // rewrite writes the report again from report.json files of earlier runs, whose names are separated by commas. It is for a changed form
@@ -88,13 +77,23 @@ func readReport(file string) (*report, error) {
 	return &r, nil
 }
 
+// writeFiles writes the files of a report, which says how it agrees with an earlier one, if --against names one.
 func (b *bench) writeFiles(r *report) error {
 	data, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
 		return err
 	}
-	files := map[string][]byte{"report.json": append(data, '\n'), "report.md": []byte(r.markdown(b.figures, true)),
-		"report.svg": r.drawing(b.figures)}
+	text := r.markdown(b.figures, true)
+	if b.against != "" {
+		earlier, err := readReport(b.against)
+		if err != nil {
+			return err
+		}
+		agreement := r.agreement(earlier, b.figures)
+		text += agreement
+		fmt.Print(agreement)
+	}
+	files := map[string][]byte{"report.json": append(data, '\n'), "report.md": []byte(text), "report.svg": r.drawing(b.figures)}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(b.out, name), content, 0o644); err != nil {
 			return err
@@ -129,35 +128,12 @@ func (r *report) putInto(file string, figures []*figure) error {
 	return os.WriteFile(file, []byte(before+tablesBegin+tables+tablesEnd+after), 0o644)
 }
 
-// differences compares the figures with the figures of an earlier report. lines describe the figures that do not agree, and compared is
-// how many were compared.
-func (r *report) differences(file string) (lines []string, compared int, err error) {
-	earlier, err := readReport(file)
-	if err != nil {
-		return nil, 0, err
-	}
-	for _, c := range r.Cells {
-		for _, e := range earlier.Cells {
-			if c.Figure != e.Figure || c.Column != e.Column || c.Peer != e.Peer || c.Transport != e.Transport {
-				continue
-			}
-			compared++
-			if !c.agrees(e) {
-				lines = append(lines, fmt.Sprintf("%s, %s, %s (%s): %s before, %s now", c.Figure, c.Column, c.Peer, c.Transport, e.show(),
-					c.show()))
-			}
-		}
-	}
-	return lines, compared, nil
-}
-
-// markdown returns the report in Markdown, with a link to each log if logs is set.
+// markdown writes the tables, with a link to each log if logs is set.
 func (r *report) markdown(figures []*figure, logs bool) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "# MCP gateways side by side\n\n%s, %s, load %s at the beginning, %d rounds, %d s. A figure is the median "+
-		"of the rounds; ± is half of "+
-		"their range. Bold: the best of the gateways, and what is within the noise of it.\n\n",
-		r.Date.Format("2006-01-02 15:04 UTC"), r.Machine, r.Load, r.Rounds, r.Seconds)
+	fmt.Fprintf(&out, "# MCP gateways side by side\n\n%s, %s, load %s at the beginning, %d rounds (fewer of starts, memory and faults), "+
+		"%d s. A figure is the median of the rounds; ± is half of their range. Bold: the best of the gateways, and what is within "+
+		"the noise of it.%s\n\n", r.Date.Format("2006-01-02 15:04 UTC"), r.Machine, r.Load, r.Rounds, r.Seconds, r.caution())
 	out.WriteString("| peer | version | from | |\n|---|---|---|---|\n")
 	for _, p := range r.Peers {
 		fmt.Fprintf(&out, "| %s | %s | %s | %s |\n", p.Name, p.Version, p.From, p.About)
@@ -167,7 +143,7 @@ func (r *report) markdown(figures []*figure, logs bool) string {
 			fmt.Fprintf(&out, "\n## %s\n\n%s\n\n%s", f.title, f.about, r.table(f, logs))
 		}
 	}
-	out.WriteString("\n## Missing\n\n")
+	out.WriteString("\n## Where mcpx is not the first\n\n" + r.behind(figures) + "\n## Missing\n\n")
 	for _, m := range r.Missing {
 		fmt.Fprintf(&out, "- %s: %s.\n", m[0], m[1])
 	}
@@ -204,23 +180,24 @@ func (r *report) at(f *figure, column string, at row) *cell {
 	return &cell{State: "-"}
 }
 
-// table returns the table of a figure. It has a row for each peer or, if the figure is wide, a column for each peer.
+func (c column) heading() string {
+	if c.unit == "" || strings.HasSuffix(c.name, c.unit) {
+		return c.name
+	}
+	return c.name + ", " + c.unit
+}
+
+// table writes a table of a figure: a row for each peer or, if it is wide, a row for each column.
 func (r *report) table(f *figure, logs bool) string {
-	rows := r.rows(f)
+	rows, without := r.rows(f), []string{}
 	name := func(at row) string { return at.peer + ", " + at.transport }
 	head, lines := []string{""}, [][]string{}
-	heading := func(c column) string {
-		if c.unit == "" || strings.HasSuffix(c.name, c.unit) {
-			return c.name
-		}
-		return c.name + ", " + c.unit
-	}
 	if f.wide {
 		for _, at := range rows {
 			head = append(head, name(at))
 		}
 		for _, c := range f.columns {
-			line := []string{heading(c)}
+			line := []string{c.heading()}
 			for _, at := range rows {
 				line = append(line, r.emphasis(f, c, at, rows))
 			}
@@ -228,12 +205,16 @@ func (r *report) table(f *figure, logs bool) string {
 		}
 	} else {
 		for _, c := range f.columns {
-			head = append(head, heading(c))
+			head = append(head, c.heading())
 		}
 		for _, at := range rows {
 			line := []string{name(at)}
 			for _, c := range f.columns {
 				line = append(line, r.emphasis(f, c, at, rows))
+			}
+			if !slices.ContainsFunc(line[1:], func(text string) bool { return text != notOffered }) {
+				without = append(without, name(at))
+				continue
 			}
 			lines = append(lines, line)
 		}
@@ -245,6 +226,10 @@ func (r *report) table(f *figure, logs bool) string {
 	for _, line := range lines {
 		write(line)
 	}
+	if len(without) > 0 {
+		fmt.Fprintf(&out, "\nNot offered by %s.\n", strings.Join(without, "; "))
+	}
+	out.WriteString(r.failures(f, rows))
 	if logs {
 		var links []string
 		for _, at := range rows {
@@ -255,23 +240,30 @@ func (r *report) table(f *figure, logs bool) string {
 	return out.String()
 }
 
-// emphasis returns the text of a cell. It is bold if no other gateway is better by more than the noise of both. Load figures are compared
-// only with gateways over the same transport.
+// failures says why cells have failed.
+func (r *report) failures(f *figure, rows []row) string {
+	var lines []string
+	for _, at := range rows {
+		for _, c := range f.columns {
+			one := r.at(f, c.name, at)
+			line := fmt.Sprintf("- %s, %s failed: %s.", at.peer, at.transport, strings.Join(strings.Fields(clip(one.Text, 150)), " "))
+			if one.State == failed && one.Text != "" && !slices.Contains(lines, line) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	if lines == nil {
+		return ""
+	}
+	return "\n" + strings.Join(lines, "\n") + "\n"
+}
+
+// emphasis writes a cell, bold if no gateway is better by more than the noise of both.
 func (r *report) emphasis(f *figure, c column, at row, rows []row) string {
 	one := r.at(f, c.name, at)
 	text := strings.ReplaceAll(one.show(), "|", "/")
-	if c.better == "" || one.State != "" || len(one.Values) == 0 || at.peer == "direct" {
+	if c.better == "" || one.State != "" || len(one.Values) == 0 || at.peer == "direct" || r.ahead(f, c, at, rows) != nil {
 		return text
-	}
-	for _, other := range rows {
-		rival := r.at(f, c.name, other)
-		if other == at || other.peer == "direct" || f.name == "load" && other.transport != at.transport || rival.State != "" ||
-			len(rival.Values) == 0 {
-			continue
-		}
-		if c.better == less && rival.High < one.Low || c.better == more && rival.Low > one.High {
-			return text
-		}
 	}
 	return "**" + text + "**"
 }

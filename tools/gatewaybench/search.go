@@ -26,9 +26,8 @@ type task struct {
 func searchFigure() *figure {
 	return &figure{name: "search", title: "Search", chart: "R@1",
 		about: "Needs in plain words (tools/gatewaybench/tasks.json), asked of the gateway's own search over the tools of real " +
-			"servers that the " +
-			"tests of this repository have. R@1: a right tool is the first hit; R@5: it is among the first five. Tokens: of an answer, " +
-			"median.",
+			"servers that the tests of this repository have. R@1: a right tool is the first hit; R@5: it is among the first five. " +
+			"Tokens: of an answer with hits, median.",
 		columns: []column{{"tasks", "", ""}, {"R@1", "", more}, {"R@5", "", more}, {"tokens of an answer", "", less}},
 		run:     (*bench).measureSearch}
 }
@@ -63,6 +62,10 @@ func (b *bench) measureSearch(f *figure) {
 		b.add(f, "tasks", p, transport, float64(len(tasks)))
 		b.add(f, "R@1", p, transport, float64(first)/float64(len(tasks)))
 		b.add(f, "R@5", p, transport, float64(five)/float64(len(tasks)))
+		if len(sizes) == 0 {
+			b.word(f, "tokens of an answer", p, transport, "no hits")
+			return nil
+		}
 		b.add(f, "tokens of an answer", p, transport, median(sizes))
 		return nil
 	})
@@ -77,8 +80,10 @@ func (t *target) searchAll(ctx context.Context, tasks []task, server string) (fi
 			return 0, 0, nil, err
 		}
 		text := seenByModel(answer)
-		sizes = append(sizes, float64(tokens.Count(text)))
 		hits := t.peer.search.hits(text)
+		if len(hits) > 0 {
+			sizes = append(sizes, float64(tokens.Count(text)))
+		}
 		rank := slices.IndexFunc(hits, func(hit string) bool {
 			return slices.ContainsFunc(one.Tools, func(right string) bool { return sameTool(hit, right) })
 		})

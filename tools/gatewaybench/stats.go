@@ -21,8 +21,9 @@ type cell struct {
 	Peer      string    `json:"peer"`
 	Transport string    `json:"transport"`
 	Unit      string    `json:"unit,omitempty"`
-	Better    string    `json:"better,omitempty"` // less or more: which values are better; empty: neither
-	Values    []float64 `json:"values,omitempty"` // values of the rounds, in their order
+	Better    string    `json:"better,omitempty"` // less or more; empty: it is no contest
+	Values    []float64 `json:"values,omitempty"` // of the rounds, in their order
+	Rounds    int       `json:"rounds,omitempty"` // that others had; with fewer values it failed, or had no time, in the rest
 	Median    float64   `json:"median"`
 	Low       float64   `json:"low"` // lowest value of all rounds
 	High      float64   `json:"high"`
@@ -64,10 +65,13 @@ func (c *cell) spread() float64 {
 	return (c.High - c.Low) / 2 / math.Abs(c.Median)
 }
 
-// agrees reports whether two runs of the same figure agree within their noise: the ranges of their rounds overlap, after each was widened
-// by half of itself on both sides. A figure without any range in both runs must be equal.
+// agrees reports whether two runs of the same figure agree within their noise: the ranges of their rounds, each widened by half
+// of itself on both sides, meet. Figures that are the same in every round must be equal.
 func (c *cell) agrees(other *cell) bool {
-	if c.State != other.State || c.Text != other.Text && len(c.Values) == 0 {
+	if c.State != "" || other.State != "" {
+		return c.State == other.State // how it failed may differ
+	}
+	if c.Text != other.Text && len(c.Values) == 0 {
 		return false
 	}
 	margin := func(c *cell) float64 { return (c.High - c.Low) / 2 }
@@ -108,8 +112,16 @@ func (c *cell) show() string {
 		return c.State
 	case len(c.Values) == 0:
 		return c.Text
-	case len(c.Values) == 1 || c.Low == c.High:
-		return number(c.Median)
 	}
-	return fmt.Sprintf("%s ±%.0f%%", number(c.Median), 100*c.spread())
+	text := number(c.Median)
+	if c.Low != c.High {
+		text += fmt.Sprintf(" ±%.0f%%", 100*c.spread())
+	}
+	if c.Text != "" {
+		return text + " or " + c.Text
+	}
+	if len(c.Values) < c.Rounds {
+		text += fmt.Sprintf(" (%d of %d rounds)", len(c.Values), c.Rounds)
+	}
+	return text
 }

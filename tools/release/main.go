@@ -92,19 +92,18 @@ func release(out, only, key string) error {
 		return err
 	}
 	defer os.RemoveAll(temp)
+	r := &making{level: flate.BestCompression}
 	var binaries []*binary
 	for _, p := range wanted {
 		one, err := build(p, temp)
 		if err != nil {
 			return fmt.Errorf("building for %s/%s: %w", p.os, p.arch, err)
 		}
+		if r.version, err = versionOf(one.info); err != nil { // before the minutes of the other platforms
+			return err
+		}
 		binaries = append(binaries, one)
 	}
-	version, err := versionOf(binaries[0].info)
-	if err != nil {
-		return err
-	}
-	r := &making{version: version, level: flate.BestCompression}
 	if r.nfpm, err = buildNfpm(temp); err != nil {
 		return err
 	}

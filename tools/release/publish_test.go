@@ -135,17 +135,23 @@ const helmVersion = "v3.22.0"
 
 // TestChart: Helm finds no fault in the chart, and with its default values it is what deploy/kubernetes.yaml says.
 func TestChart(t *testing.T) {
-	helm := []string{"helm"}
-	if _, err := exec.LookPath("helm"); err != nil {
+	helm, err := exec.LookPath("helm")
+	if err != nil {
 		if !mcptest.Full {
 			t.Skip("helm is not installed; with MCPX_FULL=1 it is built")
 		}
-		helm = []string{"go", "run", "helm.sh/helm/v3/cmd/helm@" + helmVersion}
+		into := t.TempDir()
+		install := exec.Command("go", "install", "helm.sh/helm/v3/cmd/helm@"+helmVersion) // may take longer than the patience of run
+		install.Env = append(os.Environ(), "GOBIN="+into)
+		if out, err := install.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		helm = filepath.Join(into, "helm")
 	}
 	run := func(args ...string) string {
 		t.Helper()
 		args = append(args, "--kube-version", "1.37.0") // a Helm that Go has built knows an old one
-		return run(t, ".", helm[0], append(helm[1:len(helm):len(helm)], args...)...)
+		return run(t, ".", helm, args...)
 	}
 	zero := strings.Repeat("0", 64)
 	keys := []string{"--set-string", "secrets.CLUSTER_KEY=" + zero, "--set-string", "secrets.AUDIT_KEY=" + zero}
@@ -168,7 +174,7 @@ func TestChart(t *testing.T) {
 	if len(small) != 4 || !strings.Contains(indented(small["StatefulSet mcpx"]), `"storageClassName": "fast"`) {
 		t.Errorf("%q", sorted(small))
 	}
-	command := exec.Command(helm[0], append(helm[1:], "template", "mcpx", "deploy/chart", "--kube-version", "1.37.0")...)
+	command := exec.Command(helm, "template", "mcpx", "deploy/chart", "--kube-version", "1.37.0")
 	if out, err := command.CombinedOutput(); err == nil || !strings.Contains(string(out), "secrets.AUDIT_KEY is empty") {
 		t.Errorf("without keys: %v: %s", err, out)
 	}

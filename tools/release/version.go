@@ -31,7 +31,7 @@ func versionOf(info *buildinfo.BuildInfo) (version, error) {
 		}
 	}
 	if v.commit == "" {
-		return v, errors.New("the binary does not say its commit; build in a clone, with git")
+		return v, errors.New("the binary does not say its commit; build in a clone, with git: a worktree of git is none for Go")
 	}
 	number, suffix, pre := strings.Cut(v.npm, "-")
 	v.pypi = number

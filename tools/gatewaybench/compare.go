@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// reasons say why mcpx is not the first in a column, and what would make it that. A person looks into a column and writes them; one
+// without a reason says so in the report.
+var reasons = map[string][2]string{
+	"10 tools": {"the first names no tool: the model searches before it knows what there is",
+		"no names, and texts of the two tools under 170 tokens; they have 269"},
+	"100 tools": {"as with 10 tools", "as with 10 tools"},
+	"885 tools": {"as with 10 tools", "as with 10 tools"},
+	"turns to a known tool": {"the definitions of all tools are in the list, for 100 times the tokens",
+		"the signatures of the tools used last in the description"},
+	"1 MB JSON":           {"the first passes the text on; mcpx writes it in fewer tokens", "no other form for texts that no model reads"},
+	"1 MB text":           {"the first passes the text on; mcpx looks for JSON in it", "no look at texts that no model reads"},
+	"tokens of an answer": {"the first answers with fewer tools, the right ones less often: its R@5", "fewer hits in an answer"},
+	"100 MB: caller":      {"mcpx refuses messages over `max_message_bytes` (64 MiB), and says so", "a higher one; no model can read such a result"},
+	"100 MB: memory":      {"the first gave its caller nothing", "a lower `max_message_bytes`: mcpx holds so much before it refuses"},
+}
+
+// ahead returns the best gateway that is better than the one at a row by more than the noise of both, over the same transport where
+// a figure has two; nil if there is none.
+func (r *report) ahead(f *figure, c column, at row, rows []row) (best *cell) {
+	one := r.at(f, c.name, at)
+	for _, other := range rows {
+		rival := r.at(f, c.name, other)
+		switch {
+		case other.peer == at.peer, other.peer == "direct", f.name == "load" && other.transport != at.transport:
+		case rival.beats(one, c.better) && (best == nil || c.better == less && rival.Median < best.Median ||
+			c.better == more && rival.Median > best.Median):
+			best = rival
+		}
+	}
+	return best
+}
+
+// beats reports whether a cell is better than another by more than the noise of both.
+func (c *cell) beats(other *cell, better string) bool {
+	switch {
+	case c.State != "" || better != "" && len(c.Values) == 0:
+		return false
+	case better == "":
+		return c.fine() && !other.fine()
+	case len(other.Values) == 0:
+		return true
+	case better == less:
+		return c.High < other.Low
+	}
+	return c.Low > other.High
+}
+
+// fine reports whether a cell has the word that is hoped for.
+func (c *cell) fine() bool {
+	return c.State == "" && slices.Contains([]string{"kept", "answers", "survived", "the result"}, c.Text)
+}
+
+// behind writes where mcpx is not the first.
+func (r *report) behind(figures []*figure) string {
+	out := "| column | the first | mcpx | why | what it would take |\n|---|---|---|---|---|\n"
+	for _, f := range figures {
+		rows := r.rows(f)
+		for _, c := range f.columns {
+			for _, at := range rows {
+				best := r.ahead(f, c, at, rows)
+				if at.peer != "mcpx" || best == nil {
+					continue
+				}
+				why := reasons[c.name]
+				if why[0] == "" {
+					why = [2]string{"nobody has looked yet", "not known"}
+				}
+				out += fmt.Sprintf("| %s, %s | %s, %s | %s | %s | %s |\n", c.heading(), at.transport, best.Peer, best.show(),
+					r.at(f, c.name, at).show(), why[0], why[1])
+			}
+		}
+	}
+	return out
+}
+
+// caution warns of the times of a machine that had other work.
+func (r *report) caution() string {
+	load, err := strconv.ParseFloat(r.Load, 64)
+	var processors float64
+	if _, after, ok := strings.Cut(r.Machine, ", "); ok {
+		_, _ = fmt.Sscan(after, &processors) // 0: unknown, as in a report of before
+	}
+	if err != nil || load <= processors {
+		return ""
+	}
+	return " The machine had other work: of times only large differences say anything."
+}
+
+// agreement says of each figure how many of its cells agree with those of an earlier report within the noise of both, and names
+// those that do not.
+func (r *report) agreement(earlier *report, figures []*figure) string {
+	out := fmt.Sprintf("\n## Against the run of %s\n\nTwo figures agree if the ranges of their rounds, each widened by half of itself on "+
+		"both sides, meet. What is the same in every round must be equal. Times and sizes of one round only are not compared.\n\n"+
+		"| | agree | differ | not compared |\n|---|---|---|---|\n", earlier.Date.Format("2006-01-02 15:04 UTC"))
+	var lines []string
+	for _, f := range figures {
+		agree, differ, not := 0, 0, 0
+		for _, c := range r.Cells {
+			if c.Figure != f.name {
+				continue
+			}
+			e := earlier.at(f, c.Column, row{c.Peer, c.Transport})
+			single := f.varies && min(len(c.Values), len(e.Values)) == 1
+			switch {
+			case e.Figure == "" || c.State == noTime || e.State == noTime || single:
+				not++
+			case c.agrees(e):
+				agree++
+			default:
+				differ++
+				lines = append(lines, fmt.Sprintf("- %s, %s, %s: %s before, %s now\n", c.Column, c.Peer, c.Transport, e.show(), c.show()))
+			}
+		}
+		if agree+differ+not > 0 {
+			out += fmt.Sprintf("| %s | %d | %d | %d |\n", f.title, agree, differ, not)
+		}
+	}
+	return out + "\n" + strings.Join(lines, "")
+}
