@@ -148,6 +148,7 @@ func (d *Daemon) serve(ctx context.Context, conn *net.UnixConn) {
 	s, err := d.receive(conn)
 	if err != nil {
 		d.log.Warn("a command gets no session", "err", err) // for example, it has not waited for the welcome
+		_ = say(conn, time.Now().Add(time.Second), sign{Failed: err.Error()})
 		return
 	}
 	reload := make(chan os.Signal, 1)
