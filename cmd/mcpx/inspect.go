@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"mcpx/internal/app"
@@ -37,14 +36,7 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 		return errors.New("the tool needs its server: mcpx inspect SERVER TOOL")
 	}
 	if cmd.Server != "" { // else it only reads the disk
-		null, err := os.Open(os.DevNull) // leave the input to the programs that read it
-		if err != nil {
-			return err
-		}
-		defer null.Close()
-		in := s
-		in.in = null
-		if ran, err := c.warm(ctx, in, "inspect", cmd, false); ran {
+		if ran, err := c.warm(ctx, s, warmly{command: "inspect", options: cmd}); ran {
 			return err
 		}
 	}
