@@ -20,12 +20,12 @@ import (
 // ServeStdio starts the upstreams and serves one client until its input or ctx ends. Then it closes a.
 func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	a.start(ownerWithin)
-	session := ""
+	only := ""
 	if a.origin.Pool != nil { // a shared server must not take the clients of several sessions for one
-		session = "stdio " + rand.Text()
+		only = "stdio " + rand.Text()
 	}
 	err := a.views.get(a.Config.View).front.ServeStdio(ctx, in, out, front.StdioOptions{
-		MaxMessage: a.Config.MaxMessageBytes, Grace: a.grace(), Session: session,
+		MaxMessage: a.Config.MaxMessageBytes, Grace: a.grace(), Only: only,
 	})
 	a.Close()
 	return err
