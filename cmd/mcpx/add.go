@@ -119,11 +119,12 @@ func (cmd *addCommand) try(ctx context.Context, c *cli, s streams, again string)
 		return err
 	}
 	defer a.Close()
-	(&checkCommand{}).wait(ctx, a, s)
+	check := &checkCommand{}
+	check.wait(ctx, a, s)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	for _, one := range checked(a, []string{name}, nil).Servers {
+	for _, one := range checked(a, []string{name}, nil, check.silent).Servers {
 		text := one.Name + " is " + stateOn(s.screen, one.State)
 		if server, ok := a.Executor.Catalogue(nil).Server(name); ok && one.Tools != nil {
 			text += ": " + terminal.Count(*one.Tools, "tool") + shortList(server)

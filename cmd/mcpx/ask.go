@@ -57,10 +57,14 @@ func (a *asker) agrees(ctx context.Context, question string) (bool, error) {
 func (a *asker) line(ctx context.Context, prompt string) (string, error) {
 	if a.lines == nil {
 		a.lines = make(chan string)
-		go func() { // the goroutine ends with the input, or with the process
+		go func() { // the goroutine ends with the input, with the command in the daemon, or with the process
 			defer close(a.lines)
 			for in := bufio.NewScanner(a.s.in); in.Scan(); {
-				a.lines <- in.Text()
+				select {
+				case a.lines <- in.Text():
+				case <-ctx.Done():
+					return
+				}
 			}
 		}()
 	}

@@ -27,13 +27,14 @@ type checkCommand struct {
 	JSON    bool     `name:"json" help:"Print the outcome as JSON."`
 	Timeout duration `help:"Wait no longer than this, such as 90 or 1m30s; without it, as long as the servers' connect_timeout." placeholder:"DURATION"`
 
-	// brief leaves out what the servers cost and save, because the command that called Run prints that later. It makes Run count
-	// the tokens of the tool definitions.
+	// brief leaves out what the servers cost and save, which the command that called runHere prints later. With it, the definitions
+	// are counted.
 	brief   bool
-	outcome *outcome // set by Run
+	outcome *outcome          // set by runHere
+	silent  map[string]string // servers that other sessions have connected, and that do not answer now, with the reason
 }
 
-// states returns the state that Run found for each server.
+// states returns the state that runHere found for each server.
 func (cmd *checkCommand) states() map[string]catalog.State {
 	states := make(map[string]catalog.State)
 	if cmd.outcome != nil {
@@ -47,6 +48,9 @@ func (cmd *checkCommand) states() map[string]catalog.State {
 // duration is a flag value, written as in the config: a number of seconds such as 90, or with units, such as
 // 1m30s.
 type duration time.Duration
+
+// MarshalText is for the daemon, which gets the flags as JSON.
+func (d duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
 func (d *duration) UnmarshalText(text []byte) error {
 	all := string(text)
@@ -63,8 +67,17 @@ func (cmd *checkCommand) Help() string {
 		"mcpx check", "mcpx check github filesystem", "mcpx check github.create_issue", "mcpx check --json --timeout 90s")
 }
 
-// Run connects to every server once, prints the outcome, and writes the catalogues to the disk cache.
+// Run checks in the daemon if it runs, so that a server which sessions share is asked and not started a second time, else in this
+// process.
 func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
+	if ran, err := c.warm(ctx, s, warmly{command: "check", options: cmd}); ran {
+		return err
+	}
+	return cmd.runHere(ctx, c, s)
+}
+
+// runHere connects to every server once, prints the outcome, and writes the catalogues to the disk cache.
+func (cmd *checkCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	cfg, err := c.loadConfig(ctx, s, slices.Clone(cmd.Names)...)
 	if err != nil {
 		return err
@@ -85,7 +98,7 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	outcome := checked(a, servers, tools)
+	outcome := checked(a, servers, tools, cmd.silent)
 	faults := a.ProgramFaults(ctx)
 	outcome.Warnings = append(outcome.Warnings, faults...)
 	for _, fault := range faults {
@@ -125,7 +138,7 @@ func (cmd *checkCommand) wait(ctx context.Context, a *app.App, s streams) {
 		defer cancel()
 		ctx = bounded
 	}
-	tryAll(ctx, a, s)
+	cmd.silent = tryAll(ctx, a, s)
 	bounded, cancel := context.WithTimeout(ctx, listsPatience)
 	defer cancel()
 	for _, server := range a.Config.Servers {
@@ -220,8 +233,9 @@ type checkedTool struct {
 	Why     string `json:"why"`
 }
 
-// checked returns the outcome for these servers and tools. If servers is empty, it includes all servers.
-func checked(a *app.App, servers []string, tools []checkedTool) *outcome {
+// checked returns the outcome for these servers and tools. If servers is empty, it includes all servers. silent has those that are
+// connected and do not answer.
+func checked(a *app.App, servers []string, tools []checkedTool, silent map[string]string) *outcome {
 	cfg, full, seen := a.Config, a.Registry.Snapshot(), a.Executor.Catalogue(nil)
 	unmatched := app.Unmatched(cfg, full)
 	o := &outcome{
@@ -237,7 +251,10 @@ func checked(a *app.App, servers []string, tools []checkedTool) *outcome {
 		}
 		one := checkServer(a, server)
 		one.Notes = append(one.Notes, unmatched[server.Name]...)
-		o.OK = o.OK && slices.Contains(inOrder, server.State)
+		if why := silent[server.Name]; why != "" && one.State == catalog.Ready {
+			one.State, one.Notes = catalog.Degraded, append(one.Notes, why)
+		}
+		o.OK = o.OK && slices.Contains(inOrder, one.State)
 		o.Servers = append(o.Servers, one)
 	}
 	for i := range o.Tools {

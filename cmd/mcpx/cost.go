@@ -46,9 +46,7 @@ type often struct {
 // of the servers runs on this machine.
 func costOf(a *app.App, daemon bool) *cost {
 	c := &cost{}
-	all, _ := proc.Usage()
-	used := proc.Sum(all)
-	c.usage = usage{used.Processes, used.Memory}
+	all, _ := proc.Usage() // in the daemon with the servers of others
 	kinds := []often{{Share: conf.ShareUser}, {Share: conf.ShareFolder}, {Share: conf.ShareSession}}
 	for i := range a.Config.Servers {
 		server := &a.Config.Servers[i]
@@ -68,6 +66,10 @@ func costOf(a *app.App, daemon bool) *cost {
 			kind.Processes += all[pid].Processes
 			kind.MemoryBytes += all[pid].Memory
 		}
+	}
+	for _, kind := range kinds {
+		c.Processes += kind.Processes
+		c.MemoryBytes += kind.MemoryBytes
 	}
 	if c.Servers == 0 {
 		return nil

@@ -186,3 +186,20 @@ func TestDaemon_ShareLogs(t *testing.T) {
 		t.Errorf("the sessions got %d and %d messages", a, b)
 	}
 }
+
+// TestDaemon_Owner: a process of one session gets the capabilities of its client, as without the daemon.
+func TestDaemon_Owner(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	spec := mcptest.Spec{}.WithFiles(t)
+	config := h.config(t, map[string]server{"own": fake(t, spec)}, nil)
+	for range 2 { // the catalogue is unknown, then on disk
+		c := &client{peer: h.serveStdio(t, "--config", config), era: legacy, name: "e2e", caps: `{"roots":{"listChanged":true}}`}
+		c.open(t)
+		c.exec(t, "own", "echo", `{"text":"up"}`)
+		all := spec.Log(t).Method("initialize")
+		if got := string(all[len(all)-1].Message); !strings.Contains(got, `"capabilities":{"roots":{`) {
+			t.Errorf("the server got %s", got)
+		}
+	}
+}

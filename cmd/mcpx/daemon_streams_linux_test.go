@@ -159,10 +159,15 @@ func TestDaemon_Descriptors(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newDesk(t)
 	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
+	h.run(t, "", "--config", config)
+	for _, pid := range h.daemons(t) {
+		if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 96, Max: 96}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var all []*client
 	for refused := false; !refused; {
-		cmd := exec.Command("/bin/sh", "-c", `ulimit -n 96 && exec "$0" --config "$1"`, binary(t), config)
-		cmd.Env = h.env()
+		cmd := h.command(t, "--config", config)
 		p := startStdio(t, cmd)
 		one := &client{peer: p, era: legacy, name: "e2e"}
 		one.open(t)
@@ -179,6 +184,21 @@ func TestDaemon_Descriptors(t *testing.T) {
 	}
 	if len(all) < 3 {
 		t.Errorf("the daemon had room for %d sessions", len(all)-1)
+	}
+}
+
+// TestDaemon_FewFiles: a command that may have only few files open starts no daemon, which others would use.
+func TestDaemon_FewFiles(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	cmd := exec.Command("/bin/sh", "-c", `ulimit -n 512 && exec "$0" --config "$1"`, binary(t), h.config(t, map[string]server{}, nil))
+	cmd.Env, cmd.Stdin = h.env(), strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), `"id":1,"result"`) || !strings.Contains(string(out), "the limit of open files (ulimit -Hn) is 512 here") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if pids := h.daemons(t); len(pids) != 0 {
+		t.Errorf("daemons: %v", pids)
 	}
 }
 

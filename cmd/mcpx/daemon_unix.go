@@ -59,15 +59,22 @@ func (cmd *serveCommand) attach(ctx context.Context, c *cli, s streams, place at
 	return c.inDaemon(ctx, s, request{place: place, command: "serve", options: &serveCommand{View: cmd.View, Watch: true}, start: true})
 }
 
-// warm runs a command in the daemon, so that its servers stay up after the command. If start is true, it starts a daemon when none
-// runs, except under CI.
-func (c *cli) warm(ctx context.Context, s streams, command string, options any, start bool) (ran bool, err error) {
+// warm runs a command in the daemon, where servers run already and stay up after it.
+func (c *cli) warm(ctx context.Context, s streams, w warmly) (ran bool, err error) {
 	place, err := c.daemonPlace(s)
 	if place == "" || err != nil {
 		return false, nil
 	}
+	if !w.reads { // leave the input to the programs that read it
+		null, err := os.Open(os.DevNull)
+		if err != nil {
+			return false, err
+		}
+		defer null.Close()
+		s.in = null
+	}
 	ci, _ := s.getenv("CI")
-	return c.inDaemon(ctx, s, request{place, command, options, start && (ci == "" || ci == "false")})
+	return c.inDaemon(ctx, s, request{place, w.command, w.options, w.start && (ci == "" || ci == "false")})
 }
 
 // ask runs a command in all daemons of the config: the one of this environment and those of other environments. The error is
@@ -181,7 +188,7 @@ func (c *cli) describe(s streams, r request) (attach.Start, error) {
 	if err != nil {
 		return attach.Start{}, err
 	}
-	options, err := json.Marshal(deskOptions{c.Config, c.LogLevel, s.screen.Copy(), s.errScreen.Copy(), command})
+	options, err := json.Marshal(deskOptions{c.Config, c.LogLevel, s.terminal, s.screen.Copy(), s.errScreen.Copy(), command})
 	if err != nil {
 		return attach.Start{}, err
 	}

@@ -9,6 +9,14 @@ import (
 	"mcpx/internal/desk/attach"
 )
 
+// warmly is a command that runs in the daemon if it can.
+type warmly struct {
+	command string
+	options any  // its fields
+	reads   bool // it reads its input
+	start   bool // it starts a daemon if none runs, but not where CI is set
+}
+
 type statusCommand struct {
 	JSON bool `name:"json" help:"Print it as JSON."`
 }

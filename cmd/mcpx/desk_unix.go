@@ -85,6 +85,7 @@ func daemonMain() {
 type deskOptions struct {
 	Config            string
 	LogLevel          level
+	Terminal          bool // somebody can be asked
 	Screen, ErrScreen terminal.Copy
 	Command           json.RawMessage // the command struct, such as execCommand, as JSON
 }
@@ -108,8 +109,8 @@ func (d *desk) run(ctx context.Context, s streams, session *attach.Session) erro
 	if err := json.Unmarshal(session.Options, &o); err != nil {
 		return fmt.Errorf("the options of the session: %w", err)
 	}
-	c := &cli{Config: o.Config, LogLevel: o.LogLevel}
-	s.screen, s.errScreen = o.Screen.Screen(), o.ErrScreen.Screen()
+	c := &cli{Config: o.Config, LogLevel: o.LogLevel, Daemon: true}
+	s.terminal, s.screen, s.errScreen = o.Terminal, o.Screen.Screen(), o.ErrScreen.Screen()
 	s.keep = func(cfg *config.Config, profile app.Profile, only ...string) (*app.App, func(), error) {
 		return d.keep(s, cfg, profile, only)
 	}
@@ -124,6 +125,10 @@ func (d *desk) run(ctx context.Context, s streams, session *attach.Session) erro
 		command = &execCommand{}
 	case "inspect":
 		command = &inspectCommand{}
+	case "check":
+		command = &checkCommand{}
+	case "lock":
+		command = &lockCommand{}
 	case "status":
 		command = &deskStatus{desk: d}
 	case "logs":

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -68,16 +67,8 @@ func (cmd *execCommand) resolve(cfg *config.Config) error {
 // Run makes the call in the daemon if possible, because the server then stays up for the next call. Otherwise it makes the call in
 // this process.
 func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
-	in := s
-	if len(cmd.Arguments) != 1 || strings.TrimSpace(cmd.Arguments[0]) != "-" { // other programs may need the input
-		null, err := os.Open(os.DevNull)
-		if err != nil {
-			return err
-		}
-		defer null.Close()
-		in.in = null
-	}
-	if ran, err := c.warm(ctx, in, "exec", cmd, true); ran {
+	reads := len(cmd.Arguments) == 1 && strings.TrimSpace(cmd.Arguments[0]) == "-"
+	if ran, err := c.warm(ctx, s, warmly{"exec", cmd, reads, true}); ran {
 		return err
 	}
 	return cmd.runHere(ctx, c, s)

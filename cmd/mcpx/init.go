@@ -92,7 +92,7 @@ func (cmd *initCommand) try(ctx context.Context, w wiring, sources []setup.Sourc
 	if !cmd.NoCheck {
 		fmt.Fprintln(w.s.out)
 		// The clients are connected even if a server is unavailable.
-		if err := check.Run(ctx, c, w.s); err != nil && !errors.Is(err, errFailed) {
+		if err := check.runHere(ctx, c, w.s); err != nil && !errors.Is(err, errFailed) {
 			return err
 		}
 		w.checked = check.states()

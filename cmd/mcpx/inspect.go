@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"mcpx/internal/app"
@@ -36,15 +35,8 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	case cmd.Tool != "" && cmd.Server == "":
 		return errors.New("the tool needs its server: mcpx inspect SERVER TOOL")
 	}
-	if cmd.Server != "" { // without a server, inspect only reads the disk
-		null, err := os.Open(os.DevNull) // other programs may need the input
-		if err != nil {
-			return err
-		}
-		defer null.Close()
-		in := s
-		in.in = null
-		if ran, err := c.warm(ctx, in, "inspect", cmd, false); ran {
+	if cmd.Server != "" { // else it only reads the disk
+		if ran, err := c.warm(ctx, s, warmly{command: "inspect", options: cmd}); ran {
 			return err
 		}
 	}

@@ -22,8 +22,16 @@ func (cmd *lockCommand) Help() string {
 		"mcpx warns, or hides the tool (pin: block).\n\n" + examples("mcpx lock", "mcpx lock github --yes")
 }
 
-// Run shows the tools that are new or have changed, asks, and writes the lock file.
+// Run approves in the daemon if it runs, as mcpx check does, else in this process.
 func (cmd *lockCommand) Run(ctx context.Context, c *cli, s streams) error {
+	if ran, err := c.warm(ctx, s, warmly{command: "lock", options: cmd, reads: !cmd.Yes}); ran {
+		return err
+	}
+	return cmd.runHere(ctx, c, s)
+}
+
+// runHere shows the tools that are new or have changed, asks, and writes the lock file.
+func (cmd *lockCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	cfg, err := c.loadServers(ctx, s, slices.Clone(cmd.Servers)...)
 	if err != nil {
 		return err
@@ -41,7 +49,7 @@ func (cmd *lockCommand) Run(ctx context.Context, c *cli, s streams) error {
 		return err
 	}
 	defer a.Close()
-	tryAll(ctx, a, s)
+	silent := tryAll(ctx, a, s)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -50,6 +58,10 @@ func (cmd *lockCommand) Run(ctx context.Context, c *cli, s streams) error {
 	for i := range snap.Servers {
 		server := &snap.Servers[i]
 		if len(servers) > 0 && !slices.Contains(servers, server.Name) || server.State == catalog.Disabled {
+			continue
+		}
+		if silent[server.Name] != "" {
+			fmt.Fprint(s.out, s.screen.Hang(server.Name+"  ", "does not answer now; its approved tools stay approved"))
 			continue
 		}
 		differs = cmd.show(lock, server, s) || differs

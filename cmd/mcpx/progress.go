@@ -24,8 +24,11 @@ const (
 )
 
 // tryAll waits until mcpx has tried once to connect to each server, or until ctx ends. It shows the progress
-// on stderr.
-func tryAll(ctx context.Context, a *app.App, s streams) { showing(ctx, a, s, a.Registry.WaitTried) }
+// on stderr. silent is that of [registry.Registry.WaitAgain].
+func tryAll(ctx context.Context, a *app.App, s streams) (silent map[string]string) {
+	showing(ctx, a, s, func(ctx context.Context) { silent = a.Registry.WaitAgain(ctx) })
+	return silent
+}
 
 // installed waits until no server is installing its program, or until ctx ends. It shows the progress on
 // stderr. An interrupted install can leave a broken cache.

@@ -34,8 +34,11 @@ type StdioOptions struct {
 	MaxOpen int
 	// Session is the ID of the client if the process has several clients; empty means that this is the only one.
 	Session string
-	// Admit means that every message is counted for the limits of the principal. Without Admit, only the second and later
-	// messages of a batch are counted here, because each other message came in an HTTP request that was counted already.
+	// Only is the ID of the only client, for what other clients of the process use too; empty means "stdio". It has no effect with
+	// Session.
+	Only string
+	// Admit means that every message is counted for the limits of the principal. Without it, only the further messages of a
+	// batch are: each of the others came with an HTTP request, which was counted.
 	Admit bool
 	// Headers and Principal are from the HTTP request that opened the client's stream.
 	Headers   http.Header
@@ -107,7 +110,7 @@ func (s *stdioServer) serve(ctx context.Context, c Socket) error {
 	if f.options.Trace != nil {
 		s.out.trace = func(message []byte) { f.traced(options.peer(), false, message) }
 	}
-	s.session = f.newSession(cmp.Or(options.Session, "stdio"), &Session{}, options.Principal, s, options.Headers)
+	s.session = f.newSession(cmp.Or(options.Session, options.Only, "stdio"), &Session{}, options.Principal, s, options.Headers)
 	f.attach(s.session)
 	defer s.session.endPending()
 	defer func() {

@@ -27,6 +27,15 @@ func listen[F any](r *Registry, all *[]*F, f *F) (stop func()) {
 	}
 }
 
+// logged passes the log message of a server that several registries share on to the client of this one. only, if not empty, is the
+// only program that may get it.
+func (r *Registry) logged(only string, params json.RawMessage) {
+	owner := r.owner.Load()
+	if owner != nil && owner.Notify != nil && (only == "" || only == owner.Program()) {
+		owner.Notify("notifications/message", params)
+	}
+}
+
 func (r *Registry) unknown(server, method string, params json.RawMessage) {
 	r.mu.Lock()
 	all := r.onUnknown

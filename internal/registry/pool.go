@@ -78,6 +78,9 @@ func (p *Pool) join(r *Registry, key string, spec upstream.Spec) *pooled {
 	spec.OnUnknown = func(method string, params json.RawMessage) {
 		one.each(func(r *Registry) { r.unknown(one.name, method, params) })
 	}
+	spec.OnLog = func(only string, params json.RawMessage) {
+		one.each(func(r *Registry) { r.logged(only, params) })
+	}
 	spec.OnQuestion = func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -3,7 +3,12 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"log/slog"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -133,4 +138,66 @@ func TestPool_Asked(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPool_Logs: a log message outside of a call reaches all sessions that share the server if no call of the last minutes can
+// have caused it, and else the only one whose calls can.
+func TestPool_Logs(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPool(t, time.Hour)
+		server := piped(t, "x", mcptest.Spec{})
+		serve := server.Spec.Serve
+		var out io.Writer
+		server.Spec.Serve = func(ctx context.Context, in io.Reader, w io.Writer) error {
+			out = w
+			return serve(ctx, in, w)
+		}
+		var mu sync.Mutex
+		got := ""
+		var all []*Registry
+		var clients []*caller.Client
+		for _, id := range []string{"a", "b"} {
+			r := sharing(t, pool, "k", server)
+			client := &caller.Client{ID: id, Version: mcptest.LegacyVersion, Notify: func(method string, params json.RawMessage) {
+				mu.Lock()
+				defer mu.Unlock()
+				if method == "notifications/message" && strings.Contains(string(params), `"logger":"x"`) {
+					got += id
+				}
+			}}
+			r.Own(client)
+			all, clients = append(all, r), append(clients, client)
+		}
+		check := func(when, want string) {
+			t.Helper()
+			fmt.Fprintln(out, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"news"}}`)
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if letters := slices.Sorted(strings.SplitSeq(got, "")); strings.Join(letters, "") != want {
+				t.Errorf("%s: the message reached %q, want %q", when, got, want)
+			}
+			got = ""
+		}
+		echo := func(r *Registry, client *caller.Client) {
+			t.Helper()
+			if _, err := call(r, "x", client, "echo", `{"text":"up"}`); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check("before all calls", "ab")
+		echo(all[0], clients[0])
+		check("after a call of a", "a")
+		time.Sleep(90 * time.Second)
+		echo(all[1], clients[1])
+		check("after calls of both", "")
+		time.Sleep(time.Minute)
+		check("after a call of b, long after that of a", "b")
+		time.Sleep(time.Hour)
+		echo(all[0], nil)
+		check("after mcpx exec", "")
+		time.Sleep(time.Hour)
+		check("long after all calls", "ab")
+	})
 }

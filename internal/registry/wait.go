@@ -104,7 +104,30 @@ func (r *Registry) WaitTried(ctx context.Context) {
 	r.Refresh()
 }
 
-// waitFor waits for the first attempts to connect to the servers that `which` selects, and then refreshes the snapshot.
+// WaitAgain is [Registry.WaitTried], and asks servers that other registries of this process have connected already what they are
+// now (see [upstream.Upstream.Again]). silent says of those that do not answer why, by their names.
+func (r *Registry) WaitAgain(ctx context.Context) (silent map[string]string) {
+	silent = make(map[string]string)
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	for _, s := range r.Snapshot().Servers {
+		if e := r.running(s.Name); e != nil && e.pooled != nil {
+			asking.Go(func() { // ends with ctx at the latest
+				if why := e.upstream.Again(ctx); why != "" {
+					mu.Lock()
+					silent[s.Name] = why
+					mu.Unlock()
+				}
+			})
+		}
+	}
+	asking.Wait()
+	r.WaitTried(ctx)
+	return silent
+}
+
+// waitFor waits for the first attempts to connect to the servers for which the func which returns true, and then refreshes the
+// snapshot.
 func (r *Registry) waitFor(ctx context.Context, which func(*catalog.Server) bool) {
 	waited := false
 	snap := r.Snapshot()

@@ -88,12 +88,12 @@ func (c *changes) due() (due map[catalog.Kind]bool, done func()) {
 	}
 }
 
-// again requests that the tools are read again, unless that was requested within silentPause. The returned channel
+// again requests that the tools are read again, unless that was requested within the pause. The returned channel
 // is closed once the latest requested reading has ended.
-func (c *changes) again() <-chan struct{} {
+func (c *changes) again(pause time.Duration) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.read == nil || time.Since(c.asked) >= silentPause {
+	if c.read == nil || time.Since(c.asked) >= pause {
 		if c.unread == nil { // otherwise a requested reading has not begun yet
 			c.read = make(chan struct{})
 			c.unread = c.read

@@ -30,17 +30,17 @@ func (l *Lists) adoptOffers(offers catalog.Offers) {
 
 // listItems reads the lists in due that the server offers. If a list cannot be read, the old one stays in use and
 // is read again later. The server stays ready, since most clients use only tools.
-func (u *Upstream) listItems(ctx context.Context, s *session, due map[catalog.Kind]bool) {
+func (u *Upstream) listItems(outer context.Context, s *session, due map[catalog.Kind]bool) {
 	kinds := slices.DeleteFunc(s.offers.Kinds(), func(kind catalog.Kind) bool { return !due[kind] })
 	if len(kinds) == 0 || u.spec.Catalogue.Shared != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(itemsPatience, u.spec.Timeouts.Connect))
+	ctx, cancel := context.WithTimeout(outer, min(itemsPatience, u.spec.Timeouts.Connect))
 	defer cancel()
 	fresh := make(map[catalog.Kind][]catalog.Item)
 	for _, kind := range kinds {
 		all, missing, err := s.list(ctx, kind, false)
-		if s.link.Life().Cause() != nil {
+		if s.link.Life().Cause() != nil || outer.Err() != nil { // the session, or mcpx, ends
 			return
 		}
 		if err != nil || missing != nil {

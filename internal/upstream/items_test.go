@@ -3,7 +3,10 @@ package upstream
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,4 +116,35 @@ func TestItems_lazy(t *testing.T) {
 			t.Errorf("status %+v", status)
 		}
 	})
+}
+
+// TestItems_ended: a list that is being read when mcpx ends, or ends the session itself, is no warning.
+func TestItems_ended(t *testing.T) {
+	for _, method := range []string{"prompts/list", "tools/list"} {
+		synctest.Test(t, func(t *testing.T) {
+			wedged := filepath.Join(t.TempDir(), "wedged")
+			fake := mcptest.Spec{WedgeFile: wedged, Prompts: json.RawMessage(`[{"name":"greet"}]`)}
+			if method == "prompts/list" {
+				fake.HangMethods = []string{method}
+			}
+			spec, logs := inProcess(t, fake)
+			out := logged(&spec)
+			u := ready(t, spec)
+			if method == "tools/list" {
+				u.AwaitLists(context.Background())
+				if err := os.WriteFile(wedged, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				go u.Relist(context.Background()) // ends with the session
+			}
+			time.Sleep(time.Second)
+			if n := len(logs.all().Method(method)); n == 0 {
+				t.Fatal("nothing is being listed")
+			}
+			u.Close(0)
+			if strings.Contains(out.String(), "level=WARN") {
+				t.Errorf("%s", out)
+			}
+		})
+	}
 }

@@ -44,6 +44,7 @@ type openCalls struct {
 	first     string              // the key of the program that made the first call; see [caller.Client.Program]
 	shared    bool                // another program has called since
 	abandoned []abandonedCall
+	ended     map[string]time.Time // when the last call of each program has ended, for lateLogs; nil without [Spec.OnLog]
 }
 
 // listenFor registers an open request. Once unlisten has returned, none of its callbacks runs.
@@ -80,6 +81,10 @@ func (s *session) unlisten(id int64, abandoned bool) {
 	delete(s.calls.listeners, id)
 	if h != nil && abandoned {
 		s.abandon(h)
+	}
+	if h != nil && s.spec.OnLog != nil {
+		s.forgetEnded()
+		s.calls.ended[h.client.Program()] = time.Now()
 	}
 	s.mu.Unlock()
 	if h == nil {
@@ -164,7 +169,8 @@ func (s *session) shared() bool {
 }
 
 const (
-	// lateLogs is how long after the end of an abandoned call mcpx assumes that the server may still log for it.
+	// lateLogs is how long after the end of a call, if several programs share the session, or of an abandoned call mcpx assumes
+	// that the server may still log for it.
 	lateLogs = 2 * time.Minute
 	// maxAbandoned bounds the abandoned calls that a session remembers.
 	maxAbandoned = 1000
@@ -216,8 +222,31 @@ func (s *session) lateLog(of int64, calls []*listener) bool {
 	})
 }
 
+// forgetEnded forgets the calls for which the server logs no more. The caller holds the lock.
+func (s *session) forgetEnded() {
+	if s.calls.ended == nil {
+		s.calls.ended = make(map[string]time.Time)
+	}
+	maps.DeleteFunc(s.calls.ended, func(_ string, at time.Time) bool { return time.Since(at) > lateLogs })
+}
+
+// cause returns the program whose call may have caused a log message on a shared stream: one with an open call, or whose last call
+// has ended within lateLogs. It is empty if there is none. ok is false if there are several, or if it is no client. The caller
+// holds the lock.
+func (s *session) cause() (program string, ok bool) {
+	s.forgetEnded()
+	programs := maps.Clone(s.calls.ended)
+	for _, h := range s.calls.listeners {
+		programs[h.client.Program()] = time.Now()
+	}
+	for program = range programs {
+	}
+	return program, len(programs) == 0 || len(programs) == 1 && program != ""
+}
+
 // logged passes a log message on to the call that it belongs to. In a session that belongs to one client, a
-// message without a call goes to that client. Any other message only goes to the log of mcpx, since a client must not
+// message without a call goes to that client. In one that the sessions of a user share, it goes to all if no call can have
+// caused it, or to the only one whose calls can. Any other message only goes to the log of mcpx, since a client must not
 // read the messages of another.
 func (s *session) logged(params json.RawMessage, of int64) {
 	if !json.Valid(params) {
@@ -228,6 +257,10 @@ func (s *session) logged(params json.RawMessage, of int64) {
 	if s.lateLog(of, calls) {
 		calls = nil
 	}
+	cause, ok := "", false
+	if s.spec.OnLog != nil && of == 0 {
+		cause, ok = s.cause()
+	}
 	s.mu.Unlock()
 	owner, params := s.spec.owner(), s.spec.signed(params)
 	switch {
@@ -235,6 +268,8 @@ func (s *session) logged(params json.RawMessage, of int64) {
 		calls[0].tell(calls[0].log, params)
 	case owner != nil && owner.Notify != nil:
 		owner.Notify("notifications/message", params)
+	case ok:
+		s.spec.OnLog(cause, params)
 	default:
 		s.spec.Logger.Debug("a log message that may belong to any client", "params", s.spec.Secrets.Line(string(params), 500))
 	}

@@ -46,6 +46,9 @@ type Spec struct {
 	// OnUnknown gets the server's notifications that mcpx does not know. params may be nil. The goroutine that
 	// reads from the server calls it, so it must not block. May be nil.
 	OnUnknown func(method string, params json.RawMessage)
+	// OnLog gets the log messages that belong to no call, if the sessions of several programs share this one. only, if not empty, is
+	// the program that alone may have caused the message (see [caller.Client.Program]). It must not block. May be nil.
+	OnLog func(only string, params json.RawMessage)
 	// OnQuestion is called when the server asks a client something (elicitation, sampling, roots). It must not block. May be
 	// nil.
 	OnQuestion func()

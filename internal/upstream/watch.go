@@ -238,15 +238,52 @@ func (u *Upstream) relist(ctx context.Context, s *session) {
 // Relist reads the tools of the open session again, at most once within silentPause, since the server may have
 // changed them without a notification. It returns when the tools were read, or cannot be read now, or ctx ends.
 func (u *Upstream) Relist(ctx context.Context) {
-	s := u.current()
-	if s == nil || u.spec.Catalogue.Shared != nil {
-		return
+	if s := u.current(); s != nil && u.spec.Catalogue.Shared == nil {
+		relisted(ctx, s, silentPause)
 	}
+}
+
+// relisted returns when the tools were read again, at most once within the pause, or cannot be read now, or ctx ends.
+func relisted(ctx context.Context, s *session, pause time.Duration) {
 	select {
-	case <-s.changes.again():
+	case <-s.changes.again(pause):
 	case <-s.link.Life().Done():
 	case <-ctx.Done():
 	}
+}
+
+// Again finds out what the server is now, which others may have connected long ago. If it is unavailable, mcpx tries to connect
+// at once; over an open session the tools are read again. Again returns when that is done, or ctx ends. silent is why an open
+// session, which no call keeps busy, does not answer; empty if it does.
+func (u *Upstream) Again(ctx context.Context) (silent string) {
+	before, s := u.Status(), u.current()
+	switch {
+	case before.State == catalog.Unavailable:
+		u.Retry()
+		u.awaitStatus(ctx, func() bool {
+			return u.stopped || u.status.State != before.State || !u.status.RetryAfter.Equal(before.RetryAfter)
+		})
+		return ""
+	case s == nil:
+		u.Await(ctx)
+		return ""
+	}
+	bounded, cancel := context.WithTimeout(ctx, u.spec.Timeouts.Connect)
+	defer cancel()
+	err := s.ping(bounded, true)
+	busy, _ := s.busy()
+	switch {
+	case err == nil:
+		relisted(ctx, s, 0)
+		return ""
+	case busy || s.link.Life().Cause() != nil: // of a session that has ended the status says more
+		return ""
+	case ctx.Err() != nil:
+		return "no answer to tools/list yet"
+	case bounded.Err() != nil:
+		return "no answer to tools/list within " + u.spec.Timeouts.Connect.String()
+	}
+	return u.spec.reason(err)
 }
 
 // relistDue reads the lists that have changed.
@@ -264,7 +301,7 @@ func (u *Upstream) relistTools(ctx context.Context, s *session) {
 	tools, faults, err := s.listTools(bounded)
 	cancel()
 	if err != nil {
-		if s.link.Life().Cause() != nil {
+		if s.link.Life().Cause() != nil || ctx.Err() != nil { // the session, or mcpx, ends
 			return
 		}
 		u.spec.Logger.Warn("refreshing the catalogue", "err", u.spec.Secrets.Line(err.Error(), 300))

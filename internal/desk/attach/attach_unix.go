@@ -160,8 +160,16 @@ func (p Place) Others() (environments, builds []Place) {
 	return environments, builds
 }
 
-// start starts a daemon, unless one runs or another process is just starting one. It does not wait for the daemon.
+// leastFiles is the least hard limit of open files with which a command starts a daemon, which has the same limit, for the sessions
+// of others: programs count on so many.
+const leastFiles = 1024
+
+// start starts a daemon, unless another process is doing that or the daemon lives. It does not wait for it.
 func (p Place) start() (began bool, err error) {
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil && files.Max < leastFiles {
+		return false, fmt.Errorf("the limit of open files (ulimit -Hn) is %d here, which is too few for the sessions of others", files.Max)
+	}
 	lock, err := p.take()
 	if lock == nil {
 		return false, err
@@ -293,6 +301,8 @@ func (c *Conn) await() (exit int, err error) {
 			err = hear(c.conn, time.Now().Add(silence/10), &s)
 		}
 		switch {
+		case s.Failed != "":
+			return 0, &LostError{fmt.Sprintf("could not begin the session (%s)", s.Failed)}
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return 0, &LostError{fmt.Sprintf("has given no sign for %v", silence)}
 		case err != nil:

@@ -50,9 +50,11 @@ type asked struct {
 	Reload bool `json:"reload,omitempty"`
 }
 
-// sign is a message of the daemon during a session. Exit is nil in the regular signs of life, and the exit code in the last sign.
+// sign is what the daemon says during a session: an empty one that it lives, then one with the exit code. Failed is why it could
+// not begin a session after the welcome.
 type sign struct {
-	Exit *int `json:"exit,omitempty"`
+	Exit   *int   `json:"exit,omitempty"`
+	Failed string `json:"failed,omitempty"`
 }
 
 // say writes a message before the deadline: its length in four bytes, then JSON. The length lets the reader stop exactly at the end

@@ -148,7 +148,8 @@ func (d *Daemon) serve(ctx context.Context, conn *net.UnixConn) {
 	defer conn.Close()
 	s, err := d.receive(conn)
 	if err != nil {
-		d.log.Warn("a command gets no session", "err", err) // for example, the command gave up before the welcome
+		d.log.Warn("a command gets no session", "err", err) // for example, it has not waited for the welcome
+		_ = say(conn, time.Now().Add(time.Second), sign{Failed: err.Error()})
 		return
 	}
 	reload := make(chan os.Signal, 1)
