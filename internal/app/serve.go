@@ -20,11 +20,17 @@ import (
 // ServeStdio starts the upstreams and serves one client until its input or ctx ends. Then it closes a.
 func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	a.start(ownerWithin)
+	defer a.Close()
+	return a.Attach(ctx, in, out)
+}
+
+// Attach serves one client, as [App.ServeStdio] does, and does not close a. [App.Start] must have been called.
+func (a *App) Attach(ctx context.Context, in io.Reader, out io.Writer) error {
 	only := ""
-	if a.origin.Pool != nil { // a shared server must not take the clients of several sessions for one
+	if a.origin.Pool != nil { // with shared servers, each session needs a name of its own, so that a server can tell their clients apart
 		only = "stdio " + rand.Text()
 	}
-	err := a.views.get(a.Config.View).front.ServeStdio(ctx, in, out, front.StdioOptions{
+	return a.views.get(a.Config.View).front.ServeStdio(ctx, in, out, front.StdioOptions{
 		MaxMessage: a.Config.MaxMessageBytes, Grace: a.grace(), Only: only,
 	})
 }
