@@ -70,8 +70,10 @@ func (a *App) accountEnded(why string) func(one *logins.Account, here bool) {
 // config are among them if they were made at the same mcpx: another config of this user may have a principal with the same ID.
 func ofPrincipal(cfg *config.Config, path, principal string) func(*logins.Account) bool {
 	return func(one *logins.Account) bool {
-		return one.Principal == principal && (cfg.Auth != nil && one.Redirect == publicBase(cfg, path)+connect.CallbackPath ||
-			slices.ContainsFunc(cfg.Servers, func(s config.Server) bool { return perPrincipal(&s) && s.Name == one.Server && s.URL == one.URL }))
+		here := cfg.Auth != nil && one.Redirect == publicBase(cfg, path)+connect.CallbackPath
+		return one.Principal == principal && (here || slices.ContainsFunc(cfg.Servers, func(s config.Server) bool {
+			return perPrincipal(&s) && s.Name == one.Server && s.URL == one.URL
+		}))
 	}
 }
 

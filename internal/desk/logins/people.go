@@ -121,8 +121,8 @@ type Pending struct {
 	Name      string   `json:"name"` // of the principal
 }
 
-// Begin prepares a login of a principal, whose name the caller may add, or without one that of the config. The authorization server sends the browser back to the URL
-// redirect.
+// Begin prepares a login of a principal, whose name the caller may add to the result. Without a principal it is the login of the
+// config. The authorization server sends the browser back to the URL redirect.
 func (l *Logins) Begin(ctx context.Context, s Server, redirect string) (*Pending, error) {
 	b, err := l.begin(ctx, s)
 	if err != nil {

@@ -91,9 +91,9 @@ type Parts struct {
 	Store state.Followed
 	// Happened is called when a login begins or ends; it may be nil. It must not block.
 	Happened func(Event)
-	// Left is told of a principal whose last login with a client has ended; nil means nobody is. Each process that shares the store tells it once it
-	// has learned that, since two of them can end the last two logins at the same moment. So does each new server for as long as the
-	// store has the end, in case that no process could do what follows from it. It must not wait, and not use the store.
+	// Left is called with a principal whose last login with a client has ended; it may be nil. Each process that shares the store
+	// calls it when it learns of such an end, since two of them can end the last two logins at the same moment. A new server calls
+	// it for all ends that the store still has, in case no process could act on them. Left must not wait, and must not use the store.
 	Left func(*caller.Principal)
 	// SignedIn is called in place of a client when a user has logged in for a page of mcpx itself ([Server.SignIn]). It sets
 	// the cookie by which the page knows the login again.

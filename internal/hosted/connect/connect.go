@@ -56,7 +56,8 @@ type Accounts interface {
 	// Connected reports whether a principal has a login that can be used.
 	Connected(ctx context.Context, server, principal string) bool
 	// Begin prepares a login. pending is what Finish needs, with secrets; address returns the login page for a state.
-	Begin(ctx context.Context, server string, of Person, redirect string) (pending json.RawMessage, address func(state string) string, err error)
+	Begin(ctx context.Context, server string, of Person, redirect string) (pending json.RawMessage,
+		address func(state string) string, err error)
 	// Finish stores the login, from the query of the redirect.
 	Finish(ctx context.Context, server string, of Person, pending json.RawMessage, answer url.Values) error
 	// Disconnect revokes a login and forgets it.

@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// ownPeer reports whether the connection from remote to host, both addresses of this machine, is held by a program of this user or of root. All
-// users of a machine may read the arguments of a browser, in which a link stands, and connect to its ports.
+// ownPeer reports whether a program of this user or of root holds the connection from remote to host, both addresses of this
+// machine. Every user of a machine may connect to its ports, and may read the arguments of a browser, which contain the link.
 //
-// A connection that the kernel does not list is nobody's, and refused. Under WSL that is so for the browsers of Windows, which pass.
+// ownPeer returns false for a connection that the kernel does not list. Under WSL it does not list those of Windows' browsers, so
+// there ownPeer returns true.
 func ownPeer(remote, host string) bool {
 	if os.Getenv("WSL_DISTRO_NAME") != "" {
 		return true
