@@ -62,7 +62,7 @@ func byHand(name string, handle func(talk) (bool, error)) registry.Server {
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, answer)
 		}
 		return in.Err()
-	}}, Legacy: true}}
+	}}, Era: upstream.EraLegacy}}
 }
 
 // bubble runs a test with synthetic time (package synctest).
