@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wiretrace"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/setup"
@@ -212,8 +213,9 @@ func loaded(by string, cfg *config.Config, text []byte) []slog.Attr {
 
 // difference returns how two configs differ, without the secrets of either config.
 func difference(c configChange) string {
-	secrets := wiretrace.NewSecrets(slices.Concat(secretsOf(c.from), secretsOf(c.to)))
-	return strings.Join(setup.Difference(c.before, c.after, secrets.Strike), "; ")
+	secrets := sanitize.NewSecrets(slices.Concat(secretsOf(c.from), secretsOf(c.to)), nil)
+	strike := func(text string) string { return wiretrace.Strike(secrets, text) }
+	return strings.Join(setup.Difference(c.before, c.after, strike), "; ")
 }
 
 func (a *auditor) refused(r *request.Event) {

@@ -144,7 +144,7 @@ func built(t *testing.T, b *builder, cfg *config.Config, before *Runtime) *Runti
 // effects returns everything that other packages read from a Runtime.
 func effects(r *Runtime) []any {
 	who := identity.NewVerifier(func() *identity.State { return r.identity }).Options()
-	all := []any{r.registry, r.calls.Options, r.limits, who, r.authServer, r.secrets, r.config.Dial, r.config.Registry}
+	all := []any{r.registry, r.calls.Options, r.limits, who, r.authServer, r.struck, r.config.Dial, r.config.Registry}
 	for _, name := range []string{config.ViewTwoTools, config.ViewTools, config.ViewServer + "one", config.ViewGroup + "g"} {
 		all = append(all, r.settings(name).Options)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wiretrace"
 	"mcpx/internal/caller"
 	"mcpx/internal/desk/config"
@@ -76,7 +77,7 @@ func (a *App) sessionEnded(client *caller.Client, lasted time.Duration) {
 // traceTo makes mcpx write all messages to out, unless out is nil. It must be called before wire.
 func (a *App) traceTo(out io.Writer) {
 	if out != nil {
-		a.messages = wiretrace.New(out, config.SecretName, func() wiretrace.Secrets { return a.current.Load().secrets }, a.log)
+		a.messages = wiretrace.New(out, config.SecretName, func() *sanitize.Secrets { return a.current.Load().struck }, a.log)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -236,7 +237,7 @@ func (c *counted) changed(snap *catalog.Snapshot, s *catalog.Server) int {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if was, ok := c.all[s.Name]; ok && catalog.SameTools(was.tools, s.Tools) && sameMap(was.approved, one.Approved) {
+	if was, ok := c.all[s.Name]; ok && catalog.SameTools(was.tools, s.Tools) && maps.Equal(was.approved, one.Approved) {
 		return was.changed
 	}
 	added, changed, gone := Lock{s.Name: one.Approved}.Changes(s)
@@ -246,18 +247,6 @@ func (c *counted) changed(snap *catalog.Snapshot, s *catalog.Server) int {
 	n := len(added) + len(changed) + len(gone)
 	c.all[s.Name] = countedServer{s.Tools, one.Approved, n}
 	return n
-}
-
-func sameMap(a, b map[string]string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for key, value := range a {
-		if other, ok := b[key]; !ok || other != value {
-			return false
-		}
-	}
-	return true
 }
 
 // show answers a request with the state of a server.

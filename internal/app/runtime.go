@@ -7,7 +7,6 @@ import (
 
 	"mcpx/internal/base/proc"
 	"mcpx/internal/base/sanitize"
-	"mcpx/internal/base/wiretrace"
 	"mcpx/internal/caller"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/logins"
@@ -33,10 +32,9 @@ type Runtime struct {
 	registry   registry.Options // includes the rules, which become part of each snapshot
 	calls      *executor.Settings
 	limits     limits.Options
-	identity   *identity.State // nil means that every client may connect
-	authServer *authServer     // nil means that mcpx runs no authorization server
-	secrets    wiretrace.Secrets
-	struck     *sanitize.Secrets // the secrets that mcpx removes from texts; the same values as in the trace
+	identity   *identity.State   // nil means that every client may connect
+	authServer *authServer       // nil means that mcpx runs no authorization server
+	struck     *sanitize.Secrets // the secrets that mcpx removes from texts and from the trace
 	views      sync.Map          // the settings of views by name, created at the first use
 }
 
@@ -95,7 +93,7 @@ func (b *builder) build(to *config.Config, before *Runtime) (*Runtime, error) {
 	r.calls = executor.NewSettings(b.callOptions(&cfg), before.calls)
 	r.limits = limitsOf(&cfg)
 	r.identity = identity.NewState(b.identities(&cfg, r.authServer), before.identity)
-	r.secrets, r.struck = wiretrace.NewSecrets(secretsOf(&cfg)), sanitize.NewSecrets(secretsOf(&cfg), nil)
+	r.struck = sanitize.NewSecrets(secretsOf(&cfg), nil)
 	return r, nil
 }
 

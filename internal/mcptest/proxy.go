@@ -37,7 +37,6 @@ type Proxy struct {
 	mu      sync.Mutex
 	mode    ProxyMode
 	changed chan struct{} // closed when mode changes
-	answers int64         // how many more bytes the server may send before the proxy stalls; negative means no limit
 	pairs   map[*pair]struct{}
 	closed  bool
 }
@@ -65,7 +64,7 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	if err != nil {
 		t.Fatalf("listening: %v", err)
 	}
-	p := &Proxy{target: hostOf(target), listener: l, mode: ProxyPass, changed: make(chan struct{}), answers: -1, pairs: map[*pair]struct{}{}}
+	p := &Proxy{target: hostOf(target), listener: l, mode: ProxyPass, changed: make(chan struct{}), pairs: map[*pair]struct{}{}}
 	p.wg.Go(p.accept)
 	t.Cleanup(func() {
 		p.mu.Lock()
@@ -110,21 +109,13 @@ func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 // Accepted returns how many connections were made so far, including refused ones.
 func (p *Proxy) Accepted() int { return int(p.accepted.Load()) }
 
-// Set changes the mode, and ends the effect of StallAfter.
+// Set changes the mode.
 func (p *Proxy) Set(mode ProxyMode) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.mode, p.answers = mode, -1
+	p.mode = mode
 	close(p.changed)
 	p.changed = make(chan struct{})
-}
-
-// StallAfter makes the proxy stall after the server has sent this many more bytes, counted over all connections.
-func (p *Proxy) StallAfter(bytes int64) {
-	p.Set(ProxyPass)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.answers = bytes
 }
 
 // Cut closes all open connections.
@@ -180,17 +171,17 @@ func (p *Proxy) serve(client net.Conn) {
 		p.mu.Unlock()
 	}()
 	var both sync.WaitGroup
-	both.Go(func() { p.pump(pr, server, client, false) })
-	both.Go(func() { p.pump(pr, client, server, true) })
+	both.Go(func() { p.pump(pr, server, client) })
+	both.Go(func() { p.pump(pr, client, server) })
 	both.Wait()
 }
 
 // pump forwards the bytes of one direction.
-func (p *Proxy) pump(pr *pair, dst, src net.Conn, answers bool) {
+func (p *Proxy) pump(pr *pair, dst, src net.Conn) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := src.Read(buf)
-		if n > 0 && !p.forward(pr, dst, buf[:n], answers) {
+		if n > 0 && !p.forward(pr, dst, buf[:n]) {
 			pr.close()
 			return
 		}
@@ -214,21 +205,12 @@ func (p *Proxy) current() ProxyMode {
 }
 
 // forward sends bytes on in the current mode. It reports false if the connection has ended.
-func (p *Proxy) forward(pr *pair, dst net.Conn, data []byte, answers bool) bool {
+func (p *Proxy) forward(pr *pair, dst net.Conn, data []byte) bool {
 	for len(data) > 0 {
 		p.mu.Lock()
 		mode, changed := p.mode, p.changed
-		part := data
-		if answers && mode == ProxyPass && p.answers >= 0 {
-			if p.answers == 0 {
-				p.mode, p.answers = ProxyStall, -1
-				p.mu.Unlock()
-				continue
-			}
-			part = data[:min(int64(len(data)), p.answers)]
-			p.answers -= int64(len(part))
-		}
 		p.mu.Unlock()
+		part := data
 		switch mode {
 		case ProxyHalfOpen:
 			return true

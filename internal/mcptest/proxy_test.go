@@ -76,26 +76,6 @@ func TestProxy_Passes(t *testing.T) {
 	}
 }
 
-func TestProxy_StallAfter(t *testing.T) {
-	NoLeaks(t)
-	p := NewProxy(t, lettersServer(t, 100000))
-	p.StallAfter(500)
-	conn := dialProxy(t, p)
-	conn.Write([]byte("?"))
-	if n, err := io.CopyN(io.Discard, conn, 500); err != nil {
-		t.Errorf("before the stall: %d bytes, %v", n, err)
-	}
-	conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-	if got, err := io.ReadAll(conn); len(got) != 0 || !isTimeout(err) {
-		t.Errorf("%d bytes, %v", len(got), err)
-	}
-	p.Set(ProxyPass)
-	conn.SetReadDeadline(time.Now().Add(patience))
-	if n, err := io.CopyN(io.Discard, conn, 100001-500); err != nil {
-		t.Errorf("after the stall: %d bytes, %v", n, err)
-	}
-}
-
 func TestProxy_RefuseCutHalfOpen(t *testing.T) {
 	NoLeaks(t)
 	p := NewProxy(t, "http://"+lettersServer(t, 10)+"/x")

@@ -103,14 +103,14 @@ const (
 	ChargeNone
 )
 
-// Times bound a request. 0 means the bound in the server's settings; for Wait it means no bound.
+// Times bound a request. For Timeout, 0 means the bound in the server's settings; for the others, no bound.
 type Times struct {
 	Wait time.Duration // for how long the request may wait for a session
 	// Starting, if not nil, means that the request waits beyond Wait, within Timeout, while the command of the server installs
 	// or starts. Starting is called from time to time with a text that says what the command does.
 	Starting func(does string)
 	Timeout  time.Duration // for how long the request may wait for the answer
-	Idle     time.Duration // for how long the request may go on without progress
+	Idle     time.Duration // for how long the request may go on without progress, which does not extend Timeout
 }
 
 // Subscription follows the changes of one resource, from the answer to resources/subscribe until the context of

@@ -120,8 +120,8 @@ func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMes
 			}
 		}
 		var result json.RawMessage
-		if idle := cmp.Or(max(r.Idle, 0), u.spec.Timeouts.Idle); idle > 0 {
-			result, err = s.callWatched(ctx, r, idle)
+		if r.Idle > 0 {
+			result, err = s.callWatched(ctx, r, r.Idle)
 		} else {
 			result, err = s.call(ctx, r)
 		}

@@ -245,14 +245,14 @@ func TestIdleAsksForProgress(t *testing.T) {
 func TestIdleCountsFromSending(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{InitDelay: 10 * time.Second})
-		spec.Timeouts.Idle = 2 * time.Second
 		spec.Timeouts.Probe = time.Hour
 		spec.Concurrency.Gate = semaphore.New(1, semaphore.Queue{})
 		u := connect(t, spec)
+		slow := request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":1500}`)), Times: request.Times{Idle: 2 * time.Second}}
 		var calls sync.WaitGroup
 		for range 5 {
 			calls.Go(func() {
-				if _, err := text(u, "slow", `{"ms":1500}`); err != nil {
+				if _, err := u.Call(context.Background(), slow); err != nil {
 					t.Error(err)
 				}
 			})

@@ -81,9 +81,6 @@ type Timeouts struct {
 	Probe time.Duration
 	// Call bounds a call without a timeout of its own; 0 means 5 min.
 	Call time.Duration
-	// Idle ends a call that makes no progress for this time; 0 means no such limit. mcpx then requests progress
-	// notifications. Each of them restarts Idle, but does not extend Call.
-	Idle time.Duration
 }
 
 // Concurrency bounds the open calls.

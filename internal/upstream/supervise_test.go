@@ -316,11 +316,10 @@ func TestNoChecksWhileCallsSucceed(t *testing.T) {
 func TestIdleTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, all := inProcess(t, mcptest.Spec{})
-		spec.Timeouts.Idle = 5 * time.Second
 		u := connect(t, spec)
 		call := func(tool, arguments string, limit time.Duration) (time.Duration, error) {
 			began := time.Now()
-			_, err := u.Call(context.Background(), request.Request{From: request.From{Sink: request.Sink{Progress: func(json.RawMessage) {}}}, Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments)), Times: request.Times{Timeout: limit}})
+			_, err := u.Call(context.Background(), request.Request{From: request.From{Sink: request.Sink{Progress: func(json.RawMessage) {}}}, Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments)), Times: request.Times{Timeout: limit, Idle: 5 * time.Second}})
 			return time.Since(began), err
 		}
 		if took, err := call("progress", `{"steps":20,"ms":4000}`, 5*time.Minute); err != nil || took < 80*time.Second {

@@ -39,7 +39,8 @@ func (b *base) Topic(ctx context.Context, from request.From, uri string, patient
 // Send implements [View].
 func (b *base) Send(ctx context.Context, q *request.Request) (json.RawMessage, error) {
 	if q.Notification {
-		return nil, b.notify(ctx, q)
+		b.notify(ctx, q)
+		return nil, nil
 	}
 	b.registry.Need()
 	return b.resources(q.Client).Send(ctx, q)
@@ -53,7 +54,7 @@ func (b *base) failed(method string, err *resources.ServerError) error {
 
 // notify sends a client's notification to the servers for which it is meant. Errors are only logged, because a notification has
 // no answer.
-func (b *base) notify(ctx context.Context, q *request.Request) error {
+func (b *base) notify(ctx context.Context, q *request.Request) {
 	snap := b.catalogue(q.Client)
 	var all []*catalog.Server
 	switch {
@@ -69,5 +70,4 @@ func (b *base) notify(ctx context.Context, q *request.Request) error {
 			b.log.Debug("notification not sent", "server", server.Name, "method", sanitize.Line(q.Method, 80), "err", err)
 		}
 	}
-	return nil
 }

@@ -74,13 +74,15 @@ func (s *Secrets) LineEnd(text string, limit int) string {
 	return text
 }
 
-// spellings returns secrets in all forms in which they may occur: literal, escaped for a URL, escaped for JSON, and
-// each line of a secret with several lines.
+// spellings returns secrets in all forms in which they may occur: literal, escaped for a URL, escaped for JSON, escaped for
+// JSON that is quoted in other JSON, and each line of a secret with several lines.
 func spellings(secrets []string) []string {
 	var all []string
 	for _, secret := range secrets {
 		quoted, _ := json.Marshal(secret)
-		all = append(all, secret, url.QueryEscape(secret), url.PathEscape(secret), string(quoted[1:len(quoted)-1]))
+		escaped := string(quoted[1 : len(quoted)-1])
+		nested, _ := json.Marshal(escaped)
+		all = append(all, secret, url.QueryEscape(secret), url.PathEscape(secret), escaped, string(nested[1:len(nested)-1]))
 		if lines := strings.Split(secret, "\n"); len(lines) > 1 {
 			for _, line := range lines {
 				// A line shorter than this may be a common word.

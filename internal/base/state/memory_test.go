@@ -127,69 +127,6 @@ func TestResults_Sums(t *testing.T) {
 	}
 }
 
-func openOnce(t *testing.T, path string) Once {
-	t.Helper()
-	o, err := OpenOnce(path, 1000, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
-
-// TestOnce_File: after a restart, used numbers are still used, and unused numbers can still be used.
-func TestOnce_File(t *testing.T) {
-	path, until := filepath.Join(t.TempDir(), "once.json"), time.Now().Add(time.Hour)
-	use := func(name string, number int) bool {
-		fresh, err := openOnce(t, path).Redeem(t.Context(), name, number, until)
-		return fresh && err == nil
-	}
-	if !use("a", 0) || !use("a", 1) || !use("b", 0) || openOnce(t, path).End(t.Context(), "c", until) != nil {
-		t.Error("a new name is not fresh")
-	}
-	if !use("b", 1) || use("b", 0) || use("b", 2) {
-		t.Error("a number that was used before a restart is fresh, or did not end its name")
-	}
-	if openOnce(t, path).Standing(t.Context(), "c") != nil || openOnce(t, path).Standing(t.Context(), "a") == nil {
-		t.Error("an end is forgotten, or came to another name")
-	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v %v", info.Mode(), err)
-	}
-	// This is the format of the file in all earlier versions of mcpx with an authorization server.
-	written := `{"a":{"next":2,"until":` + fmt.Sprint(until.Unix()) + `},"b":{"next":2,"until":1,"ended":true}}`
-	if err := os.WriteFile(path, []byte(written), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if use("b", 5) || !use("a", 2) || use("a", 1) {
-		t.Error("a file of an earlier mcpx is understood in another way")
-	}
-	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := OpenOnce(path, 1000, quiet); err == nil {
-		t.Error("a broken file is taken for none")
-	}
-}
-
-// TestOnce_Unwritten: if writing the file fails, the error is logged, and used numbers stay used in this process.
-func TestOnce_Unwritten(t *testing.T) {
-	var log bytes.Buffer
-	path := filepath.Join(t.TempDir(), "folder", "once.json")
-	o, err := OpenOnce(path, 10, slog.New(slog.NewTextHandler(&log, nil)))
-	if err == nil {
-		err = os.WriteFile(filepath.Dir(path), nil, 0o600) // a file at the path where the folder should be
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	until := time.Now().Add(time.Hour)
-	first, _ := o.Redeem(t.Context(), "a", 0, until)
-	second, _ := o.Redeem(t.Context(), "a", 0, until)
-	if !first || second || !strings.Contains(log.String(), "cannot save used tokens") {
-		t.Errorf("%t, %t; the log says %s", first, second, log.String())
-	}
-}
-
 // TestOnce_Bounded: if there are too many names, expired ones are removed first, then those that expire first; ended
 // names are removed last. The contexts of a removed name are canceled, since End could not cancel them any more.
 func TestOnce_Bounded(t *testing.T) {

@@ -2,37 +2,25 @@ package state
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"io/fs"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
-
-	"mcpx/internal/base/atomicfile"
 )
 
-// once implements [Once] in memory. If path is set, it also writes a file, so that its state survives restarts.
+// once implements [Once] in memory.
 type once struct {
 	most int
-	path string // empty if there is no file
 	log  *slog.Logger
 
-	writing sync.Mutex // held while the file is written
-	mu      sync.Mutex
-	names   map[string]thing
+	mu    sync.Mutex
+	names map[string]thing
 }
 
 // thing is the state of one name.
 type thing struct {
-	// Next is the lowest number that was not used.
-	Next int `json:"next"`
-	// Until is the time after which the name may be forgotten, in Unix seconds.
-	Until int64 `json:"until"`
-	// Ended means that no number may be used any more.
-	Ended bool `json:"ended,omitempty"`
-
+	next     int   // the lowest number that was not used
+	until    int64 // the time after which the name may be forgotten, in Unix seconds
+	ended    bool  // no number may be used any more
 	standing []standing
 }
 
@@ -44,7 +32,7 @@ type standing struct {
 }
 
 func (one *thing) end() {
-	one.Ended = true
+	one.ended = true
 	one.release()
 }
 
@@ -60,28 +48,11 @@ func NewOnce(most int, log *slog.Logger) Once {
 	return &once{most: most, log: log, names: make(map[string]thing)}
 }
 
-// OpenOnce is [NewOnce] with a file, which is read at the start and written at each change. If writing fails, the
-// error is logged; a used number may then be used again after a restart.
-func OpenOnce(path string, most int, log *slog.Logger) (Once, error) {
-	o := &once{most: most, path: path, log: log, names: make(map[string]thing)}
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return o, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &o.names)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return o, nil
-}
-
 // Redeem implements [Once].
 func (o *once) Redeem(_ context.Context, name string, number int, until time.Time) (fresh bool, err error) {
 	o.change(name, until, func(one *thing) {
-		if fresh = !one.Ended && number >= one.Next; fresh {
-			one.Next = number + 1
+		if fresh = !one.ended && number >= one.next; fresh {
+			one.next = number + 1
 		} else {
 			one.end()
 		}
@@ -95,18 +66,17 @@ func (o *once) End(_ context.Context, name string, until time.Time) error {
 	return nil
 }
 
-// change applies change to the state of a name, and writes the file.
+// change applies change to the state of a name.
 func (o *once) change(name string, until time.Time, change func(*thing)) {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	one, known := o.names[name]
 	change(&one)
-	one.Until = max(one.Until, until.Unix())
+	one.until = max(one.until, until.Unix())
 	if !known {
 		o.makeRoom()
 	}
 	o.names[name] = one
-	o.mu.Unlock()
-	o.write()
 }
 
 // Standing implements [Once].
@@ -115,7 +85,7 @@ func (o *once) Standing(ctx context.Context, name string) context.Context {
 	defer o.mu.Unlock()
 	one, known := o.names[name]
 	switch {
-	case one.Ended:
+	case one.ended:
 		return nil
 	case !known: // an unknown name must use no memory
 		return ctx
@@ -149,32 +119,14 @@ func (o *once) makeRoom() {
 	}
 	for name, one := range o.names {
 		switch before := o.names[first]; {
-		case one.Until < now:
+		case one.until < now:
 			forget(name)
-		case first == "", !one.Ended && before.Ended, one.Ended == before.Ended && one.Until < before.Until:
+		case first == "", !one.ended && before.ended, one.ended == before.ended && one.until < before.until:
 			first = name
 		}
 	}
 	if len(o.names) >= o.most {
-		o.log.Warn("too many used tokens to remember: a second use of the oldest is not noticed any more", "most", o.most, "file", o.path)
+		o.log.Warn("too many used tokens to remember: a second use of the oldest is not noticed any more", "most", o.most)
 		forget(first)
-	}
-}
-
-// write writes the file. Concurrent callers write one after the other, each the newest state.
-func (o *once) write() {
-	if o.path == "" {
-		return
-	}
-	o.writing.Lock()
-	defer o.writing.Unlock()
-	o.mu.Lock()
-	data, err := json.Marshal(o.names)
-	o.mu.Unlock()
-	if err == nil {
-		err = atomicfile.Write(o.path, data, 0o600)
-	}
-	if err != nil {
-		o.log.Error("cannot save used tokens: after a restart they could be used again", "file", o.path, "error", err)
 	}
 }

@@ -2,7 +2,6 @@ package state_test
 
 import (
 	"log/slog"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -48,15 +47,6 @@ func TestContracts(t *testing.T) {
 	t.Run("once", func(t *testing.T) {
 		statetest.Once(t, func(*testing.T) (here, there state.Once) {
 			o := state.NewOnce(1000, quiet)
-			return o, o
-		})
-	})
-	t.Run("once in a file", func(t *testing.T) {
-		statetest.Once(t, func(t *testing.T) (here, there state.Once) {
-			o, err := state.OpenOnce(filepath.Join(t.TempDir(), "once.json"), 1000, quiet)
-			if err != nil {
-				t.Fatal(err)
-			}
 			return o, o
 		})
 	})

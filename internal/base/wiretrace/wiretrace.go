@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"mcpx/internal/base/pattern"
+	"mcpx/internal/base/sanitize"
 )
 
 // Trace writes one line of JSON for each message. It is safe for concurrent use if its writer is.
@@ -22,39 +23,20 @@ type Trace struct {
 	named func(name string) bool
 	log   *slog.Logger
 
-	secrets func() Secrets
+	secrets func() *sanitize.Secrets
 	failed  atomic.Bool
 }
 
 // New returns a Trace. named reports whether the value of a member with this name is a secret. secrets returns values
 // that are removed wherever they occur in a message. Each line is one Write to out. The first error of out is logged;
 // after it, the trace still tries to write.
-func New(out io.Writer, named func(name string) bool, secrets func() Secrets, log *slog.Logger) *Trace {
+func New(out io.Writer, named func(name string) bool, secrets func() *sanitize.Secrets, log *slog.Logger) *Trace {
 	return &Trace{out: out, named: named, secrets: secrets, log: log}
 }
 
-// Secrets are values in all forms in which a message may contain them, the longest first.
-type Secrets []string
-
-// NewSecrets returns these values in all their forms.
-func NewSecrets(secrets []string) Secrets {
-	var all Secrets
-	for _, secret := range secrets {
-		quoted, _ := json.Marshal(secret)
-		nested, _ := json.Marshal(string(quoted[1 : len(quoted)-1])) // the form in JSON that is quoted in other JSON
-		all = append(all, secret, string(quoted[1:len(quoted)-1]), string(nested[1:len(nested)-1]))
-	}
-	all = slices.DeleteFunc(all, func(secret string) bool { return len(secret) < leastSecret })
-	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
-	return all
-}
-
-// Strike returns text without the values, and without other text that looks like a credential.
-func (s Secrets) Strike(text string) string {
-	for _, secret := range s {
-		text = strings.ReplaceAll(text, secret, struck)
-	}
-	return looks.ReplaceAllStringFunc(text, func(found string) string {
+// Strike returns text without secrets, and without other text that looks like a credential.
+func Strike(secrets *sanitize.Secrets, text string) string {
+	return looks.ReplaceAllStringFunc(secrets.Strike(text), func(found string) string {
 		if strings.HasPrefix(found, "://") {
 			return "://" + struck + "@"
 		}
@@ -63,8 +45,6 @@ func (s Secrets) Strike(text string) string {
 }
 
 const (
-	// leastSecret is the length in bytes of the shortest value that is removed. Shorter values occur in any text.
-	leastSecret = 4
 	// maxMessage is how many bytes of a message a line contains at most. The next beyond bytes are searched for secrets
 	// too, so that no secret is cut in half and missed.
 	maxMessage = 64 << 10
@@ -145,7 +125,7 @@ var notSecret = []string{"progressToken", "sessionId", "session"}
 // clean removes known secrets, the values of members whose name says that they are secret, and values that look like
 // credentials.
 func (t *Trace) clean(text string) string {
-	text = t.secrets().Strike(text)
+	text = Strike(t.secrets(), text)
 	for _, form := range []*pattern.Lazy{member, nested} {
 		text = replace(form, text, func(name string) bool { return t.named(name) && !slices.Contains(notSecret, name) })
 	}

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"mcpx/internal/base/sanitize"
 )
 
 func secretName(name string) bool {
@@ -17,7 +19,7 @@ func secretName(name string) bool {
 func traced(t *testing.T, secrets []string, message string) map[string]any {
 	t.Helper()
 	var out bytes.Buffer
-	trace := New(&out, secretName, func() Secrets { return NewSecrets(secrets) }, slog.New(slog.DiscardHandler))
+	trace := New(&out, secretName, func() *sanitize.Secrets { return sanitize.NewSecrets(secrets, nil) }, slog.New(slog.DiscardHandler))
 	trace.Server("shop", true, []byte(message))
 	var line map[string]any
 	if err := json.Unmarshal(out.Bytes(), &line); err != nil || strings.Count(out.String(), "\n") != 1 {
@@ -53,7 +55,7 @@ func TestTrace_secrets(t *testing.T) {
 		`{"maxTokens":100,"text":"<a>&b 9007199254740993 1.10","list":["token","x"]}`,
 	} {
 		var out bytes.Buffer
-		New(&out, secretName, func() Secrets { return nil }, slog.New(slog.DiscardHandler)).Client("stdio", false, []byte(text))
+		New(&out, secretName, func() *sanitize.Secrets { return nil }, slog.New(slog.DiscardHandler)).Client("stdio", false, []byte(text))
 		if !strings.Contains(out.String(), `,"message":`+text+"}\n") {
 			t.Errorf("%s\ngot %s", text, out.String())
 		}
@@ -81,7 +83,7 @@ func TestTrace_failing(t *testing.T) {
 	var log bytes.Buffer
 	read, write := io.Pipe()
 	read.CloseWithError(errors.New("no room"))
-	trace := New(write, secretName, func() Secrets { return nil }, slog.New(slog.NewTextHandler(&log, nil)))
+	trace := New(write, secretName, func() *sanitize.Secrets { return nil }, slog.New(slog.NewTextHandler(&log, nil)))
 	trace.Client("stdio", true, []byte("{}"))
 	trace.Client("stdio", true, []byte("{}"))
 	if strings.Count(log.String(), "no room") != 1 {
