@@ -21,9 +21,7 @@ import (
 func opened(t *testing.T) (*site, *Links) {
 	t.Helper()
 	links := NewLinks("")
-	s := serve(t, Options{Links: links})
-	links.Host = s.Listener.Addr().String()
-	return s, links
+	return serve(t, Options{Links: links}), links
 }
 
 func secretOf(t *testing.T, link string) string {

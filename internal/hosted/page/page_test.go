@@ -107,7 +107,11 @@ func serve(t *testing.T, o Options) *site {
 	o.Logger = slog.New(slog.DiscardHandler)
 	r.Start()
 	s.page = New(o)
-	s.Server = httptest.NewServer(s.page)
+	s.Server = httptest.NewUnstartedServer(s.page)
+	if o.Links != nil {
+		o.Links.Host = s.Listener.Addr().String()
+	}
+	s.Start()
 	t.Cleanup(func() {
 		s.page.EndStreams()
 		s.Close()
