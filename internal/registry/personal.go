@@ -64,8 +64,8 @@ func (s *Server) loginOf(ctx context.Context, client *caller.Client) (*request.C
 	return &request.Credentials{Principal: p.Key(), Login: id}, nil
 }
 
-// personalLists reports whether a server shows its lists only to principals who have logged in, and the client's principal has
-// not seen them yet. The caller holds the lock.
+// personalLists reports whether a server shows its lists only to principals who have logged in, and mcpx has not
+// read them in a session of the client's principal. The caller holds the lock.
 func (r *Registry) personalLists(e *entry, client *caller.Client) bool {
 	if e.server.Personal == nil || e.upstream == nil || client.On() == nil || e.listsShared() {
 		return false
