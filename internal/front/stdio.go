@@ -67,7 +67,7 @@ type stdioServer struct {
 	announces atomic.Bool // initialize has been answered, so the client gets notifications of changes
 	modern    atomic.Bool // the client has sent a modern request and has not sent initialize
 
-	places chan struct{} // has one element for each open request that is not long-lived
+	places chan struct{} // one element for each open request that is not long-lived; its capacity is MaxOpen
 	jobs   chan *job     // jobs that the reader passes to an idle worker
 	idle   chan struct{} // has one element for each idle worker
 	stop   chan struct{} // closed by drain; ends the reader, the idle workers and the method pump
@@ -100,7 +100,8 @@ func (f *Front) newStdioServer(options StdioOptions) *stdioServer {
 	}
 }
 
-// serve is ServeStdio for any connection.
+// serve serves one client over any connection, until the connection or ctx ends. Before it returns, it answers the open
+// requests and refuses new ones.
 func (s *stdioServer) serve(ctx context.Context, c Socket) error {
 	f, options := s.front, s.options
 	s.out = newOutput(c, func() bool { return len(s.places) > 0 })
@@ -247,7 +248,7 @@ func (s *stdioServer) admits(m *message) bool {
 	return over == nil
 }
 
-// take handles one message.
+// take answers a request, or handles a notification or a response.
 func (s *stdioServer) take(ctx context.Context, m *message) {
 	switch {
 	case m.refusal != nil:
@@ -333,8 +334,7 @@ func (s *stdioServer) begin(ctx context.Context, m *message) {
 	}
 }
 
-// own tells the view that the client is the process's only client. If the process has several clients, it does
-// nothing.
+// own tells the view that this client is the only one of the process. It does nothing if the process has several clients.
 func (s *stdioServer) own(client *caller.Client) {
 	if s.options.Session == "" {
 		s.front.view.Attach(client, view.Attachment{Sole: true}) // ServeStdio detaches it
