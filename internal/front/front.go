@@ -1,6 +1,7 @@
-// Package front is the MCP server that clients connect to. It speaks both protocol eras over stdio and HTTP, keeps the
-// clients' sessions, and has one table of methods. A front serves one view; the view decides which tools a client sees
-// and may call.
+// Package front is the MCP server that clients connect to, over stdio and HTTP. It speaks both eras of the protocol: in the
+// legacy era a client opens a session with initialize, in the modern era each request stands alone. The package keeps the
+// clients' sessions, and has one table of methods. A front serves one view; the view decides which tools a client sees and may
+// call.
 package front
 
 import (

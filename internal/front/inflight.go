@@ -28,7 +28,7 @@ type inflight struct {
 type openRequest struct {
 	lazyctx.Context
 	key       string
-	lasts     bool               // the request is long-lived; see method.lasts
+	lasts     bool               // the request is long-lived: it sends notifications until it is ended
 	who       *caller.Principal  // set only if lasts is true
 	expired   context.CancelFunc // set only if lasts is true and the credential expires
 	cancelled bool               // the client has cancelled the request; guarded by inflight.mu

@@ -30,9 +30,9 @@ type Peers interface {
 	IsLive(replica string) bool
 	// Stays reports whether a replica is live and has not begun to shut down.
 	Stays(replica string) bool
-	// Home returns the replica that has a client program's sessions with PerClient servers (see [caller.Home]). If no
-	// live replica has them, this replica becomes the home. anew means that the sessions are lost, because the earlier
-	// home has ended.
+	// Home returns the replica that has the sessions of a client program with PerClient servers, which have a session for each
+	// client. program identifies the client program (see [caller.Home]) or the principal. If no live replica has the sessions, this replica becomes the
+	// home. anew means that the sessions are lost, because the earlier home has ended.
 	Home(ctx context.Context, program string) (replica string, anew bool, err error)
 	// Forward sends a request with this body to another replica, and writes the response to w. It stops when the context of r
 	// ends. The other replica handles the request with a context from [Forwarded]. An error means that the response is not
@@ -55,8 +55,8 @@ func Forwarded(ctx context.Context) context.Context {
 	return context.WithValue(ctx, forwardedKey{}, true)
 }
 
-// toldFollowed is the method of a message between replicas (see [Front.Told]): the client has subscribed to one more resource.
-// The params contain its URI.
+// toldFollowed is the method of a message to other replicas: the client has subscribed to one more resource. The params contain
+// the URI of the resource.
 const toldFollowed = "mcpx/followed"
 
 // questionID is the beginning of the ids of questions to clients. The id of the replica and a number follow. Without Peers, the

@@ -33,11 +33,12 @@ type Session struct {
 	// Followed are the URIs of the resources that the client subscribes to. A new live part subscribes to them when
 	// the client opens its GET stream.
 	Followed []string `json:"followed,omitempty"`
-	// Stream is the replica that has the GET stream of the session. Home is the replica that has the client's sessions
-	// with PerClient servers; see [Peers]. Empty means none.
+	// Stream is the replica that has the GET stream of the session. Home is the replica that has the client's sessions with
+	// PerClient servers. Empty means that no replica has them.
 	Stream string `json:"stream,omitempty"`
 	Home   string `json:"home,omitempty"`
-	// Anew means that an earlier Home has ended, and that the client has not been told yet (see beganAnew).
+	// Anew means that an earlier Home has ended, so that the client's sessions with PerClient servers are lost, and that the
+	// client has not been told yet.
 	Anew bool `json:"anew,omitempty"`
 	// Began is when the session was opened.
 	Began time.Time `json:"began"`
