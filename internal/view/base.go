@@ -74,7 +74,7 @@ func (b *base) follow(shown func(*caller.Client) (list func() json.RawMessage)) 
 	tellTools := func() (told bool) {
 		before := rules
 		rules = b.current().Clients
-		others := !reflect.DeepEqual(before, rules) // the watchers compare lists as if no rule applied, so they do not see this change
+		others := !reflect.DeepEqual(before, rules) // watchers compare lists without these rules, so they do not notice this change
 		for _, w := range b.audience() {
 			told = w.tell(w.tools(others)) || told
 		}

@@ -242,8 +242,8 @@ func (v *TwoTools) matches(ctx context.Context, client *caller.Client, snap *cat
 	return result(text, structured, func() any { return matchesData(found) })
 }
 
-// found returns the tools that the answer to a query describes, the best first. more has further tools, which the answer
-// only names. weak means that no tool fits well.
+// found searches for the tools that fit a query, the best first. The answer describes the tools in found, and only names those
+// in more. weak means that no tool fits well.
 func found(snap *catalog.Snapshot, index *search.Index, q Query) (found, more []describe.Match, weak bool) {
 	hits := index.Search(q.Text, search.Options{Server: q.Server, Limit: nameLimit})
 	end := min(len(hits), queryLimit)

@@ -67,14 +67,15 @@ type Greeting struct {
 	Instructions string
 	// Offers says whether there are resources, prompts and other capabilities.
 	Offers catalog.Offers
-	// RunsTasks means that the view shows the tools themselves, and runs them as tasks of the legacy era for clients that ask
-	// for it.
+	// RunsTasks means that the view shows the tools themselves, and that some of them can run as tasks of the legacy era, for
+	// clients that ask for it.
 	RunsTasks bool
 }
 
-// Attachment says what a view does for a client besides answering requests. It is zero for a client without a session.
+// Attachment says what a view does for a client besides answering its requests. For a client without a session, all fields are
+// zero.
 type Attachment struct {
-	// Sole means that the client is the only one of this process, so it need not share sessions with servers.
+	// Sole means that this process has only this client, so its sessions with servers need not be shared with other clients.
 	Sole bool
 	// Changed is called when the client should list a kind again. Unknown is called with notifications that mcpx does not know,
 	// from the server of a transparent view. They must not block. Nil means that the client does not listen.
