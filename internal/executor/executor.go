@@ -75,7 +75,7 @@ func New(r *registry.Registry, options Options) *Executor {
 	return e
 }
 
-// run is the executor during one call. It keeps the settings from the beginning of the call.
+// run is the executor during one call. It keeps the settings with which the call began, even if a reload changes them.
 type run struct {
 	*Executor
 	options *Settings
@@ -164,7 +164,7 @@ func (e run) finish(ctx context.Context, r *Request, t target, raw json.RawMessa
 	return result, nil
 }
 
-// mostSaid is the longest error text of an event, in bytes.
+// mostSaid is the maximum length, in bytes, of the error text in an event.
 const mostSaid = 1000
 
 // largeResult is a size in bytes. It takes milliseconds to make the answer from a result of this size or more.

@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/results"
 )
 
-// Resources returns the resources and prompts that a client may see in a part of the catalogue. The func part is called on
-// every use; if it returns nil, the part is the whole catalogue.
+// Resources returns the resources and prompts that a client may see. The func part returns the part of the catalogue to which
+// they are limited, or nil for the whole catalogue; it is called on every use.
 func (e *Executor) Resources(client *caller.Client, part func() *policy.Scope) *resources.Servers {
 	options := e.current()
 	catalogue := func() *catalog.Snapshot { return part().Of(e.Catalogue(client)) }
