@@ -15,7 +15,7 @@ import (
 // unchanged. If it makes spans, the upstream gets a traceparent with the span of mcpx's request to it. This span is a child of
 // the call's span, which is a child of the client's span.
 
-// Tracing decides which calls get spans.
+// Tracing decides which calls get spans, the timed parts of a trace.
 type Tracing struct {
 	// Share says how many of the traces that mcpx begins are sampled, as a number from 0 to 1. A trace that the client began is
 	// sampled if the client says so.
