@@ -38,8 +38,8 @@ type Server struct {
 	// 5 minutes).
 	PerClient   bool
 	SessionIdle time.Duration
-	// PerPrincipal makes all clients of one principal share one of these sessions. A client without a principal has its own. It
-	// requires PerClient.
+	// PerPrincipal makes all clients of one principal share one of the sessions that PerClient creates. A client without a
+	// principal has its own. It requires PerClient.
 	PerPrincipal bool
 	// Shared, if not empty, identifies how the server starts. Registries with the same [Options.Pool] share the server if their
 	// Shared is equal.
