@@ -31,8 +31,8 @@ type Peers interface {
 	// Stays reports whether a replica is live and has not begun to shut down.
 	Stays(replica string) bool
 	// Home returns the replica that has the sessions of a client program with PerClient servers, which have a session for each
-	// client. program identifies the client program (see [caller.Home]) or the principal. If no live replica has the sessions, this replica becomes the
-	// home. anew means that the sessions are lost, because the earlier home has ended.
+	// client. program identifies the client program (see [caller.Home]) or the principal. If no live replica has the sessions,
+	// this replica becomes the home. anew means that the sessions are lost, because the earlier home has ended.
 	Home(ctx context.Context, program string) (replica string, anew bool, err error)
 	// Forward sends a request with this body to another replica, and writes the response to w. It stops when the context of r
 	// ends. The other replica handles the request with a context from [Forwarded]. An error means that the response is not
