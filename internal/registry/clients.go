@@ -248,7 +248,7 @@ func (r *Registry) endSessions(client string, end retired, grace time.Duration, 
 			delete(r.lives, client)
 		}
 	}
-	if home && len(sessions) == 0 && !r.keepsLists(client) { // a client with a home need not disconnect, so its lists end with its last session
+	if home && len(sessions) == 0 && !r.keepsLists(client) { // such a client may never disconnect, so its lists end here
 		r.forgetLists(client)
 	}
 }
