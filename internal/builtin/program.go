@@ -51,7 +51,7 @@ func programTool(name, description, schema string) catalog.Tool {
 	return catalog.Tool{Name: name, Description: description, InputSchema: json.RawMessage(schema)}
 }
 
-// stored finds a stored program. A nil p has none.
+// stored finds a stored program. p may be nil.
 func (p *Programs) stored(name string) (*programs.Stored, bool) {
 	if p == nil {
 		return nil, false
@@ -63,8 +63,8 @@ func (p *Programs) stored(name string) (*programs.Stored, bool) {
 	return p.Stored[i], true
 }
 
-// tools returns the tools that run programs, except those that denied reports. If stored is true, it leaves out
-// RunTool.
+// tools returns the tools that run programs, without those for which the func denied returns true. If stored is true, it
+// returns only those for stored programs, without RunTool.
 func (p *Programs) tools(denied func(tool string) bool, stored bool) (all []catalog.Tool) {
 	if p == nil {
 		return nil
@@ -87,7 +87,7 @@ func (s *Server) Runs(tool string) bool {
 	return p != nil && tool == RunTool || stored
 }
 
-// program runs the tool run or a stored program.
+// program runs the program that the tool run got in its arguments, or a stored program.
 func (c *Caller) program(ctx context.Context, q *request.Request, p *Programs, given json.RawMessage) (json.RawMessage, error) {
 	run := programs.Program{Limits: p.Limits}
 	if stored, ok := p.stored(q.Tool.Name); ok {
@@ -110,7 +110,7 @@ func (c *Caller) program(ctx context.Context, q *request.Request, p *Programs, g
 		return nil, err
 	}
 	var logs []json.RawMessage
-	// A caller with a filter wants only the filtered value, so it gets no logs, unless the program has failed.
+	// A caller with a filter gets only the filtered value, without the logs, unless the program has failed.
 	if text := strings.TrimSuffix(out.Logs, "\n"); text != "" && (c.Select == "" || out.Failure != nil) {
 		logs = append(logs, wire.TextBlock(text))
 	}

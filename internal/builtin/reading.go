@@ -26,8 +26,8 @@ var readingTools = [][3]string{
 	{promptTool, "Get the messages of a prompt.", `{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object","additionalProperties":{"type":"string"}}},"required":["name"]}`},
 }
 
-// reading runs one of the readingTools and returns a tool result in the form in which a server would send it. read
-// is [Caller.Read].
+// reading runs one of the readingTools. Its result has the form in which a server would send it. The func read, if not nil, is
+// called with the name of each server from which the result contains something.
 func (s *Server) reading(
 	ctx context.Context, q *request.Request, read func(server string), tool string, arguments json.RawMessage,
 ) (json.RawMessage, error) {
@@ -39,7 +39,7 @@ func (s *Server) reading(
 		method, blocks = "prompts/get", promptBlocks
 	}
 	from := q.From
-	from.Event = s.Journal.Begin(method, q.Client) // the request to the server gets a separate event
+	from.Event = s.Journal.Begin(method, q.Client) // q.Event is for the call of the built-in tool
 	raw, err := s.Resources(q).Send(ctx, &request.Request{From: from, Method: method, Params: arguments})
 	from.Event.Ended(ctx, err)
 	s.Journal.End(from.Event)
@@ -155,8 +155,8 @@ func toolResult(blocks []json.RawMessage) json.RawMessage {
 	return wire.WithMember(nil, "content", wire.Encode(blocks))
 }
 
-// resourceBlocks turns the contents of a resource into content blocks: a single text into a text block, anything else into
-// embedded resources, which carry their URIs.
+// resourceBlocks turns the contents of a resource into content blocks. A single text becomes a text block. Anything else
+// becomes embedded resources, which carry their URIs.
 func resourceBlocks(result json.RawMessage) []json.RawMessage {
 	blocks := []json.RawMessage{}
 	contents := elements(result, "contents")
@@ -186,7 +186,7 @@ func promptBlocks(result json.RawMessage) []json.RawMessage {
 	return blocks
 }
 
-// elements lists the elements of an array member.
+// elements returns the elements of the array that is the member key of an object.
 func elements(object json.RawMessage, key string) (all []json.RawMessage) {
 	_ = wire.Elements(wire.Member(object, key), func(one []byte) bool {
 		all = append(all, one)

@@ -13,7 +13,7 @@ import (
 	"mcpx/internal/results"
 )
 
-// SaveTool is the tool that writes a kept result to a file. The server has it only for callers that may use files.
+// SaveTool is the tool that writes a stored result to a file. Only callers that may use files see it.
 const SaveTool = "save_result"
 
 const saveSchema = `{"type":"object","properties":{"handle":{"type":"string"},` +
@@ -21,7 +21,7 @@ const saveSchema = `{"type":"object","properties":{"handle":{"type":"string"},` 
 	`"select":{"type":"string","description":"jq filter with one output"}},` +
 	`"required":["handle","path"],"additionalProperties":false}`
 
-// saving returns the definition of the tool.
+// saving returns the definition of the tool save_result.
 func saving() catalog.Tool {
 	no := false
 	return catalog.Tool{

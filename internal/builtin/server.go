@@ -51,7 +51,7 @@ func New() *Server {
 	return s
 }
 
-// described makes the definition of the whole server, and of the part that the catalogue lists (see Reader).
+// described returns the definition of the whole server (all), and of the part that the catalogue lists (reader; see Reader).
 // Models learn about the other tools from results that mention them.
 func described() (all, reader *catalog.Server) {
 	yes, no := true, false
@@ -79,13 +79,13 @@ func described() (all, reader *catalog.Server) {
 	return &server, &named
 }
 
-// Server returns the server for a caller that sees the given catalogue, including the skills in that catalogue and the programs
-// that denied does not deny. saves means that the caller may save results.
+// Server returns the server as a caller sees it: with the skills in the catalogue that the caller sees (seen), and without the
+// programs for which the func denied returns true. saves means that the caller may save results.
 func (s *Server) Server(seen *catalog.Snapshot, saves bool, denied func(tool string) bool) *catalog.Server {
 	return with(s.withSkills(s.Own(saves), s.skills(seen)), s.Programs().tools(denied, false))
 }
 
-// Own returns the definition of the server without skills and programs.
+// Own returns the server with only its own tools, without skills and programs. saves adds the tool save_result.
 func (s *Server) Own(saves bool) *catalog.Server {
 	if saves {
 		return s.saver
@@ -93,13 +93,13 @@ func (s *Server) Own(saves bool) *catalog.Server {
 	return s.all
 }
 
-// All returns the server without skills.
+// All returns the server with its own tools and all programs, but without skills. saves adds the tool save_result.
 func (s *Server) All(saves bool) *catalog.Server {
 	return with(s.Own(saves), s.Programs().tools(func(string) bool { return false }, false))
 }
 
 // Reader returns the part of the server that the catalogue lists: the tools for resources, prompts and skills, and the stored
-// programs that denied does not deny. It returns nil if there are none of these.
+// programs, except those for which the func denied returns true. It returns nil if there are none of these.
 func (s *Server) Reader(seen *catalog.Snapshot, denied func(tool string) bool) *catalog.Server {
 	stored := s.Programs().tools(denied, true)
 	reader := s.listed(seen)
@@ -113,7 +113,7 @@ func (s *Server) Reader(seen *catalog.Snapshot, denied func(tool string) bool) *
 	return with(reader, stored)
 }
 
-// with adds tools to a server.
+// with returns a copy of a server with more tools.
 func with(s *catalog.Server, tools []catalog.Tool) *catalog.Server {
 	if len(tools) == 0 {
 		return s
@@ -122,7 +122,8 @@ func with(s *catalog.Server, tools []catalog.Tool) *catalog.Server {
 	return &more
 }
 
-// listed is Reader without the stored programs.
+// listed returns the part of the server that the catalogue lists besides stored programs: the tools for resources and prompts,
+// and the skills. It returns nil if no server has any of these.
 func (s *Server) listed(seen *catalog.Snapshot) *catalog.Server {
 	if skills := s.skills(seen); len(skills) > 0 {
 		return s.withSkills(s.reader, skills)
@@ -138,7 +139,7 @@ func (s *Server) listed(seen *catalog.Snapshot) *catalog.Server {
 	return nil
 }
 
-// Caller says in which form the caller of a request receives results.
+// Caller says how the caller of a request receives results, and what it may use.
 type Caller struct {
 	results.Pages
 	Form results.Format
@@ -155,8 +156,8 @@ type Caller struct {
 // Reads reports whether a tool returns stored results, which are already in the caller's format.
 func Reads(tool string) bool { return tool == results.Tool || tool == WaitTool }
 
-// ChargeOf says how a request to a tool counts towards the limits of its caller. A program occupies no slot, because its
-// calls occupy slots.
+// ChargeOf says how a request to a tool counts towards the limits of its caller. A program itself occupies no slot, because
+// each of its calls occupies one.
 func (s *Server) ChargeOf(tool string) request.Charge {
 	switch {
 	case tool == results.Tool, tool == listTool, tool == SaveTool:
@@ -191,7 +192,7 @@ func (s *Server) Serve(c Caller) request.Handler {
 	}
 }
 
-// read runs the tool read_result. event is the event of its call.
+// read runs the tool read_result. event is the event of this call.
 func (c *Caller) read(ctx context.Context, event *request.Event, given json.RawMessage) (json.RawMessage, error) {
 	args, violation := results.ParseArguments(given)
 	for _, one := range []struct {
@@ -216,7 +217,7 @@ func (c *Caller) read(ctx context.Context, event *request.Event, given json.RawM
 	switch of := page.Origin; of.Tool {
 	case OfProgram:
 		event.ReadOn = &request.Target{Server: Name, Tool: RunTool}
-	case "": // no result was cut, or a resource or prompt was, and reading these on is not counted
+	case "": // not a result of a tool: reading on in a resource or prompt is not counted
 	default:
 		event.ReadOn = &request.Target{Server: of.Server, Tool: of.Tool}
 	}

@@ -63,7 +63,7 @@ func (m *Server) withSkills(s *catalog.Server, skills []skill) *catalog.Server {
 	return &with
 }
 
-// skillURI returns the arguments with which read_resource reads a skill's manifest.
+// skillURI returns the arguments with which the tool read_resource reads the manifest of the skill with this name.
 func (m *Server) skillURI(snap *catalog.Snapshot, name string) json.RawMessage {
 	for _, one := range m.skills(snap) {
 		if one.tool.Name == name {

@@ -31,8 +31,8 @@ type Pending struct {
 	waits    int           // how many requests of wait_result wait for the call
 }
 
-// mostWaits bounds how many requests may wait for the same call, since they occupy no concurrency slot. A client
-// needs one, and another if it loses the first.
+// mostWaits is how many requests may wait for the same call. They need a limit of their own because they occupy no concurrency
+// slot. A client needs one, and another if it loses the first.
 const mostWaits = 4
 
 // NewPending makes a call that began at a given time. Its maker must call Finish.
@@ -41,7 +41,7 @@ func NewPending(began time.Time) *Pending { return &Pending{Began: began, Done: 
 // Result returns the call's result or error, once Done is closed.
 func (c *Pending) Result() (*results.Result, error) { return c.result, c.err }
 
-// Enter passes the call's notifications to l until leave is called.
+// Enter passes the call's notifications to the sink l, until the caller calls leave.
 func (c *Pending) Enter(l *request.Sink) (leave func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +55,7 @@ func (c *Pending) Enter(l *request.Sink) (leave func()) {
 	}
 }
 
-// await counts a request that waits for the call. It returns false if too many are waiting.
+// await counts one more request that waits for the call. It returns false if too many are waiting already.
 func (c *Pending) await() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,14 +66,15 @@ func (c *Pending) await() bool {
 	return true
 }
 
-// awaited ends a wait that the method await has counted.
+// awaited is called when a request that await has counted no longer waits.
 func (c *Pending) awaited() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waits--
 }
 
-// Tell passes params to one of the listener's funcs, which must not block. After leave it does nothing.
+// Tell passes the params of a notification to the request that waits now. The func `which` chooses the func of the sink that
+// gets them (Progress or Log), which must not block. If no request waits, Tell does nothing.
 func (c *Pending) Tell(params json.RawMessage, which func(*request.Sink) func(json.RawMessage)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +86,8 @@ func (c *Pending) Tell(params json.RawMessage, which func(*request.Sink) func(js
 	}
 }
 
-// Finish ends the call. From now on its result counts towards the size limit of the store.
+// Finish stores the result or the error of the call, and closes Done. From now on the result counts towards the size limit of
+// the store kept.
 func (c *Pending) Finish(kept *results.Store, result *results.Result, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,8 +98,8 @@ func (c *Pending) Finish(kept *results.Store, result *results.Result, err error)
 	}
 }
 
-// StillRunning returns the answer for a client that would soon give up. Each answer has a new handle, since
-// handles expire.
+// StillRunning returns the answer for a client that would soon stop waiting. Each such answer has a new handle, since handles
+// expire. If the call has ended already, StillRunning returns its result.
 func (c *Caller) StillRunning(p *Pending) (*results.Result, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,7 +130,7 @@ func (c *Caller) wait(ctx context.Context, q *request.Request, given json.RawMes
 	}
 	held, origin, _ := c.Held(ctx, args.Handle)
 	p, ok := held.(*Pending)
-	c.Origin = origin // used for the next handle of the same call
+	c.Origin = origin // StillRunning needs it for the next handle of the call
 	switch {
 	case !ok:
 		return nil, arguments.Invalid("/handle: is unknown or has expired")

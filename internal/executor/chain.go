@@ -10,7 +10,7 @@ import (
 // enforces the limits of callers; both may be nil.
 func (e *Executor) Chain(admit, limit request.Middleware) []request.Middleware {
 	return []request.Middleware{
-		request.Recorded(e.journal),   // describes the message in its event
+		request.Recorded(e.journal),   // fills in the event that describes the message to the observers
 		request.Rights(e.Sees),        // checks that the caller may see the server and call the tool
 		e.registry.LoggedIn,           // asks the caller to log in at a server that needs the login of each principal
 		request.Confirmed(e.Confirms), // asks the user to confirm the call, if the config requires it

@@ -52,7 +52,7 @@ func (e *Executor) several(ctx context.Context, r Request) (*results.Result, err
 	return joinEach(head, calls, r.Format.Always()), nil
 }
 
-// recorded answers a request that was refused as a whole, so that none of its calls is made, and records the refusal.
+// recorded refuses a whole request, of which no call is made: it records err, and returns the answer that says it.
 func (e *Executor) recorded(ctx context.Context, r Request, t target, err error) (*results.Result, error) {
 	r, own := e.started(r)
 	result, err := e.begin().finish(ctx, &r, t, nil, err)
@@ -62,7 +62,7 @@ func (e *Executor) recorded(ctx context.Context, r Request, t target, err error)
 	return result, err
 }
 
-// oneOf is one of the calls of a request that consists of several.
+// oneOf is one call of a request that consists of several calls.
 type oneOf struct {
 	r       Request
 	message *request.Request // nil if the arguments are invalid
@@ -118,7 +118,8 @@ func (e run) checkEach(ctx context.Context, r *Request) (calls []*oneOf, tool *c
 // maxViolations is the largest number of violations that a failure lists.
 const maxViolations = 5
 
-// within adds the violations in more, which are from the call with index i, to all. Their paths get the prefix /each/i.
+// within adds violations to the parameter all: those in the parameter more, which were found in the call with index i. Their
+// paths get the prefix /each/i.
 func within(all, more *arguments.ValidationError, i int) {
 	all.More += more.More
 	for n, violation := range more.Violations {
@@ -161,8 +162,9 @@ func (e *Executor) confirmEach(ctx context.Context, calls []*oneOf) error {
 	return nil
 }
 
-// runEach makes the calls, at most `most` of them concurrently, and sets their results. If most is 1, it stops after the first
-// failure; calls that were not made have no result. head says what the results have in common (share).
+// runEach makes the calls and sets their results. At most `most` calls run at the same time. If most is 1, runEach stops after
+// the first failure; calls that were not made have no result. head declares values that several results have in common (see
+// share); it may be empty.
 //
 // If a call is refused because the caller has too many concurrent calls, runEach repeats it later, with one call fewer at a
 // time.
@@ -184,7 +186,7 @@ func (e *Executor) runEach(ctx context.Context, calls []*oneOf, most int) (head 
 		one, waiting = waiting[0], waiting[1:]
 		return one
 	}
-	// over handles the end of a call and reports whether the worker should stop.
+	// over is called after each call. It returns true if the worker that made the call should stop.
 	over := func(one *oneOf) bool {
 		mu.Lock()
 		defer mu.Unlock()
@@ -218,7 +220,8 @@ func (e *Executor) runEach(ctx context.Context, calls []*oneOf, most int) (head 
 	return e.finishEach(ctx, calls)
 }
 
-// finishEach builds the answers of several calls and ends their events. head is as in [Executor.runEach].
+// finishEach makes the answers of several calls and ends their events. head declares values that several answers have in
+// common; it may be empty.
 func (e *Executor) finishEach(ctx context.Context, calls []*oneOf) (head string) {
 	defer func() {
 		for _, one := range calls {
@@ -266,8 +269,8 @@ func finishOne(ctx context.Context, one *oneOf) {
 
 func isError(raw json.RawMessage) bool { return string(wire.Member(raw, "isError")) == "true" }
 
-// partOf returns how large each result may be, as a part (0 to 1) of the answer's limits, so that all results fit into the
-// answer. Small results are not cut; the others share what the small ones do not need. tokens is the limit of the answer; 0
+// partOf returns a factor from 0 to 1: each result may use this part of the limits of an answer, so that all results fit into
+// one answer. Small results are not cut; the others share what the small ones do not need. tokens is the limit of the answer; 0
 // means no limit.
 func partOf(calls []*oneOf, tokens int) float64 {
 	room := 3 * tokens // in bytes: hardly any text has fewer than 3 bytes per token
@@ -326,7 +329,8 @@ func joinEach(head string, calls []*oneOf, structured bool) *results.Result {
 	return out
 }
 
-// imitates reports whether a line in the texts of a call begins with # and a digit, like the heads that joinEach adds.
+// imitates reports whether a line in the texts of a call could be taken for a line that joinEach adds, since it begins with #
+// and a digit.
 func imitates(one *oneOf) bool {
 	if one.result == nil {
 		return false

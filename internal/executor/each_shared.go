@@ -8,9 +8,9 @@ import (
 	"mcpx/internal/results"
 )
 
-// share shortens the results of several calls: values that occur in more than one place are moved to the returned head, which
-// declares each of them once as a JavaScript constant. The head is empty, and the results are unchanged, if this saves nothing,
-// or if a line in another text could be taken for a line of the head.
+// share shortens the results of several calls. It replaces each value that occurs in several places by a name, and returns a
+// text, head, that declares these names as JavaScript constants. If this saves nothing, or if a line in another text could be
+// taken for a line of head, the results stay unchanged and head is empty.
 func share(calls []*oneOf) (head string) {
 	var of []*oneOf
 	var values, texts []string
@@ -43,7 +43,7 @@ func share(calls []*oneOf) (head string) {
 	return head
 }
 
-// declares reports whether a line in the texts of a result begins with const, like the lines of a head (see share).
+// declares reports whether a line in the texts of a result begins with const, so that it could be taken for a line of the head.
 func declares(result *results.Result) bool {
 	for _, raw := range result.Content {
 		for line := range strings.Lines(wire.ReadBlock(raw).Text) {

@@ -31,7 +31,7 @@ import (
 type Executor struct {
 	registry   *registry.Registry
 	catalogues policy.Catalogues
-	apps       policy.Catalogues // also contains the tools that are only for apps
+	apps       policy.Catalogues // with the tools that are only for apps, which catalogues lacks
 	current    func() *Settings  // returns the current settings
 	log        *slog.Logger
 	schemas    arguments.Schemas
@@ -41,8 +41,8 @@ type Executor struct {
 	learned    *learned.Store // nil if nothing is learned
 	journal    *request.Journal
 	tracing    *request.Tracing
-	tags       *caller.Tags // for tags on the ids of tasks
-	replica    string       // part of the ids of tasks
+	tags       *caller.Tags // sign the ids of tasks
+	replica    string       // the id of this process, which the ids of tasks contain
 	held       holds
 	calls      sync.WaitGroup // calls that may continue after their clients got an answer (executeFor)
 }
@@ -75,7 +75,7 @@ func New(r *registry.Registry, options Options) *Executor {
 	return e
 }
 
-// run is the executor during one call. It keeps the settings from the beginning of the call.
+// run is the executor during one call. It keeps the settings with which the call began, even if a reload changes them.
 type run struct {
 	*Executor
 	options *Settings
@@ -164,7 +164,7 @@ func (e run) finish(ctx context.Context, r *Request, t target, raw json.RawMessa
 	return result, nil
 }
 
-// mostSaid is the longest error text of an event, in bytes.
+// mostSaid is the maximum length, in bytes, of the error text in an event.
 const mostSaid = 1000
 
 // largeResult is a size in bytes. It takes milliseconds to make the answer from a result of this size or more.
@@ -213,13 +213,13 @@ func (e *Executor) Catalogue(client *caller.Client) *catalog.Snapshot {
 	return e.granted(client, &e.catalogues)
 }
 
-// granted returns the part of the given catalogues that a client may see.
+// granted returns what a client may see. The parameter of decides whether tools that are only for apps are included.
 func (e *Executor) granted(client *caller.Client, of *policy.Catalogues) *catalog.Snapshot {
 	snap := e.registry.SnapshotOf(client)
 	return grant(snap, client).Of(of.Of(snap))
 }
 
-// grant returns the permissions of a client according to a snapshot; nil means that the client may do everything.
+// grant returns the permissions that the rules in a snapshot give a client; nil means that the client may do everything.
 func grant(snap *catalog.Snapshot, client *caller.Client) *policy.Permissions {
 	if client == nil {
 		return nil
@@ -227,7 +227,8 @@ func grant(snap *catalog.Snapshot, client *caller.Client) *policy.Permissions {
 	return policy.RightsOf(snap).Of(client.Principal, client.View)
 }
 
-// Apps returns the catalogue that the apps (MCP Apps) shown by a client may see.
+// Apps returns the catalogue for the apps (MCP Apps) that a client shows to its user: also with the tools that are only for
+// apps.
 func (e *Executor) Apps(client *caller.Client) *catalog.Snapshot {
 	return e.granted(client, &e.apps)
 }
@@ -252,7 +253,7 @@ type target struct {
 	server    *catalog.Server
 	tool      *catalog.Tool
 	arguments json.RawMessage
-	notes     arguments.Notes // say how the arguments were changed when they were read
+	notes     arguments.Notes // say what was changed in the arguments to make them valid
 	settings  toolSettings
 }
 
@@ -334,7 +335,7 @@ func (e run) attempt(ctx context.Context, r *Request) (raw json.RawMessage, t ta
 	default:
 		raw, err = e.registry.Send(ctx, q)
 	}
-	r.Consent = q.Consent // if the call starts again, the user need not confirm it again
+	r.Consent = q.Consent // so that the user need not confirm again if the call starts again
 	if unknownThere(raw, err, t.tool.OwnName()) {
 		if s, _, missing := e.lookAgain(ctx, r); missing != nil {
 			return nil, target{server: s}, missing
@@ -343,8 +344,8 @@ func (e run) attempt(ctx context.Context, r *Request) (raw json.RawMessage, t ta
 	return raw, t, err
 }
 
-// waitLeft returns how long a request may still wait for a server. The time in which the user confirmed the call is not
-// subtracted.
+// waitLeft returns how long a request may still wait for a server. The time that the user took to confirm the call does not
+// count.
 func (e run) waitLeft(r *Request) time.Duration {
 	return max(e.options.ExecWait+r.Event.Confirming-time.Since(r.began), time.Nanosecond) // not 0, which would mean no limit
 }
@@ -366,7 +367,7 @@ func (e run) starting(r *Request) func(does string) {
 
 // answer returns how to make the answer to a request from the result of the call.
 func (e run) answer(r *Request, t target) *results.Answer {
-	server := t.server // so that the func below references the server, not all of t
+	server := t.server // so that the func below keeps only the server in memory, not all of t
 	a := &results.Answer{
 		Pages: e.pages(r), Format: r.Format, Select: r.Select, Grep: r.Grep, Untouched: r.Untouched,
 		Verbatim: t.settings.verbatim || namesEditedFile(t.arguments), Learn: e.learns(r, t),

@@ -34,7 +34,7 @@ func Panicked(log *slog.Logger, event *request.Event, tool string, what any) *re
 	return &results.Failure{Code: results.CodeExecution, Message: "internal error of mcpx; its log says more. The call may have been executed"}
 }
 
-// failure converts an error into a failure.
+// failure converts the error of a call into the failure that the model gets.
 func (e run) failure(r *Request, t target, err error) *results.Failure {
 	var (
 		missing     *notFoundError
@@ -266,5 +266,5 @@ func numericCode(rpc *wire.RPCError) any {
 	return rpc.OddCode
 }
 
-// dataTokens is the largest part of the error's data that the text contains, in tokens.
+// dataTokens is the maximum length, in tokens, of the error's data in the text for the model.
 const dataTokens = 300

@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/results"
 )
 
-// awaitServer waits for the server of a request and then renews the request's catalogue, which does not have the server's tools
-// yet.
+// awaitServer waits for the server of a request. Then it renews the request's catalogue, because the earlier one does not have
+// the server's tools yet.
 func (e run) awaitServer(ctx context.Context, r *Request) {
 	if timeout := e.options.Servers[r.Server].CallTimeout; timeout > 0 {
 		bounded, cancel := context.WithTimeout(ctx, timeout)

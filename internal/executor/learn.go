@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/results"
 )
 
-// learns returns the func that learns the shape of the result of a call, or nil if nothing should be learned. Results of the
-// built-in server are not learned, because they contain results of other tools.
+// learns returns a func that learns the shape (the type) of a result of the called tool; nil if nothing should be learned.
+// Results of the built-in server are not learned, because they contain results of other tools.
 func (e run) learns(r *Request, t target) func(results.Sample) {
 	if !e.options.Learn || r.Server == builtin.Name || t.tool == nil {
 		return nil
@@ -24,11 +24,12 @@ func (e run) learns(r *Request, t target) func(results.Sample) {
 	}
 }
 
-// maxSeen is the maximum length of the shape of a tool's results, in tokens, including the prefix.
+// maxSeen is the maximum length, in tokens, of what Seen returns.
 const maxSeen = 60
 
-// Seen returns the learned shape of the results of a tool that declares no output type, as prefix and a TypeScript type. It
-// returns "" if no shape was learned from clients that see the same part of the catalogue.
+// Seen returns the learned shape of a tool's results, for a tool that declares no output type. The text is the parameter
+// prefix, followed by a TypeScript type. It is empty if mcpx has learned nothing from clients that see the same part of the
+// catalogue.
 func (e *Executor) Seen(client *caller.Client, scope *policy.Scope, s *catalog.Server, t *catalog.Tool, prefix string) string {
 	if !e.current().Learn || s.Name == builtin.Name {
 		return ""

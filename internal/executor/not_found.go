@@ -24,7 +24,8 @@ const (
 	maxListedBytes       = 500
 	// maxName is the maximum length, in characters, of the name that was not found; a longer one is cut.
 	maxName = 40
-	// maxSearched is the largest number of tools for which a server's tools are searched by words; this takes 0.1 ms per tool.
+	// If a server has more than maxSearched tools, mcpx does not search them for the words of a wrong name, because the search
+	// takes 0.1 ms per tool.
 	maxSearched = 1000
 	// Servers that have the tool are named only if there are at most maxOwners and the tool's name has at most maxOwned bytes.
 	maxOwners = 3
@@ -56,9 +57,10 @@ func (m *notFoundError) said(most int) string {
 	return fmt.Sprintf("no tool %q on server %q", name, m.on.Name)
 }
 
-// owners returns the servers in seen that have the tool. If there are none, it returns the server that the name begins with
-// (as in server.tool) or, if there is none either, the servers with a tool whose name differs only in case and separators. The
-// server `but` is left out. It returns nil if there are more than maxOwners.
+// owners returns the servers that have the tool. seen is the catalogue of the caller. If there are none, it returns the server
+// with whose name the wanted name begins (as in server.tool) or, if there is none either, the servers with a tool whose name
+// differs only in case and separators. It leaves out the server with the name in the parameter but. It returns nil if there are
+// more than maxOwners.
 func (e *Executor) owners(seen *catalog.Snapshot, tool, but string) []owner {
 	wanted := sanitize.Bare(tool)
 	if wanted == "" || len(tool) > maxOwned {
@@ -217,8 +219,8 @@ func (m *notFoundError) guessed(code string, near []string, owners []owner) stri
 	}
 }
 
-// guesses returns the names that the caller may have meant: names with a similar spelling, and tools found by the words of the
-// name.
+// guesses returns the names that the caller may have meant: known names with a similar spelling, and tools that a search for
+// the words of the wrong name finds.
 func (m *notFoundError) guesses() []string {
 	if m.on == nil {
 		return sanitize.Nearest(m.name, m.known)

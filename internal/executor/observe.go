@@ -62,7 +62,7 @@ func serverOf(r *request.Event) string {
 // maxLogged is the maximum length, in characters, of a logged name that a client chose; a longer one is cut.
 const maxLogged = 80
 
-// tell adds to the event of a call what its error says and, if the config wants that, its arguments and result.
+// tell adds to the event of a call the text of its error and, if the config wants that, its arguments and result.
 func (e run) tell(event *request.Event, r *Request, result *results.Result) {
 	if result.IsError && len(result.Content) > 0 {
 		event.Said = strings.ToValidUTF8(wire.MemberText(result.Content[0], "text"), "")

@@ -28,7 +28,7 @@ var defaultVerbatim = []string{"read_*file*", "*file_content*", "*_show"}
 type ServerOptions struct {
 	// Unchecked turns off the validation of arguments (config: validate: off).
 	Unchecked bool
-	// Verbatim are globs for names of tools whose results are not changed; nil means defaultVerbatim.
+	// Verbatim are globs. If one matches a tool's name, the tool's results are not changed. Nil means defaultVerbatim.
 	Verbatim []string
 	// CallTimeout is the maximum duration of a call; 0 means the timeout of the upstream. The first matching entry of
 	// ToolTimeouts overrides it.

@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/policy"
 )
 
-// taking describes for the built-in server how the caller of a request receives results.
+// taking tells the built-in server in which form the caller of a request receives results, and what the caller may use.
 func (e run) taking(r *Request) builtin.Caller {
 	c := builtin.Caller{
 		Pages: e.pages(r), Form: r.Format, Select: r.Select, Grep: r.Grep, Read: func(server string) { r.read += " " + server },
@@ -22,7 +22,7 @@ func (e run) taking(r *Request) builtin.Caller {
 	return c
 }
 
-// own returns the built-in server for a client that sees the given catalogue through a view with this scope.
+// own returns the built-in server for a client that sees the catalogue in the parameter seen, through a view with this scope.
 func (e *Executor) own(client *caller.Client, scope *policy.Scope, seen *catalog.Snapshot) *catalog.Server {
 	return e.builtin.Server(seen, e.Saves(client, scope), e.denied(client))
 }
@@ -33,12 +33,13 @@ func (e *Executor) denied(client *caller.Client) func(tool string) bool {
 	return func(tool string) bool { return rights.Denies(e.builtin.Own(true), tool) }
 }
 
-// Reader calls [builtin.Server.Reader].
+// Reader returns the part of the built-in server that the catalogue in snap lists for a client: the tools for resources,
+// prompts and skills, and the stored programs. It returns nil if there are none.
 func (e *Executor) Reader(client *caller.Client, snap *catalog.Snapshot) *catalog.Server {
 	return e.builtin.Reader(snap, e.denied(client))
 }
 
-// Stored identifies the stored programs: it returns a different value when they have changed.
+// Stored returns a value that is different after each change of the stored programs, for use as the key of a cache.
 func (e *Executor) Stored() any { return e.current().Programs }
 
 // Programs reports whether a client may run programs that it sends.

@@ -11,9 +11,9 @@ import (
 	"mcpx/internal/results"
 )
 
-// readable reports whether the sender of a request may still call the tool that a result comes from. For a result of the
-// built-in server, it reports whether the sender may still read the resources and prompts of the servers that the result comes
-// from. Like a call, it waits for servers whose tools are not known yet: another replica may have made the result.
+// readable reports whether the sender of a request may read a stored result. It must still be allowed to call the tool that the
+// result comes from or, for a result of the built-in server, to read the resources and prompts of the servers in it. readable
+// waits for servers whose tools are not known yet, because another replica may have made the result.
 func (e run) readable(ctx context.Context, r *Request, of results.Origin) bool {
 	if of.Tool == builtin.OfProgram {
 		for line := range strings.Lines(of.Server) {
@@ -52,11 +52,12 @@ func has(seen *catalog.Snapshot, server, tool string) bool {
 	if !ok {
 		return false
 	}
-	_, found := s.Find(tool) // the origin of a call that is still running has the name that the client used
+	_, found := s.Find(tool) // a call that is still running is stored under the name that the client used
 	return found || slices.ContainsFunc(s.Tools, func(t catalog.Tool) bool { return t.OwnName() == tool })
 }
 
-// readableParts reports whether a catalogue has all tools of the origin of a program's result.
+// readableParts reports whether a catalogue still has all tools that a program has called. parts has one line for each: the
+// names of server and tool.
 func (e *Executor) readableParts(seen *catalog.Snapshot, parts string) bool {
 	for line := range strings.Lines(parts) {
 		server, tool, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")

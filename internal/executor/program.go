@@ -80,8 +80,8 @@ func (e run) program(r *Request) func(context.Context, *request.Request, program
 	}
 }
 
-// told converts an error of the functions result and file, which programs can call, into the failure that the program
-// gets. It returns nil if err is nil.
+// told converts the error of result or file, two functions that programs can call, into the failure that the program gets. It
+// returns nil if err is nil.
 func (e run) told(r *Request, err error) *programs.Failure {
 	if err == nil {
 		return nil
@@ -100,7 +100,7 @@ func (e run) told(r *Request, err error) *programs.Failure {
 	return &programs.Failure{Code: f.Code, Message: f.Said()}
 }
 
-// inside makes the calls of one program. Each is handled like a call that the caller of the program makes directly.
+// inside makes the calls of one program. Each call is handled as if the caller of the program had made it.
 type inside struct {
 	*Executor
 	q      *request.Request // the request to run the program
@@ -180,8 +180,8 @@ func (in *inside) ended(event *request.Event) {
 	in.journal.End(event)
 }
 
-// hold waits until no other call of the program is asking the user. The time limit of the program is paused from the start of
-// hold until the caller calls release.
+// hold is called before a call of the program asks the user. It waits until no other call of the program is asking. The time
+// limit of the program is paused from the start of hold until the caller calls release.
 func (in *inside) hold(ctx context.Context, c programs.Call) (release func(), err error) {
 	resume := c.Hold()
 	select {
@@ -207,7 +207,7 @@ func (in *inside) hold(ctx context.Context, c programs.Call) (release func(), er
 	}, nil
 }
 
-// parts lists the tools that the program has called; see [builtin.OfProgram].
+// parts returns the tools that the program has called, one on each line, in the form of [builtin.OfProgram].
 func (in *inside) parts() string {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 	"mcpx/internal/results"
 )
 
-// A model may write a reference in place of a value in the arguments of exec, see [arguments.Reference]. mcpx replaces the
-// reference by the value before it checks the arguments. So the chain, the user who confirms the call, and the audit trail get
-// the arguments that the server gets.
+// In the arguments of exec, a model may write a reference to an earlier result or a file in place of a value, see
+// [arguments.Reference]. mcpx replaces the reference by the value before it checks the arguments. So the middleware chain, the
+// user who confirms the call, and the audit trail get the arguments that the server gets.
 
 // maxBrought limits the total size, in bytes, of the values that replace the references in one request. A reference in the
 // arguments of several calls is counted once for each of these calls.
@@ -27,9 +27,9 @@ type bringer struct {
 	e     run
 	r     *Request
 	ctx   context.Context
-	times int // how many calls get the value of the next reference
+	times int // how many calls get the next value; its size counts that often
 	left  int // how many bytes of maxBrought are left
-	// open are the folders with files that the caller may use. closed is the error if they cannot be found out. The
+	// open are the folders with files that the caller may use. closed is the error if mcpx could not find out these folders. The
 	// first reference to a file sets both.
 	open   files.Folders
 	closed error

@@ -27,7 +27,8 @@ type Request struct {
 	// Each has the arguments of several calls of the tool; each is an object, or a string that contains one, and is merged over
 	// Arguments. Nil means one call. It has at most MaxEach elements.
 	Each []json.RawMessage
-	// References means that references in Arguments, Beside and Each are replaced: a model wrote them for exec.
+	// References means that mcpx replaces the references in Arguments, Beside and Each by the values to which they refer. It is
+	// true for arguments that a model wrote for exec.
 	References bool
 	// Select is a jq filter for the JSON of the result; "" means no filter.
 	Select string
@@ -51,23 +52,23 @@ type Request struct {
 	progressing
 }
 
-// progressing is what the executor itself notes while it handles a request.
+// progressing has the fields of a request that the executor sets itself.
 type progressing struct {
 	began time.Time
 	origins
-	// part, for one of several calls, is how large its result may be, as a part (0 to 1) of the answer's limits. 0 means
-	// that the request consists of one call.
+	// part is for one of several calls: a factor from 0 to 1 by which the limits of the answer are multiplied to get the limits of
+	// its result. 0 means that the request consists of one call.
 	part float64
 }
 
 // origins say from which servers and tools the result of a tool of the built-in server comes.
 type origins struct {
 	read  string // the names of the servers whose resources and prompts the tool has read, each after a space
-	parts string // the tools that a program has called (see [builtin.OfProgram])
+	parts string // the tools that a program has called, in the form of [builtin.OfProgram]
 }
 
-// Beside has arguments that the client sent in the wrong place, as an object, or nil. If the tool declares them, they are used.
-// Otherwise the call fails with Violation.
+// Beside has arguments that the client sent next to the arguments of the tool instead of among them, as a JSON object; nil if
+// there are none. If the tool declares them, they are used. Otherwise the call fails with Violation as its text.
 type Beside struct {
 	Arguments json.RawMessage
 	Violation string

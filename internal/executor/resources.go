@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/results"
 )
 
-// Resources returns the resources and prompts that a client may see in a part of the catalogue. The func part is called on
-// every use; if it returns nil, the part is the whole catalogue.
+// Resources returns the resources and prompts that a client may see. The func part returns the part of the catalogue to which
+// they are limited, or nil for the whole catalogue; it is called on every use.
 func (e *Executor) Resources(client *caller.Client, part func() *policy.Scope) *resources.Servers {
 	options := e.current()
 	catalogue := func() *catalog.Snapshot { return part().Of(e.Catalogue(client)) }
@@ -41,11 +41,11 @@ func (e *Executor) Kinds() (shown struct{ Resources, Prompts bool }) {
 	return shown
 }
 
-// beforeTag separates the id of a task from its tag. No tag contains it.
+// beforeTag separates the id of a task from its signature, the tag. No tag contains it.
 const beforeTag = "~"
 
-// tagOf returns the func that makes a tag for the id of a task, from the client's principal; nil if the client has no
-// principal.
+// tagOf returns a func that signs the id of a task for the client's principal, so that no other principal can use the id. It
+// returns nil if the client has no principal.
 func (e *Executor) tagOf(client *caller.Client) func(id string) string {
 	if client == nil || client.Principal == nil {
 		return nil
@@ -53,8 +53,8 @@ func (e *Executor) tagOf(client *caller.Client) func(id string) string {
 	return func(id string) string { return beforeTag + e.tags.Of(client.Principal, id) }
 }
 
-// untag returns the func that removes the tag from the id of a task, and reports whether the tag is valid for the client's
-// principal (see tagOf); nil if the client has no principal.
+// untag returns a func that removes the tag from the id of a task, and reports whether it was made for the client's principal.
+// It returns nil if the client has no principal.
 func (e *Executor) untag(client *caller.Client) func(tagged string) (id string, ok bool) {
 	if client == nil || client.Principal == nil {
 		return nil

@@ -27,7 +27,7 @@ const (
 	firstPoll = time.Second
 	leastPoll = 100 * time.Millisecond
 	mostPoll  = 30 * time.Second
-	// longestTask is the limit for a ttl that a server gives.
+	// longestTask is used in place of a ttl from a server that is longer.
 	longestTask = 24 * time.Hour
 	// cancelTime is how long mcpx waits for the answer to tasks/cancel.
 	cancelTime = 2 * time.Second
@@ -60,7 +60,7 @@ func (e run) runTask(ctx context.Context, r *request.Request) (json.RawMessage, 
 	return raw, err
 }
 
-// asTask adds a request for a task with these params to a call.
+// asTask adds params to a call that ask the server to run the call as a task.
 func asTask(r *request.Request, params json.RawMessage) {
 	r.Params = append(append(append(r.Params[:len(r.Params)-1:len(r.Params)-1], `,"task":`...), params...), '}')
 	r.Repeatable = false

@@ -17,7 +17,7 @@ import (
 // Some servers change their tools without a notification. So a server lists its tools again before a tool is said not to
 // exist.
 
-// relistPatience is how long mcpx waits for such a list.
+// relistPatience is how long mcpx waits for the new list of a server's tools.
 const relistPatience = 5 * time.Second
 
 // lookAgain asks the server of a request for its tools again, renews the request's catalogue, and finds the tool there. If the
@@ -49,8 +49,8 @@ func (e *Executor) Relist(ctx context.Context, client *caller.Client, server str
 	e.registry.Relist(bounded, client, server)
 }
 
-// lacks reports whether a server has no tool of that name. names may also be a list with commas; then lacks reports whether one
-// of the tools is missing.
+// lacks reports whether a server has no tool with the name in the parameter names. If names is a list with commas, lacks
+// reports whether one of the tools is missing.
 func lacks(s *catalog.Server, names string) bool {
 	if _, ok := s.Tool(names); ok {
 		return false
@@ -69,8 +69,8 @@ func lacks(s *catalog.Server, names string) bool {
 // unknownTool matches the messages in which SDKs say that a server does not have a tool.
 var unknownTool = pattern.New(`(?i)\b(?:unknown|no such|invalid) tool\b|\btool\b.*\b(?:not found|unknown|does not exist|is not available|disabled)\b`)
 
-// unknownThere reports whether an answer, either a result or an error, says that the server does not know the tool. It may
-// mistake an error of the tool itself for such an answer; then mcpx only lists the tools once without need.
+// unknownThere reports whether an answer, either a result or an error, says that the server does not know the tool. If the tool
+// itself has written such a text, mcpx only lists the tools once more than necessary.
 func unknownThere(raw json.RawMessage, err error, tool string) bool {
 	says := func(text string) bool {
 		return len(text) < 500+len(tool) && strings.Contains(text, tool) && unknownTool.MatchString(text)

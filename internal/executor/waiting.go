@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/results"
 )
 
-// executeFor runs a request whose client waits only for Format.Wait. If the request takes longer, the client gets a handle with
-// which it can ask for the result later. work makes the call or the calls of the request.
+// executeFor runs a request of a client that waits for an answer only for the time Format.Wait. If the request takes longer,
+// the client gets a handle with which it can ask for the result later. work makes the call or the calls of the request.
 func (e *Executor) executeFor(
 	ctx context.Context, r Request, work func(context.Context, Request) (*results.Result, error),
 ) (*results.Result, error) {

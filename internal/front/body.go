@@ -33,11 +33,11 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (data []byte, o
 		err = &http.MaxBytesError{Limit: most}
 	default:
 		data, err = f.grow(w, r)
-		if err == nil { // an open body would make net/http look for more of it before it writes the answer
+		if err == nil { // otherwise net/http would look for more of the body before it writes the answer
 			_ = r.Body.Close()
 		}
-		// At the end of a body net/http starts a goroutine that watches for the client's disconnect. Gosched lets it
-		// start on this thread; otherwise a second thread wakes up and takes a core that the call needs.
+		// At the end of a body net/http starts a goroutine that notices the client's disconnect. Gosched lets it start on this
+		// thread; otherwise a second thread wakes up and takes a core that the call needs.
 		runtime.Gosched()
 	}
 	switch tooLarge, _ := errors.AsType[*http.MaxBytesError](err); {
@@ -69,8 +69,8 @@ func pause(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// grow reads a body into a buffer that grows as the bytes arrive. A buffer larger than firstBody is counted for the
-// principal's limit until the body is read.
+// grow reads a body into a buffer that grows as the bytes arrive. While it reads, a buffer larger than firstBody counts towards
+// the principal's limit for bodies.
 func (f *Front) grow(w http.ResponseWriter, r *http.Request) (data []byte, err error) {
 	body, size := r.Body, int(min(r.ContentLength, firstBody))
 	if r.ContentLength < 0 { // no length is declared, so net/http sets no limit

@@ -15,13 +15,13 @@ type note struct {
 	method string
 	uri    string // the URI of the changed resource; empty for other notifications
 	params json.RawMessage
-	// unknown means that mcpx does not know the method. Such notes are kept separately; a known note replaces an
-	// earlier one about the same thing.
+	// unknown means that mcpx does not know the method. Such a note replaces no earlier note, because mcpx cannot tell what it is
+	// about. Any other note replaces an earlier one about the same list or resource.
 	unknown bool
 }
 
-// pending holds the notifications that a client has yet to receive. There is at most one for each list and
-// each resource, however often it has changed. Only notifications with unknown methods need a bound.
+// pending holds the notifications that a client has yet to receive. There is at most one for each list and each resource,
+// however often it has changed. For notifications with unknown methods, mostUnknown is the limit.
 type pending struct {
 	due chan struct{} // has a buffer of one: a value means that there are notes
 
@@ -31,11 +31,11 @@ type pending struct {
 
 func newPending() *pending { return &pending{due: make(chan struct{}, 1)} }
 
-// mostUnknown is the highest number of pending notifications with unknown methods: they do not replace each
-// other.
+// mostUnknown is how many pending notifications a client may have before further ones with unknown methods are dropped. These
+// need a limit because they do not replace each other.
 const mostUnknown = 1000
 
-// add adds a note, replacing an earlier one about the same thing. It does not block.
+// add adds a note, or replaces an earlier one about the same list or resource. It does not block.
 func (n *pending) add(one note) {
 	n.mu.Lock()
 	at := -1
@@ -56,7 +56,7 @@ func (n *pending) add(one note) {
 	}
 }
 
-// take removes and returns the notes.
+// take returns all notes, and removes them.
 func (n *pending) take() []note {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -65,15 +65,14 @@ func (n *pending) take() []note {
 	return notes
 }
 
-// changes passes all changes of the catalogue on to its subscribers: the clients without a principal, which
-// all see the same tools. Legacy sessions and modern subscriptions subscribe in the same way. The zero value
-// is ready.
+// changes passes all changes of the catalogue on to its subscribers, which are the clients without a principal: they all see
+// the same tools. Legacy sessions and modern subscriptions subscribe in the same way. The zero value is ready.
 type changes struct {
 	mu          sync.Mutex
 	subscribers map[*pending]struct{}
 }
 
-// subscribe returns pending notifications, to which changes are added until the caller calls stop.
+// subscribe returns a value to which all further changes are added, until the caller calls stop.
 func (c *changes) subscribe() (n *pending, stop func()) {
 	n = newPending()
 	c.mu.Lock()
@@ -104,8 +103,8 @@ func (c *changes) pass(method string, params json.RawMessage) {
 	c.each(func(n *pending) { n.pass(method, params) })
 }
 
-// pendingFor returns the pending notifications of a client. Changes are added until the caller calls stop. A
-// principal is notified only of changes that it can see.
+// pendingFor returns a value to which further changes are added for a client, until the caller calls stop. For a client with a
+// principal, these are only the changes that the principal can see.
 func (f *Front) pendingFor(client *caller.Client) (n *pending, stop func()) {
 	if client.Principal == nil {
 		return f.changes.subscribe()

@@ -22,17 +22,16 @@ const maxFollowed = 1000
 // followed holds the resources that a client subscribes to, by URI. Updates go to the client's pending
 // notifications. The zero value is ready.
 type followed struct {
-	again bool // see resources.Topic.Again: followAll renews earlier subscriptions, and the client may have missed updates since
+	again bool // followAll renews subscriptions from before; the client is told of updates that it may have missed
 	mu    sync.Mutex
 	ended bool
 	end   map[string]context.CancelFunc
 	all   sync.WaitGroup
 }
 
-// begin subscribes to a resource in a goroutine. The goroutine ends with [followed.stop], with
-// [followed.close], or with an error of the server. The returned channel gets the first outcome: nil if the
-// server has accepted the subscription, otherwise the error. begin returns a nil channel if the client already
-// subscribes to the resource.
+// begin subscribes to a resource in a goroutine. The goroutine ends with [followed.stop], with [followed.close], or with an
+// error of the server. The returned channel gets one value: nil once the server has accepted the subscription, otherwise the
+// error. begin returns a nil channel if the client already subscribes to the resource.
 func (o *followed) begin(uri string, topic *resources.Topic, news *pending) (agreed chan error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -54,7 +53,7 @@ func (o *followed) begin(uri string, topic *resources.Topic, news *pending) (agr
 		}
 		select {
 		case agreed <- err:
-		default: // the first outcome has not been read yet
+		default: // the channel has its value already
 		}
 	})
 	return agreed
@@ -115,7 +114,7 @@ func (f *Front) subscribe(ctx context.Context, r *incoming, out []byte) ([]byte,
 			}
 		case <-ctx.Done():
 			r.session.followed.stop(uri)
-			<-agreed // after this the goroutine no longer writes to the request's event
+			<-agreed // then the goroutine has stopped writing to the request's event
 			return nil, cancelled(ctx)
 		}
 	}
@@ -146,7 +145,7 @@ func (f *Front) remember(ctx context.Context, s *session, uri string, follows bo
 		_, why := refused(err)
 		return why
 	}
-	if peers := f.options.Peers; peers != nil && follows && s.outside() == nil { // a replica that is opening the GET stream needs it
+	if peers := f.options.Peers; peers != nil && follows && s.outside() == nil { // the replica with the GET stream must know
 		peers.Everyone(f.name, s.id, notification(toldFollowed, wire.WithMember(nil, "uri", wire.AppendQuoted(nil, uri))))
 	}
 	return nil
@@ -173,7 +172,8 @@ func (f *Front) unsubscribe(ctx context.Context, r *incoming, out []byte) ([]byt
 	return append(out, "{}"...), nil
 }
 
-// followAll subscribes to as many of the URIs as possible, and returns the URIs that it has subscribed to.
+// followAll subscribes to the URIs until the client has maxFollowed subscriptions, and returns those that are new. It skips the
+// URIs of unknown resources, and those to which the client already subscribes.
 func (f *Front) followAll(ctx context.Context, client *caller.Client, uris []string, o *followed, news *pending) (granted []string) {
 	for _, uri := range uris {
 		if o.full() {

@@ -1,6 +1,7 @@
-// Package front is the MCP server that clients connect to. It speaks both protocol eras over stdio and HTTP, keeps the
-// clients' sessions, and has one table of methods. A front serves one view; the view decides which tools a client sees
-// and may call.
+// Package front is the MCP server that clients connect to, over stdio and HTTP. It speaks both eras of the protocol: in the
+// legacy era a client opens a session with initialize, in the modern era each request stands alone. The package keeps the
+// clients' sessions, and has one table of methods. A front serves one view; the view decides which tools a client sees and may
+// call.
 package front
 
 import (
@@ -26,8 +27,8 @@ import (
 type Options struct {
 	// Name and Version are the server's name and version in the handshake; an empty Name means mcpx.
 	Name, Version string
-	// SessionIdle is how long a legacy session over HTTP may be unused before mcpx ends its live part; 0 means 30
-	// minutes. Whether the session can then be used again is decided by Sessions.
+	// SessionIdle is how long a legacy session over HTTP may be unused before this process frees its state in memory; 0 means 30
+	// minutes. Sessions decides whether the client can use the session again after that.
 	SessionIdle time.Duration
 	// MaxMessage is the largest body of a request over HTTP, in bytes; 0 means 64 MiB.
 	MaxMessage int64
@@ -35,17 +36,18 @@ type Options struct {
 	Known func(*caller.Principal) bool
 	// Admission limits the clients' sessions and bodies; nil means no limits.
 	Admission Admission
-	// Trace, if not nil, gets every message from and to a client. peer names the connection. Trace must not block.
+	// Trace, if not nil, gets every message from a client (received is true) and to a client. peer names the connection. Trace
+	// must not block.
 	Trace func(peer string, received bool, message []byte)
-	// Sessions stores the records of legacy sessions and may be shared by several fronts. Once ensures that the state
-	// of a suspended call is used only once. The first of Secrets signs the requestState of upstream servers; a state
-	// signed with any of Secrets is accepted. If Sessions, Once or Secrets is nil, the front makes its own in memory.
+	// Sessions stores the records of legacy sessions; several fronts may share it. Once ensures that a requestState which resumes
+	// a suspended call is used only once. The first of Secrets signs the requestState of upstream servers; a state signed with any
+	// of Secrets is accepted. If Sessions, Once or Secrets is nil, the front makes its own in memory.
 	Sessions state.Sessions[Session]
 	Once     state.Once
 	Secrets  []*state.Secret
 	// Peers are the other processes that serve the same clients; nil if there are none. Homed returns the names of the view's
-	// PerClient servers; nil means that it has none. Personal returns the names of the PerClient servers that have one session
-	// for each principal, instead of one for each client; nil means that no server does.
+	// PerClient servers, which have a session for each client; nil means that there are none. Personal returns the names of those
+	// PerClient servers that have one session for all clients of a principal instead; nil means that there are none.
 	Peers           Peers
 	Homed, Personal func() []string
 	// Journal passes the events of requests to the observers. It may be nil.
@@ -90,7 +92,7 @@ type Front struct {
 	view       view.View
 	name       string // the name of the view
 	options    Options
-	identity   json.RawMessage // a _meta object with mcpx as the server
+	identity   json.RawMessage // a _meta object that names mcpx as the server
 	log        *slog.Logger
 	changes    changes
 	sseStreams sseStreams
@@ -174,7 +176,8 @@ func (f *Front) end(lastingOnly bool, why error) {
 // the goroutine that New started.
 func (f *Front) Close() { f.close(state.Released) }
 
-// Remove is Close for a view that a reload has removed: its sessions end in all processes.
+// Remove ends the front of a view that a reload has removed from the config. It does what Close does, but no process may
+// continue the sessions.
 func (f *Front) Remove() { f.close(state.Closed) }
 
 func (f *Front) close(why state.Ending) {
@@ -188,9 +191,8 @@ func (f *Front) close(why state.Ending) {
 	f.suspended.all.Wait()
 }
 
-// EndUnknown ends the streams and sessions over HTTP of principals that Options.Known rejects. It must be
-// called after each change of the principals. A request that was admitted just before the change is ended by
-// the next sweep.
+// EndUnknown ends the streams and sessions over HTTP of principals that Options.Known rejects. It must be called after each
+// change of the principals. If a request of such a principal was admitted just before the change, the next sweep ends it.
 func (f *Front) EndUnknown() {
 	known := f.options.Known
 	if known == nil {
@@ -204,8 +206,8 @@ func (f *Front) EndUnknown() {
 	})
 }
 
-// sweep regularly ends idle sessions, sessions of unknown principals, and sessions that have ended elsewhere, until
-// Close.
+// sweep regularly ends idle sessions, sessions of principals that Options.Known rejects, and sessions that another process has
+// ended. It returns on Close.
 func (f *Front) sweep() {
 	ticker := time.NewTicker(max(f.options.SessionIdle/30, time.Second))
 	defer ticker.Stop()
@@ -230,7 +232,7 @@ func (f *Front) endIdle(before time.Time) {
 	})
 }
 
-// leave ends a session in this process, even if its end cannot be stored for other processes.
+// leave ends a session in this process. It does so even if the store fails, so that other processes do not learn of the end.
 func (f *Front) leave(s *session, why state.Ending) {
 	if err := f.endSession(context.Background(), s, why); err != nil {
 		f.log.Warn("a session could not be ended for other processes", "error", err)

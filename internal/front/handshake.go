@@ -91,7 +91,7 @@ func (f *Front) initialize(_ context.Context, r *incoming, out []byte) ([]byte, 
 		Name: nameIn(p.ClientInfo), Version: mcp.NegotiateLegacyVersion(p.ProtocolVersion), Capabilities: p.Capabilities,
 	}
 	client := r.client.Saying(said)
-	greeting := f.view.Greeting(&client) // must follow the decoding: the instructions depend on the client's name
+	greeting := f.view.Greeting(&client) // only now, because the instructions depend on the client's name
 	record := *r.session.record.Load()
 	record.Said = said
 	r.session.record.Store(&record)

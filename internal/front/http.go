@@ -38,7 +38,7 @@ func headerOf(r *http.Request, name string) string {
 	return ""
 }
 
-// ServeHTTP calls [Front.Serve] and ends the events that it returns.
+// ServeHTTP answers a request with [Front.Serve], and then ends the events of the request, so that the observers get them.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.ended(f.Serve(w, r)...) }
 
 // Serve is the streamable HTTP endpoint for both eras. The caller decides who may connect and how long a
@@ -118,8 +118,8 @@ func (f *Front) post(e *exchange) {
 	}
 }
 
-// modernRequest answers a modern request. The modern era has no sessions, so each request is treated as a
-// client of its own. The client's Home says which requests share sessions with servers.
+// modernRequest answers a modern request. The modern era has no sessions, so mcpx makes a new client for each request. Requests
+// with the same client.Home share their sessions with servers.
 func (f *Front) modernRequest(e *exchange, m *message) {
 	err := e.refuseHeaders(m)
 	if err == nil {
@@ -207,7 +207,7 @@ func (f *Front) notice(s *session, from *caller.Client, m *message) {
 	}
 }
 
-// pass sends a notification on to the servers that it concerns. The view logs their errors.
+// pass sends a client's notification on to the servers. The view chooses them, and logs their errors.
 func (f *Front) pass(from *caller.Client, m *message) {
 	q := &request.Request{From: request.From{Client: from}, Method: m.Method, Params: m.Params, Notification: true}
 	_, _ = f.view.Send(context.Background(), q)
@@ -249,8 +249,8 @@ func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 // refusedBatch is the error for a batch with more messages than [wire.Batch] allows.
 var refusedBatch = &rpcError{code: mcp.INVALID_REQUEST, message: wire.ErrLargeBatch.Error() + "; none of them was read"}
 
-// admit counts a message of a batch like a message that was sent alone, and may delay it. If admit returns an
-// error, the message is refused.
+// admit counts a message of a batch towards the principal's limits, as if it had been sent alone, and waits if the limits
+// demand a delay. If admit returns an error, the message is refused.
 func (f *Front) admit(ctx context.Context, who *caller.Principal) *rpcError {
 	wait, over := f.options.Admission.Request(who)
 	if over != nil {
@@ -262,7 +262,8 @@ func (f *Front) admit(ctx context.Context, who *caller.Principal) *rpcError {
 	return nil
 }
 
-// serve answers a request. While it does, the request can be cancelled by its key in requests.
+// serve answers a request. Until it is answered, the client can cancel it: the parameter requests has the open requests, by
+// key.
 func (f *Front) serve(e *exchange, requests *inflight, key string, r *incoming) {
 	row := r.row
 	ctx, open := requests.begin(e.r.Context(), key, row.lasts)
@@ -301,8 +302,7 @@ func statusOf(code int) int {
 // events serves the GET stream of a session, for notifications that are not part of any request. If a session has several such
 // streams, only the newest gets them.
 func (f *Front) events(e *exchange, s *session) {
-	// The key differs from the id of every request. A session with an open stream is not idle. The stream ends
-	// with its session.
+	// The key cannot be equal to the id of a request. A session with an open stream is not idle, and ends the stream when it ends.
 	ctx, open := s.inflight.begin(e.r.Context(), "the stream", true)
 	defer s.inflight.done(open)
 	e.start()
@@ -312,7 +312,7 @@ func (f *Front) events(e *exchange, s *session) {
 	defer s.listens(e, false)
 	switch {
 	case f.options.Peers != nil:
-		s.begin() // notifications/initialized may have reached another replica
+		s.begin() // the client may be asked questions; its notifications/initialized may have reached another replica
 		var streams sync.WaitGroup
 		streams.Go(func() { f.streams(ctx, s) })
 		defer streams.Wait()
@@ -324,9 +324,9 @@ func (f *Front) events(e *exchange, s *session) {
 	follow(ctx, s.pending, func(n note) { e.notify(n.method, n.params) }, e.alive)
 }
 
-// session finds the legacy session named in the request's header, and holds it until the end of the exchange. If the session
-// cannot be used, session answers the request with an error and returns false. The error has the given id; without an
-// id it is plain text.
+// session finds the legacy session named in the request's header. The session does not end as idle before the end of the
+// exchange. If the session cannot be used, the method answers the request with an error and returns false. The error has the
+// given id; if id is nil, it is plain text.
 func (e *exchange) session(id json.RawMessage) (s *session, ok bool) {
 	name := headerOf(e.r, sessionHeader)
 	if e.version != "" && !mcp.IsValidProtocolVersion(e.version) {
@@ -365,7 +365,7 @@ func (e *exchange) refuseHeaders(m *message) *rpcError {
 	if m.namedBy(e.r) {
 		return nil
 	}
-	// A header repeats only the name or the URI of the params.
+	// The header Mcp-Name repeats either the name or the URI in the params.
 	var named []byte
 	if m.name != nil {
 		named = wire.WithMember(named, "name", m.name)
@@ -380,8 +380,8 @@ func (e *exchange) refuseHeaders(m *message) *rpcError {
 	return nil
 }
 
-// namedBy reports whether the headers repeat the method and the name or URI of the message, byte for byte. If
-// not, they may be wrong, or only encoded differently.
+// namedBy reports whether the headers repeat the method and the name or URI of the message, byte for byte. If it returns false,
+// the headers may still be right, but encoded.
 func (m *message) namedBy(r *http.Request) bool {
 	value := m.name
 	if m.Method == string(mcp.MethodResourcesRead) {

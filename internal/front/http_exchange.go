@@ -28,7 +28,7 @@ type exchange struct {
 
 	held     *session          // the legacy session of the request; nil if it has none
 	ended    []*request.Event  // the events of the requests answered so far
-	room     [1]*request.Event // the first array of ended: only a batch needs a larger one
+	room     [1]*request.Event // the memory of ended, enough for all but batches
 	writable time.Time         // the connection's write deadline; the zero time means that none has been set
 
 	mu        sync.Mutex
@@ -62,7 +62,7 @@ func (f *Front) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	return e
 }
 
-// free lets the session of the request end as idle from now on.
+// free ends the use of the session by this request. From now on the session may end because it is idle.
 func (e *exchange) free() {
 	if e.held != nil {
 		e.held.inflight.free()
@@ -82,8 +82,8 @@ func (e *exchange) send(request []byte) bool { return e.queue(request) }
 // alive implements sender.
 func (e *exchange) alive() { e.queue(nil) }
 
-// queue adds an event to the queue; a nil message is a keep-alive. It returns false if the queue is full or
-// the answer has begun.
+// queue adds a message to the event stream; nil adds a keep-alive. It returns false if too many messages wait, or if the answer
+// has begun.
 func (e *exchange) queue(message []byte) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 type inflight struct {
 	mu     sync.Mutex
 	open   map[*openRequest]struct{}
-	held   int       // how many callers of hold have not called free
+	held   int       // how many callers of hold still use the session
 	idle   time.Time // when the last open request ended; the zero time if none has ended yet
 	ended  error     // if not nil, every new request is cancelled with this error
 	ending error     // if not nil, new long-lived requests are cancelled with this error
@@ -28,7 +28,7 @@ type inflight struct {
 type openRequest struct {
 	lazyctx.Context
 	key       string
-	lasts     bool               // the request is long-lived; see method.lasts
+	lasts     bool               // the request is long-lived: it sends notifications until it is ended
 	who       *caller.Principal  // set only if lasts is true
 	expired   context.CancelFunc // set only if lasts is true and the credential expires
 	cancelled bool               // the client has cancelled the request; guarded by inflight.mu

@@ -26,7 +26,7 @@ type message struct {
 	refusal *rpcError
 }
 
-// unknownMethod is the entry for methods that are not in the table.
+// unknownMethod stands for all methods that are not in the table of methods.
 var unknownMethod method
 
 // requestMeta has the members of _meta that mcpx uses.
@@ -144,9 +144,8 @@ func (m *message) readParams() *rpcError {
 	return nil
 }
 
-// memberNames are the names of an object's members that have been read so far. Repeated names are refused, because
-// parsers disagree about which of two members with the same name is valid: mcpx might check one, and the server use the
-// other.
+// memberNames are the names of an object's members that have been read so far. mcpx refuses an object that has a name twice,
+// because parsers disagree about which of the two values counts: mcpx might check one, and the server use the other.
 type memberNames struct {
 	first [12]string // needs no allocation; enough for most messages
 	n     int
@@ -172,7 +171,7 @@ func (s *memberNames) add(name string) bool {
 	return len(s.more) > before
 }
 
-// paramNames are the members of params that say what a request applies to.
+// paramNames are the members of params by which mcpx decides what a request applies to.
 var paramNames = []string{"_meta", "name", "uri", "arguments", "inputResponses", "requestState", "taskId"}
 
 // paramName returns the entry of paramNames that is equal to key except for letter case, because some servers
@@ -233,7 +232,7 @@ func (m *requestMeta) refuseModern() *rpcError {
 	return nil
 }
 
-// said returns what a modern message says about the client that sent it.
+// said returns the client's name, version and capabilities from a modern message, which names them in each request.
 func (m *message) said() caller.Said {
 	return caller.Said{Name: m.clientName, Version: m.version, Capabilities: m.capabilities}
 }

@@ -32,7 +32,7 @@ type method struct {
 	// lasts is true for a long-lived request, which sends notifications until the client or mcpx ends it. A
 	// shutdown does not wait for it.
 	lasts bool
-	// asks means that a server may ask the client something during the request.
+	// asks means that mcpx or a server may ask the client a question before it answers the request.
 	asks bool
 }
 
@@ -92,9 +92,9 @@ type incoming struct {
 	// out sends notifications before the answer; nil if the client accepts no notifications.
 	out   sender
 	event *request.Event // made by the method answer
-	anew  bool           // see exchange.anew
-	// release, if not nil, is called once, when all work for the request has ended. If the call is suspended, the
-	// suspended call becomes responsible for calling it.
+	anew  bool           // the client has lost its sessions with PerClient servers, because their replica has ended
+	// release, if not nil, must be called once, when all work for the request has ended. If the call is suspended, the goroutine
+	// of the suspended call does so.
 	release func()
 }
 

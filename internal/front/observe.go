@@ -57,7 +57,8 @@ func (f *Front) listsFirst(r *incoming) bool {
 	return first
 }
 
-// recovered must be deferred. It turns a panic into an error for the request, so that the process continues.
+// recovered must be deferred. If the request has panicked, it calls failed with the error for the client, so that the process
+// goes on.
 func (f *Front) recovered(r *incoming, failed func(*rpcError)) {
 	if what := recover(); what != nil {
 		f.log.Error("panic in a request", "method", sanitize.Line(r.Method, maxLogged), "panic", what, "stack", string(debug.Stack()))
@@ -93,7 +94,7 @@ func (f *Front) traced(peer string, received bool, message []byte) {
 	}
 }
 
-// from returns the part of the request that the messages to servers inherit.
+// from returns what each message to a server takes over from the client's request.
 func (r *incoming) from() request.From {
 	from := request.From{Client: r.client, Meta: r.others, Sink: r.sink(), Event: r.event}
 	if r.modern() {

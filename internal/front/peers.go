@@ -30,9 +30,9 @@ type Peers interface {
 	IsLive(replica string) bool
 	// Stays reports whether a replica is live and has not begun to shut down.
 	Stays(replica string) bool
-	// Home returns the replica that has a client program's sessions with PerClient servers (see [caller.Home]). If no
-	// live replica has them, this replica becomes the home. anew means that the sessions are lost, because the earlier
-	// home has ended.
+	// Home returns the replica that has the sessions of a client program with PerClient servers, which have a session for each
+	// client. program identifies the client program (see [caller.Home]) or the principal. If no live replica has the sessions,
+	// this replica becomes the home. anew means that the sessions are lost, because the earlier home has ended.
 	Home(ctx context.Context, program string) (replica string, anew bool, err error)
 	// Forward sends a request with this body to another replica, and writes the response to w. It stops when the context of r
 	// ends. The other replica handles the request with a context from [Forwarded]. An error means that the response is not
@@ -55,8 +55,8 @@ func Forwarded(ctx context.Context) context.Context {
 	return context.WithValue(ctx, forwardedKey{}, true)
 }
 
-// toldFollowed is the method of a message between replicas (see [Front.Told]): the client has subscribed to one more resource.
-// The params contain its URI.
+// toldFollowed is the method of a message to other replicas: the client has subscribed to one more resource. The params contain
+// the URI of the resource.
 const toldFollowed = "mcpx/followed"
 
 // questionID is the beginning of the ids of questions to clients. The id of the replica and a number follow. Without Peers, the
@@ -93,8 +93,9 @@ func (f *Front) elsewhere(e *exchange, m *message) (to string, home bool) {
 	return "", false
 }
 
-// untaken reports whether this replica must serve a request that could not be forwarded, because err says that the other
-// replica has not begun to handle it. If the client's home cannot be reached, the request can use only shared servers.
+// untaken reports whether this replica must serve a request that could not be forwarded. It must do so if err says that the
+// other replica has not begun to handle the request. If the client's home cannot be reached, the request can then use only
+// servers that are not PerClient.
 func (e *exchange) untaken(err error, home bool) bool {
 	if away := errors.Is(err, state.ErrAway); !errors.Is(err, ErrUntaken) || away && !home {
 		return false
@@ -110,7 +111,8 @@ func (f *Front) reaches(r *http.Request, to string) bool {
 	return peers != nil && r.Context().Value(forwardedKey{}) == nil && to != peers.Self() && peers.IsLive(to)
 }
 
-// namedIn returns the replica that made an id in the message: such an id contains the id of its replica.
+// namedIn returns the replica that a message names: the ids of questions, suspended calls, tasks and running calls each contain
+// the id of the replica that made them. It returns an empty id if the message has none of these.
 func (f *Front) namedIn(_ *exchange, m *message) string {
 	switch {
 	case m == nil:
@@ -185,8 +187,9 @@ func (f *Front) homeOf(e *exchange, m *message) string {
 	return next.Home
 }
 
-// homeOfPerson is homeOf for a view with servers that have one session for each principal. One replica has all sessions of a
-// principal with such servers, so all requests of the principal go there, whichever client, view or session they come from.
+// homeOfPerson returns the replica that has all sessions of a principal with PerClient servers. It is used if the view has
+// servers with one session for each principal: then all requests of the principal go to that replica, whichever client, view or
+// session they come from.
 func (f *Front) homeOfPerson(e *exchange) string {
 	ctx := e.r.Context()
 	home, anew, err := f.options.Peers.Home(ctx, "principal "+e.who.Key())
@@ -203,9 +206,9 @@ func (f *Front) homeOfPerson(e *exchange) string {
 	return home
 }
 
-// beganAnew returns a text for the result of a call if the client has lost its session with a PerClient server, because the
-// session's replica has ended or because this process has only now taken up the client's session. Each loss is reported once; the
-// text is empty if there is none to report.
+// beganAnew returns a text for the result of a call if the client has lost its session with a PerClient server: because the
+// replica with the session has ended, or because this process has only now taken up the client's own session. It returns each
+// loss only once, and an empty text if there is none.
 func (f *Front) beganAnew(ctx context.Context, r *incoming) string {
 	const gone = "mcpx: your session with %s began anew, because %s: what the server kept in it is gone"
 	switch {
@@ -282,7 +285,7 @@ func (f *Front) forward(e *exchange, m *message, body []byte, to string, home bo
 	f.log.Warn("a request could not be answered by another replica", "replica", to, "error", err)
 	switch isRequest := m != nil && m.isRequest(); {
 	case !w.begun && (e.untaken(err, home) || m == nil || m.onStream() || isRequest && home && !m.row.asks):
-		return false // all of these may be executed twice
+		return false // these requests were not begun, or may be executed twice
 	case !w.begun && !isRequest:
 		e.accepted()
 	case !isRequest || w.begun && e.w.Header().Get("Content-Type") != "text/event-stream":
@@ -347,8 +350,8 @@ func (w *forwarding) Write(data []byte) (int, error) {
 // Flush implements http.Flusher.
 func (w *forwarding) Flush() { w.flush() }
 
-// passedOfBatch does the same as passed for one message of a batch. It writes the answer, and the notifications before
-// it, as events of the batch's response.
+// passedOfBatch forwards one message of a batch if another replica must answer it, otherwise it returns false. It writes the
+// answer, and the notifications before it, as events of the batch's response.
 func (f *Front) passedOfBatch(e *exchange, m *message, body []byte) bool {
 	to, home := f.elsewhere(e, m)
 	if to == "" {
@@ -429,12 +432,12 @@ func (f *Front) Told(session string, message []byte) {
 	}
 }
 
-// streamTime is the longest time that storing the place of a session's GET stream may take.
+// streamTime is the longest time for storing which replica has a session's GET stream.
 const streamTime = 5 * time.Second
 
-// streams runs while a session has its GET stream in this replica. It stores that in the record until ctx ends, and takes over
-// subscriptions that the client makes at other replicas. If storing fails, such subscriptions reach this replica only with the
-// next stream.
+// streams runs while this replica has a session's GET stream. It writes the id of this replica into the session's record, and
+// removes it when ctx ends. Meanwhile it also makes the subscriptions that the client requests at other replicas. If writing
+// fails, these reach this replica only with the next stream.
 func (f *Front) streams(ctx context.Context, s *session) {
 	self := f.options.Peers.Self()
 	at := func(change func(*Session)) {

@@ -19,7 +19,7 @@ const maxQuestions = 100
 // questions are requests that mcpx has sent to a legacy client and that are not answered yet. The zero value
 // is ready.
 type questions struct {
-	replica string // part of the ids; empty without Peers
+	replica string // the id of this replica, which the ids of questions contain; empty without Peers
 
 	mu   sync.Mutex
 	last int64

@@ -33,11 +33,12 @@ type Session struct {
 	// Followed are the URIs of the resources that the client subscribes to. A new live part subscribes to them when
 	// the client opens its GET stream.
 	Followed []string `json:"followed,omitempty"`
-	// Stream is the replica that has the GET stream of the session. Home is the replica that has the client's sessions
-	// with PerClient servers; see [Peers]. Empty means none.
+	// Stream is the replica that has the GET stream of the session. Home is the replica that has the client's sessions with
+	// PerClient servers. Empty means that no replica has them.
 	Stream string `json:"stream,omitempty"`
 	Home   string `json:"home,omitempty"`
-	// Anew means that an earlier Home has ended, and that the client has not been told yet (see beganAnew).
+	// Anew means that an earlier Home has ended, so that the client's sessions with PerClient servers are lost, and that the
+	// client has not been told yet.
 	Anew bool `json:"anew,omitempty"`
 	// Began is when the session was opened.
 	Began time.Time `json:"began"`
@@ -92,8 +93,8 @@ func (s *sessions) each(f func(*session)) {
 	}
 }
 
-// live makes the live part of a session that Admission has counted already. The live part exists until
-// release. opened means that this process has opened the session now.
+// live makes the live part of a session, which exists until release. The caller has counted the session with Admission already.
+// opened means that the client has opened the session just now, in this process.
 func (f *Front) live(id string, record *Session, who *caller.Principal, headers http.Header, opened bool) *session {
 	s := f.newSession(id, record, who, nil, headers)
 	s.id, s.opened = id, opened
@@ -139,8 +140,8 @@ func (f *Front) find(ctx context.Context, id string, who *caller.Principal, head
 	return nil, err
 }
 
-// takeUp returns the live part of a session, and makes it if there is none. If an earlier live part is just ending because it
-// was idle, takeUp first waits for its release: the release would also detach the new one from the view.
+// takeUp returns the live part of a session, and makes it if there is none. If an earlier live part was idle and is just being
+// released, takeUp first waits for the end of the release, which would also detach the new live part from the view.
 func (f *Front) takeUp(ctx context.Context, id string, record *Session, who *caller.Principal, headers http.Header) (*session, error) {
 	for {
 		f.sessions.making.Lock()
@@ -163,7 +164,7 @@ func (f *Front) anew(ctx context.Context, id string, record *Session, who *calle
 		return nil, over
 	}
 	s := f.live(id, record, who, headers, false)
-	if f.options.Homed != nil && f.options.Peers == nil { // with Peers, Session.Anew records the loss
+	if f.options.Homed != nil && f.options.Peers == nil { // with Peers, the field Anew of the record says that sessions were lost
 		s.mu.Lock()
 		s.anew = f.options.Homed()
 		if f.options.Personal != nil { // other clients of the principal may still use these sessions
@@ -204,8 +205,8 @@ func (f *Front) change(ctx context.Context, s *session, change func(*Session)) e
 	return err
 }
 
-// endEnded ends the live parts of sessions that another process has ended. For the others, the call of Get tells the
-// store that they are still used: a client with an open stream may send no request for days.
+// endEnded ends the live parts of sessions that another process has ended. For the other sessions, it tells the store that they
+// are still used, by calling Get: a client with an open stream may send no request for days.
 func (f *Front) endEnded() {
 	f.sessions.each(func(s *session) {
 		if _, err := f.options.Sessions.Get(context.Background(), s.id); errors.Is(err, state.ErrUnknown) {

@@ -59,7 +59,8 @@ func (f *Front) relay(ctx context.Context, r *incoming, out []byte) ([]byte, *rp
 	return nil, f.resourceError(r, err)
 }
 
-// relayTask is relay for requests about a task. A modern client must have declared the tasks extension.
+// relayTask passes a request about a task on to the server that runs the task. It refuses a modern client that has not declared
+// the tasks extension.
 func (f *Front) relayTask(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	if !r.modern() || r.client.RunsTasks() {
 		return f.relay(ctx, r, out)

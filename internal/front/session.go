@@ -44,7 +44,7 @@ type session struct {
 	stream sender   // for messages that belong to no request; nil if the client has no such stream open
 }
 
-// place adds the traits of the view to at and returns it.
+// place fills in what the view determines about a client: the name of the view, and the fields Transparent and Apps.
 func (f *Front) place(at caller.Place) caller.Place {
 	traits := f.view.Traits()
 	at.View, at.Transparent, at.Apps = traits.Name, traits.Transparent, traits.Apps
@@ -94,8 +94,8 @@ func (s *session) outside() sender {
 	return s.stream
 }
 
-// lost reports whether a server has lost its session with the client before this process made the live part. It returns true
-// once for each server.
+// lost reports whether the client has lost its session with a server, because this process has only now taken up the client's
+// own session. It returns true only once for each server.
 func (s *session) lost(server string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,8 +121,8 @@ func (s *session) notify(method string, params json.RawMessage) {
 // least returns the lowest log level that the client wants; empty means no log messages.
 func (s *session) least() mcp.LoggingLevel { return s.record.Load().Level }
 
-// atLeast reports whether a log message with these params has the severity least or higher. For an unknown
-// level it returns true.
+// atLeast reports whether the log message with these params is at least as severe as the parameter least. It returns true for
+// an unknown level.
 func atLeast(params json.RawMessage, least mcp.LoggingLevel) bool {
 	at := slices.Index(upstream.LogLevels, mcp.LoggingLevel(wire.MemberText(params, "level")))
 	return at < 0 || at >= slices.Index(upstream.LogLevels, least)

@@ -13,19 +13,20 @@ import (
 	"mcpx/internal/caller"
 )
 
-// An upstream's requestState goes to the client and comes back with the client's answers. The upstream cannot
-// tell mcpx's clients apart, so mcpx itself binds the state to its principal, its request and a time. Without
-// a principal it adds the connection instead: the answers may come over another one, but must reach the session
-// that asked. Without either the state is passed on unchanged.
+// An upstream's requestState goes to the client and comes back with the client's answers. The upstream cannot tell mcpx's
+// clients apart, so mcpx signs the state: it is valid only for the same principal and request, and for a limited time. For a
+// client without a principal, mcpx adds the id of the connection to the state instead. Then the answers reach the server
+// session that asked, even if they come over another connection. If the client has neither a principal nor a home, mcpx passes
+// the state on unchanged.
 
 const (
-	// boundState is the beginning of a bound requestState. It is followed by the time of expiry (Unix seconds),
-	// the tag, and the upstream's own state, separated by dots.
+	// boundState is the beginning of a requestState that is signed for a principal. It is followed by the time of expiry (Unix
+	// seconds), the tag (the signature), and the upstream's own state, separated by dots.
 	boundState = "mcpx.bound."
-	// boundTime is how long a bound state is valid. Upstreams may have shorter limits of their own.
+	// boundTime is how long a requestState with boundState is valid. Upstreams may have shorter limits of their own.
 	boundTime = 24 * time.Hour
-	// homeState is the beginning of a requestState with a connection. It is followed by the connection's id, the
-	// tag, and the upstream's own state, separated by dots.
+	// homeState is the beginning of a requestState that names a connection. It is followed by the connection's id, the tag, and
+	// the upstream's own state, separated by dots.
 	homeState = "mcpx.home."
 )
 
@@ -34,7 +35,7 @@ func tagsOf(secrets []*state.Secret, view string) *caller.Tags {
 	return caller.NewTags(secrets, "mcpx requestState 1 "+view)
 }
 
-// bound returns an upstream's state in the form for the client of r.
+// bound returns the form in which the client of r gets an upstream's requestState, which is the parameter written.
 func (f *Front) bound(r *incoming, written json.RawMessage) json.RawMessage {
 	own, ok := wire.Text(written)
 	switch p := r.client.Principal; {
@@ -50,7 +51,8 @@ func (f *Front) bound(r *incoming, written json.RawMessage) json.RawMessage {
 	return written
 }
 
-// unbind checks the state in a principal's request and replaces it with the upstream's own state.
+// unbind checks the requestState in a request of a principal, and replaces it with the upstream's own state. For a client
+// without a principal it calls toHome.
 func (f *Front) unbind(r *incoming) *rpcError {
 	p := r.client.Principal
 	written, _ := wire.Text(r.input.State)
@@ -72,9 +74,9 @@ func (f *Front) unbind(r *incoming) *rpcError {
 	return nil
 }
 
-// toHome replaces the state in a request without a principal with the upstream's own state, and gives the request the
-// home of the connection that the state names. If the state was made by another process, the request keeps its own
-// home.
+// toHome replaces the requestState in a request without a principal with the upstream's own state. The request also gets the
+// home of the connection that the state names, so that it uses the same server sessions. If another process has made the state,
+// the request keeps its own home.
 func (f *Front) toHome(r *incoming, written string) {
 	rest, ours := strings.CutPrefix(written, homeState)
 	if !ours {
@@ -89,13 +91,14 @@ func (f *Front) toHome(r *incoming, written string) {
 	}
 }
 
-// homeValues returns the values that a state with a connection is bound to. The ids of connections are unique only
-// in one process.
+// homeValues returns what the tag of a state with a connection covers. It includes the name of the process, because the ids of
+// connections are unique only in one process.
 func (f *Front) homeValues(r *incoming, id, own string) []string {
 	return append(stateValues(r.message, id, own), f.suspended.process)
 }
 
-// stateValues returns the values that a state is bound to, besides the principal.
+// stateValues returns what the tag of a state covers: the time or connection (until), the upstream's state (own), and the
+// params.
 func stateValues(m *message, until, own string) []string {
 	params := paramsOf(m)
 	return []string{until, own, string(params[:])}

@@ -70,8 +70,8 @@ type stdioServer struct {
 	announces atomic.Bool // initialize has been answered, so the client gets notifications of changes
 	modern    atomic.Bool // the client has sent a modern request and has not sent initialize
 
-	places chan struct{} // has one element for each open request that is not long-lived
-	jobs   chan *job     // jobs that the reader passes to an idle worker
+	places chan struct{} // one element for each open request that is not long-lived; its capacity is MaxOpen
+	jobs   chan *job     // carries requests from the reader to an idle worker
 	idle   chan struct{} // has one element for each idle worker
 	stop   chan struct{} // closed by drain; ends the reader, the idle workers and the method pump
 	// reading ends when drain begins, so that the reader does not wait for the rest of a batch.
@@ -103,7 +103,8 @@ func (f *Front) newStdioServer(options StdioOptions) *stdioServer {
 	}
 }
 
-// serve is ServeStdio for any connection.
+// serve serves one client over any connection, until the connection or ctx ends. Before it returns, it answers the open
+// requests and refuses new ones.
 func (s *stdioServer) serve(ctx context.Context, c Socket) error {
 	f, options := s.front, s.options
 	s.out = newOutput(c, func() bool { return len(s.places) > 0 })
@@ -120,9 +121,9 @@ func (s *stdioServer) serve(ctx context.Context, c Socket) error {
 	reading, over := context.WithCancel(context.Background())
 	defer over()
 	s.reading = reading
-	s.all.Go(s.pump) // ends with stop
+	s.all.Go(s.pump) // ends when the channel stop is closed
 	ended := make(chan error, 1)
-	go func() { ended <- s.readAll(context.WithoutCancel(ctx), c) }() // the goroutine ends with c
+	go func() { ended <- s.readAll(context.WithoutCancel(ctx), c) }() // the goroutine ends when the connection c does
 	var err error
 	select {
 	case err = <-ended:
@@ -250,7 +251,7 @@ func (s *stdioServer) admits(m *message) bool {
 	return over == nil
 }
 
-// take handles one message.
+// take answers a request, or handles a notification or a response.
 func (s *stdioServer) take(ctx context.Context, m *message) {
 	switch {
 	case m.refusal != nil:
@@ -323,7 +324,7 @@ func (s *stdioServer) begin(ctx context.Context, m *message) {
 		select {
 		case s.jobs <- j: // an idle worker takes the job
 		default:
-			s.all.Go(func() { s.work(j) }) // the goroutine ends with stop, or after its answer if enough workers are idle
+			s.all.Go(func() { s.work(j) }) // ends after its answer if enough workers are idle, or when stop is closed
 		}
 		s.mu.Unlock()
 		return
@@ -336,11 +337,10 @@ func (s *stdioServer) begin(ctx context.Context, m *message) {
 	}
 }
 
-// own tells the view that the client is the process's only client. If the process has several clients, it does
-// nothing.
+// own tells the view that this client is the only one of the process. It does nothing if the process has several clients.
 func (s *stdioServer) own(client *caller.Client) {
 	if s.options.Session == "" {
-		s.front.view.Attach(client, view.Attachment{Sole: true}) // ServeStdio detaches it
+		s.front.view.Attach(client, view.Attachment{Sole: true}) // the method serve detaches the client at its end
 	}
 }
 
@@ -393,7 +393,7 @@ func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
 	if j.awaited {
 		<-s.places // before the write, because after it the client may already send its next request
 		written = s.unanswered.Done
-		s.unanswered.Add(1) // for the work that follows the write
+		s.unanswered.Add(1) // drain must also wait for the work after the write
 		defer s.unanswered.Done()
 	}
 	if s.session.inflight.wanted(j.open) {

@@ -55,8 +55,8 @@ type suspendedCalls struct {
 	all   sync.WaitGroup
 }
 
-// NewOnce returns a store of the states that have been used, in the memory of this process. It may forget some
-// without a warning: a call can only be resumed once anyway.
+// NewOnce returns a store of the requestStates that have been used, in the memory of this process. It may forget old ones: a
+// suspended call can be resumed only once anyway.
 func NewOnce() state.Once { return state.NewOnce(maxSuspended, slog.New(slog.DiscardHandler)) }
 
 // suspendedCall is one call during which the client can be asked questions. It may extend over several
@@ -116,7 +116,7 @@ func (k *suspendedCalls) answer(
 	}
 }
 
-// over returns the call's result for the request r. It is called when the call has ended.
+// over returns the result of a call that has ended, as the answer to the request r.
 func (p *suspendedCall) over(r *incoming) ([]byte, *rpcError) {
 	r.event.Outcome = p.event.Outcome
 	return p.result, p.err

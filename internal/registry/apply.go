@@ -13,8 +13,7 @@ import (
 type Changes struct{ Started, Stopped []string }
 
 // Apply replaces the servers of the registry. It stops and starts only servers whose definition changed; the sessions and open
-// calls of the others continue. Of the options, only Rules, MaxConcurrency, Queue, Grace
-// and Again take effect.
+// calls of the others continue. Of the options, only Rules, MaxConcurrency, Queue, Grace and Again take effect.
 //
 // Apply calls swap, unless it is nil, as soon as the snapshot has the new servers and rules. In swap, the caller makes the rest
 // of its new configuration effective, so that no call sees only a part of it. swap must only store a value, because all calls
@@ -22,7 +21,7 @@ type Changes struct{ Started, Stopped []string }
 //
 // A call that was prepared from an older snapshot gets a [ReplacedError] if its server was replaced. Open calls on the old
 // server may continue for Grace; after that they fail. Because the old process may hold a lock or a port, the new one starts
-// after the old one has ended. Calls wait for that as for any server that is still connecting.
+// after the old one has ended. Calls wait for the new one as for any server that is still connecting.
 //
 // Apply does not wait for servers. After Close it does nothing, and does not call swap.
 func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes {
@@ -81,8 +80,8 @@ func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes
 	return changes
 }
 
-// replaceBy replaces the entries by next. It retires the upstreams that are not in next, and their sessions that belong to
-// single clients, and returns the names of their servers. The caller holds the lock.
+// replaceBy replaces the entries by next. It stops the upstreams that are not in next, and the sessions with them that belong
+// to single clients, and returns the names of their servers. The caller holds the lock.
 func (r *Registry) replaceBy(next map[string]*entry, grace time.Duration) (names []string) {
 	if grace <= 0 {
 		grace = defaultGrace

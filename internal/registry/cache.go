@@ -30,7 +30,7 @@ type record struct {
 	Format       int               `json:"format"`
 	Protocol     string            `json:"protocol"`
 	Modern       bool              `json:"modern"`
-	Unprobed     bool              `json:"unprobed,omitempty"` // see [upstream.Agreement]
+	Unprobed     bool              `json:"unprobed,omitempty"` // it is unknown whether the server also speaks the modern era
 	Title        string            `json:"title,omitempty"`
 	Version      string            `json:"version,omitempty"`
 	Instructions string            `json:"instructions,omitempty"`
@@ -50,7 +50,7 @@ type record struct {
 	tried bool // mcpx has tried to connect to the server and got no catalogue
 }
 
-// era returns the era of the server for [upstream.Spec].
+// era returns the era in which mcpx should talk to the server, for [upstream.Spec]; empty if mcpx must find it out.
 func (r *record) era() string {
 	agreed := upstream.Agreement{Protocol: r.Protocol, Modern: r.Modern, Unprobed: r.Unprobed}
 	return agreed.Era()
@@ -65,7 +65,7 @@ func (r *record) equal(other *record) bool {
 		maps.Equal(r.ByEra, other.ByEra) && (r.Offers == nil) == (other.Offers == nil) && (r.Offers == nil || *r.Offers == *other.Offers)
 }
 
-// Key returns a digest of a server's settings, which does not reveal them.
+// Key returns a digest of a server's settings. Nobody can read the settings from it.
 func Key(parts ...string) string {
 	digest := sha256.New()
 	for _, part := range parts {

@@ -21,7 +21,7 @@ type clientSession struct {
 	subject  atomic.Pointer[string] // the client's latest JWT, if it is exchanged for a token of the server
 	open     int                    // the number of open calls
 	waiting  int                    // how many of the open calls wait for the server's lists
-	learned  bool                   // whether the tools that the session listed first were stored in a variant
+	learned  bool                   // whether the tools that the session listed first were stored for clients with the same capabilities
 	used     time.Time
 }
 
@@ -43,9 +43,10 @@ func (s *Server) ownerFor(client *caller.Client) *caller.Client {
 	return client
 }
 
-// clientSession returns the session with a server that belongs to the client or its home, and that is used with these
-// credentials only. The first call opens the session. lists means that the session must read the server's lists. The caller
-// must call release after use. c is nil after Close, and if e was replaced.
+// clientSession returns a session with a server for one client or, if the client has a [caller.Home], for all clients of that
+// home. The session is used only with the credentials in the parameter own. The first call opens it. If lists is true, the
+// session must also read the server's lists. The caller must call release after use. c is nil if the registry is closed, or if
+// a reload has replaced the entry e.
 func (r *Registry) clientSession(
 	e *entry, client *caller.Client, own *request.Credentials, lists bool,
 ) (c *clientSession, release func(), err error) {
@@ -98,7 +99,8 @@ func (r *Registry) clientSession(
 	}, nil
 }
 
-// clientSpec returns the spec for a session of a single client, and sets c.subject. The caller holds the lock.
+// clientSpec returns the spec for a session of a single client, and stores the client's JWT in c.subject. The caller holds the
+// lock.
 func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Credentials, c *clientSession) upstream.Spec {
 	spec := e.server.Spec
 	if len(spec.Remote.URLs) > 0 {
@@ -146,7 +148,8 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 	return spec
 }
 
-// listsShared reports whether the shared session of a server with Personal logins has a catalogue for all.
+// listsShared reports whether mcpx knows the lists of a server with Personal logins without any such login, from the shared
+// session or from the cache on disk. All principals then see these lists.
 func (e *entry) listsShared() bool {
 	return e.upstream.Status().Known || e.cached != nil && !e.cached.tried
 }
@@ -166,12 +169,12 @@ func (e *entry) sharedTools(cached *record) []catalog.Tool {
 	return cached.tools
 }
 
-// maxHomes is how many unused sessions with one server are kept for the homes of one owner, who could claim any number of
-// client names.
+// maxHomes is how many unused sessions with one server are kept for all homes of one owner. Without this limit, an owner could
+// open any number of sessions, by using a new client name for each.
 const maxHomes = 8
 
-// makeRoom ends one session with a server, the least recently used one of an owner's homes, if the owner already has maxHomes
-// unused sessions with this server. The caller holds the lock.
+// makeRoom ensures that an owner can open one more session with a server. If the homes of the owner already have maxHomes
+// unused sessions with this server, makeRoom ends the least recently used of them. The caller holds the lock.
 func (r *Registry) makeRoom(server, owner string) {
 	unused, oldest, of := 0, (*clientSession)(nil), ""
 	for client, sessions := range r.clients {
@@ -224,8 +227,8 @@ func (r *Registry) forgetLists(client string) {
 	r.countDiffering()
 }
 
-// endSessions retires the sessions of a client that `which` selects. Their open calls may continue for the duration grace.
-// The caller holds the lock.
+// endSessions stops those sessions of a client for which the func `which` returns true. Their open calls may continue for the
+// duration grace. The caller holds the lock.
 func (r *Registry) endSessions(client string, end retired, grace time.Duration, which func(key sessionKey, c *clientSession) bool) {
 	if r.ended {
 		return // Close ends them
@@ -245,13 +248,13 @@ func (r *Registry) endSessions(client string, end retired, grace time.Duration, 
 			delete(r.lives, client)
 		}
 	}
-	if home && len(sessions) == 0 && !r.keepsLists(client) { // nothing else says that the client of a home is gone
+	if home && len(sessions) == 0 && !r.keepsLists(client) { // such a client may never disconnect, so its lists end here
 		r.forgetLists(client)
 	}
 }
 
-// keepsLists is for a client whose last session has ended. It removes what is stored about the lists of the client's sessions, but
-// keeps the lists of servers that list only to principals who have logged in: nothing else says what these servers have. It
+// keepsLists is called when the last session of a client has ended. It removes what is stored about the lists of the client's
+// sessions, except for servers that list only to principals who have logged in: mcpx cannot get these lists in another way. It
 // reports whether lists were kept. The caller holds the lock.
 func (r *Registry) keepsLists(who string) bool {
 	own := r.own[who]

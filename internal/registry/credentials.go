@@ -59,7 +59,8 @@ func (r *Registry) Credentials(next request.Handler) request.Handler {
 	}
 }
 
-// takesCredentials reports whether each request needs credentials of its caller, other than a login of Personal.
+// takesCredentials reports whether each request needs credentials that come from its caller's message. A login of Personal is
+// none: mcpx has stored it.
 func (s *Server) takesCredentials() bool { return len(s.Credentials) > 0 || s.Exchange != nil }
 
 // ofCallers reports whether a session of the server needs the credentials of a caller.
@@ -102,7 +103,7 @@ func (s *Server) credentialsOf(ctx context.Context, client *caller.Client) (*req
 	return own, nil
 }
 
-// lacking returns the error for a request in which a credential is missing.
+// lacking returns the error for a request that lacks a credential. what names the credential.
 func lacking(what string) error {
 	return &request.UnavailableError{State: catalog.Unavailable, Reason: "each request to mcpx that reaches it must have " + what}
 }
@@ -164,8 +165,8 @@ func keyOf(server string, c *request.Credentials) sessionKey {
 	return sessionKey{server, sha256.Sum256([]byte(text.String()))}
 }
 
-// putOn adds credentials to the spec of a session. They replace configured headers of the same name, and the configured login,
-// which belongs to another user.
+// putOn adds the credentials of a caller to the spec of a session. They replace headers with the same names in the config, and
+// the login in the config, which belongs to another user.
 func putOn(spec *upstream.Spec, c *request.Credentials) {
 	headers := make(map[string]string, len(spec.Remote.Headers)+len(c.Headers))
 	for name, value := range spec.Remote.Headers {

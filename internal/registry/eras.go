@@ -90,9 +90,8 @@ func (e *entry) olderOffers() (offers catalog.Offers, ok bool) {
 	return status.Offers, status.Protocol != ""
 }
 
-// offersOfBoth returns what a server offers in either era. offers is what it offers in the shared session; offersOfBoth
-// adds what it offers only in the legacy era and mcpx can pass on to all clients, see [Registry.olderRoute]. The caller
-// holds the lock.
+// offersOfBoth adds to offers, which is what a server offers in the shared session, what the server offers only in the legacy
+// era: subscriptions and completions, whose requests mcpx then sends over the session of that era. The caller holds the lock.
 func (e *entry) offersOfBoth(offers catalog.Offers) catalog.Offers {
 	if older, ok := e.olderOffers(); ok && !e.server.PerClient {
 		offers.Subscribe = offers.Subscribe || older.Subscribe && offers.Resources
@@ -101,11 +100,11 @@ func (e *entry) offersOfBoth(offers catalog.Offers) catalog.Offers {
 	return offers
 }
 
-// olderRoute changes the route of a request to a session of the legacy era, if that is necessary. It is for a request of a
-// legacy client that can be asked questions, unless the server serves the request only in the modern era; and for a request
-// that the server serves only in the legacy era. Over HTTP, a legacy client that can be asked gets its own session, so that it
-// surely gets the server's questions, also about its roots. A server that runs as a process has one legacy session for all
-// legacy clients. olderRoute does not change t if the server does not speak the legacy era.
+// olderRoute sends a request over a session of the legacy era, instead of the shared session, in two cases: the client speaks
+// the legacy era and can be asked questions, and the server can serve the request in that era; or the server can serve the
+// request only in that era. Over HTTP, a client of the first case gets a session of its own, so that the server's questions
+// surely reach it. A server that runs as a process has one legacy session for all legacy clients. If the server does not speak
+// the legacy era, olderRoute does not change t.
 func (r *Registry) olderRoute(ctx context.Context, t *route) {
 	q, e := t.request, t.entry
 	asks := asksOlder(q.Client)
@@ -123,7 +122,7 @@ func (r *Registry) olderRoute(ctx context.Context, t *route) {
 		t.only, t.older = older, asks
 		return
 	}
-	// If a limit of sessions is reached, or mcpx is ending, the shared session serves the client as well as it can.
+	// If no further session can be opened, or mcpx is ending, the shared session serves the client as well as it can.
 	if own, release, err := r.clientSession(e, q.Client, nil, false); err == nil && own != nil {
 		t.only, t.release, t.older = own.upstream, release, true
 	}
@@ -196,16 +195,17 @@ func (t *route) learn() {
 	}
 }
 
-// asksByResult reports whether err is the error of a server that would have had to send an input_required result to a client of
-// the legacy era. The SDKs for TypeScript and Go send requests instead of failing. The Python SDK sends the first text, FastMCP
-// the second.
+// asksByResult reports whether err is the error of a server whose tool tried to ask a legacy client with an input_required
+// result, which that era does not have. The SDKs for TypeScript and Go do not fail then: they send the question as a request.
+// The Python SDK fails with the first of the two texts below, FastMCP with the second.
 func asksByResult(err error) bool {
 	rpc, ok := errors.AsType[*wire.RPCError](err)
 	return err == errUndeclared || ok && (rpc.Message == "Handler returned an invalid result" || strings.Contains(rpc.Message, "InputRequiredResult"))
 }
 
-// undeclared reports whether this is the result of a tool that has asked, with its result, for something that the session did
-// not declare; a session shared by several clients declares no roots, for example. The SDK for TypeScript then sends this text.
+// undeclared reports whether the result says that the tool needs an answer from the client for which the session did not
+// declare the capability. For example, a session that several clients share declares no roots. The texts are from the SDK for
+// TypeScript.
 func undeclared(result json.RawMessage) bool {
 	return bytes.Contains(result, []byte("Cannot request input ")) && bytes.Contains(result, []byte("-era connection did not declare the required capability"))
 }
@@ -220,9 +220,9 @@ func eraOf(modern bool) string {
 	return upstream.EraLegacy
 }
 
-// offersToOlder returns what a server offers to legacy clients, if that is known and differs from the snapshot. It is needed
-// for a server with a session for each client, until that session has read what the server offers, and for a server whose
-// lists are known only from the cache on disk. The caller holds the lock.
+// offersToOlder returns what a server offers to legacy clients. ok is false if that is unknown, or if the snapshot says the
+// same. It differs from the snapshot for a server with a session for each client, until that session has read what the server
+// offers, and for a server whose lists are known only from the cache on disk. The caller holds the lock.
 func (e *entry) offersToOlder() (offers catalog.Offers, ok bool) {
 	if e.upstream == nil {
 		return offers, false

@@ -183,9 +183,10 @@ func (in *instances) others() string {
 // instance: it would otherwise get no calls as long as others are up.
 var ranks = map[catalog.State]int{catalog.Ready: 0, catalog.Idle: 0, catalog.Degraded: 1, catalog.Connecting: 2, catalog.Unavailable: 3}
 
-// pick returns the instance for a request of a client, and whether another one is up. It returns nil if all instances are in
-// tried. It chooses the instance with the fewest open calls among those in the best state. But if the server may keep state
-// between requests, all requests of a client go to the same instance.
+// pick returns the instance for a request of a client. more reports whether another instance is up. The parameter tried has the
+// instances to which the request was already sent; if it has all of them, u is nil. pick prefers the instance with the fewest
+// open calls among those in the best state. But if the server may keep state between requests, all requests of a client go to
+// the same instance.
 func (in *instances) pick(client *caller.Client, tried []*upstream.Upstream) (u *upstream.Upstream, more bool) {
 	var best upstream.Status
 	var rank, open int
@@ -211,8 +212,9 @@ func (in *instances) pick(client *caller.Client, tried []*upstream.Upstream) (u 
 	return u, slices.ContainsFunc(ready, func(other *upstream.Upstream) bool { return other != u })
 }
 
-// homeOf returns the instance that may have state of a client: the one that the client has used before if it is in ready,
-// otherwise best. For a client without a session, the choice depends only on its connection.
+// homeOf returns the instance that may have state of a client. This is the instance that the client has used before. If it is
+// not among the instances in the parameter ready, homeOf returns the parameter best. For a client without a session, the choice
+// depends only on its connection.
 func (in *instances) homeOf(client *caller.Client, best *upstream.Upstream, ready []*upstream.Upstream) *upstream.Upstream {
 	if client != nil && client.Peer != "" {
 		hash := fnv.New32a()
@@ -226,7 +228,7 @@ func (in *instances) homeOf(client *caller.Client, best *upstream.Upstream, read
 	switch home := in.home[id]; {
 	case home != nil && slices.Contains(ready, home):
 		return home
-	case home == nil || !up(home.Status().State): // if it is up, only this request has failed there
+	case home == nil || !up(home.Status().State): // an instance that is up stays the home: only this one request failed there
 		in.home[id] = best
 	}
 	return best
@@ -239,8 +241,8 @@ func (in *instances) forget(client string) {
 	delete(in.home, client)
 }
 
-// elsewhere reports whether a request that failed with err may be sent to another instance, and whether the request may have
-// been executed.
+// elsewhere reports, for a request that failed with err on one instance, whether it may be sent to another one (next), and
+// whether the failed instance may have executed it.
 func elsewhere(err error, repeatable bool) (next, executed bool) {
 	if unavailable, ok := errors.AsType[*request.UnavailableError](err); ok {
 		return !unavailable.Stopped, false

@@ -14,7 +14,7 @@ import (
 // principal has no such session any more. The registry's lock guards it.
 type ownCatalogue struct {
 	servers map[string]ownLists
-	made    map[basis]*catalog.Snapshot // the snapshots made with these lists; removed when any ownCatalogue changes
+	made    map[basis]*catalog.Snapshot // the snapshots made with these lists; all are removed when any ownCatalogue changes
 }
 
 // basis has what apply uses to make a snapshot, besides the client's ownCatalogue: the shared snapshot, the
@@ -41,10 +41,10 @@ type ownLists struct {
 	alone *introduced
 }
 
-// introduced is how a server has introduced itself in a session.
+// introduced is what a server said about itself in the handshake of a session.
 type introduced struct{ title, version, instructions, protocol string }
 
-// changed returns the kinds whose lists differ between l and before.
+// changed returns the kinds (tools, resources, prompts) whose lists in l differ from those in the parameter before.
 func (l ownLists) changed(before ownLists) (kinds []catalog.Kind) {
 	if !catalog.EqualTools(l.tools, before.tools) {
 		kinds = append(kinds, catalog.Tools)
@@ -94,7 +94,7 @@ func (r *Registry) SnapshotOf(client *caller.Client) *catalog.Snapshot {
 	return made
 }
 
-// of returns the lists of a server, if o has them and they are from this generation of its entry. o may be nil.
+// of returns the lists of a server. ok is false if o is nil or has none, or if they are from an earlier entry of the server.
 func (o *ownCatalogue) of(server string, generation uint64) (lists ownLists, ok bool) {
 	if o == nil {
 		return lists, false
@@ -148,7 +148,7 @@ func (r *Registry) listed(client *caller.Client, e *entry, c *clientSession) {
 		own.toolsOnly, own.offers, own.items = true, all.offers, all.items
 	}
 	r.mu.Lock()
-	waiting := c.waiting > 0 // read before keep is called, because a call that no longer waits has already stored the lists
+	waiting := c.waiting > 0 // read first: the call that waits for the lists may store them, and stop waiting, at any moment
 	r.mu.Unlock()
 	kinds := r.keep(client, name, own, all)
 	r.mu.Lock()

@@ -13,8 +13,8 @@ type Peers func(ctx context.Context, key string) (saved []byte)
 // peersWithin is how long a new registry waits for the answers of other replicas. Its first answers to clients wait for that.
 const peersWithin = time.Second
 
-// remembered returns what is known about a server before mcpx connects to it, or nil. It prefers what another replica lists
-// to what the disk has, because clients see the former now, and all replicas should list the same.
+// remembered returns what is known about a server before mcpx connects to it, or nil. It prefers what another replica lists to
+// what the disk has, because clients already see the lists of that replica, and all replicas should list the same.
 func (r *Registry) remembered(key string) *record {
 	if r.options.Peers != nil && key != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), peersWithin)

@@ -14,10 +14,11 @@ import (
 type Personal interface {
 	// Held returns the ID of a principal's login; empty if it has none that can be used.
 	Held(ctx context.Context, p *caller.Principal) (id string, err error)
-	// Authorize does for the login with this ID what [transport.Remote.Authorize] does.
+	// Authorize returns a func that adds the login with this ID to each request to the server (see [transport.Remote]), and a func
+	// that returns the secrets of the login, which must not appear in any message.
 	Authorize(p *caller.Principal, id string) (authorize func(http.RoundTripper) http.RoundTripper, secrets func() []string)
-	// Need returns the error for a request of a principal without a login; its text says how to log in. If ask is set, it first
-	// asks the client to log in, and returns nil if the principal has a login after that.
+	// Need returns the error for a request of a principal without a login; its text says how to log in. If ask is true, Need first
+	// asks the client to log in, and returns nil if the principal then has a login.
 	Need(ctx context.Context, client *caller.Client, ask bool) error
 }
 
@@ -63,8 +64,8 @@ func (s *Server) loginOf(ctx context.Context, client *caller.Client) (*request.C
 	return &request.Credentials{Principal: p.Key(), Login: id}, nil
 }
 
-// personalLists reports whether only a session with the login of the client's principal can tell what a server lists, and none has
-// done so. The caller holds the lock.
+// personalLists reports whether a server shows its lists only to principals who have logged in, and mcpx has not
+// read them in a session of the client's principal. The caller holds the lock.
 func (r *Registry) personalLists(e *entry, client *caller.Client) bool {
 	if e.server.Personal == nil || e.upstream == nil || client.On() == nil || e.listsShared() {
 		return false
@@ -73,8 +74,9 @@ func (r *Registry) personalLists(e *entry, client *caller.Client) bool {
 	return !known
 }
 
-// WaitPersonal opens the session of the client's principal with a server, if only that session can tell what the server lists, and
-// waits for its tools, at most until ctx ends. The error says why there are none.
+// WaitPersonal is for a server whose lists are known only after a login of the client's principal. It opens the principal's
+// session and waits until the session has read the tools, or ctx ends. If the lists are known already, WaitPersonal does
+// nothing. The error says why there are no tools.
 func (r *Registry) WaitPersonal(ctx context.Context, client *caller.Client, server string) error {
 	r.mu.Lock()
 	e := r.entries[server]

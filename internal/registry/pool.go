@@ -121,8 +121,8 @@ func (p *pooled) start(r *Registry) {
 	r.changed() // the upstream may already run for other users, and then reports no change to r
 }
 
-// leave ends the use by r. After the last user, the upstream is ended when the idle time has passed. gone means that r
-// continues without the server; then the upstream is ended at once, because a user is unlikely to return soon.
+// leave ends the use by r. When no user is left, the upstream is ended after the idle time. If gone is true, r goes on without
+// the server, because the config changed: then the upstream is ended at once, because no user is likely to return soon.
 func (p *pooled) leave(r *Registry, gone bool) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()

@@ -38,8 +38,8 @@ type Server struct {
 	// 5 minutes).
 	PerClient   bool
 	SessionIdle time.Duration
-	// PerPrincipal makes all clients of one principal share one of these sessions. A client without a principal has its own. It
-	// requires PerClient.
+	// PerPrincipal makes all clients of one principal share one of the sessions that PerClient creates. A client without a
+	// principal has its own. It requires PerClient.
 	PerPrincipal bool
 	// Shared, if not empty, identifies how the server starts. Registries with the same [Options.Pool] share the server if their
 	// Shared is equal.
@@ -80,9 +80,8 @@ type Options struct {
 	Again string
 	// Grace is how long open calls may continue when [Registry.Apply] stops their server; 0 means 5 s.
 	Grace time.Duration
-	// Patience is for servers that have not answered yet when mcpx ends. Such a server is recorded as tried only if mcpx has
-	// waited for it at least this long. SDK clients start mcpx briefly to learn its era before they use it; such a short run
-	// says nothing about the servers.
+	// Patience is how long mcpx must have waited for a server that has not answered, before it records, at its end, that it has
+	// tried the server. SDK clients start mcpx briefly to learn its era; such a short run says nothing about the servers.
 	Patience time.Duration
 	// Logger may be nil, then nothing is logged.
 	Logger *slog.Logger
@@ -139,7 +138,7 @@ type ofClients struct {
 	lives map[string]func() bool
 	// variants are the catalogues for clients with the same capabilities, by variantKey.
 	variants map[string]*variant
-	// differing is the number of own catalogues and variants.
+	// differing is the total number of entries in own and variants; if it is 0, all clients see the same snapshot.
 	differing atomic.Int32
 	turn      atomic.Uint32 // distributes the sessions of clients over the instances
 }
@@ -174,13 +173,13 @@ type work struct {
 type entry struct {
 	generation uint64
 	began      time.Time
-	earlier    bool   // whether the disk or another replica had a record of the server when the entry was created
-	era        string // the era of the server, according to that record
+	earlier    bool   // a record of the server existed, on disk or at another replica, when the entry was made
+	era        string // the era of the server in that earlier record; empty if unknown
 	server     Server
 	upstream   *upstream.Upstream // nil if the server is disabled or misconfigured
 	pooled     *pooled            // nil if no other registry can use upstream
 	instances  *instances         // nil if the server has only one address; upstream is the first instance
-	cached     *record            // that record; nil once the server has sent all its lists
+	cached     *record            // the earlier record; nil once the server has sent all its lists
 	last       catalog.Server     // the server in the last snapshot; its tools are reused while they are unchanged
 	saved      *record            // what was last written to the cache file
 	older      *olderEra          // never nil
@@ -232,7 +231,7 @@ func (r *Registry) newEntry(server Server) *entry {
 	}
 	spec := server.Spec
 	spec.Introduction.Capabilities = caller.AllCapabilities
-	if !server.PerClient || server.PerPrincipal { // otherwise the shared session only reads the catalogue, so it declares all capabilities
+	if !server.PerClient || server.PerPrincipal { // otherwise it only reads the catalogue, so it declares all capabilities
 		spec.Introduction.Capabilities, spec.Introduction.Owner = caller.SharedCapabilities, r.owner.Load
 	}
 	if spec.NoQuestions {
@@ -443,8 +442,8 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 	return e.last
 }
 
-// items returns what a server offers besides tools. If the server has not listed this yet, items takes it from the cache on disk.
-// The caller holds the lock.
+// items returns what a server offers besides tools. Until the server has listed it, it comes from the cache on disk. The caller
+// holds the lock.
 func (e *entry) items(status *upstream.Status) (offers catalog.Offers, items *catalog.Items, listed bool) {
 	if !status.Listed && e.cached != nil && e.cached.Offers != nil {
 		if newer, ok := e.older.byEra[upstream.EraModern]; ok {

@@ -17,10 +17,11 @@ type route struct {
 	entry   *entry
 	request *request.Request
 	only    *upstream.Upstream // nil for a server with instances
-	// older means that only is a session of the legacy era. A request that it cannot serve is sent over the shared session.
+	// older means that the session in the field only is of the legacy era. If it cannot serve the request, the shared session
+	// does.
 	older   bool
 	release func()
-	wait    time.Duration // the original Wait of the request
+	wait    time.Duration // what is left of the Wait with which the request began
 	tried   []*upstream.Upstream
 	ran     error // the error of the first instance that may have executed the request
 }
@@ -78,7 +79,7 @@ func (t *route) share() {
 // upstream to try, it returns the error for the request.
 func (t *route) next(ctx context.Context, failed error) (*upstream.Upstream, error) {
 	if t.older {
-		_, unavailable := errors.AsType[*request.UnavailableError](failed) // then the request was not executed
+		_, unavailable := errors.AsType[*request.UnavailableError](failed) // an UnavailableError means that the request was not executed
 		if asksByResult(failed) {
 			t.learn()
 		}
@@ -133,7 +134,7 @@ func (r *Registry) sessionsWith(e *entry, q *request.Request) (all []*upstream.U
 		return all // the shared session does not belong to this client alone
 	case known:
 		return append(all, e.upstreams()...)
-	case e.older.upstream != nil && asksOlder(q.Client): // its requests use this session, see olderRoute
+	case e.older.upstream != nil && asksOlder(q.Client): // its requests use the session of the legacy era, so its notifications do too
 		return []*upstream.Upstream{e.older.upstream}
 	case e.instances == nil:
 		return []*upstream.Upstream{e.upstream}

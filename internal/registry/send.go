@@ -38,7 +38,7 @@ func (r *Registry) send(ctx context.Context, q *request.Request) (json.RawMessag
 	case q.Notification:
 		return nil, r.tell(q)
 	case q.Method == "resources/unsubscribe":
-		// The session itself unsubscribes when no client follows the resource any more.
+		// The session itself unsubscribes at the server, once no client follows the resource any more.
 		return json.RawMessage("{}"), nil
 	}
 	t, err := r.routeOf(ctx, q)
@@ -78,7 +78,7 @@ func (r *Registry) follow(ctx context.Context, t *route) (json.RawMessage, error
 				begun = true
 				close(agreed)
 			})
-			if err = failed; !begun { // once the subscription has begun, only the subscriber itself subscribes again
+			if err = failed; !begun { // if it ends after it has begun, the subscriber has to subscribe again
 				u, err = t.next(ctx, failed)
 			}
 		}
@@ -93,7 +93,8 @@ func (r *Registry) follow(ctx context.Context, t *route) (json.RawMessage, error
 	return json.RawMessage("{}"), nil
 }
 
-// stopped returns err, or a [request.ReplacedError] if the upstream was stopped because the server is being replaced.
+// stopped returns a [request.ReplacedError] if err says that the upstream was stopped, and the server is being replaced;
+// otherwise err.
 func (r *Registry) stopped(t *route, err error) error {
 	unavailable, ok := errors.AsType[*request.UnavailableError](err)
 	if ok && unavailable.Stopped && r.replaced(t.entry.server.Spec.Name, t.entry) {

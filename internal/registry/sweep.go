@@ -32,8 +32,8 @@ func (c *cache) touch(key string) {
 	}
 }
 
-// sweep deletes the files of catalogues that are not in used and were not used for unusedAfter, and returns how many it has
-// deleted. It deletes only files that the cache wrote. It ends early when stop is closed.
+// sweep deletes the files of catalogues that were not used for unusedAfter, and returns how many it has deleted. It keeps the
+// files whose keys are in the parameter used, and files that the cache did not write. It ends early when stop is closed.
 func (c *cache) sweep(used map[string]bool, stop <-chan struct{}) (deleted int) {
 	if c.dir == "" {
 		return 0

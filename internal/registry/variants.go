@@ -54,8 +54,8 @@ func (r *Registry) learn(client *caller.Client, e *entry, tools []catalog.Tool, 
 	r.countDiffering()
 }
 
-// alike returns what servers list to clients with the same capabilities. The client sees it for servers that have not listed
-// anything in its own sessions. It is nil if nothing is known. The caller holds the lock.
+// alike returns the lists of the variant for a client; nil if nothing is known. It applies to servers that have not
+// listed anything in the client's own sessions. The caller holds the lock.
 func (r *Registry) alike(client *caller.Client) *ownCatalogue {
 	if v := r.variantOf(client); v != nil {
 		return &v.ownCatalogue
@@ -63,12 +63,13 @@ func (r *Registry) alike(client *caller.Client) *ownCatalogue {
 	return nil
 }
 
-// countDiffering updates the field differing. The caller holds the lock.
+// countDiffering sets the field differing after a change of own or variants. The caller holds the lock.
 func (r *Registry) countDiffering() { r.differing.Store(int32(len(r.own) + len(r.variants))) }
 
-// WaitOwn waits until mcpx knows what the PerClient servers that `which` selects list to a client with these capabilities. If
-// mcpx does not know it, WaitOwn opens the client's own session. It tries this once per server; if that fails, the client sees
-// the shared lists until a session of the client has listed others. WaitOwn returns when ctx ends, at the latest.
+// WaitOwn waits until mcpx knows what certain PerClient servers, those for which the func `which` returns true, list to clients
+// with the capabilities of this client. If that is unknown, WaitOwn opens the client's own session. It tries this once per
+// server; if it fails, the client sees the shared lists until one of its sessions has listed others. WaitOwn returns when ctx
+// ends, at the latest.
 func (r *Registry) WaitOwn(ctx context.Context, client *caller.Client, which func(server string) bool) {
 	if client.Ident() == "" || ctx.Err() != nil {
 		return
@@ -84,7 +85,7 @@ func (r *Registry) WaitOwn(ctx context.Context, client *caller.Client, which fun
 			all.Go(func() { _ = r.listPersonal(ctx, e, client) }) // ends with ctx
 		}
 		if !e.server.PerClient || e.upstream == nil || e.server.ofCallers() || v != nil && v.tried[name] == e.generation ||
-			e.server.ownerFor(client) != client { // what it lists does not depend on the capabilities of one client
+			e.server.ownerFor(client) != client { // the session belongs to the principal, so its lists do not depend on this client
 			continue
 		}
 		if shared, ok := snap.Server(name); ok && shared.Known {

@@ -11,8 +11,8 @@ import (
 
 // The functions below wait for servers. Each returns when its ctx ends, at the latest.
 
-// WaitListed waits until every server that `which` selects (nil selects all) has listed what it offers besides tools, or
-// cannot do so now. It does not wait for servers that mcpx has tried at an earlier start.
+// WaitListed waits until the servers have listed what they offer besides tools, or cannot do so now. It waits for the servers
+// for which the func `which` returns true (nil: for all), except those that mcpx has tried at an earlier start.
 func (r *Registry) WaitListed(ctx context.Context, which func(server string) bool) {
 	waited := false
 	for _, s := range r.Snapshot().Servers {
@@ -26,7 +26,8 @@ func (r *Registry) WaitListed(ctx context.Context, which func(server string) boo
 	}
 }
 
-// WaitListedOne is [Registry.WaitListed] for one server. It also waits if mcpx has tried the server at an earlier start.
+// WaitListedOne waits until one server has listed what it offers besides tools, or cannot do so now. Unlike WaitListed, it also
+// waits for a server that mcpx has tried at an earlier start.
 func (r *Registry) WaitListedOne(ctx context.Context, server string) {
 	if e := r.running(server); e != nil {
 		e.lists().AwaitLists(ctx)
@@ -34,8 +35,8 @@ func (r *Registry) WaitListedOne(ctx context.Context, server string) {
 	}
 }
 
-// WaitKnown waits until every server that `which` selects (nil selects all) has a catalogue, or mcpx has tried once to
-// connect to it, now or at an earlier start.
+// WaitKnown waits until each server has a catalogue, or mcpx has tried once to connect to it, now or at an earlier start. It
+// waits for the servers for which the func `which` returns true (nil: for all).
 func (r *Registry) WaitKnown(ctx context.Context, which func(server string) bool) {
 	r.waitFor(ctx, func(s *catalog.Server) bool {
 		return !s.Known && !s.Tried && s.State == catalog.Connecting && (which == nil || which(s.Name))
@@ -50,9 +51,10 @@ func (r *Registry) WaitServer(ctx context.Context, name string) {
 	r.Refresh()
 }
 
-// WaitStart is like [Registry.WaitServer], but it waits at most for the duration patience and then, if starting is not nil, as
-// long as the server's command installs or starts. It calls starting from time to time with a text that says what the command
-// does.
+// WaitStart waits until a server's catalogue is known or the first attempt to connect has ended, but at most for the duration
+// patience. If starting is not nil, it then waits on as long as the server's command installs or starts, and calls starting
+// from time to time with a text that says what the command does. Afterwards the snapshot is up to date. If [Registry.Apply]
+// replaces the server meanwhile, WaitStart waits for the new server.
 func (r *Registry) WaitStart(ctx context.Context, name string, patience time.Duration, starting func(does string)) {
 	r.Prefer(name)
 	for e := r.running(name); e != nil; e = r.running(name) {
@@ -142,7 +144,8 @@ func (r *Registry) waitFor(ctx context.Context, which func(*catalog.Server) bool
 	}
 }
 
-// await is [Registry.WaitServer] without refreshing the snapshot.
+// await waits until the first attempt to connect to a server has ended. If [Registry.Apply] replaces the server meanwhile,
+// await waits for the new server.
 func (r *Registry) await(ctx context.Context, name string) {
 	for {
 		e := r.running(name)

@@ -6,16 +6,17 @@ import (
 	"slices"
 )
 
-// Handler sends a request and returns the raw result, which is valid JSON and UTF-8, or nil for a notification. It
-// returns within the time of the request. Its error is a *wire.RPCError, one of the error types of this package, a
+// Handler sends a request to a server and returns the raw result, which is valid JSON and UTF-8, or nil for a notification. It
+// returns within the time limits of the request. Its error is a *wire.RPCError, one of the error types of this package, a
 // *semaphore.BusyError, or the error of ctx.
 type Handler func(ctx context.Context, r *Request) (json.RawMessage, error)
 
-// Middleware wraps a handler. It may refuse a request, change it, or act on its result; it never sends it to another
-// server. To add one: write it in a file of its own and add it to the list in [executor.Executor.Chain].
+// Middleware wraps a handler. It may refuse a request, change it, or act on its result, but must not send it to another server.
+// To add one: write it in a file of its own and add it to the list in [executor.Executor.Chain].
 type Middleware func(next Handler) Handler
 
-// Chain returns a handler that calls the middleware, in the given order, and then last. It skips a nil Middleware.
+// Chain returns a handler that passes a request through the middleware, in the given order, and then to the handler last. A nil
+// Middleware is left out.
 func Chain(last Handler, all ...Middleware) Handler {
 	for _, before := range slices.Backward(all) {
 		if before != nil {

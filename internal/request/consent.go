@@ -17,12 +17,12 @@ import (
 type Consent struct {
 	// Given is an approval that the user gave before, for example together with the first of several requests.
 	Given Approval
-	// Ask, if not nil, shows the question to the user and returns the answer; it is for clients that cannot be asked.
-	// If it is nil, mcpx asks the client.
+	// Ask, if not nil, shows the question to the user and reports whether the user agrees. It is for callers that are no MCP
+	// clients, such as the page of mcpx. If it is nil, mcpx asks the client.
 	Ask func(question string) bool
 
-	// Hold, if not nil, is called before mcpx asks the user. It may wait for other questions to be answered, or refuse the
-	// question. release is called after the answer.
+	// Hold, if not nil, is called before mcpx asks the user. It may wait until other questions are answered, or return an error,
+	// and then mcpx does not ask. mcpx calls release after the answer.
 	Hold func(ctx context.Context) (release func(), err error)
 
 	asked bool // the user was asked during this request
@@ -32,7 +32,7 @@ type Consent struct {
 // nothing.
 type Approval struct{ digests [][sha256.Size]byte }
 
-// Covers reports whether the question showed this request.
+// Covers reports whether the user has approved exactly this request.
 func (a Approval) Covers(r *Request) bool { return slices.Contains(a.digests, r.digest()) }
 
 // digest identifies a request by its sender, server, method, params and, for a call, the tool's definition.
@@ -55,9 +55,9 @@ func (e *RefusedError) Error() string { return e.Text }
 // answerWithin bounds how long the user may take to confirm a request.
 const answerWithin = 15 * time.Minute
 
-// Confirmed asks the user before it passes on a request that needs confirmation according to the config. needs
-// returns the config key that demands it, or an empty string if no confirmation is needed. The time that the user
-// takes does not count as time of the call.
+// Confirmed asks the user before it passes on a request that needs confirmation. The func needs returns the config key that
+// demands the confirmation, or an empty string if the request needs none. The time that the user takes does not count as time
+// of the call.
 func Confirmed(needs func(r *Request) (key string)) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, r *Request) (json.RawMessage, error) {
@@ -68,8 +68,8 @@ func Confirmed(needs func(r *Request) (key string)) Middleware {
 			if r.Notification {
 				return nil, &RefusedError{r.named() + " needs the user's confirmation, and a notification has no answer. It was not sent"}
 			}
-			// If the server asks the client for input now, that must happen within this call: a new call would
-			// have to be confirmed again.
+			// If the server now needs input from the client, mcpx must ask for it within this call: if the client had to make a new
+			// call, the user would have to confirm again.
 			r.Relay = false
 			if !r.Consent.Given.Covers(r) {
 				release := func() {}
@@ -141,7 +141,7 @@ func ask(ctx context.Context, key string, all []*Request) error {
 			"It was not made. " + key + " says which calls are asked about"}
 	case err == nil && (run == "false" || wire.MemberText(answer, "action") == "decline"):
 		return &RefusedError{"the user declined the call of " + name + "; it was not made. Ask what to do instead"}
-	case err == nil: // a client without a user also answers "cancel"
+	case err == nil: // the user has not agreed, or the client has no user: then it also answers "cancel"
 		return &RefusedError{"the user declined the call of " + name + ", or was not there to be asked: the client gave no answer. " +
 			"It was not made. " + key + " says which calls are asked about"}
 	case bounded.Err() != nil:
@@ -154,7 +154,7 @@ func ask(ctx context.Context, key string, all []*Request) error {
 	return &RefusedError{fmt.Sprintf("%s needs the user's confirmation, and asking failed: %s. The call was not made", name, sanitize.Line(err.Error(), 300))}
 }
 
-// ask does what [caller.Client.Ask] does, with the func c.Ask in place of a client.
+// ask calls c.Ask, and returns the answer in the form in which a client answers an elicitation.
 func (c *Consent) ask(_ context.Context, _ string, params json.RawMessage) (json.RawMessage, error) {
 	if c.Ask(wire.MemberText(params, "message")) {
 		return json.RawMessage(`{"action":"accept","content":{"run":true}}`), nil
@@ -166,8 +166,9 @@ func (c *Consent) ask(_ context.Context, _ string, params json.RawMessage) (json
 // clients accept an empty form, or a form with defaults, without asking their user.
 const asksToRun = `{"type":"object","properties":{"run":{"type":"boolean","title":"Run it"}},"required":["run"]}`
 
-// question returns the params of the elicitation. The question names the server and tool that will be called, but
-// quotes none of the server's descriptions. If the arguments cannot be shown, whyNot says why.
+// question returns the params of the elicitation, with the question to the user. It names the server and tool that will be
+// called, but quotes none of the server's descriptions. If the arguments cannot be shown, whyNot says why; otherwise it is
+// empty.
 func question(all []*Request) (params json.RawMessage, whyNot string) {
 	r := all[0]
 	what, changes := r.Method, true

@@ -20,7 +20,7 @@ type HTTPError struct {
 
 func (e *HTTPError) Error() string { return e.Reason }
 
-// UnavailableError says that there is no session to send the request on.
+// UnavailableError says that the server has no session over which the request could be sent. It was not executed.
 type UnavailableError struct {
 	State  catalog.State
 	Reason string
@@ -37,7 +37,7 @@ func (e *UnavailableError) Error() string {
 	return string(e.State) + ": " + e.Reason
 }
 
-// LostError says that the session broke during the call.
+// LostError says that the session with the server ended during the call, for example because the server crashed.
 type LostError struct {
 	Reason string
 	// MayHaveRun is false if the request certainly never reached the upstream.
@@ -51,12 +51,11 @@ func (e *LostError) Error() string { return "connection lost: " + e.Reason }
 // TimeoutError says that the deadline of a call has passed. mcpx has sent the upstream a cancellation.
 type TimeoutError struct {
 	After time.Duration
-	// Idle means that no progress came in time, although the total time had not passed.
+	// Idle means that the time without progress was too long, although the time for the whole call had not passed.
 	Idle bool
 	// Queued is how much of the time the call waited for a concurrency slot.
 	Queued time.Duration
-	// Noise is the first line that the upstream wrote during the call and that is not a JSON-RPC message; may be
-	// empty.
+	// Noise is the first line that the upstream wrote during the call and that is not a JSON-RPC message; empty if there was none.
 	Noise string
 }
 
@@ -70,7 +69,7 @@ func (e *TimeoutError) Error() string {
 // TooLargeError says that a message was over the size limit. The session goes on.
 type TooLargeError struct {
 	Limit int64
-	// Request means that the message was mcpx's own request, which was not sent.
+	// Request means that the message was a request to the server. It was not sent.
 	Request bool
 }
 
@@ -86,8 +85,8 @@ type AnswerError struct{ Reason string }
 
 func (e *AnswerError) Error() string { return e.Reason }
 
-// ReplacedError says that a request was not sent because, since the caller read the catalogue, a reload replaced
-// or removed the server, or the tool has changed. The caller must check its rights again in a new catalogue.
+// ReplacedError says that a request was not sent, because the catalogue that the caller has read is out of date: a reload
+// replaced or removed the server, or the tool has changed. The caller must check its rights again in a new catalogue.
 type ReplacedError struct{ Server string }
 
 func (e *ReplacedError) Error() string {
@@ -111,5 +110,5 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("over the limit of %s; retry_after: %d s", e.Limit, e.Seconds())
 }
 
-// Seconds is RetryAfter in whole seconds, at least 1.
+// Seconds returns RetryAfter, rounded up to whole seconds, and at least 1.
 func (e *LimitError) Seconds() int { return max(1, int(math.Ceil(e.RetryAfter.Seconds()))) }

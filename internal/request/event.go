@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/caller"
 )
 
-// The outcomes of an event. If an event failed in mcpx, its outcome is the code of the failure instead.
+// The outcomes of an event. If a message failed in mcpx, the outcome of its event is the code of the failure instead.
 const (
 	OutcomeResult    = "RESULT"
 	OutcomeToolError = "TOOL_ERROR" // a result with isError
@@ -25,13 +25,13 @@ type Event struct {
 	// Method is the method as the client wrote it; KnownMethod means that mcpx knows it.
 	Method      string
 	KnownMethod bool
-	// Request means that the event records a client's request and ends with its answer. Other events record calls
-	// that go on after their request was answered, and messages that belong to no request.
+	// Request means that the event records a client's request, and ends when the request is answered. It is false for a call that
+	// goes on after its request was answered, and for a message that belongs to no request.
 	Request bool
 	Who
 	Target
-	// Attempted means that mcpx sent the message to a server (which may be the built-in one), or that the chain
-	// refused it. Such events are logged and audited.
+	// Attempted means that mcpx sent the message to a server (which may be the built-in one), or that the middleware refused it.
+	// Such events are logged and audited.
 	Attempted bool
 	// Admitted means that the audit trail contains the beginning of the call.
 	Admitted bool
@@ -43,32 +43,32 @@ type Event struct {
 	Code int
 	Durations
 	Sizes
-	// Definitions returns the tokens of tool definitions that the answer saves or costs the client; nil if there are none.
-	// Observers call it after the answer was sent, because counting the tokens may take milliseconds.
+	// Definitions returns how many tokens of tool definitions the answer saves or costs the client. The func is nil if there are
+	// none. Observers call it after the answer was sent, because counting the tokens may take milliseconds.
 	Definitions func() []Saving
-	// ReadOn is set for a call that reads on in a result that was cut. It names the server and tool of that result; its other
-	// fields are not set. It is nil for other calls.
+	// ReadOn is set for a call that reads the next part of a result that was cut. Only its fields Server and Tool are set: they
+	// name the tool whose result it was. ReadOn is nil for other calls.
 	ReadOn *Target
 	Trace
 	OfProgram
 	// Said is the text of the error with which a call has ended; empty for other events.
 	Said string
-	// Content returns the arguments and the result of a call as texts. It is set only if the config wants calls recorded with
-	// them, and observers must call it before they return.
+	// Content returns the arguments and the result of a call as texts. Observers must call it before they return. It is nil unless
+	// the config says that these texts are recorded.
 	Content func() (arguments, result string)
 	// Refused is set only for an HTTP request that was refused before its body was read.
 	Refused *Refused
 }
 
-// OfProgram says what a program has to do with an event.
+// OfProgram links the event of a program with the events of the calls that the program makes.
 type OfProgram struct {
 	// Program is the number of the event of the program that made the call; 0 if a client made it.
 	Program uint64
-	// Costs has the calls that a program has made.
+	// Costs has, in the event of a program, one element for each call that the program has made.
 	Costs []Cost
 }
 
-// Who is the sender of a message. Each may be empty.
+// Who is the sender of a message. Each field may be empty.
 type Who struct {
 	// Principal and Display are the names of the principal.
 	Principal, Display string
@@ -76,13 +76,12 @@ type Who struct {
 	Client string
 }
 
-// Target is what a message is for. Server and Tool are as the client wrote them, so they are untrusted unless
-// Known is set.
+// Target is what a message is for. Server and Tool are as the client wrote them; do not trust them unless Known is set.
 type Target struct {
 	Server, Tool string
 	// Item is the URI of a resource, the name of a prompt, the reference of a completion or the id of a task.
 	Item string
-	// KnownServer and Known mean that the server, or the tool, is in the caller's catalogue.
+	// KnownServer means that the server is in the caller's catalogue, and Known that the tool is in it.
 	KnownServer, Known bool
 	// ReadOnly means that the tool is declared read-only, or that the method only reads.
 	ReadOnly bool
@@ -114,17 +113,17 @@ type Sizes struct {
 	ArgumentBytes, ReceivedBytes, SentBytes int
 }
 
-// Compression is how many tokens a shorter form of the result saved, less what mcpx added to it.
+// Compression returns how many tokens mcpx saved by writing the result in a shorter form, less what it added to the result.
 func (s Sizes) Compression() int { return s.Received - s.Sent - s.Cut - s.LeftOut }
 
-// Saving is the number of tokens of tool definitions that mcpx keeps out of a client's requests to its model; it is
-// negative for what mcpx adds to them. Tool is empty for the definitions of a whole server.
+// Saving is how many tokens of tool definitions mcpx keeps out of a client's requests to its model. For what mcpx adds to these
+// requests, the number is negative. Tool is empty if the number is for all definitions of a server.
 type Saving struct {
 	Server, Tool string
 	Tokens       int
 }
 
-// Trace is the event's trace (W3C Trace Context).
+// Trace says to which trace the event belongs (W3C Trace Context).
 type Trace struct {
 	ID string // 32 hex digits, or empty
 	// Spans is nil if the trace is not sampled.
@@ -190,7 +189,7 @@ func (j *Journal) Begin(method string, client *caller.Client) *Event {
 	return e
 }
 
-// By sets the principal of an event; if p is nil, the event has none.
+// By sets the principal of an event. If p is nil, it does nothing.
 func (e *Event) By(p *caller.Principal) {
 	if p != nil {
 		e.Principal, e.Display = p.Name, p.Display

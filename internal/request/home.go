@@ -4,9 +4,9 @@ import "context"
 
 type farKey struct{}
 
-// FarFromHome returns the context for a request of a client whose sessions with PerClient servers belong to a replica of mcpx that
-// cannot be reached. Such servers are unavailable to the request.
+// FarFromHome returns a context for a request whose client has its sessions with PerClient servers at another replica of mcpx,
+// which cannot be reached. With this context, the request cannot use PerClient servers.
 func FarFromHome(ctx context.Context) context.Context { return context.WithValue(ctx, farKey{}, true) }
 
-// IsFar reports whether ctx comes from [FarFromHome].
+// IsFar reports whether FarFromHome made ctx, or a context from which ctx is derived.
 func IsFar(ctx context.Context) bool { return ctx.Value(farKey{}) != nil }

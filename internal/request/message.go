@@ -12,14 +12,13 @@ import (
 	"mcpx/internal/policy"
 )
 
-// From is what a message to a server inherits from the client's message that caused it. Every package passes it on
-// unchanged.
+// From is what a message to a server takes over from the client's message that caused it. Every package passes it on unchanged.
 type From struct {
 	// Client is the sender; nil if mcpx itself sends the message, for example for a command.
 	Client *caller.Client
 	// Meta are members for _meta.
 	Meta []Meta
-	// Input contains the answers to the questions in an earlier input_required result.
+	// Input has the client's answers to the questions in an earlier input_required result.
 	Input Input
 	// Sink receives the notifications that belong to the message.
 	Sink Sink
@@ -37,8 +36,8 @@ type Sink struct {
 	Level string
 }
 
-// WithToken returns the params of a progress notification with this token. The token replaces the server's token; params
-// that mcpx itself has made have none, so it is added to them.
+// WithToken returns the params of a progress notification with the given token. It replaces the token that the server has sent.
+// If mcpx itself has made the params, they have no token yet, and WithToken adds it.
 func WithToken(params, token json.RawMessage) json.RawMessage {
 	if wire.Member(params, "progressToken") == nil {
 		return wire.WithMember(params, "progressToken", token)
@@ -51,7 +50,7 @@ type Request struct {
 	From
 	// To is the server, from a catalogue that contains only what the caller may see.
 	To *catalog.Server
-	// Tool is the tool of a tools/call, from the same catalogue; nil for other methods.
+	// Tool is the tool that a tools/call calls, from the same catalogue; nil for other methods.
 	Tool   *catalog.Tool
 	Method string
 	// Params is a JSON object without _meta, which is sent unchanged; nil means {}.
@@ -60,8 +59,8 @@ type Request struct {
 	Notification bool
 	// Subscription is set for resources/subscribe.
 	Subscription *Subscription
-	// Relay means that an input_required result is returned to the client, which answers it with another request.
-	// If it is not set, mcpx asks the client during the request.
+	// Relay means that mcpx returns an input_required result to the client, which answers its questions with a new request. If
+	// Relay is false, mcpx asks the client these questions during the request.
 	Relay bool
 	// Repeatable permits mcpx to send the request again after the session was lost, because the tool is declared
 	// idempotent or read-only.
@@ -80,12 +79,12 @@ type Request struct {
 	Consent Consent
 	// Credentials, for the server, are taken from the caller's message by a middleware.
 	Credentials *Credentials
-	// Serve answers the request instead of a session; it is set for the built-in server. Charge says how such a
+	// Serve is set for the built-in server: it answers the request, which is then sent over no session. Charge says how such a
 	// request counts towards the limits of its caller.
 	Serve  Handler
 	Charge Charge
-	// Check is called before the request is sent. opened means that a session was opened since the call began, so
-	// that the server's tools may have changed. If Check returns an error, the request is not sent. May be nil.
+	// Check, if not nil, is called before the request is sent. opened means that a session was opened since the call began, so
+	// that the server's tools may have changed. If Check returns an error, the request is not sent.
 	Check func(opened bool) error
 }
 
@@ -95,33 +94,33 @@ type Charge uint8
 
 // The values of [Charge].
 const (
-	// ChargeCall: the request counts as a call, and occupies a concurrency slot.
+	// ChargeCall means that the request counts as a call, and occupies a concurrency slot.
 	ChargeCall Charge = iota
-	// ChargeWait: the request counts as a call, but occupies no slot, since it waits for a call that occupies one.
+	// ChargeWait means that the request counts as a call, but occupies no slot, since it waits for a call that occupies one.
 	ChargeWait
-	// ChargeNone: the request does not count, since it makes other requests that count.
+	// ChargeNone means that the request does not count, since it makes other requests that count.
 	ChargeNone
 )
 
 // Times bound a request. For Timeout, 0 means the bound in the server's settings; for the others, no bound.
 type Times struct {
 	Wait time.Duration // for how long the request may wait for a session
-	// Starting, if not nil, means that the request waits beyond Wait, within Timeout, while the command of the server installs
-	// or starts. Starting is called from time to time with a text that says what the command does.
+	// Starting, if not nil, means that the request may wait longer than Wait, but not longer than Timeout, while the command of
+	// the server installs or starts. Starting is called from time to time with a text that says what the command does.
 	Starting func(does string)
 	Timeout  time.Duration // for how long the request may wait for the answer
 	Idle     time.Duration // for how long the request may go on without progress, which does not extend Timeout
 }
 
-// Subscription follows the changes of one resource, from the answer to resources/subscribe until the context of
-// the request or the session with the server ends.
+// Subscription follows the changes of one resource. It begins with the answer to resources/subscribe and ends with the context
+// of the request or with the session.
 type Subscription struct {
 	// Renewal means that the subscription replaces one that ended with its session, so it has already been counted
 	// towards the caller's limits.
 	Renewal bool
 	// Updated gets the params of each notification. It must not block.
 	Updated func(params json.RawMessage)
-	// Ended is set when the server has accepted the subscription. It then receives one value: the reason why the
+	// Ended is set by the handler when the server has accepted the subscription. It later receives one value: the reason why the
 	// subscription has ended.
 	Ended chan error
 }
@@ -130,10 +129,10 @@ type Subscription struct {
 type Credentials struct {
 	Headers map[string]string
 	Secrets []string // the secret values in Headers, which must not appear in any text
-	// Subject is the caller's JWT, if mcpx exchanges it for a token of the server. Principal is the ID of the caller:
-	// another token of the same principal reuses the open session.
+	// Subject is the caller's JWT, if mcpx exchanges it for a token of the server. Principal is the ID of the caller. If the same
+	// principal comes with a new JWT, the open session is used on.
 	Subject, Principal string
-	// Login is the ID of the principal's login with the server, if the server needs one of each principal.
+	// Login is the ID of the principal's own login with the server; empty if the server needs no login of each principal.
 	Login string
 }
 
@@ -160,7 +159,7 @@ type Input struct {
 	State     json.RawMessage // the requestState, a JSON string, as the server wrote it
 }
 
-// With returns params with the members of i added.
+// With returns params, with Responses and State added as the members inputResponses and requestState.
 func (i Input) With(params json.RawMessage) json.RawMessage {
 	if i.Responses != nil {
 		params = wire.WithMember(params, "inputResponses", i.Responses)

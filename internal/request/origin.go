@@ -10,9 +10,8 @@ import (
 // Origin is the member of _meta that names the server from which a notification or a listed item comes.
 const Origin = "mcpx/origin"
 
-// Originated returns the params of a server's notification, which may be nil, with the server's name in _meta.
-// Only mcpx sets that member: one that the server has written is replaced. Params that are not an object stay
-// unchanged.
+// Originated puts the server's name into _meta of the params of a server's notification; params may be nil. If the server has
+// written that member itself, it is replaced, because only mcpx may set it. Params that are not an object stay unchanged.
 func Originated(server string, params json.RawMessage) json.RawMessage {
 	if params = bytes.TrimSpace(params); len(params) > 0 && params[0] != '{' {
 		return params

@@ -31,7 +31,7 @@ func Recorded(journal *Journal) Middleware {
 	}
 }
 
-// Ended sets the outcome of an event other than a tools/call, from the error that the [Handler] returned.
+// Ended sets the outcome of an event from the error that the [Handler] returned. It is not for the events of tools/call.
 func (e *Event) Ended(ctx context.Context, err error) {
 	rpc, answered := errors.AsType[*wire.RPCError](err)
 	_, over := errors.AsType[*LimitError](err)
@@ -83,8 +83,8 @@ func itemOf(r *Request) string {
 	return strings.ToValidUTF8(item[:min(len(item), maxItem)], "")
 }
 
-// known lists the methods besides tools/call that mcpx sends to servers and knows. None of them needs the user's
-// confirmation: they only read, or belong to a call that was confirmed.
+// known has the methods, besides tools/call, that mcpx knows and sends to servers. None of them needs the user's confirmation:
+// they only read, or belong to a call that was confirmed.
 var known = map[string]bool{
 	"resources/read": true, "resources/subscribe": true, "resources/unsubscribe": true, "prompts/get": true,
 	"completion/complete": true, "tasks/get": true, "tasks/update": true, "tasks/cancel": true, "tasks/result": true,
@@ -94,9 +94,9 @@ var known = map[string]bool{
 // Known reports whether mcpx knows a method that clients send to servers.
 func Known(method string) bool { return method == "tools/call" || known[method] }
 
-// Belongs reports whether a request does not count towards the limits of calls: it belongs to a request that was
-// counted before (a message about a task, the end or the renewal of a subscription), it makes requests that count
-// themselves (ChargeNone), or it only announces that the client's roots have changed.
+// Belongs reports whether a request does not count towards the limits of calls. There are three such cases: it belongs to a
+// request that was counted before (a message about a task, the end or the renewal of a subscription), it makes requests that
+// count themselves (ChargeNone), or it only announces that the client's roots have changed.
 func (r *Request) Belongs() bool {
 	return strings.HasPrefix(r.Method, "tasks/") || r.Serve != nil && r.Charge == ChargeNone || r.Notification && known[r.Method] ||
 		r.Method == "resources/unsubscribe" || r.Subscription != nil && r.Subscription.Renewal

@@ -13,8 +13,8 @@ import (
 // Sees returns the catalogue that the sender of a request may see at this moment.
 type Sees func(r *Request) *catalog.Snapshot
 
-// Rights refuses requests that the sender may not make. The executor has already found the server and the tool in
-// a catalogue that the sender may see. This check covers every message, and uses the catalogue of this moment.
+// Rights refuses requests that the sender may not make. The executor has checked this too, when it looked for the tool, but not
+// for every kind of message, and the rights may have changed since. sees returns the catalogue as it is now.
 func Rights(sees Sees) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, r *Request) (json.RawMessage, error) {
@@ -26,8 +26,8 @@ func Rights(sees Sees) Middleware {
 	}
 }
 
-// permitted returns the error for a request that the sender may not make; seen is the catalogue that the sender
-// may see. The built-in server is in no catalogue: every caller may use its tools.
+// permitted returns an error if the sender may not make the request, otherwise nil. seen is the catalogue that the sender may
+// see. The built-in server is in no catalogue: every caller may use its tools.
 func (r *Request) permitted(seen *catalog.Snapshot) error {
 	server, ok := seen.Server(r.To.Name)
 	switch {
@@ -42,17 +42,17 @@ func (r *Request) permitted(seen *catalog.Snapshot) error {
 			return &ReplacedError{Server: r.To.Name}
 		}
 	case Known(r.Method):
-	// Otherwise tasks/list, for example, would show the tasks of other principals.
+	// Without this case, tasks/list, for example, would show the tasks of other principals.
 	case server.Limited, r.Client.On() != nil && strings.HasPrefix(r.Method, "tasks/"):
 		return &wire.RPCError{Code: wire.MethodNotFound, Message: "method " + r.Method + " not found"}
 	}
 	return nil
 }
 
-// Pinned ensures that a call reaches the tool with the definition that the caller was shown and that was compared
-// with lock pins. If a session is opened during the call, or the user takes time to confirm, the definition may
-// have changed. The call is then ended with a [ReplacedError], so that it is started again. refresh updates the
-// catalogue to what the server has just listed.
+// Pinned ensures that the definition of the called tool is still the one that the caller was shown and that was compared with
+// the lock pins. It may have changed if a session was opened during the call, or while the user was asked to confirm. Then
+// Pinned ends the call with a [ReplacedError], so that it is started again. refresh updates the catalogue to what the server
+// has just listed.
 func Pinned(sees Sees, refresh func()) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, r *Request) (json.RawMessage, error) {

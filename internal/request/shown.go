@@ -13,9 +13,9 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// The bounds for what a question shows of a request, in characters, so that the user can read what they confirm.
-// Values are cut, but not below shortestValue, until everything fits into wantedShown. Names and structure are
-// never cut. If these make the text longer than mostShown, the request cannot be confirmed.
+// The limits, in characters, for what a question shows of a request, so that the user can read what they confirm. To keep the
+// text below wantedShown, mcpx cuts the values, but none to less than shortestValue. It never cuts names and structure. If the
+// text is still longer than mostShown because of these, the request cannot be confirmed.
 const (
 	wantedShown   = 4_000
 	mostShown     = 12_000
@@ -64,8 +64,8 @@ func show(raw []byte) (text, whyNot string) {
 	}
 }
 
-// children calls yield with each value of an object or array, as raw JSON, and with its name in the form in which
-// it is shown.
+// children is a func that calls yield for each value of an object or array. It passes the value as raw JSON, and its name as
+// the question shows it.
 type children func(yield func(name string, value []byte) bool) error
 
 // add appends a value, and reports whether everything can still be shown. indent is the indentation of the value's
@@ -88,14 +88,14 @@ func (s *showing) add(raw []byte, indent string) bool {
 	return s.put(piece{value: raw})
 }
 
-// put appends a piece. It checks the length before anything deeper is read.
+// put appends a piece. It returns false if the text is too long already, so that the caller stops reading.
 func (s *showing) put(p piece) bool {
 	s.pieces = append(s.pieces, p)
 	s.length += utf8.RuneCountInString(p.lead)
 	return s.length <= mostShown
 }
 
-// nested appends the children of an object or array, each on a line of its own.
+// nested appends the children of an object or array, each on a line of its own. The parameter of calls it with each child.
 func (s *showing) nested(open, end, indent string, of children) bool {
 	ok, inner := s.put(piece{lead: open}), indent+"  "
 	before := ""
@@ -153,8 +153,8 @@ func (p *piece) show(b *strings.Builder, limit int) {
 	}
 }
 
-// note says how much of a value is missing, and the SHA-256 of the whole value (of a string: without quotes and
-// escapes). The note is outside of the value's quotes, so that no value can imitate it.
+// note adds how many characters of a value are missing (left), and the SHA-256 of the whole value (of a string: without quotes
+// and escapes). The note is outside of the value's quotes, so that no value can imitate it.
 func (p *piece) note(b *strings.Builder, left int, of string) {
 	if p.sum == "" {
 		whole, _ := decoded(p.value)
@@ -163,8 +163,8 @@ func (p *piece) note(b *strings.Builder, left int, of string) {
 	fmt.Fprintf(b, " (cut: %d more %s; SHA-256 of all %s)", left, of, p.sum)
 }
 
-// decoded returns the content of a string, or else the JSON. A string with half a surrogate pair is returned as it
-// is written.
+// decoded returns the content of a JSON string (quoted is true), or any other JSON unchanged. A string with half a surrogate
+// pair is returned as it is written.
 func decoded(raw []byte) (text string, quoted bool) {
 	if raw[0] != '"' {
 		return string(raw), false

@@ -11,21 +11,21 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Traces are passed on in _meta (SEP-414). If mcpx makes no spans, the client's traceparent reaches the upstream
-// unchanged. If mcpx makes spans, the traceparent for the upstream names the span of mcpx's request. That span is a
-// child of the call's span, which is a child of the client's span.
+// mcpx passes traces on to servers in _meta (SEP-414). If it makes no spans, the client's traceparent reaches the upstream
+// unchanged. If it makes spans, the upstream gets a traceparent with the span of mcpx's request to it. This span is a child of
+// the call's span, which is a child of the client's span.
 
-// Tracing decides which calls get spans.
+// Tracing decides which calls get spans, the timed parts of a trace.
 type Tracing struct {
-	// Share is the share of the traces begun by mcpx that are sampled, from 0 to 1. A trace that the client began
-	// is sampled if the client says so.
+	// Share says how many of the traces that mcpx begins are sampled, as a number from 0 to 1. A trace that the client began is
+	// sampled if the client says so.
 	Share float64
 }
 
 const traceparentName = "traceparent"
 
-// Begin reads the trace from a message's _meta. If it is sampled, Begin makes the spans and puts the span of the request to
-// the server into Meta. A nil *Tracing makes no spans.
+// Begin reads the trace from a message's _meta. If the trace is sampled, Begin makes the spans, and puts the span of the
+// request to the server into Meta. A nil *Tracing makes no spans.
 func (t *Tracing) Begin(r *From) {
 	at := slices.IndexFunc(r.Meta, func(m Meta) bool { return m.Name == traceparentName })
 	parent, sampled := "", false

@@ -34,7 +34,7 @@ func NewAllTools(r *registry.Registry, e *executor.Executor, options Options) *A
 	v := &AllTools{}
 	v.init(r, e, options)
 	v.follow(func(client *caller.Client) (list func() json.RawMessage) {
-		snap, naming := v.forApps(client), v.current().Naming // includes every tool that any client sees
+		snap, naming := v.forApps(client), v.current().Naming // has the tools for apps too, so that a change of any tool is noticed
 		return func() json.RawMessage { return v.texts.natives(snap, naming).tools }
 	})
 	return v
@@ -54,8 +54,8 @@ func (n *natives) headerTool(name string) *mcp.Tool {
 	return n.mirrored[[2]string{o.server, o.tool}]
 }
 
-// headerTool parses a definition from the answer to tools/list. It returns nil if no header repeats an argument, or if the
-// definition is invalid in that respect: clients ignore such a tool and send no headers.
+// headerTool parses a definition from the answer to tools/list. It returns nil if no HTTP header repeats an argument, or if the
+// definition describes such a header wrongly: clients ignore that tool and send no headers.
 func headerTool(definition json.RawMessage) *mcp.Tool {
 	if !bytes.Contains(definition, []byte(`"x-mcp-header"`)) {
 		return nil
@@ -103,8 +103,8 @@ func (v *AllTools) Greeting(client *caller.Client) Greeting {
 	return Greeting{v.instructions(client), v.resources(client).Offers(), runsTasks(v.catalogue(client))}
 }
 
-// runsTasks reports whether some tool runs as a task of the legacy era. It returns true as long as servers are still starting,
-// because they may have such tools.
+// runsTasks reports whether some tool can run as a task of the legacy era. While servers are still starting, it returns true,
+// because they may have such a tool.
 func runsTasks(snap *catalog.Snapshot) bool {
 	return starting(snap) || slices.ContainsFunc(snap.Servers, func(s catalog.Server) bool {
 		return slices.ContainsFunc(s.Tools, func(t catalog.Tool) bool { return t.RunsAsTask })
@@ -150,7 +150,8 @@ func (v *AllTools) HeaderTool(ctx context.Context, client *caller.Client, name s
 	return v.having(ctx, client, name).headerTool(name)
 }
 
-// having returns the list of tools. If the name is not in it and servers are still starting, having first waits for them.
+// having returns the list of tools. If the list does not have the name and servers are still starting, having first waits for
+// these servers.
 func (v *AllTools) having(ctx context.Context, client *caller.Client, name string) *natives {
 	list := v.natives(client)
 	if _, ok := list.byName[name]; !ok && starting(v.catalogue(client)) {
@@ -185,8 +186,9 @@ func (v *AllTools) Call(ctx context.Context, call Call) (result *results.Result,
 	return v.callNative(ctx, call, o)
 }
 
-// lookAgain asks servers that may have an unknown tool for their tools again: the only server or, if there are several, each
-// server whose prefix begins the tool's name. It reports whether there is such a server.
+// lookAgain looks for a tool that the view does not know. It lists the tools again of each server that may have it: of the only
+// server or, if there are several, of each server whose prefix begins the tool's name. It reports whether there is such a
+// server.
 func (v *AllTools) lookAgain(ctx context.Context, call Call) (found bool) {
 	snap := v.catalogue(call.Client)
 	for i := range snap.Servers {

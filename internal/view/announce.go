@@ -36,9 +36,9 @@ type announcements struct {
 	loops    sync.WaitGroup
 }
 
-// watcher is a client that listens for changes. Each listening client with a principal has a watcher. All clients without a
-// principal see the same lists, so one watcher is enough for all of them. One goroutine compares its tools, another one its
-// items.
+// watcher is a client that listens for changes. Each listening client with a principal has a watcher of its own. All clients
+// without a principal see the same lists, so one watcher stands for all of them. One goroutine compares the tools that the
+// client sees with those that it saw before, another one compares the resources and prompts.
 type watcher struct {
 	client *caller.Client
 	as     Attachment
@@ -86,9 +86,9 @@ func (a *announcements) lookAgain() {
 	}
 }
 
-// announce calls tell whenever it receives from the channel look. tell notifies the clients of what has changed since its last
-// call, and reports whether it has notified any. starting reports whether more changes will follow soon. announce returns on
-// Close.
+// announce calls tell when the channel look says that a list may have changed. tell notifies the clients of what has changed
+// since its last call, and reports whether it has notified any. starting reports whether more changes will follow soon;
+// announce then waits longer before it calls tell. announce returns on Close.
 func (a *announcements) announce(look <-chan struct{}, tell func() bool, starting func() bool) {
 	var sent []time.Time // the times of the last announcements, at most announceMost
 	for {
@@ -124,15 +124,15 @@ func (a *announcements) pause(d time.Duration) bool {
 	}
 }
 
-// toolsSince returns a func that reports whether the tools have changed since its last call. shown returns a func that makes
-// the present answer to tools/list, which does not depend on the states of the servers. If others is true, the answers for
-// other clients may have changed, so the tools are reported as changed in any case.
+// toolsSince returns a func that compares the present answer to tools/list with the answer at its last call. If they differ, or
+// if others is true because the answers for other clients may have changed, it returns the kind catalog.Tools, otherwise nil.
+// shown returns a func that makes the present answer, which does not depend on the states of the servers.
 func toolsSince(shown func() (list func() json.RawMessage)) func(others bool) []catalog.Kind {
 	first := shown()
 	var last json.RawMessage
 	return func(others bool) []catalog.Kind {
 		if last == nil {
-			last = first() // not made earlier, so that mcpx starts quickly
+			last = first() // made only now, so that mcpx starts quickly
 		}
 		tools := shown()()
 		same := bytes.Equal(tools, last)
@@ -143,8 +143,8 @@ func toolsSince(shown func() (list func() json.RawMessage)) func(others bool) []
 	}
 }
 
-// itemsSince returns a func that returns the kinds of items that have changed since its last call. listed returns the servers
-// whose items of a kind are shown.
+// itemsSince returns a func that says which kinds of items (resources, prompts) have changed since its last call. The parameter
+// listed returns the servers whose items of a kind are shown.
 func itemsSince(listed func(kind catalog.Kind) []*catalog.Server) func() []catalog.Kind {
 	last := make(map[catalog.Kind][]*catalog.Server)
 	since := func() (kinds []catalog.Kind) {

@@ -15,13 +15,13 @@ import (
 // every request to the model. The other tools can be called with exec.
 const mostApps = 20
 
-// forApps returns the catalogue including the tools that are only for apps.
+// forApps returns the part of the catalogue that the view shows to a client, including the tools that are only for apps.
 func (b *base) forApps(client *caller.Client) *catalog.Snapshot {
 	return b.scope().Of(b.executor.Apps(client))
 }
 
-// withApps returns a catalogue that has only the tools to list next to inspect and exec: the first mostApps tools that have an
-// app, and the tools that are only for apps of the same servers.
+// withApps returns a catalogue that has only the tools to list next to inspect and exec. These are the first mostApps tools
+// that have an app and, for the servers of these tools, also the tools that only apps may call.
 func withApps(snap *catalog.Snapshot) *catalog.Snapshot {
 	left := mostApps
 	servers := make([]catalog.Server, len(snap.Servers))
@@ -69,8 +69,8 @@ func joined(a, b json.RawMessage) json.RawMessage {
 	return append(append(append(make(json.RawMessage, 0, len(a)+len(b)), a[:len(a)-1]...), ','), b[1:]...)
 }
 
-// linkedApp replaces the URI of the app in a definition by the URI under which clients can read the app through mcpx. This URI
-// names the server, so that it does not depend on what the servers list.
+// linkedApp replaces the URI of the app in a definition by the URI under which clients can read the app through mcpx. The new
+// URI contains the name of the server, so it stays the same whatever the servers list.
 func linkedApp(s *catalog.Server, raw json.RawMessage) json.RawMessage {
 	link := wire.EditText(s.AppURI)
 	return wire.Edit(raw, "_meta", func(meta json.RawMessage) json.RawMessage {

@@ -11,28 +11,28 @@ import (
 	"mcpx/internal/results"
 )
 
-// otherNames maps each argument name of inspect and exec to an alternative name. Both are always accepted, because models and
-// frameworks use either, whatever mcpx lists.
+// otherNames maps each argument name of inspect and exec to its alternative. tools/list shows one of the two, but mcpx accepts
+// both, because models and frameworks use either.
 var otherNames = map[string]string{
 	"server": "server_name", "tool": "tool_name", "args": "arguments",
 	"server_name": "server", "tool_name": "tool", "arguments": "args",
 }
 
-// maxArguments is at least the number of arguments of inspect and of exec.
+// maxArguments is the room for arguments in a value of type given. Neither inspect nor exec has more arguments.
 const maxArguments = 8
 
 // given has the arguments of a call of inspect or exec.
 type given struct {
-	// args are in the order of the listed names; the element for a missing argument is nil.
+	// args has the values in the order in which tools/list names the arguments; nil for a missing argument.
 	args [maxArguments]json.RawMessage
-	// beside is an object with the arguments whose names are unknown, nil if there are none. stray is the error message for the
-	// first of them.
+	// beside is a JSON object with the arguments whose names are unknown; nil if there are none. stray is the error message for
+	// the first of them.
 	beside []byte
 	stray  string
 }
 
-// readArguments parses the arguments of a call of inspect or exec. names are the listed names. raw may also be a string that
-// contains the object, because some models send that.
+// readArguments parses the arguments of a call of inspect or exec. names are the argument names that tools/list shows. raw is
+// the object or, because some models send that, a string that contains it.
 func readArguments(tool string, raw json.RawMessage, names []string) (g given, failure *results.Failure) {
 	var by [maxArguments]string // the names that the client used
 	if len(raw) > 0 && raw[0] == '"' {
@@ -71,8 +71,8 @@ func readArguments(tool string, raw json.RawMessage, names []string) (g given, f
 	return g, failure
 }
 
-// strayed returns the failure for arguments with unknown names, because a call without them could do harm. It returns nil if
-// there are none.
+// strayed returns the failure for a call that has arguments with unknown names; nil if it has none. Such a call is not made,
+// because without these arguments it could do harm.
 func (g *given) strayed() *results.Failure {
 	if g.beside == nil {
 		return nil

@@ -26,8 +26,8 @@ type base struct {
 	unfollow []func()
 	// shown returns a func that makes the present answer to tools/list for a client.
 	shown func(*caller.Client) (list func() json.RawMessage)
-	// late has the servers that did not answer while a query waited for them, by name, so that the next query does not wait again.
-	// The value is the server's generation (see package catalog) at that time: when its definition has changed, queries wait
+	// late remembers the servers that did not answer while a query waited for them, so that the next query does not wait again. It
+	// maps a server's name to its generation at that time. The generation changes with the server's definition; then queries wait
 	// again.
 	late sync.Map
 	announcements
@@ -66,7 +66,7 @@ func (t Traits) Shows(kind catalog.Kind) bool {
 // scope returns the part of the catalogue that the view shows; nil means the whole catalogue.
 func (b *base) scope() *policy.Scope { return b.current().Scope }
 
-// follow starts the announcements. shown is the parameter of toolsSince.
+// follow starts the announcements. shown returns, for a client, a func that makes the present answer to tools/list.
 func (b *base) follow(shown func(*caller.Client) (list func() json.RawMessage)) {
 	b.shown = shown
 	b.unfollow = []func(){b.registry.OnChange(b.lookAgain), b.registry.OnUnknown(b.passUnknown)}
@@ -74,7 +74,7 @@ func (b *base) follow(shown func(*caller.Client) (list func() json.RawMessage)) 
 	tellTools := func() (told bool) {
 		before := rules
 		rules = b.current().Clients
-		others := !reflect.DeepEqual(before, rules) // the compared list is for a client without rules, so it does not show this change
+		others := !reflect.DeepEqual(before, rules) // watchers compare lists without these rules, so they do not notice this change
 		for _, w := range b.audience() {
 			told = w.tell(w.tools(others)) || told
 		}
@@ -113,7 +113,8 @@ func (b *base) Attach(client *caller.Client, as Attachment) (detach func()) {
 	})
 }
 
-// passUnknown sends a notification that mcpx does not know to the clients of a transparent view.
+// passUnknown passes a server's notification with a method that mcpx does not know on to the clients, if the view is
+// transparent.
 func (b *base) passUnknown(server, method string, params json.RawMessage) {
 	if !b.current().Naming.Transparent || !b.scope().Has(server) {
 		return
@@ -147,8 +148,8 @@ func (b *base) sees(client *caller.Client) func(server string) bool {
 	}
 }
 
-// awaitCatalogue waits for servers to which mcpx has never tried to connect, until StartupWait after the creation of the view
-// at the latest. Then it waits, for at most StartupWait, until it is known what PerClient servers list to a client with these
+// awaitCatalogue waits for servers to which mcpx has never tried to connect, but not longer than StartupWait after the creation
+// of the view. Then it waits, for at most StartupWait, until mcpx knows what PerClient servers list to a client with the same
 // capabilities.
 func (b *base) awaitCatalogue(parent context.Context, client *caller.Client) {
 	if starting(b.catalogue(client)) {
@@ -166,8 +167,8 @@ func (b *base) awaitCatalogue(parent context.Context, client *caller.Client) {
 	b.registry.WaitOwn(ctx, client, b.sees(client))
 }
 
-// awaitTools waits for the first lists of servers to which mcpx connects for the first time, for at most StartupWait, and
-// reports whether it has waited. Once it has waited in vain for a connection, it does not wait for the same connection again.
+// awaitTools waits for the first lists of servers to which mcpx connects for the first time, for at most StartupWait. It
+// reports whether it has waited. If a server did not answer in this time, later calls do not wait for it (see the field late).
 func (b *base) awaitTools(ctx context.Context, client *caller.Client) bool {
 	awaited := map[string]uint64{}
 	snap := b.catalogue(client)
@@ -197,7 +198,7 @@ func starting(snap *catalog.Snapshot) bool {
 	return slices.ContainsFunc(snap.Servers, func(s catalog.Server) bool { return !s.Known && s.State == catalog.Connecting })
 }
 
-// needs starts the servers because of a call, first the one with this name, unless the name is empty.
+// needs starts the servers, because a call needs one. The server with this name starts first; the name may be empty.
 func (b *base) needs(server string) {
 	b.registry.Prefer(server)
 	b.registry.Need()

@@ -17,9 +17,9 @@ import (
 // StructuredPolicy determines which clients get structuredContent.
 type StructuredPolicy = conf.StructuredPolicy
 
-// The policies. StructuredAuto passes on the server's structuredContent, except to clients for which knownClients says never or
-// once. StructuredOnce passes it on unless a text contains the same, for clients that show both to the model. StructuredAlways
-// is for programs: it also creates structuredContent if the server sends none. StructuredNever omits it.
+// The policies. StructuredAuto passes on the server's structuredContent, except to clients that have another policy in
+// knownClients. StructuredOnce passes it on unless a text contains the same, for clients that show both to the model.
+// StructuredAlways is for programs: it also creates structuredContent if the server sends none. StructuredNever omits it.
 const (
 	StructuredAuto   StructuredPolicy = "auto"
 	StructuredAlways StructuredPolicy = "always"
@@ -94,8 +94,9 @@ func (b *base) form(call Call) results.Format {
 	return s.profile(client).form
 }
 
-// form returns the format of results for a client. The choice in the header of a request (asked) takes precedence over the rule
-// for the client, which takes precedence over the config. knownClients is used last, and not for calls made by a program.
+// form returns the format of results for a client. The policy for structuredContent comes from the header of the request
+// (asked), or else from the rule for the client, or else from the config. If none of them says anything, knownClients decides,
+// except for calls that are made by a program (code).
 func (s *Settings) form(client string, asked StructuredPolicy, code bool) results.Format {
 	known := func(r ClientRule) StructuredPolicy { return r.Structured }
 	text := func(r ClientRule) TextForm { return r.Text }
@@ -120,11 +121,11 @@ func (s *Settings) form(client string, asked StructuredPolicy, code bool) result
 	f.JSON = code || policy == StructuredAlways || written == TextJSON
 	forms := func(r ClientRule) conf.ResultForms { return r.Forms }
 	f.Forms = cmp.Or(firstRule(s.Clients, client, forms), s.Forms)
-	// Programs read whole results, and users who turn the limit off do so on purpose, so results are not cut then.
+	// Results are not cut for programs, which read whole results, and not if the user has turned the limit off.
 	if f.Bytes == 0 && !f.JSON && !s.NeverCut {
 		f.Bytes = cmp.Or(firstRule(knownClients, client, chars), unknownResultChars)
 	}
-	// The answer must reach the client before the client stops waiting for it.
+	// The answer must reach the client in time: mcpx uses only five sixths of the time that the client waits.
 	f.Wait = cmp.Or(firstRule(s.Clients, client, wait), firstRule(knownClients, client, wait)) * 5 / 6
 	f.LineFirst = f.Bytes > 0 && firstRule(knownClients, client, first)
 	return f

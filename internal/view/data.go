@@ -54,8 +54,8 @@ type extra struct {
 	AlsoOn []string `json:"also_on,omitempty"`
 }
 
-// toolData returns the definition of a tool as the server sent it, always with a description. The members of e replace members
-// of the same names.
+// toolData returns the definition of a tool as the server sent it, always with a description. A member that e sets replaces the
+// server's member of the same name.
 func toolData(t *catalog.Tool, e extra) json.RawMessage {
 	data := wire.AppendQuoted([]byte(`{"name":`), t.Name)
 	data = wire.AppendQuoted(append(data, `,"description":`...), t.Description)

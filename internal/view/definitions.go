@@ -104,7 +104,8 @@ func encodeTools(snap *catalog.Snapshot, inspect, exec string, how shown) json.R
 	return wire.Encode(all)
 }
 
-// hints are the annotations of exec. They must be true for every tool that exec can call.
+// hints are the annotations of exec. Clients rely on them for every call, so they must be true for every tool that exec can
+// call.
 type hints struct {
 	ReadOnly    bool `json:"readOnlyHint"`
 	Destructive bool `json:"destructiveHint"`
@@ -118,7 +119,7 @@ func hintsOf(snap *catalog.Snapshot) hints {
 	for i := range snap.Servers {
 		s := &snap.Servers[i]
 		if s.Name == results.Server {
-			continue // its tools only read, or call tools of the other servers
+			continue // tools of the built-in server only read, or call tools of the other servers
 		}
 		if s.State != catalog.Disabled && !s.Known {
 			return hints{Destructive: true, OpenWorld: true}

@@ -55,7 +55,7 @@ type Query struct {
 	shown func(server string)
 }
 
-// show calls q.shown for the servers of the found tools.
+// show calls q.shown, if set, once for each server of the found tools.
 func (q Query) show(found []describe.Match) {
 	if q.shown == nil {
 		return
@@ -153,8 +153,8 @@ func (v *TwoTools) single(client *caller.Client, snap *catalog.Snapshot, s *cata
 // maxMissing is the maximum number of unknown names in an answer, because mcpx searches for similar names for each of them.
 const maxMissing = 5
 
-// byName answers a query that is a list of tool names with exactly these tools. named is nil if the query is not such a list.
-// all reports whether every name has a tool.
+// byName is for a query that is a list of tool names: named is an answer with exactly these tools, and all reports whether
+// every name has a tool. For any other query, named is nil.
 func (v *TwoTools) byName(client *caller.Client, snap *catalog.Snapshot, q Query, structured bool) (named *results.Result, all bool) {
 	index := v.texts.search(snap)
 	v.searching.Lock()
@@ -172,21 +172,21 @@ func (v *TwoTools) byName(client *caller.Client, snap *catalog.Snapshot, q Query
 	return result(text, structured, func() any { return matchesData(found) }), len(missing) == 0
 }
 
-// queryLimit is the maximum number of tools that the answer to a query describes. nameLimit is the maximum for these tools and
-// the names at the end together.
+// queryLimit is the maximum number of tools that the answer to a query describes. Further tools are only named, at the end of
+// the answer. nameLimit is the maximum number of described and named tools together.
 const queryLimit, nameLimit = 10, 30
 
-// After the first queryLeast tools, the answer leaves out tools with a score below queryShare (the best tool has 1), because
-// they are not worth their tokens.
+// The best tool has the score 1. Tools with a score below queryShare are not worth their tokens, so they are not described,
+// except among the first queryLeast tools.
 const (
 	queryLeast = 4
 	queryShare = 0.3
-	// nameShare is the same limit for the names at the end of the answer.
+	// nameShare is the least score of a tool that is only named.
 	nameShare = 0.2
 )
 
-// unsearched returns a line that names the servers whose tools are not known yet, because they may have the tool that was not
-// found.
+// unsearched returns a line with the names of the servers whose tools are not known yet, since the wanted tool may be there. If
+// the parameter only is not empty, the line is only about that server. It is empty if there is no such server.
 func unsearched(snap *catalog.Snapshot, only string) string {
 	var names []string
 	for i := range snap.Servers {
@@ -208,7 +208,7 @@ func unsearched(snap *catalog.Snapshot, only string) string {
 	return "// not searched yet: " + strings.Join(names, ", ") + "\n"
 }
 
-// maxUnsearched is the maximum number of servers that the line of unsearched names.
+// maxUnsearched is the maximum number of servers in the line that unsearched returns.
 const maxUnsearched = 20
 
 // matches answers a query. If the query is not just a list of known tool names, it waits for servers to which mcpx connects for
@@ -242,8 +242,8 @@ func (v *TwoTools) matches(ctx context.Context, client *caller.Client, snap *cat
 	return result(text, structured, func() any { return matchesData(found) })
 }
 
-// found returns the tools that the answer to a query describes, the best first. more has further tools, which the answer
-// only names. weak means that no tool fits well.
+// found searches for the tools that fit a query, the best first. The answer describes the tools in found, and only names those
+// in more. weak means that no tool fits well.
 func found(snap *catalog.Snapshot, index *search.Index, q Query) (found, more []describe.Match, weak bool) {
 	hits := index.Search(q.Text, search.Options{Server: q.Server, Limit: nameLimit})
 	end := min(len(hits), queryLimit)

@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/resources"
 )
 
-// Naming says how a view names prompts and, if it shows the tools themselves, tools.
+// Naming says how a view names prompts and, if it lists the tools of the servers themselves, these tools.
 type Naming struct {
 	// Separator joins the names of server and tool; "" means two underscores.
 	Separator string
@@ -60,7 +60,7 @@ func (n Naming) names(snap *catalog.Snapshot) (all []origin, byName map[string]o
 			whole := s.Name + "\x00" + tool
 			for _, taken := byName[o.name]; taken || utf8.RuneCountInString(o.name) > maxName; _, taken = byName[o.name] {
 				o.name = hashed(o.name, whole)
-				whole += "\x00" // another tool may already have exactly this name
+				whole += "\x00" // changes the hash, if another tool already has exactly this name
 			}
 			byName[o.name] = o
 			all = append(all, o)
@@ -79,7 +79,8 @@ func (n Naming) prefixed(server, tool string) string {
 	return strings.ReplaceAll(server, ".", "_") + separator + tool
 }
 
-// hashed shortens a name to at most maxName characters: the beginning of the name, and a hash of whole.
+// hashed shortens a name to at most maxName characters: it keeps the beginning and adds a hash. The hash is of the parameter
+// whole, which says more than the name, so that different tools get different names.
 func hashed(name, whole string) string {
 	sum := sha256.Sum256([]byte(whole))
 	suffix := "_" + hex.EncodeToString(sum[:4])

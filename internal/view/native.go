@@ -7,8 +7,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// native returns a tool's definition as its server sent it, but with the given name. SDKs refuse a whole list because of one
-// definition that they cannot parse, so parts that they would refuse are left out or, if required, replaced.
+// native returns a tool's definition as its server sent it, but with the given name. SDKs refuse a whole list if they cannot
+// parse one definition in it. So native leaves out the members that SDKs would refuse, or replaces them if they are required.
 func native(t *catalog.Tool, name string) json.RawMessage {
 	asSent, input := name == t.Name, false
 	out := append(make([]byte, 0, len(t.Raw)+len(name)), '{')
@@ -83,8 +83,8 @@ func objectSchema(raw []byte) bool {
 	return true
 }
 
-// objectOf returns a replacement for a schema of arguments that SDKs refuse. If only the type is missing, it is the same schema
-// with the type object, because arguments are always an object; otherwise it is a schema for any object.
+// objectOf replaces a schema for arguments that SDKs refuse. If only the type is missing, the new schema is the same with the
+// type object, because arguments are always an object. Otherwise it accepts any object.
 func objectOf(raw []byte) []byte {
 	const any = `{"type":"object"}`
 	if raw[0] != '{' || len(raw) <= len("{}") {

@@ -15,9 +15,9 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// Saved implements [View]. The tokens of each server's definitions are saved, and the tokens of mcpx's own definitions
-// are spent. A client that searches for tools itself sends its model a line for each tool or server instead of
-// definitions, so only the tokens of this line are saved.
+// Saved implements [View]. The definitions of the servers' tools count as saved, those of mcpx's own tools as spent. A client
+// that searches for tools itself would send its model only a line for each tool or server, not the definitions. So for such a
+// client, only the tokens of these lines count as saved.
 func (v *TwoTools) Saved(client *caller.Client) func() []request.Saving {
 	snap, how, searches := v.named(client), v.how(client, name(client)), v.searcher(client)
 	var apps json.RawMessage
@@ -42,7 +42,7 @@ func (v *TwoTools) Saved(client *caller.Client) func() []request.Saving {
 		if searches != nil {
 			spent += tokens.Estimate(searches.Shows(mcpx))
 		}
-		if len(apps) > len("[]") { // next to the two tools
+		if len(apps) > len("[]") { // the tools with apps, which are listed next to inspect and exec
 			spent += tokens.Estimate(string(apps))
 		}
 		return append(slices.Clip(direct), request.Saving{Server: builtin.Name, Tokens: -spent})

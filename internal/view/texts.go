@@ -34,10 +34,10 @@ type catalogueTexts struct {
 	intros map[shown]string
 	index  *search.Index
 	native map[Naming]*natives
-	direct []request.Saving // nil until it is needed; see the method direct of texts
+	direct []request.Saving // what the method direct returns; nil until it is needed
 }
 
-// shown has the settings, besides the catalogue, on which the texts depend.
+// shown has the settings on which the texts for a client depend. The texts also depend on the catalogue.
 type shown struct {
 	budget   describe.Budget
 	features describe.Features
@@ -55,7 +55,7 @@ func (s shown) list(snap *catalog.Snapshot) *list {
 	return &list{inspect, exec, encodeTools(snap, inspect, exec, s)}
 }
 
-// of returns the texts of snap. They are the same for catalogues that differ only in the states of servers.
+// of returns the texts of snap. Catalogues that differ only in the states of servers share their texts.
 func (t *texts) of(snap *catalog.Snapshot) *catalogueTexts {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -83,7 +83,8 @@ func NewTwoTools(r *registry.Registry, e *executor.Executor, options Options) *T
 	return v
 }
 
-// listed returns a func that makes the answer to tools/list for a client, as if no rule applied to the client's name.
+// listed returns a func that makes the answer to tools/list for a client, without the rules that the config may have for the
+// client's name.
 func (v *TwoTools) listed(client *caller.Client) (list func() json.RawMessage) {
 	snap, how := v.named(client), v.how(client, "")
 	apps := v.forApps(client)
@@ -96,8 +97,8 @@ func (v *TwoTools) listed(client *caller.Client) (list func() json.RawMessage) {
 	}
 }
 
-// how returns the settings on which the texts for a client depend, besides the catalogue. name is the client's name, or
-// empty.
+// how returns the settings for the texts that a client gets. name is the client's name; if it is empty, no rule for a client
+// applies.
 func (v *TwoTools) how(client *caller.Client, name string) shown {
 	how := v.current().profile(name).shown
 	if v.executor != nil {
@@ -127,13 +128,13 @@ func (v *TwoTools) Tools(ctx context.Context, client *caller.Client) json.RawMes
 	return tools
 }
 
-// Description returns the description of inspect for a client for which there is no rule.
+// Description returns the description of inspect for a client to which no rule applies.
 func (v *TwoTools) Description() string {
 	return v.texts.list(v.named(nil), v.how(nil, "")).inspect
 }
 
-// named adds the built-in server to the catalogue, if servers have resources or prompts to read. For the same catalogue it
-// returns the same result.
+// named returns the catalogue that a client may see and, if servers have resources or prompts to read, the built-in server in
+// it. For the same catalogue it returns the same snapshot.
 func (v *TwoTools) named(client *caller.Client) *catalog.Snapshot {
 	snap := v.catalogue(client)
 	reader := v.executor.Reader(client, snap)
@@ -145,7 +146,7 @@ func (v *TwoTools) named(client *caller.Client) *catalog.Snapshot {
 	})
 }
 
-// namedKey is the key of a snapshot made by named. stored changes when the stored programs do.
+// namedKey is the key under which the result of named is cached. The field stored changes when the stored programs change.
 type namedKey struct {
 	view   *TwoTools
 	stored any

@@ -18,14 +18,14 @@ import (
 
 // View determines what the clients of an endpoint see and may call. It is safe for concurrent use.
 type View interface {
-	// Traits returns the traits of the view.
+	// Traits returns the view's name, and which kinds of things it shows.
 	Traits() Traits
 	// Greeting returns the content of the answer to initialize or server/discover. It does not wait for servers.
 	Greeting(client *caller.Client) Greeting
 	// Tools returns the JSON array for tools/list. It may wait for servers until ctx ends.
 	Tools(ctx context.Context, client *caller.Client) json.RawMessage
-	// Saved returns a func that counts the tokens of tool definitions that a client saves because it gets the answer of
-	// Tools; nil if it saves none. See [request.Event.Definitions].
+	// Saved returns a func that counts the tokens which a client saves because it gets the answer of Tools, and not the tool
+	// definitions of all servers. It is nil if the client saves none.
 	Saved(client *caller.Client) func() []request.Saving
 	// HeaderTool returns the definition of a listed tool if HTTP headers repeat some of its arguments (SEP-2243), otherwise
 	// nil. Like Call, it waits for servers.
@@ -36,14 +36,15 @@ type View interface {
 	// List returns one page of the items of a kind. It may wait for servers until ctx ends. ok is false if the cursor is
 	// invalid.
 	List(ctx context.Context, client *caller.Client, kind catalog.Kind, cursor string) (page resources.Page, ok bool)
-	// Send sends any other message to the server for which it is meant: see [resources.Servers.Send]. An error of a server is a
-	// *[Failure] or a [wire.RPCError]. A notification is sent to all servers with a session that belongs only to this client
-	// or, if mcpx does not know the method, to the server of a transparent view.
+	// Send sends any other message to the server that has the resource, prompt or task which the message names. An error of a
+	// server is a *[Failure] or a [wire.RPCError]. A notification goes to every server with a session that belongs only to this
+	// client. If mcpx does not know its method, it goes only to the server of a transparent view.
 	Send(ctx context.Context, q *request.Request) (json.RawMessage, error)
-	// Topic calls [resources.Servers.Topic].
+	// Topic returns the resource with this URI, so that the client can follow its changes. If patient is true, following it goes
+	// on while the server cannot be reached.
 	Topic(ctx context.Context, from request.From, uri string, patient bool) (*resources.Topic, error)
 	// Attach connects a client to the view until the caller calls detach, which releases everything that belongs to the client.
-	// If [Attachment.Changed] is set, Attach only registers a listener, and detach removes it.
+	// But if [Attachment.Changed] is set, Attach only registers the client as a listener, and detach only removes the listener.
 	Attach(client *caller.Client, as Attachment) (detach func())
 }
 
@@ -66,14 +67,15 @@ type Greeting struct {
 	Instructions string
 	// Offers says whether there are resources, prompts and other capabilities.
 	Offers catalog.Offers
-	// RunsTasks means that the view shows the tools themselves, and runs them as tasks of the legacy era for clients that ask
-	// for it.
+	// RunsTasks means that the view shows the tools themselves, and that some of them can run as tasks of the legacy era, for
+	// clients that ask for it.
 	RunsTasks bool
 }
 
-// Attachment says what a view does for a client besides answering requests. It is zero for a client without a session.
+// Attachment says what a view does for a client besides answering its requests. For a client without a session, all fields are
+// zero.
 type Attachment struct {
-	// Sole means that the client is the only one of this process, so it need not share sessions with servers.
+	// Sole means that this process has only this client, so its sessions with servers need not be shared with other clients.
 	Sole bool
 	// Changed is called when the client should list a kind again. Unknown is called with notifications that mcpx does not know,
 	// from the server of a transparent view. They must not block. Nil means that the client does not listen.
@@ -97,13 +99,14 @@ type Call struct {
 	Arguments json.RawMessage
 	// Structured is the choice for structuredContent in this request; if it is empty, the client's settings apply.
 	Structured StructuredPolicy
-	// Task is [executor.Request.Task]; only for views that show the tools themselves.
+	// Task has the params with which a client of the legacy era asks to run the call as a task; nil if it does not. It is used
+	// only by views that show the tools themselves.
 	Task json.RawMessage
 	// Code means that the call is made by a program that the model wrote, and that this program reads the result.
 	Code bool
 }
 
-// request returns the request to the executor for a call of this tool.
+// request makes the request to the executor that calls a tool of a server with these arguments.
 func (c *Call) request(server, tool string, arguments json.RawMessage) executor.Request {
 	return executor.Request{From: c.From, Server: server, Tool: tool, Arguments: arguments}
 }
