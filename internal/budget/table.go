@@ -120,7 +120,7 @@ func (t *table) legend() {
 	t.b.WriteByte('\n')
 }
 
-// costs writes how many dollars the totals are, and how many look-ups they are worth.
+// costs writes the totals in tokens and dollars, and what it costs to look up every tool once.
 func (t *table) costs(r *Report) {
 	c, total := r.Catalogue, r.Catalogue.Total
 	parts := make([]string, len(c.Surface))

@@ -21,7 +21,7 @@ type Home struct {
 
 // Key is the same for all requests of the program.
 func (h *Home) Key() string {
-	h.once.Do(func() { // here, since most requests do not need the key
+	h.once.Do(func() { // computed only now, since most requests do not need the key
 		if h.owner = "principal " + h.of.Principal.Key(); h.of.Principal == nil {
 			h.owner = fmt.Sprint("connection ", h.connection.ID)
 		}

@@ -1,7 +1,7 @@
 // Package files reads and creates files for models, in the folders that the config or the client has opened to them.
 //
-// A path comes from a model, which what a server sent may have misled. So a path can neither leave its folder nor
-// lead into hidden files and folders. Opening a file never waits, for example for the writer of a named pipe.
+// A path comes from a model, and the answer of a server may have misled the model. So a path can neither leave its
+// folder nor lead into hidden files and folders. Opening a file never waits, for example for the writer of a named pipe.
 package files
 
 import (
@@ -196,12 +196,12 @@ func enter(root *os.Root, name string) (*os.Root, error) {
 	case !before.IsDir():
 		return nil, refused("%q in the path %s", name, isNo("folder", before))
 	}
-	inner, err := root.OpenRoot(name + "/.") // because of the slash, opening a named pipe fails at once; otherwise it would wait for a writer
+	inner, err := root.OpenRoot(name + "/.") // without the slash, opening a named pipe would wait for its writer
 	if err != nil {
 		return nil, err
 	}
 	after, err := inner.Stat(".")
-	if err == nil && !os.SameFile(before, after) { // it was replaced, for example by a link, since Lstat
+	if err == nil && !os.SameFile(before, after) { // meanwhile it was replaced, for example by a link
 		err = refused("%q in the path has just changed", name)
 	}
 	if err != nil {

@@ -23,7 +23,7 @@ const maxCompiled = 64
 // Role is the name under which this executable, started as a helper process, runs filters; see helper.Roles.
 const Role = "jq"
 
-// Main is the main function of such a helper process: it runs filters until its stdin ends.
+// Main is the main function of a helper process that runs filters. It returns when its stdin ends.
 func Main() {
 	helper.Serve(func(l helper.Limits) helper.Worker { return &evaluator{maxOutput: l.Frame - notOutput} })
 }
@@ -167,8 +167,8 @@ var errOutput = errors.New("too much output")
 // maxDepth bounds the nesting of an output. Deeper JSON could not be read by encoding/json.
 const maxDepth = 10000
 
-// encoder writes outputs as JSON, each after its size, and stops at a limit. gojq.Marshal has no limit, and `reduce
-// range(40) as $i (1; [.,.])` is a small value with a terabyte of JSON.
+// encoder writes outputs as JSON, each after its size, and stops at a limit. gojq.Marshal has no limit, and
+// `reduce range(40) as $i (1; [.,.])` is a small value with a terabyte of JSON.
 type encoder struct {
 	buf []byte
 	max int64

@@ -17,7 +17,7 @@ import (
 // Role is the name under which this executable, started as a helper process, runs programs; see helper.Roles.
 const Role = "program"
 
-// Main is the main function of such a helper process.
+// Main is the main function of a helper process that runs programs.
 func Main() { helper.Serve(func(helper.Limits) helper.Worker { return worker{} }) }
 
 // worker runs programs in the helper process, each in a JavaScript engine of its own.

@@ -233,7 +233,7 @@ func (p Pages) divideBlocks(blocks []json.RawMessage, verbatim bool) *result {
 func hasText(b wire.Block) bool { return b.HasText }
 func isText(b wire.Block) bool  { return b.IsText }
 
-// rawBlocks returns those blocks for which the func which returns true, as the upstream sent them.
+// rawBlocks returns those blocks that the func which accepts, as the upstream sent them.
 func rawBlocks(blocks []wire.Block, which func(wire.Block) bool) []json.RawMessage {
 	var out []json.RawMessage
 	for _, b := range blocks {
@@ -345,7 +345,7 @@ func (p Pages) beginItem(h *result, some span, room, levels int) (text string, o
 // itemLevels is how deeply long items within long items are shown in part. Each of them is kept as a result of its own.
 const (
 	itemLevels = 3
-	maxBegun   = keptBytes / 16 // in bytes; a longer item is not shown so, since to keep its parts would displace the results of other readers
+	maxBegun   = keptBytes / 16 // in bytes; to keep the parts of longer items would displace other results
 )
 
 // render returns the text of some items or lines.

@@ -18,8 +18,8 @@ type waits struct {
 	owner   string // who sent the request
 	limited bool
 	left    time.Duration // how long the request may still wait for a session; unused without a limit
-	// starting is called every few seconds while the request waits for a command that installs or starts. It is nil if
-	// nobody wants to know.
+	// starting is called every few seconds while the request waits for a command that installs or starts. May
+	// be nil.
 	starting func(does string)
 	queued   time.Duration // how long it waited because too many other calls were open
 }

@@ -181,7 +181,7 @@ func (s *session) updated(params json.RawMessage) {
 	s.tellFollowers(validText(params), func(uri string, _ *topic) bool { return strings.HasPrefix(changed, uri) })
 }
 
-// tellFollowers passes params to the followers of each topic for which the func which returns true.
+// tellFollowers passes params to the followers of each topic, if the func which returns true for it.
 func (s *session) tellFollowers(params json.RawMessage, which func(uri string, t *topic) bool) {
 	var all []*follower
 	s.mu.Lock()

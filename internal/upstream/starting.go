@@ -35,7 +35,7 @@ type startWait struct {
 	over     <-chan time.Time // nil means no limit
 	starting func(does string)
 	ticks    <-chan time.Time
-	late     bool // over has had its value
+	late     bool // the channel over has sent its value
 }
 
 // tellEvery is the time between two calls of startWait.starting.
