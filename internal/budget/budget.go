@@ -1,6 +1,5 @@
-// Package budget measures what tool definitions and tool results cost a model
-// in tokens, with and without mcpx. It opens no sessions; the caller provides the tools of the
-// servers and what mcpx shows to a client.
+// Package budget measures what tool definitions and tool results cost a model in tokens, with and without mcpx. It
+// opens no sessions; the caller provides the tools of the servers and what mcpx shows to a client.
 package budget
 
 import (
@@ -23,7 +22,7 @@ type Definition struct {
 	InputSchema json.RawMessage `json:"inputSchema"`
 }
 
-// Tokens counts the tokens of the definition, minified. A schema that is not JSON is counted as {}.
+// Tokens counts the tokens of the definition as minified JSON. A schema that is not JSON is counted as {}.
 func (d Definition) Tokens() int {
 	if !json.Valid(d.InputSchema) {
 		d.InputSchema = json.RawMessage("{}")
@@ -38,13 +37,13 @@ func sumTokens(list []Definition) (n int) {
 	return n
 }
 
-// Meter measures costs with these settings.
+// Meter measures costs, with the settings in its fields.
 type Meter struct {
 	// Price is in dollars per million input tokens.
 	Price float64
-	// Surface returns the tools and instructions that mcpx shows to a client with this name, if
-	// it has these servers. An empty name is a client without special limits. Only
-	// [Meter.Catalogue] needs it.
+	// Surface returns the tools and instructions that mcpx would show to a client of this name, if mcpx had the
+	// servers in snap. An empty name stands for a client without special limits. Only [Meter.Catalogue] and
+	// Meter.Totals need it.
 	Surface func(snap *catalog.Snapshot, client string) ([]Definition, string)
 	// Describe are the options for the text that inspect returns about a tool.
 	Describe describe.Options
@@ -56,8 +55,8 @@ type Meter struct {
 // [Meter.Results].
 func (m *Meter) Report() *Report { return &Report{Encoding: "o200k_base", Price: m.Price} }
 
-// Catalogue measures the definitions of all tools in snap. It adds notes about servers that are
-// not in the figures.
+// Catalogue measures the definitions of all tools in snap. To notes, it adds notes about servers that are not in the
+// figures.
 func (m *Meter) Catalogue(snap *catalog.Snapshot, notes []string) *Catalogue {
 	c := &Catalogue{Servers: make([]Server, 0, len(snap.Servers)), Notes: notes}
 	var bare, lookups []int
@@ -87,7 +86,8 @@ func (m *Meter) Catalogue(snap *catalog.Snapshot, notes []string) *Catalogue {
 	return c
 }
 
-// Totals returns the tokens of the definitions of all tools in snap, and of what mcpx shows in their place.
+// Totals returns the tokens of the definitions of all tools in snap (direct), and of the tools that mcpx shows in
+// their place (surface).
 func (m *Meter) Totals(snap *catalog.Snapshot) (direct, surface int) {
 	for i := range snap.Servers {
 		direct += sumTokens(Definitions(snap.Servers[i].Tools))
@@ -105,8 +105,8 @@ func missing(s *catalog.Server) string {
 	return note
 }
 
-// server measures one server. For each tool it also returns the tokens of the bare definition, and of
-// the answer that inspect gives.
+// server measures one server. It also returns two counts for each tool: the tokens of its definition (bare), and the
+// tokens of the answer of inspect about it (lookups).
 func (m *Meter) server(s *catalog.Server) (out Server, bare, lookups []int) {
 	alone := *s
 	alone.State, alone.Reason = catalog.Ready, "" // the state must not affect the length of the text that inspect returns
@@ -123,13 +123,13 @@ func (m *Meter) server(s *catalog.Server) (out Server, bare, lookups []int) {
 	return out, bare, lookups
 }
 
-// surface returns the tokens of mcpx's own tools if mcpx has these servers.
+// surface returns the tokens of mcpx's own tools for the case that mcpx has these servers.
 func (m *Meter) surface(servers []catalog.Server) int {
 	tools, _ := m.Surface(catalog.NewSnapshot(servers), "")
 	return sumTokens(tools)
 }
 
-// derive computes the fields of s that follow from the counts of single tools.
+// derive computes the fields of s that follow from the counts of single tools, which the method server explains.
 func (m *Meter) derive(s *Server, bare, lookups []int) {
 	s.Definition, s.Inspect = spread(bare), spread(lookups)
 	if s.Inspect.Median > 0 {
@@ -138,7 +138,7 @@ func (m *Meter) derive(s *Server, bare, lookups []int) {
 	s.Cost = Cost{m.dollars(s.Direct), m.dollars(s.Surface), m.dollars(s.Inspect.Median)}
 }
 
-// dollars returns the cost of n tokens in each of 1,000 requests.
+// dollars returns what 1,000 requests cost of which each has n tokens.
 func (m *Meter) dollars(n int) float64 { return float64(n) * 1000 * m.Price / 1e6 }
 
 func spread(costs []int) Spread {
@@ -154,7 +154,8 @@ func spread(costs []int) Spread {
 	return out
 }
 
-// growth fills c.Growth with the figures for the first servers in the list, in steps up to all of them.
+// growth fills c.Growth with the figures for the first few servers in the list, for more of them, and so on up to all
+// of them.
 func (m *Meter) growth(c *Catalogue, snap *catalog.Snapshot) {
 	n := len(snap.Servers)
 	for _, upTo := range steps(n) {
@@ -172,7 +173,7 @@ func (m *Meter) growth(c *Catalogue, snap *catalog.Snapshot) {
 	}
 }
 
-// steps returns round numbers of servers and n itself. It leaves out numbers slightly below n.
+// steps returns round numbers of servers up to n, and n itself. It leaves out numbers slightly below n.
 func steps(n int) (list []int) {
 	for scale := 1; scale < n; scale *= 10 {
 		for _, step := range []int{scale, 5 * scale} {

@@ -60,7 +60,8 @@ func summary(r *Report) string {
 	return strings.Join(parts, " ")
 }
 
-// catalogue compares the costs without and with mcpx, for more and more servers and for clients with a tool search.
+// catalogue draws the costs without and with mcpx, for more and more servers, and for clients that search for tools
+// themselves.
 func (c image) catalogue(r *Report) {
 	keys := []chart.Key{{Colour: chart.Orange, Name: "connected directly"}, {Colour: chart.Green, Name: "through mcpx"}}
 	c.Heading("Tool definitions in every request", keys...)
@@ -103,7 +104,8 @@ func (c image) pair(first, second string, direct, surface, largest int) {
 	c.Down(10)
 }
 
-// results draws a row for each class, with bars relative to the tokens received.
+// results draws a row for each class of results. Its bars show the tokens received, minified and sent, relative to
+// those received.
 func (c image) results(r *Report) {
 	c.Heading("Tool results, in parts of what was received",
 		chart.Key{Colour: chart.Orange, Name: "received"}, chart.Key{Colour: chart.Blue, Name: "minified"}, chart.Key{Colour: chart.Green, Name: "sent"})

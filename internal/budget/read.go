@@ -15,9 +15,9 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// ReadTools reads recorded answers to tools/list from *.json files, each of one server. A file contains the result
-// of tools/list, and may also contain "server" (the default is the file name), "version" and "instructions". notes
-// say which tools were refused.
+// ReadTools reads recorded answers to tools/list from *.json files, one file for each server. A file contains the
+// result of tools/list, and may also contain "server" (the default is the file name), "version" and "instructions".
+// notes say which tools were refused.
 func ReadTools(dir fs.FS) (snap *catalog.Snapshot, notes []string, err error) {
 	names, err := fs.Glob(dir, "*.json")
 	if err != nil {
@@ -89,9 +89,9 @@ func serverName(name string) string {
 	}, strings.TrimPrefix(name, "@"))
 }
 
-// Results measures the recorded results in dir (*.json and *.txt), but not those of the classes that
-// `without` lists. The class of a file is its name up to "--". Each file is measured as one text block
-// of a tool without special settings, and is never cut.
+// Results measures the recorded results in dir (*.json and *.txt). The class of a result is its file name up to "--";
+// classes in the parameter without are left out. Each file is measured as one text block of a tool without special
+// settings, and is never cut.
 func (m *Meter) Results(dir fs.FS, without []string) (*Results, error) {
 	files, err := fs.ReadDir(dir, ".")
 	if err != nil {

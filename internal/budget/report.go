@@ -21,15 +21,17 @@ type Catalogue struct {
 	Total Server `json:"total"`
 	// Surface is the cost of each of mcpx's own tools; their sum is Total.Surface.
 	Surface []Part `json:"surface"`
-	// Growth has the costs without and with mcpx for the first servers by name, up to all of them.
+	// Growth compares the costs without and with mcpx for more and more servers: the first ones by name, up to all of
+	// them.
 	Growth []Step `json:"growth"`
-	// ToolSearch has what requests of clients with a tool search of their own carry.
+	// ToolSearch has the size of the requests of clients that search for tools themselves, and so do not send all
+	// definitions.
 	ToolSearch []Search `json:"tool_search"`
 	// Notes name servers and tools that are not in the figures.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Server is the figures of one server, or of all of them together.
+// Server contains the figures of one server, or of all servers together.
 type Server struct {
 	// Name is the server's name.
 	Name string `json:"name,omitempty"`
@@ -41,24 +43,26 @@ type Server struct {
 	Tools int `json:"tools"`
 	// Direct is what a model request carries without mcpx: minified {name, description, inputSchema} of each tool.
 	Direct int `json:"direct"`
-	// Raw is the complete definitions minified, with output schemas, annotations and all else that the server sent.
+	// Raw is the cost of the complete definitions as minified JSON, with output schemas, annotations and all else that
+	// the server sent.
 	Raw int `json:"raw"`
-	// Surface is what a model request carries with mcpx: the definitions of its two tools. For one server, mcpx has
-	// only this server, so the servers do not add up to the total.
+	// Surface is what a model request carries with mcpx: the definitions of its two tools. For one server, it is
+	// measured as if mcpx had only this server. So the figures of the servers do not add up to the total.
 	Surface int `json:"surface"`
 	// Definition is the cost of single tools without mcpx; their sum is Direct.
 	Definition Spread `json:"definition"`
 	// Inspect is the cost of looking up single tools with inspect.
 	Inspect Spread `json:"inspect"`
-	// BreakEven is how many tools a conversation can look up until it costs as much as without mcpx: (Direct - Surface) /
-	// Inspect.Median. It is 0 if mcpx costs more even without looking up a tool.
+	// BreakEven is how many tools a conversation can look up before mcpx costs as much as the direct connection:
+	// (Direct - Surface) / Inspect.Median. It is 0 if mcpx costs more even without looking up a tool.
 	BreakEven float64 `json:"break_even"`
 	// Cost is the cost of the definitions in 1,000 requests, without prompt caching.
 	Cost Cost `json:"cost_per_1000_requests"`
 }
 
-// Search is the size of a request of a client with a tool search. The request has a line or the name of each tool or server,
-// their instructions if the client shows them, and the tools that the client has loaded.
+// Search is the size of a request of a client that searches for tools itself. Such a request contains the names of
+// the tools or servers or a line for each, the servers' instructions if the client shows them, and the definitions
+// that the client has loaded.
 type Search struct {
 	// Client is the client's name.
 	Client string `json:"client"`
@@ -70,15 +74,16 @@ type Search struct {
 
 // Spread is the distribution of the costs of single tools.
 type Spread struct {
-	// Median is the median; between two tools, their mean, rounded down.
+	// Median is the median. If the number of tools is even, it is the mean of the two tools in the middle, rounded
+	// down.
 	Median int `json:"median"`
 	// P95 is the 95th percentile (nearest rank).
 	P95 int `json:"p95"`
-	// Sum is the cost of all tools, to compare with Direct.
+	// Sum is the cost of all tools together.
 	Sum int `json:"sum"`
 }
 
-// Cost is in dollars.
+// Cost is what 1,000 requests cost, in dollars.
 type Cost struct {
 	// Direct is the cost of all definitions.
 	Direct float64 `json:"direct"`
@@ -116,7 +121,7 @@ type Results struct {
 	Total Class `json:"total"`
 }
 
-// Class is the recorded results of one kind: files with the same name up to "--".
+// Class contains the figures of recorded results of one kind. These are in files whose names are the same up to "--".
 type Class struct {
 	// Name is the name of the class.
 	Name string `json:"class,omitempty"`
@@ -126,7 +131,7 @@ type Class struct {
 	Received int `json:"received"`
 	// Minified is the tokens that mcpx would send with TOON turned off.
 	Minified int `json:"minified"`
-	// PlainTOON is the tokens of all JSON arrays and objects as toon-go writes them.
+	// PlainTOON is the tokens if all JSON arrays and objects are written by the library toon-go.
 	PlainTOON int `json:"plain_toon"`
 	// Sent is the tokens that mcpx sends.
 	Sent int `json:"sent"`

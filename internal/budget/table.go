@@ -14,7 +14,7 @@ import (
 	"mcpx/internal/describe"
 )
 
-// WriteTable writes r as text, laid out for s. If s is a terminal and all is false, it writes only
+// WriteTable writes r as text for the screen s. If s is a terminal and the parameter all is false, it writes only
 // what fits on one screen: the totals, and the servers that cost the most.
 func WriteTable(w io.Writer, r *Report, s terminal.Screen, all bool) error {
 	t := &table{Screen: s, all: all || s.Height() == 0}
@@ -48,7 +48,7 @@ func (t *table) say(format string, args ...any) {
 }
 
 const (
-	// linesAround is the number of lines on one screen besides the rows of servers and the notes.
+	// linesAround is how many lines of one screen are not rows of servers or notes.
 	linesAround = 17
 	// fewNotes is how many notes are shown on one screen.
 	fewNotes = 3
@@ -120,7 +120,7 @@ func (t *table) legend() {
 	t.b.WriteByte('\n')
 }
 
-// costs writes what the totals mean in dollars and in look-ups.
+// costs writes the totals in tokens and dollars, and what it costs to look up every tool once.
 func (t *table) costs(r *Report) {
 	c, total := r.Catalogue, r.Catalogue.Total
 	parts := make([]string, len(c.Surface))
@@ -144,7 +144,7 @@ func (t *table) costs(r *Report) {
 	}
 }
 
-// searching writes the figures of clients with a tool search, and what they gain from mcpx.
+// searching writes the figures of clients that search for tools themselves, and what they gain from mcpx.
 func (t *table) searching(c *Catalogue) {
 	rows := []terminal.Row{{Cells: []string{"TOOL SEARCH", "DIRECT", "MCPX", "CHANGE"}}}
 	for _, s := range c.ToolSearch {
@@ -162,7 +162,7 @@ func (t *table) searching(c *Catalogue) {
 		terminal.Number(d.Median), terminal.Number(d.P95), terminal.Number(i.Median), terminal.Number(i.P95))
 }
 
-// searchLine returns the figures of [table.searching] in one sentence.
+// searchLine returns the figures of clients that search for tools themselves, in one sentence.
 func searchLine(c *Catalogue) string {
 	parts := make([]string, len(c.ToolSearch))
 	for i, s := range c.ToolSearch {

@@ -6,7 +6,7 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// searching measures the clients with a tool search of their own.
+// searching measures the requests of clients that search for tools themselves.
 func (m *Meter) searching(snap *catalog.Snapshot) (list []Search) {
 	for _, c := range describe.Searchers {
 		own, instructions := m.Surface(snap, c.Name)

@@ -9,7 +9,7 @@ import (
 	toon "github.com/toon-format/toon-go"
 )
 
-// maxTOONDepth limits nesting, since toon-go indents every line by its depth.
+// maxTOONDepth bounds the nesting of the JSON, since toon-go indents every line by its depth.
 const maxTOONDepth = 64
 
 // PlainTOON returns JSON text as the library toon-go writes it, to compare with what mcpx sends. ok is

@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	// ErrNoToken is the error of a request without a bearer token.
+	// ErrNoToken is the error of a request that contains no bearer token.
 	ErrNoToken = errors.New("no token")
 	// ErrMalformed is the error of an Authorization header that cannot be read.
 	ErrMalformed = errors.New("the Authorization header is malformed")
@@ -16,8 +16,9 @@ var (
 // maxToken bounds a token, in bytes. The longest tokens are JWTs with many groups.
 const maxToken = 16 << 10
 
-// Bearer returns the token in the Authorization header (RFC 6750, section 2.1). It ignores a token in the query,
-// which MCP forbids. Its error is ErrNoToken, also if the header has another scheme than Bearer, or ErrMalformed.
+// Bearer returns the token in the Authorization header (RFC 6750, section 2.1). It ignores a token in the query of
+// the URL, where MCP forbids it. The error is ErrNoToken if there is no header or it has another scheme than Bearer,
+// or ErrMalformed.
 func Bearer(header http.Header) (string, error) {
 	values := header["Authorization"]
 	switch {
@@ -42,7 +43,7 @@ func Bearer(header http.Header) (string, error) {
 	return token, nil
 }
 
-// tokenByte says which bytes a token may contain (b64token of RFC 6750).
+// tokenByte maps each byte to whether a token may contain it (b64token of RFC 6750).
 var tokenByte = func() (is [256]bool) {
 	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/=") {
 		is[c] = true

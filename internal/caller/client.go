@@ -15,30 +15,30 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Client is the sender of a request: one connection of one program or, if the protocol has no sessions, one
-// request. Package front makes it; the packages below pass it on and never change it. Data of a single request
-// (its progress token, its log level) is not here. A nil *Client means that mcpx itself is the sender, for example
-// for a command.
+// Client is the sender of a request. It stands for one connection of one program or, if the protocol has no sessions,
+// for one request. Package front makes it; the packages below pass it on and never change it. Data of a single
+// request (its progress token, its log level) is not here. A nil *Client means that mcpx itself is the sender, for
+// example for a command.
 type Client struct {
 	// ID is unique to one client. A client without an ID can only use shared sessions.
 	ID string
 	// Name is the clientInfo.name that the client gave.
 	Name string
-	// Peer identifies the connection. Modern requests over HTTP have no session, so the requests of one connection
-	// have the same Peer. Empty means that ID is used.
+	// Peer identifies the connection. Modern requests over HTTP have no session, so all requests of one connection
+	// have the same Peer. If it is empty, ID identifies the connection.
 	Peer string
-	// Home is set for modern requests over HTTP. There each request is a client of its own, but the program that
-	// sends them has sessions with PerClient servers that must outlast the request. If Home is nil, such sessions
-	// belong to this client and end with it.
+	// Home is the program that sends modern requests over HTTP. Each such request is a client of its own, but the
+	// sessions that the program has with PerClient servers (one session for each client) must outlast the request. If
+	// Home is nil, such sessions belong to this client and end with it.
 	Home *Home
 	// Version is the protocol revision that the client speaks.
 	Version string
 	// Capabilities is the raw object that the client declared; nil if it declared none.
 	Capabilities json.RawMessage
-	// Transparent means that the client's view passes one server through as if mcpx were not there: mcpx relays
-	// messages that it does not know in both directions.
+	// Transparent means that the client's view passes one server through as if mcpx were not there. mcpx then also
+	// relays messages that it does not know, in both directions.
 	Transparent bool
-	// Apps means that the client's view lists tools that have apps.
+	// Apps means that the client's view lists tools that have a user interface of their own (MCP Apps).
 	Apps bool
 	// View is the name of the client's view in the config.
 	View string
@@ -65,7 +65,8 @@ func (c *Client) On() *Principal {
 	return c.Principal
 }
 
-// Program returns a key. Two requests have the same key only if they certainly come from the same program.
+// Program returns a key for the program that sends the request. Two requests have the same key only if they certainly
+// come from the same program.
 func (c *Client) Program() string {
 	if c == nil {
 		return ""
@@ -129,8 +130,8 @@ var wanted = map[string]string{
 	string(mcp.MethodListRoots):         "roots",
 }
 
-// Lacks returns the capability that a request needs and the client has not declared, as a path such as elicitation.url;
-// empty if the client has all of them.
+// Lacks returns the capability that a request needs and that is missing in the capabilities of the client, as a path
+// such as elicitation.url. It returns an empty string if none is missing.
 func Lacks(capabilities json.RawMessage, method string, params json.RawMessage) string {
 	has, _ := wire.ReadObject(capabilities)
 	name := wanted[method]
@@ -142,7 +143,7 @@ func Lacks(capabilities json.RawMessage, method string, params json.RawMessage) 
 		Mode  string
 		Tools json.RawMessage
 	}
-	_ = json.Unmarshal(params, &p) // the client decides about params that cannot be read
+	_ = json.Unmarshal(params, &p) // if params cannot be read, the client itself decides about them
 	part := ""
 	switch {
 	case p.Mode == "url" && name == "elicitation":
@@ -178,8 +179,8 @@ func (c *Client) Answers() (answers bool) {
 	return answers
 }
 
-// OpensURLsOf reports whether the client handles this error itself: it opens the URLs in the error and repeats its
-// request (URLElicitationRequiredError of 2025-11-25).
+// OpensURLsOf reports whether the client itself handles this error, by which a server asks that the user opens URLs:
+// the client opens them and repeats its request (URLElicitationRequiredError of 2025-11-25).
 func (c *Client) OpensURLsOf(e *wire.RPCError) bool {
 	return e.Code == mcp.URL_ELICITATION_REQUIRED && c != nil && !c.Modern() &&
 		Lacks(c.Capabilities, string(mcp.MethodElicitationCreate), json.RawMessage(`{"mode":"url"}`)) == ""
@@ -232,7 +233,7 @@ func (c *Client) Relayed() json.RawMessage {
 	return out
 }
 
-// askable returns the relayed capabilities that permit a server to send requests to the client.
+// askable returns those capabilities of the client that permit a server to send it requests.
 func (c *Client) askable() json.RawMessage {
 	if c == nil {
 		return json.RawMessage("{}")
@@ -240,7 +241,7 @@ func (c *Client) askable() json.RawMessage {
 	return wire.Filter(c.Capabilities, c.asked)
 }
 
-// asked reports whether a declared capability belongs to the result of [Client.askable].
+// asked reports whether a capability permits a server to send requests to the client. value is its JSON.
 func (c *Client) asked(name string, value []byte) bool {
 	return value[0] == '{' && (c.Transparent && name != "tasks" || name == "elicitation" || name == "sampling" || name == "roots")
 }

@@ -6,10 +6,11 @@ import (
 	"sync"
 )
 
-// Home identifies a client program. It is needed because the modern era has no sessions over HTTP, so that each request
+// Home identifies a client program. It is needed because modern requests over HTTP have no session, so each request
 // of a program is a separate [Client]. Requests with the same home share their sessions with PerClient servers. A
-// program is identified by its principal, or without one by its connection, and by its name and capabilities, since a
-// session with a server declares these only once. Safe for concurrent use.
+// program is identified by its name and capabilities, and by its principal or, without a principal, by its
+// connection. Its capabilities count because they are declared only once for each session with a server. Safe for
+// concurrent use.
 type Home struct {
 	of         Client
 	person     bool // all programs of the principal share the home
@@ -20,7 +21,7 @@ type Home struct {
 
 // Key is the same for all requests of the program.
 func (h *Home) Key() string {
-	h.once.Do(func() { // done here because most requests do not need the key
+	h.once.Do(func() { // computed only now, since most requests do not need the key
 		if h.owner = "principal " + h.of.Principal.Key(); h.of.Principal == nil {
 			h.owner = fmt.Sprint("connection ", h.connection.ID)
 		}
@@ -31,8 +32,8 @@ func (h *Home) Key() string {
 	return h.key
 }
 
-// Owner identifies only the principal, or without one the connection. The name of the program is not in it, since a client can use
-// any number of names.
+// Owner returns a key for the principal or, without a principal, for the connection. The name of the program is not
+// in it, since a client can use any number of names.
 func (h *Home) Owner() string {
 	h.Key()
 	return h.owner
@@ -46,9 +47,9 @@ func (h *Home) Connection() uint64 {
 	return h.connection.ID
 }
 
-// At returns the home that the same program has on another connection, so that a request over this connection finds the
-// sessions that were opened there. These end with that connection. If there are none, the sessions that are opened end
-// with the connection of h.
+// At returns the home that the same program has on the given other connection. With it, a request over this
+// connection finds the sessions that were opened over the other one, which end with that other connection. If there
+// are none, new ones are opened, which end with the connection of h.
 func (h *Home) At(connection uint64) *Home {
 	return &Home{of: h.of, connection: &Connection{ID: connection, Life: h.connection.Life}}
 }
@@ -61,7 +62,7 @@ func (h *Home) Life() context.Context {
 	return h.connection.Life
 }
 
-// Connection is a client's connection over HTTP. Its ID is unique in this process.
+// Connection is a client's connection over HTTP. Its ID is unique within this process.
 type Connection struct {
 	ID   uint64
 	Life context.Context // ends with the connection
@@ -69,7 +70,7 @@ type Connection struct {
 
 type connectionKey struct{}
 
-// Over returns a context for the requests that come over a connection.
+// Over returns a context for the requests that come over the connection c.
 func Over(ctx context.Context, c *Connection) context.Context {
 	return context.WithValue(ctx, connectionKey{}, c)
 }
@@ -80,8 +81,9 @@ func ConnectionOf(ctx context.Context) *Connection {
 	return c
 }
 
-// AtHome returns c, the sender of one request, with its home set. If c has no principal, the connection identifies
-// the home. If connection is nil too, because it is unknown or may serve several clients, c gets no home.
+// AtHome returns c, the sender of one request, with its home set. Without a principal, the home is identified by the
+// connection. connection is nil if it is unknown or may serve several clients; then a c without a principal gets no
+// home.
 func (c *Client) AtHome(connection *Connection) Client {
 	next := *c
 	if c.Principal != nil || connection != nil {
@@ -90,11 +92,11 @@ func (c *Client) AtHome(connection *Connection) Client {
 	return next
 }
 
-// IsPerson reports whether c was returned by [Client.Person].
+// IsPerson reports whether c represents a principal and not a program; see [Client.Person].
 func (c *Client) IsPerson() bool { return c != nil && c.Home != nil && c.Home.person }
 
-// PersonKey identifies the principal of c. It is the key of the sessions with servers that have one session for each principal.
-// It is empty without a principal, and never equal to a HomeKey.
+// PersonKey returns a key for the principal of c. Servers with one session for each principal use it as the key of
+// that session. It is empty without a principal, and never equal to a HomeKey.
 func (c *Client) PersonKey() string {
 	if c.On() == nil {
 		return ""
@@ -102,11 +104,11 @@ func (c *Client) PersonKey() string {
 	return KeyOfPerson(c.Principal.ID)
 }
 
-// KeyOfPerson is the PersonKey of clients whose principal has this ID.
+// KeyOfPerson returns the PersonKey of clients whose principal has this ID.
 func KeyOfPerson(id string) string { return fmt.Sprintf("%q", "principal "+id) }
 
-// HomeKey identifies the client that owns the sessions with PerClient servers that c uses: the home of c, or c
-// itself if it has none. It is empty for a nil client.
+// HomeKey returns a key for the owner of the sessions with PerClient servers that c uses. The owner is the home of c
+// or, if c has none, c itself. The key is empty for a nil client.
 func (c *Client) HomeKey() string {
 	switch {
 	case c == nil:
@@ -117,8 +119,8 @@ func (c *Client) HomeKey() string {
 	return c.ID
 }
 
-// Remembered returns the part of c that a session may keep after the request of c has ended: a client with a home
-// cannot be reached after that.
+// Remembered returns the part of c that a session may keep after the request of c has ended. A client with a home
+// cannot be reached after its request.
 func (c *Client) Remembered() *Client {
 	if c.Home == nil {
 		return c

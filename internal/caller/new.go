@@ -8,14 +8,14 @@ import (
 
 // Every Client is made in this file, so that a new field of [Client] needs to be filled only here.
 
-// Place is where a client is connected: what all its messages have in common.
+// Place is what all messages of a client have in common, because it depends on where the client is connected.
 type Place struct {
 	// ID, Peer, View, Transparent, Apps, Notify and Request are the fields of [Client].
 	ID, Peer, View    string
 	Transparent, Apps bool
 	Notify            func(method string, params json.RawMessage)
 	Request           Ask
-	// Principal and Headers come from the HTTP request that opened the connection.
+	// Principal and Headers are from the HTTP request that opened the connection; nil on other transports.
 	Principal *Principal
 	Headers   http.Header
 }
@@ -39,8 +39,8 @@ func New(at Place, said Said) Client {
 	return c.Saying(said)
 }
 
-// Saying returns a copy of c with what the client says about itself now. mcpx sends a modern client no requests:
-// questions are part of the answers to the client's own requests (SEP-2322).
+// Saying returns a copy of c with what the client says about itself in its newest message. A modern client gets no
+// requests from mcpx; instead, questions are part of the answers to the client's own requests (SEP-2322).
 func (c *Client) Saying(said Said) Client {
 	next := *c
 	next.Name, next.Version, next.Capabilities = said.Name, said.Version, said.Capabilities
@@ -50,8 +50,8 @@ func (c *Client) Saying(said Said) Client {
 	return next
 }
 
-// Sending returns a copy of c as the sender of one HTTP request: other requests of the session may have other
-// headers, and a renewed token may have other rights.
+// Sending returns a copy of c as the sender of one HTTP request, with the principal and headers of that request.
+// Other requests of the session may have other headers, and a renewed token may have other rights.
 func (c *Client) Sending(p *Principal, headers http.Header) Client {
 	next := *c
 	next.Principal, next.Headers = p, headers
@@ -65,8 +65,9 @@ func (c *Client) Asked(ask Ask) *Client {
 	return &next
 }
 
-// Person returns a client that represents the principal of c. It owns the sessions with servers that all clients of the
-// principal share. It cannot be asked or notified, because it is not one of these clients. c must have a principal.
+// Person returns a client that represents the principal of c. It owns the sessions with servers that all clients of
+// the principal share. It is not one of these clients, so it can be neither asked nor notified. c must have a
+// principal.
 func (c *Client) Person() *Client {
 	next := &Client{Principal: c.Principal}
 	next.Home = &Home{of: *next, person: true}

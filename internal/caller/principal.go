@@ -51,7 +51,7 @@ func (p *Principal) ProvedBy(first string) bool { return strings.HasPrefix(p.ID,
 
 type contextKey struct{}
 
-// proof is what the context of a request contains about its sender.
+// proof is what the context of a request says about its authenticated sender.
 type proof struct {
 	principal *Principal
 	until     time.Time
@@ -72,7 +72,7 @@ func From(ctx context.Context) *Principal {
 }
 
 // Until returns when the credential of the request expires; zero means never. Streams end at that time. Other
-// requests may finish, since they were authorized when they began.
+// requests may go on, since they were authorized when they began.
 func Until(ctx context.Context) time.Time {
 	if of, ok := ctx.Value(contextKey{}).(*proof); ok {
 		return of.until

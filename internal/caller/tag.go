@@ -10,15 +10,16 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// Tags makes MACs by which mcpx recognizes values that it gave to a client (for example the ids of a server's
-// tasks) without storing them. A tag is valid for one principal, in every process that has the secret it was made with.
+// Tags makes tags: MACs (message authentication codes) by which mcpx recognizes values that it gave to a client,
+// without storing them. An example of such values are the ids of a server's tasks. A tag is valid for one principal,
+// in every process that has the secret with which it was made.
 type Tags struct{ keys [][]byte }
 
 // tagLen is the length of a tag in characters, which all may occur in a URL.
 const tagLen = 22
 
-// NewTags derives keys from the secrets, different for each purpose. New tags are made with the first secret; tags made with any
-// of the secrets are recognized. Without secrets, the key is random.
+// NewTags derives keys from the secrets; each purpose has other keys. New tags are made with the first secret. Tags
+// that were made with any of the secrets are recognized. Without secrets, the key is random.
 func NewTags(secrets []*state.Secret, purpose string) *Tags {
 	if len(secrets) == 0 {
 		secrets = []*state.Secret{state.NewSecret()}
@@ -30,14 +31,14 @@ func NewTags(secrets []*state.Secret, purpose string) *Tags {
 	return t
 }
 
-// Of returns the tag for the values, in this order, and a principal.
+// Of returns the tag for these values, in this order, and this principal.
 func (t *Tags) Of(p *Principal, values ...string) string { return tagOf(t.keys[0], p, values) }
 
 func tagOf(key []byte, p *Principal, values []string) string {
 	hash := hmac.New(sha256.New, key)
 	for _, value := range append([]string{p.Key()}, values...) {
 		var size [8]byte
-		binary.BigEndian.PutUint64(size[:], uint64(len(value))) // so that different lists never hash the same bytes
+		binary.BigEndian.PutUint64(size[:], uint64(len(value))) // so that different lists never give the same bytes to hash
 		hash.Write(size[:])
 		hash.Write([]byte(value))
 	}

@@ -1,6 +1,6 @@
-// Package digest shortens long results to what fits into a first look. It keeps as many items of a list as possible, and leaves
-// out members of the items. It keeps both ends of a text, and says what is between them. The package does no I/O and has no
-// state.
+// Package digest shortens long results to what a reader gets of them first. It keeps as many items of a list as
+// possible, and leaves out members of the items. It keeps both ends of a text, and says what is between them. The
+// package does no I/O and has no state.
 package digest
 
 import (
@@ -15,17 +15,17 @@ import (
 
 // Limits of [Read].
 const (
-	maxColumns = 2000 // paths of values; values at further paths are left out
+	maxColumns = 2000 // paths such as .user.login; values at further paths are left out
 	maxLevels  = 16   // keys and arrays in a path; deeper values are left out
-	maxSamples = 12   // values of a column whose tokens are counted, to estimate all
-	sampleSize = 200  // bytes of each such value that are counted
-	usualKey   = 40   // bytes of a key; Plan adds the bytes of longer keys to its estimates
+	maxSamples = 12   // values of a column whose tokens are counted, to estimate those of all its values
+	sampleSize = 200  // bytes that are counted of each such value
+	usualKey   = 40   // bytes of a key up to which Plan counts nothing extra; it adds the bytes of longer keys to its estimates
 )
 
 // lengths are the numbers of bytes to which long strings may be cut. With the last one, no string is cut.
 var lengths = [...]int{40, 60, 80, 120, 160, 240, 320, 480, 640, 1000, 1500, 2500, 5000, 1 << 30}
 
-// markBytes is about how many bytes the mark of a shortened string needs.
+// markBytes is about how many bytes are written in place of the end of a shortened string, such as …+1234.
 const markBytes = 8
 
 // counts are the numbers of elements to which long arrays within items may be cut. With the last one, no array is cut.
@@ -35,23 +35,23 @@ var counts = [...]int{3, 10, 30, 1 << 30}
 type Items struct {
 	doc     *wire.Document
 	members bool
-	at      []int32 // the node of each item
+	at      []int32 // index in doc.Nodes of each item
 	root    *column
 	columns []*column // in the order in which their paths first occur
-	beyond  bool      // there are values that are in no column
-	marks   []string  // those of the marks that occur in no string of the items; the first is used
+	beyond  bool      // some values are in no column, because there are too many paths or levels
+	marks   []string  // the strings of the global marks that occur nowhere in the items; the first one is used
 	seed    maphash.Seed
-	runes   map[int32]int // number of characters of long strings, by node
+	runes   map[int32]int // number of characters of long strings, by index in doc.Nodes
 }
 
-// column has all values at one path, such as .user.login or .labels[].name. Only scalars and empty containers are values. The
-// parts of other containers are in columns of their own.
+// column has all values at one path, such as .user.login or .labels[].name. A value is a scalar, or an array or
+// object that is empty. What is in other arrays and objects is in columns of its own.
 type column struct {
 	key      string
 	parent   *column
 	level    int
 	listed   bool               // the values are within arrays
-	excess   int                // bytes by which the keys of the path together are longer than usualKey for each
+	excess   int                // by how many bytes each key of the path is longer than usualKey, added up
 	fields   map[string]*column // the columns of the members of objects here, by key
 	inner    []*column          // the fields, in the order in which they first occur
 	elements *column            // the column of the elements of arrays here
@@ -62,9 +62,9 @@ type column struct {
 
 // stats describes the values of a column.
 type stats struct {
-	values [len(counts)]int  // number of values within the first counts[i] elements of every array, but not counts[i-1]
+	values [len(counts)]int  // values[i] counts the values among the first counts[i] elements of every array, except those in values[i-1]
 	sizes  [len(lengths)]int // bytes of all values if strings are cut to lengths[i]
-	first  int32             // node of the first value in the document
+	first  int32             // index in doc.Nodes of the first value
 	equal  bool              // all values are the same
 	items  int               // number of items that have a value here
 	last   int               // index of the last item that has a value here
@@ -123,11 +123,11 @@ func Read(items []json.RawMessage, members bool, beside string) (d *Items, ok bo
 // Len returns the number of items.
 func (d *Items) Len() int { return len(d.at) }
 
-// marks begin what replaces the end of a shortened value. A mark that occurs anywhere in what the server sent is not used,
-// since a complete value could then look shortened.
+// marks begin what replaces the end of a shortened value, as in …+1234. A mark that occurs anywhere in what the
+// server sent is not used, since a complete value could then look shortened.
 var marks = []string{"…+", "⋯+", "‥+"}
 
-// unmark drops the marks that occur in a text of the server.
+// unmark drops those marks that occur in a text of the server.
 func (d *Items) unmark(text string) {
 	if strings.IndexByte(text, '+') > 0 {
 		d.marks = slices.DeleteFunc(d.marks, func(mark string) bool { return strings.Contains(text, mark) })
@@ -173,7 +173,8 @@ func (d *Items) element(c *column) *column {
 	return c.elements
 }
 
-// add adds the value of a node to its column. most is the largest index of an element on the way to it.
+// add adds the value of a node to its column. The parameter most is the largest index of the array elements that
+// contain the node; it is 0 outside of arrays.
 func (d *Items) add(c *column, at int32, most int) {
 	n := &d.doc.Nodes[at]
 	switch {

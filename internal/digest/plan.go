@@ -13,7 +13,7 @@ type Plan struct {
 	// Cost is about how many tokens are needed. Different plans for as many items nearly always have different costs.
 	Cost          float64
 	items         int // how many items, from the first on
-	length, count int // which elements of lengths and counts limit values
+	length, count int // indexes in lengths and counts: how long strings and arrays may be
 }
 
 // The cost of what is written in addition to values, in tokens. It is an estimate: the cost depends on the form (JSON, TOON or
@@ -32,7 +32,7 @@ func (d *Items) Least(n int) float64 {
 	return d.base(n) + d.cost(d.identity(), Plan{items: n})
 }
 
-// base returns what the first n items need without any member.
+// base returns how many tokens the first n items need even without any member.
 func (d *Items) base(n int) float64 {
 	cost := float64(n * perItem)
 	if d.members {
@@ -43,7 +43,7 @@ func (d *Items) base(n int) float64 {
 	return cost
 }
 
-// cost estimates the tokens of a column.
+// cost estimates how many tokens the values of a column need in a plan.
 func (d *Items) cost(c *column, p Plan) float64 {
 	if c == nil {
 		return 0
@@ -92,8 +92,9 @@ func (d *Items) identity() *column {
 	return best
 }
 
-// Plan chooses what is shown of the first n items so that it needs about budget tokens. The value that identifies an item comes
-// first, then short values, then the beginnings of long strings. What is left of the budget is used for more of the strings.
+// Plan chooses what is shown of the first n items so that it needs about budget tokens. It takes the value that
+// identifies an item first, then short values, then the beginnings of long strings. If some of the budget is left,
+// longer parts of the strings are shown.
 func (d *Items) Plan(n int, budget float64) Plan {
 	p := Plan{items: n, Cost: d.base(n)}
 	order := make([]*column, 0, len(d.columns))
@@ -135,11 +136,11 @@ func (d *Items) Plan(n int, budget float64) Plan {
 	return p
 }
 
-// mixed reports whether a path has values, such as null or an empty list, and also containers with contents. Such values are
-// kept if any of the contents is.
+// mixed reports whether there are at one path values, such as null or an empty list, and also arrays or objects with
+// contents. Such values are kept if any of the contents is kept.
 func (c *column) mixed() bool { return c.valued() && (c.elements != nil || len(c.fields) > 0) }
 
-// inside reports whether something below a column is kept.
+// inside reports whether any column below this one is kept.
 func (c *column) inside() bool {
 	if c.elements != nil && (c.elements.keep || c.elements.inside()) {
 		return true
@@ -170,7 +171,8 @@ func (d *Items) widen(p *Plan, budget float64) {
 	}
 }
 
-// sort sorts columns by their score. A column that says the same as one before it, or has the same key, comes later.
+// sort sorts columns by their score. A column whose values or key an earlier column already has comes later than its
+// score says.
 func (d *Items) sort(order []*column, p Plan) {
 	scores := make(map[*column]float64, len(order))
 	for _, c := range order {
@@ -223,7 +225,7 @@ func (d *Items) score(c *column, p Plan) float64 {
 	return score * (1 + 0.3*float64(max(0, c.level-1)))
 }
 
-// opaque is the number of tokens per byte above which a text has no words.
+// A text that needs more than opaque tokens per byte is taken to contain no words, such as a hash.
 const opaque = 0.42
 
 // telling are keys of members that say what an object is.

@@ -9,7 +9,8 @@ import (
 	"mcpx/internal/compress"
 )
 
-// prefixes are numbers of words at the beginning of lines. Lines are compared by each of them, and by the whole line (0).
+// prefixes are numbers of words at the beginning of a line. Lines count as the same if so many of their first words
+// are the same; 0 means the whole line.
 var prefixes = [...]int{0, 8, 5, 3}
 
 const (
@@ -20,8 +21,8 @@ const (
 	leastLines  = 20   // lines that a text must have to be grouped
 )
 
-// comparedLines is the most lines of a text that are compared; at least half as many are, if it has more. Other lines are not
-// counted.
+// comparedLines is how many lines of a text are compared at most. Of a longer text at least half as many are
+// compared, evenly spread; other lines are not counted.
 const comparedLines = 4000
 
 // repeats groups lines that are the same except for their numbers.
@@ -31,7 +32,7 @@ type repeats struct {
 	every  int // only each line with an offset divisible by every is compared
 }
 
-// repeatsIn compares the lines of a text.
+// repeatsIn groups the lines of a text.
 func repeatsIn(lines []string) *repeats {
 	r := &repeats{every: len(lines)/comparedLines + 1}
 	for i := 0; i < len(lines); i += r.every {
@@ -46,13 +47,13 @@ func repeatsIn(lines []string) *repeats {
 // group are lines with the same beginning.
 type group struct {
 	offset, count int
-	text          string // of the first line, as far as all are the same
+	text          string // what the lines have in common at their beginning
 }
 
 // line adds a line to the groups. It takes all words with a digit as the same word.
 func (r *repeats) line(offset int, line string) {
 	const prime, start = 1099511628211, 14695981039346656037
-	hash, run := uint64(start), uint64(start) // run is the hash with the letters of the word so far
+	hash, run := uint64(start), uint64(start) // run is the hash as it is if the letters of the current word count
 	words, digit, blank := 0, false, true
 	end := min(len(line), maxCompared)
 	for i := 0; i < end; i++ {
@@ -100,8 +101,8 @@ func (r *repeats) add(words int, hash uint64, offset int, text string) {
 	}
 }
 
-// best returns the largest groups by as many words as possible; the whole line is best. The groups must have at least half of
-// the lines.
+// best returns the largest groups for one of the prefixes. It tries whole lines first, and then fewer and fewer
+// words, until the groups have at least half of the lines.
 func (r *repeats) best() []*group {
 	for at := range r.groups {
 		groups, sum := r.largest(at), 0
@@ -115,7 +116,7 @@ func (r *repeats) best() []*group {
 	return nil
 }
 
-// largest returns the largest groups by a prefix.
+// largest returns the largest groups for the prefix with the index at.
 func (r *repeats) largest(at int) (large []*group) {
 	for _, g := range r.groups[at] {
 		if g.count >= leastGroup {

@@ -9,15 +9,17 @@ import (
 	"mcpx/internal/compress"
 )
 
-// entry is a line that tells what follows it in a text: a heading, a file of a diff, a directory.
+// entry is a line that says what follows it in a text: a heading, a file of a diff, or a directory. Its offset is the
+// number of lines before it.
 type entry struct {
 	offset, level int
 	text          string
 }
 
-// Overview says what is in the lines of a text, in at most about budget tokens: its headings, the files of a diff, the
-// directories of a listing or the outermost lines of a tree; and which lines repeat and how often. Each line of it that has
-// something from the text begins with the number of the text's lines before that. It is empty if there is nothing to say.
+// Overview says what is in the lines of a text, in at most about budget tokens: its headings, the files of a diff,
+// the directories of a listing or the outermost lines of a tree, and which lines repeat and how often. Where a line
+// of the overview quotes a line of the text, it begins with the number of lines before that. The overview is empty if
+// there is nothing to say.
 func Overview(lines []string, budget int) string {
 	s := scan{diff: diffOf(lines)}
 	for i, line := range lines {
@@ -41,7 +43,7 @@ type scan struct {
 	headings []entry
 	folders  []entry // lines such as "./src:"
 	paths    paths
-	indented []entry // lines by their indentation
+	indented []entry // lines of the text, with their indentation as level
 	deep     int     // lines that are indented
 }
 
@@ -190,7 +192,7 @@ func indentation(line string) int {
 // listing reports whether most lines are paths.
 func (s *scan) listing() bool { return 2*s.paths.count > s.filled && s.filled > leastLines }
 
-// outline chooses the entries that tell most about a text.
+// outline chooses the kind of entries that says most about a text. title says what they are.
 func (s *scan) outline() (title string, entries []entry) {
 	switch {
 	case s.diff:
@@ -290,7 +292,7 @@ func listed(title string, entries []entry, budget int) string {
 	return ""
 }
 
-// deeper reports whether some entries are less deep than level, so that this level can be left out.
+// deeper reports whether some entries have a smaller level, so that this level can be left out.
 func deeper(entries []entry, level int) bool {
 	for _, e := range entries {
 		if e.level < level {

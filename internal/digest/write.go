@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/compress"
 )
 
-// Look is what a first look shows of items.
+// Look is what a reader gets first of a list that is too long.
 type Look struct {
 	// Items are the first items without the members that are left out. A string or array that is shortened ends with Mark and
 	// the number of characters or elements that are missing. An item of which nothing is shown is Mark.
@@ -19,7 +19,7 @@ type Look struct {
 	Constant string
 	// LeftOut names the members that are shown neither in the items nor in Constant; empty if there are none.
 	LeftOut string
-	// Mark is the mark of shortened values; empty if no value is shortened.
+	// Mark is the text that marks shortened values; empty if no value is shortened.
 	Mark string
 }
 
@@ -139,8 +139,8 @@ func (w *writer) quote(at int32) {
 	w.out = wire.AppendQuoted(w.out, text)
 }
 
-// shortened writes a string, the mark, and the number of characters or elements that are left out. It leaves out a negative
-// number.
+// shortened writes a string, the mark, and left, the number of characters or elements that are left out. It does not
+// write left if that is negative.
 func (w *writer) shortened(text string, left int) {
 	w.marked = true
 	if text += w.marks[0]; left >= 0 {
@@ -177,7 +177,8 @@ func (w *writer) constants(c *column) bool {
 // maxLeftOut is how many paths [Look.LeftOut] names, and maxSiblings how many of one object. It only counts further ones.
 const maxLeftOut, maxSiblings = 10, 4
 
-// leftOut names the columns that are left out. If a column and everything below it are left out, only that column is named.
+// leftOut returns the paths of the columns that are left out. If a column and everything below it are left out, it
+// returns only the path of that column.
 func (d *Items) leftOut() string {
 	kept := map[*column]bool{d.root: true} // columns of which something is kept
 	for _, c := range d.columns {

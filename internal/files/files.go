@@ -1,7 +1,7 @@
 // Package files reads and creates files for models, in the folders that the config or the client has opened to them.
 //
-// A path comes from a model, which may have been misled by what a server sent. So a path can neither leave its folder nor enter
-// hidden files and folders, and opening a file never waits.
+// A path comes from a model, and the answer of a server may have misled the model. So a path can neither leave its
+// folder nor lead into hidden files and folders. Opening a file never waits, for example for the writer of a named pipe.
 package files
 
 import (
@@ -20,13 +20,14 @@ import (
 // MaxBytes is the size of the largest file that is read or created.
 const MaxBytes = 16 << 20
 
-// Folders are the absolute paths of the folders in which files may be read and created. An absolute path names a file in the
-// folder that contains it. A relative path begins at each of the folders in turn: the file is read where it is found first, and
-// created in the first folder. The zero value has no folders and refuses every path.
+// Folders are the absolute paths of the folders in which files may be read and created. An absolute path names a file
+// in the folder that contains it. A relative path is tried in each of the folders in turn: the file is read in the
+// first folder that has it, and created in the first folder of all. The zero value has no folders and refuses every
+// path.
 type Folders []string
 
-// New returns folders without duplicates. It drops those that are not absolute and the root of a file system, in which a path
-// could name any file of the system.
+// New returns folders without duplicates. It drops folders whose path is not absolute. It also drops the root of a
+// file system, in which a path could name every file.
 func New(folders ...string) Folders {
 	var all Folders
 	for _, folder := range folders {
@@ -80,14 +81,15 @@ func (f Folders) Create(path string, data []byte) (string, error) {
 	return filepath.Join(append([]string{at.folder}, at.parts...)...), nil
 }
 
-// place is where a path leads: a folder, and the names of the folders and of the file below it.
+// place is where a path leads: a folder, and the names of the folders below it that lead to the file, and of the
+// file.
 type place struct {
 	folder string
 	parts  []string
 }
 
-// places returns the places that a path may mean, at least one. It does not touch the file system, except to find out the true
-// paths of the folders.
+// places returns the places that a path may mean, at least one. It does not use the file system, except to resolve
+// symbolic links in the paths of the folders.
 func (f Folders) places(path string) (all []place, err error) {
 	switch {
 	case len(f) == 0:
@@ -124,8 +126,8 @@ func (f Folders) list() string {
 	return strings.Join(f, ", ")
 }
 
-// within returns the part of an absolute path that follows the path of a folder. The path may contain the true path of the
-// folder, without symbolic links, instead.
+// within returns the part of an absolute path that follows the path of a folder. The path may begin with the path of
+// the folder as it is without symbolic links. inside is false if the path is not in the folder.
 func within(folder, path string) (below string, inside bool) {
 	if below, inside = cut(folder, path); inside {
 		return below, true
@@ -137,7 +139,8 @@ func within(folder, path string) (below string, inside bool) {
 	return cut(actual, path)
 }
 
-// cut removes a folder from the beginning of a path. It removes no "..": split refuses them.
+// cut removes the path of a folder from the beginning of a path. It does not remove ".." from the rest, because split
+// refuses that.
 func cut(folder, path string) (below string, ok bool) {
 	folder = filepath.FromSlash(folder)
 	path = filepath.FromSlash(path)
@@ -184,7 +187,7 @@ func (p place) open() (*os.Root, error) {
 	return root, err
 }
 
-// enter opens a folder in another.
+// enter opens a folder inside another folder. It refuses symbolic links.
 func enter(root *os.Root, name string) (*os.Root, error) {
 	before, err := root.Lstat(name)
 	switch {
@@ -193,12 +196,12 @@ func enter(root *os.Root, name string) (*os.Root, error) {
 	case !before.IsDir():
 		return nil, refused("%q in the path %s", name, isNo("folder", before))
 	}
-	inner, err := root.OpenRoot(name + "/.") // because of the slash, opening a named pipe fails at once and does not wait for a writer
+	inner, err := root.OpenRoot(name + "/.") // without the slash, opening a named pipe would wait for its writer
 	if err != nil {
 		return nil, err
 	}
 	after, err := inner.Stat(".")
-	if err == nil && !os.SameFile(before, after) { // a link has taken its place
+	if err == nil && !os.SameFile(before, after) { // meanwhile it was replaced, for example by a link
 		err = refused("%q in the path has just changed", name)
 	}
 	if err != nil {
@@ -272,7 +275,8 @@ func (p place) create(data []byte) error {
 	return err
 }
 
-// explained turns an error of the system into an Error. Such an error contains paths, which the reason leaves out.
+// explained turns an error of the system into an Error. The text of the system's error contains paths, which the
+// Error leaves out.
 func explained(err error) error {
 	var own *Error
 	var path *fs.PathError

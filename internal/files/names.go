@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// faultOf says why a part of a path is refused; empty if it is not.
+// faultOf returns why a part of a path is refused; empty if it is not refused.
 func faultOf(part string) string {
 	switch {
 	case part == "":
@@ -21,11 +21,11 @@ func faultOf(part string) string {
 	return ""
 }
 
-// invisible reports whether a character is a control or formatting character. Some file systems ignore formatting characters, so
-// that a name with one in front could mean a hidden file.
+// invisible reports whether a character is a control or formatting character. Some file systems ignore formatting
+// characters, so a hidden file could be named with one before the dot.
 func invisible(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf) }
 
-// faultOnWindows says why Windows would take a part of a path for another name; empty if it would not.
+// faultOnWindows returns why Windows would take a part of a path for another name; empty if it would not.
 func faultOnWindows(part string) string {
 	switch short := strings.IndexByte(part, '~'); {
 	case strings.ContainsRune(part, ':'):

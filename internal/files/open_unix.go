@@ -4,5 +4,6 @@ package files
 
 import "syscall"
 
-// withoutWaiting keeps a named pipe, if one has just taken the place of a file, from waiting for its writer.
+// withoutWaiting is a flag for opening a file: if a named pipe has just replaced the file, opening does not wait for
+// the writer of the pipe.
 const withoutWaiting = syscall.O_NONBLOCK

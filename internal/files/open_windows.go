@@ -1,4 +1,4 @@
 package files
 
-// withoutWaiting is not needed: named pipes are not in folders.
+// withoutWaiting is no flag here: on Windows, folders contain no named pipes.
 const withoutWaiting = 0

@@ -11,13 +11,13 @@ import (
 // kind, followed by a body.
 
 const (
-	// sizeBytes is the length, in bytes, of the size that precedes a part of a message.
+	// sizeBytes is how many bytes the size takes that is written before a filter, and before each output.
 	sizeBytes = 8
-	// maxFilter bounds a filter, in bytes. Real ones are far shorter.
+	// maxFilter bounds a filter, in bytes. Real filters are far shorter.
 	maxFilter = 64 << 10
-	// maxMessage bounds the text of an error, in bytes, as a filter may call error("…").
+	// maxMessage bounds the text of an error, in bytes, as a filter can make an error with a text of any length.
 	maxMessage = 400
-	// notOutput bounds the bytes of an answer that are not output: the kind, and possibly a message.
+	// notOutput bounds the bytes of an answer that are not output: its kind, and the text of an error, if any.
 	notOutput = 1 + maxMessage
 )
 
@@ -25,7 +25,7 @@ const (
 const (
 	kindOutputs = 'o' // the outputs, each after its size
 	kindFilter  = 'f' // the body is the text of a FilterError
-	kindInput   = 'i' // the body is a text: the input is not JSON
+	kindInput   = 'i' // the input is not JSON; the body is a text that says why
 	kindOutput  = 'l' // no body: there is more output than allowed
 )
 
@@ -58,7 +58,7 @@ func splitOutputs(body []byte) ([]json.RawMessage, error) {
 			return nil, errors.New("reading the answer of the jq helper: an output is cut")
 		}
 		end := sizeBytes + binary.BigEndian.Uint64(body)
-		// The capacity ends with the output: an append by the caller must not write into the next.
+		// The capacity ends with the output, so that an append by the caller does not write into the next output.
 		outputs = append(outputs, json.RawMessage(body[sizeBytes:end:end]))
 		body = body[end:]
 	}

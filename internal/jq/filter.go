@@ -20,10 +20,10 @@ import (
 // maxCompiled is how many compiled filters a helper keeps at most.
 const maxCompiled = 64
 
-// Role is the name of the role in which this executable runs filters, for helper.Roles.
+// Role is the name under which this executable, started as a helper process, runs filters; see helper.Roles.
 const Role = "jq"
 
-// Main is the main function of a process that was started in the role above: it runs filters until its stdin ends.
+// Main is the main function of a helper process that runs filters. It returns when its stdin ends.
 func Main() {
 	helper.Serve(func(l helper.Limits) helper.Worker { return &evaluator{maxOutput: l.Frame - notOutput} })
 }
@@ -48,10 +48,10 @@ func (e *evaluator) Do(job *helper.Job) []byte {
 	return e.answer(string(body[:size]), body[size:])
 }
 
-// answer runs a filter on a JSON value. All errors are in the answer, and panics too.
+// answer runs a filter on a JSON value. It returns every error in the answer, even after a panic.
 func (e *evaluator) answer(filter string, input []byte) (a answer) {
 	defer func() {
-		// This is a bug of gojq. The compiled filters may be in a broken state, so they are dropped.
+		// A panic is a bug of gojq. The compiled filters may be in a broken state then, so they are dropped.
 		if fault := recover(); fault != nil {
 			e.Forget()
 			a = message(kindFilter, fmt.Sprintf("the filter broke the interpreter: %v", fault))
@@ -94,7 +94,7 @@ func (e *evaluator) compile(filter string) (*gojq.Code, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Without options there is no environment, no input and no module loader.
+	// Without options, a filter can read no environment variables, no further input and no modules.
 	code, err := gojq.Compile(query)
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (e *evaluator) compile(filter string) (*gojq.Code, error) {
 	return code, nil
 }
 
-// decode reads one JSON value. Numbers stay literals until the filter calculates.
+// decode reads one JSON value. Numbers stay as they are written until the filter calculates with them.
 func decode(input []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(input))
 	d.UseNumber()
@@ -134,11 +134,11 @@ func describe(filter string, err error) string {
 	return strings.ToValidUTF8(err.Error(), "\uFFFD")
 }
 
-// describeParse adds the position of the wrong token, and quotes the text before it, since models find a place by
-// its text more easily than by its number.
+// describeParse returns the text for a syntax error, with the position of the wrong token and the text before it,
+// because models find a place by its text more easily than by its number.
 func describeParse(filter string, err *gojq.ParseError) string {
 	const most = 24
-	end := min(max(err.Offset, 0), len(filter)) // after the token
+	end := min(max(err.Offset, 0), len(filter)) // the offset is after the wrong token
 	before := []rune(strings.TrimSuffix(filter[:end], err.Token))
 	text := fmt.Sprintf("%v at character %d of the filter", err, len(before)+1)
 	if len(before) == 0 {
@@ -164,11 +164,11 @@ func oneLine(text string) string {
 // errOutput means that there is more output than allowed.
 var errOutput = errors.New("too much output")
 
-// maxDepth bounds the nesting of an output, at the limit of encoding/json for reading it.
+// maxDepth bounds the nesting of an output. Deeper JSON could not be read by encoding/json.
 const maxDepth = 10000
 
-// encoder collects outputs, each after its size, and stops at a limit. gojq.Marshal has no
-// limit, and `reduce range(40) as $i (1; [.,.])` is a small value with a terabyte of JSON.
+// encoder writes outputs as JSON, each after its size, and stops at a limit. gojq.Marshal has no limit, and
+// `reduce range(40) as $i (1; [.,.])` is a small value with a terabyte of JSON.
 type encoder struct {
 	buf []byte
 	max int64
@@ -184,8 +184,8 @@ func (e *encoder) output(v any) error {
 	return e.check(0)
 }
 
-// check returns errOutput if n more bytes are not allowed. It does not count the first byte of buf, which is the kind of the
-// answer.
+// check returns errOutput if n more bytes would exceed the limit. The first byte of buf does not count, since it is
+// the kind of the answer.
 func (e *encoder) check(n int) error {
 	if int64(len(e.buf)-1+n) > e.max {
 		return errOutput

@@ -6,7 +6,8 @@ import (
 	"strconv"
 )
 
-// fileOf is the content of the file for one server, one JSON object. The names of members are short because a shape has many.
+// fileOf is the content of the file for one server, one JSON object. The names of its members are short because a
+// shape has many of them.
 type fileOf struct {
 	Format int      `json:"format"`
 	Tools  []toolOf `json:"tools"`
@@ -43,15 +44,15 @@ type fieldOf struct {
 	placeOf
 }
 
-// encode returns the form of a shape for the file. Keys that were in only one result are replaced by hashes.
+// encode returns a shape as it is written to the file. Keys that were in only one result are replaced by hashes.
 func (s *Shape) encode() *placeOf {
 	in := make(map[string][2]uint32)
 	s.root.results(in)
 	return s.encodePlace(&s.root, in)
 }
 
-// results collects, for each key, the first and the last result that had it at any place in the shape. The place does not
-// matter because the values of a map are combined into one type.
+// results fills in: for each key, the first and the last result that had the key anywhere in the shape. It does not
+// matter where, because the values of a map are combined into one type.
 func (p *place) results(in map[string][2]uint32) {
 	if p == nil {
 		return
@@ -135,10 +136,11 @@ func (s *Shape) decodePlace(p *place, from *placeOf, depth int) bool {
 	return true
 }
 
-// mostInFile is the maximum size of a file, in bytes.
+// mostInFile bounds the size of a file, in bytes.
 const mostInFile = 512 << 10
 
-// encodeFile encodes as many of the tools as fit into a file, from the first on.
+// encodeFile encodes tools for a file, in the given order. It leaves out the last ones if the file would become too
+// large.
 func encodeFile(tools []toolOf) []byte {
 	size := 0
 	kept := slices.DeleteFunc(slices.Clone(tools), func(t toolOf) bool {

@@ -7,13 +7,13 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// typ is a shape in the form in which it can be shown: without the keys that must not be shown, and with one type for all
-// values of a map.
+// typ is a shape as it can be shown: without the keys that must not be shown, and with one type for all values of a
+// map.
 type typ struct {
 	kinds   kinds
 	members []member
 	isMap   bool // the object is a map; value is the type of its values
-	more    bool // there are members that are not in the field members
+	more    bool // there are members that are not in the field members, such as those whose keys must not be shown
 	value   *typ
 	items   *typ
 	shown   int // how many members are printed; 0 means that the object is printed as "object"
@@ -25,7 +25,7 @@ type member struct {
 	*typ
 }
 
-// typeOf returns the type of the values at all of these places together.
+// typeOf returns one type for the values at all of these places together.
 func typeOf(places []*place) *typ {
 	t := &typ{}
 	var fields []*field
@@ -82,12 +82,12 @@ func typeOf(places []*place) *typ {
 	return t
 }
 
-// mapKeys is the number of keys from which objects may be treated as maps even if their keys occur in several results.
+// mapKeys is how many keys objects must have to count as maps even if their keys occur in several results.
 const mapKeys = 8
 
-// like reports whether objects look like a map, for example from ids to values, or like the row of a query's result: there are
-// many keys, none of them is in all objects, each object has few of them, and the values are of similar types. common is the
-// number of members in all objects together.
+// like reports whether objects look like a map, for example from ids to values, or like the row of a query's result.
+// This is so if there are many keys, none of them is in all objects, each object has few of them, and the values are
+// of similar types. common is the number of members in all objects together, objects the number of objects.
 func (t *typ) like(common, objects int) bool {
 	if len(t.members) < mapKeys || 4*common > len(t.members)*objects {
 		return false
@@ -105,9 +105,9 @@ func (t *typ) like(common, objects int) bool {
 // leastResults is how many results are needed before a shape is shown.
 const leastResults = 2
 
-// TypeScript returns the shape as a TypeScript type. Together with prefix, it has at most `most` tokens. It returns "" if too
-// little is known. Objects that do not fit are written as "object"; keys that do not fit are left out, which a comment with an
-// ellipsis shows.
+// TypeScript returns the shape as a TypeScript type. The parameter most bounds its tokens, together with those of
+// prefix. It returns "" if too little is known. Objects that do not fit are written as "object"; if keys do not fit,
+// a comment with an ellipsis stands for them.
 func (s *Shape) TypeScript(prefix string, most int) string {
 	if s.results < leastResults || s.root.kinds == 0 {
 		return ""

@@ -1,8 +1,8 @@
-// Package learned stores the shapes of results of tools that declare no output type. A shape has the keys and the kinds of
-// values, but never a value.
+// Package learned stores the shapes of results of tools that declare no output type. A shape is the keys and the
+// kinds of values in the results of a tool; it never contains a value.
 //
-// Keys may be confidential too. A key is shown only if it looks like an identifier and was in at least two results; on disk,
-// other keys are replaced by hashes. All work and memory is limited, whatever a server sends.
+// Keys may be confidential too. A key is shown only if it looks like an identifier and was in at least two results.
+// On disk, other keys are replaced by hashes. All work and memory is limited, whatever a server sends.
 package learned
 
 import (
@@ -17,8 +17,8 @@ import (
 const (
 	// MaxBytes is how much of a result is read, in bytes.
 	MaxBytes = 64 << 10
-	// maxPlaces is the maximum number of places in a shape. For each level of depth, the limit is lower by fewerByLevel, so
-	// that deep places leave space for what comes after them.
+	// maxPlaces bounds the places in a shape. The bound is lower by fewerByLevel for each level of depth, so that deep
+	// places do not use up what the places after them need.
 	maxPlaces, fewerByLevel = 512, 56
 	maxDepth                = 8
 	// maxFields is the maximum number of keys at one place.
@@ -30,7 +30,7 @@ type Shape struct {
 	results uint32 // how many results were added
 	places  int    // how many places the shape has, including root
 	root    place
-	// salt is hashed together with the keys that are replaced by hashes.
+	// salt is hashed together with each key that is replaced by a hash, so that the hashes of two tools differ.
 	salt string
 }
 
@@ -44,8 +44,8 @@ type place struct {
 	rest    *place   // the values of members for which there is no field; nil if there are no such members
 	others  uint32   // how many members have no field
 	cut     bool     // some keys or values were not read
-	blind   bool     // some items, or members without a field, could not be recorded because the shape was full
-	full    uint32   // the number of the last result in which all fields were in use
+	blind   bool     // some items, or members without a field, were not recorded because the shape had too many places
+	full    uint32   // the number of the last result at which the place had as many fields as it may have
 }
 
 // field is a key of the objects at a place.
@@ -54,7 +54,7 @@ type field struct {
 	hash        uint64
 	seen        uint32 // how many of the completely read objects had the key
 	first, last uint32 // the first and the last result that had the key, counted from 1
-	object      uint32 // the last object that had the key, as counted by reader
+	object      uint32 // the number of the last object that had the key; reader.objects counts the objects
 	place
 }
 
@@ -73,8 +73,8 @@ const (
 // common reports whether the key was in at least two results.
 func (f *field) common() bool { return f.first != f.last && f.key != "" }
 
-// Add learns from a result. json is valid JSON or, if cut is true, the beginning of a longer text. If that text turns out not
-// to be JSON, Add ignores it.
+// Add learns from a result. json is valid JSON. But if cut is true, json is the beginning of a longer text; if that
+// turns out not to be JSON, Add ignores it.
 func (s *Shape) Add(json []byte, cut bool) {
 	if len(json) > MaxBytes {
 		json, cut = json[:MaxBytes], true
@@ -93,10 +93,11 @@ func (s *Shape) Add(json []byte, cut bool) {
 	(&reader{data: json, shape: s}).value(&s.root, 0)
 }
 
-// room reports whether the shape may have another place at this depth.
+// room reports whether a shape may get another place at this depth.
 func (s *Shape) room(depth int) bool { return s.places < maxPlaces-fewerByLevel*depth }
 
-// under returns the place that *at points to. If that is nil, it creates the place. It returns nil if the shape is full.
+// under returns the place that *at points to. If *at is nil, under first creates the place, or returns nil if the
+// shape is full.
 func (s *Shape) under(at **place, depth int) *place {
 	if *at == nil && s.room(depth) {
 		*at = new(place)
@@ -105,8 +106,8 @@ func (s *Shape) under(at **place, depth int) *place {
 	return *at
 }
 
-// field returns the field of a key. It creates the field if necessary, and returns nil if the key gets none. near is the index
-// at which the field is expected.
+// field returns the field of a key, and creates it if necessary. It returns nil if the key gets no field, for example
+// because there are too many. near is the index at which the field is expected.
 func (s *Shape) field(p *place, key []byte, near, depth int) *field {
 	if near < len(p.fields) && len(key) > 0 && p.fields[near].key == string(key) {
 		return p.fields[near]
@@ -156,8 +157,8 @@ func (s *Shape) hash(key string) uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// dropRare removes the fields that only one earlier result had, so that there is space for other keys. What is known about
-// their values is added to rest.
+// dropRare removes the fields that only one earlier result had, to make space for other keys. What is known about
+// their values is added to the place rest.
 func (s *Shape) dropRare(p *place) {
 	p.fields = slices.DeleteFunc(p.fields, func(f *field) bool {
 		if f.first != f.last || f.last == s.results {
@@ -231,7 +232,7 @@ const (
 	maxWord   = 20
 	maxWords  = 7
 	maxDigits = 4
-	maxMixed  = 12 // characters of a part that has digits inside, such as base64 in base64_encoded
+	maxMixed  = 12 // characters of a part that contains digits between letters, such as base64 in base64_encoded
 )
 
 // identifier reports whether a key looks like an identifier that a programmer has chosen, and not like a name from the data, a

@@ -27,7 +27,7 @@ const (
 	saveAfter = 10 * time.Second
 )
 
-// Tool is a tool as clients with the same part of the catalogue see it.
+// Tool is a tool as it is in one part of the catalogue; clients that see the same part share what is learned.
 type Tool struct {
 	Server *catalog.Server
 	Tool   *catalog.Tool
@@ -35,7 +35,8 @@ type Tool struct {
 	Part string
 }
 
-// name identifies a tool in memory. server is the key of the server's file or, if it has no file, the server's name.
+// name identifies a tool in memory. server is the key of the server's file. If the server has no file, it is the
+// server's name.
 type name struct {
 	server string
 	kept   bool // whether the server has a file
@@ -136,9 +137,9 @@ func (s *Store) forgetOldest() {
 	delete(s.tools, oldest)
 }
 
-// Learn learns from a result, in the background. sample returns the JSON of the result. If cut is true, value is only the
-// beginning, of at most MaxBytes. If the result has no JSON, value is nil. sample must not keep much more memory alive than
-// value needs.
+// Learn learns from a result, in the background. sample returns the JSON of the result as value, or nil if the result
+// has no JSON. If cut is true, value is only the beginning of the JSON, of at most MaxBytes. sample is called later.
+// Until then, all that it refers to stays in memory, so that should be little more than value.
 func (s *Store) Learn(of Tool, sample func() (value []byte, cut bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +207,8 @@ func (s *Store) current(of Tool) *tool {
 	return t
 }
 
-// bound removes tools until there are at most maxAllPlaces places. The caller holds shapes.
+// bound removes the least recently used tools until all shapes together have at most maxAllPlaces places. The caller
+// holds shapes.
 func (s *Store) bound() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,7 +226,8 @@ func (s *Store) bound() {
 	}
 }
 
-// TypeScript returns the shape of a tool's results like [Shape.TypeScript].
+// TypeScript returns the shape of a tool's results as a TypeScript type, or "" if too little is known. The parameter
+// most bounds its tokens, together with those of prefix.
 func (s *Store) TypeScript(of Tool, prefix string, most int) string {
 	if s == nil || of.Tool.OutputSchema != nil {
 		return ""
@@ -240,7 +243,7 @@ func (s *Store) TypeScript(of Tool, prefix string, most int) string {
 // sweep).
 func (s *Store) path(server string) string { return filepath.Join(s.dir, server+".shapes.json") }
 
-// locked locks shapes and returns it. At the first use of a server, it reads the server's file before that.
+// locked locks the mutex shapes and returns it. At the first use of a server, it reads the server's file before that.
 func (s *Store) locked(of Tool) *sync.Mutex {
 	s.shapes.Lock()
 	n := of.name()
@@ -284,7 +287,7 @@ func (s *Store) saveLater() {
 	}
 }
 
-// save writes the files in dirty.
+// save writes the files that are marked as dirty.
 func (s *Store) save() {
 	s.saving.Lock()
 	defer s.saving.Unlock()
@@ -323,8 +326,8 @@ func (s *Store) encode(server string) (tools []toolOf) {
 	return tools
 }
 
-// merged returns tools, with two additions from the tools that are already in the file (there): tools that are missing, and
-// tools for which another process has learned from more results.
+// merged returns tools, with two additions from there, the tools that are already in the file: tools that are
+// missing, and tools for which another process has learned from more results.
 func merged(tools, there []toolOf) []toolOf {
 	for _, one := range there {
 		i := slices.IndexFunc(tools, func(t toolOf) bool { return t.Name == one.Name && t.Part == one.Part })

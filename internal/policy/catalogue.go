@@ -10,13 +10,13 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// Catalogues computes from the registry's snapshots what callers may see. The zero value is ready for use. Safe
-// for concurrent use.
+// Catalogues computes what callers may see of a snapshot of the registry, which holds all servers and their tools.
+// The zero value is ready for use. Safe for concurrent use.
 //
-// The same snapshot always gives the same catalogue. A server whose tools and rules are unchanged keeps the same
-// list of tools, so that caches can recognize the list by its pointer.
+// The same snapshot always gives the same catalogue. A server whose tools and rules are unchanged keeps the same list
+// of tools, so that caches can recognize the list by its pointer.
 type Catalogues struct {
-	// Apps keeps the tools that are only for the apps of their servers.
+	// Apps means that tools are not removed that only the user interfaces of their servers (MCP Apps) may call.
 	Apps bool
 
 	mu   sync.Mutex
@@ -50,7 +50,7 @@ func (c *Catalogues) make(snap *catalog.Snapshot, apps bool) *catalog.Snapshot {
 	return c.made
 }
 
-// sameFilters reports whether two sets of rules hide the same tools, apart from the rights of principals.
+// sameFilters reports whether two sets of rules hide the same tools. It ignores the rights of principals.
 func sameFilters(a, b catalog.Rules) bool {
 	one, ok1 := a.(*Rules)
 	other, ok2 := b.(*Rules)
@@ -62,8 +62,8 @@ func sameFilters(a, b catalog.Rules) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// server returns the visible part of a server. same means that the rules are those of the last call. If the tools are too,
-// server reuses the list that it made then.
+// server returns the visible part of a server. same means that the rules are the same as in the last call. If the
+// tools are the same too, server reuses the list that it made then.
 func (c *Catalogues) server(s *catalog.Server, rules catalog.Rules, apps, same bool) catalog.Server {
 	if same {
 		was, known := c.from.Server(s.Name)
@@ -95,7 +95,8 @@ func (c *Catalogues) server(s *catalog.Server, rules catalog.Rules, apps, same b
 	return visible
 }
 
-// see is like [catalog.Rules.See], except that, if apps is set, tools that are only for apps are visible.
+// see returns the tool as callers see it, or what hides it. If apps is true, tools that are only for apps are visible
+// too.
 func see(s *catalog.Server, t *catalog.Tool, rules catalog.Rules, apps bool) (seen *catalog.Tool, hiddenBy string) {
 	if !apps || !t.AppOnly {
 		return rules.See(s, t)

@@ -10,20 +10,22 @@ import (
 	"mcpx/internal/caller"
 )
 
-// A rule with the key deny only takes away, whatever other rules give. It must not fail to match because somebody writes a name in
-// another way, so it matches more than a rule that gives: names are compared also without regard to case and to the forms that
-// Unicode has for one text.
+// A rule with the key deny takes something away from principals, even if other rules give it to them. Such a rule
+// must match even if a name is written in another way. So it matches more than a rule that gives: it also ignores
+// upper and lower case, and the different forms that Unicode has for the same text.
 
-// takes reports whether the rule takes away instead of giving.
+// takes reports whether the rule takes something away. Otherwise it gives something.
 func (r *right) takes() bool { return r.TakeAway != nil }
 
-// folded returns one form of a text for all that look the same. Letters go through both cases, as some have several forms of one case,
-// such as the Greek sigma at the end of a word.
+// folded returns the same text for all texts that look the same except for their case. It converts letters to upper
+// and then to lower case, as some letters have several lower-case forms, such as the Greek sigma at the end of a
+// word.
 func folded(text string) string {
 	return strings.ToLower(strings.ToUpper(norm.NFKC.String(strings.TrimSpace(text))))
 }
 
-// loosely reports whether one of the globs equals a name or matches it. It compares them as they are, and folded.
+// loosely reports whether one of the globs equals a name or matches it. It compares them as they are written, and
+// then as folded returns them.
 func loosely(globs []string, name string) bool {
 	if slices.Contains(globs, name) || Match(globs, name) {
 		return true
@@ -35,7 +37,8 @@ func loosely(globs []string, name string) bool {
 	})
 }
 
-// takesFrom reports whether the rule applies to a principal. A glob without an @ fits also the first part of SUB@ISSUER.
+// takesFrom reports whether the rule takes something away from a principal. If the name of the principal is
+// SUB@ISSUER, it is enough that a glob matches SUB.
 func (r *right) takesFrom(p *caller.Principal) bool {
 	has := func(wanted, own []string) bool {
 		return len(wanted) == 0 || slices.ContainsFunc(own, func(name string) bool {
@@ -56,14 +59,16 @@ func (r *right) takesServer(server string) bool {
 	return loosely(r.TakeAway, server) || loosely(r.TakeAway, r.inFile(server))
 }
 
-// takesTool reports whether the rule takes away a tool that has these names: one for callers, and one that its server uses.
+// takesTool reports whether the rule takes away a tool with one of these names: the name that callers see, and the
+// name that its server uses.
 func (r *right) takesTool(server string, names ...string) bool {
 	return r.takesServer(server) || slices.ContainsFunc(names, func(name string) bool {
 		return name != "" && (r.takesNamed(server, name) || r.takesNamed(r.inFile(server), name))
 	})
 }
 
-// takesNamed is like [loosely] for SERVER.TOOL, where the name of the server may have glob characters.
+// takesNamed reports whether a glob of the rule matches SERVER.TOOL, loosely as folded allows. If the name of the
+// server contains glob characters, a glob that begins with exactly that name matches too.
 func (r *right) takesNamed(server, tool string) bool {
 	return loosely(r.TakeAway, server+"."+tool) || slices.ContainsFunc(r.TakeAway, func(glob string) bool {
 		rest, ok := strings.CutPrefix(folded(glob), folded(server+"."))
@@ -71,7 +76,8 @@ func (r *right) takesNamed(server, tool string) bool {
 	})
 }
 
-// takesSome reports whether the rule takes away any part of a server, possibly a tool that the server has not listed yet.
+// takesSome reports whether the rule takes away a server or any of its tools, possibly a tool that the server has not
+// listed yet.
 func (r *right) takesSome(server string) bool {
 	some := func(name string) bool {
 		return slices.ContainsFunc(r.TakeAway, func(glob string) bool {
@@ -82,14 +88,15 @@ func (r *right) takesSome(server string) bool {
 	return r.takesServer(server) || some(server) || some(r.inFile(server))
 }
 
-// takesAll reports whether the rule takes away every server there could be.
+// takesAll reports whether the rule takes away all servers, whatever their names are.
 func (r *right) takesAll() bool {
 	return slices.ContainsFunc(r.TakeAway, func(glob string) bool {
 		return Match([]string{glob}, "a") && Match([]string{glob}, "Z9.-_")
 	})
 }
 
-// Out reports whether rules take away everything from a principal. Then it is no admin, and may not dial in either.
+// Out reports whether a rule takes all servers away from a principal. The principal then is no admin, and may not
+// dial in either.
 func (r *Rights) Out(p *caller.Principal) bool {
 	if r == nil || p == nil {
 		return false

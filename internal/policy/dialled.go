@@ -7,12 +7,12 @@ import (
 	"mcpx/internal/caller"
 )
 
-// Dialled is a server that a principal has dialled in with.
+// Dialled is a server that has connected to mcpx by itself (dialled in), on behalf of a principal.
 type Dialled struct {
-	Server string // the name under which it is served
+	Server string // the name under which mcpx serves it
 	Owner  string // the ID of the principal
-	// For says who sees it. A server for the owner alone is visible to the owner without any rule of auth.rights; other
-	// servers are visible to those whom a rule permits them.
+	// For says who sees it. A server that is only for its owner is visible to the owner without any rule of
+	// auth.rights. Other servers are visible only to principals whom a rule permits them.
 	For string
 	// Groups are the groups of the principals that see it, with [conf.DialGroup].
 	Groups []string
@@ -20,7 +20,8 @@ type Dialled struct {
 	Unapproved bool `json:"-"`
 }
 
-// opens reports whether a principal may see the server, if its rights permit that.
+// opens reports whether the server is meant for a principal. If it is meant for others too, a rule must also permit
+// it.
 func (d *Dialled) opens(p *caller.Principal) bool {
 	switch {
 	case d.Unapproved:
@@ -41,11 +42,12 @@ func (r *Rights) With(dialled []Dialled) *Rights {
 	return r
 }
 
-// dialledFor returns the servers that a principal must not see, and those that it sees without a rule. It also returns key,
-// extended by what it decided about each server; principals with equal keys share their Permissions.
+// dialledFor returns the dialled-in servers that a principal must not see (hidden), and those that it sees without a
+// rule (own). longer is key with one more byte for each of these servers, which says what was decided about it.
+// Principals with equal keys share their Permissions.
 func (r *Rights) dialledFor(p *caller.Principal, key []byte) (longer []byte, hidden, own []string) {
 	if len(r.dialled) > 0 {
-		key = append(key, 0xff) // separates these bytes from the indexes of rules before them
+		key = append(key, 0xff) // separates the bytes that follow from the indexes of rules
 	}
 	for i := range r.dialled {
 		mark := byte(0)

@@ -13,8 +13,8 @@ import (
 // the first override that has it.
 type Override = conf.Override
 
-// overridden returns a tool as corrected by the overrides, or the tool itself if none of them matches it. An
-// override cannot give the tool a name for which taken returns true.
+// overridden returns a tool as corrected by the overrides. If none of them matches, it returns the tool itself. An
+// override cannot give the tool a name for which the func taken returns true.
 func overridden(overrides []Override, t *catalog.Tool, taken func(name string) bool) *catalog.Tool {
 	var all Override
 	for _, o := range overrides {
@@ -51,7 +51,7 @@ func overridden(overrides []Override, t *catalog.Tool, taken func(name string) b
 	}
 	repaired, err := catalog.DecodeTool(raw)
 	if err != nil {
-		return t // cannot happen: Raw was valid
+		return t // cannot happen: the definition was valid JSON
 	}
 	repaired.Own, repaired.Fixed = t.Name, all.Arguments
 	return &repaired

@@ -62,8 +62,8 @@ const (
 	ByPin        = "pin"
 )
 
-// See implements [catalog.Rules]: it returns the tool as corrected by the overrides, or the key that hides it. It
-// hides a tool that its server declares only for its own user interface. The filters match both the name that
+// See implements [catalog.Rules]. It returns the tool as corrected by the overrides, or the config key that hides it.
+// It also hides a tool that its server declares only for its own user interface. The filters match the name that
 // callers see and the server's own name for the tool.
 func (r *Rules) See(server *catalog.Server, tool *catalog.Tool) (seen *catalog.Tool, hiddenBy string) {
 	rules := r.Servers[server.Name]
@@ -92,8 +92,8 @@ func (r *Rules) See(server *catalog.Server, tool *catalog.Tool) (seen *catalog.T
 	return tool, ""
 }
 
-// limits reports whether the rules hide tools of a server, or could hide future ones. If so, callers may not send
-// the server methods that mcpx does not know.
+// limits reports whether the rules hide tools of a server, or could hide tools that it lists later. In that case
+// callers may not send the server methods that mcpx does not know.
 func (r *Rules) limits(server string) bool {
 	if r == nil {
 		return false

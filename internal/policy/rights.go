@@ -18,10 +18,10 @@ import (
 // Right is a rule of auth.rights. It says what some principals may see and do.
 type Right = conf.Right
 
-// right is a rule of auth.rights in use.
+// right is a rule of auth.rights, with what is needed to apply it.
 type right struct {
 	Right
-	names map[string]string // names in the config file, by the names under which servers are served
+	names map[string]string // the name in the config file of each server, by the name under which mcpx serves it; only where they differ
 }
 
 // of reports whether the rule applies to a principal.
@@ -34,10 +34,10 @@ func (r *right) of(p *caller.Principal) bool {
 		(len(r.Principals) == 0 || slices.ContainsFunc(r.Principals, is))
 }
 
-// fits reports whether a glob matches a principal's name; "*" matches all names. If the name is SUB@ISSUER, as for an issuer's
-// user, the glob must have an @ too, and both parts are matched separately. Otherwise users who choose their SUB could imitate
-// the name of a token. If the name is of an agent, the glob must begin with "agent:" too, since whoever makes the tokens of
-// agents chooses their names.
+// fits reports whether a glob matches a principal's name; "*" matches all names. A user of an issuer has the name
+// SUB@ISSUER. The glob must then have an @ too, and both parts are matched separately, because users who choose their
+// SUB could otherwise imitate the name of a token. For an agent, the glob must begin with "agent:" too, because
+// whoever makes the tokens of agents chooses their names.
 func fits(glob, name string) bool {
 	if glob == "*" {
 		return true
@@ -63,7 +63,7 @@ func (r *right) on(server string) bool {
 // inFile returns the name that a server has in the config file.
 func (r *right) inFile(server string) string { return cmp.Or(r.names[server], server) }
 
-// in reports whether the rule applies in a view.
+// in reports whether the rule applies in a view, which is an address of mcpx that shows a part of the catalogue.
 func (r *right) in(view string) bool {
 	if server, ok := strings.CutPrefix(view, "servers/"); ok {
 		view = "servers/" + r.inFile(server)
@@ -71,7 +71,7 @@ func (r *right) in(view string) bool {
 	return r.Views == nil || Match(r.Views, view) || slices.Contains(r.Views, view)
 }
 
-// reaches reports whether the rule may permit any tool of a server, possibly one that the server has not listed
+// reaches reports whether the rule may permit any tool of a server. This may be a tool that the server has not listed
 // yet.
 func (r *right) reaches(server string) bool {
 	server = r.inFile(server)
@@ -84,7 +84,7 @@ func (r *right) reaches(server string) bool {
 func (r *right) sees(s *catalog.Server, t *catalog.Tool) bool {
 	server := r.inFile(s.Name)
 	one := func(globs []string, tool string) bool {
-		// not only as a glob, since a name may contain glob characters
+		// The part after the name of the server is also compared alone, since the name may contain glob characters.
 		return Match(globs, server+"."+tool) || slices.ContainsFunc(globs, func(glob string) bool {
 			rest, ok := strings.CutPrefix(glob, server+".")
 			return ok && Match([]string{rest}, tool)
@@ -95,8 +95,8 @@ func (r *right) sees(s *catalog.Server, t *catalog.Tool) bool {
 		(!r.ReadOnly || t.Hints.IsReadOnly())
 }
 
-// deniesServed reports whether Deny matches the tool with the name under which mcpx serves its server. Rules
-// should use the name in the config file, but a tool that somebody meant to deny stays denied.
+// deniesServed reports whether Deny matches the tool by the name under which mcpx serves its server. Rules should use
+// the server's name in the config file. But if somebody used the other name to deny a tool, the tool stays denied.
 func (r *right) deniesServed(s *catalog.Server, t *catalog.Tool) bool {
 	return r.names[s.Name] != "" && (Match(r.Deny, s.Name+"."+t.Name) || t.Own != "" && Match(r.Deny, s.Name+"."+t.Own))
 }
@@ -123,9 +123,9 @@ func Begins(glob, prefix string) bool {
 	return false
 }
 
-// The bounds of the caches ([lru.Map]) for combinations of rules, and for principals in views. There are few
-// combinations, but any number of principals. As long as a token is in use, its principal is always the same
-// pointer.
+// These are the bounds of two caches ([lru.Map]): maxGrants for the permissions of combinations of rules, maxKnown
+// for those of principals in views. There are few combinations, but any number of principals. As long as a token is
+// in use, its principal is always the same pointer.
 const (
 	maxGrants = 500
 	maxKnown  = 5_000
@@ -136,24 +136,24 @@ const (
 type Rights struct {
 	rules []right
 	all   bool // no rules are configured: authenticated principals may do everything except administer mcpx
-	// dialled are the servers that principals have dialled in with.
+	// dialled are the servers that have connected by themselves, on behalf of principals.
 	dialled []Dialled
 
 	mu     sync.Mutex
-	grants *lru.Map[string, Permissions]   // the key consists of the indexes of the rules
-	known  *lru.Map[visitor, *Permissions] // the values are entries of grants
+	grants *lru.Map[string, Permissions]   // by the indexes of the rules in the combination, and what was decided about dialled-in servers
+	known  *lru.Map[visitor, *Permissions] // the same Permissions as in grants, by principal and view
 }
 
-// visitor is a principal in a view.
+// visitor is the key for a principal in one view.
 type visitor struct {
 	p    *caller.Principal
 	view string
 }
 
-// NewRights makes the rights for an endpoint with authentication. Nil rules permit everything to every
-// authenticated principal. names maps the name under which a server is served to its name in the config file, if
-// these differ. Rules contain names of the config file. So if a name becomes free and another server is served
-// under it, no rule passes to that server.
+// NewRights makes the rights for an endpoint with authentication. Nil rules permit everything to every authenticated
+// principal. names maps the name under which mcpx serves a server to its name in the config file, if these differ.
+// The rules contain names of the config file. So if a name becomes free and another server is served under it, no
+// rule applies to that server by mistake.
 func NewRights(rules []Right, names map[string]string) *Rights {
 	r := &Rights{
 		all:    rules == nil,
@@ -171,9 +171,9 @@ func (r *Rights) Admin(p *caller.Principal) bool {
 	return r == nil || p != nil && !r.Out(p) && slices.ContainsFunc(r.rules, func(one right) bool { return one.Admin && one.of(p) })
 }
 
-// Opens reports whether a principal may connect to a view; for other principals the view does not exist. part is
-// what the view shows. The view of the whole catalogue also opens to principals without any right, who see nothing
-// in it.
+// Opens reports whether a principal may connect to a view; for other principals the view does not exist. part is what
+// the view shows. A principal whom no rule gives anything may connect only to the view of the whole catalogue, where
+// it sees nothing.
 func (r *Rights) Opens(p *caller.Principal, view string, part *Scope) bool {
 	switch {
 	case r == nil:
@@ -190,22 +190,23 @@ func (r *Rights) Opens(p *caller.Principal, view string, part *Scope) bool {
 	return part == nil || part.Servers == nil || slices.ContainsFunc(part.Servers, g.reaches)
 }
 
-// everything reports whether a principal may use everything, because there are no rules. An agent never may. Its token can be
-// made by somebody who does not configure the servers, so it has only what it dialled in with and what rules give it.
+// everything reports whether a principal may use everything, because no rules are configured. It is false for every
+// agent. The token of an agent can be made by somebody who does not configure the servers, so an agent may use only
+// what it dialled in with and what rules give it.
 func (r *Rights) everything(p *caller.Principal) bool {
 	return r.all && len(r.dialled) == 0 && !agent(p)
 }
 
-// agent reports whether a principal is an agent, which a token of dial.compat proves.
+// agent reports whether a principal is an agent. Agents prove their identity by a token of dial.compat.
 func agent(p *caller.Principal) bool { return strings.HasPrefix(p.Name, conf.Agents) }
 
-// Names reports whether some rule gives a principal something.
+// Names reports whether any rule that gives something applies to a principal.
 func (r *Rights) Names(p *caller.Principal) bool {
 	return slices.ContainsFunc(r.rules, func(one right) bool { return !one.takes() && one.of(p) })
 }
 
-// Of returns what a principal may see and do in a view; nil means everything. Principals with the same rules share
-// the result. A nil principal is mcpx itself or the client over stdio.
+// Of returns what a principal may see and do in a view; nil means everything. Principals to which the same rules
+// apply share the result. A nil principal is mcpx itself or the client over stdio.
 func (r *Rights) Of(p *caller.Principal, view string) *Permissions {
 	if r == nil || p == nil || r.everything(p) {
 		return nil
@@ -278,12 +279,12 @@ func RightsOf(snap *catalog.Snapshot) *Rights {
 	return nil
 }
 
-// Permissions combine several rules: they permit what at least one of the rules permits and none takes away. Nil permits
-// everything. Safe for concurrent use.
+// Permissions combine the rules that apply to a principal. Something is permitted if at least one rule permits it and
+// no rule takes it away. Nil permits everything. Safe for concurrent use.
 type Permissions struct {
 	rules   []*right
 	taken   []*right // the rules that take away
-	hidden  []string // servers that others dialled in with, sorted by name; no rule can permit them
+	hidden  []string // servers dialled in by others, sorted by name, which no rule can permit to this principal
 	empty   string   // the text for a principal that sees no server
 	digest  string
 	visible Catalogues
@@ -292,7 +293,7 @@ type Permissions struct {
 // Digest identifies the rules, also after a restart.
 func (g *Permissions) Digest() string { return g.digest }
 
-// byRights is the reason that [Permissions.See] gives. Clients do not see it.
+// byRights is the reason for hiding that [Permissions.See] returns. Clients do not see it.
 const byRights = "auth.rights"
 
 // See implements [catalog.Rules].
@@ -303,8 +304,8 @@ func (g *Permissions) See(s *catalog.Server, t *catalog.Tool) (seen *catalog.Too
 	return nil, byRights
 }
 
-// Denies reports whether a rule denies a tool of the built-in server by name. What else rules permit does not matter: the
-// built-in server is open to all, and its tools reach only what rules permit.
+// Denies reports whether a rule denies a tool of the built-in server by name. Other rules do not restrict these
+// tools: every caller may call them, but they reach only what the rules permit.
 func (g *Permissions) Denies(s *catalog.Server, tool string) bool {
 	return g != nil && (slices.ContainsFunc(g.rules, func(r *right) bool { return Match(r.Deny, s.Name+"."+tool) }) ||
 		slices.ContainsFunc(g.taken, func(r *right) bool { return r.takesTool(s.Name, tool) }))
@@ -314,7 +315,7 @@ func (g *Permissions) reaches(server string) bool {
 	return !g.hides(server) && !g.takesServer(server) && slices.ContainsFunc(g.rules, func(r *right) bool { return r.reaches(server) })
 }
 
-// hides reports whether others dialled in with a server that this principal must not see.
+// hides reports whether the server was dialled in by another principal and is not meant for this one.
 func (g *Permissions) hides(server string) bool { return slices.Contains(g.hidden, server) }
 
 // Confirms says which calls of a tool the user must confirm: it returns the strictest Confirm of the rules that
@@ -331,8 +332,8 @@ func (g *Permissions) Confirms(s *catalog.Server, t *catalog.Tool) Confirm {
 	return strictest
 }
 
-// Of returns the part of a catalogue that the permissions allow; it is computed once for each catalogue. It leaves
-// out servers of which nothing is permitted.
+// Of returns the part of a catalogue that the permissions allow. It leaves out servers of which nothing is permitted.
+// It computes that part only once for each catalogue.
 func (g *Permissions) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 	if g == nil {
 		return snap
@@ -348,7 +349,7 @@ func (g *Permissions) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 		if reached.Rules = g; len(servers) == 0 {
 			reached.Empty = g.empty
 		}
-		seen := g.visible.of(reached, true) // true: tools for apps are in snap only if they may be visible
+		seen := g.visible.of(reached, true) // true keeps tools for apps, which snap contains only if they may be visible
 		empty := func(s catalog.Server) bool { return s.Known && len(s.Tools) == 0 && !g.whole(s.Name) }
 		if !slices.ContainsFunc(seen.Servers, empty) {
 			return seen
@@ -361,13 +362,13 @@ func (g *Permissions) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 	})
 }
 
-// nothing is the text for a principal whose rules permit nothing.
+// nothing is the text for a principal whom no rule permits anything.
 const nothing = "Nothing is allowed here for who is logged in. The operator of mcpx can allow it (auth.rights)."
 
 // nothingDialled is the text for an agent that has no server.
 const nothingDialled = "No tool server of this agent has connected. It connects to /mcp_endpoint/mcp/ with a token of this agent."
 
-// whole reports whether any rule permits the resources and prompts of a server.
+// whole reports whether any rule permits a server together with its resources and prompts.
 func (g *Permissions) whole(server string) bool {
 	return !g.takesSome(server) && slices.ContainsFunc(g.rules, func(r *right) bool { return r.whole() && r.reaches(server) })
 }

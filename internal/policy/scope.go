@@ -6,8 +6,8 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// Scope is a part of the catalogue: some servers, further restricted by rules. Nil is the whole catalogue. Safe for concurrent
-// use.
+// Scope is a part of the catalogue: some servers, of which further rules may hide tools. Nil is the whole catalogue.
+// Safe for concurrent use.
 type Scope struct {
 	// Servers are the names of the servers; nil means all servers.
 	Servers []string
@@ -44,5 +44,5 @@ func (p *Scope) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 		}
 		return servers
 	})
-	return p.visible.of(parted, true) // true: tools for apps are in snap only if they may be visible
+	return p.visible.of(parted, true) // true keeps tools for apps, which snap contains only if they may be visible
 }

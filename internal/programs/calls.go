@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Made is a call that a program has made. Outcome is empty while the call runs, and Unfinished if the program ended before the
-// call.
+// Made is a call that a program has made. Outcome is empty while the call runs. If the program ended before the call,
+// Outcome is Unfinished.
 type Made struct {
 	Server, Tool, Outcome string
 	Duration              time.Duration
@@ -21,12 +21,12 @@ type Made struct {
 // Unfinished is the outcome of a call that was cancelled because its program ended.
 const Unfinished = "CANCELLED"
 
-// desk handles the requests of one program in this process.
+// desk serves one program: in the main process, it answers what the program in the helper process asks for.
 type desk struct {
 	host   Host
 	limits Limits
 	clock  *clock
-	over   func() // kills the helper
+	over   func() // kills the helper process
 
 	mu    sync.Mutex
 	made  []Made
@@ -34,7 +34,7 @@ type desk struct {
 	total int // how many calls the program has asked for
 }
 
-// reply implements helper.Reply.
+// reply implements helper.Reply: it answers one request of the helper.
 func (d *desk) reply(ctx context.Context, request []byte) []byte {
 	if len(request) == 0 {
 		return encodeReply(nil, &Failure{CodeFailed, "empty request"})
@@ -58,7 +58,8 @@ func (d *desk) reply(ctx context.Context, request []byte) []byte {
 	return encodeReply(nil, &Failure{CodeFailed, "unknown request"})
 }
 
-// time waits until the time of the program is over. It then kills the helper, if that does not end the program within grace.
+// time waits until the time of the program is over. It returns then, which tells the helper to end the program. If
+// the program has not ended within the time grace, time kills the helper.
 func (d *desk) time(ctx context.Context) {
 	d.clock.start()
 	select {
@@ -87,7 +88,8 @@ func (d *desk) call(ctx context.Context, body []byte) (json.RawMessage, *Failure
 	return d.fits(value, failure)
 }
 
-// fits returns a value and failure unchanged, or a failure if the value is too long for the memory of the helper.
+// fits returns value and failure unchanged, unless value is too long for the memory of the helper. In that case it
+// returns a failure.
 func (d *desk) fits(value json.RawMessage, failure *Failure) (json.RawMessage, *Failure) {
 	if failure == nil && int64(len(value)) > d.limits.Memory/2 {
 		return nil, &Failure{CodeFailed, fmt.Sprintf("the result has %d bytes, too many for a program with %s of memory; ask for less", len(value), size(d.limits.Memory))}
@@ -95,7 +97,8 @@ func (d *desk) fits(value json.RawMessage, failure *Failure) (json.RawMessage, *
 	return value, failure
 }
 
-// begin records a call. The helper has checked the limit already, but this process does not rely on it.
+// begin records a call, and refuses it if the program has made too many. The helper has checked that already, but
+// this process does not rely on it.
 func (d *desk) begin(c sentCall) (index int, failure *Failure) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -127,7 +130,8 @@ func (d *desk) calls() []Made {
 // maxListed bounds how many kinds of calls Summary lists.
 const maxListed = 20
 
-// Summary lists calls on one line, for a program that was cut short: which calls were made, and with which outcome.
+// Summary lists the calls of a program that was ended early, on one line: which calls were made, and with which
+// outcome.
 func Summary(made []Made) string {
 	type kind struct{ name, outcome string }
 	counts := make(map[kind]int)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// clock measures the time of a program. It stands still while the user confirms a call. It begins to run at the first start.
+// clock measures the time of a program, from the first call of start. It stands still while the user confirms a call.
 type clock struct {
 	over chan struct{} // closed when the time is over
 
@@ -13,7 +13,7 @@ type clock struct {
 	left    time.Duration
 	timer   *time.Timer // nil while the clock stands still
 	since   time.Time   // since when timer runs
-	holds   int         // how many calls of hold have not been released yet
+	holds   int         // how many times hold was called without a release
 	started bool
 	ended   bool
 }

@@ -14,13 +14,13 @@ import (
 	"mcpx/internal/base/helper"
 )
 
-// Role is the name of the role in which this executable runs programs, for helper.Roles.
+// Role is the name under which this executable, started as a helper process, runs programs; see helper.Roles.
 const Role = "program"
 
-// Main is the main function of the role.
+// Main is the main function of a helper process that runs programs.
 func Main() { helper.Serve(func(helper.Limits) helper.Worker { return worker{} }) }
 
-// worker runs programs, each in an engine of its own.
+// worker runs programs in the helper process, each in a JavaScript engine of its own.
 type worker struct{}
 
 // Forget implements helper.Worker. Nothing is kept between programs.
@@ -53,7 +53,7 @@ const (
 	maxLines = 10_000
 )
 
-// engine runs one program. Only the goroutine of run uses it, except for over and vm.Interrupt.
+// engine runs one program. Only the goroutine that calls the method run uses it, except for over and vm.Interrupt.
 type engine struct {
 	header
 	ask  func(request []byte) ([]byte, error)
@@ -64,18 +64,19 @@ type engine struct {
 	over    chan struct{} // closed when the time is over
 	late    atomic.Bool   // the time is over
 	ended   chan struct{} // closed when the program has ended
-	waiting []sendCall    // calls that were not sent yet
+	waiting []sendCall    // calls that the program has made and that were not sent yet
 	made    int           // how many calls the program has asked for
 	open    int           // calls without a reply
 	replies chan settled
 	logs    strings.Builder
 	lines   int // number of lines in logs
 	dropped int
-	settle  quickjs.Value // the function settle of the prelude
+	settle  quickjs.Value // the function settle of the prelude (the JavaScript that runs before the program)
 	out     *answer       // nil until the program's function has ended
 }
 
-// sendCall sends a call and waits for the reply. made is how many calls the program has asked for until now.
+// sendCall sends a call to the main process and waits for the reply. made is how many calls the program has asked for
+// so far.
 type sendCall func(made int)
 
 // settled is the reply to a call.
@@ -99,7 +100,7 @@ func (e *engine) run(code string) (out *answer) {
 	}
 	e.vm = vm
 	defer vm.Close()
-	go func() { // ends with the job, after which ask fails
+	go func() { // ends with the job, because the method ask then fails
 		if _, err := e.ask([]byte{askClock}); err == nil {
 			e.expire()
 		}
@@ -148,7 +149,7 @@ func (e *engine) element(array quickjs.Value, index uint32) (quickjs.Value, erro
 	return array.GetPropertyValue(name)
 }
 
-// prepare evaluates the prelude, which defines what programs can use.
+// prepare runs the prelude, which defines the functions that programs can use.
 func (e *engine) prepare() (start, failed quickjs.Value, err error) {
 	host := map[string]quickjs.HostFunc{"send": e.send, "fetch": e.fetch, "write": e.write, "done": e.done, "fail": e.fail}
 	names := make([]string, 0, len(host))
@@ -158,7 +159,8 @@ func (e *engine) prepare() (start, failed quickjs.Value, err error) {
 		}
 		names = append(names, name+":mcpx_"+name)
 	}
-	// The prelude is put on one line, so that its frames in stacks are not taken for the program's; see placeOf.
+	// The prelude is put on one line, so that placeOf does not take its lines in a stack trace for lines of the
+	// program.
 	script := strings.ReplaceAll(prelude, "\n", " ") + "({" + strings.Join(names, ",") + `},"` + e.mark + `")`
 	made, err := e.vm.EvalValue(script, quickjs.EvalGlobal)
 	if err != nil {
@@ -177,7 +179,8 @@ func (e *engine) prepare() (start, failed quickjs.Value, err error) {
 	return start, failed, nil
 }
 
-// begin compiles the program and runs it until it awaits something. It returns how the program ended if it could not begin.
+// begin compiles the program and runs it until it awaits something. It returns nil if the program could begin,
+// otherwise how it ended.
 func (e *engine) begin(start quickjs.Value, code string) *answer {
 	err := e.js(func() error {
 		program, err := e.vm.EvalValue("(async function("+e.Parameters+"){\n"+code+"\n})", quickjs.EvalGlobal)
@@ -253,7 +256,7 @@ func (e *engine) settled(one settled) *answer {
 	return nil
 }
 
-// js runs f, which runs the engine, within the time that is left.
+// js runs f, which lets the engine work, and interrupts the engine when the time that is left has passed.
 func (e *engine) js(f func() error) error {
 	began := time.Now()
 	timer := time.AfterFunc(time.Duration(e.Nanoseconds)-e.spent, e.expire)
@@ -285,8 +288,8 @@ func stackOf(err error) string {
 	return ""
 }
 
-// exhausted recognizes the errors by which the engine says that its memory is used up. Where it has no memory for an error, it
-// throws null.
+// exhausted returns out. If out is an error by which the engine says that its memory is used up, exhausted first sets
+// its End to endMemory. If the engine has no memory even for an error, it throws null.
 func (e *engine) exhausted(out *answer) *answer {
 	if out.Message == "null" && out.Line == 0 || strings.HasSuffix(out.Message, "out of memory") {
 		out.End = endMemory
@@ -294,11 +297,11 @@ func (e *engine) exhausted(out *answer) *answer {
 	return out
 }
 
-// The functions that the prelude calls. They return no errors, except for arguments that the prelude does not pass.
+// The prelude calls the functions below. They return an error only for arguments that the prelude never passes.
 
 var errArguments = errors.New("called with other arguments")
 
-// send takes a call of the program. It returns why the call is refused, or an empty string.
+// send receives a call that the program makes. It returns why the call is refused, or an empty string.
 func (e *engine) send(args []any) (any, error) {
 	if len(args) != 4 {
 		return nil, errArguments
@@ -334,8 +337,8 @@ func (e *engine) send(args []any) (any, error) {
 	return "", nil
 }
 
-// fetch gets a kept result or a file, while the program waits. It returns the code of the error, the text or error text, and
-// whether the text has marked integers.
+// fetch gets a kept result or a file, while the program waits. It returns the code of the error (empty if there is
+// none), the text or the text of the error, and whether the text contains large integers written as marked strings.
 func (e *engine) fetch(args []any) (any, error) {
 	if len(args) != 2 {
 		return nil, errArguments
@@ -358,7 +361,7 @@ func (e *engine) fetch(args []any) (any, error) {
 	return []any{code, text, big}, nil
 }
 
-// write takes a line of console.log.
+// write receives a line that the program writes to console.log.
 func (e *engine) write(args []any) (any, error) {
 	if len(args) != 1 {
 		return nil, errArguments
@@ -377,7 +380,7 @@ func (e *engine) write(args []any) (any, error) {
 	return nil, nil
 }
 
-// done takes the value of the program, as JSON; empty for undefined.
+// done receives the value that the program returns, as JSON; empty for undefined.
 func (e *engine) done(args []any) (any, error) {
 	if len(args) != 1 {
 		return nil, errArguments
@@ -397,7 +400,7 @@ func (e *engine) done(args []any) (any, error) {
 // maxMessage bounds the text of an error, in bytes.
 const maxMessage = 4 << 10
 
-// fail takes the text and the stack of what the program threw.
+// fail receives the text and the stack trace of an error that the program threw.
 func (e *engine) fail(args []any) (any, error) {
 	if len(args) != 2 {
 		return nil, errArguments

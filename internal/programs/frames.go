@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 )
 
-// What parent and helper send each other. A job is the size of its header (8 bytes, big endian), the header as JSON, and the
-// code. A request is one byte for its kind, and a body; the reply depends on the kind. The answer is JSON.
+// This file defines what the main process and the helper send each other. A job is the size of its header (8 bytes,
+// big endian), the header as JSON, and the code. A request of the helper is one byte for its kind, and a body; the
+// reply depends on the kind. The answer, at the end of the job, is JSON.
 
 // The kinds of requests.
 const (
@@ -41,8 +42,8 @@ func decodeJob(body []byte) (h header, code string) {
 	return h, string(body[sizeBytes+size:])
 }
 
-// sentCall is a call that a program makes. Made is how many calls the program has asked for until now, including those not sent
-// yet.
+// sentCall is a call that a program makes. Made is how many calls the program has asked for so far, including those
+// that are not sent yet.
 type sentCall struct {
 	Server    string          `json:"server"`
 	Tool      string          `json:"tool"`
@@ -50,8 +51,8 @@ type sentCall struct {
 	Made      int             `json:"made"`
 }
 
-// A reply is a size (8 bytes, big endian), a code of that size, and a body. Without a code the body is a JSON value, otherwise the
-// text of the error.
+// encodeReply writes a reply: a size (8 bytes, big endian), an error code of that size, and a body. If the code is
+// empty, the body is a JSON value, otherwise the text of the error.
 func encodeReply(value json.RawMessage, failure *Failure) []byte {
 	if failure != nil {
 		return append(append(binary.BigEndian.AppendUint64(nil, uint64(len(failure.Code))), failure.Code...), failure.Message...)
@@ -71,10 +72,10 @@ func decodeReply(data []byte) (code, text string) {
 	return string(data[:size]), string(data[size:])
 }
 
-// The ends of a program that the helper reports.
+// These are the ways in which a program can end, as the helper reports them.
 const (
 	endValue  = "value"
-	endError  = "error"  // the program threw, or a rejection was not handled
+	endError  = "error"  // the program threw an error, or did not handle a rejected promise
 	endTime   = "time"   // over the time limit
 	endMemory = "memory" // over the memory limit
 	endStuck  = "stuck"  // it awaits something that nothing will settle
@@ -86,7 +87,7 @@ type answer struct {
 	End     string          `json:"end"`
 	Value   json.RawMessage `json:"value,omitempty"` // nil for undefined
 	Logs    string          `json:"logs,omitempty"`
-	Dropped int             `json:"dropped,omitempty"` // lines that were over the limit of logs
+	Dropped int             `json:"dropped,omitempty"` // how many lines were left out because the limit of logs was reached
 	Message string          `json:"message,omitempty"`
 	Line    int             `json:"line,omitempty"` // 0 if it is unknown
 	Column  int             `json:"column,omitempty"`

@@ -70,7 +70,7 @@ func beyond(number string) bool {
 	return len(digits) > len(limit) || digits > limit
 }
 
-// unquoteBig makes integers of the strings with the mark.
+// unquoteBig replaces the strings with the mark by the integers that they contain.
 func unquoteBig(text, mark string) []byte {
 	from := []byte(text)
 	if !strings.Contains(text, mark) {
@@ -84,7 +84,7 @@ func unquoteBig(text, mark string) []byte {
 			break
 		}
 		digits, rest, closed := bytes.Cut(after, []byte(`"`))
-		if !closed || !wire.Valid(digits) { // a program that has guessed the mark
+		if !closed || !wire.Valid(digits) { // not from quoteBig: a program has guessed the mark
 			out.WriteString(`"` + mark)
 			from = after
 			continue

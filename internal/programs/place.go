@@ -9,14 +9,16 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// A program runs as the body of a function. The first line of that text is the head of the function; see begin.
+// headLines is the number of lines before the code of a program. The program runs as the body of a function, and the
+// head of that function is one line; see engine.begin.
 const headLines = 1
 
-// inFrame matches the place in a line of a stack.
+// inFrame matches the line and column that a line of a stack trace names.
 var inFrame = pattern.New(`\(?<[a-zA-Z]+>:(\d+)(?::(\d+))?\)?`)
 
-// placeOf returns line and column, from 1, of the innermost frame of a stack that is in the program, or 0. A frame on the line
-// of the head is not in the program: the prelude is on one line for that reason.
+// placeOf returns the line and the column, both from 1, at which the program is according to the innermost entry of a
+// stack trace that is within the program; 0 if there is none. Entries on the line of the function's head are not in
+// the program: the prelude is on that line too.
 func placeOf(stack string) (line, column int) {
 	for _, found := range inFrame.FindAllStringSubmatch(stack, -1) {
 		line, _ = strconv.Atoi(found[1])

@@ -1,15 +1,16 @@
 // Package programs runs JavaScript programs, whose calls of tools this process makes, in bounded helper processes.
 //
-// A program comes from a model, so it may be wrong, endless or hostile. The engine (QuickJS) has no access to files, the network,
-// the environment or other processes. Its helper process (see package helper) bounds memory and time. A program reaches the
-// outside only by frames to this process: call, result and file. This process decides about each of them, and trusts nothing
-// that the helper sends: it counts the calls itself, and what it passes on is valid JSON.
+// A program comes from a model, so it may be wrong, endless or hostile. The engine (QuickJS) has no access to files,
+// the network, the environment or other processes. Its helper process (see package helper) bounds memory and time. A
+// program reaches the outside only by messages to this process, which ask for a call, a kept result or a file. This
+// process decides about each of them, and trusts nothing that the helper sends: it counts the calls itself, and what
+// it passes on is valid JSON.
 //
 // # Time
 //
-// Two clocks bound a program. The helper measures how long the engine runs. This process measures how long the whole program
-// takes, except while the user confirms a call. When one of them is over, the helper interrupts the engine and still sends what
-// the program has logged. If it does not do so at once, it is killed.
+// Two clocks bound a program. The helper measures how long the engine runs. This process measures how long the whole
+// program takes, except while the user confirms a call. When one of them is over, the helper interrupts the engine
+// and still sends what the program has logged. If it does not do so at once, it is killed.
 package programs
 
 import (
@@ -28,11 +29,13 @@ import (
 
 // Limits bound programs. For each of them, 0 means the default.
 type Limits struct {
-	// Time is for programs that ask for no other. Default 60 s. MostTime is how much they may ask for. Default 300 s.
+	// Time bounds a program that asks for no other time; the default is 60 s. MostTime is the longest time that a
+	// program may ask for; the default is 300 s.
 	Time, MostTime time.Duration
 	// Memory bounds the engine, in bytes. Default 64 MB.
 	Memory int64
-	// Calls is how many calls a program may make, AtOnce how many of them at the same time. Default 200 and 16.
+	// Calls is how many calls a program may make in all; the default is 200. AtOnce is how many of them may run at the
+	// same time; the default is 16.
 	Calls, AtOnce int
 }
 
@@ -52,7 +55,7 @@ const (
 	// maxArguments bounds the arguments of a call, in bytes. This process may hold the arguments of Limits.AtOnce calls at a
 	// time.
 	maxArguments = 1 << 20
-	// frame bounds what a helper sends at once: the answer, or a call with its arguments.
+	// frame bounds one message of a helper, in bytes: the answer, or a call with its arguments.
 	frame = 2*(output+maxLogs) + 64<<10
 	// aside is the memory of a helper, in bytes, in addition to that of the engine: for messages and the Go runtime, which keeps
 	// address space from one program to the next.
@@ -61,9 +64,9 @@ const (
 	helpers = 8
 	// idle is how long a helper is kept for the next program.
 	idle = 10 * time.Second
-	// grace is how long a helper may take to end a program whose time is over, before it is killed.
+	// grace is how long a helper may take to end a program after its time is over. Then the helper is killed.
 	grace = 100 * time.Millisecond
-	// confirming bounds how much longer a program may take for all confirmations by the user.
+	// confirming bounds how long all confirmations by the user together may extend the time of a program.
 	confirming = time.Hour
 	// MaxCode bounds the code of a program, in bytes.
 	MaxCode = 256 << 10
@@ -83,7 +86,7 @@ type Failure struct{ Code, Message string }
 
 func (f *Failure) Error() string { return f.Message }
 
-// Program is one program to run.
+// Program is one program to run, with its limits.
 type Program struct {
 	// Code is the body of an async function.
 	Code string
@@ -92,7 +95,7 @@ type Program struct {
 	Parameters string
 	Arguments  json.RawMessage
 	Limits     Limits
-	// Timeout overrides Limits.Time, but not Limits.MostTime.
+	// Timeout replaces Limits.Time, but is cut to Limits.MostTime; 0 means Limits.Time.
 	Timeout time.Duration
 }
 
@@ -100,14 +103,15 @@ type Program struct {
 type Call struct {
 	Server, Tool string
 	Arguments    json.RawMessage
-	// Hold stops the clock of the program until release is called.
+	// Hold stops the clock of the program until the func release is called.
 	Hold func() (release func())
 }
 
-// Host is what a program can reach. The functions may be called at the same time, until Run returns, and must return soon when
-// ctx ends.
+// Host is what a program can reach. The functions may be called concurrently, but not after Run has returned. They
+// must return soon after ctx has ended.
 type Host struct {
-	// Call makes a call and returns the value that the program gets. outcome is the outcome of its event.
+	// Call makes a call and returns the value that the program gets. outcome is how the call ended, as the event of
+	// the call says it.
 	Call func(ctx context.Context, c Call) (value json.RawMessage, outcome string, failure *Failure)
 	// Result returns a kept result as a value.
 	Result func(ctx context.Context, handle string) (json.RawMessage, *Failure)
@@ -163,9 +167,9 @@ var ErrClosed = errors.New("the runner of programs is closed")
 // errOver is the cause with which the context of a program ends when its helper must be killed.
 var errOver = errors.New("the time of the program is over")
 
-// Run runs a program of an owner, the ID of a principal. The error is a *semaphore.BusyError, ErrClosed or ctx.Err(), or says
-// that no helper could be started. How the program itself ended is in the Outcome, also if it exceeded a limit. When Run
-// returns, all calls of host have returned.
+// Run runs a program on behalf of owner, the ID of a principal. The error is a *semaphore.BusyError, ErrClosed or
+// ctx.Err(), or says that no helper could be started. How the program itself ended is in the Outcome, even if it
+// exceeded a limit. When Run returns, all calls of host have returned.
 func (r *Runner) Run(ctx context.Context, owner string, p Program, host Host) (*Outcome, error) {
 	l := p.Limits.WithDefaults()
 	l.Memory, l.AtOnce = r.memory, min(l.AtOnce, maxAtOnce)
@@ -207,7 +211,8 @@ func (r *Runner) Run(ctx context.Context, owner string, p Program, host Host) (*
 	return out, nil
 }
 
-// Check compiles a program in a helper. It returns what is wrong with the program, or nil; the File of the Fault is empty.
+// Check compiles a program in a helper, without running it. It returns what is wrong with the program, or nil. The
+// field File of the Fault is empty.
 func (r *Runner) Check(ctx context.Context, code string) *Fault {
 	h := header{Nanoseconds: int64(time.Minute), Memory: r.memory, Check: true}
 	var a answer

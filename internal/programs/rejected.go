@@ -11,9 +11,10 @@ import (
 	"modernc.org/quickjs"
 )
 
-// rejections are the promises of a program that were rejected and that nothing has handled yet. The engine has a hook for them,
-// which its Go package does not offer; so rejections sets the hook through the C interface, with three fields that the Go
-// package does not export. Only the goroutine that runs the engine uses it.
+// rejections are the promises of a program that were rejected, and whose rejection the program has not handled yet.
+// The engine has a hook that is called for rejections, but its Go package does not offer the hook. So rejections sets
+// the hook through the C interface, with three fields that the Go package does not export. Only the goroutine that
+// runs the engine uses it.
 type rejections struct {
 	reasons quickjs.Value // an array, which no program can reach
 	array   lib.TJSValue  // the same array
@@ -22,14 +23,15 @@ type rejections struct {
 	open    []rejection
 }
 
-// rejection is one promise, by its address. If the engine frees the promise and uses the address again, the newest entry is of
-// the promise that has the address now.
+// rejection is one promise, identified by its address. If the engine frees a promise and uses its address for another
+// one, the newest entry belongs to the promise that has the address now.
 type rejection struct {
 	promise uintptr
 	reason  uint32 // index in the array of reasons
 }
 
-// engines has the rejections of each engine, by the engine's context. A hook cannot carry a Go pointer.
+// engines maps the context of each engine to its rejections. It is global because the hook, a C function, cannot
+// carry a Go pointer.
 var engines sync.Map // of uintptr to *rejections
 
 // watchRejections begins to record the rejections in an engine. The caller must call end before it closes the engine.
@@ -57,7 +59,8 @@ func field(of reflect.Value, name string) unsafe.Pointer {
 	return unsafe.Pointer(of.FieldByName(name).UnsafeAddr())
 }
 
-// onRejection is the hook. handled is 1 when something handles a promise that was rejected before.
+// onRejection is the hook. handled is 1 if a handler was added to a promise that was rejected before, and 0 if a
+// promise without a handler is rejected.
 func onRejection(tls *libc.TLS, context uintptr, promise, _ lib.TJSValue, handled int32, opaque uintptr) {
 	found, ok := engines.Load(opaque)
 	if !ok {
@@ -77,7 +80,7 @@ func onRejection(tls *libc.TLS, context uintptr, promise, _ lib.TJSValue, handle
 	if len(r.open) >= maxRejections {
 		return
 	}
-	// PromiseResult returns a new reference to the reason, which the array takes over.
+	// PromiseResult returns a new reference to the reason. The array becomes its owner.
 	reason, index := lib.XJS_PromiseResult(tls, context, promise), r.next
 	if n := len(r.free); n > 0 {
 		index, r.free = r.free[n-1], r.free[:n-1]

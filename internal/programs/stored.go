@@ -12,7 +12,7 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Stored is a program in a file: a tool of its own.
+// Stored is a program in a file, which clients see as a tool.
 type Stored struct {
 	Name, Description string
 	// Schema is the JSON Schema of the arguments.
@@ -41,8 +41,8 @@ const maxStored = 200
 
 var storedName = pattern.New(`^[A-Za-z0-9_-]{1,64}$`)
 
-// ReadFolder reads the programs in a folder: the files NAME.js with a leading JSDoc comment. taken are names that they must not
-// have. A folder that does not exist has no programs; it is a fault only if required.
+// ReadFolder reads the programs in a folder: the files NAME.js that begin with a JSDoc comment. taken are names that
+// they must not have. A folder that does not exist is a fault if required is true; otherwise it has no programs.
 func ReadFolder(folder string, required bool, taken []string) (all []*Stored, faults []Fault) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -112,7 +112,8 @@ var (
 	identifier = pattern.New(`^[A-Za-z_$][A-Za-z0-9_$]*$`)
 )
 
-// parseStored reads the comment of a program. why says what is wrong, at a line of the file.
+// parseStored reads the JSDoc comment of a program. If the comment is wrong, why says what is wrong, and line is the
+// line of the file.
 func parseStored(name, code string) (s *Stored, line int, why string) {
 	start := len(code) - len(strings.TrimLeft(code, " \t\r\n\ufeff"))
 	body, found := strings.CutPrefix(code[start:], "/**")
@@ -159,7 +160,7 @@ func parseStored(name, code string) (s *Stored, line int, why string) {
 	return s, 0, ""
 }
 
-// tag is a part of a JSDoc comment: the description, without a name, or what follows an @.
+// tag is one part of a JSDoc comment: the description, whose name is empty, or the text after an @ and a name.
 type tag struct {
 	name, text string
 	line       int // the line within the comment, from 0
@@ -247,7 +248,7 @@ func typeOf(written string) (schema string, ok bool) {
 	return `{"enum":` + string(wire.Encode(words)) + `}`, true
 }
 
-// reserved are the words that cannot be parameters, and the names that would hide what programs use.
+// reserved are words that cannot be names of parameters: words of JavaScript, and names of what programs use.
 var reserved = make(map[string]bool)
 
 func init() {
@@ -257,7 +258,8 @@ func init() {
 	}
 }
 
-// Print identifies the state of a folder: it changes when a program does. It is empty if the folder cannot be read.
+// Print returns a text that identifies the state of a folder: it changes when a program changes. It is empty if the
+// folder cannot be read.
 func Print(folder string) string {
 	entries, err := os.ReadDir(folder)
 	if err != nil {

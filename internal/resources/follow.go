@@ -29,23 +29,25 @@ const (
 	lastRetry  = time.Minute
 )
 
-// Topic is a resource that a client follows with resources/subscribe.
+// Topic is one resource that a client follows: with resources/subscribe, or with subscriptions/listen in the modern
+// era.
 type Topic struct {
 	// Again means that the client has subscribed to the resource earlier and may have missed updates since. Follow then
 	// also calls updated when the server has accepted the first subscription.
 	Again bool
 
 	servers *Servers
-	// from is the client's request. Its event belongs to the first subscription only.
+	// from is the client's request. The event that is logged for it covers only the first subscription.
 	from request.From
 	uri  string
-	// patient means that Follow goes on if the server cannot be reached, because the client follows other
-	// resources in the same request.
+	// patient means that Follow goes on trying if the server cannot be reached. The client follows other resources in
+	// the same request, which must not fail because of this one.
 	patient bool
 }
 
-// Topic returns the resource with this URI, so that a client can follow it. The URI is the one that clients see, which may differ
-// from the server's own. The errors are those of [Servers.Send], and a [ParamsError] if the server does not support subscriptions.
+// Topic returns the resource with this URI, so that a client can follow it. The URI is the one that clients see,
+// which may differ from the server's own. patient is the field of the same name. The errors are those of
+// [Servers.Send], and a [ParamsError] if the server does not support subscriptions.
 func (s *Servers) Topic(ctx context.Context, from request.From, uri string, patient bool) (*Topic, error) {
 	t := &Topic{servers: s, from: from, uri: uri, patient: patient}
 	if uri == "" {
@@ -58,12 +60,13 @@ func (s *Servers) Topic(ctx context.Context, from request.From, uri string, pati
 	return t, err
 }
 
-// Follow subscribes to the resource, and subscribes again after a lost session and after a reload. It calls agreed when the server
-// has accepted the first subscription. It calls updated each time the resource has changed or may have changed, for example
-// after a lost session; params are for the notification to the client. The callbacks must not block.
+// Follow subscribes to the resource, and subscribes again after the session with the server was lost or the config
+// was reloaded. It calls agreed when the server has accepted the first subscription. It calls updated each time the
+// resource has changed or may have changed, for example after a lost session; params are for the notification to the
+// client. The callbacks must not block.
 //
-// Follow returns when ctx ends, or when the first subscription fails. If t is patient, only a refusal by the server is such a
-// failure; after other errors Follow tries again.
+// Follow returns when ctx ends, or when the first subscription fails. If t is patient, only a refusal by the server
+// is such a failure; after other errors Follow tries again.
 func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params json.RawMessage)) error {
 	began := false // the server has accepted a subscription
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
@@ -107,8 +110,8 @@ func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params j
 	}
 }
 
-// await waits for the pause, and then until the server is up or was removed, since requests to a server that is
-// down would only fill the audit trail. It returns false if ctx has ended.
+// await waits for the pause, and then until requests can be sent to the server or the server was removed. Requests to
+// a server that is down would only fill the audit trail. It returns false if ctx has ended.
 func (t *Topic) await(ctx context.Context, pause time.Duration) bool {
 	changed := make(chan struct{}, 1)
 	defer t.servers.Registry.OnChange(func() {
@@ -133,7 +136,8 @@ func (t *Topic) await(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// subscribe sends resources/subscribe. Only the first subscription uses the event of the client's request.
+// subscribe sends resources/subscribe. Only the first subscription counts as the client's request in the event that
+// is logged.
 func (t *Topic) subscribe(ctx context.Context, server *catalog.Server, own string, subscription *request.Subscription) error {
 	from := t.from
 	t.from.Event = nil

@@ -8,8 +8,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// Block returns a content block of a server's result as clients of snap get it: a URI that the block links or
-// embeds is replaced by one that clients can read. Nothing else changes.
+// Block returns a content block of a server's result for clients of snap. If the block contains or links a resource,
+// its URI is replaced by one with which clients can read the resource. Nothing else changes.
 func Block(snap *catalog.Snapshot, server *catalog.Server, block json.RawMessage) json.RawMessage {
 	rename := renamed(snap, server)
 	switch wire.MemberText(block, "type") {
@@ -22,8 +22,9 @@ func Block(snap *catalog.Snapshot, server *catalog.Server, block json.RawMessage
 }
 
 // Task returns a server's result with the task id that clients get: the server's name, a slash (which no name
-// contains), the server's own id, and the tag of all that. If tag is nil, there is no tag. If replica is not empty,
-// the id also names that replica, since its session with the server may be the only one that knows the task.
+// contains), the server's own id, and a tag, by which mcpx recognizes the id. If tag is nil, there is no tag. If
+// replica is not empty, the id also names that replica (a process of mcpx), since its session with the server may be
+// the only one that knows the task.
 func Task(server *catalog.Server, replica string, tag func(id string) string, result json.RawMessage) json.RawMessage {
 	return wire.Edit(result, "taskId", wire.EditText(func(own string) string {
 		id := server.Name + "/" + replicaPart(replica) + own
@@ -45,13 +46,14 @@ func replicaPart(replica string) string {
 // relatedTask is the member of _meta that names the task of a message (MCP 2025-11-25).
 const relatedTask = "io.modelcontextprotocol/related-task"
 
-// renamed returns a func that replaces the member uri of an object by the URI that clients know.
+// renamed returns a func that replaces the member uri of an object by the URI under which clients know the resource.
 func renamed(snap *catalog.Snapshot, server *catalog.Server) func(json.RawMessage) json.RawMessage {
 	uri := wire.EditText(func(own string) string { return snap.Link(server, own) })
 	return func(object json.RawMessage) json.RawMessage { return wire.Edit(object, "uri", uri) }
 }
 
-// result returns the result of a client's message with the URIs, and the id of a task, that the client knows.
+// result returns a server's result for the client: with the URIs, and the task id, under which the client knows these
+// things.
 func (s *Servers) result(snap *catalog.Snapshot, server *catalog.Server, q *request.Request, raw json.RawMessage) json.RawMessage {
 	asked := func(string) string { return wire.MemberText(q.Params, "taskId") }
 	switch q.Method {

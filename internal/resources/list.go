@@ -19,7 +19,7 @@ type Page struct {
 	Next string
 }
 
-// pageItems is the length of a page. It is large because many clients read only the first page.
+// pageItems is how many items a page has. It is many because some clients read only the first page.
 const pageItems = 1000
 
 // List returns one page of the items of a kind, grouped by server, in the order in which each server lists them.
@@ -92,7 +92,7 @@ func (s *Servers) named(snap *catalog.Snapshot, server *catalog.Server, kind cat
 	return snap.URI(kind, server, own)
 }
 
-// position is where a page begins. A cursor contains only that, so it stays valid after a restart and in other
+// position says where a page begins. A cursor contains nothing else, so it stays valid after a restart and in other
 // processes.
 type position struct {
 	Kind   catalog.Kind

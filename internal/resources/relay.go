@@ -33,7 +33,8 @@ type ServerError struct {
 func (e *ServerError) Error() string { return e.Server + ": " + e.Err.Error() }
 func (e *ServerError) Unwrap() error { return e.Err }
 
-// failed returns the error for a failed message to a server. A JSON-RPC error of the server is returned unchanged.
+// failed returns the error for a request to a server that failed with err. If the server answered with a JSON-RPC
+// error, failed returns that error unchanged.
 func (s *Servers) failed(method string, server *catalog.Server, err error) error {
 	if _, answered := errors.AsType[*wire.RPCError](err); answered {
 		return err
@@ -66,7 +67,7 @@ func (s *Servers) Send(ctx context.Context, q *request.Request) (json.RawMessage
 		one.To, one.Params, one.Scope, one.Repeatable = server, params, s.Scope(), relayed[q.Method]
 		one.Relay, one.Wait = q.Client.Modern(), s.Wait
 		raw, err := s.Registry.Send(ctx, &one)
-		q.Consent = one.Consent // a confirmation stays valid if the request is sent again
+		q.Consent = one.Consent // keep the user's confirmation for the case that the request is sent again
 		if err == nil {
 			return s.result(snap, server, q, raw), nil
 		}
@@ -79,9 +80,9 @@ func (s *Servers) Send(ctx context.Context, q *request.Request) (json.RawMessage
 	}
 }
 
-// absent handles the error of a request. A server that does not know prompts/get or resources/read has no such item, so
-// absent returns an error that says so; for completion/complete it returns an empty answer. It returns any other error
-// as [Servers.failed] does.
+// absent handles the error of a request. If the server does not know prompts/get or resources/read, it has no such
+// item, and absent returns an error that says so. If it does not know completion/complete, absent returns an empty
+// answer. For any other error, absent returns what the method failed returns.
 func (s *Servers) absent(method string, server *catalog.Server, params json.RawMessage, err error) (json.RawMessage, error) {
 	rpc, ok := errors.AsType[*wire.RPCError](err)
 	if !ok || rpc.NoCode || rpc.Code != wire.MethodNotFound {

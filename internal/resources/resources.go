@@ -58,8 +58,8 @@ func (s *Servers) Shows(kind catalog.Kind) bool {
 	return !s.NoResources
 }
 
-// Offers returns what the servers offer beside tools. A server that was never seen is assumed to offer everything,
-// since the handshake with the client does not wait for it.
+// Offers returns what the servers offer beside tools. A server whose offers are not known yet is assumed to offer
+// everything, since the handshake with the client does not wait for it.
 func (s *Servers) Offers() (offers catalog.Offers) {
 	snap := s.Catalogue()
 	for i := range snap.Servers {
@@ -78,7 +78,7 @@ func (s *Servers) Offers() (offers catalog.Offers) {
 	return offers
 }
 
-// Listed returns the servers that are up and have items of a kind.
+// Listed returns the servers to which requests can be sent and that have items of a kind.
 func (s *Servers) Listed(kind catalog.Kind) []*catalog.Server {
 	var all []*catalog.Server
 	snap := s.Catalogue()
@@ -105,14 +105,14 @@ func (s *Servers) separator() string {
 	return s.Separator
 }
 
-// bare returns the server of the prompt that clients see under the name own, without the prefix of a server. It returns nil if
-// there is no such prompt.
+// bare returns the server of the prompt that clients see under its own name, without the name of the server before
+// it. It returns nil if there is no such prompt.
 func (s *Servers) bare(snap *catalog.Snapshot, own string) *catalog.Server {
 	if s.Prefix == "" {
 		return nil
 	}
 	if _, _, another := snap.Prompt(own, s.separator()); another {
-		return nil // own is already the prefixed name of another prompt
+		return nil // own is the name that another prompt has with its prefix
 	}
 	var first *catalog.Server
 	for i := range snap.Servers {

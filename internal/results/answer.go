@@ -17,7 +17,8 @@ type Answer struct {
 	// Untouched means that the content is not changed. Verbatim means that texts are not compressed, but are cut if they are
 	// too long.
 	Untouched, Verbatim bool
-	// Learn is called with what a filter would be applied to, unless the result is an error; may be nil.
+	// Learn gets a sample of the JSON or text that a filter would be applied to. It is not called if the result is an
+	// error. May be nil.
 	Learn func(Sample)
 	// Links replaces the URIs of resources in the blocks by URIs under which the client can read these resources; may be nil.
 	Links func(ctx context.Context, blocks []wire.Block)

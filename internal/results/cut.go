@@ -41,16 +41,18 @@ type Pages struct {
 	Filter *jq.Runner
 	// Work bounds how many greps run at the same time; nil means no bound.
 	Work    *semaphore.Semaphore
-	unasked bool // a grep or a filter left out what is kept now, so the reader did not ask for it
+	unasked bool // what is kept now was left out by a grep or a filter, so the reader did not ask for it
 }
 
-// keep keeps h in the store, like [Store.add], and marks it as unasked if p is.
+// keep keeps h in the store and returns its handle, which is empty if h is too long to be kept. If p.unasked is true,
+// h is marked as unasked too.
 func (p Pages) keep(h *result) (handle string) {
 	h.unasked = p.unasked
 	return p.Store.add(h)
 }
 
-// limit is how much the texts of one answer may weigh together (see the method weigh).
+// limit returns how much all texts of one answer may weigh together: Limit or, if that is 0, Bytes. The method weigh
+// says what weight is.
 func (p Pages) limit() int {
 	switch {
 	case p.Limit > 0:
@@ -61,8 +63,8 @@ func (p Pages) limit() int {
 	return 1 << 30
 }
 
-// weigh returns the weight of texts, which is compared with the limit: their number of tokens or, if that is more, their size
-// in bytes times limit/Bytes.
+// weigh returns the weight of texts, which tells how much of the limit they use up. The weight is the number of
+// tokens. But if the bytes use up more of the limit Bytes, the weight is the same fraction of the limit of tokens.
 func (p Pages) weigh(texts ...string) int {
 	return max(tokensOf(texts...), p.weighBytes(bytesOf(texts)))
 }
@@ -82,7 +84,8 @@ func bytesOf(texts []string) (n int) {
 	return n
 }
 
-// weighBytes returns the least weight that a text of size bytes can have.
+// weighBytes returns the weight that a text of size bytes has because of its bytes alone. Its tokens may make it
+// heavier.
 func (p Pages) weighBytes(size int) int {
 	if p.Bytes <= 0 {
 		return 0
@@ -90,10 +93,11 @@ func (p Pages) weighBytes(size int) int {
 	return (size*p.limit() + p.Bytes - 1) / p.Bytes
 }
 
-// rest is the most that the line about how to read the rest weighs, not counting the part about a grep.
+// rest returns the most that the line about how to read the rest can weigh, not counting the part about a grep.
 func (p Pages) rest() int { return max(restTokens, p.weighBytes(restBytes)) }
 
-// minRoom is the least room in which it makes sense to show the beginning of a text and the line about how to read the rest.
+// minRoom returns the smallest weight that is enough to show the beginning of a text and the line about how to read
+// the rest.
 func (p Pages) minRoom() int { return 2 * p.rest() }
 
 // Fits reports whether the texts together are within the limits. For most results the tokens need not be counted, since a text
@@ -106,13 +110,14 @@ func (p Pages) Fits(texts ...string) bool {
 	return p.weigh(texts...) <= p.limit()
 }
 
-// cutShown cuts a text to room tokens and adds a line that says how to read the rest. The store keeps text; what the model sees
-// is the beginning of shown, which is text in its compressed form.
+// cutShown cuts a text so that it weighs at most room, and adds a line that says how to read the rest. The store
+// keeps text; what the model sees is the beginning of shown, which is text in its compressed form.
 func (p Pages) cutShown(text, shown string, verbatim bool, room int) string {
 	return p.look(p.divide(text, shown, verbatim), room)
 }
 
-// CutText cuts a text that is not compressed to room tokens, or to the limit if that is less, as cutShown does.
+// CutText cuts a text that is not compressed, so that it weighs at most room, or the limit if that is less. It adds a
+// line that says how to read the rest, and keeps the complete text.
 func (p Pages) CutText(text string, room int) string {
 	if room = min(room, p.limit()); max(len(text), p.weighBytes(len(text))) <= room {
 		return text // no text has more tokens than bytes
@@ -141,9 +146,9 @@ type Shown struct {
 	Verbatim bool
 }
 
-// Append appends a text to the blocks of a result. If they do not fit together, it first cuts the blocks, to have room for the
-// beginning of the text, and then cuts the text. The store then keeps whole, of which text is a shorter form. tokens are the
-// tokens of the result if it was cut, otherwise 0.
+// Append appends a text to the blocks of a result. If they do not fit together, it first cuts the blocks, to have
+// room for the beginning of the text, and then cuts the text. The store then keeps the parameter whole, of which text
+// is a shorter form. tokens is the number of tokens in the result if anything was cut, otherwise 0.
 func (p Pages) Append(s Shown, whole, text string) (content []json.RawMessage, tokens int) {
 	content = s.Content
 	if !p.Fits(append(s.Texts, text)...) {
@@ -160,7 +165,8 @@ func (p Pages) Append(s Shown, whole, text string) (content []json.RawMessage, t
 	return wire.AppendText(content[:len(content):len(content)], text), tokens
 }
 
-// CutBlocks cuts the texts of a result to the limit and returns their tokens.
+// CutBlocks cuts the texts of a result to the limit. It returns the blocks with the cut texts, and the number of
+// tokens in them.
 func (p Pages) CutBlocks(s Shown) (content []json.RawMessage, tokens int) {
 	return p.cutBlocks(s, p.limit())
 }
@@ -171,7 +177,7 @@ func (p Pages) CutBlocks(s Shown) (content []json.RawMessage, tokens int) {
 func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens int) {
 	s, _ = p.Merged(s)
 	out := make([]json.RawMessage, 0, len(s.Content))
-	left, room := 0, limit // left is the number of this text and those after it
+	left, room := 0, limit // left is the number of texts that are not written yet, including this one
 	for _, b := range s.Received {
 		if b.HasText {
 			left++
@@ -227,7 +233,7 @@ func (p Pages) divideBlocks(blocks []json.RawMessage, verbatim bool) *result {
 func hasText(b wire.Block) bool { return b.HasText }
 func isText(b wire.Block) bool  { return b.IsText }
 
-// rawBlocks selects blocks, as the upstream sent them.
+// rawBlocks returns those blocks that the func which accepts, as the upstream sent them.
 func rawBlocks(blocks []wire.Block, which func(wire.Block) bool) []json.RawMessage {
 	var out []json.RawMessage
 	for _, b := range blocks {
@@ -238,13 +244,13 @@ func rawBlocks(blocks []wire.Block, which func(wire.Block) bool) []json.RawMessa
 	return out
 }
 
-// cut renders as many of the wanted items or lines as fit into limit tokens, then the text about, then a line that says how to
-// read the rest. This line repeats the arguments in again, with the offset of the next part. If again has no handle, cut keeps
-// h under a new handle. If limit is p.limit(), at least a part of one item or line is shown, so that a reader always gets to
-// the end.
+// cut renders as many of the wanted items or lines as fit into limit tokens, then the text about, then a line that
+// says how to read the rest. This line contains the arguments again, with the offset of the next part. If again has
+// no handle, cut keeps h under a new handle. If limit is p.limit(), cut shows at least a part of one item or line, so
+// that a reader who reads on always comes to the end.
 func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments, about string) string {
 	line := rest{total: wanted.len(), first: again.Handle == ""}
-	kept := "" // the new handle of h, if a grep leaves out much of it; withMatched offers it to the reader
+	kept := "" // the new handle of h, if a grep leaves out much of h; the text then says how to read the rest of h
 	if line.first && h.omitsMuch(wanted) {
 		kept = p.keep(h)
 		again.Handle = kept
@@ -296,9 +302,10 @@ func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments, about
 // taken as too long without counting its tokens.
 const likelyBytes = 16
 
-// beginItem shows the short items at the beginning of some and then the beginning of the first item that is too long, which it
-// keeps under a handle of its own. ok is false if the text would end before the long item. levels is how deeply long items
-// within the long item may be shown in the same way.
+// beginItem shows the items that the span some selects: short ones completely, and only the beginning of the last
+// one, which is too long. It keeps these items under a handle of their own. ok is false if nothing of the long item
+// would be shown. If its first part is too long as well, beginItem shows the beginning of that part in the same way,
+// at most levels levels deep.
 func (p Pages) beginItem(h *result, some span, room, levels int) (text string, ok bool) {
 	if h.items == nil {
 		return h.part(some), true
@@ -338,7 +345,7 @@ func (p Pages) beginItem(h *result, some span, room, levels int) (text string, o
 // itemLevels is how deeply long items within long items are shown in part. Each of them is kept as a result of its own.
 const (
 	itemLevels = 3
-	maxBegun   = keptBytes / 16 // only shorter items are begun and kept so; one reader must not displace the results of others
+	maxBegun   = keptBytes / 16 // in bytes; to keep the parts of longer items would displace other results
 )
 
 // render returns the text of some items or lines.
@@ -346,7 +353,7 @@ func (p Pages) render(h *result, which span) string {
 	return p.compressed(h, which).Text
 }
 
-// rendered is like render, and also returns the weight of the text.
+// rendered returns the text of some items or lines, and the weight of the text.
 func (p Pages) rendered(h *result, which span) (text string, cost int) {
 	out := p.compressed(h, which)
 	if out.Tokens > 0 { // do not count them again
@@ -363,10 +370,11 @@ func (p Pages) compressed(h *result, which span) compress.Output {
 	return compress.Text(part, p.Texts)
 }
 
-// fill renders as many of the first wanted items or lines as fit into limit tokens, and returns their number, which is 0 if the
-// first one does not fit. It stops searching when the text is nearly full. It is only called if not all of them fit.
+// fill renders as many of the wanted items or lines as fit into limit tokens, beginning with the first. It returns
+// their number, which is 0 if the first one does not fit. It stops searching when the text is nearly full. It is only
+// called if not all of them fit.
 func (p Pages) fill(h *result, wanted span, limit int) (text string, shown int) {
-	few, many := 0, wanted.len()+1 // the first few parts fit into limit, the first many do not
+	few, many := 0, wanted.len()+1 // few parts fit into limit, many parts do not; the search moves these bounds together
 	// The first guess assumes three bytes per token. Later guesses use the number of bytes per token in the previous try.
 	size, likely := 0, 3*limit
 	if p.Bytes > 0 {

@@ -36,13 +36,13 @@ type Structured uint8
 const (
 	// StructuredNone: the client gets none. Content that the upstream sent only as structuredContent becomes a text block.
 	StructuredNone Structured = iota
-	// StructuredOnce: the client gets the upstream's structuredContent, unless a text block has the same content or the content
-	// is shorter in another form (TOON or JavaScript), as a text.
+	// StructuredOnce: the client gets content only once. It gets the upstream's structuredContent if no text block has
+	// the same content, unless the content is shorter as a text in another form (TOON or JavaScript).
 	StructuredOnce
 	// StructuredOwn: the client gets structuredContent if the upstream sent one.
 	StructuredOwn
-	// StructuredAlways: the client gets the upstream's structuredContent. If the upstream sent none, mcpx makes it from a
-	// single JSON text block, a selection or a failure.
+	// StructuredAlways: the client gets the upstream's structuredContent. If the upstream sent none, mcpx makes it
+	// from a single JSON text block, the output of a filter, or a failure.
 	StructuredAlways
 )
 

@@ -20,13 +20,14 @@ import (
 const (
 	// grepTime is how long one grep may take, not counting the time for which it waits for other greps.
 	grepTime = 2 * time.Second
-	// grepStep and grepWhole are in units of work, of about 10 ns each. One match takes at most as many units as the states of
-	// the expression times the bytes of the text. After grepStep units the matcher checks the time and lets other greps run. It
-	// cannot do so during a match, except if it reads the text character by character. Therefore it does that with a text that
-	// may take more than grepWhole units.
+	// The matcher counts its work in units of about 10 ns. One match takes at most as many units as the states of the
+	// expression times the bytes of the text. After grepStep units the matcher checks the time and lets other greps
+	// run. It can do so during a match only if it reads the text character by character, which is slow. Therefore it
+	// does that only with a text that may take more than grepWhole units.
 	grepStep  = 1_000_000
 	grepWhole = 100_000_000
-	// grepRunes is the number of characters of such a text after which the matcher checks the time.
+	// grepRunes is the number of characters after which the matcher checks the time if it reads a text character by
+	// character.
 	grepRunes = 1000
 )
 
@@ -52,7 +53,8 @@ const ofLines = "(?m)"
 // maxGrep is the longest allowed expression, in bytes.
 const maxGrep = 1000
 
-// newGrep makes the matcher of a grep, and waits for a slot. The caller must call end.
+// newGrep makes the matcher of a grep. If too many greps are running, it first waits until another one has ended. The
+// caller must call end.
 func (p Pages) newGrep(ctx context.Context, pattern string) (*matcher, error) {
 	re, err := compileGrep(pattern)
 	if err != nil {
@@ -125,8 +127,8 @@ type matcher struct {
 	deadline time.Time
 	work     int64 // units of work since the time was last checked
 
-	slots *semaphore.Semaphore // the semaphore in which this grep has a slot; nil if it has none
-	owner string               // the principal that has the slot
+	slots *semaphore.Semaphore // bounds the greps that run at the same time; nil if this grep does not count there
+	owner string               // the principal for whom this grep counts
 }
 
 func newMatcher(ctx context.Context, re *regexp.Regexp, deadline time.Time) *matcher {
@@ -160,7 +162,7 @@ func (m *matcher) over() error {
 	return nil
 }
 
-// end gives back the slot.
+// end lets the next waiting grep run.
 func (m *matcher) end() {
 	if m.slots != nil {
 		m.slots.Leave(m.owner)

@@ -51,7 +51,8 @@ func (p Pages) restLine(r rest) string {
 // Call returns a call of read_result, written so that a model can copy it.
 func (p Pages) Call(args ReadArguments) string { return p.CallOf(Tool, args) }
 
-// CallOf is like [Pages.Call] for another tool of the built-in server that takes a handle.
+// CallOf returns a call of another tool of the built-in server that takes a handle, written so that a model can copy
+// it.
 func (p Pages) CallOf(tool string, args ReadArguments) string {
 	if p.ShortNames {
 		return "exec " + string(wire.Encode(struct {
@@ -67,9 +68,8 @@ func (p Pages) CallOf(tool string, args ReadArguments) string {
 	}{Server, tool, args}))
 }
 
-// withMatched adds the number of matches to a text that shows all of them. kept is the handle under which h was kept for this
-// grep; the added line then also says how to read what is around the matches. kept is empty if the reader has a handle or needs
-// none.
+// withMatched adds a line to a text that shows all matches of a grep. The line says how many matches there are. If
+// kept is not empty, h was kept under this handle, and the line also says how to read what is around the matches.
 func (p Pages) withMatched(text string, h *result, wanted span, kept string) string {
 	if wanted.list == nil {
 		return text

@@ -20,7 +20,7 @@ type list struct {
 	items []json.RawMessage
 	// path is the jq path to the list; empty if the list is the whole value, or if the path is too long.
 	path  string
-	inner int // the number of containers around the list
+	inner int // how many arrays and objects the list is inside of
 	// head is the part of the value before the first item, and tail the part after the last item. If the list is a string, they
 	// are what is before and after the string.
 	head, tail string
@@ -33,7 +33,8 @@ type list struct {
 }
 
 const (
-	// maxListDepth is how many containers deep a list is searched for; each container on the way has to be read.
+	// maxListDepth is how many arrays and objects deep a list is searched for. To go one deeper, mcpx has to read the
+	// whole array or object.
 	maxListDepth = 8
 	maxPath      = 60 // bytes; a longer path to a list is left out
 )
@@ -41,15 +42,16 @@ const (
 // place is a range of bytes in a value.
 type place struct{ start, end int }
 
-// listIn finds the list in h.value. It descends into a part of the value as long as this part is nearly all of it, and the
-// other parts need little of the first page.
+// listIn finds the list in h.value and divides h into its items. If the list is a string, h is divided into its
+// lines. It returns false if there is no list. As long as everything beside the largest part of the value needs
+// little of the first page, the list is searched in that part.
 func (p Pages) listIn(h *result) bool {
 	value, room := h.value, p.limit()/3
 	if p.Preview > 0 {
 		room = min(room, p.Preview/3)
 	}
 	at, path := place{0, len(value)}, ""
-	var best place // an array or object with several parts, described by found, or a string
+	var best place // the list that was found: an array or object with several parts, described by found, or a string
 	var found outline
 	for depth := range maxListDepth {
 		o, ok := outlineOf(value[at.start:at.end])
@@ -98,7 +100,7 @@ func (p Pages) linesIn(h *result, at place) bool {
 	return ok
 }
 
-// sheds reports whether the value without the part at inner weighs at most room.
+// sheds reports whether the value weighs at most room without the part at the place inner.
 func (p Pages) sheds(value json.RawMessage, inner place, room int) bool {
 	if len(value)-(inner.end-inner.start) > likelyBytes*room {
 		return false
@@ -107,11 +109,11 @@ func (p Pages) sheds(value json.RawMessage, inner place, room int) bool {
 	return p.weigh(compress.Text(around, p.Texts).Text) <= room
 }
 
-// outline describes the parts of a container.
+// outline describes the parts of an array or object.
 type outline struct {
 	parts    []json.RawMessage // elements, or members with their keys
 	from, to int               // where the first part begins, and where the last ends
-	largest  place             // an element, or the value of a member
+	largest  place             // the largest element, or the largest value of a member
 	// step is the jq step to the largest part. It is empty if that part is a number or a literal. It is also empty if that part
 	// is one of several elements of an array, since these are all alike.
 	step string
@@ -182,7 +184,7 @@ func (l *list) around() string {
 	return l.before + around + l.after
 }
 
-// text renders some items; whole includes everything around the list.
+// text renders some items. If the parameter whole is true, it includes everything around the list.
 func (l *list) text(items []json.RawMessage, whole bool) string {
 	if l.asLines {
 		return joined("", items, "\n", "")
@@ -193,7 +195,7 @@ func (l *list) text(items []json.RawMessage, whole bool) string {
 	return l.json(items, false)
 }
 
-// json renders some items as JSON; whole includes everything around the list.
+// json renders some items as JSON. If the parameter whole is true, it includes everything around the list.
 func (l *list) json(items []json.RawMessage, whole bool) string {
 	if whole {
 		return joined(l.head, items, ",", l.tail)
@@ -228,7 +230,7 @@ const (
 	shapeBytes  = 128 << 10
 )
 
-// shape describes the shape of the value in at most most tokens.
+// shape describes which keys and types the value has. The parameter most bounds the description, in tokens.
 func (h *result) shape(most int) string {
 	switch {
 	case h.quoted:

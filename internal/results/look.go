@@ -7,8 +7,8 @@ import (
 	"mcpx/internal/digest"
 )
 
-// look returns the text that is shown at first of a result longer than room tokens: parts of the result, and the shape of its
-// JSON.
+// look returns the text that a reader gets first of a result that is longer than room tokens: parts of the result,
+// and the shape of its JSON, which is its keys and types.
 func (p Pages) look(h *result, room int) string {
 	if p.Preview > 0 && !h.verbatim {
 		if own := p.Preview + p.rest(); own < room {
@@ -32,20 +32,23 @@ func (p Pages) look(h *result, room int) string {
 }
 
 const (
-	// leastRoom: within fewer tokens, the beginning of a result tells more than parts of all of it.
+	// With less room than leastRoom tokens, the beginning of a result tells more than small parts from all of it.
 	leastRoom = 500
-	// leastMembers: an object with fewer members is not a list. The beginning of its first long member is shown.
+	// An object with fewer members than leastMembers is not treated as a list. The beginning of its first long member
+	// is shown.
 	leastMembers = 20
 	// leastItem is how many tokens an item should have at least, unless all items can be shown with fewer.
 	leastItem = 24
-	// maxBare: if there are more items than maxBare, each needs about beside tokens in addition to what identifies it.
+	// If there are more than maxBare items, each is assumed to need about beside tokens more than the parts that
+	// identify it.
 	maxBare, beside = 100, 10
-	// leastOf: an item is assumed to need at least leastOf tokens, so a list of more than room/leastOf items is not shown
+	// An item is assumed to need at least leastOf tokens, so a list of more than room/leastOf items is not shown
 	// completely.
 	leastOf = 8
 	// digestBytes is how many bytes of items are read to shorten them.
 	digestBytes = 4 << 20
-	// digestTries is how often the amount that is shown is corrected after the text has been written and weighed.
+	// digestTries is how often the shortened items are written and weighed. After each try, the amount that is shown
+	// is corrected.
 	digestTries = 4
 )
 
@@ -67,7 +70,7 @@ func (p Pages) shortened(h *result, room int, about string) (text string, ok boo
 	return p.withLines(s.text, s.notes+about, p.restLine(line)), true
 }
 
-// short is a list with shortened items.
+// short is a list whose items were shortened for the first part that a reader gets.
 type short struct {
 	digest.Look
 	text  string // the items, with everything around their list
@@ -75,8 +78,8 @@ type short struct {
 	cost  int    // what text and notes weigh together
 }
 
-// shorten shortens the items of a list, or the first of them, until they weigh at most room together with their notes. There are no
-// items in s if they cannot or need not be shortened.
+// shorten shortens the items of a list, or the first of them, until they weigh at most room together with their
+// notes. s has no items if they cannot or need not be shortened.
 func (p Pages) shorten(h *result, room int) (s short) {
 	if room < leastRoom || len(h.items) < 2 || h.open == "{" && len(h.items) < leastMembers {
 		return s
@@ -112,9 +115,10 @@ func (p Pages) shorten(h *result, room int) (s short) {
 	return p.fitSome(h, d, room, max(leastItem, 1.1*least))
 }
 
-// fitAll shortens all items until they weigh at most room together with their notes. A budget below least is never enough.
+// fitAll shortens all items until they weigh at most room together with their notes. It never tries a budget below
+// least.
 func (p Pages) fitAll(h *result, d *digest.Items, room int, least float64) (best short) {
-	budget, most := max(float64(room)*0.9, least), float64(3*room) // with the budget most, the items did not fit
+	budget, most := max(float64(room)*0.9, least), float64(3*room) // most is a budget with which the items do not fit
 	planned := 0.0
 	for range digestTries {
 		plan := d.Plan(len(h.items), budget)
@@ -157,7 +161,7 @@ func (p Pages) fitSome(h *result, d *digest.Items, room int, own float64) (best 
 		n = min(d.Len(), n*room*19/20/max(1, now.cost))
 	}
 	if best.whole() || p.fitWhole(h, len(best.Items), room) {
-		return short{} // the items that fit are whole
+		return short{} // the items that fit need not be shortened
 	}
 	return best
 }

@@ -11,8 +11,9 @@ import (
 // minMerged is how many blocks there must be at least to merge them into a list.
 const minMerged = 3
 
-// Lines writes blocks as JSON Lines if each is a JSON object, because the Python SDK writes each element of a list as a text
-// block.
+// Lines writes blocks as JSON Lines, one line for each. ok is false if there are fewer than minMerged blocks, or if
+// one of them is anything but a text with a JSON object. Such blocks are one list, because the Python SDK writes each
+// element of a list as a text block.
 func Lines(blocks []wire.Block) (text string, ok bool) {
 	if len(blocks) < minMerged {
 		return "", false

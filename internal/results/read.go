@@ -77,7 +77,7 @@ type Page struct {
 	Text string
 	// Structured is {"result": …} with the content of Text; nil if Text is not a complete JSON value.
 	Structured json.RawMessage
-	// Value is the compact JSON that Text says; empty if Text says anything else.
+	// Value is the content of Text as compact JSON. It is empty if Text is not exactly one JSON value.
 	Value string
 	// Origin is the tool whose kept result the page is a part of; zero if the page is not a part of a result that was kept for
 	// its length.

@@ -91,8 +91,8 @@ const glimpseRunes = 100
 // knownResultTypes are the values of resultType that Answer.Of handles. Any other value is passed to the client in _meta.
 var knownResultTypes = map[string]bool{"complete": true, "input_required": true, "task": true}
 
-// resultMeta returns the _meta for the client: the upstream's _meta, with the members in others added as its member
-// mcpx/result.
+// resultMeta returns the _meta for the client. It is the upstream's _meta and, if there are others, a member
+// mcpx/result with them.
 func (r *upstreamResult) resultMeta() json.RawMessage {
 	if len(r.others) == 0 {
 		return r.meta

@@ -43,8 +43,8 @@ func valueOf(pieces []compress.Piece) json.RawMessage {
 	return []byte(joined("[", all, ",", "]"))
 }
 
-// unitsOf splits a text into units that fit into the limit. It measures them in bytes, since no text has more tokens than
-// bytes.
+// unitsOf splits a text into units that fit into the limit: lines, parts of long lines, or several lines. It measures
+// them in bytes, since no text has more tokens than bytes.
 func (p Pages) unitsOf(text string) (units []string, kind unitKind) {
 	longest := p.limit() - p.minRoom()
 	if p.Bytes > 0 {
@@ -65,9 +65,9 @@ const (
 	pieces
 )
 
-// unitsOf splits a text into lines. A line with more than longest bytes is split into rows; if a row is too long, it is split
-// at a space. A text of more than most lines is split into units of several lines, of up to longest bytes. The units
-// concatenated are the text.
+// unitsOf splits a text into lines. A line with more bytes than longest is split into the rows of a list in it; if a
+// row is too long, it is split at a space. If the text has more lines than the parameter most, it is split into units
+// of several lines, of up to longest bytes. Joined together, the units are the text again.
 func unitsOf(text string, longest, most int) (units []string, kind unitKind) {
 	count := strings.Count(text, "\n") + 1
 	if count > most {
@@ -114,9 +114,9 @@ func mergedLines(text string, longest int) (units []string) {
 	return units
 }
 
-// rowEnds finds where the rows of a list on one line end, in JSON or a similar language. A row is a container followed by a
-// comma and another container with the same bracket. If lists are nested, the rows are those of the outermost list. If there
-// are more than most rows, it returns none.
+// rowEnds finds where the rows of a list on one line end, in JSON or a similar language. A row is text in brackets,
+// followed by a comma and another text in the same kind of brackets. If lists are nested, the rows are those of the
+// outermost list. If there are more rows than the parameter most, it returns none.
 func rowEnds(line string, most int) (ends []int) {
 	start := max(0, strings.IndexAny(line, "[{("))
 	level, outermost := 0, len(line)
@@ -169,7 +169,7 @@ func wordEnd(line string, limit int) int {
 	return limit
 }
 
-// count returns the number of items or units.
+// count returns the number of items or, without items, of units.
 func (h *result) count() int {
 	if h.items != nil {
 		return len(h.items)
@@ -263,13 +263,13 @@ func (s span) at(n int) int {
 	return s.from + n
 }
 
-// first returns the first n of a span.
+// first returns a span of the first n items or lines of s.
 func (s span) first(n int) span {
 	s.to = s.from + min(n, s.len())
 	return s
 }
 
-// skip returns a span without its first n.
+// skip returns the span s without its first n items or lines.
 func (s span) skip(n int) span {
 	s.from += min(n, s.len())
 	s.whole = s.whole && n == 0

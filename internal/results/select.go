@@ -122,7 +122,7 @@ var (
 	namedKey   = pattern.New(`\.([A-Za-z_][A-Za-z0-9_]*)`)
 )
 
-// Shape describes the shape of a value, so that the model can correct its filter.
+// Shape describes which keys and types a value has, so that the model can correct its filter.
 func (p Pages) Shape(value json.RawMessage) string {
 	h := &result{value: value}
 	if len(value) > 0 && (value[0] == '[' || value[0] == '{') {

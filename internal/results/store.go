@@ -18,7 +18,8 @@ const (
 	// are kept. A result that is longer than keptBytes is not kept.
 	keptBytes = 128 << 20
 	keptAge   = 30 * time.Minute
-	// pieceBytes is the most bytes of a unit of text; a low limit of tokens makes units smaller. Longer lines are split.
+	// pieceBytes bounds a unit of text (a line, or a part of it), in bytes; longer lines are split. A low limit of
+	// tokens makes units even smaller.
 	pieceBytes = 4 << 10
 	// maxItems and maxLines are how many items or lines a result may be divided into, as each needs itemBytes or unitBytes. A
 	// result with more is divided into pieces of text.
@@ -145,7 +146,8 @@ func (s *Store) addItem(h *result, some span, item *result) string {
 	name := itemName{some.at(0), some.len(), some.whole}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	// An item is divided by the limit. If the limit has changed, the item has another count and must be kept again.
+	// The limit determines into how many parts an item is divided. If the limit has changed, that number differs, and
+	// the item must be kept again.
 	if kept := h.itemHandles[name]; kept.count == item.count() && time.Since(kept.since) < keptAge/2 {
 		if _, err := s.kept.Get(context.Background(), kept.handle, item.principal); err == nil { // still kept
 			return kept.handle
@@ -163,8 +165,8 @@ func (s *Store) addItem(h *result, some span, item *result) string {
 // Len returns the number of kept results.
 func (s *Store) Len() int { return s.kept.Len() }
 
-// errRunning is the error for the handle of a call, which is kept until the end of the call and afterwards, here or in another
-// process.
+// errRunning is the error for the handle of a call. Such a handle cannot be read: only wait_result returns the result
+// of the call.
 var errRunning = errors.New("is the handle of a call that was still running; wait_result has its result")
 
 // get finds a result that the principal may read. The error is errRunning, state.ErrUnknown or state.ErrAway.

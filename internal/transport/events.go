@@ -14,18 +14,18 @@ import (
 type event struct {
 	name string
 	data []byte
-	// id is meaningful only if hasID is set; an empty id resets the last event ID.
+	// id is meaningful only if hasID is set. An empty id means that the stream has no last event ID any more.
 	id    string
 	hasID bool
-	// large is set, in place of data, if the data was over the limit.
+	// large replaces data if the data was longer than the limit; otherwise it is nil.
 	large *wire.TooLargeError
 }
 
-// eventEdge is how many bytes of an event over the limit are kept from its beginning, and as many from its end.
+// eventEdge is how many bytes are kept of the beginning of an event over the limit, and as many of its end.
 const eventEdge = 4 << 10
 
-// eventReader reads server-sent events. It skips an event over the limit and reports it as a *wire.TooLargeError;
-// the next event can then be read.
+// eventReader reads server-sent events. It skips an event that is longer than the limit and reports it as a
+// *wire.TooLargeError; the next event can then be read.
 type eventReader struct {
 	r       *bufio.Reader
 	limit   int64

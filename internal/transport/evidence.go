@@ -19,27 +19,29 @@ type Evidence struct {
 
 	noise  atomic.Pointer[string] // the first line of output that is not a message
 	noises atomic.Int64
-	spoke  atomic.Bool   // the server has sent a message
+	spoke  atomic.Bool   // the server has sent at least one message
 	broken error         // why the reader ended; set before gone is closed
 	gone   chan struct{} // closed when the reader ends
 }
 
-// ownServer describes a server that the link has started.
+// ownServer describes a server that the link has started itself: a child process, or a server in this process.
 type ownServer struct {
 	pid int // the id of its process; 0 if it is not a process
-	// failure returns why the server has ended. If the server is a process, it waits up to patience for its end.
+	// failure returns why the server has ended. If the server is a process, failure waits for its end, for at most the
+	// time patience.
 	failure func(err error, patience time.Duration) string
 	// stderr returns the end of the server's stderr output. May be nil.
 	stderr func() string
-	// movement returns what the process has done so far. May be nil.
+	// movement returns how much the process has done so far, so that two values show whether it has made progress. May
+	// be nil.
 	movement func() proc.Movement
-	// understood is called for each message that arrived. May be nil.
+	// understood is called for each valid message that arrived. May be nil.
 	understood func()
 }
 
 const (
-	// callPatience is how long open calls wait to learn how the process ended; exitPatience is how long the
-	// supervising goroutine waits for that.
+	// callPatience is how long open calls wait to learn how the process ended; exitPatience is how long the goroutine
+	// that owns the session waits for that.
 	callPatience = 20 * time.Millisecond
 	exitPatience = 500 * time.Millisecond
 )
@@ -90,8 +92,9 @@ func (e *Evidence) PID() int {
 	return e.own.pid
 }
 
-// Remarks returns output that can explain a failure, in the form "; text": the first line of stdout if there was
-// no message, and the line of stderr that names a cause, or else the last lines of stderr.
+// Remarks returns other output of the server that can explain a failure, in the form "; text". It is the first line
+// of stdout if the server has sent no message, and the line of stderr that names a cause, or else the last lines of
+// stderr.
 func (e *Evidence) Remarks() string {
 	if e == nil || e.own == nil || e.own.stderr == nil {
 		return ""

@@ -28,10 +28,10 @@ type httpLink struct {
 	client *http.Client
 
 	session atomic.Pointer[string] // Mcp-Session-Id, legacy only
-	refusal atomic.Pointer[string] // the error text that ended the session
+	refusal atomic.Pointer[string] // the server's error text that ended the session
 	version atomic.Pointer[string] // MCP-Protocol-Version, once negotiated
 
-	ctx       context.Context // for listening streams; ends with Close
+	ctx       context.Context // for streams that belong to no call; ends with Close
 	cancel    context.CancelFunc
 	calls     context.Context // for open calls; ends when the link fails
 	drop      context.CancelFunc
@@ -102,10 +102,11 @@ func (l *httpLink) Life() *Lifecycle { return l.life }
 
 func (l *httpLink) Evidence() *Evidence { return nil }
 
-// failed ends the open calls.
+// failed ends the open calls after the link has failed with err.
 func (l *httpLink) failed(err error) {
 	if errors.Is(err, ErrGone) {
-		// The server will refuse the other calls too, so these calls learn that they certainly were not executed.
+		// The server will refuse the other calls too. Until then they stay open, because each refusal says that the
+		// call certainly was not executed.
 		time.AfterFunc(goneGrace, l.drop)
 		return
 	}
@@ -119,8 +120,9 @@ func (l *httpLink) bound(ctx context.Context) (context.Context, context.CancelFu
 	return ctx, func() { stop(); cancel() }
 }
 
-// reason returns why a request failed: because its caller gave up, because the link ended, or else err. It passes
-// the cause of the link's end on only as text, since ErrGone would say that this request was not executed.
+// reason returns why a request failed: because its caller gave up, because the link ended, or else err. If the link
+// ended, only the text of the cause is used. The cause may be ErrGone, which would say that this request was not
+// executed.
 func (l *httpLink) reason(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -131,7 +133,8 @@ func (l *httpLink) reason(ctx context.Context, err error) error {
 	return err
 }
 
-// failure returns the error of a POST that failed with err. sent is the result of the method post.
+// failure returns the error of a POST that failed with err. sent is false if the message certainly did not reach the
+// server.
 func (l *httpLink) failure(ctx context.Context, err error, sent bool) error {
 	if err = l.reason(ctx, l.explain(err)); !sent {
 		return NotSent(err)
@@ -198,7 +201,7 @@ func (l *httpLink) Request(parent context.Context, r Outgoing) (wire.Message, er
 	return message, nil
 }
 
-// explain shortens an error of net/http to the part that helps the user.
+// explain returns the part of an error of net/http that helps the user.
 func (l *httpLink) explain(err error) error {
 	if refused := unauthorized(err); refused != nil {
 		return refused
@@ -209,7 +212,8 @@ func (l *httpLink) explain(err error) error {
 	return errors.New(l.dialer.Secrets.Line(err.Error(), 300))
 }
 
-// unauthorized turns an error of [Remote.Authorize] into a 401; it returns nil for any other error.
+// unauthorized turns an error of [Remote.Authorize] into the error for the HTTP status 401; it returns nil for any
+// other error.
 func unauthorized(err error) error {
 	type notSent interface {
 		error
@@ -237,8 +241,8 @@ func (l *httpLink) Notify(ctx context.Context, message []byte) error {
 	return err
 }
 
-// dismiss ends the response to a notification. If the status is an error, it returns an error. It reads the body
-// for at most bodyPatience, so that the connection can be reused. cancel ends the request.
+// dismiss ends the response to a message that has no answer. It returns an error if the status is an error. It reads
+// the body for at most bodyPatience, so that the connection can be reused. The func cancel ends the HTTP request.
 func (l *httpLink) dismiss(resp *http.Response, cancel context.CancelFunc) error {
 	defer resp.Body.Close()
 	timer := time.AfterFunc(bodyPatience, cancel)

@@ -35,11 +35,12 @@ func refusal(message wire.Message, err error) string {
 
 const toolsList = "tools/list"
 
-// refusesAll tests whether a server has forgotten the session, and therefore refuses every request. It returns the
-// text of the refusals, or "" if the server still accepts requests. The server has refused r with text, but that
-// may be an error of a tool. So refusesAll sends a ping and then, as some servers do not know ping, a tools/list.
-// The func refused sends one of these and returns the text if the server refuses it. Their ids are negative, so
-// they differ from those of all other requests.
+// refusesAll tests whether a server has forgotten the session, and therefore refuses every request. The server has
+// refused r with the parameter text, but that may be an error of a tool. So refusesAll sends a ping and then, as some
+// servers do not know ping, a tools/list. It sends them with the func refused, which returns the text of a refusal,
+// or "". The ids of these requests are negative, so they differ from all other ids.
+//
+// refusesAll returns the text of the refusals, or "" if the server still accepts requests.
 func refusesAll(r Outgoing, text string, refused func(ask Outgoing) string) string {
 	ask := func(method string, id int64) string {
 		message := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q}`, id, method)
@@ -54,9 +55,9 @@ func refusesAll(r Outgoing, text string, refused func(ask Outgoing) string) stri
 	return ask(toolsList, -r.ID-1)
 }
 
-// forgotten reports whether the server refused r because it has forgotten the session. If the server has forgotten it,
-// the link ends. If the error of r has a different text than the errors of the test requests, r may have been executed,
-// and forgotten returns false.
+// forgotten reports whether the server refused r because it has forgotten the session. text is the text of that
+// refusal. If the server has forgotten the session, the link ends. forgotten returns false if the test requests are
+// refused with another text than r, because the server may then have executed r.
 func (l *httpLink) forgotten(ctx context.Context, r Outgoing, text string) bool {
 	if l.session.Load() == nil || r.Method == "initialize" {
 		return false

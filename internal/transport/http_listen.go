@@ -25,7 +25,8 @@ func (l *httpLink) Listen(opened, none func()) {
 				opened()
 				last, err = l.pump(resp, last)
 			case errors.Is(err, ErrGone), !Passing(err) && !worked:
-				// The refusal is final, because the stream has never worked. Otherwise it may be temporary.
+				// The refusal is final: the server answered 404, or no stream has ever worked. After a stream that
+				// worked, other refusals may be temporary.
 				return 0, false
 			case !Passing(err):
 				last.lastID = "" // perhaps the server refuses only to resume the old stream
@@ -72,8 +73,8 @@ func (l *httpLink) openStream(ctx context.Context, lastID string) (*http.Respons
 	return nil, err
 }
 
-// pump passes the messages of an event stream to the session until the stream ends. It continues from the state of
-// the reader last, and returns its own reader.
+// pump passes the messages of an event stream to the session until the stream ends. last is the reader of the stream
+// before, with the last event ID and the requested pause. pump returns the reader of this stream.
 func (l *httpLink) pump(resp *http.Response, last *eventReader) (*eventReader, error) {
 	defer resp.Body.Close()
 	reader := last.resumed(resp.Body)

@@ -21,19 +21,20 @@ type response struct {
 	r    Outgoing
 	// giveUp ends the HTTP request.
 	giveUp context.CancelFunc
-	// resumed means that the messages come on another stream than the response to the POST. Faulty servers send
-	// messages for other requests on such a stream.
+	// resumed means that the stream of the POST broke, and the messages come on another stream. Faulty servers send
+	// messages for other requests there.
 	resumed bool
 	// asking means that the request only tests whether the session exists, so a 404 does not end the link.
 	asking bool
 
-	// nameless is an error without an id, or with an id that mcpx never uses. In the response to a POST it can
-	// only be for this request. named is an error with the id of another request.
+	// nameless is an error without an id, or with an id that mcpx never uses. The link may take it as the answer,
+	// because in the response to a POST it can only be for this request. named is an error with the id of another
+	// request.
 	nameless, named *wire.Message
 }
 
-// strayPatience is how long the link waits for a proper answer after a nameless error, before it takes that error
-// as the answer.
+// strayPatience is how long the link waits for an answer with the right id after an error without a usable id, before
+// it takes that error as the answer.
 const strayPatience = time.Second
 
 func mediaType(resp *http.Response) string {
@@ -71,7 +72,7 @@ func (a *response) notFound(resp *http.Response) (wire.Message, error) {
 	return wire.Message{}, ErrGone
 }
 
-// plain reads an answer that is one JSON body, whatever its content type. If the status is an error, only a
+// plain reads an answer that is one JSON body; it ignores the content type. If the HTTP status is an error, only a
 // JSON-RPC error is accepted as the answer.
 func (a *response) plain(resp *http.Response) (wire.Message, error) {
 	limit := a.link.dialer.MaxMessage
@@ -106,7 +107,8 @@ func (a *response) plain(resp *http.Response) (wire.Message, error) {
 }
 
 // meantForUs reports whether the body of an HTTP error is a JSON-RPC error that says more than the status. Some
-// frameworks answer {"error":"…"}, which is none. With 401 and 429 the status alone says what to do.
+// frameworks answer {"error":"…"}, which is not JSON-RPC. For 401 and 429 it returns false, since the status alone
+// says what to do.
 func meantForUs(status int, raw json.RawMessage) bool {
 	var e struct {
 		Code json.Number `json:"code"`
@@ -232,7 +234,7 @@ func (a *response) events(reader *eventReader) (wire.Message, error) {
 	}
 }
 
-// promised bounds how much memory is reserved in advance because of Content-Length, in bytes.
+// promised is how much memory is reserved in advance at most, in bytes, for a body with a large Content-Length.
 const promised = 1 << 20
 
 // readLimited reads a body of at most limit bytes. size is the Content-Length, -1 if unknown.

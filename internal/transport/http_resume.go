@@ -27,8 +27,8 @@ func (a *response) resumable(reader *eventReader, err error) bool {
 	return reader.lastID != "" && a.r.Header == nil && a.r.Method != "initialize" && !large
 }
 
-// resume gets the rest of a stream that broke with the error cause, from the last event on, until ctx ends. If the
-// server does not offer that, it returns cause.
+// resume gets the rest of a stream that broke with the error cause, beginning after the last event that arrived. ctx
+// bounds the time for that. If the server does not offer the rest, resume returns cause.
 func (a *response) resume(ctx context.Context, last *eventReader, cause error) (wire.Message, error) {
 	a.resumed = true
 	idle, failures := 0, 0 // how many attempts in a row brought no new event, or did not open a stream

@@ -68,19 +68,19 @@ type StatusError struct {
 	Challenged bool          // the response has a WWW-Authenticate header
 	RetryAfter time.Duration // 0 if the server named none
 	text       string
-	hint       string // the beginning of the body, unless that is HTML
+	hint       string // the beginning of the body; empty if the body is HTML
 }
 
 func (e *StatusError) Error() string { return e.text }
 
-// Refused reports whether the request certainly was not executed, because the server redirected or rejected it.
-// With an error of a gateway that is unknown.
+// Refused reports whether the server certainly did not execute the request, because it redirected or rejected it.
+// With the status 408 or 5xx that is not certain.
 func (e *StatusError) Refused() bool {
 	return e.Code >= 300 && e.Code < 500 && e.Code != http.StatusRequestTimeout
 }
 
-// Passing reports whether an error at the opening of a stream may be temporary. If not, the server does not offer
-// the stream.
+// Passing reports whether an error may be temporary that occurred when a stream was opened. If it is not temporary,
+// the server does not offer the stream.
 func Passing(err error) bool {
 	status, ok := errors.AsType[*StatusError](err)
 	if !ok {
@@ -93,7 +93,8 @@ func Passing(err error) bool {
 	return status.Code >= 500 && status.Code != http.StatusNotImplemented
 }
 
-// maxRetryAfter bounds the wait that an error tells the caller. maxOwnWait bounds how long mcpx itself waits.
+// maxRetryAfter bounds the pause that mcpx reports to a caller. maxOwnWait bounds the pause for which mcpx itself
+// waits.
 const (
 	maxRetryAfter = 24 * time.Hour
 	maxOwnWait    = 10 * time.Minute

@@ -21,8 +21,8 @@ type Link interface {
 	Notify(ctx context.Context, message []byte) error
 	// Agreed tells the link the negotiated revision.
 	Agreed(version string)
-	// Listen opens the stream for messages that belong to no request, on transports where a client has to open it.
-	// It calls opened each time the stream is open. It calls none when there will be no stream (any more). It
+	// Listen opens the stream for messages that belong to no request, on transports where a client has to open it. It
+	// calls opened each time the stream is open, and none when there will be no stream, or no stream any more. It
 	// returns at once; Close ends the stream.
 	Listen(opened, none func())
 	// Traits describe the kind of link.
@@ -43,8 +43,8 @@ type Conn interface {
 	Read() ([]byte, error)
 	// Write writes the messages, with one system call if the stream can. It is not called concurrently.
 	Write(messages ...[]byte) error
-	// Close ends the stream and makes Read and Write return. It returns when nothing is left running, and may be
-	// called again.
+	// Close ends the stream and makes Read and Write return. When it returns, nothing that belongs to the stream runs
+	// any more. It may be called again.
 	Close() error
 }
 
@@ -85,9 +85,9 @@ type Outgoing struct {
 	Answered func()
 }
 
-// Incoming handles the notifications and requests that a server sends. of is the request on whose stream the
-// message came, or 0 if it came on a shared stream. The goroutine that reads from the server calls it, so it must
-// not block.
+// Incoming handles the notifications and requests that a server sends. The parameter of is the id of the request on
+// whose stream the message came, or 0 if the message came on a shared stream. The goroutine that reads from the
+// server calls it, so it must not block.
 type Incoming func(m wire.Message, of int64)
 
 // ErrGone means that the server does not know the session any more (HTTP 404 or an equivalent). It did not execute the

@@ -17,7 +17,7 @@ type mux struct {
 	log     *slog.Logger
 	mu      sync.Mutex
 	pending map[int64]*pending
-	// unnoised is the number of pending requests with an empty field noise.
+	// unnoised is the number of waiting requests for which no stray output was recorded (their field noise is empty).
 	unnoised int
 }
 
@@ -28,7 +28,7 @@ type pending struct {
 	done     chan struct{} // has a buffer of one; gets a value when answer is set
 	answer   answer
 	answered func()
-	noise    string // the first line that is not a message and came after the request
+	noise    string // the first line of output after the request that is not a message; empty if there was none
 }
 
 type answer struct {
@@ -44,13 +44,13 @@ func newMux(log *slog.Logger) *mux {
 
 func (m *mux) Life() *Lifecycle { return m.life }
 
-// Agreed, Listen and Evidence are the defaults for links that do not need these methods.
+// Agreed and Evidence do nothing, and Listen reports that there is no stream. Links that need more have their own methods.
 
 func (m *mux) Agreed(string)                {}
 func (m *mux) Listen(_ func(), none func()) { none() }
 func (m *mux) Evidence() *Evidence          { return nil }
 
-// register adds a request that waits for its response. crowded reports whether other requests are waiting too.
+// register adds a request to those that wait for a response. crowded reports whether other requests are waiting too.
 func (m *mux) register(r Outgoing) (p *pending, crowded bool, err error) {
 	p = &pending{frame: frame{message: r.Message}, id: r.ID, done: make(chan struct{}, 1), answered: r.Answered}
 	m.mu.Lock()
@@ -71,8 +71,9 @@ func (m *mux) remove(id int64) {
 	delete(m.pending, id)
 }
 
-// noticed records a line that is not a message in every pending request that has no such line yet: the server may
-// have written it instead of an answer. clean returns the line as errors quote it.
+// noticed handles a line of output that is not a message. It records the line in every waiting request that has no
+// such line yet, because the server may have written it instead of an answer. clean returns the line without secrets
+// and shortened.
 func (m *mux) noticed(clean func() string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,8 +109,8 @@ func (m *mux) resolve(id int64, a answer) bool {
 	return ok
 }
 
-// resolveLarge fails the request whose answer was over the limit and therefore skipped. It returns false if
-// neither the beginning nor the end of the message shows the id.
+// resolveLarge fails the request whose answer was longer than the limit and was skipped. It returns false if the id
+// of the request is neither in the beginning nor in the end of the message.
 func (m *mux) resolveLarge(large *wire.TooLargeError) bool {
 	m.life.beat()
 	raw, asks := large.ID()
@@ -164,7 +165,7 @@ func (m *mux) deliver(data []byte, in Incoming) bool {
 	return false
 }
 
-// errHollow is the error that is set in a response with neither result nor error.
+// errHollow is the error for a response that has neither result nor error.
 var errHollow = json.RawMessage(`{"message":"the answer has neither result nor error"}`)
 
 // markEmpty turns a message that has the id of a request of mcpx, but neither result nor error, into an error

@@ -9,27 +9,28 @@ import (
 // frame is a message to be written to a stream.
 type frame struct {
 	message []byte
-	taken   bool // the message was passed to Write or TryWrite, so a part of it may have been sent
+	taken   bool // the message was passed to Write or TryWrite, so the server may get at least a part of it
 }
 
 const (
 	// batchBytes bounds how many bytes are written at once, unless a single message is larger.
 	batchBytes = 64 << 10
-	// maxRounds bounds how many writes in a row one caller makes for other callers.
+	// maxRounds bounds how many times in a row one caller writes. Then it leaves the messages of the other callers to
+	// the method write.
 	maxRounds = 8
 	// maxNotes bounds how many messages may be in the outbox. Beyond that notifications are dropped, since the
 	// server is not reading.
 	maxNotes = 4096
 )
 
-// outbox queues the messages to be written to a Conn, in order. A caller that adds a message also writes it,
-// unless another caller is writing, so that no goroutine switch is needed while the stream accepts data. The
-// method write, which runs in its own goroutine, writes what the stream does not accept at once: no caller waits
-// for a server that does not read. Safe for concurrent use.
+// outbox queues the messages to be written to a Conn, in order. A caller that adds a message also writes it, unless
+// another caller is writing, so no other goroutine has to run while the stream accepts data. What the stream does not
+// accept at once is written by the method write in a goroutine of its own. So no caller waits for a server that does
+// not read. Safe for concurrent use.
 type outbox struct {
 	conn Conn
 	try  tryWriter     // nil if conn is no tryWriter
-	left chan struct{} // has a buffer of one: there are messages for the method write
+	left chan struct{} // has a buffer of one: a value means that the method write has messages to write
 
 	mu      sync.Mutex
 	waiting []*frame
@@ -72,8 +73,8 @@ func (o *outbox) add(f *frame, crowded bool) {
 	o.left <- struct{}{}
 }
 
-// addNote is the method add for a notification. If too many messages are queued, it drops the notification and
-// returns false.
+// addNote queues a notification and writes what the stream accepts at once. If too many messages are queued, it drops
+// the notification and returns false.
 func (o *outbox) addNote(message []byte) bool {
 	o.mu.Lock()
 	full := len(o.waiting) >= maxNotes
@@ -126,7 +127,7 @@ func (o *outbox) write(closing <-chan struct{}) error {
 		case <-closing:
 			return nil
 		}
-		if o.try != nil { // writes what the last TryWrite did not
+		if o.try != nil { // first writes the rest that the last TryWrite left
 			if err := o.conn.Write(); err != nil {
 				return err
 			}

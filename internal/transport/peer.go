@@ -20,7 +20,7 @@ import (
 const (
 	CloseGoingAway = int(websocket.StatusGoingAway)
 	ClosePolicy    = int(websocket.StatusPolicyViolation)
-	// CloseReplaced means that another connection has taken the name.
+	// CloseReplaced means that another connection has registered under the same name and replaces this one.
 	CloseReplaced = 4001
 )
 
@@ -51,13 +51,13 @@ type PeerOptions struct {
 	Ping, Pong time.Duration
 	// Subprotocol is the subprotocol that both ends must speak; empty means none.
 	Subprotocol string
-	// Received, for AcceptPeer only, is called after each read from the connection with the number of bytes. It counts
-	// all frames, including pings.
+	// Received is called after each read from the connection with the number of bytes, which include pings and other
+	// control frames. May be nil; only AcceptPeer uses it.
 	Received func(bytes int)
 }
 
-// counted is the response to a request that opens a WebSocket. The connection that is taken over from it reports how
-// many bytes it reads.
+// counted is the ResponseWriter of a request that opens a WebSocket. It replaces the connection that the WebSocket
+// takes over by one that reports how many bytes were read.
 type counted struct {
 	http.ResponseWriter
 	countedConn
@@ -83,8 +83,8 @@ func (c *countedConn) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// AcceptPeer answers a request that opens a WebSocket. If it returns an error, it has answered the request already. Compression
-// is off, so that a small frame cannot become a large message.
+// AcceptPeer answers a request that opens a WebSocket. If it returns an error, it has answered the request already.
+// Compression is off, because a small compressed frame could become a large message.
 func AcceptPeer(w http.ResponseWriter, r *http.Request, o PeerOptions) (*Peer, error) {
 	options := &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled}
 	if o.Subprotocol != "" {
@@ -182,8 +182,8 @@ func (p *Peer) keepAlive(every, within time.Duration) {
 	}
 }
 
-// Answers reports whether the other end answers a ping within a time; if not, the connection ends. Another goroutine must
-// be in Read, which receives the answer.
+// Answers sends a ping and reports whether the other end answers it within the time within; if not, the connection
+// ends. Another goroutine must be in Read meanwhile, which receives the answer.
 func (p *Peer) Answers(within time.Duration) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()

@@ -72,7 +72,7 @@ func (l *sseLink) Start(in Incoming) {
 		} else {
 			l.life.Fail(fmt.Errorf("the event stream broke: %w", l.http.explain(err)))
 		}
-		l.http.life.Fail(ErrGone) // the server still answers open POSTs
+		l.http.life.Fail(ErrGone) // because of ErrGone, open POSTs may go on for the time goneGrace: the server still answers them
 	})
 }
 
@@ -171,8 +171,9 @@ func (l *sseLink) post(parent context.Context, r Outgoing) (refused wire.Message
 	return (&response{link: l.http, r: r}).plain(resp)
 }
 
-// forgotten reports whether the server refused r because it has forgotten the session, and ends the link in that
-// case; see [httpLink.forgotten]. Other open requests may have been executed.
+// forgotten reports whether the server refused r because it has forgotten the session. To find out, it sends test
+// requests. If the server refuses these too, the link ends. forgotten returns false if they are refused with another
+// text than r, because the server may then have executed r. Other open requests may have been executed.
 func (l *sseLink) forgotten(ctx context.Context, r Outgoing, refused wire.Message, err error) bool {
 	text := sessionRefusal(refused, err)
 	if text == "" || r.Method == "initialize" {

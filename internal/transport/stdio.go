@@ -98,9 +98,10 @@ func (l *Launch) notFoundAdvice() string {
 	return advice + ", or write the full path of it as command; PATH is " + cmp.Or(path, "not set")
 }
 
-// exitReason returns why a child process has ended.
+// exitReason returns why a child process has ended, after waiting for its end for at most the time patience. If
+// nothing is known, it returns the text of err.
 func exitReason(process *proc.Process, err error, patience time.Duration) string {
-	// stdout and the process end shortly after each other, in either order.
+	// The end of stdout and the end of the process are noticed one shortly after the other, in either order.
 	delay.Until(context.Background(), patience, process.Done(), nil)
 	what := process.ExitReason()
 	switch {
@@ -114,9 +115,9 @@ func exitReason(process *proc.Process, err error, patience time.Duration) string
 
 func (l *Launch) pinnedFraming() bool { return l.ContentLength || l.NewlineOnly }
 
-// Failed chooses the framing for the next attempt after a failed one. silent means that the server answered
-// nothing at all. If the server has sent a message, its framing is kept. Otherwise headers are tried after a
-// silent attempt with lines, and lines after an attempt with headers.
+// Failed is called after a failed attempt and chooses the framing for the next one: how messages are separated on
+// stdio, by line ends or by Content-Length headers. If the server has sent a message, its framing is kept. After an
+// attempt with lines in which the server answered nothing (silent), headers are tried. Otherwise lines are tried.
 func (d *Dialer) Failed(silent bool) {
 	heard := d.heard.Load()
 	switch {

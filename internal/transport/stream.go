@@ -30,7 +30,8 @@ func newStreamLink(d *Dialer) *streamLink {
 	return l
 }
 
-// use sets the Conn of the link, which the link will close. own is nil if the link did not start the server.
+// use sets the Conn of the link, which the link will close. own describes the server if the link has started it;
+// otherwise it is nil.
 func (l *streamLink) use(conn Conn, own *ownServer) *streamLink {
 	l.conn, l.out, l.evidence.own = conn, newOutbox(conn), own
 	return l
@@ -81,8 +82,8 @@ func (l *streamLink) noisy(line []byte) {
 
 func (l *streamLink) write() {
 	if err := l.out.write(l.closing); err != nil {
-		// Usually the reader is about to find a better cause: a process that ended may have written text to
-		// stdout.
+		// Usually the reader soon finds a better reason for the error. For example, a process that has ended may have
+		// written text to stdout.
 		select {
 		case <-l.evidence.gone:
 		case <-time.After(exitPatience):

@@ -70,9 +70,9 @@ type Launch struct {
 	Env     []string // the whole environment, KEY=VALUE
 	Cwd     string
 	Umask   *int // nil means the umask of this process
-	// ContentLength fixes the framing to Content-Length headers, NewlineOnly to lines, in both directions. If
-	// neither is set, mcpx reads both. It writes lines at first, and headers in the attempt after one in which the
-	// server answered nothing.
+	// mcpx separates messages by line ends or by Content-Length headers. ContentLength means always by headers,
+	// NewlineOnly always by lines, in both directions. If neither is set, mcpx reads both. It first writes lines, and
+	// writes headers in the attempt after one in which the server answered nothing.
 	ContentLength, NewlineOnly bool
 	// Reaper ends the child if this process dies; may be nil.
 	Reaper *proc.Reaper
@@ -100,13 +100,13 @@ func (o Options) WithDefaults() Options {
 	return o
 }
 
-// Dialer opens the links to one server, one after another. It remembers the address and the framing for the next
-// attempt. Only one goroutine may call Dial; any may call [Dialer.CloseWithin].
+// Dialer opens the links to one server, one after another. For the next attempt it remembers the address, and the
+// framing (lines or Content-Length headers). Only one goroutine may call Dial; any may call [Dialer.CloseWithin].
 type Dialer struct {
 	Options
 	address     string
 	framing     wire.Framing // the framing for the next attempt
-	heard       atomic.Int32 // 1 + the framing of the server's last message over stdio; 0 if there was none
+	heard       atomic.Int32 // 1 + the framing (a [wire.Framing]) of the server's last message over stdio; 0 if there was none
 	closeWithin atomic.Int64 // in nanoseconds; 0 means the default times
 }
 

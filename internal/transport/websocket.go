@@ -18,7 +18,7 @@ import (
 // socket is the Conn of a WebSocket. Each WebSocket message is one JSON-RPC message.
 type socket struct {
 	conn  *websocket.Conn
-	raw   net.Conn // below conn
+	raw   net.Conn // the network connection that conn uses
 	limit int64
 	peer  string // who is at the other end, for errors
 }
@@ -71,7 +71,7 @@ func (s *socket) Read() ([]byte, error) {
 	return data, s.closedBy(err)
 }
 
-// ClosedError is a close frame.
+// ClosedError means that the other end has closed the WebSocket with this code and reason.
 type ClosedError struct {
 	Code   int
 	Reason string
@@ -123,8 +123,8 @@ func (s *socket) Close() error {
 	return nil
 }
 
-// closeWith sends a close frame and ends the connection. If the other end does not answer, it ends after the time
-// farewell.
+// closeWith sends a close frame and ends the connection, at the latest after the time farewell, even if the other end
+// does not answer.
 func (s *socket) closeWith(code websocket.StatusCode, reason string) {
 	over := time.AfterFunc(farewell, s.cut)
 	defer over.Stop()

@@ -95,15 +95,17 @@ func (s *session) callWatched(ctx context.Context, r *call, idle time.Duration) 
 	return result, err
 }
 
-// maxAttempts bounds how often a call is sent. It is three because a repeatable call can lose its session, be sent
-// again, and then be refused by a server that has forgotten the next session too.
+// maxAttempts is how often a call is sent at most. The third attempt is for a call that may be repeated: the first
+// attempt can lose its session, and the second can be refused because the server does not know the new session any
+// more.
 const maxAttempts = 3
 
-// attempts sends the request. After a loss it sends the request again if the server certainly did not execute it. It
-// sends a repeatable request again once in any case.
+// attempts sends the request. If the session is lost before the answer, attempts sends the request again, provided
+// that the server certainly did not execute it. A repeatable request is sent again even if the server may have
+// executed it, but only once.
 func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMessage, error) {
 	var last *request.LostError // the error of an attempt that the server may have executed
-	forgotten := false          // a session ended because the server refused the request
+	forgotten := false          // an attempt was refused, so another refusal is final
 	first := u.current()
 	for attempt := 1; ; attempt++ {
 		s, err := u.enter(ctx, w)
@@ -151,10 +153,10 @@ func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMes
 	}
 }
 
-// afterRetry picks the error to report when a repeated request failed with err. lost is the error of an earlier
-// attempt that may have been executed, or nil. It is reported if err only says that nothing was executed this
-// time. If err says that the upstream was stopped, err is always reported, because the caller can then try another
-// server.
+// afterRetry returns the error to report when the sending of a request failed with err. lost is the error of an
+// earlier attempt that the server may have executed, or nil. If err only says that the server did not execute the
+// request this time, afterRetry returns lost, which says more. If err says that mcpx stopped the upstream, afterRetry
+// returns err, because the caller can then try another server.
 func afterRetry(lost *request.LostError, err error) error {
 	unavailable, ok := errors.AsType[*request.UnavailableError](err)
 	if lost == nil || !isUnavailable(err) || ok && unavailable.Stopped {
@@ -163,8 +165,8 @@ func afterRetry(lost *request.LostError, err error) error {
 	return lost
 }
 
-// afterFailure turns the error of a link into an error for the caller. fresh reports whether another session may
-// soon be ready, so that a retry makes sense.
+// afterFailure turns the error of a link into the error that the caller gets. fresh reports whether a session may
+// soon work again, so that a retry makes sense.
 func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 	rpc, isRPC := errors.AsType[*wire.RPCError](err)
 	if isRPC && rpc.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION {
@@ -173,7 +175,7 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 		err = fmt.Errorf("%w: %s", transport.ErrGone, rpc)
 		cause := err
 		if !s.link.Traits().ConnectionPerRequest {
-			cause = errors.New(err.Error()) // without ErrGone: the other open requests may have run
+			cause = errors.New(err.Error()) // not ErrGone, which would say that the other open requests were not executed
 		}
 		s.link.Life().Fail(cause)
 	} else if isRPC {

@@ -23,7 +23,7 @@ const (
 	// missedPause is the least time between two refreshes that are due to a broken stream. Without it, a server
 	// whose streams break again and again would have to send its full list each time.
 	missedPause = time.Minute
-	// silentPause is the least time between two refreshes that callers cause through the method Relist.
+	// silentPause is the least time between two refreshes that callers request by the method Relist.
 	silentPause = 10 * time.Second
 )
 
@@ -31,25 +31,25 @@ const (
 // stream that the session must open first. The server does not announce changes made before that stream is open,
 // so the session then reads the lists again.
 type changes struct {
-	// told signals that lists must be read again; kinds says which. told has a buffer of one, so many list_changed
-	// in a row cost one refresh.
+	// told gets a value when lists must be read again, and kinds holds which lists. told has a buffer of one, so many
+	// list_changed in a row cost one refresh.
 	told  chan struct{}
 	mu    sync.Mutex
 	kinds map[catalog.Kind]bool
-	// asked is when Relist last requested the tools. read is closed once they have been read. unread is the same
-	// channel until the reading has begun, then nil.
+	// asked is when Relist last requested that the tools are read again. The channel read is closed when this reading
+	// has ended. unread is the same channel as read until the reading begins, then nil.
 	asked        time.Time
 	read, unread chan struct{}
 	// missed signals that the stream opened only after a tools/list had begun, so changes may have been missed. It
 	// has a buffer of one.
 	missed chan struct{}
 
-	settled  chan struct{} // closed by noStream
-	noStream func()        // closes settled: the first stream is open, or none will be opened
+	settled  chan struct{} // closed when the first stream is open, or when it is clear that no stream will be opened
+	noStream func()        // closes settled
 	listing  atomic.Bool   // the first tools/list was sent, or is about to be sent
 	worked   atomic.Bool   // a stream has been open at least once
 
-	streams sync.WaitGroup // the goroutines that read these streams; end ends them
+	streams sync.WaitGroup // the goroutines that read the server's streams; the func end stops them
 	ctx     context.Context
 	end     context.CancelFunc
 }
@@ -121,10 +121,10 @@ func signal(ch chan struct{}) {
 	}
 }
 
-// awaitStream waits for the stream that is being opened, for at most streamPatience. It is called before the first
-// tools/list, so that no change is missed between the two, and before the first call: some servers drop a question
-// that they would send on this stream while it is not open. If the stream takes longer, the list is read a second time
-// once it is open.
+// awaitStream waits until the stream for the server's own messages is open, for at most streamPatience. It is called
+// before the first tools/list, so that no change after that list is missed, and before the first call, because some
+// servers drop a question to the client while the stream is not open. If the stream opens later than that, the list
+// is read a second time.
 func (s *session) awaitStream(ctx context.Context) {
 	delay.Until(ctx, streamPatience, s.changes.settled, s.link.Life().Done())
 	s.changes.listing.Store(s.spec.Catalogue.Shared == nil)
@@ -151,9 +151,9 @@ func (s *session) subscribe() {
 	}, func(error) {})
 }
 
-// keepListening keeps a subscriptions/listen request of the modern era open; the server acknowledges it by a
-// notification. It returns when ctx ends, or when the server does not offer such streams. It calls refused with
-// each JSON-RPC error that the server returns for the request.
+// keepListening keeps a subscriptions/listen request of the modern era open, on which the server reports changes; the
+// server acknowledges the request by a notification. keepListening returns when ctx ends, or when the server does not
+// offer such streams. It calls refused with each JSON-RPC error that the server returns for the request.
 func (s *session) keepListening(ctx context.Context, to mcp.SubscriptionFilter, refused func(error)) {
 	filter := wire.Encode(map[string]mcp.SubscriptionFilter{"notifications": to})
 	delay.Retry(ctx, func() (wait time.Duration, again bool) {

@@ -35,20 +35,21 @@ type clock struct {
 
 	mu    sync.Mutex
 	timer *time.Timer
-	left  time.Duration // the time that was left at since; while the clock is held, the time that is left
+	left  time.Duration // the remaining time: as it was at the time since while the clock runs, exact while the clock is stopped
 	since time.Time
 	held  int // how many open questions stop the clock
 	ended bool
 }
 
-// newClock starts a clock that calls stop when the time has passed. Its caller must call the method end.
+// newClock starts a clock that calls the func stop when the time d has passed. Its caller must call the method end.
 func newClock(d time.Duration, stop func()) *clock {
 	c := &clock{}
 	c.start(d, stop)
 	return c
 }
 
-// start does for a zero clock what newClock does for a new one.
+// start starts a clock that is still the zero value. The clock calls the func stop when the time d has passed. The
+// caller must call the method end.
 func (c *clock) start(d time.Duration, stop func()) {
 	c.time, c.left, c.since = d, d, time.Now()
 	c.timer = time.AfterFunc(d, stop)

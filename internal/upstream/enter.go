@@ -18,9 +18,10 @@ type waits struct {
 	owner   string // who sent the request
 	limited bool
 	left    time.Duration // how long the request may still wait for a session; unused without a limit
-	// starting is [request.Times.Starting].
+	// starting is called every few seconds while the request waits for a command that installs or starts. May
+	// be nil.
 	starting func(does string)
-	queued   time.Duration // how long it waited for the concurrency limits
+	queued   time.Duration // how long it waited because too many other calls were open
 }
 
 // begin counts a request as open. It fails once the upstream is stopped. If it succeeds, the caller must call the
@@ -52,9 +53,9 @@ func stoppedError() error {
 	return &request.UnavailableError{State: catalog.Unavailable, Reason: errStopped.Error(), Stopped: true}
 }
 
-// enter waits for a session, then until the concurrency limits of this upstream and of all upstreams together
-// permit another call. In this order, a request that waits for a session does not block other upstreams. The
-// caller must call the method leave.
+// enter waits for a session, then until the concurrency limits of this upstream and of all upstreams together permit
+// another call. Because it waits for the session first, a request without a session does not use up the limits that
+// other upstreams share. The caller must call the method leave.
 func (u *Upstream) enter(ctx context.Context, w *waits) (*session, error) {
 	for {
 		if u.current() == nil {

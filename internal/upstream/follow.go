@@ -15,8 +15,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// topic is a resource that at least one follower has subscribed to. The session's lock guards its fields, except
-// for the channels.
+// topic is the subscription to one resource. All calls of Follow for that resource share it; each of them is a
+// follower. The session's lock guards the fields, except for the channels.
 type topic struct {
 	followers map[*follower]struct{}
 	cancel    context.CancelFunc // ends the subscription
@@ -93,7 +93,7 @@ func (s *session) join(ctx context.Context, uri string, f *follower) (*topic, er
 			s.topics[uri] = t
 			// the goroutine ends with the last follower, or when the session closes
 			s.changes.streams.Go(func() { s.hold(topicCtx, uri, t) })
-		case len(t.followers) == 0: // the topic is ending: wait for that, then open it again
+		case len(t.followers) == 0: // this subscription is about to end: wait for that, then subscribe again
 			s.mu.Unlock()
 			select {
 			case <-t.ended:
@@ -108,7 +108,7 @@ func (s *session) join(ctx context.Context, uri string, f *follower) (*topic, er
 	}
 }
 
-// part removes a follower. Without followers the topic ends.
+// part removes a follower from a topic. When the last follower is removed, the subscription ends.
 func (s *session) part(t *topic, f *follower) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,8 @@ func (s *session) hold(ctx context.Context, uri string, t *topic) {
 		close(t.ended)
 	}()
 	if s.Modern {
-		// A server cannot name the resources that it refuses, so no acknowledgement in time means that it refuses.
+		// The protocol has no answer by which a server refuses one resource. So the subscription counts as refused if
+		// no acknowledgement comes in time.
 		late := time.AfterFunc(s.spec.Timeouts.Connect, func() { s.settle(t, errNotTold) })
 		defer late.Stop()
 		s.keepListening(ctx, mcp.SubscriptionFilter{ResourceSubscriptions: []string{uri}}, func(err error) { s.settle(t, err) })
@@ -180,7 +181,7 @@ func (s *session) updated(params json.RawMessage) {
 	s.tellFollowers(validText(params), func(uri string, _ *topic) bool { return strings.HasPrefix(changed, uri) })
 }
 
-// tellFollowers passes params to the followers of each topic that `which` selects.
+// tellFollowers passes params to the followers of each topic, if the func which returns true for it.
 func (s *session) tellFollowers(params json.RawMessage, which func(uri string, t *topic) bool) {
 	var all []*follower
 	s.mu.Lock()
@@ -195,9 +196,9 @@ func (s *session) tellFollowers(params json.RawMessage, which func(uri string, t
 	}
 }
 
-// acknowledged handles the server's acknowledgement for these resources. A topic that is acknowledged for the
-// second time had a broken stream, which was opened again. Changes may have been missed meanwhile, so its
-// followers are notified.
+// acknowledged handles the server's acknowledgement of the subscriptions to these resources. A second acknowledgement
+// for the same resource means that the stream broke and was opened again. Changes may have been missed meanwhile, so
+// the followers of that resource are notified.
 func (s *session) acknowledged(uris []string) {
 	for _, uri := range uris {
 		s.mu.Lock()

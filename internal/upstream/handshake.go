@@ -16,18 +16,21 @@ import (
 	"mcpx/internal/transport"
 )
 
-// The values of [Spec.Protocol] that pin an era.
+// The eras of MCP, as values of [Spec.Protocol]. A legacy session begins with initialize (revisions up to
+// 2025-11-25). In the modern era (from 2026-07-28) there is no initialize; the client may send server/discover.
 const (
 	EraLegacy = "legacy"
 	EraModern = "modern"
 )
 
-// handshake negotiates the era with the server. It tries the modern era first, unless the server was legacy when
-// it was last seen, or the session belongs to a legacy client. A server that does not answer this probe in time
-// may be slow to start, or may ignore unknown methods. handshake then sends initialize, and if the server refuses
-// that, the probe once more. If the server accepts both, the session has become legacy for nothing, and the error
-// is errBoth. If the server is slow, but has not answered the probe, the session is legacy, and the era of the
-// server stays unknown, so that the next session probes again.
+// handshake finds out which era the server speaks. It first sends the modern server/discover (the probe), unless the
+// server was legacy when it was last seen, or the session belongs to a legacy client. A server that does not answer
+// the probe in time may be slow to start, or may ignore unknown methods, so it then gets the legacy initialize. If it
+// refuses initialize, it gets server/discover once more.
+//
+// If the server accepts both, the error is errBoth, since a modern session was possible. If a slow server has
+// answered only initialize, the session is legacy, but Unprobed is set, so that the next session sends the probe
+// again.
 func (s *session) handshake(ctx context.Context) error {
 	switch {
 	case s.spec.Protocol == EraLegacy, s.link.Traits().LegacyOnly:
@@ -66,14 +69,17 @@ func (s *session) handshake(ctx context.Context) error {
 	return err
 }
 
-// errBoth means that a server of both eras has accepted the modern one only after mcpx had sent initialize.
+// errBoth means that a server has accepted initialize, and server/discover too, but the latter only after mcpx had
+// sent initialize.
 var errBoth = errors.New("the server has accepted both eras")
 
-// probe calls discover for a server that may be modern. It waits for the answer for at most Timeouts.Probe;
-// answered reports whether it came. On the stream of a server that was modern when it was last seen, which is only slow to
-// start, it waits as long as a connection may take. On a stream the probe goes on in the background meanwhile, so that initialize
-// need not wait: late ends it, and reports whether the server has accepted the modern era by then. Over HTTP a
-// server may serve only one request at a time, so there the probe ends first.
+// probe sends server/discover and waits for the answer for at most Timeouts.Probe. answered reports whether the
+// answer came.
+//
+// If all messages share one stream, an unanswered server/discover stays open, so that initialize can be sent
+// meanwhile. late then ends it, and reports whether the server has accepted it. But a server that was modern when it
+// was last seen is only slow to start, so it gets the whole time for connecting. Over HTTP an unanswered
+// server/discover is cancelled, because a server may serve only one request at a time.
 func (s *session) probe(ctx context.Context) (answered bool, late func() bool, err error) {
 	if s.link.Traits().OneStream && s.spec.Era == EraModern {
 		err = s.discover(ctx)
@@ -102,8 +108,8 @@ func (s *session) probe(ctx context.Context) (answered bool, late func() bool, e
 	case <-bounded.Done():
 	}
 	return false, func() bool {
-		// An answer that the server sent before its answer to initialize may still be on its way to this
-		// goroutine.
+		// The server may have answered server/discover before it answered initialize. That answer may not have reached
+		// this func yet.
 		stop := time.AfterFunc(s.spec.Timeouts.Probe/20, end)
 		defer stop.Stop()
 		defer end()
@@ -138,7 +144,8 @@ func (e *revisionError) Error() string {
 	return fmt.Sprintf("the server speaks the protocol revisions %q, mcpx %q and older ones with initialize", e.offered, modernVersion)
 }
 
-// listed returns the revisions that a server lists in an error because it does not support the requested one.
+// listed returns the revisions that the server supports, as it lists them in the error for a revision that it does
+// not support.
 func listed(err error) []string {
 	if revision, ok := errors.AsType[*revisionError](err); ok {
 		return revision.offered
@@ -151,8 +158,8 @@ func listed(err error) []string {
 	return nil
 }
 
-// legacyOf returns the newest legacy revision that the server lists in a refusal and mcpx knows, or an empty
-// string.
+// legacyOf returns the newest legacy revision that mcpx knows and that the server lists as supported in its refusal.
+// It returns an empty string if there is none.
 func legacyOf(refusal error) string {
 	offered := listed(refusal)
 	for _, version := range mcp.ValidProtocolVersions {
@@ -172,8 +179,9 @@ func (s *session) discover(ctx context.Context) error {
 	return err
 }
 
-// askEra sends server/discover. As the specification requires, it sends it once more if the server refuses the
-// revision but lists it as supported. The error is nil if the server speaks the modern revision.
+// askEra sends server/discover. If the server refuses the revision of the request, but lists the same revision as
+// supported, askEra sends the request once more, as the specification requires. The error is nil if the server speaks
+// the modern revision.
 func (s *session) askEra(ctx context.Context) (g greeting, err error) {
 	message, err := s.doAs(ctx, string(mcp.MethodServerDiscover), nil, true)
 	if slices.Contains(listed(err), modernVersion) {

@@ -10,8 +10,9 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// incoming handles the requests and notifications that the server sends; see [transport.Incoming]. The goroutine
-// that reads from the server calls it, so it must not block.
+// incoming handles the requests and notifications that the server sends. The parameter of is the id of the request on
+// whose stream the message came, or 0 if the message came on a shared stream. The goroutine that reads from the
+// server calls incoming, so it must not block.
 func (s *session) incoming(m wire.Message, of int64) {
 	switch {
 	case m.ID != nil && (m.Method == "initialize" || m.Method == string(mcp.MethodServerDiscover)):
@@ -51,8 +52,8 @@ func (s *session) incoming(m wire.Message, of int64) {
 
 var errEcho = errors.New("the program answers with what mcpx asks it, as cat does; it is no MCP server")
 
-// grants reads from the params of an acknowledgement for which resources the server granted the subscription, and
-// whether it granted it for lists. If the params do not say, lists is true.
+// grants reads the server's acknowledgement of a subscription: for which resources it was granted, and whether it was
+// granted for changes of lists. If params do not say the latter, lists is true.
 func grants(params json.RawMessage) (resources []string, lists bool) {
 	var p struct {
 		Notifications *mcp.SubscriptionFilter `json:"notifications"`

@@ -17,8 +17,8 @@ const (
 	MostInstalls = 3
 	// installTime bounds the start of a command that installs its program, if connect_timeout is not set.
 	installTime = 10 * time.Minute
-	// A command that shows no progress for firstQuiet (at its first start) or laterQuiet (after a successful
-	// start) is ended.
+	// mcpx ends a command that shows no progress for firstQuiet (at its first start) or laterQuiet (after a successful
+	// start).
 	firstQuiet = 2 * time.Minute
 	laterQuiet = 30 * time.Second
 	// When an install has made no progress for restQuiet, the next one in the queue begins too.
@@ -114,7 +114,7 @@ func (u *Upstream) turn(ctx context.Context, spec *Spec) error {
 	return spec.Concurrency.Installs.Await(ctx, place, u.hurry)
 }
 
-// giveUpTurn gives back the place in the queue if the first attempt never began.
+// giveUpTurn leaves the queue of installs if the upstream ends before its first attempt to connect.
 func (u *Upstream) giveUpTurn(ctx context.Context) {
 	if u.line.joined && u.turn(ctx, &u.spec) == nil {
 		u.spec.Concurrency.Installs.Leave("")
@@ -134,13 +134,13 @@ func (u *Upstream) say(what string) {
 type installWatch struct {
 	gate   *semaphore.Semaphore
 	quiet  time.Duration // how long the command may make no progress
-	placed bool          // the command occupies a place in gate
+	placed bool          // the command counts as one of the installs that gate permits at the same time
 	say    func(string)
 }
 
-// watch calls stalled once the command has made no progress for too long. A command without progress gives up its
-// place in gate after restQuiet, so that another can install; when it makes progress again, it takes a place again
-// without waiting. watch ends with ctx.
+// watch calls stalled once the command has made no progress for too long. After restQuiet without progress, the
+// command no longer counts in gate, so that another can install. When it makes progress again, it counts again at
+// once, even if gate is full. watch ends with ctx.
 func (w *installWatch) watch(ctx context.Context, movement func() any, stalled func()) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -173,8 +173,8 @@ func (w *installWatch) watch(ctx context.Context, movement func() any, stalled f
 	}
 }
 
-// movement returns a value that changes with each sign of progress of the server. It is nil as long as there is no
-// link.
+// movement returns a value that changes with each sign of progress of the server. It returns nil while the session
+// has no link to the server.
 func (s *session) movement() any {
 	l := s.linked()
 	if l == nil {
@@ -205,8 +205,8 @@ func (u *Upstream) PID() int {
 	return l.Evidence().PID()
 }
 
-// installers are the programs that download the program they run. The values are subcommands: if there are any,
-// one of them must be among the arguments.
+// installers are the programs that may download the program that they run. If subcommands are listed for a program,
+// it downloads only if one of them is among its arguments.
 var installers = map[string][]string{
 	"npx": nil, "pnpx": nil, "bunx": nil, "uvx": nil, "dnx": nil,
 	"npm": {"exec", "x"}, "pnpm": {"dlx"}, "yarn": {"dlx"}, "bun": {"x"},
@@ -214,7 +214,7 @@ var installers = map[string][]string{
 	"go": {"run"}, "deno": {"run"}, "cargo": {"run"}, "dotnet": {"run", "tool"}, "nix": {"run"},
 }
 
-// shells are programs whose arguments contain commands.
+// shells are programs that run a command line which is in their arguments.
 var shells = []string{"sh", "bash", "zsh", "dash", "ash", "ksh", "fish", "cmd", "powershell", "pwsh", "env"}
 
 // installs reports whether a command may download its program before it runs it.

@@ -8,8 +8,8 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// itemsPatience bounds the time for reading all lists other than tools, since a change of the tools is not read
-// meanwhile.
+// itemsPatience bounds the time for reading all lists other than the tools. mcpx does not notice a change of the
+// tools while it reads them.
 const itemsPatience = 10 * time.Second
 
 // adoptOffers stores which lists beside tools the server of a fresh session offers, and clears the lists that it

@@ -21,11 +21,11 @@ type listener struct {
 	client        *caller.Client
 	progress, log func(params json.RawMessage) // a func is nil if the caller does not want such messages
 	timeout       time.Duration
-	clock, idle   *clock // may be nil
+	clock, idle   *clock // they bound the whole call and the time without progress; nil means no bound
 
 	mu     sync.Mutex
 	closed bool
-	asking map[*context.CancelCauseFunc]struct{} // these cancel the open questions of the call when it ends
+	asking map[*context.CancelCauseFunc]struct{} // pointers to the funcs that cancel the open questions of the call when it ends
 }
 
 // tell calls f, one of the listener's callbacks, unless the call has ended.
@@ -73,8 +73,8 @@ func (s *session) busy() (busy bool, longest time.Duration) {
 	return len(s.calls.listeners) > 0, longest
 }
 
-// unlisten removes an open request; its callbacks are not called any more. abandoned means that the server may
-// still work on it.
+// unlisten removes an open request; its callbacks are not called any more. abandoned means that its caller gave up,
+// but the server may still work on the request.
 func (s *session) unlisten(id int64, abandoned bool) {
 	s.mu.Lock()
 	h := s.calls.listeners[id]
@@ -101,8 +101,8 @@ func (s *session) unlisten(id int64, abandoned bool) {
 // errCallOver is the cause with which the questions of an ended call are cancelled.
 var errCallOver = errors.New("the call is over")
 
-// during stops the clocks of calls until the returned func is called. If all these calls end before that, it
-// cancels the question that one of them asks.
+// during stops the clocks of the calls while the client answers a question of the server, until the func over is
+// called. If all these calls end before that, during cancels the question by calling cancel.
 func during(calls []*listener, cancel context.CancelCauseFunc) (over func()) {
 	var open atomic.Int64
 	open.Store(int64(len(calls)))
@@ -121,8 +121,8 @@ func during(calls []*listener, cancel context.CancelCauseFunc) (over func()) {
 	}
 }
 
-// asks does for one call what [during] does for several: it stops the clocks until over is called, and cancels the
-// question if the call ends.
+// asks stops the clocks of the call while the client answers a question of the server, until the func over is called.
+// If the call ends before that, cancel is called, which cancels the question.
 func (h *listener) asks(cancel context.CancelCauseFunc) (over func()) {
 	clocks := slices.DeleteFunc([]*clock{h.clock, h.idle}, func(c *clock) bool { return c == nil })
 	for _, c := range clocks {
@@ -193,10 +193,10 @@ func (s *session) abandon(h *listener) {
 	}
 }
 
-// callsOf returns the open calls that a message of the server may belong to, oldest first. of is the request on
-// whose stream the message came; it then belongs to that call. If of is 0, the message came on a shared stream:
-// callsOf then returns all open calls, but none if they belong to several clients. who returns a key that
-// identifies a client. The caller holds the lock.
+// callsOf returns the open calls that a message of the server may belong to, oldest first. If the parameter of is not
+// 0, it is the id of the request on whose stream the message came, and only that call is returned. If it is 0, the
+// message came on a shared stream. callsOf then returns all open calls, but none if they belong to several clients.
+// who returns a key that identifies a client. The caller holds the lock.
 func (s *session) callsOf(of int64, who func(*caller.Client) string) (calls []*listener) {
 	if of > 0 {
 		if h := s.calls.listeners[of]; h != nil {

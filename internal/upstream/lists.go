@@ -23,9 +23,9 @@ const (
 	maxItems = 20000
 )
 
-// list reads all pages of a list. If the server does not know the method, the list is empty. If a later page
-// cannot be read, list returns the pages before it, and the error as missing; if whole is set, list fails with
-// that error instead.
+// list reads all pages of a list. If the server does not know the method, the list is empty. If a later page cannot
+// be read, list returns the pages before it, and the error as missing. But if the parameter whole is true, list
+// returns no pages then, and the error as err.
 func (s *session) list(ctx context.Context, kind catalog.Kind, whole bool) (all catalog.List, missing, err error) {
 	method := kind.Method()
 	seen := make(map[string]bool)

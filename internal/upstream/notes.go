@@ -16,8 +16,8 @@ const (
 	// waits for notifications and answers that are still being sent over HTTP.
 	noteTime     = 5 * time.Second
 	notePatience = 300 * time.Millisecond
-	// maxNotesOverHTTP bounds how many such messages are being sent over HTTP at once. If the server is so slow to
-	// accept them, further messages are dropped.
+	// maxNotesOverHTTP bounds how many notifications and answers are being sent over HTTP at once. Beyond that,
+	// further ones are dropped, since the server is too slow to accept them.
 	maxNotesOverHTTP = 256
 )
 

@@ -25,7 +25,8 @@ const (
 	// cancelTime is how long mcpx waits after the end of a call before it refuses the questions of that call, so
 	// that the server gets the cancellation of the call first.
 	cancelTime = time.Second
-	// maxVisits bounds how many URLs a session remembers that the server has not yet reported as completed.
+	// A server can ask that the user opens a URL and later report that the user has completed it. maxVisits bounds how
+	// many URLs a session remembers that were not yet reported.
 	maxVisits = 1000
 )
 
@@ -85,7 +86,8 @@ func (q *questions) cancelled(params json.RawMessage) {
 	}
 }
 
-// visit records that the client gets a URL to open.
+// visit records that this client's user is asked to open a URL, so that mcpx can tell the client when that is
+// completed.
 func (q *questions) visit(elicitation string, client *caller.Client) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -98,7 +100,7 @@ func (q *questions) visit(elicitation string, client *caller.Client) {
 	q.visits[elicitation] = client
 }
 
-// visitAll records that the client gets the URLs in the data of an error.
+// visitAll calls visit for the URLs in the data of an error.
 func (q *questions) visitAll(data json.RawMessage, client *caller.Client) {
 	var d struct{ Elicitations []json.RawMessage }
 	_ = json.Unmarshal(data, &d) // if the data is invalid, the list stays empty
@@ -118,8 +120,8 @@ func (q *questions) end() {
 }
 
 // question passes a request of the server on to the client that it is meant for. The goroutine that reads from the
-// server calls it, so another goroutine waits for the client. That goroutine ends with the answer, the call,
-// answerTime, or the session, which waits for it.
+// server calls it, so another goroutine waits for the client. That goroutine ends when the answer comes, the call or
+// the session ends, or answerTime has passed. The end of the session waits for it.
 func (s *session) question(m wire.Message, of int64) {
 	s.spec.OnQuestion()
 	client, calls, why := s.asked(of)
@@ -173,8 +175,9 @@ func (s *session) answerProgress(params json.RawMessage) func(json.RawMessage) {
 	}
 }
 
-// asked returns the client that a request of the server is meant for, and the open calls that the request may
-// belong to. If there is no such client, why says the reason.
+// asked returns the client that a request of the server is meant for, and the open calls that the request may belong
+// to. The parameter of is the id of the request on whose stream it came, or 0. If there is no such client, why says
+// the reason.
 func (s *session) asked(of int64) (client *caller.Client, calls []*listener, why string) {
 	owner := s.spec.owner()
 	s.mu.Lock()

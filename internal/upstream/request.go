@@ -83,7 +83,8 @@ func (s *session) do(ctx context.Context, method string, params json.RawMessage)
 	return s.doAs(ctx, method, params, s.Modern)
 }
 
-// doAs is like the method do, while the era of the session is not negotiated yet.
+// doAs sends a request that mcpx makes itself, in the modern or the legacy form, and returns the raw result. The
+// handshake uses it before the era of the session is negotiated.
 func (s *session) doAs(ctx context.Context, method string, params json.RawMessage, modern bool) (json.RawMessage, error) {
 	meta := ""
 	if owner := s.spec.owner(); modern && owner != nil { // the capabilities of this client decide what the lists contain

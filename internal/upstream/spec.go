@@ -25,7 +25,7 @@ type Spec struct {
 	Health       Health
 	Catalogue    Catalogue
 
-	// Protocol pins the era: [EraLegacy] or [EraModern]. With any other value, the handshake finds out the era.
+	// Protocol fixes the era: [EraLegacy] or [EraModern]. With any other value, the handshake finds out the era.
 	Protocol string
 	// Era is the era of the server when it was last seen, or empty if that is not known. The first attempt does not
 	// probe a legacy server for the modern era.
@@ -101,8 +101,9 @@ type Health = conf.Health
 
 // Catalogue says from where a session gets the tools. The zero value reads them from the server.
 type Catalogue struct {
-	// Admit, if not nil, is called with what the server has listed of a kind, after each page. An error refuses the list. If a
-	// list of tools is refused, a new session does not open, and an open session keeps the tools that it had.
+	// Admit, if not nil, is called after each page of a list, with the number of items and bytes read so far of that
+	// list. An error refuses the list. If a list of tools is refused, a new session does not open, and an open session
+	// keeps the tools that it had.
 	Admit func(kind catalog.Kind, items, bytes int) error
 	// Shared, if not nil, returns the current tools; the session then reads no lists itself. For example, it
 	// returns the tools in the [Status] of a shared session. The slice must never be changed; new tools need a new

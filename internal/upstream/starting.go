@@ -29,19 +29,19 @@ func (u *Upstream) starting() (does string, starts bool) {
 	return does, u.status.starts && !u.stopped
 }
 
-// startWait is one wait for a session. It lasts until the channel over gets a value. If starting is set, it then
-// continues while the command installs or starts.
+// startWait is one wait for a session. It ends when the channel over gets a value. But if the func starting is set,
+// it continues after that while the server's command installs or starts.
 type startWait struct {
 	over     <-chan time.Time // nil means no limit
 	starting func(does string)
 	ticks    <-chan time.Time
-	late     bool // over has passed
+	late     bool // the channel over has sent its value
 }
 
-// tellEvery is the time between two calls of starting.
+// tellEvery is the time between two calls of startWait.starting.
 const tellEvery = 5 * time.Second
 
-// tick makes next call starting every tellEvery, until the caller calls stop.
+// tick begins a ticker, so that the method next calls the func starting every tellEvery. The caller must call stop.
 func (w *startWait) tick() (stop func()) {
 	if w.starting == nil {
 		return func() {}
@@ -51,8 +51,9 @@ func (w *startWait) tick() (stop func()) {
 	return ticker.Stop
 }
 
-// next waits until u changes, or over or the next tick comes. It returns false if the wait has ended. starts says whether the
-// command was installing or starting when the caller last looked.
+// next waits until the status of u changes, the channel over gets a value, or tellEvery has passed. It returns false
+// if the whole wait has ended. starts says whether the command was installing or starting when the caller last
+// looked.
 func (w *startWait) next(ctx context.Context, u *Upstream, changed <-chan struct{}, starts bool) bool {
 	if w.late && (w.starting == nil || !starts) {
 		return false
@@ -71,9 +72,9 @@ func (w *startWait) next(ctx context.Context, u *Upstream, changed <-chan struct
 	return true
 }
 
-// AwaitStart is like [Upstream.Await], but waits at most for patience. If starting is not nil, it then waits on while the command
-// installs or starts, in all at most for the time of a call. It calls starting from time to time with a text that says what the
-// command does.
+// AwaitStart waits until the first attempt to connect has succeeded or failed, but at most for the time patience. If
+// starting is not nil, it then waits on while the command installs or starts, in all at most for the time of a call.
+// It calls starting from time to time with a text that says what the command does.
 func (u *Upstream) AwaitStart(ctx context.Context, patience time.Duration, starting func(does string)) {
 	ctx, cancel := context.WithTimeout(ctx, max(patience, u.spec.Timeouts.Call))
 	defer cancel()

@@ -24,8 +24,8 @@ const (
 	relistPause = time.Second
 	// relistRetry is how long after a failed refresh the next one is tried.
 	relistRetry = 30 * time.Second
-	// busyPatience multiplies the threshold of failed health checks over HTTP while calls are open, since a server
-	// that handles one request at a time does not answer checks while it works.
+	// While calls are open over HTTP, busyPatience times as many health checks as usual may fail before the session
+	// ends, since a server that handles one request at a time does not answer checks while it works.
 	busyPatience = 3
 	// loopLosses lost sessions within loopWindow are a crash loop. Restarts are then at least loopPause apart.
 	loopLosses = 5
@@ -50,8 +50,8 @@ func (u *Upstream) supervise(ctx context.Context) {
 		}
 		if err != nil {
 			t.health = "" // the failed health check concerned the last session
-			// The process may have exited because of the probe or, if its era has changed, because there was no
-			// probe. So the next attempt does the opposite.
+			// The process may have exited because of the unknown method server/discover. Or its era has changed, and it
+			// exited because of initialize. So the next attempt begins with the other one.
 			if spec.Era != EraLegacy && spec.Type == transport.Stdio {
 				spec.Era = EraLegacy
 			} else {

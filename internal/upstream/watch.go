@@ -24,7 +24,8 @@ type watcher struct {
 	reread   time.Time // when the lists were last read because changes may have been missed
 }
 
-// watch returns why the session is no longer usable. The next session then begins with w.degradation.
+// watch runs until the session is no longer usable, and returns the reason. w.degradation then says in which state
+// the next session begins.
 func (w *watcher) watch(ctx context.Context) error {
 	u, s := w.u, w.s
 	var calm <-chan time.Time
@@ -53,7 +54,7 @@ func (w *watcher) watch(ctx context.Context) error {
 			w.health = ""
 			return s.link.Life().Cause()
 		case <-unused.C:
-			// A server that was started only for its catalogue must list all of it first.
+			// A server that was started only so that mcpx reads its lists must not be stopped before all lists are read.
 			u.relistDue(ctx, s)
 			if u.rest() {
 				return errUnused
