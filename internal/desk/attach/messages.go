@@ -20,7 +20,7 @@ const (
 	mostBytes = 8 << 20
 )
 
-// hello is the first message, from the command. The daemon refuses a command whose spaces it does not have.
+// hello is the first message, from the command. The daemon refuses a command whose spaces differ from its own.
 type hello struct {
 	// Spaces are the namespaces, rights and limits of the command's process; see the function spaces.
 	Spaces string `json:"spaces"`
@@ -50,7 +50,8 @@ type asked struct {
 	Reload bool `json:"reload,omitempty"`
 }
 
-// sign is a message of the daemon during a session. Exit is nil in the regular signs of life, and the exit code in the last sign.
+// sign is a message of the daemon during a session. It says that the daemon is alive. In the last one, Exit is the exit code of the
+// command; in all others it is nil.
 type sign struct {
 	Exit *int `json:"exit,omitempty"`
 }
