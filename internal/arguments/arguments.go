@@ -14,8 +14,9 @@ import (
 type ValidationError struct {
 	// Violations are the first violations, each in the form "/path: what".
 	Violations []string
-	// Places contains, for each violation, the path whose schema helps to correct the arguments: the path of the
-	// violation, or for an unknown name the path of the similar name.
+	// Places contains a path into the arguments (property names and array indexes) for each violation. It is where the violation
+	// is, or for a misspelled name, where the argument with the right name would be. The schema at this path helps the model to
+	// correct the arguments.
 	Places [][]string
 	// More is the number of violations left out.
 	More int
@@ -41,17 +42,17 @@ type Notes struct {
 	Converted, LeftOut []string
 	// Unknown are arguments that the schema allows, but does not describe.
 	Unknown []Unknown
-	// Unwrapped is the name of the only argument, if mcpx took the members of its value as the arguments;
-	// otherwise empty.
+	// Unwrapped is set if the model wrapped the arguments in an object with one member, as in {"args": {…}}, and mcpx used the
+	// inner object. Then it is the name of this member.
 	Unwrapped string
 }
 
-// Read returns the arguments object of a call. sent is an object, a string that contains an object, or nothing. If
-// check is set, the object must fit the schema; otherwise only its nesting is bounded. All errors are
-// [*ValidationError].
+// Read returns the arguments object of a call. sent is an object, a string that contains an object, or nothing. If check is set,
+// the object must fit the schema. Otherwise it only must not be nested too deeply. All errors are [*ValidationError].
 //
-// Arguments that already fit need one pass over their bytes. Others are first repaired, then validated by the JSON
-// Schema library, and mended if their meaning is clear.
+// Arguments that already fit need one pass over their bytes. Others are first repaired (strings that contain JSON become this
+// JSON), then validated by the JSON Schema library. If they still do not fit, but their meaning is clear, they are changed to fit
+// (see mend).
 func (s *Schemas) Read(sent, schema json.RawMessage, check bool) (json.RawMessage, Notes, error) {
 	object, err := unpack(sent)
 	if err != nil {
@@ -98,8 +99,8 @@ func (s *Schemas) Read(sent, schema json.RawMessage, check bool) (json.RawMessag
 	return object, notes, nil
 }
 
-// unpack finds the object in what was sent, as some models send it as a string. The result
-// begins with a brace, but may be invalid JSON.
+// unpack returns the object that was sent, also if it is in a string, as some models send it. The result begins with a brace, but
+// may be invalid JSON.
 func unpack(sent json.RawMessage) (json.RawMessage, error) {
 	trimmed := bytes.TrimSpace(sent)
 	if len(trimmed) > 0 && trimmed[0] == '"' {

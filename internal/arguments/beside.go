@@ -7,9 +7,9 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// With adds to the arguments the members of an object that was sent beside them. The schema must declare each of
-// these members by name, and the arguments must not contain it with another value. Otherwise the members may be a
-// mistake, and With returns an error with the violation stray.
+// With adds to the arguments sent the members of another object, beside, which the model has put next to the arguments instead of
+// into them. The schema must declare each of these members by name, and the arguments must not contain it with another value.
+// Otherwise With returns an error whose violation is the text stray, because the members may be a mistake.
 func With(sent, beside, schema json.RawMessage, stray string) (json.RawMessage, error) {
 	object, err := unpack(sent)
 	if err != nil {

@@ -22,10 +22,9 @@ type edit struct {
 // maxMends bounds how often mended arguments are validated.
 const maxMends = 4
 
-// mend changes arguments whose meaning is clear so that they fit. A string such as "5" or "true" becomes a number
-// or boolean if only that fits. A null for an optional property that allows no null is removed. value is the
-// decoded object, and failure the error of its validation. mend returns the object to use, and the failure that
-// remains.
+// mend changes arguments whose meaning is clear so that they fit. A string such as "5" or "true" becomes a number or boolean if
+// only that fits. A null for an optional property that allows no null is removed. The parameter value is the decoded object, and
+// failure is the error of its validation. mend returns the object to use, and the error that remains, or nil.
 func (c *compiled) mend(
 	object json.RawMessage, value any, failure *jsonschema.ValidationError,
 ) (json.RawMessage, Notes, *jsonschema.ValidationError) {
@@ -82,12 +81,13 @@ func missed(e *jsonschema.ValidationError, places map[string]bool) {
 // mender derives edits from a validation error.
 type mender struct {
 	root any // the arguments
-	// fixed contains the places of strings that are not edited, because another string would fit there.
+	// fixed contains the JSON pointers of strings that must not become a number or boolean, because the schema allows some string
+	// there.
 	fixed map[string]bool
 	steps int
 }
 
-// strings fills fixed: if a string violates more than the type, strings are allowed there.
+// strings fills fixed. A string that violates more than the keyword type, such as a pattern, is where the schema allows strings.
 func (m *mender) strings(e *jsonschema.ValidationError) {
 	if m.steps++; m.steps > maxLeaves {
 		return
@@ -118,8 +118,8 @@ func isString(value any) bool {
 	return ok
 }
 
-// edits returns the edits that correct e; whole reports whether they correct it completely. If there are
-// alternatives, it returns the edits for the first alternative that they correct completely.
+// edits returns the edits that correct e; whole reports whether they correct it completely. If the schema has alternatives (anyOf
+// or oneOf), edits returns the edits for the first alternative that they correct completely.
 func (m *mender) edits(e *jsonschema.ValidationError) (found []edit, whole bool) {
 	if m.steps++; m.steps > 2*maxLeaves {
 		return nil, false
@@ -151,7 +151,7 @@ func (m *mender) edits(e *jsonschema.ValidationError) (found []edit, whole bool)
 	return found, whole
 }
 
-// merged returns edits, and of more those for places that edits does not change.
+// merged returns all of edits, and those of the list more that are for other places.
 func merged(edits, more []edit) []edit {
 	for _, e := range more {
 		if !slices.ContainsFunc(edits, func(have edit) bool { return slices.Equal(have.place, e.place) }) {
@@ -229,7 +229,7 @@ func isNumber(text string) bool {
 		json.Valid([]byte(text))
 }
 
-// rewrite applies edits below value, and leaves the other parts unchanged byte for byte.
+// rewrite returns value with the edits applied to its members or items. All other parts stay unchanged, byte for byte.
 func rewrite(value json.RawMessage, edits []edit) json.RawMessage {
 	steps := make(map[string][]edit)
 	for _, e := range edits {

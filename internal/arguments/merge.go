@@ -6,9 +6,9 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Merged returns the arguments for one of several calls: the members of all, except those that own contains too,
-// and then the members of own. Each of the two is an object, a string that contains an object, or nothing. Errors
-// are [*ValidationError].
+// Merged returns the arguments for one of several calls. The parameter all has the members for all these calls, and own those for
+// this call, which take precedence. Each of the two is an object, a string that contains an object, or nothing. Errors are
+// [*ValidationError].
 func Merged(all, own json.RawMessage) (json.RawMessage, error) {
 	shared, err := unpack(all)
 	if err != nil {

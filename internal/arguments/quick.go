@@ -7,8 +7,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// quick is a schema with common keywords only: types, properties, required, enumerations of strings, bounds and
-// lengths, items, anyOf, allOf and references. It checks raw JSON in one pass. If it cannot tell whether a value
+// quick is a fast form of a schema that has only common keywords: types, properties, required, enumerations of strings, bounds and
+// lengths, items, anyOf, allOf and references. With it, raw JSON is checked in one pass. If that does not show whether a value
 // fits, the JSON Schema library decides. Fuzz tests compare the two.
 //
 // A value that fits here contains no string that begins like JSON, so [repair] would not change it.
@@ -16,7 +16,7 @@ type quick struct {
 	kinds kinds // the types that fit
 	// literals, if not nil, are the only strings that fit.
 	literals map[string]bool
-	// least and most bound whole numbers; above and below bound fractions.
+	// If bounded is set, whole numbers must be from least to most, and fractions must be greater than above and less than below.
 	bounded      bool
 	least, most  int64
 	above, below float64
@@ -44,13 +44,13 @@ func quickly(schema *jsonschema.Schema) *quick {
 	return (&quickener{made: make(map[*jsonschema.Schema]*quick)}).of(schema)
 }
 
-// quickener remembers the schemas that it has made, since schemas can refer to themselves.
+// quickener makes quick forms. It remembers those that it has made, since schemas can refer to themselves.
 type quickener struct{ made map[*jsonschema.Schema]*quick }
 
 var (
 	// anything is an empty schema.
 	anything = quick{kinds: anyKind, mostLength: -1, mostItems: -1}
-	// nothing is used for a schema that only the library can check.
+	// nothing is a schema that no value fits. It stands for a schema that only the library can check, so the library decides.
 	nothing quick
 )
 

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// fits reports whether raw is certainly one JSON value that fits the schema. others reports whether some object in
-// it has a member that is not among the properties of its schema.
+// fits is true if raw is certainly one JSON value that fits the schema. others is true if an object in it has a member that its
+// schema does not list under properties.
 func (q *quick) fits(raw []byte) (fits, others bool) {
 	if q == nil {
 		return false, false

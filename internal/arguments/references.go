@@ -22,15 +22,15 @@ func Refers(value json.RawMessage) bool {
 	return bytes.Contains(value, []byte(`"$`)) || bytes.Contains(value, []byte(`"\u0024`))
 }
 
-// Replace returns the arguments of a call in which each reference has been replaced by what bring returns for it. It looks at
-// each value once, so it does not replace references within what bring returned, nor references in strings. Arguments that are
-// not an object, but a string that contains one, have no references.
+// Replace returns the arguments of a call in which each reference has been replaced by the value that the function bring returns
+// for it. References within such a value are not replaced, nor are references in strings. Arguments that are not an object, but a
+// string that contains one, have no references.
 //
-// An object is no reference if the schema declares properties with the names of its members. A model that means such an object
-// literally where the schema does not declare it can send it as a string; see repair.
+// An object is no reference if the schema declares properties with the names of its members. If a model wants to send such an
+// object itself, and the schema does not declare its members, it can send the object as a string, which Read turns into the object.
 //
-// The error is a [*ValidationError] with the path of a reference, if bring returned a [*ReferenceError], otherwise the error that
-// bring returned.
+// If bring returns a [*ReferenceError], Replace returns a [*ValidationError] with the path of the reference. Any other error of
+// bring is returned unchanged.
 func Replace(object, schema json.RawMessage, bring func(Reference) (json.RawMessage, error)) (json.RawMessage, error) {
 	object = bytes.TrimSpace(object)
 	if len(object) == 0 || object[0] != '{' || !Refers(object) || !json.Valid(object) {
@@ -135,8 +135,8 @@ func pointerOr(path string) string {
 	return path
 }
 
-// readReference reads an object as a reference. found is false if it has other members, or if the schema declares its members.
-// fault says what is wrong with a reference.
+// readReference reads an object as a reference. found is false if the object is no reference: it has other members, or the schema
+// declares its members. fault says what is wrong with a reference, and is empty if nothing is.
 func readReference(object json.RawMessage, properties map[string]any) (ref Reference, found bool, fault string) {
 	given := map[string]int{}
 	others, declared := false, true

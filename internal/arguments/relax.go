@@ -7,9 +7,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// relax makes properties with a default optional, since several libraries list them as required although their
-// servers do not need them. The relaxed schema allows everything that the original allows. Therefore relax skips
-// negated parts, and turns oneOf into anyOf, since now more than one alternative may fit.
+// relax makes properties with a default optional, since several libraries list them as required although their servers do not need
+// them. The relaxed schema allows everything that the original allows. Therefore relax skips parts below keywords such as not, and
+// turns oneOf into anyOf, since now more than one alternative may fit.
 func relax(root *jsonschema.Schema) {
 	all, exact := make(schemaSet), make(schemaSet)
 	all.add(root)
@@ -49,19 +49,20 @@ func (set schemaSet) add(s *jsonschema.Schema) {
 	}
 }
 
-// negations returns the subschemas for which this holds: if they allow more, the whole schema allows less.
+// negations returns the subschemas of s that must not be relaxed, because s allows less if they allow more. The subschema of not is
+// an example.
 func negations(s *jsonschema.Schema) []*jsonschema.Schema {
 	all := []*jsonschema.Schema{s.Not, s.If}
 	if s.MaxContains != nil {
 		all = append(all, s.Contains)
 	}
 	if len(s.AnyOf) > 0 {
-		all = append(all, s.OneOf...) // this oneOf cannot become anyOf
+		all = append(all, s.OneOf...) // this oneOf cannot become anyOf, since s has an anyOf already
 	}
 	return all
 }
 
-// parts returns the other subschemas of a schema; some are nil.
+// parts returns the subschemas of s that negations does not return; some are nil.
 func parts(s *jsonschema.Schema) []*jsonschema.Schema {
 	all := sameValue(s)
 	all = append(all, s.Contains, s.Items2020, s.UnevaluatedItems, s.UnevaluatedProperties, s.RecursiveRef)

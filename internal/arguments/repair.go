@@ -27,7 +27,7 @@ func suspicious(arguments json.RawMessage) bool {
 		bytes.Contains(arguments, []byte(`" `)) || bytes.Contains(arguments, []byte(`"\n`))
 }
 
-// repairer bounds the number of its steps, since schemas can refer to themselves.
+// repairer repairs one value. It counts its steps, and stops after too many, since schemas can refer to themselves.
 type repairer struct {
 	root  any
 	steps int

@@ -22,9 +22,8 @@ const (
 	regexpTimeLimit = 50 * time.Millisecond
 )
 
-// Schemas compiles each schema once. A schema that cannot be compiled, or might take too long to evaluate, allows
-// everything, and only the server checks the arguments. The zero value is ready for use, and safe for concurrent
-// use.
+// Schemas compiles each schema once. If a schema cannot be compiled, or might take too long to evaluate, all arguments are
+// accepted, and only the server checks them. The zero value is ready for use, and safe for concurrent use.
 type Schemas struct {
 	mu    sync.Mutex
 	kept  map[*byte]*compiled
@@ -70,13 +69,13 @@ func (s *Schemas) slot(raw json.RawMessage) *compiled {
 	return c
 }
 
-// checks reports whether an object of these sizes is validated.
+// checks reports whether an object of these sizes can be validated in time.
 func (c *compiled) checks(m measured) bool {
 	return c.schema != nil && m.digits <= maxDigits && c.cost.allows(m.depth, m.values)
 }
 
-// validate returns the decoded object, and an error if it does not fit. If the library
-// panics, as it does on some numbers and schemas, every object fits.
+// validate returns the decoded object, and an error if it does not fit. If the library panics, as it does on some numbers and
+// schemas, the object is taken to fit.
 func (c *compiled) validate(object json.RawMessage) (value any, failure *jsonschema.ValidationError) {
 	defer func() {
 		if recover() != nil {

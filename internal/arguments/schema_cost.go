@@ -11,10 +11,10 @@ import (
 // The JSON Schema library has no deadline, so the work is bounded in advance. The unit of work is the evaluation
 // of one subschema for one value: it takes about a microsecond, and half a kilobyte if the value does not fit.
 const (
-	// maxSize bounds the number of subschemas if every reference is replaced by its target. With doubled
-	// references (a: [b, b], b: [c, c], …) that number grows as 2^n.
+	// maxSize bounds the number of subschemas that there are when every reference is replaced by its target. If definitions refer
+	// to others twice (a: [b, b], b: [c, c], …), this number grows as 2^n.
 	maxSize = 20000
-	// maxGrowth bounds the factor by which recursion multiplies the work.
+	// maxGrowth bounds the factor by which a schema that refers to itself multiplies the work.
 	maxGrowth = 1e5
 	// maxCost bounds the work for all values if there is no recursion. maxGrownCost bounds it for the worst
 	// recursion, which real arguments hardly ever reach.
@@ -26,10 +26,10 @@ const (
 type cost struct {
 	// unbounded means that the size is above maxSize or cannot be known.
 	unbounded bool
-	// size is the number of subschemas if every reference is replaced by its target.
+	// size is the number of subschemas that there are when every reference is replaced by its target.
 	size int
-	// branching is how often a recursive schema applies to one part of a value: the
-	// cost grows as branching to the power of the depth.
+	// branching is how often a schema that refers to itself is applied to the same part of a value. At a depth of n levels, the
+	// cost is multiplied by branching to the power of n.
 	branching int
 }
 
@@ -61,7 +61,7 @@ func estimate(root any) cost {
 // unrolled is the cost of one subschema, with every reference in it replaced by its target.
 type unrolled struct {
 	size      int // number of subschemas
-	recursive int // number of references for one part of a value to schemas that are being unrolled
+	recursive int // how many references back to schemas that are being unrolled apply to the same part of a value
 }
 
 func (u *unrolled) add(v unrolled) {
@@ -92,8 +92,8 @@ var (
 	references = []string{"$ref", "$dynamicRef", "$recursiveRef"}
 )
 
-// collect finds the anchors. It sets unclear for a subschema with its own $id, which changes
-// the meaning of the references in it.
+// collect finds the subschemas with an anchor, which is a name for references. It sets unclear for a subschema with its own $id,
+// which changes the meaning of the references in it.
 func (e *estimator) collect(node any, depth int) {
 	switch node := node.(type) {
 	case map[string]any:
@@ -154,8 +154,8 @@ func (e *estimator) schema(node any, depth int) unrolled {
 	return total
 }
 
-// parts adds up the subschemas for single members or items. Only one of them applies to each part of the value, so
-// recursive is the largest of their numbers.
+// parts returns the cost of the subschemas for single members or items. Only one of them applies to each part of the value, so the
+// result has the largest of their numbers recursive, but the sum of their sizes.
 func (e *estimator) parts(schema map[string]any, depth int) (all unrolled) {
 	properties, _ := schema["properties"].(map[string]any)
 	items, _ := schema["items"].([]any)

@@ -21,7 +21,7 @@ const (
 // Unknown is an argument that the schema does not describe.
 type Unknown struct {
 	Name string
-	// Near is a similar name that the schema describes, or empty. Known are some of the names that the schema
+	// Near is a similar name that the schema describes, or empty if there is none. Known has some of the names that the schema
 	// describes.
 	Near  string
 	Known []string
@@ -79,7 +79,7 @@ func shown(names []string) []string {
 	return list
 }
 
-// described collects the properties that a schema and its parts describe for one object.
+// described collects the names that a schema, together with its subschemas for the same object, describes.
 type described struct {
 	names   map[string]bool
 	seen    map[*jsonschema.Schema]bool

@@ -21,14 +21,15 @@ import (
 const (
 	maxViolations = 5
 	maxLeaves     = 1000
-	// maxPlace and maxWhat bound the two parts of a violation, in tokens, since both can contain text of any
-	// length from elsewhere. maxTexts bounds all violations together.
+	// maxPlace and maxWhat bound the two parts of a violation ("/path: what") in tokens, since both can contain long text from the
+	// schema or the arguments. maxTexts bounds all violations together.
 	maxPlace, maxWhat, maxTexts = 40, 60, 260
 	maxAllowed                  = 100 // bytes of the shown values of an enum
 )
 
-// violations describes the leaves of a validation error. They are sorted, because the library reports them in no
-// fixed order. It adds the unknown arguments, since one of them may be the misspelled name of a missing one.
+// violations describes the leaves of a validation error, which are the errors without causes of their own. They are sorted, because
+// the library reports them in no fixed order. violations adds the unknown arguments, since one of them may be the misspelled name
+// of a missing argument.
 func violations(e *jsonschema.ValidationError, schema *jsonschema.Schema, value any, unknown []Unknown) *ValidationError {
 	l := leaves{schema: schema, value: value, types: make(map[string]typed), texts: make(map[string][]string)}
 	l.walk(e, nil)
@@ -61,9 +62,9 @@ func violations(e *jsonschema.ValidationError, schema *jsonschema.Schema, value 
 type leaves struct {
 	schema *jsonschema.Schema // the schema of all arguments
 	value  any                // the arguments
-	// texts contains the violations, each with its entry for ValidationError.Places.
+	// texts maps each violation to its entry in ValidationError.Places.
 	texts map[string][]string
-	// types combines several type errors at one place into one violation.
+	// types has the type errors by place, because several errors at one place become one violation.
 	types map[string]typed
 }
 
@@ -106,7 +107,7 @@ func (l *leaves) walk(e *jsonschema.ValidationError, name []string) {
 	l.leaf(e.InstanceLocation, e.ErrorKind)
 }
 
-// leaf adds one leaf. For missing properties it uses the places where they should be.
+// leaf adds the violation for one leaf. The place of a missing property is where it should be.
 func (l *leaves) leaf(at []string, k jsonschema.ErrorKind) {
 	switch k := k.(type) {
 	case *kind.Required:
@@ -169,8 +170,8 @@ func short(text string, most int) string {
 // member returns the place of a member of the object at a place.
 func member(at []string, name string) []string { return append(slices.Clip(at), name) }
 
-// what describes a violation in a few words, without the place and the given value. The
-// texts of the library would round the numbers of limits.
+// what describes a violation in a few words, without the place and the given value. The library has such texts too, but they round
+// the numbers of limits.
 func what(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.FalseSchema:
@@ -248,8 +249,8 @@ func atLeast(n int, things string) string {
 	return fmt.Sprintf("must have >=%d %s", n, things)
 }
 
-// alternatives returns values as JSON, or only the first ones if that is long. The error also shows the type,
-// which contains all of them.
+// alternatives returns values as JSON, or only the first ones if the text would be long. To leave some out does no harm, since the
+// error also shows the type of the argument, which has all values.
 func alternatives(values []any) string {
 	var out strings.Builder
 	for i, v := range values {

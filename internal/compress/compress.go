@@ -15,7 +15,7 @@ import (
 
 // Options are the options of [Text].
 type Options struct {
-	// TOON and JS say whether these forms may be used; without them JSON is only minified.
+	// TOON and JS say whether a text may become TOON or JavaScript. If both are false, JSON is only minified.
 	TOON, JS bool
 }
 
@@ -36,30 +36,31 @@ type Output struct {
 	Form Form
 	// JSON is the compact JSON if the text is exactly one object or array, otherwise empty.
 	JSON string
-	// Value is the compact JSON that the whole text says, also if the input was not JSON but a Python literal or a JSON string.
-	// It is empty if the text says anything else, or is an unchanged Python literal.
+	// Value is the content of the whole text as compact JSON, even if the input was a Python literal or a JSON string. It is empty
+	// if the text has other content, or is an unchanged Python literal.
 	Value string
-	// Tokens is what [Weigh] returns for Text, if that was needed to choose the form; otherwise 0.
+	// Tokens is the number of tokens of Text, as estimated by [Weigh]. It is 0 if the form was chosen without counting tokens.
 	Tokens int
 }
 
-// A text becomes TOON or JavaScript only if it then has at most this percentage of the tokens of compact JSON. The margin makes
-// the choice right for models with another tokenizer than o200k_base, too.
+// A text becomes TOON only if TOON has at most shareTOON percent of the tokens of compact JSON, and JavaScript only if it has at
+// most shareJS percent. The margin makes the choice right for models with another tokenizer than o200k_base, too.
 const (
 	shareTOON = 95
 	shareJS   = 90
-	// mostScript: the tokens of JavaScript are counted only if it has at most this percentage of the bytes of compact JSON.
+	// JavaScript is considered, and its tokens are counted, only if it has at most mostScript percent of the bytes of compact JSON.
 	mostScript = 95
-	// trustScript: with at most this percentage of the bytes, JavaScript is chosen without counting tokens, unless there is TOON.
-	// Of a thousand real texts with so few bytes, none had more than 65 % of the tokens.
+	// If JavaScript has at most trustScript percent of the bytes of compact JSON, it is chosen without counting tokens, unless
+	// there is TOON. Of a thousand real texts with so few bytes, none had more than 65 % of the tokens.
 	trustScript = 50
 )
 
-// minInTables: TOON is tried only if at least this percentage of the leaves is in tables.
+// TOON is tried only if at least minInTables percent of the leaves of a document are in tables. A leaf is a scalar or an empty
+// container.
 const minInTables = 30
 
-// If a text has at least trustBytes bytes and at least one trustPart-th of them is white space that compact JSON does not have,
-// the compact JSON certainly has fewer tokens, so the tokens of the text are not counted.
+// If a text has at least trustBytes bytes, and at least a fifth of it (1/trustPart) is white space that compact JSON does not have,
+// compact JSON certainly has fewer tokens. Then the tokens of the text are not counted.
 const (
 	trustBytes = 64 << 10
 	trustPart  = 5
@@ -110,8 +111,9 @@ func Text(in string, o Options) Output {
 	return out
 }
 
-// shortest returns compact JSON in the form that has the fewest tokens. doc is nil if it cannot be written as TOON. whole means
-// that the text is exactly one JSON value. least are the tokens of text, or 0 if they were not counted.
+// shortest returns the compact JSON in the form that has the fewest tokens. The parameter doc is nil if TOON is not possible, and
+// whole means that the input was exactly one JSON value. The result least is the number of tokens of text, or 0 if they were not
+// counted.
 func shortest(doc *document, compact string, whole bool, o Options) (text string, form Form, least int) {
 	text, form = compact, FormJSON
 	weight := -1 // tokens of compact; -1 if not yet known
@@ -142,8 +144,9 @@ func shortest(doc *document, compact string, whole bool, o Options) (text string
 	return text, form, least
 }
 
-// ofLiteral shortens the Python literal in, whose JSON is literal. The result may be JSON only if the literal has calls such as
-// Decimal('1.5'), and only if JSON saves as much as TOON would have to, since the format changes.
+// ofLiteral shortens a Python literal: the parameter in is its text, and literal is the same value as JSON. The result is mostly
+// TOON or JavaScript. It is JSON only if the text has calls such as Decimal('1.5'). In any case it must save so many tokens that
+// the change of the format is worth it.
 func ofLiteral(in, literal string, o Options) Output {
 	doc, compact, ok := read(literal, o.TOON)
 	if !ok {
@@ -163,8 +166,8 @@ func ofLiteral(in, literal string, o Options) Output {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
-// Weigh takes samples of a text that is longer than sampleOver bytes. For a megabyte the result is off by less than 1 %, and
-// [Text] needs only half of the time.
+// If a text is longer than sampleOver bytes, Weigh counts only samples of it. For a megabyte the result is off by less than 1 %,
+// and [Text] needs only half of the time.
 const (
 	sampleOver  = 128 << 10
 	samples     = 24
@@ -179,7 +182,7 @@ func Weigh(text string) int {
 	return tokens.Sample(text, samples, sampleBytes)
 }
 
-// spacious reports whether a text surely has no fewer tokens than its compact JSON.
+// spacious reports whether a text certainly has no fewer tokens than its compact JSON, so that they need not be counted.
 func spacious(in, compact string) bool {
 	return compact == in || len(in) >= trustBytes && len(in)-len(compact) >= len(in)/trustPart
 }

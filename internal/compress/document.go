@@ -10,7 +10,7 @@ const (
 	maxFields  = 512     // columns and groups of columns of one table
 )
 
-// document is a JSON value, with the form of each container in it.
+// document is a JSON value, together with the form in which TOON writes each container (object or array) in it.
 type document struct {
 	*wire.Document
 	forms   []form // one for each node

@@ -36,8 +36,8 @@ type encoder struct {
 	over  bool // the text is longer than limit; nothing more is written
 }
 
-// text appends s. In contrast to append, it does not store the pointer in e.out again, which would need a write barrier during
-// garbage collections.
+// text appends s. Unlike append, it does not store the pointer in e.out again; while the garbage collector runs, that would cost
+// time for a write barrier.
 func (e *encoder) text(s string) {
 	n := len(e.out)
 	if n+len(s) > cap(e.out) {
@@ -161,7 +161,7 @@ func (e *encoder) table(i int32, depth int) {
 	}
 }
 
-// columns writes count columns from column f, with their groups.
+// columns writes count columns, beginning with the column at index f. A group of columns is written with the columns in it.
 func (e *encoder) columns(f, count int32) {
 	for i := range count {
 		if i == 0 {

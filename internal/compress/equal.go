@@ -9,8 +9,8 @@ import (
 )
 
 // Equal reports whether two JSON texts have the same value. Numbers are compared exactly: 1.10 equals 1.1, but 9007199254740993
-// does not equal 9007199254740992. A lone surrogate equals only itself. The order of members does not matter, except among
-// members with the same key. A text that is not JSON equals no text.
+// does not equal 9007199254740992. A lone surrogate (half of a UTF-16 pair) equals only itself. The order of members does not
+// matter, except among members with the same key. A text that is not JSON equals no text.
 func Equal(a, b []byte) bool {
 	x, ok := wire.Compact(string(a))
 	if !ok {

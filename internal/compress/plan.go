@@ -22,8 +22,8 @@ type form struct {
 	header int32 // the first column, for layoutTable and layoutKeyed
 }
 
-// column is a column of a table, or a group of columns; the value of a group is an object in every row. The columns of one
-// table are in depth-first order.
+// column is a column of a table, or a group of columns. A group stands for a member that is an object in every row, and has a
+// column for each member of this object. The columns of one table are in depth-first order.
 type column struct {
 	key    wire.Span
 	fields int32 // number of columns directly in this group; 0 if this is a column of scalars
@@ -136,9 +136,9 @@ func (p *planner) table(i int32, n *wire.Node) bool {
 	return true
 }
 
-// header appends the columns of the table whose first row is node i; start is the first column of the complete table. If a
-// table is too wide, header refuses the complete document, because the planner would otherwise compare wide rows at every level
-// of nesting.
+// header appends the columns of a table: the members of object i, which is the first row. For a group of columns, it calls itself;
+// start is the first column of the whole table. If the table is too wide, header refuses the whole document, because the planner
+// would otherwise compare wide rows at every level of nesting.
 func (p *planner) header(i, start int32) bool {
 	n := &p.doc.Nodes[i]
 	if n.Count == 0 {
@@ -201,7 +201,7 @@ func (p *planner) row(i, start, end int32) bool {
 	return c == n.Next
 }
 
-// numbers checks all numbers in node i.
+// numbers checks, for all numbers in node i, whether TOON can represent them.
 func (p *planner) numbers(i int32, n *wire.Node) {
 	for c := i + 1; c < n.Next; c++ {
 		if m := &p.doc.Nodes[c]; m.Kind == wire.Number {

@@ -69,7 +69,7 @@ func (p *python) accept(c byte) bool {
 	return true
 }
 
-// value converts the next value, in which containers may be nested at most levels deep.
+// value converts the next value. Its containers may be nested as deeply as levels says.
 func (p *python) value(levels int) bool {
 	switch c := p.peek(); {
 	case levels == 0:

@@ -41,7 +41,8 @@ func (p *python) call() bool {
 	return false
 }
 
-// written appends text as a JSON string if ok is true, after a call was read to its end.
+// written appends text as a JSON string in place of a call, and returns true. If ok is false, because the call could not be read,
+// it only returns false.
 func (p *python) written(text string, ok bool) bool {
 	if !ok {
 		return false
@@ -67,7 +68,8 @@ func (p *python) quotedCall(write func(text string) string) bool {
 	return p.accept(')')
 }
 
-// numbers reads at least least and at most most numbers, until the call ends or an argument with a name begins.
+// numbers reads numbers until the call ends or an argument with a name begins. It returns false if there are fewer than least or
+// more than most.
 func (p *python) numbers(least, most int) (n []int, named, ok bool) {
 	for {
 		p.peek()

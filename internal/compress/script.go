@@ -9,14 +9,14 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// The third form is JavaScript that evaluates to the same JSON:
+// After compact JSON and TOON, the third form is JavaScript that evaluates to the same JSON:
 //
 //	const User=(login,id)=>({login,id,type:"User",url:`https://api.github.com/users/${login}`});
 //	[User("a",1),User("b",2)]
 //
-// Objects with the same keys are one kind. A kind that repeats becomes a function: members that are equal in all of its objects are
-// in its body, strings that follow from another member are templates, and the other members are parameters. A value that repeats
-// becomes a const.
+// Objects with the same keys belong to one kind. A kind with several objects becomes a function. Members that are equal in all its
+// objects are constants in the body of the function, strings that can be made from other members are templates, and the other
+// members are parameters. A value that repeats becomes a const.
 
 // Limits of the JavaScript form. A document that exceeds one of them is not written as JavaScript.
 const (
@@ -33,7 +33,7 @@ const (
 type part struct {
 	start, end int32
 	key, colon int32 // the key with its quotes is text[key:colon]; they are equal if there is no key
-	next       int32 // index of the part after this one and all parts within it
+	next       int32 // index of the part that follows this one and all parts inside it
 	count      int32 // number of members or items
 	parent     int32 // index of the container around it; -1 if there is none
 	same       int32 // the first part with the same text; short texts are not compared, so it is then this part
@@ -50,11 +50,11 @@ type kind struct {
 	params  []int32 // indexes of leaves in the order of the call; parameters with a default come last
 }
 
-// member is a member that all objects of a kind have. It is a constant, an object whose members are written by the same
-// function, or a leaf.
+// member is a member that all objects of a kind have. It is a constant, or an object whose own members (inner) the same function
+// writes, or a leaf: a member with different values.
 type member struct {
 	key      string // as it is written in JSON
-	constant int32  // this part in the first object; -1 if it is not a constant
+	constant int32  // its index in parts, in the first object; -1 if the member is not a constant
 	inner    []member
 	leaf     int32
 }
@@ -64,7 +64,7 @@ type script struct {
 	text     string
 	parts    []part
 	kinds    []kind
-	absorbed []bool // parts that are written by the function of another kind
+	absorbed []bool // which parts the function of a kind around them writes
 	bad      bool   // JavaScript would not evaluate to the same value
 }
 
@@ -81,7 +81,8 @@ func asScript(compact string) (string, bool) {
 	return newScriptWriter(s).write()
 }
 
-// readScripted reads compact JSON and finds what repeats in it. ok is as in [asScript].
+// readScripted reads compact JSON and finds what repeats in it. ok is false if nothing repeats, or if JavaScript would not evaluate
+// to the same value.
 func readScripted(compact string) (s *script, ok bool) {
 	most := 1 + strings.Count(compact, ",") + strings.Count(compact, "{") + strings.Count(compact, "[")
 	s = &script{text: compact, parts: make([]part, 0, min(most, len(compact)/12+16))}

@@ -10,9 +10,9 @@ import (
 type leaf struct {
 	column []int32 // the part of this member in each object
 	key    string  // without quotes, as it is written in JSON
-	parent string  // key of the inner object that has this member; empty if the object of the kind itself has it
+	parent string  // key of the inner object with this member; empty if it is directly in the object of the kind
 	name   string  // name of the parameter
-	// derived means that the value can be made from other leaves. template says how.
+	// derived means that the value can be made from other leaves; template says how.
 	derived  bool
 	template []piece
 	base     bool // other leaves are derived from this one
@@ -52,7 +52,8 @@ func (s *script) analyse(k *kind) {
 // leastGain is how many bytes a function must save at least.
 const leastGain = 40
 
-// columns returns the members of objects of the same kind. For each key it has the part in each object.
+// columns returns the members of objects of the same kind: for each key a column, which has the part with this key from each
+// object.
 func (s *script) columns(objects []int32) [][]int32 {
 	all := make([]int32, len(objects)*int(s.parts[objects[0]].count))
 	columns := make([][]int32, s.parts[objects[0]].count)
@@ -99,8 +100,8 @@ func (s *script) equal(column []int32) bool {
 	return true
 }
 
-// flat reports whether the objects of a column are nearly all objects of their kind and mostly different from each other. If
-// so, the function for the objects around them writes them too.
+// flat reports whether the function for the outer objects should also write the inner objects in this column. It should if the
+// column has nearly all objects of their kind, and they are mostly different from each other.
 func (s *script) flat(column []int32) bool {
 	of := s.parts[column[0]].kind
 	if of < 0 || s.parts[column[0]].count == 0 {
@@ -118,7 +119,7 @@ func (s *script) flat(column []int32) bool {
 	return 10*distinct >= 7*len(column) && 10*distinct >= 8*len(s.kinds[of].objects)
 }
 
-// absorb marks the parts that are written by the function of a kind.
+// absorb marks the parts that the function of kind k writes, so that they get no function of their own.
 func (s *script) absorb(members []member, k *kind) {
 	columns := s.columns(k.objects)
 	for m, column := range columns {
@@ -287,8 +288,8 @@ func (s *script) templateOf(k *kind, text string, bases []int32) []piece {
 	return pieces
 }
 
-// follows reports whether the template results in the right string for each part of a column, and has no literal that must be
-// escaped.
+// follows reports whether the template makes the right string for each part of a column, and has no literal that would need
+// escapes.
 func (s *script) follows(k *kind, column []int32, template []piece) bool {
 	for _, p := range template {
 		if strings.Contains(p.literal, "`") || strings.Contains(p.literal, "${") {
@@ -314,7 +315,7 @@ func (s *script) follows(k *kind, column []int32, template []piece) bool {
 	return true
 }
 
-// stem finds the beginning and the end that all strings of a leaf have in common, if they are web addresses.
+// stem sets the prefix and the suffix of a leaf to what all its strings have in common, if they are web addresses.
 func (s *script) stem(l *leaf) {
 	if l.derived || l.base {
 		return
@@ -399,8 +400,8 @@ func (s *script) fallback(l *leaf) {
 	}
 }
 
-// order puts the parameters into the order of the call. Parameters with a default come last, and the one that most calls can
-// leave out is at the end.
+// order sorts the parameters of the function. Parameters with a default come last, and the one that most calls can leave out is at
+// the end.
 func (s *script) order(k *kind) {
 	for i := range k.leaves {
 		if !k.leaves[i].derived {
@@ -412,7 +413,7 @@ func (s *script) order(k *kind) {
 	})
 }
 
-// called returns how many arguments the call for this object has.
+// called returns how many arguments the call for an object has. The parameter object is its index in the kind.
 func (s *script) called(k *kind, object int) int {
 	n := len(k.params)
 	for n > 0 {

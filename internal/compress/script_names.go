@@ -51,8 +51,8 @@ func unique(name string, used map[string]bool) string {
 	return free
 }
 
-// kindName returns a name for the objects of a kind: the value of a constant member such as "type", or else their key in the
-// singular.
+// kindName returns a name for the objects of a kind: the value of a constant member such as "type" or, if there is none, the key
+// under which they are found, in the singular.
 func (s *script) kindName(k *kind) string {
 	for _, m := range k.members {
 		if m.constant < 0 || !slices.Contains([]string{`"object"`, `"type"`, `"kind"`, `"__typename"`}, m.key) {

@@ -5,15 +5,16 @@ import (
 	"strings"
 )
 
-// A text is written as JavaScript only if its samples repeat enough: parts that are spread over the text, or all of a short text.
+// JavaScript is tried only if the samples of a text repeat enough. Samples are parts spread over the text, or the whole text if it
+// is short.
 const (
 	scriptParts   = 4
 	partBytes     = 1 << 10
-	leastRepeated = 8 // percent of the samples; the form is chosen only if it saves more
+	leastRepeated = 8 // percent of the samples that must repeat; the form is chosen only if it saves more
 )
 
-// promising reports whether enough of the samples of a compact JSON text consists of strings that repeat: keys, values and
-// beginnings of addresses. Writing JavaScript takes much longer than this.
+// promising reports whether JavaScript may save tokens. That is so if enough of the samples is in strings that repeat, such as
+// keys, values and beginnings of addresses. To look at samples is much faster than to write JavaScript.
 func promising(text string) bool {
 	var seen stringSet
 	if len(text) <= scriptParts*partBytes {

@@ -2,10 +2,10 @@ package compress
 
 import "strings"
 
-// Shared writes several values together as JavaScript. What repeats in any of them is said once, in head. bodies[i] is an
-// expression that uses head; head and bodies[i] together evaluate to exactly values[i]. values are compact JSON, each an object
-// or array, and texts are their other short forms. ok is false unless Shared needs fewer tokens than texts and saves as much of
-// the JSON as JavaScript must.
+// Shared writes several values together as JavaScript. The result head has the functions and consts for everything that repeats;
+// bodies[i] is an expression that uses them and evaluates to exactly values[i]. Each of values is an object or array as compact
+// JSON; texts[i] is the form in which values[i] would be written alone. ok is false unless head and bodies have fewer tokens than
+// texts, and save as much of the values as JavaScript must always save.
 func Shared(values, texts []string) (head string, bodies []string, ok bool) {
 	if head, bodies, ok = shared(values); !ok {
 		return "", nil, false
@@ -17,7 +17,7 @@ func Shared(values, texts []string) (head string, bodies []string, ok bool) {
 	return head, bodies, true
 }
 
-// shared does what [Shared] does, however few tokens it saves.
+// shared writes the JavaScript for [Shared], even if it saves no tokens.
 func shared(values []string) (head string, bodies []string, ok bool) {
 	all := "[" + strings.Join(values, ",") + "]"
 	if len(values) < 2 || len(all) > maxScript {

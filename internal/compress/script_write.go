@@ -11,8 +11,8 @@ import (
 // scriptWriter writes a script.
 type scriptWriter struct {
 	*script
-	uses   []int32          // how often equal parts must be written, at the index of the first; each is searched for inner parts once
-	object []int32          // the number of an object in its kind, plus 1; 0 if it has none
+	uses   []int32          // how often a part is written, at the index of the first of all equal parts; see count
+	object []int32          // the index of an object in its kind, plus 1; 0 if it is in none
 	done   map[int32]string // what is written for a part that repeats: the name of its const, or its text
 	consts []string
 	named  map[string]int
@@ -66,8 +66,7 @@ func (w *scriptWriter) head() (string, bool) {
 	return string(append(out, '\n')), true
 }
 
-// call returns the kind of an object that is written as a call, and the number of the object in its kind. It returns nil for
-// any other part.
+// call returns, for an object that is written as a call, its kind and its index in the kind. For any other part it returns nil.
 func (w *scriptWriter) call(i int32) (*kind, int) {
 	at := w.parts[i].kind
 	if at < 0 || w.kinds[at].name == "" {
@@ -80,7 +79,7 @@ func (w *scriptWriter) call(i int32) (*kind, int) {
 	return &w.kinds[at], int(o) - 1
 }
 
-// count counts how often part i and the parts within it are written.
+// count counts how often part i is written and, when it is counted for the first time, the parts within it.
 func (w *scriptWriter) count(i int32) {
 	p := &w.parts[i]
 	if w.uses[p.same]++; w.uses[p.same] > 1 {
@@ -122,7 +121,7 @@ func (w *scriptWriter) value(out []byte, i int32) []byte {
 // constTokens is how many tokens a const needs in addition to its text and its uses; a const must also save at least so many.
 const constTokens = 8
 
-// fresh appends a part for which there is no const.
+// fresh writes out a part, without a const for the part itself.
 func (w *scriptWriter) fresh(out []byte, i int32) []byte {
 	p := &w.parts[i]
 	if k, o := w.call(i); k != nil {

@@ -11,14 +11,14 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// Limits of [Shape]. They are high enough to name the parts of a document, and low enough to be fast for any document.
+// Limits of [Shape]. They let [Shape] name all that matters in a usual document, and be fast for any document.
 const (
 	shapeDepth = 8
-	shapeItems = 20  // the first items of each array; for the others see sampled
+	shapeItems = 20  // so many items at the beginning of each array are read; of the others only samples
 	shapeKeys  = 200 // keys that are recorded of each object
 	shapeKey   = 60  // bytes of a key that are shown
-	// mapKeys is for objects whose values all have the same form. If such an object has more keys, it is shown as a map, with
-	// one key as an example and one shape for all values.
+	// An object whose values all have the same form is shown as a map if it has more than mapKeys keys: with one key as an example,
+	// and one shape for all values.
 	mapKeys = 20
 )
 
@@ -26,7 +26,7 @@ const (
 //
 //	{total: number, items: [20 of {id: number, name?: string, owner: {login: string}|null}]}
 //
-// It reads the first items of an array and a sample of the others. A key with a question mark is missing in some of them. Deep
+// It reads the first items of an array and a sample of the others. A key with a question mark is missing in some of the items. Deep
 // levels and last keys are replaced by an ellipsis until the text has at most maxTokens according to [tokens.Ceiling].
 func Shape(raw []byte, maxTokens int) string {
 	if !wire.Valid(raw) {
@@ -35,8 +35,9 @@ func Shape(raw []byte, maxTokens int) string {
 	return (&shaper{}).shape(bytes.TrimSpace(raw), maxTokens)
 }
 
-// ShapeOf is like [Shape] for a value with a long container, of whose parts (elements, or members with their keys) the caller
-// has only some. count is the number of all parts. head and tail are the JSON of the value before and after the parts.
+// ShapeOf returns the [Shape] of a value with a long array or object, of which the caller has only some elements or members: parts.
+// A member is written with its key. The parameter count is the number of all elements or members, and head and tail are the JSON of
+// the value before and after them.
 func ShapeOf(head string, parts []json.RawMessage, tail string, count, maxTokens int) string {
 	raw := append(make([]byte, 0, len(head)), head...)
 	at := len(bytes.TrimRight(raw, " \t\r\n")) - 1 // index of the opening bracket of the container
@@ -50,13 +51,14 @@ func ShapeOf(head string, parts []json.RawMessage, tail string, count, maxTokens
 	return (&shaper{at: &raw[at], left: count - len(parts)}).shape(raw, maxTokens)
 }
 
-// shaper makes the shape of a value. at points to the first byte of a container; left of its parts are missing in the JSON.
+// shaper makes the shape of a value. The field at points to the first byte of a container of which elements or members are missing
+// in the JSON, and left is their number.
 type shaper struct {
 	at   *byte
 	left int
 }
 
-// leftOf returns how many items or members of an object or array were left out, so that they are not in the JSON.
+// leftOf returns how many elements or members of a container are missing in the JSON.
 func (m *shaper) leftOf(container []byte) int {
 	if &container[0] == m.at {
 		return m.left
@@ -206,7 +208,7 @@ func (s *shape) asMap() *shape {
 	return s.value
 }
 
-// merge adds all values that were added to o.
+// merge adds to s all values that were added to o.
 func (s *shape) merge(o *shape) {
 	for k, has := range o.kinds {
 		s.kinds[k] = s.kinds[k] || has

@@ -16,8 +16,8 @@ type Piece struct {
 // Limits of [Pieces].
 const (
 	maxPieces = 1000
-	// maxWrapper is the most bytes of text around JSON that are taken for a wrapper. In a text with more, or with code, the
-	// JSON may be an example, so it must be at least half of the text.
+	// Up to maxWrapper bytes of text around JSON are taken for an introduction to it. If there is more text, or code, the JSON may
+	// be only an example; then it must be at least half of the text.
 	maxWrapper = 2000
 	// leastPiece is the least size, in bytes, of an array of numbers that shares its lines with other text. Shorter ones, such
 	// as [1], are mostly references.
@@ -58,8 +58,8 @@ func Pieces(text string) (plain string, pieces []Piece) {
 	return text, pieces
 }
 
-// brackets finds the opening brackets in a text. curly and square are the positions of the next { and [, or -1 before the first
-// search.
+// brackets finds the opening brackets in a text. The fields curly and square are the positions of the next { and [, or -1 before
+// the first search.
 type brackets struct {
 	text          string
 	curly, square int
@@ -80,7 +80,8 @@ func (b *brackets) next(at int) int {
 	return min(b.curly, b.square)
 }
 
-// pieceAt reads the object or array at the beginning of a text. size is how many bytes were read.
+// pieceAt reads the object or array at the beginning of a text. size is its length in bytes or, if ok is false, how many bytes were
+// read.
 func pieceAt(text string) (value json.RawMessage, size int, ok bool) {
 	if size, ok = wire.First(text); ok {
 		return json.RawMessage(text[:size]), size, true

@@ -20,8 +20,8 @@ const (
 	maxIndent = 8
 )
 
-// about returns the purpose of s as a comment: on one line if the purpose is short enough for
-// the catalogue, else with all its lines, up to maxAbout tokens.
+// about returns the purpose of s (what the server is for) as a comment. It has one line if the purpose is short enough for the
+// catalogue, and otherwise all lines of the purpose, up to maxAbout tokens.
 func about(s *catalog.Server) string {
 	whole := cmp.Or(s.Purpose(), s.Title)
 	line, more := sanitize.Clean(strings.TrimLeft(whole, "# \r\n"), maxPurpose) // without the # of a heading
@@ -34,8 +34,8 @@ func about(s *catalog.Server) string {
 	return "// " + line + "\n"
 }
 
-// wholeLines cleans each line of text, replaces several empty lines by one, and cuts the text
-// after most tokens.
+// wholeLines cleans each line of text, replaces several empty lines by one, and cuts the text so that it has at most as many tokens
+// as the parameter most says.
 func wholeLines(text string, most int) string {
 	var b strings.Builder
 	at, left, gap := 0, most, ""
@@ -71,7 +71,7 @@ func indent(line string) string {
 	return strings.Repeat(" ", min(n, maxIndent))
 }
 
-// within returns the longest beginning of text, in whole words, that has at most most tokens.
+// within returns the longest beginning of text, in whole words, that does not have more tokens than the parameter most says.
 func within(text string, most int) string {
 	fits, over := 0, len(text)+1
 	for over-fits > 1 {

@@ -17,7 +17,7 @@ const (
 	maxNoise = 40
 )
 
-// source is one server, and a cache of its texts after cleaning.
+// source is one server, with a cache of its cleaned texts for the catalogue.
 type source struct {
 	server  *catalog.Server
 	purpose *string
@@ -34,8 +34,9 @@ type toolSource struct {
 	lines  [allParams + 1]string
 }
 
-// block returns the lines of the catalogue about the server in detail d, without the last line end. mark is written before the
-// server's name. If mark is empty, the block is shorter in other ways too (see bare).
+// block returns the block of the server: its lines in the catalogue, in as much detail as d says, without the last line end. The
+// text mark, such as "Server: ", is written before the name of the server. If mark is empty, the number of tools is written more
+// briefly, too.
 func (s *source) block(d detail, mark string) string {
 	var b strings.Builder
 	b.WriteString(mark + sanitize.Line(s.server.Name, 0))
@@ -74,7 +75,7 @@ func (s *source) block(d detail, mark string) string {
 	return b.String()
 }
 
-// writeTools writes one line for each tool; start is the line end before it and its indent.
+// writeTools writes one line for each tool. Each line begins with start, which is a line end and the indent.
 func (s *source) writeTools(b *strings.Builder, d detail, start string) {
 	for i := range s.server.Tools {
 		b.WriteString(start)
@@ -87,8 +88,8 @@ func (s *source) writeTools(b *strings.Builder, d detail, start string) {
 	}
 }
 
-// writeRow writes all tools on one line. Unless d.tools is spelled, tools with a common prefix
-// are written together.
+// writeRow writes all tools on one line. Unless d.tools is spelled, tools with a common prefix are written together, as in a_{b,
+// c}.
 func (s *source) writeRow(b *strings.Builder, d detail) {
 	list := s.toolNames()
 	if d.params != noParams {
@@ -104,7 +105,7 @@ func (s *source) writeRow(b *strings.Builder, d detail) {
 	b.WriteString(byPrefix(list))
 }
 
-// withParams returns the name of a tool with the names of its parameters.
+// withParams returns the name of a tool, followed by the names of those of its parameters that p selects.
 func (s *source) withParams(i int, p params) string {
 	t := s.tool(i)
 	if t.lines[p] == "" {
@@ -147,7 +148,7 @@ func writeNames(b *strings.Builder, list []schemats.Param, p params) {
 	}
 }
 
-// skips reports whether d has topics though the server has so few tools that their names are
+// skips reports whether d must not be used for this server: it shows topics, but the server has so few tools that their names are
 // better.
 func (s *source) skips(d detail) bool {
 	return d.tools == topics && len(s.server.Tools) <= fewTools

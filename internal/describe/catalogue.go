@@ -9,12 +9,12 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// shape is how the tools of a server are written.
+// shape says how the tools of a server are written in the catalogue.
 type shape int
 
 const (
 	counted shape = iota // only the number of tools, after the name of the server
-	topics               // the number of tools, and a line with their topics
+	topics               // the number of tools, and a line with topics: words that occur in their names
 	spelled              // all names on one line
 	grouped              // all names on one line; a prefix that several names have is written once
 	listed               // one line for each tool
@@ -38,7 +38,7 @@ type detail struct {
 	desc    int // the most runes of each tool's description; 0 leaves it out
 }
 
-// form is a way to write the catalogue, which is the list of servers and tools in a description.
+// form is a way to write the catalogue. The catalogue is the list of servers and tools in the description of inspect or exec.
 type form struct {
 	head string
 	mark string // is written before the name of each server
@@ -113,18 +113,18 @@ var lines = []detail{
 	{purpose: 300, tools: listed, params: allParams, desc: 80},
 }
 
-// canvas is a form, and the room for a catalogue in this form.
+// canvas says how a catalogue is written: in which form, and how much room there is for it.
 type canvas struct {
 	form *form
 	room size
-	// pages has the most UTF-16 units of each text over which the catalogue is spread. Nil
-	// means a single text, which only room limits.
+	// pages has the most UTF-16 units of each text over which the catalogue is spread. If it is nil, there is one text, which only
+	// room limits.
 	pages []int
 	// noPurposes leaves out the purposes of the servers, because the instructions have them.
 	noPurposes bool
 }
 
-// start returns all servers in the poorest detail; ok is false if they do not fit even so.
+// start returns the blocks of all servers in the poorest detail. ok is false if even these do not fit.
 func (c *canvas) start(servers []*catalog.Server) (steps []step, ok bool) {
 	steps = make([]step, len(servers))
 	total := size{}
@@ -156,7 +156,7 @@ func (c *canvas) fits(steps []step) bool {
 	return ok
 }
 
-// whole is the share of a block that fills the room; a smaller block has a smaller share in proportion.
+// A share says how much of the room a block takes. The value whole means all of it; half of it means half of the room, and so on.
 const whole = 1 << 16
 
 // fill returns the catalogue with as much detail as the room allows, one text for each page.
@@ -173,10 +173,9 @@ func (c *canvas) fill(servers []*catalog.Server) (texts []string, ok bool) {
 	return c.pack(steps)
 }
 
-// raise increases the detail of the servers, at most to the kind most. Every server may take
-// the same share of the room, and gets the richest detail that fits into it. So small servers
-// may be complete while large ones have only their topics. The share grows in fixed steps, so
-// that a change of one server mostly does not change the blocks of the others.
+// raise gives the servers more detail, but no detail of a kind above most. Every server may take the same share of the room, and
+// gets the richest detail that fits into its share. So all tools of small servers may be listed, while large ones have only topics.
+// The share grows in fixed steps, so that a change of one server mostly does not change the blocks of the others.
 func (c *canvas) raise(steps []step, most kind) []step {
 	left := c.room.tokens
 	for i := range steps {
@@ -205,7 +204,7 @@ func (c *canvas) raise(steps []step, most kind) []step {
 	}
 }
 
-// kind is how much a detail says about each tool.
+// kind says up to what the catalogue describes each tool.
 type kind int
 
 const (
@@ -224,7 +223,7 @@ func (d detail) kind() kind {
 	return names
 }
 
-// step is the block of one server in one detail, and the next larger block.
+// step is the block of one server in one detail (ladder[level]), with a pointer to the next larger block.
 type step struct {
 	source *source
 	canvas *canvas
@@ -246,9 +245,8 @@ func makeStep(src *source, c *canvas, level int) step {
 	return s
 }
 
-// findAbove sets s.above to the next larger block whose detail is at most of the kind most. A
-// block that is richer but not larger replaces s at once. The search ends at a block that is
-// larger than the whole room.
+// findAbove sets s.above to the next larger block of the server, or to nil if there is none. Its detail must not be of a kind above
+// most. If a richer block is not larger, it replaces s at once. The search ends at a block that is larger than the whole room.
 func (s *step) findAbove(most kind) {
 	s.above = nil
 	ladder := s.canvas.form.ladder
@@ -268,8 +266,8 @@ func (s *step) findAbove(most kind) {
 	}
 }
 
-// upgrade returns the richest block that takes at most share of the room, in a detail that is
-// at most of the kind most.
+// upgrade returns the richest block of the server that takes no more than the given share of the room, and whose detail is not of a
+// kind above most.
 func (s step) upgrade(share int, most kind) step {
 	for s.above != nil && s.above.share <= share {
 		s = *s.above
@@ -278,8 +276,8 @@ func (s step) upgrade(share int, most kind) step {
 	return s
 }
 
-// pack joins the blocks to one text for each page. A block that does not fit on the rest of a
-// page is split between two lines, or between two tools of a long line.
+// pack joins the blocks to one text for each page. Two pages are needed if the catalogue continues in the description of exec. A
+// block that does not fit on the rest of a page is split between two lines, or between two tools of a long line.
 func (c *canvas) pack(steps []step) (texts []string, ok bool) {
 	p := packer{left: slices.Clone(c.pages)}
 	for i := range steps {
@@ -301,9 +299,9 @@ type packer struct {
 	texts []string
 }
 
-// add puts a line on the current page or on a later page, and returns false if there is no
-// room. inside means that the line is not the first line of its block: if it begins a new
-// page, that page repeats owner first.
+// add puts a line on the current page or on a later page, and returns false if there is no room. The parameter inside means that
+// the line is not the first line of its block. If such a line begins a new page, the page first repeats the name of the server
+// (owner).
 func (p *packer) add(line string, inside bool) bool {
 	if p.left == nil {
 		p.write(line)
@@ -373,9 +371,8 @@ func units(s string) (n int) {
 	return n
 }
 
-// nameRows returns the catalogue that is used if there is room only for the names of the
-// servers, or only for the first names and the number of the other servers. named is how many
-// names it has; 0 if not even one name fits.
+// nameRows returns the catalogue for very little room: the names of all servers or, if there is no room for them, the first names
+// and the number of the other servers. named is how many names it has; 0 means that not even one name fits.
 func (c *canvas) nameRows(servers []*catalog.Server) (texts []string, named int) {
 	line := func(n int) string { return "Servers: " + nameRow(servers, n, " more: inspect {}") }
 	named = mostOf(len(servers), func(n int) bool {

@@ -10,16 +10,15 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// Budget limits the catalogue, which is in every model request. See [form] for the order in
-// which the catalogue loses details if it has less room.
+// Budget limits the catalogue, which is in every model request. If the room is small, the catalogue has less detail (see the field
+// ladder of form).
 type Budget struct {
 	// Tokens bounds the description of inspect together with the part of the catalogue in the
 	// description of exec, in o200k_base tokens; 0 means 1200.
 	Tokens int
-	// Chars bounds the description of inspect and the description of exec, each in UTF-16
-	// units; 0 means no limit. Claude Code cuts descriptions at 2048. With a limit, a catalogue
-	// that is too long continues in the description of exec, and the instructions may have the
-	// purposes of the servers.
+	// Chars bounds the description of inspect and the description of exec, each in UTF-16 units; 0 means no limit. Claude Code cuts
+	// descriptions at 2048. With a limit, a catalogue that is too long for the description of inspect continues in that of exec,
+	// and the purposes of the servers may be in the instructions instead.
 	Chars int
 }
 
@@ -53,7 +52,7 @@ type Features struct {
 	// ShortNames means that the arguments of the tools are named server, tool and args, not
 	// server_name, tool_name and arguments.
 	ShortNames bool
-	// ReadDoor means that mcpx also offers the tool exec_read.
+	// ReadDoor means that mcpx also offers the tool exec_read, which calls only tools that change nothing.
 	ReadDoor bool
 	// Brief is for clients with a tool search of their own, which put only the names of
 	// tools into a request. Then the catalogue, too, has only the names of tools, and the texts
@@ -63,7 +62,7 @@ type Features struct {
 
 var shortNames = strings.NewReplacer("server_name", "server", "tool_name", "tool", "arguments", "args")
 
-// named returns text with the names of arguments that f selects.
+// named returns text, in which the long names of arguments are replaced by the short ones if f.ShortNames is set.
 func (f Features) named(text string) string {
 	if f.ShortNames {
 		return shortNames.Replace(text)
@@ -115,9 +114,8 @@ func Descriptions(snap *catalog.Snapshot, b Budget, f Features) (inspect, exec s
 	return words(usage, limit), exec
 }
 
-// canvases returns the ways to write a catalogue, in the order in which they are tried. The
-// catalogue begins after the text intro, and may continue after exec, which is the description
-// of the tool exec.
+// canvases returns the ways to write a catalogue in these forms, in the order in which they are tried. limit is the room for
+// everything. The catalogue begins after the text intro, and may continue after exec, which is the description of the tool exec.
 func (b Budget) canvases(limit size, forms []form, intro, exec string) []*canvas {
 	var list []*canvas
 	for i := range forms {
@@ -143,8 +141,8 @@ func (b Budget) canvases(limit size, forms []form, intro, exec string) []*canvas
 	return list
 }
 
-// withoutMarks returns a canvas for a catalogue that has only the names of servers, and so
-// needs no explanation above it.
+// withoutMarks returns a canvas for a catalogue that has only the names of servers. It needs no explanation above it, so it has
+// more room.
 func (c *canvas) withoutMarks() *canvas {
 	names := *c
 	names.form = &forms[0]
@@ -152,8 +150,8 @@ func (c *canvas) withoutMarks() *canvas {
 	return &names
 }
 
-// charsPerToken is less than the characters per token of any catalogue. So a catalogue of n
-// characters takes fewer than n/charsPerToken tokens.
+// In every catalogue, a token has more than charsPerToken characters on average. So a catalogue of n characters takes fewer than
+// n/charsPerToken tokens.
 const charsPerToken = 3
 
 // compose returns the descriptions of inspect and exec with the texts of a catalogue added.
@@ -176,8 +174,8 @@ func enabled(snap *catalog.Snapshot) []*catalog.Server {
 	return list
 }
 
-// limit returns b with its defaults, and with fewer tokens if the servers have few tools. The
-// description as a JSON string may have 3 % more tokens than the description itself.
+// limit returns how large the descriptions may be: what b says, or its defaults, and fewer tokens if the servers have few tools.
+// The description as a JSON string may have 3 % more tokens than the description itself.
 func (b Budget) limit(servers []*catalog.Server) size {
 	t := min(b.Tokens, unlimited)
 	if t <= 0 {
@@ -245,16 +243,14 @@ const programs = " Loops and joins: server mcpx, tool run {code}, JavaScript wit
 // readJS explains results that are written as JavaScript.
 const readJS = " JSON may be shown as JavaScript that evaluates to it."
 
-// size is the length of a text: tokens is its estimated o200k_base tokens, json is the tokens
-// of the text as a JSON string in the answer to tools/list, and chars is its UTF-16 units. The
-// size of several lines is exactly the sum of their sizes, if each line includes its line end:
-// no token of o200k_base has both a line end and text of the next line.
+// size is the length of a text. The field tokens is its estimated number of o200k_base tokens, json is the same for the text as a
+// JSON string in the answer to tools/list, and chars is its number of UTF-16 units. The size of several lines is exactly the sum of
+// their sizes, if each line includes its line end: no token of o200k_base has both a line end and text of the next line.
 type size struct{ tokens, json, chars int }
 
-// measure returns the size of s. For json it counts the tokens that the encoding adds: one for
-// a line end after a punctuation mark, and two after two punctuation marks (o200k_base joins
-// these marks with a real line end, but not with `\n`); at most one for a quote or backslash;
-// and four for the escape sequence of each < > &.
+// measure returns the size of s. For the field json, it adds the tokens that the encoding as JSON costs: one for a line end after a
+// punctuation mark, and two after two punctuation marks (o200k_base joins these marks with a real line end, but not with `\n`); at
+// most one for a quote or backslash; and four for the escape sequence of each < > &.
 func measure(s string) size {
 	z := size{tokens: tokens.Estimate(s), chars: len(s)}
 	z.json = z.tokens
@@ -293,8 +289,8 @@ func (z size) fits(o size) bool {
 	return o.tokens <= z.tokens && o.json <= z.json && o.chars <= z.chars
 }
 
-// share returns how much of the limits z the size o takes, for the limit of which o takes most. The result is whole if o takes
-// all of it, and more if o exceeds it.
+// share returns which share of the limits z a text of size o takes. Of the three limits, the one counts of which o takes the
+// largest share. The result is whole if o takes all of this limit, and more if o exceeds it.
 func (z size) share(o size) int {
 	part := func(n, of int) int64 {
 		if of <= 0 {
@@ -305,8 +301,8 @@ func (z size) share(o size) int {
 	return int(max(part(o.tokens, z.tokens), part(o.json, z.json), part(o.chars, z.chars)))
 }
 
-// words returns the longest beginning of text, in whole words, that fits into limit. It is
-// used for budgets that are too small for the text of usage.
+// words returns the longest beginning of text, in whole words, that fits into limit. It is for budgets in which the explanation of
+// inspect has no room.
 func words(text string, limit size) string {
 	for text != "" && !limit.fits(measure(text)) {
 		text = text[:max(strings.LastIndexByte(text, ' '), 0)]

@@ -62,12 +62,12 @@ func Instructions(snap *catalog.Snapshot, b Budget, f Features) string {
 	return text
 }
 
-// unknown reports whether the tools of s are not known yet, but may become known before the
-// client lists tools.
+// unknown reports whether the tools of s are not known yet, but may become known before the client lists tools. That cannot be
+// expected of a server which gave no list of tools in an earlier run of mcpx (Tried).
 func unknown(s *catalog.Server) bool { return !s.Known && !s.Tried }
 
-// firstLine returns a line that names servers and explains how to find a tool, within
-// firstLineChars. It names the first named servers.
+// firstLine returns a line that names servers and explains how to find a tool, within firstLineChars. The result named is how many
+// servers it names: the first ones of the list.
 func firstLine(servers []*catalog.Server) (text string, named int) {
 	line := func(n int) string {
 		what := "MCP servers"
@@ -80,8 +80,8 @@ func firstLine(servers []*catalog.Server) (text string, named int) {
 	return line(named), named
 }
 
-// others returns a line with as many names of servers as fit into room, in UTF-16 units. It is
-// empty if not even one name fits.
+// others returns a line with as many names of servers as fit into room, which is in UTF-16 units. It is empty if not even one name
+// fits.
 func others(servers []*catalog.Server, room int) string {
 	line := func(n int) string { return "\nAlso: " + nameRow(servers, n, " more") }
 	n := mostOf(len(servers), func(n int) bool { return units(line(n)) <= room })
@@ -105,8 +105,8 @@ func mostOf(n int, fits func(n int) bool) int {
 	return most
 }
 
-// unnamed returns the servers for whose names the descriptions may have no room. It returns none
-// if all names fit, each with the largest number of tools after it.
+// unnamed returns the servers for whose names the descriptions may have no room. It returns none if all names fit, even if a large
+// number of tools is written after each.
 func (c *canvas) unnamed(servers []*catalog.Server) []*catalog.Server {
 	p, cost := packer{left: slices.Clone(c.pages)}, 0
 	for _, s := range servers {

@@ -29,9 +29,8 @@ type Options struct {
 	// ListingTokens is the most tokens that complete tools may take in an answer about
 	// several tools; 0 means 3000.
 	ListingTokens int
-	// Seen returns the type of the results that a tool without an output schema has returned
-	// so far, as a TypeScript type that will be written after prefix. It returns "" if it
-	// knows nothing of them. Nil means that nothing is known of the results of any tool.
+	// Seen is for tools without an output schema. It returns the TypeScript type of the results that the tool has returned so far,
+	// as a text that will be written after prefix, or "" if no results are known. Seen is nil if mcpx does not collect such types.
 	Seen func(s *catalog.Server, t *catalog.Tool, prefix string) string
 }
 
@@ -40,8 +39,8 @@ const (
 	defaultListingTokens  = 3000
 	// inputDescription is how many characters of a parameter's description an error shows at most.
 	inputDescription = 120
-	// maxResult limits the tokens of the type of a tool's result. The type may be short, since
-	// the model will see the result itself.
+	// maxResult is the most tokens that are used for the type of the result of a tool. It may be small, since the model will see
+	// the result itself.
 	maxResult = 400
 )
 
@@ -167,8 +166,7 @@ func Tool(s *catalog.Server, t *catalog.Tool, o Options) string {
 	return stateLine(s) + texts[0] + o.seen(s, t)
 }
 
-// seen returns a line with what o.Seen knows of the results of t. It is empty if o.Seen knows
-// nothing, or if t has an output schema.
+// seen returns a line with the type of the earlier results of t. It is empty if no results are known, or if t has an output schema.
 func (o Options) seen(s *catalog.Server, t *catalog.Tool) string {
 	const prefix = "\n// seen: "
 	if o.Seen == nil || !o.TypeScript || t.OutputSchema != nil {
@@ -190,8 +188,8 @@ func Tools(s *catalog.Server, ts []*catalog.Tool, o Options) string {
 	return stateLine(s) + legend + strings.Join(texts, "\n\n")
 }
 
-// Input returns the part of the input type of t that leads to places, as TypeScript in at most
-// `most` tokens; see [schemats.Along]. It is for errors about arguments.
+// Input returns the input type of t as TypeScript, reduced to the parts that lead to the places, in at most `most` tokens (see
+// [schemats.Along]). It is for errors about arguments: places are the paths of the wrong ones.
 func Input(t *catalog.Tool, places [][]string, most int) string {
 	return schemats.Along(t.InputSchema, places, schemats.Options{
 		MaxDescription: inputDescription,

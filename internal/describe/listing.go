@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	// The answer about one server has at most listingOver times ListingTokens tokens, by
-	// default 6,000. If even the names of the tools take more, it is longer.
+	// The answer about one server has at most listingOver times Options.ListingTokens tokens, by default 6,000. It is longer only
+	// if even the names of the tools take more.
 	listingOver = 2
-	// bytesPerToken: one token of the complete form of a tool describes at most this many bytes of the tool's description and
-	// schema. So a list with more bytes than the limit times bytesPerToken is too large, and its tokens need not be estimated.
+	// One token of the complete form of a tool describes at most bytesPerToken bytes of the description and schema of the tool. So
+	// if the tools have more bytes than the limit in tokens times bytesPerToken, they are too large, and their tokens need not be
+	// estimated.
 	bytesPerToken = 40
 )
 
@@ -36,8 +37,8 @@ func all(s *catalog.Server, o Options) (string, bool) {
 	return text, tokens.Estimate(text) <= o.ListingTokens
 }
 
-// listing returns all tools of s in as much detail as fits into most tokens, and explains how to
-// get the complete definitions.
+// listing returns all tools of s in as much detail as fits into the limit most, in tokens, and explains how to get the complete
+// definitions.
 func listing(s *catalog.Server, o Options, most int) string {
 	more := o.named(` inspect with tool_name, several as "a,b"`)
 	lines := func(head string, line func(t *catalog.Tool) string) (string, bool) {

@@ -14,10 +14,9 @@ import (
 const (
 	// CompleteMatches is how many tools the answer to a query shows complete.
 	CompleteMatches = 3
-	// In the answer to a query, a tool is shown with its description and all parameters if that takes at
-	// most matchTokens tokens. If tools are shown as TypeScript, this holds for the second and third tool
-	// only if all tools shown in this way take at most allMatchTokens. Other tools are shown by a signature
-	// of at most signatureTokens.
+	// In the answer to a query, a tool is shown with its description and all parameters if that takes at most matchTokens tokens.
+	// If tools are shown as TypeScript, the second and the third tool are shown so only if all such tools together take at most
+	// allMatchTokens. Other tools are shown by a signature of at most signatureTokens.
 	matchTokens, allMatchTokens, signatureTokens = 500, 250, 100
 	// matchDescription is the most characters of a parameter's description in the answer to
 	// a query.
@@ -209,8 +208,8 @@ func (o Options) notComplete() string {
 	return "not complete"
 }
 
-// completeTexts returns the complete definitions of tools, or the signature of a tool that is
-// over matchTokens or allMatchTokens. legend is a line to write above them, or empty.
+// completeTexts returns the complete definition of each tool, or only its signature if the definition exceeds matchTokens, or
+// exceeds allMatchTokens together with those before it. legend is a line to write above them, or empty.
 func completeTexts(ms []Match, o Options) (texts []string, legend string) {
 	texts = make([]string, len(ms))
 	var whole []*catalog.Tool
@@ -234,8 +233,8 @@ func completeTexts(ms []Match, o Options) (texts []string, legend string) {
 	return texts, legend
 }
 
-// brief returns the signature of t. If that has more than signatureTokens, it returns t with
-// the names of all parameters, of the required parameters, or of none, whichever fits first.
+// brief returns the signature of t. If the signature has more than signatureTokens, brief returns the name of t with the names of
+// all parameters or, if these do not fit, of the required parameters, or of none.
 func brief(t *catalog.Tool, o Options) string {
 	text := signature(t, o)
 	if o.TypeScript {

@@ -4,7 +4,7 @@ import "strings"
 
 const separators = "_-./:"
 
-// byPrefix returns a line with names, which may have parameters in brackets. Names with the same
+// byPrefix returns a line with the names of tools, each of which may be followed by parameters in brackets. Names with the same
 // first word form a group, as in `browser_{click, type}, search`.
 func byPrefix(names []string) string {
 	word := func(name string) string {

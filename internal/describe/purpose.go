@@ -61,8 +61,8 @@ func said(instructions, name string, max int) string {
 	return sanitize.Line(strings.Join(list, " "), max)
 }
 
-// sentences splits a text after full stops, and before and after headings and empty lines. It
-// leaves out the items of lists, which are details, and the sentence that introduces a list.
+// sentences splits a text into sentences: after full stops, and before and after headings and empty lines. It leaves out the items
+// of lists, which are details, and the sentence that introduces a list.
 func sentences(text string) []string {
 	var list []string
 	var b strings.Builder
@@ -134,16 +134,15 @@ func withoutNoise(s string) string {
 	return rest
 }
 
-// serverWords say nothing in the title of a server, and toolWords say nothing in the description
-// of a tool.
+// serverWords are words that say nothing in the title of a server, and toolWords are words that say nothing in the description of a
+// tool.
 var (
 	serverWords = strings.Fields("this mcp server secure the a an for api notes instructions overview guide agents usage")
 	toolWords   = strings.Fields("a an the all of in on for to by from with and or new existing given specified specific single its this tool using")
 )
 
-// repeats reports whether each word of text is in name or in nothing, which has words that say
-// nothing. With serverWords this is true of the text "secure-filesystem-server" and the name
-// filesystem.
+// repeats reports whether text says no more than name: each word of text must be in name, or in the list nothing, which has words
+// that say nothing. With the list serverWords, "secure-filesystem-server" repeats the name filesystem.
 func repeats(text, name string, nothing []string) bool {
 	other := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 	known := strings.FieldsFunc(strings.ToLower(name), other)

@@ -10,10 +10,12 @@ import (
 // A Searcher is a client with a tool search of its own: it loads the definition of a tool only when
 // the model needs it. docs/clients.md has the versions.
 type Searcher struct {
-	// Client is the name of the client for people, and Name its name in clientInfo.
+	// Client is the name of the client that people know. Name is the name that it sends in clientInfo, which begins with prefix in
+	// all its versions.
 	Client, Name string
-	prefix       string // with which every name of the client in clientInfo begins
-	// Loads is true if the client always loads tools whose _meta says so, as mcpx's own tools do.
+	prefix       string // in lower case
+	// Loads is true if the client gives the model the full definitions of those tools whose _meta asks for it, without a search.
+	// The tools of mcpx ask for it.
 	Loads bool
 	// Says describes in a few words what the client shows.
 	Says string
@@ -21,14 +23,15 @@ type Searcher struct {
 	Shows func(s Unloaded) string
 }
 
-// Unloaded is a server as a client with a tool search sees it. Of its tools, only names and descriptions are used.
+// Unloaded is a server whose tools the client has not loaded, so that the model does not have their definitions. Of the tools, only
+// the names and descriptions are used.
 type Unloaded struct {
 	Name, Instructions string
 	Tools              []catalog.Tool
 }
 
-// Searchers says what was seen in recorded requests to the model by Claude Code 2.1.330, by Codex 0.169 with its newer models,
-// and by Qwen Code 0.24.4.
+// Searchers are the known clients with a tool search. They are described as recorded in requests to the model by Claude Code
+// 2.1.330, by Codex 0.169 with its newer models, and by Qwen Code 0.24.4.
 var Searchers = []Searcher{
 	{"Claude Code", "claude-code", "claude-code", true, "the names of all tools, by default; of mcpx, inspect and exec", func(s Unloaded) string {
 		text := cutAt(s.Instructions, 2048)

@@ -13,10 +13,11 @@ const (
 	fewTools = 12
 	// maxTopics is the most topics of a server.
 	maxTopics = 60
-	// pairShare is for two words such as "pull request". They become one topic if, of the names
-	// that have the more frequent word, at least this share has the two words side by side.
+	// pairShare says when two words such as "pull request" become one topic: if at least this share of the names with the more
+	// frequent of the two words has them side by side.
 	pairShare = 0.75
-	// A word in more than the share mostShare of the names does not distinguish tools.
+	// A word in more than the share mostShare of the names does not distinguish tools. It becomes a topic, but its tools may also
+	// belong to later topics.
 	mostShare = 0.8
 )
 
@@ -26,8 +27,8 @@ type topic struct {
 	tools []int // indexes of the tools that have the topic in their names
 }
 
-// about returns a line with at most most topics of s. A topic of ten tools or more is followed
-// by their number, which is rounded down so that one more tool mostly does not change it.
+// about returns a line with topics of s, of which there are no more than the parameter most says. A topic of ten tools or more is
+// followed by their number, which is rounded down so that one more tool mostly does not change it.
 func (s *source) about(most int) string {
 	if s.topics == nil {
 		s.topics = topicsOf(s.server.Name, s.toolNames())
@@ -42,10 +43,9 @@ func (s *source) about(most int) string {
 	return strings.Join(list, ", ")
 }
 
-// topicsOf returns the topics of tools with these names; topics of more tools come first. A
-// topic is left out if all its tools already belong to topics before it. If there are more than
-// fewExact tools, a topic must have at least two tools that do not, so that one more tool mostly
-// adds no topic.
+// topicsOf returns the topics of tools with these names; topics of more tools come first. A topic is left out if all its tools
+// already belong to earlier topics. If there are more than fewExact tools, a topic is also left out if only one of its tools does
+// not, so that one more tool mostly adds no topic.
 func topicsOf(server string, names []string) []topic {
 	words := make([][]string, len(names))
 	common := wordsOf(server)
@@ -95,8 +95,8 @@ func topicsOf(server string, names []string) []topic {
 	return kept
 }
 
-// level returns a number that is the same for similar n. Topics are sorted by the level of
-// their number of tools, so that one more tool mostly does not change the order of topics.
+// level rounds n, a number of tools, so that similar numbers get the same level. Topics are sorted by level, so that one more tool
+// mostly does not change their order.
 func level(n int) int {
 	if n >= 10 {
 		return floor(n)
@@ -104,8 +104,7 @@ func level(n int) int {
 	return n / 4
 }
 
-// together joins words that nearly always follow each other to one word, such as "pull
-// request". It changes words itself.
+// together joins words that nearly always follow each other to one word, such as "pull request". It replaces the elements of words.
 func together(words [][]string) {
 	single, pair := map[string]int{}, map[[2]string]int{}
 	for _, ws := range words {

@@ -10,11 +10,12 @@ import (
 // inPart is the comment after a type from which parts are left out.
 const inPart = " // in part"
 
-// Along is like [Declaration], but has only the parts of an input that lead to the given places. A place is a path of property
-// names and array indexes. If an object has no property with the name in the path, all its properties are written.
+// Along returns a TypeScript declaration of an input schema, reduced to the parts that lead to the given places. A place is a path
+// into the arguments: property names and array indexes, from the outside to the inside. If an object has no property with the name
+// in the path, all its properties are written.
 //
-// The text has at most `most` tokens, as counted by estimate. If it would be longer, Along leaves out the descriptions, then the
-// deeper levels. If it still does not fit, Along returns "".
+// The text has at most `most` tokens, as counted by the function estimate. If it would be longer, Along leaves out the
+// descriptions, then the deeper levels. If it still does not fit, Along returns "".
 func Along(input json.RawMessage, places [][]string, o Options, most int, estimate func(string) int) string {
 	s := load(input, "Args")
 	if s == nil || len(places) == 0 {
@@ -43,13 +44,13 @@ func Along(input json.RawMessage, places [][]string, o Options, most int, estima
 	return "type Args = " + text
 }
 
-// way reduces a type to the parts that lead to the places.
+// way reduces a type to the parts on the way to the places (see [Along]).
 type way struct {
 	cut  bool // a part was left out
-	left int  // how many steps may still be made
+	left int  // how many more types may be visited; then the rest is kept as it is
 }
 
-// along returns t without the parts that do not lead to the places.
+// along returns t, reduced to the parts that lead to the places.
 func (w *way) along(t *typ, places [][]string) *typ {
 	w.left--
 	by := make(map[string][][]string, len(places))
@@ -77,8 +78,9 @@ func (w *way) along(t *typ, places [][]string) *typ {
 	return &part
 }
 
-// object keeps the properties of t with which a place begins, and constants, since they distinguish alternatives. If a place
-// begins with a name that t does not list, object keeps the type for such names or, if t has none, all properties.
+// object removes from the object type t the properties with which no place begins. It keeps constants, since they distinguish the
+// members of a union. by has the places, grouped by their first name, without this name. If t does not list such a name, object
+// keeps the type that t has for other names or, if there is none, all properties.
 func (w *way) object(t *typ, by map[string][][]string) {
 	strange := maps.Clone(by)
 	for _, q := range t.props {
@@ -104,7 +106,7 @@ func (w *way) object(t *typ, by map[string][][]string) {
 	t.props = props
 }
 
-// inside returns the places without their first step. by has them grouped by that step.
+// inside returns all the places that by has, which are already without their first name or index.
 func inside(by map[string][][]string) (places [][]string) {
 	for _, step := range slices.Sorted(maps.Keys(by)) {
 		places = append(places, by[step]...)
@@ -112,8 +114,8 @@ func inside(by map[string][][]string) (places [][]string) {
 	return places
 }
 
-// members reduces t, a union or an intersection, to the members that may have at least one of the places. If no member may, t
-// stays as it is.
+// members removes from t, a union or an intersection, the members in whose values none of the places can exist. If that is true of
+// all members, t stays as it is.
 func (w *way) members(t *typ, places [][]string) {
 	var members []*typ
 	for _, m := range t.members {
@@ -128,7 +130,7 @@ func (w *way) members(t *typ, places [][]string) {
 	}
 }
 
-// holds reports whether values of t may have a member of that name, or an item at that index.
+// holds reports whether values of type t may have a property of that name, or an array element at that index.
 func (w *way) holds(t *typ, name string) bool {
 	if w.left--; w.left < 0 {
 		return false

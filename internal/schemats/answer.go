@@ -12,15 +12,15 @@ type answer struct {
 	estimate func(string) int
 	said     said
 	cut      bool // a description was cut
-	// apartTypes is how many tools so far have their arguments written as a separate type.
+	// apartTypes counts the tools so far whose arguments were written as a separate type, not as parameters.
 	apartTypes int
 }
 
 // said records what the text contains so far, so that it is not repeated.
 type said struct {
 	types map[*def]bool
-	// docs maps the name of a property to the docs of the last property with this name. key maps docs to the name of the last
-	// property that has them.
+	// docs maps the name of a property to the docs (the description and notes) of the last property with this name. key maps docs
+	// to the name of the last property that has them.
 	docs, key map[string]string
 	// links is the set of sentences that contain a web address.
 	links map[string]bool
@@ -45,7 +45,7 @@ func (s *said) linked(text string) string {
 	})
 }
 
-// converted is a tool with its schemas converted.
+// converted is a tool, together with the types that its schemas were converted to.
 type converted struct {
 	Tool
 	in, out *schema
@@ -60,8 +60,8 @@ type converted struct {
 // types and descriptions in earlier texts are not repeated in later ones.
 //
 // estimate counts tokens. If the TypeScript is hardly shorter than the minified definition of the tool, or cannot express the
-// schema, the text has the JSON Schema instead. cut reports whether a description was cut; a cut description ends with "[+N]"
-// if N characters are missing.
+// schema, the text has the JSON Schema instead. cut reports whether a description was cut. Such a description ends with "[+N]",
+// where N is the number of missing characters.
 func All(tools []Tool, o Options, estimate func(string) int) (texts []string, cut bool) {
 	a, list := newAnswer(tools, o, estimate)
 	for i := range list {
@@ -181,8 +181,8 @@ func (a *answer) parts(t *converted) (head, types, sig, after string, lossy bool
 	return head, types, sig, after, lossy
 }
 
-// apart returns the types of the arguments, written with p, and of the result, written with q. If several tools in an answer
-// have such types, their names are numbered.
+// apart returns type statements for a tool whose arguments cannot be written as parameters: Args, which the printer p writes, and
+// Result, which q writes. If several tools in an answer have such types, their names are numbered.
 func (a *answer) apart(t *converted, p, q *printer) string {
 	number := ""
 	if a.apartTypes++; a.apartTypes > 1 {

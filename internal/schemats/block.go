@@ -20,8 +20,8 @@ func (p *printer) try(t *typ, room int) bool {
 	return true
 }
 
-// value writes t without its own docs, on several lines if necessary. lead is a comment to write after the first brace; depth
-// is how deeply the inner lines are nested.
+// value writes t on several lines if necessary, but not the docs of t itself. The parameter lead is a comment to write after the
+// first brace; depth is how deeply the inner lines are nested.
 func (p *printer) value(t *typ, place, depth int, lead string) {
 	if p.over {
 		p.write("unknown /* cut */")
@@ -100,8 +100,8 @@ func (p *printer) line(key string, t *typ, depth int, end string) {
 	p.write(end)
 }
 
-// above returns text, unless an earlier property has the same docs. Then it returns "as above" if that is the last property
-// with the same name, or else "as other_name".
+// above returns text, the docs of the property key, unless an earlier property has the same docs. Then it returns "as above" if the
+// earlier property is the last one named key, too, and otherwise "as NAME" with the name of the earlier one.
 func (p *printer) above(key, text string) string {
 	if p.said == nil || text == "" {
 		return text
@@ -119,7 +119,8 @@ func (p *printer) above(key, text string) string {
 	return p.said.linked(text)
 }
 
-// multiline reports whether t contains an object and needs more than room bytes.
+// multiline reports whether t must be written on several lines: it contains an object, and on one line would need more than room
+// bytes.
 func (p *printer) multiline(t *typ, room int) bool {
 	if p.over || !p.hasObject(t) {
 		return false

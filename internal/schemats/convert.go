@@ -18,8 +18,8 @@ const (
 	maxQuoted = 240
 )
 
-// converter turns the JSON of one schema document into types. The target of a $ref is converted only once, into a def that all
-// references to it share.
+// converter turns the JSON of one schema document into types. The target of a $ref is converted only once, into one def for all
+// references to it.
 type converter struct {
 	root  *value
 	defs  map[*value]*def
@@ -90,7 +90,7 @@ var keywordTypes = map[string]types{
 	"minimum": isNumber, "maximum": isNumber, "exclusiveMinimum": isNumber, "exclusiveMaximum": isNumber, "multipleOf": isNumber,
 }
 
-// impliedTypes returns the types to which the keywords of a schema apply.
+// impliedTypes returns the JSON types for which a schema has keywords; properties, for example, implies object.
 func impliedTypes(v *value) types {
 	var m types
 	for i := range v.members {
@@ -99,8 +99,8 @@ func impliedTypes(v *value) types {
 	return m
 }
 
-// convert makes the type of one schema. mask has the types that the schemas around it allow. For example, beside `type:
-// object`, a member of anyOf that has only `required` must be an object.
+// convert makes the TypeScript type of one schema. The parameter mask is the set of JSON types that the surrounding schemas allow
+// for the same value. For example, beside `type: object`, a member of anyOf that has only `required` must be an object.
 func (c *converter) convert(v *value, mask types) *typ {
 	switch {
 	case v == nil || v.isTrue():
@@ -133,8 +133,8 @@ func (c *converter) convert(v *value, mask types) *typ {
 	return t.withDocs(description(v), c.otherNotes(v, t))
 }
 
-// base returns the type that results from the keyword type and the keywords for this type. It also returns the mask with which
-// convert must be called for the schemas in anyOf, oneOf and allOf.
+// base returns the type that results from the keyword type and the keywords for this type. It also returns the set of JSON types
+// that remains allowed: the mask for the schemas in anyOf, oneOf and allOf (see convert).
 func (c *converter) base(v *value, mask types) (*typ, types) {
 	names, own := ownTypes(v)
 	implied := impliedTypes(v)
@@ -209,7 +209,7 @@ func (c *converter) reference(v *value) *typ {
 			}
 			return t
 		}
-		// A $ref to an $anchor or $id may have a target, but the quoted $ref does not show it.
+		// The $ref is quoted. If it names an $anchor or $id, its target may exist, but the quoted text does not show it.
 		c.lossy = c.lossy || !strings.HasPrefix(r.text, "#/")
 	}
 	return unknownType.withDocs("", []note{c.quote("$ref", r)})
@@ -332,8 +332,8 @@ func breakCycle(d *def) {
 	d.visit = visited
 }
 
-// unguarded returns t without the references that breakCycle removes: those to definitions that breakCycle is visiting. If nothing
-// else is left of t, it returns nil.
+// unguarded returns t without the references that breakCycle removes, which are the references to definitions that breakCycle is
+// visiting. If t has nothing else, unguarded returns nil.
 func unguarded(t *typ) *typ {
 	switch t.kind {
 	case tRef:

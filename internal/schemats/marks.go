@@ -2,14 +2,15 @@ package schemats
 
 import "slices"
 
-// marks are facts that are true for all objects of a tool. They are written once, in the header of the tool.
+// marks are properties that all objects in the schemas of a tool have. They are written once, in the comment before the signature
+// of the tool, not at each object.
 type marks uint8
 
 const (
 	openInside marks = 1 << iota // all objects within the arguments and the result accept other keys
-	openAll                      // as openInside, and the arguments object accepts other keys, too
+	openAll                      // so does the arguments object itself
 	nullInside                   // in all objects within the arguments and the result, optional properties may be null
-	nullAll                      // as nullInside, and the optional arguments may be null, too
+	nullAll                      // so may the optional arguments themselves
 )
 
 func (m marks) notes() []string {
@@ -29,7 +30,7 @@ func (m marks) notes() []string {
 	return out
 }
 
-// mark returns the marks of a tool, and removes from its types what the marks express.
+// mark returns the marks of a tool, and removes from its types what the marks already say.
 func mark(in, out *schema) marks {
 	var all []*typ
 	seen := map[*typ]bool{}

@@ -44,8 +44,8 @@ func (c *converter) intersect(a, b *typ) *typ {
 	return both(a, b)
 }
 
-// withUnionDocs returns t with the docs of u if u is a union. If u is another type, t was made from u itself and already has
-// its docs, so it is returned unchanged.
+// withUnionDocs returns t with the docs of u if u is a union. If u is not a union, t was made from u and already has the docs, so t
+// is returned unchanged.
 func (t *typ) withUnionDocs(u *typ) *typ {
 	if u.kind != tUnion {
 		return t
@@ -81,8 +81,8 @@ func allSimple(ts []*typ) bool {
 	return !slices.ContainsFunc(ts, func(t *typ) bool { return !t.simple() })
 }
 
-// anyClosed reports whether one of the types is an object that accepts no other keys; an intersection with `&` would add keys
-// to it.
+// anyClosed reports whether one of the types is an object that accepts no other keys. Such a type must not be written with `&`,
+// which would add keys to it.
 func anyClosed(ts []*typ) bool {
 	return slices.ContainsFunc(ts, func(t *typ) bool {
 		t = t.settled()

@@ -216,8 +216,8 @@ func (c *converter) otherNotes(v *value, t *typ) []note {
 	return out
 }
 
-// notRepeated returns notes without the constraints that the description already mentions, such as a default or a bound, to
-// save tokens.
+// notRepeated saves tokens: it returns notes without the constraints that the description desc already mentions, such as a default
+// or a bound.
 func notRepeated(notes []note, desc string) []note {
 	if desc == "" || len(notes) == 0 {
 		return notes
@@ -265,7 +265,7 @@ func repeats(note, desc string) bool {
 	return false
 }
 
-// near reports whether number is in desc soon after word, as in "max 100" or "maximum: 100".
+// near reports whether number follows word closely in desc, as in "max 100" or "maximum: 100".
 func near(desc, word, number string) bool {
 	_, after, found := strings.Cut(desc, word)
 	return found && hasWord(after[:min(len(after), 24)], number)

@@ -40,15 +40,14 @@ type printer struct {
 	// trial means that the text is written to see whether it fits on one line. A description
 	// sets over then, since it needs more lines.
 	trial bool
-	// plain is for listings. They have no comments and no named types. Objects that are nested
-	// more than levels deep become "object", and an enum of more than listed values becomes the
-	// type of its values.
+	// plain is for listings, which show many tools with one line each. They have no comments and no named types. Objects that are
+	// nested more than levels deep become "object", and an enum of more than listed values becomes the type of its values.
 	plain          bool
 	levels, listed int
 	// said has the earlier parts of the same text, which are not repeated. It is nil if there
 	// are none.
 	said *said
-	// cut is set when a description is cut.
+	// cut is set if a description was shortened.
 	cut bool
 	// tight leaves out spaces that cost tokens. It is used for texts of several lines.
 	tight bool
@@ -181,8 +180,8 @@ func (p *printer) inline(t *typ, place int) {
 	}
 }
 
-// composite writes an array, tuple, union or intersection. The function part writes a type
-// inside it, without the docs of that type.
+// composite writes an array, tuple, union or intersection. It calls the function part to write each inner type, without the docs of
+// the inner type.
 func (p *printer) composite(t *typ, place int, part func(t *typ, place int)) {
 	documented := func(m *typ, place int) { part(m, place); p.comment(m) }
 	switch {
@@ -260,8 +259,8 @@ func (p *printer) tuple(t *typ, each func(*typ, int)) {
 	p.write("]")
 }
 
-// record writes an object that lists no properties; for others it writes nothing and returns
-// false. The function each writes the type of the values.
+// record writes an object type that lists no properties, as a Record for example. For other types it writes nothing and returns
+// false. It calls the function each to write the type of the values.
 func (p *printer) record(t *typ, each func(*typ)) bool {
 	switch {
 	case len(t.props) > 0:
@@ -283,8 +282,8 @@ func (p *printer) record(t *typ, each func(*typ)) bool {
 	case t.rest == nil:
 		p.write("Record<string, unknown>")
 	case named(p.resolve(t.rest)):
-		// The named type may be recursive. TypeScript refuses a recursive type as the argument of
-		// Record, but not in an index signature, which the caller then writes.
+		// The values have a named type, which may be recursive. TypeScript refuses a recursive type as an argument of Record, so
+		// the caller writes an index signature instead.
 		return false
 	default:
 		p.write("Record<string, ")
@@ -307,7 +306,7 @@ func named(t *typ) bool {
 	return false
 }
 
-// outline returns a short form of t that has no comments, and so can be used in a comment.
+// outline returns a short form of t without comments, for use within a comment.
 func outline(t *typ) string {
 	p := &printer{plain: true, levels: 3, listed: maxListed, limit: 400}
 	p.inline(t, loose)

@@ -39,8 +39,8 @@ type schema struct {
 	lossy bool
 }
 
-// load converts a schema; it returns nil if raw is nil. name is the name of the root type, to
-// which the $ref "#" refers.
+// load converts a schema; it returns nil if raw is nil. The parameter name is the name of the root type, which is written where the
+// schema refers to itself with the $ref "#".
 func load(raw json.RawMessage, name string) *schema {
 	if raw == nil {
 		return nil
@@ -108,7 +108,7 @@ func (p *printer) statement(name string, t *typ) {
 	p.write(";\n")
 }
 
-// Param is one parameter of a tool, for a line about the tool that has only names.
+// Param is one parameter of a tool, for texts that show parameters by their names only.
 type Param struct {
 	Name     string // untrusted, not cleaned
 	Optional bool
@@ -179,8 +179,8 @@ func plainParams(root *value) (list []Param, ok bool) {
 	return list, true
 }
 
-// params returns the properties of t. In a union, a property is required only if every object of
-// the union requires it.
+// params returns the properties of t as parameters. In a union, a property is required only if every object of the union requires
+// it.
 func params(t *typ, depth int) []Param {
 	for depth < maxRefs && t.kind == tRef {
 		t = t.def.body

@@ -9,14 +9,14 @@ import (
 // sharing finds the objects and long unions that occur several times in the schemas of one
 // text, and makes a named type for each of them.
 type sharing struct {
-	// scope has the marks of the current tool. Under different marks, the same text means
-	// different types.
+	// scope has the marks of the current tool. The marks of a tool say something about all its objects, so the same text means
+	// different types in tools with different marks.
 	scope marks
-	// ids gives each form of types or docs a number; a form is an encoding of what is printed.
-	// Types that are printed alike have the same form, and so the same number in shapes.
+	// ids maps an encoding of what is printed, for a type or for docs, to a number. Types that are printed alike have the same
+	// encoding, and so the same number in shapes.
 	ids    map[string]uint32
 	shapes map[*typ]uint32
-	loops  map[*def]uint32 // has a number for each recursive definition
+	loops  map[*def]uint32 // a number for each recursive definition
 	groups map[uint32]*group
 	order  []*group
 	walked map[*typ]bool
@@ -200,8 +200,8 @@ func (s *sharing) parts(t *typ, counted bool, hint string) {
 	})
 }
 
-// loop adds a recursive definition to the definitions that can be shared. It looks at each such definition only once, because
-// it would not end otherwise.
+// loop adds a recursive definition to the types that may get a name. It visits each such definition only once, because it would not
+// end otherwise.
 func (s *sharing) loop(d *def) {
 	if s.walked[d.body] {
 		return
@@ -231,8 +231,8 @@ func (s *sharing) name() {
 // maxInPlace is the most bytes of a type that gets no name though it occurs several times.
 const maxInPlace = 40
 
-// worth reports whether the type g should get a name. A short type is better written in place,
-// unless it is an enum that occurs so often that a name saves much text.
+// worth reports whether the type of g should get a name. A short type is written where it occurs, unless it is an enum that occurs
+// so often that a name saves much text.
 func (g *group) worth() bool {
 	const statement = len("type  = ;\n")
 	if g.count < 2 {

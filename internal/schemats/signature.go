@@ -38,8 +38,8 @@ func rawTool(t Tool) string {
 	return text + "}"
 }
 
-// minified returns raw without white space, or "" if raw is not JSON. It escapes invisible
-// characters and characters that end a line, so that the result can follow //.
+// minified returns the JSON in raw without white space, or "" if raw is not JSON. It escapes invisible characters and characters
+// that end a line, so that the result can follow //.
 func minified(raw json.RawMessage) string {
 	compact, ok := wire.Compact(string(raw))
 	if !ok || strings.IndexFunc(compact, func(c rune) bool { return c >= 0x7f }) < 0 {
@@ -122,9 +122,9 @@ func (s *schema) only() *typ {
 	return t.props[0].t
 }
 
-// wrapsResult reports whether an SDK wrapped the result of the tool, which it also sends as text,
-// in an object. FastMCP marks such schemas. The Python SDK always names the property "result",
-// and ends the title of the type with "Output".
+// wrapsResult reports whether the output schema only has an object that an SDK put around the result of the tool; the tool also
+// sends the result as text. FastMCP marks such schemas. The Python SDK always names the only property "result", and ends the title
+// of the type with "Output".
 func wrapsResult(output json.RawMessage) bool {
 	var s struct {
 		Marked     bool                       `json:"x-fastmcp-wrap-result"`
@@ -137,10 +137,9 @@ func wrapsResult(output json.RawMessage) bool {
 	return s.Marked || strings.HasSuffix(s.Title, "Output")
 }
 
-// asShown returns the type of a result as models and the argument select get it: without an
-// object that only wraps a string or the result. A wrapped string may contain JSON; if says is
-// true, a comment in the type explains this. shown is nil if there is no output schema.
-// unwrapped reports whether an object was left out.
+// asShown returns the type of a result as models and the argument select get it: without an object that only wraps a string or the
+// result. A wrapped string may contain JSON; if the parameter says is true, a comment in the type explains this. The returned type
+// shown is nil if there is no output schema. unwrapped reports whether an object was left out.
 func asShown(output json.RawMessage, says bool) (shown *schema, unwrapped bool) {
 	s := load(output, "Result")
 	inner := s.only()
@@ -159,8 +158,8 @@ func asShown(output json.RawMessage, says bool) (shown *schema, unwrapped bool) 
 	return &schema{&root, s.lossy}, true
 }
 
-// Unwraps reports whether the shown type of a tool's result is not the type of the whole: the object that wraps it is left out,
-// or there is no output schema.
+// Unwraps reports whether models see the result of a tool without the object that the output schema describes, because this object
+// only wraps the result. It also returns true if there is no output schema.
 func Unwraps(output json.RawMessage) bool {
 	if len(output) == 0 {
 		return true
@@ -172,9 +171,8 @@ func Unwraps(output json.RawMessage) bool {
 // shortened is the mark after a type that is not complete.
 const shortened = " /* shortened; see the result */"
 
-// brief returns the type of s on one line, without comments, followed by mark. It has as many
-// levels as fit into most tokens. If not even one level fits, it has as many properties of the
-// first level as fit.
+// brief returns the type of s on one line, without comments, followed by mark. It has as many levels as fit into the limit `most`,
+// in tokens. If not even one level fits, it has as many properties of the first level as fit.
 func (s *schema) brief(most int, mark string, estimate func(string) int) string {
 	root := s.root.body
 	for i := 0; i < 100 && root.kind == tRef; i++ { // at most 100 times, since a type may refer to itself
@@ -306,7 +304,7 @@ func (p *printer) saysNothing(out *schema) bool {
 // nested objects become "object".
 func Listing(t Tool) string { return t.line(false) }
 
-// Needed is [Listing] with only the required parameters, and the number of optional parameters.
+// Needed returns the same line as [Listing], but with only the required parameters, and the number of optional parameters.
 func Needed(t Tool) string { return t.line(true) }
 
 // line returns the text of Listing, or if needed is true, the text of Needed.
@@ -368,8 +366,8 @@ func (p *printer) listParams(in *schema, levels int, needed bool) (form bool) {
 	return form
 }
 
-// listResult writes the type of the result. If the arguments are written as one object (form is
-// false), it writes it in a comment.
+// listResult writes the type of the result. If form is false, the arguments are written as one object, and listResult writes the
+// type of the result in a comment.
 func (p *printer) listResult(out *schema, form bool) {
 	at := len(p.b)
 	before := ": "

@@ -95,7 +95,7 @@ func listItem(line string) bool {
 	return false
 }
 
-// once returns a line without repeated sentences.
+// once returns the line s without the sentences that it repeats.
 func once(s string) string {
 	if len(s) < 2*minRepeat {
 		return s
@@ -108,8 +108,8 @@ func once(s string) string {
 	})
 }
 
-// without returns s without the sentences for which drop returns true. Sentences of fewer than
-// minRepeat bytes are always kept.
+// without removes from s the sentences for which the function drop returns true. Sentences of fewer than minRepeat bytes are always
+// kept.
 func without(s string, drop func(sentence string) bool) string {
 	var b strings.Builder
 	for from := 0; from < len(s); {

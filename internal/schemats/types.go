@@ -61,8 +61,7 @@ type prop struct {
 // note is a constraint that is written in a comment.
 type note struct {
 	text string
-	// must marks a constraint that is written even if the description already has it, since the
-	// type does not express it.
+	// must means that the constraint is written even if the description already mentions it.
 	must bool
 }
 
@@ -78,8 +77,8 @@ type def struct {
 	done      bool
 	recursive bool
 	visit     visit
-	// named means that d is written in a type statement of its own, which recursive types need.
-	// Otherwise the body of d is written wherever a reference to d is.
+	// named means that d is written in a type statement of its own, which recursive types need. Otherwise the body of d is written
+	// in place of each reference to d.
 	named bool
 }
 
@@ -243,8 +242,8 @@ func union(members []*typ) *typ {
 	return hoist(&typ{kind: tUnion, members: flat})
 }
 
-// hoist moves the docs of a member to the union if all other members are null without docs:
-// `string | null /* uuid */` is easier to read than `(string /* uuid */) | null`.
+// hoist moves the docs of a member to the union u if the only other member is null, and has no docs: `string | null /* uuid */` is
+// easier to read than `(string /* uuid */) | null`.
 func hoist(u *typ) *typ {
 	at := -1
 	for i, m := range u.members {
@@ -264,8 +263,8 @@ func hoist(u *typ) *typ {
 	return u
 }
 
-// either returns the union of two types that differ only in their docs. If only one of them has
-// constraints, these are dropped; if both have, they are joined with "or".
+// either returns the union of two types that differ only in their docs. If only one of them has constraints, they are dropped,
+// since the other type has none; if both have, they are joined with "or".
 func either(a, b *typ) *typ {
 	n := *a
 	n.desc = joinText(a.desc, b.desc)

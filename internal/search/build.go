@@ -7,22 +7,22 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// The bounds in bytes of one field, and of one tool's schema.
+// How many bytes search reads of one text, such as a description, and of one tool's schema.
 const (
 	maxText   = 8 << 10
 	maxSchema = 256 << 10
 )
 
-// eventsPerTool is the initial capacity for the events of a tool; most tools have fewer.
+// eventsPerTool is the initial capacity for the words of a tool (see event); most tools have fewer.
 const eventsPerTool = 80
 
 // builder fills an index, server by server.
 type builder struct {
 	x     *Index
 	terms terms
-	// tool and srv collect the words of tools and of servers.
+	// tool and srv collect the words of tools and of servers: tools are the documents of one, servers those of the other.
 	tool, srv corpus
-	// last is, for each definition, the last tool so far that has it.
+	// last maps each definition to the number of the tool that was the last one with this definition.
 	last map[definition]uint32
 	seed maphash.Seed
 }
@@ -61,10 +61,10 @@ func (b *builder) addServer(s *catalog.Server) {
 	b.x.servers = append(b.x.servers, ref)
 }
 
-// minPrefixed is the least number of tools whose common first word is a prefix and no coincidence.
+// minPrefixed is how many tools must begin with the same word before the word is taken for a prefix and not for a coincidence.
 const minPrefixed = 3
 
-// prefixOf returns the stem of the first word in the names of all tools, or "" if they do not begin alike.
+// prefixOf returns the stem of the word with which the names of all tools begin, or "" if they begin with different words.
 func prefixOf(tools []catalog.Tool) string {
 	prefix := ""
 	for i := range tools {
@@ -133,7 +133,7 @@ type placer struct {
 	c     *corpus
 	field field
 	words uint32
-	// last is the previous word; empty at the beginning and after a run without spaces.
+	// last is the previous word. It is empty at the beginning, and after characters of a script without spaces, such as Chinese.
 	last string
 }
 
@@ -175,14 +175,14 @@ func (p *placer) piece(text string, c script) {
 	p.last = text
 }
 
-// names are the fields in which two adjacent words are also indexed as one joined word.
+// names says in which fields two adjacent words are also indexed as one joined word.
 var names = [fields]bool{inName: true, inTitle: true, inServerName: true}
 
 func (p *placer) addTerm(term uint32) {
 	p.c.events = append(p.c.events, event{p.c.docs, term, p.field})
 }
 
-// finish turns the words into inverted lists.
+// finish makes the index from the collected words.
 func (b *builder) finish() *Index {
 	b.x.tool = b.tool.invert(uint32(len(b.terms.texts)))
 	b.x.srv = b.srv.invert(uint32(len(b.terms.texts)))

@@ -16,8 +16,8 @@ var (
 		`|\.\. deprecated::|(?i:\bthis (?:tool|function|method|endpoint|operation|command|api) (?:is|has been) (?:now )?deprecated\b)`)
 )
 
-// isDeprecated reports whether the definition of a tool marks the tool itself as deprecated,
-// not a parameter, for example. lead is the first sentence of the description.
+// isDeprecated reports whether the definition of a tool says that the tool itself is deprecated, and not only a parameter, for
+// example. lead is the first sentence of the description.
 func isDeprecated(t *catalog.Tool, lead string) bool {
 	description := t.Description[:min(len(t.Description), maxText)]
 	switch {

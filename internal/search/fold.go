@@ -54,7 +54,7 @@ func foldRune(b *strings.Builder, r rune) {
 		return
 	}
 	if unicode.IsDigit(r) {
-		for zero := r; zero > r-10; zero-- { // finds the zero of the script: its digits are ten characters in a row
+		for zero := r; zero > r-10; zero-- { // looks for the digit 0 of this script; the digits of a script are ten characters in a row
 			if !unicode.IsDigit(zero - 1) {
 				b.WriteByte(byte('0' + r - zero))
 				return
@@ -64,7 +64,7 @@ func foldRune(b *strings.Builder, r rune) {
 	b.WriteRune(r)
 }
 
-// stem removes the ending of a folded word.
+// stem removes the ending of a word that is already folded: in lower case and without accents.
 func stem(text string, c script) string {
 	switch c {
 	case latin:

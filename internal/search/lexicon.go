@@ -74,7 +74,7 @@ type dictionary struct {
 	longest int
 }
 
-// lexicon is made at the first use.
+// lexicon returns the dictionary, which is made at the first use.
 var lexicon = sync.OnceValue(func() *dictionary {
 	d := &dictionary{english: make(map[string][]string, 3000)}
 	for line := range entries(translations) {
@@ -108,15 +108,15 @@ func translate(st string, c script) []string {
 	return lexicon().english[st]
 }
 
-// found is a known word in a run of characters without spaces: run[from:to].
+// found is a word of the dictionary within a run, which is a text of a script without spaces, such as Chinese: run[from:to] is the
+// word.
 type found struct {
 	from, to int
 	// english are its English stems.
 	english []string
 }
 
-// translateRun finds the known words in a run of characters without spaces. If several begin at the same character, it takes the
-// longest.
+// translateRun finds the words of the dictionary in a run. If several begin at the same character, it takes the longest.
 func translateRun(run string) []found {
 	d := lexicon()
 	var out []found

@@ -4,7 +4,7 @@ import "strings"
 
 // mention is a path, web address, e-mail address or arithmetic expression in a query, recognized by its form.
 type mention struct {
-	// words are English words for this kind of mention.
+	// words are English words for what is mentioned, such as "file" or "url".
 	words string
 	// text contains those words of the mention that may name a thing, such as the words of a host name.
 	text string

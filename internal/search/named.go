@@ -8,13 +8,13 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// maxNamed bounds the hits of [Index.Named], since any number of servers may have a tool of the same name.
+// maxNamed is the largest number of hits of [Index.Named], since any number of servers may have a tool of the same name.
 const maxNamed = 200
 
-// Named finds the tools of a query that is a list of tool names, in the order of the list. A name may be written
-// alone, or after the name of its server: a.tool, a__tool, a:tool, a/tool. If the list also contains names of
-// servers, they restrict the hits of tools that these servers have. missing are words of the list that look like
-// tool names, but are unknown. Both results are nil if the query is not a list of names.
+// Named finds the tools of a query that is a list of tool names, in the order of the list. A name may be written alone, or after
+// the name of its server: a.tool, a__tool, a:tool, a/tool. If the list also contains names of servers, and one of these servers has
+// a tool, the tools of the same name on other servers are no hits. missing are words of the list that look like tool names, but are
+// unknown. Both results are nil if the query is not a list of names.
 func (x *Index) Named(query string, o Options) (hits []Hit, missing []string) {
 	l := list{x: x, o: o, at: map[string]int{}, commas: strings.ContainsAny(query, ",;\n")}
 	if len(query) > maxQuery || !l.read(query) {
@@ -118,8 +118,8 @@ func (l *list) find() {
 	}
 }
 
-// isList reports whether the items are a list of names. Plain words separated by spaces are taken for a sentence, even if each
-// happens to be the name of a tool. Other words make the query a description of a need.
+// isList reports whether the items are a list of names. Plain words with only spaces between them are taken for a sentence, even if
+// each happens to be the name of a tool. Nor is a query a list if it has words that are neither names nor look like names.
 func (l *list) isList() bool {
 	plain, shaped, servers := 0, 0, 0
 	for i := range l.items {
@@ -155,7 +155,8 @@ func (l *list) isNamed(doc uint32) bool {
 	return ok && l.items[i].server
 }
 
-// narrowed returns the tools whose servers are in the list, or all of docs if the list names none of their servers.
+// narrowed returns those tools of docs whose servers are in the list. If the list has none of their servers, it returns all of
+// docs.
 func (l *list) narrowed(docs []uint32) []uint32 {
 	var on []uint32
 	for _, d := range docs {

@@ -19,8 +19,8 @@ const (
 	fields
 )
 
-// fieldWeight contains, for each field, the weight of a word in it, and how much the field's length matters (b of
-// BM25F).
+// fieldWeight contains, for each field, how much a word in it counts (weight), and how much a word counts less in a long field: b
+// of the formula BM25F, from 0 for no difference to 1.
 var fieldWeight = [fields]struct{ weight, b float32 }{
 	inName:       {3.0, 0.5},
 	inTitle:      {1.5, 0.5},
@@ -34,17 +34,19 @@ var fieldWeight = [fields]struct{ weight, b float32 }{
 	inToolNames:  {1.0, 0.8},
 }
 
-// saturation is k1 of BM25: it limits the effect of repeated words.
+// saturation is k1 of the formula BM25. The smaller it is, the less it matters how often a word is repeated.
 const saturation = 1.2
 
-// postings are the inverted lists: term t has list[start[t]:start[t+1]].
+// postings say in which documents each term occurs. A term is the number of a stem, and a document is a tool or a server. The
+// entries for term t are list[start[t]:start[t+1]].
 type postings struct {
 	start []uint32
 	list  []posting
 	docs  int
 }
 
-// posting is the weight of a term in a document. Saturation is already applied, so the weight is between 0 and 1.
+// posting says how important a term is in a document: impact is between 0 and 1, and already takes into account that the term may
+// occur several times (see saturation).
 type posting struct {
 	doc    uint32
 	impact float32
@@ -60,7 +62,7 @@ type event struct {
 	field     field
 }
 
-// corpus collects the events of documents, in the order of the documents, and the lengths of their fields.
+// corpus collects the events of documents, in the order of the documents, and the lengths of their fields in words.
 type corpus struct {
 	events []event
 	length [fields][]uint32
@@ -111,7 +113,8 @@ func (c *corpus) invert(terms uint32) postings {
 	return p
 }
 
-// stretch returns the number by which the weight of a word in a field is divided because of the field's length.
+// stretch returns the number by which the weight of a word in a field is divided. It is greater than 1 if the field is longer than
+// the mean length of this field.
 func (c *corpus) stretch(f field, doc uint32, mean float32) float32 {
 	b := fieldWeight[f].b
 	if b == 0 {

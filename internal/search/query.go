@@ -9,22 +9,22 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// The bounds of a query, which limit the cost of a hostile one.
+// These bounds of a query limit the work even if the query is hostile.
 const (
 	maxQuery  = 4 << 10 // bytes
 	maxNeeds  = 16      // number of parts that are ranked separately
 	maxGroups = 160     // number of words in one need
 )
 
-// Weights relative to a word of the query itself. If one of them changes to three quarters or four thirds of its value, the
-// recall that TestRetrieval measures on public tasks changes by 0.02 at most.
+// The weights of terms and words, where an ordinary word of the query has 1. If one of them changes to three quarters or four
+// thirds of its value, the recall that TestRetrieval measures on public tasks changes by 0.02 at most.
 const (
 	// standIn is the weight of a synonym.
 	standIn = 0.3
-	// half is the weight of a number, of a quoted value, of two adjacent words joined, and of the words for the
-	// kind of a mention.
+	// half is the weight of a number, of a quoted value, of two adjacent words joined, and of words such as "file" that say what a
+	// mention is.
 	half = 0.5
-	// implied is the weight of a word that other words imply.
+	// implied is the weight of a word that is not in the query, but that other words of it imply (see hints).
 	implied = 0.8
 	// isNamed is added to the scores of the tools of a server that the query names, so that they come first.
 	// mayBeNamed is added instead if the name of the server may also be an ordinary word of the query.
@@ -36,8 +36,8 @@ const (
 	charWeight      = 0.15
 )
 
-// group is one word of a query with its synonyms and translations. Only the best of these terms adds to the score
-// of a document.
+// group is one word of a query with its synonyms and translations. Only that term counts which adds most to the score of a
+// document.
 type group struct {
 	alts   []alt
 	weight float32
@@ -49,21 +49,22 @@ type alt struct {
 	weight float32
 }
 
-// need is one request in a query. Its groups have different keys.
+// need is one of the things that a query asks for. keys[i] is the word for which groups[i] stands, or two adjacent words; no key
+// occurs twice.
 type need struct {
 	keys   []string
 	groups []group
-	// act is the act that the words name.
+	// act is what the need asks a tool to do.
 	act act
-	// about is the sum of the vectors of the words.
+	// about is the sum of the word vectors of its words.
 	about vector
-	// other means that some words are in a script without vectors.
+	// other means that some words are in a script for which there are no word vectors.
 	other bool
 	// deprecated means that the query mentions deprecation.
 	deprecated bool
-	// strange is the total weight of words that occur in no tool and no server, not even as a synonym.
+	// strange is the total weight of the words that no tool and no server has, not even as a synonym.
 	strange float32
-	// servers contains what is added to the scores of the tools of named servers.
+	// servers maps the number of each server that the query names to what is added to the scores of its tools.
 	servers map[uint32]float32
 }
 
@@ -90,7 +91,8 @@ func actOf(st string) act {
 	return unknown
 }
 
-// then returns the act of the words a followed by b: the first known act, unless the second removes something.
+// then returns the act of two words, of which the first has the act a and the second b. It is the first act that is known, unless b
+// is removes.
 func (a act) then(b act) act {
 	if a == unknown || b == removes {
 		return b
@@ -113,7 +115,8 @@ func (n *need) add(key string, g group) {
 	}
 }
 
-// analyse reads a query. whole is the query as one need; parts are its clauses and the files that it names.
+// analyse reads a query. whole is the query as a single need. parts has one need for each clause, and one for each file that the
+// query names.
 func (x *Index) analyse(query string) (whole need, parts []need) {
 	query = cut(query, maxQuery)
 	for _, c := range splitClauses(query) {
@@ -149,11 +152,11 @@ type reader struct {
 	files []need
 	// last is the previous word; empty at the beginning and after a break.
 	last string
-	// writing is set after an act that writes a file.
+	// writing is set after a word such as "save", which means that a file is written.
 	writing bool
-	// share is the weight of the words in the piece that is being read.
+	// share is the weight of the words that are being read: less than 1 inside quotes.
 	share float32
-	// into is set directly after "to" or "into"; a file that follows is one to write.
+	// into is set directly after "to" or "into": a file named next will be written.
 	into bool
 }
 
@@ -197,8 +200,8 @@ func (r *reader) hint() {
 	}
 }
 
-// named finds the names of servers in a clause. A name that is alone in the clause, or follows a word such as
-// "with", means the server; otherwise it may be an ordinary word.
+// named finds the names of servers in a clause, and sets need.servers. A name that is alone in the clause, or follows a word such
+// as "with", means the server; otherwise it may be an ordinary word.
 func (r *reader) named(c string) {
 	words := strings.Fields(c)
 	for i, w := range words {
@@ -224,7 +227,7 @@ func (r *reader) named(c string) {
 // naming are words that may precede the name of a server.
 var naming = wordSet("with using via on in from by through server")
 
-// read reads a piece of a clause.
+// read reads a part of a clause: a quoted value, or the text between quoted values.
 func (r *reader) read(c string) {
 	for field := range strings.FieldsSeq(c) {
 		for _, w := range splitDense(field) {
@@ -253,7 +256,8 @@ func splitDense(field string) []string {
 	return append(out, field[from:])
 }
 
-// mention adds a mention. A file is also added as a need of its own: to read it, or to write it.
+// mention adds the words of a mention (a path, address or expression). A file is also added as a need of its own: to read it, or to
+// write it.
 func (r *reader) mention(m mention) {
 	r.last = ""
 	scan(m.text, r.word)
@@ -309,7 +313,7 @@ func (r *reader) word(w word) {
 	r.senses(w.text, append([]string{st}, english...))
 }
 
-// senses adds a word that has several possible stems.
+// senses adds a word as one group with several stems: its own, and those of its translations.
 func (r *reader) senses(key string, stems []string) {
 	g := group{weight: 1}
 	for _, st := range stems {
@@ -350,8 +354,8 @@ func (r *reader) plain(text, st string) {
 	r.last = text
 }
 
-// dense adds a run without spaces: its known words, its characters, and its pairs of adjacent characters. A pair
-// inside a known word has less weight, since the word itself is added too.
+// dense adds a word of a script without spaces, such as Chinese: the words of the dictionary in it, its characters, and its pairs
+// of adjacent characters. A pair inside a word of the dictionary has less weight, since the word itself is added too.
 func (r *reader) dense(w word) {
 	known := translateRun(w.text)
 	for _, f := range known {

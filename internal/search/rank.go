@@ -9,9 +9,9 @@ import (
 // The constants of ranking. If one of them changes to three quarters or four thirds of its value, the recall that TestRetrieval
 // measures on public tasks changes by 0.02 at most.
 const (
-	// serverShare is the weight of the score of a server in the scores of its tools.
+	// serverShare is how much of the score of a server is added to the scores of its tools.
 	serverShare = 0.3
-	// nearShare is the share of the word vectors in a score; the words themselves have the rest.
+	// nearShare is the share of a score that comes from word vectors; the rest comes from the words themselves.
 	nearShare = 0.35
 	// removeFactor lowers the score of tools that remove or stop something, unless the query asks for that.
 	removeFactor = 0.75
@@ -19,15 +19,15 @@ const (
 	changeFactor = 0.5
 	// deprecatedFactor lowers the score of deprecated tools, unless the query mentions deprecation.
 	deprecatedFactor = 0.3
-	// served multiplies the weight of a part after a hit was picked that fits this part best.
+	// served lowers the weight of a part of the query, as a factor, after a hit for this part was picked.
 	served = 0.5
-	// leastFit is the share of a query's words that the best tool must have; below it, hits are weak.
+	// leastFit is the share of the words of a query that the best tool must have. If it has fewer, the hits are weak.
 	leastFit = 0.2
 	// least is the least score of a hit, relative to the first hit.
 	least = 0.1
 )
 
-// scored is a document and its score.
+// scored is the number of a tool and its score.
 type scored struct {
 	doc   uint32
 	score float64
@@ -39,7 +39,7 @@ func idf(n int, df float32) float32 {
 	return float32(math.Log(1 + (float64(n)-d+0.5)/(d+0.5)))
 }
 
-// mass returns the most that g can add to the score of a document.
+// mass returns the most that the words of g can add to the score of a document; rare words can add more.
 func (p *postings) mass(g group) float32 {
 	df := float32(0)
 	for _, a := range g.alts {
@@ -51,8 +51,8 @@ func (p *postings) mass(g group) float32 {
 	return g.weight * idf(p.docs, df)
 }
 
-// addTo adds the groups to the scores of the documents. best is a buffer with one number for each document; all of
-// them are zero before and after the call.
+// addTo adds to the score of each document what the words of the groups are worth in it. best is a buffer with one number for each
+// document; all of them are zero before and after the call.
 func (p *postings) addTo(scores, best []float32, groups []group) {
 	var touched []uint32
 	for _, g := range groups {
@@ -81,15 +81,16 @@ func (p *postings) addTo(scores, best []float32, groups []group) {
 	}
 }
 
-// ranking is one search among the tools with the numbers from..to. best is the buffer for addTo.
+// ranking is one search among the tools in range: from the number in the field from to the one before the field to. best is the
+// buffer for addTo.
 type ranking struct {
 	x        *Index
 	from, to uint32
 	best     []float32
 }
 
-// score returns how well each tool in range fits one need; the best tool has 1. fit is the highest score for the
-// words alone; 0 means that no tool has any of the words.
+// score returns how well each tool in range fits one need; the best tool has 1. fit is the highest score before word vectors and
+// acts are considered; it is 0 if no tool has any of the words.
 func (r *ranking) score(n *need) (s []float32, fit float32) {
 	x := r.x
 	tools, servers := make([]float32, len(x.tools)), make([]float32, len(x.servers))
@@ -119,8 +120,8 @@ func (r *ranking) score(n *need) (s []float32, fit float32) {
 	return s, fit
 }
 
-// factor returns a number by which the tool's score is multiplied. It is less than 1 if the act of the tool hardly
-// fits n.
+// factor returns a number by which the tool's score is multiplied. It is less than 1 if the tool does more than n asks for (it
+// changes or removes something), or is deprecated.
 func (t *toolRef) factor(n *need) float32 {
 	f := float32(1)
 	if t.act >= changes && n.act == asks {
@@ -140,8 +141,9 @@ func (r *ranking) weak(n *need, parts []need) bool {
 	return len(parts) <= 1 && (r.fit(n) < leastFit || r.onlyServer(n))
 }
 
-// onlyServer reports whether the query names a server, but the rest of its words fit no tool. The name says nothing
-// about the tool if the names of all tools of the server begin with it: no tool of git_log, git_show… fits "git push".
+// onlyServer reports whether the query names a server, but the rest of its words fit no tool. It considers only servers whose tools
+// all begin with the same word, since this word of the query then says nothing about the tool: of git_log, git_show…, none fits
+// "git push".
 func (r *ranking) onlyServer(n *need) bool {
 	for at := range n.servers {
 		prefix := r.x.servers[at].prefix
@@ -175,8 +177,8 @@ func (r *ranking) fit(n *need) float32 {
 	return fit / max(most, 0.01)
 }
 
-// near compares the vector of each tool in range with the vector of n. A tool that is no nearer than the centre of
-// all tools has 0. nearest is the greatest value; it is 0 if n has no vector.
+// near compares the vector of each tool in range with the vector of n. The greater the result for a tool, the nearer it is in
+// meaning; 0 means that it is no nearer than an average tool. nearest is the greatest of the results; it is 0 if n has no vector.
 func (r *ranking) near(n *need) (near []float32, nearest float32) {
 	about := n.about
 	if n.other || about == (vector{}) {
@@ -190,10 +192,9 @@ func (r *ranking) near(n *need) (near []float32, nearest float32) {
 	return near, slices.Max(near)
 }
 
-// fuse ranks the tools in range by the whole query and by its parts. It picks the best
-// tool again and again; of the same tool on several servers it picks one. Each pick
-// lowers the weight of the part that it fits best, so that each need gets a tool. The
-// list has at most limit tools, and its best score is 1.
+// fuse ranks the tools in range by their scores for the whole query and for its parts. It picks the best tool again and again, but
+// the same tool only once if several servers have it. Each pick lowers the weight of the part that it fits best, so that each need
+// gets a tool. The list has at most limit tools, and its best score is 1.
 func (r *ranking) fuse(whole *need, parts []need, limit int) []scored {
 	base, fit := r.score(whole)
 	if fit == 0 {
@@ -226,8 +227,8 @@ func (r *ranking) fuse(whole *need, parts []need, limit int) []scored {
 	return list
 }
 
-// scoreParts scores each part, and lowers the scores of a part that no tool fits well. It
-// returns nil if there is only one part, which is the whole.
+// scoreParts scores each part, and lowers the scores of a part that no tool fits well. It returns nil if there are fewer than two
+// parts, since one part is the whole query.
 func (r *ranking) scoreParts(parts []need) [][]float32 {
 	if len(parts) < 2 {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// script is a group of letters with their own rules.
+// script is a writing system, or a group of them, with its own rules for words.
 type script uint8
 
 const (
@@ -62,8 +62,8 @@ func scan(s string, emit func(w word)) {
 	}
 }
 
-// asciiWord returns the end of the word at s[i] if it has only small ASCII letters, as
-// most words do, else i.
+// asciiWord returns the end of the word that begins at s[i], if it has only small ASCII letters, as most words do. Otherwise it
+// returns i.
 func asciiWord(s string, i int) int {
 	end := i
 	for end < len(s) && 'a' <= s[end] && s[end] <= 'z' {
@@ -75,7 +75,7 @@ func asciiWord(s string, i int) int {
 	return end
 }
 
-// emitRun emits one run of letters and digits of one script.
+// emitRun calls emit for a run: letters and digits of one script, without spaces between them.
 func emitRun(run string, c script, emit func(w word)) {
 	w := word{text: fold(run), script: c}
 	if c != dense {
@@ -97,8 +97,8 @@ func emitRun(run string, c script, emit func(w word)) {
 	emit(w)
 }
 
-// mayHaveParts returns false for words in small ASCII letters, which most words are, so that splitCase is not
-// called for them.
+// mayHaveParts reports whether splitCase must be called for a word. It is false for words in small ASCII letters, which most words
+// are.
 func mayHaveParts(run string) bool {
 	for i := 0; i < len(run); i++ {
 		c := run[i]

@@ -15,8 +15,7 @@ type Hit struct {
 	Server, Tool string
 	// Score orders the hits of one query; the best hit has 1. Scores of different queries cannot be compared.
 	Score float64
-	// Also are the other servers that have the very same tool, in the
-	// catalogue's order.
+	// Also has the names of the other servers that have exactly the same tool, in the order of the catalogue.
 	Also []string
 	// Weak means that even the best hit has little of what the query asks for, so that probably no tool fits. It
 	// is the same for all hits of a query.
@@ -34,19 +33,18 @@ type Options struct {
 // defaultLimit is the limit if the options set none.
 const defaultLimit = 10
 
-// Index finds tools in one snapshot. It is immutable and safe for concurrent
-// use. It keeps the names of servers and tools alive, but not the rest of the
-// snapshot.
+// Index finds tools in one snapshot. It is immutable and safe for concurrent use. It keeps the names of servers and tools in
+// memory, but not the rest of the snapshot.
 type Index struct {
 	tools   []toolRef
 	servers []serverRef
-	// named numbers the servers by their folded names.
+	// named maps the name of each server, in lower case and without accents, to its index in servers.
 	named map[string]uint32
-	// tool and srv are the inverted lists of tools and of servers.
+	// tool and srv say in which tools and in which servers each word occurs.
 	tool, srv postings
 	// vocab maps each term, which is a stem, to its index.
 	vocab map[string]uint32
-	// vectors are the directions of the tools from their common centre.
+	// vectors says for each tool, as a unit vector, how its meaning differs from centre, the mean of all tools.
 	vectors []vector
 	centre  vector
 }
@@ -64,11 +62,12 @@ type toolRef struct {
 	same, next uint32
 }
 
-// serverRef is a server and the range of its documents.
+// serverRef is a server. Its tools have the numbers from the field from to the one before the field to.
 type serverRef struct {
 	name     string
 	from, to uint32
-	// prefix is the stem with which all tools of the server begin, such as git_log and git_show; it is empty if there is none.
+	// prefix is the stem of the word with which the names of all tools of the server begin, such as git_log and git_show; it is
+	// empty if there is none.
 	prefix string
 }
 

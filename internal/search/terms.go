@@ -14,11 +14,11 @@ type terms struct {
 	texts []string
 }
 
-// entry contains the terms of a word in a document.
+// entry contains the terms (numbers of stems) under which a word is indexed.
 type entry struct {
-	// own is the term of the word itself; a run without spaces has none.
+	// own is the term of the word itself. It is not set for a word of a script without spaces, such as Chinese.
 	own uint32
-	// more are the terms of the characters of a run without spaces.
+	// more are, for such a word, the terms of its characters and its pairs of adjacent characters.
 	more []uint32
 	// english are the English terms of a word of another language.
 	english []uint32
@@ -61,7 +61,7 @@ func (t *terms) of(text string, c script) entry {
 	return e
 }
 
-// grams calls emit for each character of a run without spaces, and for each pair of adjacent characters, with its
+// grams calls emit for each character of a word of a script without spaces, and for each pair of adjacent characters, with its
 // position.
 func grams(run string, emit func(at int, gram string)) {
 	prev := -1

@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// The table of word vectors that tools/embed makes, for every piece of the vocabulary in order. It begins with the
-// step size of each piece, in two bytes. Then it has 128 numbers of four bits for each piece; a number n means n-8
-// steps.
+// vectorTable has a word vector for each piece (word or part of a word) of the vocabulary, in the same order; tools/embed makes it.
+// First it has a step size for each piece, in two bytes. Then it has 128 numbers of four bits for each piece, where n stands for
+// n-8 steps.
 var (
 	//go:embed vectors.bin
 	vectorTable string
@@ -91,8 +91,8 @@ func (v *vector) dot(w *vector) float32 {
 	return a + b + c + d
 }
 
-// seenFrom replaces v by the unit vector of its direction from centre, since the direction that all tools have in
-// common does not distinguish them. A zero vector stays zero.
+// seenFrom replaces v by the unit vector that points from centre to v. So what all tools have in common, which does not distinguish
+// them, is removed. A zero vector stays zero.
 func (v *vector) seenFrom(centre *vector) {
 	v.unit()
 	v.plus(centre, -1)
@@ -105,8 +105,8 @@ func (v *vector) unit() {
 	}
 }
 
-// vectors returns a vector for each document: the sum of the vectors of its words, by their weights. texts
-// contains a word for each term, or an empty string for a term that is not a word.
+// vectors returns a vector for each document: the sum of the vectors of its words, by their weights. texts[t] is a word with the
+// stem t, or empty if t stands for no word.
 func (p *postings) vectors(texts []string) []vector {
 	out := make([]vector, p.docs)
 	for t, text := range texts {

@@ -31,8 +31,8 @@ he her here hers him his more most no nor not off once only other out over own s
 via per may might must shall upon within without help give tell thanks thank hi hello know t s d ll re ve m
 и в на с по для из к о от что это мне пожалуйста все`)
 
-// The stems of the acts: asking reads existing things, changing changes them, and
-// removing removes or stops them.
+// The stems of the words for each act: asking words ask to read existing things, changing words to change them, and removing words
+// to remove or stop them.
 var (
 	asking   = stemSet("list show get find search read view display fetch retrieve lookup query browse check describe count compare what which who where when many much")
 	changing = stemSet(`create add insert write edit update modify change set put patch append send post publish submit reply upload save move rename
@@ -40,7 +40,7 @@ copy merge fork assign close approve reject enable start stop restart install de
 	removing = stemSet("delete remove drop erase destroy purge wipe kill terminate revoke disable deactivate suspend uninstall unlink cancel")
 )
 
-// writing are acts that write the file that follows them.
+// writing are the stems of words after which a file name means a file to write: "save report.pdf".
 var writing = stemSet("save write export output store create generate draft make produce put record dump convert render report download plot draw build compose add append")
 
 // verbs are the stems of all words in the table of acts.

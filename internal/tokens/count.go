@@ -9,16 +9,16 @@ import (
 	"sync"
 )
 
-// packed has the tokens of o200k_base in the order of their ranks, compressed: first the
-// length of each in a byte, then all texts. TestTable makes the file.
+// packed has the texts of the tokens of o200k_base, compressed, in the order of their ranks (numbers): first the length of each in
+// one byte, then all texts. TestTable makes the file.
 //
 //go:embed o200k.gz
 var packed string
 
-// ranks is the number of tokens.
+// ranks is the number of tokens, and so of ranks.
 const ranks = 199_998
 
-// vocabulary contains the texts of the tokens, which the [table] does not contain.
+// vocabulary contains the texts of all tokens. The [table] has only their hashes.
 type vocabulary struct {
 	texts  []byte
 	starts []uint32 // the start of each token in texts, by rank, and the end of the last one
@@ -41,7 +41,7 @@ var o200k = sync.OnceValue(func() *vocabulary {
 	return v
 })
 
-// rank returns the merge rank of the token s, or noRank if s is not a token.
+// rank returns the rank of the token s, or noRank if s is not a token. Pairs with a low rank are merged first.
 func (v *vocabulary) rank(s string) uint32 {
 	e, end, fingerprint := bucket(hash(s))
 	for ; e < end; e += 4 {
@@ -70,9 +70,11 @@ func Count(s string) int {
 	return n
 }
 
-// merge does what the function [merge] does, for pieces of any length, in n log n.
+// merge counts the tokens of one piece, like the function [merge], but for a piece of any length n. It takes time in proportion to
+// n log n.
 func (v *vocabulary) merge(p string) int {
-	// A part is known by the byte at which it begins. last and next have the beginnings of its neighbours.
+	// A part is identified by the position at which it begins. For each part, last and next have the positions of the parts before
+	// and after it.
 	last, next := make([]int, len(p)+1), make([]int, len(p)+1)
 	for i := range next {
 		last[i], next[i] = i-1, i+1
@@ -111,7 +113,7 @@ type pair struct {
 	start, end int
 }
 
-// pairs is a heap in the order of ranks, and of starts for equal ranks.
+// pairs is a heap: the pair with the lowest rank comes first and, among equal ranks, the one that begins first.
 type pairs []pair
 
 func (h pairs) Len() int      { return len(h) }

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// class is the class of a character in the split rule of o200k_base, by its Unicode category (Lu, Ll and so on). It is a set,
-// since some letters are in both the upper and the lower class.
+// class is the class of a character in the rule by which o200k_base splits a text into pieces. It depends on the Unicode category
+// of the character (Lu, Ll and so on). It is a set, since some letters are in both the upper and the lower class.
 type class uint8
 
 const (
@@ -118,7 +118,7 @@ func word(s string, i int) int {
 	return anyWord(s, i)
 }
 
-// anyWord is like word, for every script.
+// anyWord returns the end of a word at i as word does, but handles letters of every script.
 func anyWord(s string, i int) int {
 	end := i   // the end of the part that U* matches
 	both := -1 // the end of the last letter of this part that is also in L; -1 if there is none

@@ -23,7 +23,7 @@ const (
 	noRank          = math.MaxUint32
 )
 
-// rank returns the merge rank of the token s, noRank if the table has no such token.
+// rank returns the rank of the token s, or noRank if the table has no such token.
 func rank(s string) uint32 {
 	e, end, fingerprint := bucket(hash(s))
 	for ; e < end; e += 4 {
@@ -51,7 +51,7 @@ func le64(s string, i int) uint64 {
 	return uint64(le32(s, i)) | uint64(le32(s, i+4))<<32
 }
 
-// hash mixes s eight bytes at a time. A change needs a new table.
+// hash mixes s eight bytes at a time. If hash is changed, the table must be made again.
 func hash(s string) uint64 {
 	const k0, k1 = 0x9e3779b97f4a7c15, 0xd6e8feb86659fd93
 	h := uint64(len(s)) * k0

@@ -1,8 +1,8 @@
 // Package tokens counts the tokens of a text for a model.
 //
-// [Estimate] and [Ceiling] are for the serving path: they split a text by the rule of o200k_base,
-// look its pieces up in a table of 1 MB in the binary, and allocate nothing. [Count] is exact,
-// but unpacks the texts of the tokens; it is for tools and tests.
+// [Estimate] and [Ceiling] are for code that serves requests: they split a text by the rule of o200k_base, look its pieces up in a
+// table of 1 MB in the binary, and allocate nothing. [Count] is exact, but unpacks the texts of the tokens; it is for tools and
+// tests.
 package tokens
 
 import "unicode/utf8"
@@ -22,8 +22,8 @@ func Estimate(s string) int {
 	return n
 }
 
-// Sample estimates like [Estimate], from n samples of size bytes each. A text that is not longer than the samples
-// is read as a whole.
+// Sample estimates the o200k_base tokens of a long text from n samples of it, each of size bytes. If the text is not longer than
+// the samples together, Sample reads all of it.
 func Sample(s string, n, size int) int {
 	if len(s) <= n*size {
 		return Estimate(s)
@@ -116,9 +116,8 @@ func merge(p string) int {
 	return n
 }
 
-// parts fills at with the parts before merging: characters that are tokens, and the bytes of
-// others. The bytes of a character nearly always merge first; to skip that makes most scripts
-// three times as fast.
+// parts fills at with the parts of which merging begins: the characters that are tokens, and the single bytes of other characters.
+// The bytes of a character nearly always merge first; to skip these merges makes most scripts three times as fast.
 func parts(p string, at *[maxMerge + 2]uint8) int {
 	n := 0
 	for i := 0; i < len(p); {

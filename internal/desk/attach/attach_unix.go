@@ -36,7 +36,7 @@ type Conn struct {
 }
 
 // Dial connects to the daemon of a place within the given time. If there is no daemon, Dial starts one if start is true, and
-// otherwise returns ErrNone. After an error the daemon has nothing of this command.
+// otherwise returns ErrNone. After an error the command can still do its work alone, because the daemon has received nothing of it.
 func Dial(p Place, within time.Duration, start bool) (*Conn, error) {
 	deadline := time.Now().Add(within)
 	for began := false; ; {
@@ -78,9 +78,9 @@ func (p Place) dial(deadline time.Time) (*Conn, error) {
 	return c, nil
 }
 
-// spaces names what servers would inherit from this process besides its user, folder, variables and umask: namespaces (on Linux),
-// groups, limits, and other rights, which some clients take away from the programs they start. A daemon with other spaces must not
-// serve this process.
+// spaces returns a text with everything that servers would inherit from this process, except its user, folder, variables and umask:
+// namespaces (on Linux), groups, limits, and rights, which some clients take away from the programs that they start. If the daemon
+// has a different text, it must not serve this process.
 func spaces() string {
 	groups, _ := os.Getgroups()
 	slices.Sort(groups)
@@ -142,8 +142,8 @@ func (p Place) Free() bool {
 	return lock != nil || errors.Is(err, fs.ErrNotExist)
 }
 
-// Others returns the places of the other daemons that run or start for the same config file: environments are those of this build
-// with another environment, builds are those of other builds.
+// Others returns the places of the other daemons that run or start for the same config file. environments has those of this build,
+// which have another environment; builds has those of other builds of mcpx.
 func (p Place) Others() (environments, builds []Place) {
 	files, _ := os.ReadDir(filepath.Dir(string(p))) // without the folder there are no daemons
 	for _, file := range files {
@@ -238,8 +238,8 @@ func (p Place) launch(lock *os.File) error {
 	return nil
 }
 
-// closeOnExec keeps the daemon from inheriting the files of this process: it would hold the lock file of a script, or a pipe whose
-// reader waits for the end, for a long time.
+// closeOnExec keeps the daemon from inheriting the open files of this process. Otherwise the daemon would hold them for a long
+// time, such as the lock file of a script, or a pipe whose reader waits for the end.
 func closeOnExec() {
 	open, _ := os.ReadDir("/dev/fd")
 	for _, one := range open {

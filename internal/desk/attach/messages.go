@@ -20,7 +20,7 @@ const (
 	mostBytes = 8 << 20
 )
 
-// hello is the first message, from the command. The daemon refuses a command whose spaces it does not have.
+// hello is the first message, from the command. The daemon refuses a command whose spaces differ from its own.
 type hello struct {
 	// Spaces are the namespaces, rights and limits of the command's process; see the function spaces.
 	Spaces string `json:"spaces"`

@@ -9,9 +9,9 @@
 //
 // # What is decided when
 //
-// Until the daemon has welcomed a command, the command may give up and do the work by itself. The daemon has nothing of the session
-// yet. Then the command sends what it wants, and its streams. From then on it does not use the streams, and waits for the end of
-// its session or of the daemon.
+// Until the daemon has welcomed a command, the command may give up and do the work by itself, because the daemon has nothing of the
+// session yet. After the welcome, the command sends what it wants, and its streams. From then on it does not use the streams, and
+// waits for the end of its session or of the daemon.
 //
 // # One daemon
 //
@@ -41,12 +41,12 @@ import (
 // Role is the name of the daemon among the roles in which mcpx starts its executable.
 const Role = "daemon"
 
-// Place says where the daemon for a config file, a build and an environment of mcpx is found: it is the path of the daemon's files,
-// without their endings. Its name is made of a digest of each of the three, in this order.
+// Place identifies a daemon. It is the path of the files of the daemon, without their endings. The last part of the path has three
+// digests: of the config file, of the build of mcpx, and of the environment variables that mcpx reads.
 type Place string
 
-// These are the lengths of the digests in the name of a place, in hexadecimal digits. The last two may be short: a collision would
-// only give a session other proxies or certificates, and a user has few daemons.
+// These are the lengths of the three digests in a place, in hexadecimal digits. The last two may be short, because a user has few
+// daemons, and a collision would only give a session other proxies or certificates.
 const (
 	configDigits = 12
 	buildDigits  = 6

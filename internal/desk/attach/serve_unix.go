@@ -49,8 +49,8 @@ type Daemon struct {
 // lockFile is the descriptor of the lock file that this process inherits from the command that has started it.
 const lockFile = 3
 
-// Serve serves sessions until ctx ends, or until there was no session for the idle time. Then it waits for the open sessions. It is
-// the main function of a daemon.
+// Serve serves sessions until ctx ends, or until there was no session for the idle time. Before it returns, it waits for the open
+// sessions. It is the main function of a daemon.
 func (d *Daemon) Serve(ctx context.Context) error {
 	_, path, _ := strings.Cut(os.Getenv(proc.RoleVar), " ")
 	_ = os.Unsetenv(proc.RoleVar) // so that processes which this process starts do not play its role
@@ -93,7 +93,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 }
 
 // New returns a daemon. host serves one session, until the session's context ends, and returns the exit code of the command. idle
-// is how long the daemon waits for a session before it ends, until SetIdle is called.
+// is how long the daemon lives without a session; SetIdle changes it.
 func New(host func(context.Context, *Session) int, idle time.Duration, log *slog.Logger) *Daemon {
 	return &Daemon{host: host, idle: idle, log: log}
 }
@@ -133,7 +133,7 @@ func (d *Daemon) Hold() (release func()) {
 	return d.leave
 }
 
-// end ends the daemon. If must is false, it does so only if nothing is open.
+// end ends the daemon. If the parameter must is false, it does so only if no session is open.
 func (d *Daemon) end(must bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -237,8 +237,8 @@ const spareFiles = 32
 // reserved are file descriptors that are kept free until a session uses them.
 type reserved []int
 
-// reserve opens the descriptors that a session will need, so that sessions which begin at the same time do not count on the same
-// free ones. The caller must free them, also after an error.
+// reserve opens as many descriptors as a session will need. Otherwise several sessions that begin at the same time could rely on
+// the same free descriptors. The caller must free them, also after an error.
 func reserve(conn *net.UnixConn) (spare reserved, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -262,7 +262,8 @@ func (r *reserved) free() {
 	*r = nil
 }
 
-// obey does what the command asks for, until the connection ends. Then it ends the session.
+// obey does what the messages of the command ask for: to read the config again, or to end the session. When the connection ends, it
+// ends the session.
 func (d *Daemon) obey(conn *net.UnixConn, reload chan<- os.Signal, end context.CancelFunc) {
 	defer end()
 	for {

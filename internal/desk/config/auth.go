@@ -28,11 +28,11 @@ type Auth struct {
 	Front        *conf.AuthServer // nil means that mcpx runs no authorization server
 }
 
-// OldToken is the name of the principal whose token is the value of the older key auth_token.
+// OldToken is the name of the principal that the older key auth_token stands for: its value is the token of this principal.
 const OldToken = "auth_token"
 
-// tokenName matches the names that a token may have. It excludes '@' and ':', because a name with '@' is a user of an
-// issuer, and a name with ':' a certificate.
+// tokenName matches the names that a token may have. It excludes '@' and ':', because names with '@' belong to the users of an
+// issuer, and names with ':' to client certificates.
 var tokenName = pattern.New(`^[A-Za-z0-9._-]{1,64}$`)
 
 // authorization returns the Auth of the config. The first call creates it.
@@ -67,7 +67,7 @@ func (l *loader) authObject(a *Auth) object {
 	}}
 }
 
-// groupsClaim is the default of the keys groups_claim: it is the claim of a JWT that contains the user's groups.
+// groupsClaim is the default of the keys groups_claim: the name of the claim in a JWT that lists the groups of the user.
 const groupsClaim = "groups"
 
 // audiences reads the audiences that a token may have. An empty list is a fault, because no token could be valid then.
@@ -89,7 +89,7 @@ func (l *loader) scopes(into *[]string) value {
 			if item.kind == stringKind && item.text != "" && !scopeToken.MatchString(item.text) {
 				l.fault(item, "is not a scope: %s", quote(item.text))
 			}
-			if item.text == "offline_access" { // clients request this scope without being told to
+			if item.text == "offline_access" { // clients request this scope by themselves
 				l.fault(item, "is a scope for the authorization server, not for mcpx")
 			}
 		}
@@ -147,7 +147,7 @@ func (l *loader) checkNames(a *Auth) {
 func isIssuer(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" &&
-		(u.Scheme == "https" || u.Scheme == "http") && netguard.Safe(text) && !strings.Contains(text, "@") // which ends USER in USER@ISSUER
+		(u.Scheme == "https" || u.Scheme == "http") && netguard.Safe(text) && !strings.Contains(text, "@") // users are named USER@ISSUER
 }
 
 func (l *loader) authTokens(n *node) {
@@ -270,7 +270,8 @@ func (l *loader) checkRight(n *node, r *conf.Right) {
 	}
 }
 
-// checkRights warns if the rules give no principal anything.
+// checkRights warns if no rule of auth.rights grants anything, because then nobody may use anything. Rules with TakeAway only
+// restrict.
 func (l *loader) checkRights(rights []conf.Right) {
 	if rights != nil && !slices.ContainsFunc(rights, func(r conf.Right) bool { return r.TakeAway == nil }) {
 		l.warn(`auth.rights: no rule gives anything, so nobody may use anything; {"principals": ["*"]} gives everything that deny leaves`)
@@ -299,8 +300,8 @@ func (l *loader) rightObject(r *conf.Right) object {
 	}}
 }
 
-// some reads a list of the principals or users to which a rule applies. An empty list is a fault, because it could mean none or
-// all.
+// some reads the list of the principals or users to which a rule applies. An empty list is a fault, because it could mean nobody or
+// everybody.
 func (l *loader) some(list value) value { return l.notEmpty(list, "the rule does not ask for it") }
 
 // leastAuthServerKey is the length of the shortest auth.front.key, in bytes.
@@ -358,8 +359,8 @@ func (l *loader) authServerIssuer(into *string) value {
 	}}
 }
 
-// redirects reads globs for the addresses to which users may be sent back after a login. Each glob must have a scheme and a host,
-// because a * matches only within one part between two slashes.
+// redirects reads globs for the redirect addresses: where a client may have the browser of a user sent after a login. Each glob
+// must have a scheme and a host, because a * matches only within one part between two slashes.
 func (l *loader) redirects(into *[]string) value {
 	return value{schema: someTexts, read: func(n *node) {
 		list, ok := l.strings(n)
@@ -378,8 +379,8 @@ func (l *loader) redirects(into *[]string) value {
 	}}
 }
 
-// isRedirect reports whether a glob has a scheme that is not http and has no wildcards, a host, and after the scheme no '#', '@',
-// '\' or space.
+// isRedirect reports whether a glob is allowed for redirect addresses. It must begin with a scheme other than http, without
+// wildcards, and a host. After the scheme, '#', '@', '\' and spaces are not allowed.
 func isRedirect(glob string) bool {
 	scheme, rest, _ := strings.Cut(glob, "://")
 	host, _, _ := strings.Cut(rest, "/")

@@ -44,7 +44,8 @@ func (l *loader) clientTLSObject(t *conf.ClientTLS) object {
 	}}
 }
 
-// severalOf reads a string or an array of strings, and replaces the references in them. It calls one for each string, to check it.
+// severalOf reads a string or an array of strings, and replaces the references in them. To check them, it calls the function one
+// for each string.
 func (l *loader) severalOf(into *[]string, one func(n *node, text string)) value {
 	return value{schema: `{"anyOf": [` + text + `, ` + texts + `]}`, read: func(n *node) {
 		items := []*node{n}
@@ -70,7 +71,7 @@ func (l *loader) natsURL(n *node, text string) {
 	if secret, ok := u.User.Password(); ok {
 		l.cfg.Secrets = append(l.cfg.Secrets, secret)
 	} else if u.User != nil {
-		l.cfg.Secrets = append(l.cfg.Secrets, u.User.Username()) // a token
+		l.cfg.Secrets = append(l.cfg.Secrets, u.User.Username()) // without a password, NATS takes the user name as a token
 	}
 }
 

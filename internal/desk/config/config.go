@@ -39,7 +39,7 @@ type Config struct {
 	Warnings []string
 }
 
-// ForClients has the keys for what clients and their models see.
+// ForClients has the keys that say what clients and their models see.
 type ForClients struct {
 	View                                     string
 	Groups                                   []Group // sorted by name
@@ -73,7 +73,7 @@ type ForServers struct {
 	MaxMessageBytes int64
 	Memory          int64 // in bytes; 0 means that the file does not have the key
 	MaxConcurrency  int
-	// Drain is how long mcpx still serves over HTTP after it was told to end. Meanwhile /readyz already answers 503.
+	// Drain is how long mcpx continues to serve over HTTP after it was told to end. Meanwhile /readyz already answers 503.
 	Drain         time.Duration
 	ShutdownGrace time.Duration
 	HealthCheck   bool
@@ -102,7 +102,8 @@ type OverHTTP struct {
 // ToLog has the keys that concern the log.
 type ToLog struct{ LogLevel, LogFormat, LogFile string }
 
-// The values of [Config.View]. The last two are prefixes: the name of a server follows ViewServer, the name of a group ViewGroup.
+// The values of [Config.View]. A view says which tools a client sees: inspect and exec (ViewTwoTools), all tools of all servers
+// (ViewTools), or the tools of one server or group, whose name follows the prefix ViewServer or ViewGroup.
 const (
 	ViewTwoTools = "two_tools"
 	ViewTools    = "tools"
@@ -116,12 +117,12 @@ const DefaultHTTPPath = "/mcp"
 // DefaultRegistry is the default of registry: the official MCP registry.
 const DefaultRegistry = "https://registry.modelcontextprotocol.io"
 
-// Group is a named part of the catalogue.
+// Group is a named selection of servers and tools, which a client can use as if mcpx had nothing else.
 type Group struct {
 	Name string
 	// Servers are the names of the servers in the group, as clients see them. nil means all servers.
 	Servers []string
-	// Tools has globs that are matched against SERVER.TOOL.
+	// Tools selects tools of these servers. Its globs are compared with SERVER.TOOL.
 	Tools    ToolFilter
 	ReadOnly bool
 	Confirm  conf.Confirm
@@ -130,8 +131,8 @@ type Group struct {
 	CatalogueTokenBudget int
 }
 
-// NoLimit is the value of a limit in a rule for clients if the file says 0. It also overrides the limit that mcpx would use for
-// that client by default.
+// NoLimit is the value of a limit in a rule for clients if the file says 0, which means no limit. Unlike a limit that the file does
+// not set, it also overrides the limit that mcpx itself has for this client.
 const NoLimit = math.MaxInt32
 
 // The kinds of connections to servers, the values of [Server.Type].
@@ -235,16 +236,16 @@ type Options struct {
 	// them is nil, its references are not expanded.
 	Keyring func(name string) (string, error)
 	Run     func(argv []string) (string, error)
-	// Absent means that a reference outside of servers may have no value; it then stays as it is written. Commands that do not need
-	// the secrets of a hosted mcpx set it.
+	// Absent means that it is no fault if a reference outside of servers has no value; the reference then stays as it is written.
+	// Commands of mcpx that do not need the secrets of the file set it.
 	Absent bool
 	// Only has names of servers. Keyring and Run are then called only for references of these servers and outside of servers. Only
 	// is ignored if it is empty, or if one of the names is not a server of the file.
 	Only []string
 }
 
-// Served returns the Name of the server whose Name is name or, if there is none, of the server whose Written is name. It returns ""
-// if there is no such server.
+// Served returns the Name of the server that the user calls name. If no server has this Name, it is the server whose name in the
+// file, Written, is name. If there is no such server, Served returns "".
 func (c *Config) Served(name string) string {
 	found := ""
 	for _, s := range c.Servers {

@@ -34,7 +34,7 @@ func (l *loader) checkDialRule(n *node, r *conf.DialRule) {
 	}
 }
 
-// leastCompatKey is the length of the shortest dial.compat_key, in bytes. The keys that the older system made have this length.
+// leastCompatKey is the length of the shortest dial.compat_key, in bytes. The older system made keys of this length.
 const leastCompatKey = 32
 
 func (l *loader) checkDial(n *node, d *conf.Dial) {
@@ -47,8 +47,8 @@ func (l *loader) checkDial(n *node, d *conf.Dial) {
 	}
 }
 
-// finishDial adds what dial.compat implies: a rule by which agents with a token may dial in for themselves, and an Auth, so that
-// all other clients need a credential.
+// finishDial adds what the key dial.compat implies: a rule that lets agents with a token dial in, each for itself only, and an
+// Auth, so that all other clients need a credential. To dial in is to connect to mcpx as a server.
 func (l *loader) finishDial() {
 	if !l.agents() {
 		return
@@ -65,5 +65,5 @@ func (l *loader) finishDial() {
 	}
 }
 
-// agents reports whether agents can connect with the tokens of the older system (dial.compat).
+// agents reports whether agents of the older system may connect with its tokens (the key dial.compat).
 func (l *loader) agents() bool { return l.cfg.Dial != nil && l.cfg.Dial.Compat != conf.CompatOff }

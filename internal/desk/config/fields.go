@@ -60,7 +60,7 @@ func (l *loader) str(into *string) value {
 	}}
 }
 
-// oneOf reads a string that must be one of words.
+// oneOf reads a string that must be in the list words.
 func oneOf[T ~string](l *loader, into *T, words ...string) value {
 	return value{into: into, words: words, read: func(n *node) {
 		if n.kind == stringKind && slices.Contains(words, n.text) {
@@ -76,8 +76,8 @@ func (l *loader) notOneOf(n *node, words []string) {
 	l.fault(n, "must be %s or %s", strings.Join(words[:last], ", "), words[last])
 }
 
-// switched reads one of words, and sets *into to the position of that word in the list, beginning with 1. The string "off", and any
-// other value that turns a key off (see [node.off]), sets it to 0.
+// switched reads a string of the list words, and sets *into to its position in the list: 1 for the first. "off", and any other
+// value that turns a key off (see [node.off]), sets *into to 0.
 func switched[T ~uint8](l *loader, into *T, words ...string) value {
 	words = append(words, "off")
 	return value{into: into, words: words, off: "off", read: func(n *node) {
@@ -93,7 +93,7 @@ func switched[T ~uint8](l *loader, into *T, words ...string) value {
 	}}
 }
 
-// whole reads a whole number. Both least and most are allowed.
+// whole reads a whole number from least to most. Both limits are allowed values.
 func whole[T int | int64](l *loader, into *T, least, most int64) value {
 	return value{into: into, schema: `{"type": "integer"}`, least: least, most: most, read: func(n *node) {
 		if n.kind != numberKind {
@@ -149,7 +149,7 @@ const mostSize = 1 << 50
 
 var sizeText = pattern.New(`^([0-9]{1,9}) *([KMG]i?B)$`)
 
-// timeout reads a duration, which must be more than 0. A number is in seconds.
+// timeout reads a duration of more than 0. A number is in seconds.
 func (l *loader) timeout(into *time.Duration) value {
 	return value{into: into, schema: moreThanZero, read: func(n *node) { l.duration(n, time.Second, false, into) }}
 }
@@ -170,7 +170,8 @@ func (l *loader) orOff(into *time.Duration) value {
 	}}
 }
 
-// duration reads a duration: a number, in units of unit, or a string such as "1m30s". zero says whether 0 is allowed.
+// duration reads a duration: a number, or a string such as "1m30s". The parameter unit is the unit of a number, and zero says
+// whether 0 is allowed.
 func (l *loader) duration(n *node, unit time.Duration, zero bool, into *time.Duration) {
 	var d time.Duration
 	switch n.kind {
@@ -230,7 +231,7 @@ func (l *loader) names(into *[]string) value {
 	}}
 }
 
-// globs reads an array of patterns, in which *, ? and [...] have the same meaning as in [path.Match].
+// globs reads an array of globs, in which *, ? and [...] have the same meaning as in [path.Match].
 func (l *loader) globs(into *[]string) value {
 	return value{into: into, schema: texts, read: func(n *node) {
 		list, ok := l.strings(n)
@@ -245,7 +246,7 @@ func (l *loader) globs(into *[]string) value {
 	}}
 }
 
-// toolGlobs reads an array of patterns that are matched against SERVER.TOOL.
+// toolGlobs reads an array of globs that are compared with SERVER.TOOL.
 func (l *loader) toolGlobs(into *[]string) value {
 	return l.globs(into).then(func(n *node) {
 		for _, item := range n.items {
@@ -256,11 +257,12 @@ func (l *loader) toolGlobs(into *[]string) value {
 	})
 }
 
-// allowed reads the value of a key allow: globs of the tools that mcpx keeps; it hides all others. An empty list is a fault, because
-// it could mean all tools or none.
+// allowed reads the value of a key named allow: globs of the tools that mcpx keeps, while it hides all others. An empty list is a
+// fault, because it could mean all tools or none.
 func (l *loader) allowed(globs value) value { return l.notEmpty(globs, "all tools are allowed") }
 
-// notEmpty reads a list that must not be empty. without says what happens if the user leaves the key out; the fault quotes it.
+// notEmpty reads a list that must not be empty. The parameter without says what happens if the user leaves the key out; the fault
+// for an empty list quotes it.
 func (l *loader) notEmpty(list value, without string) value {
 	return value{into: list.into, schema: someTexts, read: func(n *node) {
 		if n.kind == arrayKind && len(n.items) == 0 {

@@ -78,10 +78,11 @@ func (l *loader) forCalls() []key {
 	}
 }
 
-// formWords are the names of the forms in the file. The form at index i is the bit 1<<i of [conf.ResultForms].
+// formWords are the words for the result forms in the file. A result form is a language in which mcpx may write results. The word
+// at index i stands for the bit 1<<i of [conf.ResultForms].
 var formWords = []string{"json", "toon", "js"}
 
-// forms reads an array of names of forms as a set. The set always includes JSON.
+// forms reads an array of these words as a set. The set always includes JSON.
 func (l *loader) forms(into *conf.ResultForms) value {
 	return value{into: into, derived: true, schema: `{"type": "array", "items": {"type": "string", "enum": ["json", "toon", "js"]}}`, read: func(n *node) {
 		list, ok := l.strings(n)
@@ -156,7 +157,7 @@ func (l *loader) toLog() []key {
 
 var (
 	pathForm = pattern.New(`^(/[A-Za-z0-9._~-]+)+$`)
-	// servedPaths are the first parts of paths that mcpx uses for other things than the MCP endpoint.
+	// servedPaths are the first parts of the paths that mcpx needs for other things, so that http_path must not begin with them.
 	servedPaths = []string{".well-known", "api", "healthz", "messages", "metrics", "oauth", "readyz", "register", "sse", "status", "ui"}
 )
 
@@ -227,7 +228,7 @@ func (l *loader) readRoot(n *node) {
 }
 
 // defaultsOfServers reads the root keys that are defaults for all servers. It runs before the servers are read, because these keys
-// may come after the servers in the file. It ignores faults: they are found again when all keys are read.
+// may come after the servers in the file. It ignores faults, because they are found again when all keys are read.
 func (l *loader) defaultsOfServers(n *node) {
 	first := newLoader(l.cfg.Path, l.o)
 	root := first.root()
@@ -245,9 +246,9 @@ func looksLikeServer(n *node) bool {
 	})
 }
 
-// UI has the keys for the page.
+// UI has the keys for the web page of mcpx.
 type UI struct {
-	// Shown means that there is a page. RecordCalls means that the page shows the arguments and results of recent calls.
+	// Shown means that mcpx serves the page. RecordCalls means that the page shows the arguments and results of recent calls.
 	Shown, RecordCalls bool
 }
 
@@ -269,13 +270,13 @@ func (l *loader) uiObject() object {
 	}}
 }
 
-// api reads the key api. Without the key, API stays nil, and [Config.ChangesServers] depends on auth.
+// api reads the key api. If the file does not have the key, API stays nil, and [Config.ChangesServers] depends on auth.
 func (l *loader) api(n *node) {
 	l.cfg.API = new(bool)
 	l.boolean(l.cfg.API).read(n)
 }
 
-// learn reads the key learn. Without the key, Learn stays nil, and [Config.Learns] depends on auth.
+// learn reads the key learn. If the file does not have the key, Learn stays nil, and [Config.Learns] depends on auth.
 func (l *loader) learn(n *node) {
 	l.cfg.Learn = new(bool)
 	l.boolean(l.cfg.Learn).read(n)
@@ -320,8 +321,8 @@ func (l *loader) client(rule *conf.ClientRule) object {
 	}}
 }
 
-// limit reads a limit in a rule for clients. In the file it must be at least least, or 0 for no limit. In a
-// [conf.ClientRule] 0 means that the rule does not set the limit, so *into is set to [NoLimit] instead.
+// limit reads a limit in a rule for clients. A limit in the file must be at least the parameter least, or 0, which means no limit.
+// In a [conf.ClientRule], 0 means that the rule does not set the limit; therefore a 0 of the file becomes [NoLimit].
 func (l *loader) limit(into *int, least int) value {
 	limit := 0
 	v := l.count(&limit, 0).then(func(n *node) {

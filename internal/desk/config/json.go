@@ -10,8 +10,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// The limits for a file: its size in bytes, the depth of nested objects and arrays, and the number of values. No real
-// config comes near them. They prevent a file that is not a config from using up the memory.
+// The limits for a file: its size in bytes, the depth of nested objects and arrays, and the number of values. No real config comes
+// near them. They prevent that a file that is not a config uses up the memory.
 const (
 	maxFileBytes = 8 << 20
 	maxDepth     = 64
@@ -33,8 +33,8 @@ func (k kind) String() string {
 	return [...]string{"null", "a boolean", "a number", "a string", "an array", "an object"}[k]
 }
 
-// node is a JSON value with its place in the file, which faults name. Unlike a Go map, it keeps the order of members, and keys that
-// an object has twice.
+// node is a JSON value of the file, and knows its place, which faults name. Unlike a Go map, an object keeps the order of its
+// members, and keeps both members if a key occurs twice.
 type node struct {
 	kind   kind
 	offset int // of the first byte of the value in the file

@@ -22,7 +22,8 @@ type key struct {
 // object describes an object in the file by its keys.
 type object struct {
 	name string // the name of its definition in the JSON Schema
-	// strict means that an unknown key is a fault. Otherwise a restriction that the user wanted might be missing without notice.
+	// strict means that an unknown key is a fault, not only a warning. It is set where a mistyped key could let mcpx allow more
+	// than the user wanted.
 	strict bool
 	keys   []key
 }
@@ -30,27 +31,29 @@ type object struct {
 // value describes the value of a key, and how it is read.
 type value struct {
 	read func(n *node)
-	// schema is a JSON Schema for the value; other fields of value add to it. If it is empty, the schema is made from words and of.
+	// schema is a JSON Schema for the value; other fields of value add to it. If it is empty, the schema is made from the fields
+	// words and of.
 	schema string
-	// named means that the value is an object whose keys are names that users choose (see [loader.named]). Then schema or of
-	// describes the value of each member.
+	// named means that the value is an object whose keys are names that users choose (see [loader.named]). Then the field schema or
+	// of describes the value of each member.
 	named bool
 	// words are the accepted strings, if there are only a few.
 	words []string
-	// off is the name of a definition in the JSON Schema: the values that turn the key off. It is empty if no value turns the key
-	// off.
+	// off is the name of a definition in the JSON Schema, which lists the values that turn the key off. It is empty if no value
+	// does.
 	off string
 	// least and most are the smallest and the largest accepted number. most is 0 if there are no such limits, or if schema contains
 	// them.
 	least, most int64
-	// of describes the object that is the value, or an object to which schema refers by its name.
+	// of returns the description of the object that is the value, or of an object to which schema refers by name. It is nil if
+	// there is no such object.
 	of func() object
 	// into points to the variable that receives the value. Before the file is read, the variable has the default. derived means
 	// that the default depends on other keys.
 	into    any
 	derived bool
-	// noNull means that null is a fault. For most keys, null means the same as leaving the key out; for this key, that would allow
-	// more than any value does.
+	// noNull means that null is a fault. For most keys, null means the same as a missing key. It is a fault where a missing key
+	// allows more than any value would.
 	noNull bool
 	// effect says when a change of the key takes effect while mcpx runs. Empty means at once.
 	effect effect
@@ -73,7 +76,7 @@ func (v value) notNull() value {
 	return v
 }
 
-// then returns v with a read function that calls more after v's own one.
+// then returns a copy of v that calls more after the value is read.
 func (v value) then(more func(*node)) value {
 	read := v.read
 	v.read = func(n *node) {
@@ -100,7 +103,7 @@ func (o object) key(name string) *key {
 	return &o.keys[i]
 }
 
-// nested describes a value that must be an object with the keys of of.
+// nested describes a value that must be an object with the keys that the function of returns.
 func (l *loader) nested(of func() object) value {
 	return value{of: of, read: func(n *node) {
 		if l.is(objectKind, n) {
@@ -109,8 +112,9 @@ func (l *loader) nested(of func() object) value {
 	}}
 }
 
-// optional reads an object into *into. If the value turns the key off, *into stays nil; only if enabled is one of the object's
-// keys, an object can turn it off. initial has the defaults. check adds faults that concern several keys of the object.
+// optional reads an object into *into. Some values, such as null and false, turn the key off: then *into stays nil. Only if the
+// object has the key enabled, an object can turn the key off, too. The parameter initial has the defaults, and check adds faults
+// that concern several keys of the object.
 func optional[T any](l *loader, into **T, initial T, keys func(*T) object, check func(*node, *T)) value {
 	of, off := func() object { return keys(new(initial)) }, "plainOff"
 	if of().key("enabled") != nil {
@@ -126,8 +130,8 @@ func optional[T any](l *loader, into **T, initial T, keys func(*T) object, check
 	}}
 }
 
-// list reads an array of objects. The array in the file replaces the content of *into. initial and check are as in
-// [optional], for each object.
+// list reads an array of objects, which replaces the content of *into. For each object, initial has the defaults, and check adds
+// faults that concern several keys of the object.
 func list[T any](l *loader, into *[]T, initial T, keys func(*T) object, check func(*node, *T)) value {
 	of := func() object { return keys(new(initial)) }
 	schema := `{"type": "array", "items": {"$ref": "#/$defs/` + of().name + `"}}`
@@ -147,9 +151,10 @@ func list[T any](l *loader, into *[]T, initial T, keys func(*T) object, check fu
 	}}
 }
 
-// members reads the members of the object n, which o describes. It ignores members with the value null, unless their key has
-// noNull. For keys that o does not have, it calls foreign, which reports whether it knew the key; foreign may be nil. Any other
-// unknown key is a fault if it resembles a key of o or if o is strict; otherwise a warning lists it.
+// members reads the members of the object n. The parameter o describes its keys. It ignores members with the value null, unless
+// their key has noNull. For keys that o does not have, it calls the function foreign, which reports whether it knows the key;
+// foreign may be nil. Any other key that o does not have is a fault if it resembles a key of o or if o is strict; otherwise a
+// warning lists it.
 func (l *loader) members(n *node, o object, foreign func(m *node) bool) {
 	for _, m := range n.members {
 		k := o.key(m.key)
@@ -177,11 +182,12 @@ func (l *loader) members(n *node, o object, foreign func(m *node) bool) {
 	}
 }
 
-// enabled is the key by which users can turn an object off. It has no variable, because [node.off] looks at its value.
+// enabled is the key by which users can turn an object off. It has no variable for its value, because [node.off] looks at the value
+// in the file.
 var enabled = key{"enabled", value{schema: `{}`, read: func(*node) {}}, "false turns all of it off, as if it were not there"}
 
-// named yields the members of n, whose keys are names that users choose. It skips notes (see [isComment]) and members
-// with the value null. If n is not an object, it adds a fault.
+// named yields the members of n, whose keys are names that users choose. It skips notes for human readers (see [isComment]) and
+// members with the value null. If n is not an object, it adds a fault.
 func (l *loader) named(n *node) iter.Seq[*node] {
 	return func(yield func(*node) bool) {
 		if !l.is(objectKind, n) {
@@ -207,9 +213,8 @@ type Key struct {
 	// AtStart means that a change takes effect when mcpx starts again. Restarts means that a change takes effect at once,
 	// but stops and starts the servers.
 	AtStart, Restarts bool
-	// Value points to the variable with the value of the key, mostly a field of the config. Root keys that are defaults for all
-	// servers have no field, because their values are copied into each of Servers; Value then points to a variable that nothing
-	// else uses.
+	// Value points to the variable with the value of the key, mostly a field of the config. A root key that is a default for all
+	// servers has no field, because its value is copied into each server; then Value points to a variable that nothing else uses.
 	Value any
 }
 
@@ -251,7 +256,8 @@ func Changed(before, now *Config) (servers, keys []string) {
 	return servers, keys
 }
 
-// NextStart returns the paths of keys that differ between two configs and take effect only when mcpx starts again.
+// NextStart returns the paths of the keys that differ between two configs and whose change takes effect only when mcpx starts
+// again.
 func NextStart(at, to *Config) (paths []string) {
 	now, then := Keys(at), Keys(to)
 	for i, key := range now {

@@ -62,7 +62,7 @@ func (r *serverReader) infer(n *node) {
 		return
 	}
 	r.s.Command, r.s.Args, r.commandArgs, r.s.Env, r.s.Cwd = "", nil, nil, nil, ""
-	// A WebSocket server without a URL dials in to mcpx.
+	// A WebSocket server without a URL dials in: it connects to mcpx.
 	if (r.s.Type != WebSocket || hasURL) && r.need("url", r.urlAt, r.s.URL, n) {
 		r.checkURL(r.urlAt, r.s.URL)
 	}
@@ -81,7 +81,7 @@ func kindOfURL(text string) string {
 }
 
 // need reports whether the server n has the key with a value that is not empty and has no fault. It adds a fault if the key is
-// missing or empty. at is the node of the key's value, or nil.
+// missing or empty. The parameter at is the node of the key's value, or nil if the server does not have the key.
 func (r *serverReader) need(key string, at *node, value string, n *node) bool {
 	switch {
 	case at == nil:

@@ -15,8 +15,8 @@ const (
 )
 
 // defaultLimits returns limits that well-behaved clients do not reach, and that keep one principal from using up all resources.
-// Calls per minute are not limited by default: mcpx cannot know how many a user needs and a server can handle. Without auth, all
-// requests share the quota Anybody, whose only default limit is on waiting calls.
+// Calls per minute are not limited by default: mcpx cannot know how many a user needs and a server can handle. Clients without
+// credentials share the quota Anybody. By default, it limits only how many calls may wait.
 func defaultLimits() conf.Limits {
 	queue := semaphore.Queue{Calls: 1000}
 	principals := semaphore.Queue{Calls: 1000, Wait: 30 * time.Second}
@@ -52,7 +52,8 @@ func (l *loader) limitsObject() object {
 	)}
 }
 
-// ofPrincipals reads the key limits.principal twice, into the quotas Principal and Anybody.
+// ofPrincipals reads the key limits.principal twice, because its values apply both to the quota of a principal and to the quota
+// Anybody, which clients without credentials share.
 func (l *loader) ofPrincipals(n *node) {
 	if !l.is(objectKind, n) {
 		return
@@ -71,7 +72,7 @@ func (l *loader) principalLimits(q *conf.Quota) object {
 	)}
 }
 
-// quota returns the keys that each quota has. The value of concurrent_calls goes to *concurrent.
+// quota returns the keys that all quotas have in common. The value of concurrent_calls goes to *concurrent.
 func (l *loader) quota(q *conf.Quota, concurrent *int) []key {
 	queue := l.count(&q.Queue.Calls, 0).then(func(*node) {
 		if q.Queue.Calls == 0 { // in the file 0 means no queue, in a semaphore.Queue it means no limit

@@ -29,8 +29,8 @@ func Load(path string, o Options) (*Config, error) {
 	return Parse(path, data, o)
 }
 
-// inFolder returns advice for a path that cannot be read: if the path is a folder that contains a likely config file, it suggests
-// this file. Otherwise it returns "".
+// inFolder returns advice for a path that cannot be read. If the path is a folder that contains a likely config file, the advice
+// suggests this file. Otherwise inFolder returns "".
 func inFolder(path string) string {
 	for _, name := range []string{"config.json", "mcp.json", ".mcp.json", "claude_desktop_config.json", "settings.json"} {
 		if file := filepath.Join(path, name); exists(file) {
@@ -45,7 +45,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// readRegular reads a file of at most most bytes. It refuses pipes and devices, because reading one may never end.
+// readRegular reads a file, which must have no more bytes than the parameter most. It refuses pipes and devices, because reading
+// one may never end.
 func readRegular(path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -181,7 +182,7 @@ type loader struct {
 	authAt   *node // the value of the key auth
 
 	// wanted has the references to the keyring and to commands, by the name of the server that contains them; references outside of
-	// servers are under "". answers has their values. It is nil while the file is read for the first time.
+	// servers are under "". answers has the values of these references, and is nil while the file is read for the first time.
 	wanted  map[string][]wanted
 	answers answers
 
@@ -191,8 +192,8 @@ type loader struct {
 	floodSaid   bool // whether the file has limits.principal.requests_per_second
 
 	warnings []string
-	// otherClients, old and unknown collect keys without effect; strange collects values with an odd ${...}. Each of the four
-	// becomes one warning.
+	// otherClients, old and unknown collect keys without effect; strange collects values with a ${...} whose form mcpx does not
+	// know. Each of the four becomes one warning.
 	otherClients, old, unknown, strange ignored
 }
 
@@ -200,7 +201,7 @@ func (l *loader) warn(format string, args ...any) {
 	l.warnings = append(l.warnings, fmt.Sprintf(format, args...))
 }
 
-// finish does the work that needs all keys, and adds the warnings about ignored keys.
+// finish does the work for which all keys must be read, and adds the warnings about ignored keys.
 func (l *loader) finish() {
 	l.safeNames()
 	l.similarNames()
@@ -279,8 +280,9 @@ const EnvPath = "MCPX_CONFIG"
 // a cloned repository, mcpx must not run the commands in a file of that repository.
 const localPath = "config.json"
 
-// Real returns the absolute path of a config file, without symbolic links. A daemon and the savings belong to this path, so they
-// are found by any name of the file. If the file is gone, Real resolves the links of its folder only.
+// Real returns the absolute path of a config file, without symbolic links. The daemon of a config and its statistics of saved
+// tokens are found by this path, so it must be the same for all names of the file. If the file does not exist, Real resolves only
+// the links of its folder.
 func Real(path string) string {
 	absolute, err := filepath.Abs(path)
 	if err != nil {

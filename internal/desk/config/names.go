@@ -21,7 +21,7 @@ func (l *loader) safeNames() {
 	var told []string
 	for i := range l.cfg.Servers {
 		s := &l.cfg.Servers[i]
-		dots := s.Name == "." || s.Name == ".." // browsers and servers drop them from a path
+		dots := s.Name == "." || s.Name == ".." // browsers and web servers remove these two from URLs
 		if serverName.MatchString(s.Name) && !dots {
 			continue
 		}
@@ -113,8 +113,8 @@ func (r *serverReader) needPackage() {
 	}
 }
 
-// aliases maps wrong names that users may write to the right keys. It has those that differ too much from the key for
-// [sanitize.Distance].
+// aliases maps wrong names that users may write to the right keys. It is for names that do not resemble the key; a mistyped key is
+// found without it.
 var aliases = map[string]string{
 	"cmd":         "command",
 	"executable":  "command",
@@ -127,8 +127,8 @@ var aliases = map[string]string{
 	"workdir":     "cwd",
 }
 
-// nearest returns the key in own that the user probably meant by key: both differ only in case and separators or by a few
-// letters, or key is one of aliases. It returns "" if there is no such key.
+// nearest returns the key in the list own that the user probably meant when writing key: the two differ only in case and separators
+// or by a few letters, or aliases contains key. It returns "" if there is no such key.
 func nearest(key string, own []string) string {
 	if len(key) > 64 {
 		return ""

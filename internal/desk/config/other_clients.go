@@ -34,7 +34,8 @@ var (
 	serverOfOlderSystems = []string{"auto_start", "shutdown_grace", "port", "endpoint"}
 )
 
-// ignoredKey reports whether a key is in one of the two lists. If so, a warning will name the key and its place.
+// ignoredKey reports whether a key is in one of the two lists of keys. If it is, a warning will name the key and the place where it
+// is.
 func (l *loader) ignoredKey(ofOtherClients, ofOlderSystems []string, key, place string) bool {
 	switch {
 	case slices.Contains(ofOtherClients, key):
@@ -164,7 +165,8 @@ func (r *serverReader) envVars(n *node) {
 	}
 }
 
-// envFile reads the path of a file with environment variables, and adds them to fileEnv. Each line of the file is KEY=VALUE.
+// envFile reads the path of a file with environment variables, and adds these variables to fileEnv. Each line of the file is
+// KEY=VALUE.
 func (r *serverReader) envFile(n *node) {
 	var name string
 	r.string(&name).read(n)
@@ -250,7 +252,7 @@ func (r *serverReader) source(n *node) {
 	}
 }
 
-// nameInList reports whether a key contains the name of the server, in an array of servers.
+// nameInList reports whether a key holds the name of a server. It is for servers in an array, where each object contains its name.
 func nameInList(key string) bool { return key == "name" || key == "id" }
 
 // serverList reads an array of servers. Files of older versions of mcpx have such arrays, in which each server has a name; in files
@@ -284,8 +286,8 @@ func (r *serverReader) commandList(n *node) {
 	r.argSecrets(r.commandArgs)
 }
 
-// proxies adds a fault if m is a key of MCP-Dock's second file, and reports whether it is. That file says which tools of the
-// servers in MCP-Dock's first file are visible: if mcpx ignored it, hidden tools would be shown.
+// proxies reports whether m is a key of MCP-Dock's second file, and then adds a fault. MCP-Dock has two files: the second says
+// which tools of the servers in the first are visible. If mcpx ignored it, hidden tools would be shown.
 func (l *loader) proxies(m *node) bool {
 	if m.key != "mcpProxies" && m.key != "proxies" || m.kind != objectKind {
 		return false
@@ -312,8 +314,8 @@ func otherLanguage(data []byte) string {
 }
 
 // unprotected reads a key that asks for a protection which mcpx does not have. Users rely on such a key, so mcpx must not ignore
-// it: the server is unavailable, unless the value turns the key off. text says which protection is missing, and what the user can
-// do.
+// it: the server is unavailable, unless the value turns the key off. The parameter text says which protection is missing, and what
+// the user can do.
 func (r *serverReader) unprotected(text string) value {
 	return value{schema: `{}`, read: func(n *node) {
 		if !n.off() {

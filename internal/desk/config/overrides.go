@@ -40,8 +40,8 @@ func (r *serverReader) override(one *conf.Override) object {
 const annotationsSchema = `{"type": "object", "properties": {"readOnlyHint": {"type": "boolean"}, "destructiveHint": {"type": "boolean"},
 	"idempotentHint": {"type": "boolean"}, "openWorldHint": {"type": "boolean"}}}`
 
-// hints are the annotations that must be true or false. They decide which calls the user must confirm, and the string "true" would
-// be ignored.
+// hints are the annotations of a tool that decide whether the user must confirm a call. Their values must be true or false. Any
+// other value, such as the string "true", is a fault, because it would have no effect.
 var hints = []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
 
 func (r *serverReader) annotations(into *json.RawMessage) func(n *node) {

@@ -2,7 +2,8 @@ package config
 
 import "mcpx/internal/base/conf"
 
-// These are the bounds for what programs may use. The lower bound of the memory exists because the engine itself needs some.
+// These are the bounds for the keys of programs. A program is JavaScript that a model has mcpx run, and that calls tools. It needs
+// at least leastProgramMemory, because the JavaScript engine itself uses some.
 const (
 	leastProgramMemory = 16e6
 	mostProgramMemory  = 1e9

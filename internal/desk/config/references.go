@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// maxExpanded is the largest size of a value after expansion, in bytes. Without it, a value that repeats a long variable could use
-// up the memory.
+// maxExpanded is the largest size of a value after expansion, in bytes. Without this limit, a value that repeats a long variable
+// could use up the memory.
 const maxExpanded = 1 << 20
 
 var (
@@ -25,7 +25,7 @@ var (
 var editorOnly = []string{"workspaceFolder", "workspaceFolderBasename", "file", "fileDirname", "fileWorkspaceFolder", "cwd"}
 
 // expand returns the text of n with all references replaced by their values: ${VAR}, ${VAR:-default}, VS Code's ${env:VAR}, and
-// references to other sources (see [serverReader.elsewhere]). As in a shell, the default is also used if the variable is empty. A
+// references to the keyring, to files and to commands. As in a shell, the default is also used if the variable is empty. A
 // reference ends at the first '}'. A reference without a value is a fault of the server. A '$' without '{' stays as it is.
 func (r *serverReader) expand(n *node) string {
 	var b strings.Builder
@@ -59,8 +59,8 @@ func (r *serverReader) expand(n *node) string {
 	return b.String()
 }
 
-// resolve returns the value of a reference, which it gets without ${ and }. If there is no value, why is the reason; otherwise why
-// is "".
+// resolve returns the value of a reference. The parameter reference is the text between ${ and }. If there is no value, why is the
+// reason; otherwise why is "".
 func (r *serverReader) resolve(n *node, reference string) (value, why string) {
 	switch reference {
 	case "userHome":
@@ -111,8 +111,8 @@ func (r *serverReader) home() string {
 }
 
 // expanded expands the references in a string outside of servers. ok is false if a reference has no value, because of a fault or
-// because the file is read for the first time. The caller must then not use the string: as a key or token, it would be known to
-// everyone who knows the file.
+// because the file is read for the first time. Then the caller must not use the text, which still contains the reference: as a key
+// or token, it would be known to everyone who can read the file.
 func (l *loader) expanded(n *node) (text string, ok bool) {
 	if !l.is(stringKind, n) {
 		return "", false
@@ -175,9 +175,10 @@ func (l *loader) secret(into *string) value {
 	}}
 }
 
-// secrets reads one secret or a list of secrets. Each must have at least least characters; weak says what could happen with a
-// shorter one. If trimmed is true, white space around a secret is dropped, and a single empty secret means none. mcpx seals with
-// the first secret and opens with any of them, so a user can replace a secret without ending what the old one has sealed.
+// secrets reads one secret or a list of secrets. Each must have at least as many characters as the parameter least says, and weak
+// says what could happen with a shorter one. If trimmed is true, white space around a secret is dropped, and a single empty secret
+// means none. mcpx encrypts and signs with the first secret, and also accepts what was encrypted or signed with another of them. So
+// a user can replace a secret, and what the old one has signed remains valid.
 func (l *loader) secrets(into *[]string, least int, weak string, trimmed bool) value {
 	return value{into: into, schema: `{"anyOf": [` + text + `, ` + someTexts + `]}`, read: func(n *node) {
 		items := []*node{n}
@@ -202,9 +203,9 @@ func (l *loader) secrets(into *[]string, least int, weak string, trimmed bool) v
 	}}
 }
 
-// wanted is a reference whose value may take long to get, because a keyring may ask the user, and a command has to run. Therefore
-// the file is read twice: the first time collects these references. Then all their values are fetched at the same time, and the
-// file is read again with the values.
+// wanted is a reference whose value may take long to get: ${keyring:what}, since the keyring may ask the user, or ${command:what},
+// since the command has to run. Therefore the file is read twice. The first reading collects these references. Then all values are
+// fetched at the same time, and the second reading uses them.
 type wanted struct{ kind, what string }
 
 // answer is the value of a reference, or the reason why there is no value.
@@ -226,7 +227,7 @@ func (r *serverReader) elsewhere(kind, what string) (text, why string) {
 			r.wanted = append(r.wanted, one)
 		}
 		text = "${" + kind + ":" + what + "}"
-		r.secret(text, true) // the reference is a credential like its value, so that the name of the cached catalogue is the same for both
+		r.secret(text, true) // as its value is, so that the name of the cached catalogue does not depend on whether the value is known
 		return text, ""
 	}
 	if v.text = strings.TrimRight(v.text, "\r\n"); v.text == "" && v.why == "" {

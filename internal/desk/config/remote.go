@@ -12,7 +12,7 @@ var notPassedOn = []string{
 	"host", "content-type", "content-length", "accept", "connection", "transfer-encoding", "upgrade", "last-event-id",
 }
 
-// CallerCredential says where mcpx takes the value of a header from, for requests to a server. One of the fields is set.
+// CallerCredential says from where mcpx takes the value of one header in requests to a server. Exactly one of the fields is set.
 type CallerCredential struct {
 	Header string // the name of a header of the caller's request to mcpx
 	Claim  string // the name of a claim of the caller's verified token, which is a JWT
@@ -156,8 +156,8 @@ func (r *serverReader) checkOAuth() {
 	}
 }
 
-// checkPerPrincipal adds faults for keys that contradict oauth.per principal. If the server has the default session, each principal
-// gets a session of its own.
+// checkPerPrincipal adds faults for keys that contradict "per": "principal" in oauth, by which each principal logs in to the
+// server. If the key session has its default, each principal also gets a session of its own with the server.
 func (r *serverReader) checkPerPrincipal(fail func(key, text string)) {
 	switch _, authorization := r.s.CallerCredentials["Authorization"]; {
 	case r.s.OAuth.Grant != "" && r.s.OAuth.Grant != "authorization_code":

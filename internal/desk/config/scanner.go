@@ -62,7 +62,7 @@ func (s *scanner) next() bool {
 	return true
 }
 
-// pass updates open and last for the current token, before the scanner moves to the next one.
+// pass updates the fields open and last for the current token, before the scanner moves to the next one.
 func (s *scanner) pass() {
 	switch c := s.data[s.at]; c {
 	case '{', '[':
@@ -80,7 +80,7 @@ func (s *scanner) pass() {
 	}
 }
 
-// expects returns what the current token should be.
+// expects returns which kind of token the current token should be.
 func (s *scanner) expects() expected {
 	inObject := len(s.open) > 0 && s.data[s.open[len(s.open)-1]] == '{'
 	switch {

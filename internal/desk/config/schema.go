@@ -139,7 +139,7 @@ func (v value) byDefault() any {
 		if is.Len() > 0 {
 			return is.String()
 		}
-	case reflect.Uint8: // see switched: the value is the position of a word, not the word
+	case reflect.Uint8: // the variable of [switched] has the position of a word, not the word
 		return v.words[(int(is.Uint())+len(v.words)-1)%len(v.words)]
 	case reflect.Int, reflect.Int64:
 		if d, ok := is.Interface().(time.Duration); ok && (d > 0 || v.schema != moreThanZero) {

@@ -13,8 +13,8 @@ const (
 	// leastSecret is the smallest length of a secret, in bytes. Shorter values are not hidden, because they occur in many
 	// messages by chance.
 	leastSecret = 4
-	// leastLiteral is the smallest length of a value that is taken for a secret only because of its place in an argument
-	// or a URL, or because of its form.
+	// leastLiteral is the smallest length of a value that only its place in an argument or a URL, or its form, makes look like a
+	// secret.
 	leastLiteral = 6
 	// leastLine is the smallest length of a line of a secret with several lines.
 	leastLine = 12
@@ -89,8 +89,8 @@ func (r *serverReader) secretIfNamed(name, value string) {
 	}
 }
 
-// literal adds the value of an argument that has the name of a secret, unless the value is a short number or one of
-// settings.
+// literal adds the value of an argument whose name looks like the name of a secret, as in --password=X. It leaves out short numbers
+// and the values in settings.
 func (r *serverReader) literal(value string) {
 	value = strings.Trim(strings.TrimSpace(value), `"'`)
 	number := strings.Trim(value, "0123456789.") == "" && len(value) < leastNumber
@@ -229,7 +229,7 @@ func random(word string) bool {
 	return len(word) >= 32 && has('0', '9') && has('a', 'f') && strings.Trim(word, "0123456789abcdef") == ""
 }
 
-// encoded adds a part of a URL as a secret, both as it is written and decoded. least is its smallest length, in bytes.
+// encoded adds a part of a URL as a secret, both as it is written and decoded. A part of fewer than least bytes is not added.
 func (r *serverReader) encoded(value string, least int) {
 	r.strike(value, least, true)
 	for _, decode := range []func(string) (string, error){url.QueryUnescape, url.PathUnescape} {

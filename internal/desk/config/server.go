@@ -80,7 +80,7 @@ type serverReader struct {
 	secrets  map[string]bool
 	wanted   []wanted
 	disabled bool
-	// The nodes of the values of some keys. A node is nil if the server does not have the key.
+	// These are the nodes of the values of some keys, such as command. A node is nil if the server does not have the key.
 	commandAt, urlAt, urlsAt, oauthAt, credentialsAt *node
 	unknownType                                      *node // the value of the key type if kinds does not have it, else nil
 	httpURL                                          bool  // the URL is the value of a key that means streamable HTTP

@@ -46,7 +46,7 @@ func explain(data []byte, err error) error {
 	return s.noValue()
 }
 
-// isWrong reports whether the current token is invalid in any case. hujson may report a position after such a token.
+// isWrong reports whether the current token is invalid, whatever is expected here. hujson may report a position after such a token.
 func (s *scanner) isWrong() bool {
 	c := s.data[s.at]
 	return s.brokenString() != nil || s.expects() == aKey && c != '"' && c != '}'
@@ -171,7 +171,7 @@ func (s *scanner) noValue() error {
 	case c == '-' && !bytes.HasPrefix(s.data[s.at:], []byte("--")) || c >= '0' && c <= '9':
 		return errorAt(s.at, "invalid number; numbers are written like 5, -5, 0.5 or 1e3")
 	case isWord(c):
-		// The error does not quote the word, because it may be a secret without its quotes.
+		// The error does not quote the word, because it may be a secret for which the user forgot the quotes.
 		return errorAt(s.at, "unknown word; only true, false and null are written without double quotes (\")")
 	}
 	if err := s.odd(); err != nil {

@@ -7,7 +7,8 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// separators matches the accepted separators. All model providers allow these characters in the names of tools.
+// separators matches the strings that may stand between the name of a server and the name of its tool. All model providers allow
+// these characters in the names of tools.
 var separators = pattern.New(`^[A-Za-z0-9_-]{1,8}$`)
 
 func (l *loader) separator(n *node) {
@@ -97,7 +98,7 @@ func (l *loader) finishViews() {
 	}
 }
 
-// CheckView returns "" if the config has the view, and otherwise the reason why it is not a view.
+// CheckView returns "" if the config has this view, and otherwise the reason why a client cannot get it.
 func (c *Config) CheckView(view string) string {
 	if name, ok := strings.CutPrefix(view, ViewServer); ok {
 		if c.Served(name) == "" {

@@ -45,12 +45,12 @@ type Process struct {
 	File string `json:"file"`
 	// Serves is where clients reach the process: "stdio", or a URL.
 	Serves string `json:"serves"`
-	// Dialled has the servers that are dialled in to the process when a command connects.
+	// Dialled has the servers that have dialled in to the process.
 	Dialled []Dialled `json:"dialled,omitempty"`
 }
 
-// Dialled is a server that has dialled in. For says who can use it, State whether it is connected, and Approved whether all its
-// tools may be used.
+// Dialled is a server that has dialled in: it has connected to mcpx itself. The field For says who can use it, State whether it is
+// connected, and Approved whether all its tools may be used.
 type Dialled struct {
 	Name     string `json:"name"`
 	For      string `json:"for"`
@@ -79,13 +79,13 @@ type Outcome struct {
 	Faults  bool     `json:"faults,omitempty"`
 }
 
-// request is what a command asks for. One of its fields is set.
+// request is what a command asks for. Exactly one of its fields is set.
 type request struct {
 	Reload bool         `json:"reload,omitempty"`
 	Logins *LoginsQuery `json:"logins,omitempty"`
 }
 
-// LoginsQuery asks for the logins of people. If End is not empty, those logins are ended.
+// LoginsQuery asks for the open logins of people. If End is not empty, the process ends the logins that End names.
 type LoginsQuery struct {
 	End []string `json:"end,omitempty"` // IDs of logins and names of principals
 }
@@ -235,8 +235,8 @@ type Running struct {
 	from *bufio.Reader
 }
 
-// Find connects to all running mcpx processes of this user. It skips sockets that killed processes have left, and removes old ones.
-// silent counts the processes that do not answer.
+// Find connects to all running mcpx processes of this user. It skips the sockets of processes that were killed, and removes such
+// sockets when they are old. silent is the number of processes that do not answer.
 func Find(ctx context.Context) (running []*Running, silent int) {
 	var all sync.WaitGroup
 	var mu sync.Mutex

@@ -106,7 +106,7 @@ type answers struct {
 	state any        // guarded by mu
 }
 
-// start computes the initial state.
+// start computes the initial state of the server from its data.
 func (a *answers) start() error {
 	var known any
 	if err := load(a.name+".json", &known); err != nil {
@@ -120,7 +120,7 @@ func (a *answers) start() error {
 	return err
 }
 
-// compile compiles the call of a function in NAME.jq. In the function, $a has the arguments.
+// compile compiles the call of a function in NAME.jq. In the jq function, $a has the arguments of the call.
 func (a *answers) compile(function string) (*gojq.Code, error) {
 	program := ""
 	for _, file := range []string{"prelude.jq", a.name + ".jq"} {

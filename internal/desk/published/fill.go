@@ -22,9 +22,10 @@ type Filled struct {
 	Unset []string
 }
 
-// Fill completes the values that a user has given for the server called name: it adds defaults and replaces secrets by references.
-// keyring says whether secrets can go to a keyring; otherwise they come from environment variables. missing has the names of
-// required values that the user has not given. The error is about a value that the server does not take.
+// Fill completes the values that a user has given for the server called name: it adds the defaults of required values, and replaces
+// secrets by references. If keyring is true, secrets go to the keyring; otherwise the user must set environment variables. missing
+// has the names of required values that have no default and that the user has not given. The error names a given value that the
+// server does not know.
 func (w *Way) Fill(name string, given map[string]string, keyring bool) (f Filled, missing []string, err error) {
 	f.Given = maps.Clone(given)
 	if f.Given == nil {

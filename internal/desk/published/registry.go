@@ -31,7 +31,7 @@ type Server struct {
 	Packages    []Package
 	Remotes     []Remote
 
-	// Deprecated is why the server should no longer be used; empty if nothing speaks against it.
+	// Deprecated is the reason why the server should no longer be used. It is empty if the server is not deprecated.
 	Deprecated string `json:"-"`
 }
 

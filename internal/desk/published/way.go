@@ -31,7 +31,7 @@ type Way struct {
 	remote *Remote
 }
 
-// Ask is a value that the user may give for a way.
+// Ask describes a value that mcpx asks the user for, to start or reach a server in one way. Some values are optional.
 type Ask struct {
 	Name, Description, Default string
 	Choices                    []string
@@ -99,8 +99,8 @@ func (s *Server) Ways() (ways []Way, unusable []string) {
 	return ways, unusable
 }
 
-// foreign returns why a way with these inputs cannot be used, or "". The registry must not bring references such as
-// ${keyring:NAME}: mcpx would replace them by a secret of the user, which the server would then get.
+// foreign returns the reason why a way with these inputs cannot be used, or "" if it can. The texts of the registry must not
+// contain references such as ${keyring:NAME}: mcpx would replace them by a secret of the user, which the server would then get.
 func foreign(inputs []Input) string {
 	for _, in := range inputs {
 		if strings.Contains(in.Name+in.Value+in.Default+in.ValueHint, "${") {
@@ -260,7 +260,7 @@ func (p *Package) container(runtime []string, env map[string]string) []string {
 	for i := 0; i < len(runtime); i++ {
 		word := runtime[i]
 		switch {
-		case slices.Contains([]string{"run", "-i", "--interactive", "--rm", image, bare, p.Identifier}, word): // args has them
+		case slices.Contains([]string{"run", "-i", "--interactive", "--rm", image, bare, p.Identifier}, word): // args already has these words
 		case (word == "-e" || word == "--env") && i+1 < len(runtime):
 			i++
 			name, value, valued := strings.Cut(runtime[i], "=")

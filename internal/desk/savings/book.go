@@ -11,9 +11,11 @@ import (
 )
 
 const (
-	// saveAfter is how long figures may stay in memory only. If the process is killed, that much is lost.
+	// saveAfter is how long figures stay in memory before they are written. If the process is killed, it loses the figures of this
+	// time.
 	saveAfter = 5 * time.Second
-	// mostPending is how many different keys may be in memory only. It is needed because clients choose their names.
+	// mostPending is the largest number of different keys in memory that are not written yet. Without it there could be any number,
+	// because clients choose their names.
 	mostPending = 2000
 	// longestName is the length, in characters, to which names are cut.
 	longestName = 80
@@ -45,7 +47,7 @@ func New(dir string, log *slog.Logger) *Book {
 	return &Book{dir: dir, log: log, pending: make(map[entry]*Figures), servers: make(map[string]Figures)}
 }
 
-// Add adds figures to the sums of a key on the day of at. They are written to the files later.
+// Add adds figures to the sums of a key, on the day that contains the time at. They are written to the files later.
 func (b *Book) Add(at time.Time, k Key, f Figures) {
 	year, month, day := at.Local().Date()
 	e := entry{year*10000 + int(month)*100 + day, k}
@@ -125,7 +127,7 @@ func (b *Book) save() {
 	b.saveLater()
 }
 
-// Close writes the pending figures. It gives up after within, because the disk may hang.
+// Close writes the pending figures. It gives up after the time within, because the disk may hang.
 func (b *Book) Close(within time.Duration) {
 	b.mu.Lock()
 	b.closed = true

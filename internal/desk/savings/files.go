@@ -26,8 +26,8 @@ const (
 	suffix = ".json"
 )
 
-// addToFiles adds sums to the files of their days. Processes take turns, so that no process overwrites what another has added.
-// written has the days whose files were written.
+// addToFiles adds sums to the files of their days. Processes take turns, so that no process overwrites what another has added. The
+// map written has the days whose files were written.
 func addToFiles(dir string, days map[int]*Day) (written map[int]bool, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

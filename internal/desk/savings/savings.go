@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// Figures are sums of estimated tokens, in the encoding o200k. Definitions, Compression and Cut are the three kinds of savings.
-// Each of these is negative if mcpx has cost more than it has saved.
+// Figures are sums of estimated tokens, in the encoding o200k. Definitions, Compression and Cut are the three kinds of savings. One
+// of them is negative if mcpx has cost more tokens there than it has saved.
 type Figures struct {
 	// Calls is the number of calls that servers have answered, and Sessions how many sessions have listed tools.
 	Calls    int64 `json:"calls"`
 	Sessions int64 `json:"sessions,omitempty"`
-	// Received is the size of the results that servers sent. Sent is the size of what clients got: the shortened results, and what
-	// they later read by a handle.
+	// Received is the size of the results that servers sent. Sent is the size of what clients got: the shortened results, and the
+	// parts that they read later by a handle, which is the name of a stored result.
 	Received int64 `json:"tokens_received"`
 	Sent     int64 `json:"tokens_sent"`
-	// Definitions is how much larger the definitions of all tools are than mcpx's own, once for each session, minus the answers of
-	// inspect. mcpx does not know how many requests to a model contain the definitions.
+	// Definitions is how much larger the definitions of all tools are than the definitions of mcpx itself, minus the answers of
+	// inspect. It is counted once for each session, since mcpx does not know how many requests to a model contain the definitions.
 	Definitions int64 `json:"definitions"`
 	// Compression is what was saved by shorter forms of results.
 	Compression int64 `json:"compression"`
@@ -59,7 +59,7 @@ const Other = "(other)"
 
 var otherKey = Key{Other, Other, Other}
 
-// Day has the sums of one day by server, by tool and by client. Each of the three contains all figures of the day.
+// Day has the sums of one day by server, by tool and by client. Each of the three maps contains all figures of the day.
 type Day struct {
 	Date    string             `json:"date"`
 	Servers map[string]Figures `json:"servers"`
@@ -93,7 +93,8 @@ func (d *Day) merge(other Day) {
 	}
 }
 
-// addTo adds f to the sum of a name. If there are already most names, it adds f to the sum of Other instead of a new name.
+// addTo adds f to the sum of a name. If sums already has as many names as the parameter most says, f is added to the sum of Other
+// instead of a new name.
 func addTo(sums *map[string]Figures, name string, f Figures, most int) {
 	if *sums == nil {
 		*sums = make(map[string]Figures)

@@ -9,8 +9,8 @@ import (
 
 // commandLine is a command that runs a package.
 type commandLine struct {
-	// name is the package in the form of the table: npm:NAME, pypi:NAME, image:NAME, or bin:NAME if only the name of the program is
-	// known.
+	// name is the package in the form of the table packages: npm:NAME, pypi:NAME, image:NAME, or bin:NAME if only the name of the
+	// program is known.
 	name string
 	// others are all arguments except the name of the package.
 	others []string
@@ -24,7 +24,7 @@ func (c *commandLine) title() string {
 
 // launcher is a program that runs a package.
 type launcher struct {
-	of string // the kind of the package, such as "npm:"; empty if the argument is not a package but a command
+	of string // the kind of packages that it runs, such as "npm:"; empty if it does not run a package, but a command
 	// verbs are the words that must come first, such as run; often there are none.
 	verbs []string
 	// alone are options without a value. valued are options whose value is the next argument. naming are options whose value is the
@@ -153,7 +153,8 @@ func wrapped(name string, args []string) (line commandLine, ok, known bool) {
 // plainScript matches a script of a shell that is one command of plain words.
 var plainScript = pattern.New(`^[A-Za-z0-9@/._:=,+ -]+$`)
 
-// read reads the arguments after the launcher's name. others are arguments that come before them.
+// read returns which package a launcher runs. The parameter args has the arguments that are not read yet, and others has the
+// options that were already read: those between uv and the word tool.
 func (l launcher) read(args, others []string) (commandLine, bool) {
 	words, options, ok := l.words(args, len(l.verbs)+1)
 	if !ok || !slices.Equal(words[:len(l.verbs)], l.verbs) {
@@ -168,7 +169,7 @@ func (l launcher) read(args, others []string) (commandLine, bool) {
 	return commandLine{l.of + name, append(others, options.after...)}, name != ""
 }
 
-// options are the parts of a command line that are not among the words that were looked for.
+// options has what [launcher.words] has read besides the words: options and the arguments after the words.
 type options struct {
 	named string   // the package that an option of [launcher.naming] names; "" without such an option
 	rest  []string // the other options without a value, and the values of the others
@@ -292,8 +293,8 @@ func programName(path string) string {
 	return name
 }
 
-// nameOf returns the name of a package without its version, in the form of the table. It returns "" if word is an address, a path
-// or an alias instead.
+// nameOf returns the name of a package without its version, in the form of the table packages. It returns "" if word is an address,
+// a path or an alias instead.
 func nameOf(kind, word string) string {
 	switch kind {
 	case "npm:":

@@ -15,8 +15,8 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// Session has what decides which servers a session shares with other sessions: the environment and the working folder of the
-// process that the client started. It is safe for concurrent use.
+// Session has what a session brings along, and what therefore decides which servers it can share with other sessions: the
+// environment and the working folder of the process that the client started. It is safe for concurrent use.
 type Session struct {
 	environ []string
 	folder  string
@@ -82,7 +82,8 @@ func (s *Session) Digest(server *config.Server, share conf.Share) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// fieldsOf returns the names and values of a struct's fields, including those that JSON would leave out.
+// fieldsOf returns the names and values of the fields of the struct in the parameter of, including fields that JSON would leave
+// out.
 func fieldsOf(of any) (fields []any) {
 	v := reflect.ValueOf(of)
 	for i := range v.NumField() {

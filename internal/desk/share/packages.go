@@ -13,13 +13,14 @@ type row struct {
 	// for its program. Spaces separate them.
 	names string
 	share conf.Share
-	// read is the version whose source was read, and what the package keeps between calls. If share is session, read is the end of
-	// a sentence that begins with the name of the package.
+	// read says what somebody found who read the source: the version, and what the package keeps between calls. If share is
+	// session, read is the end of a sentence that begins with the name of the package, such as "keeps a browser open".
 	read string
-	// tried is the result of a trial in which two clients used one process in turn: whether each got the same answers as from a
-	// process of its own. Only packages with the share session may be untried.
+	// tried is the result of a trial in which two clients used one process in turn: whether each client got the same answers as
+	// from a process of its own. It may be empty (no trial) only if share is session.
 	tried string
-	// unless lists arguments and variables with which the package keeps more, or asks its client questions.
+	// unless lists arguments and environment variables with which the package keeps more than read says, or asks its client
+	// questions. With one of them, sessions do not share the package.
 	unless []string
 }
 
@@ -34,10 +35,11 @@ const (
 	differ = "answers differ"
 )
 
-// packages are servers that many people use, as their sources (read in November 2026) and trials show them. Sessions may share a
-// package as user if no answer tells a session that there are other sessions; caches of public answers, files in one place, and
-// what the package's service shows to all sessions anyway do not matter. The share is folder if, in addition, a path in its
-// arguments, its environment or a call may be relative. Packages that are missing here have the share session.
+// packages are servers that many people use, as their sources (read in November 2026) and trials show them. The share is user, so
+// that all sessions of a user share one process, if no answer tells a session that there are other sessions; caches of public
+// answers, files in one place, and what the package's service shows to all sessions anyway do not matter. The share is folder if,
+// in addition, a path in its arguments, its environment or a call may be relative. Packages that are missing here have the share
+// session.
 var packages = []row{
 	// The reference servers.
 	{"npm:@modelcontextprotocol/server-github image:mcp/github bin:mcp-server-github", user, "2025.4.8: nothing; each call is one request to the API", echoed, nil},
@@ -71,7 +73,7 @@ var packages = []row{
 	{"pypi:awslabs-aws-documentation-mcp-server image:mcp/aws-documentation bin:awslabs.aws-documentation-mcp-server", user, "1.2.3: the ids of the last three searches, which it adds to requests for their pages", echoed, nil},
 	{"pypi:markitdown-mcp bin:markitdown-mcp", user, "0.0.1a8: nothing; paths are file: addresses", same, nil},
 
-	// Services with an account, which the server's definition names.
+	// Services with an account. The credentials of the account are in the definition of the server.
 	{"npm:mcp-remote bin:mcp-remote", user, "0.15.1: one session with a remote server, as mcpx has with one; tokens in files of the user", same + ", with server-everything as the remote server", nil},
 	{"npm:@stripe/mcp image:mcp/stripe", user, "0.3.3: one session with the remote server of Stripe", echoed, nil},
 	{"npm:@notionhq/notion-mcp-server image:mcp/notion bin:notion-mcp-server", user, "2.5.2: the description of the API, in which no operation takes a file", echoed, nil},

@@ -20,8 +20,9 @@ type Choice struct {
 	Set bool
 }
 
-// Of returns which sessions share a server: what the config says or, without that, the default. The default is session, except for
-// remote servers, and for packages in the table that keep nothing of a session. The references in s must be expanded.
+// Of returns which sessions share a server: what the config says or, without that, the default. The default is session, which means
+// that sessions share nothing. Only remote servers, and packages in the table that keep nothing of a session, have another default.
+// The references in s must be expanded.
 func Of(s *config.Server) Choice {
 	switch {
 	case s.Share != "":
@@ -71,7 +72,7 @@ func (r *row) changedBy(s *config.Server, args []string) string {
 }
 
 // inFolder reports whether a path in the server's definition is relative to the folder in which the server starts. Sessions in
-// different folders must not share such a server. If in doubt, inFolder returns true: that only costs a process.
+// different folders must not share such a server. If in doubt, inFolder returns true, which only costs one more process.
 func inFolder(s *config.Server, args []string) bool {
 	if s.Cwd != "" {
 		return !filepath.IsAbs(s.Cwd)
