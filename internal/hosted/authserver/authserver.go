@@ -1,10 +1,10 @@
-// Package authserver is a small OAuth authorization server for one resource, this mcpx. It serves clients without
-// manual registration, and leaves the login of users to an OpenID issuer.
+// Package authserver is a small OAuth authorization server for one resource, this mcpx. It serves clients without manual registration,
+// and leaves the login of users to an OpenID issuer.
 //
 // Clients are public clients with PKCE (RFC 7636). They register themselves (RFC 7591), or their ID is the URL of a document about them
 // (draft-ietf-oauth-client-id-metadata-document). Client IDs, codes and tokens are self-contained: the server encrypts the data into
-// them. It stores only logins, encrypted. A login has the user, the issuer's tokens for asking again, and which codes and refresh tokens
-// were used.
+// them. It stores only logins, encrypted. The record of a login says who the user is and which codes and refresh tokens were used. It
+// also has the issuer's tokens, with which the server asks the issuer later whether the user may stay logged in.
 package authserver
 
 import (
@@ -91,12 +91,13 @@ type Parts struct {
 	Store state.Followed
 	// Happened is called when a login begins or ends; it may be nil. It must not block.
 	Happened func(Event)
-	// Left is told of a principal whose last login with a client has ended; nil means nobody is. Each process that shares the store tells it once it
-	// has learned that, since two of them can end the last two logins at the same moment. So does each new server for as long as the
-	// store has the end, in case that no process could do what follows from it. It must not wait, and not use the store.
+	// Left is called with a principal when its last login with a client has ended; nil means that nobody is told. Each process that
+	// shares the store calls its own Left as soon as it has learned of the end, since two processes can end the last two logins at the
+	// same moment. A new server calls Left again for an end that is still in the store, since the earlier processes may have died before
+	// they could act on it. Left must not wait, and must not use the store.
 	Left func(*caller.Principal)
-	// SignedIn is called in place of a client when a user has logged in for a page of mcpx itself ([Server.SignIn]). It sets
-	// the cookie by which the page knows the login again.
+	// SignedIn is called when a user has logged in for a web page of mcpx itself ([Server.SignIn]), where no client gets a code. It sets
+	// the cookie by which the page finds the login again.
 	SignedIn func(w http.ResponseWriter, r *http.Request, login string, p *caller.Principal) error
 }
 
