@@ -9,17 +9,19 @@ import (
 	"strings"
 )
 
-// ownPeer reports whether the connection from remote to host, both addresses of this machine, is held by a program of this user or of root. All
-// users of a machine may read the arguments of a browser, in which a link stands, and connect to its ports.
+// ownPeer reports whether the program at the end remote of a connection runs as this user or as root. remote and host are addresses of
+// this machine. The check is needed because all users of a machine may read the arguments of a browser, which contain the link, and may
+// connect to its ports.
 //
-// A connection that the kernel does not list is nobody's, and refused. Under WSL that is so for the browsers of Windows, which pass.
+// It returns false for a connection that the kernel does not list. Under WSL, the kernel does not list the connections of browsers of
+// Windows, so there ownPeer returns true without a check.
 func ownPeer(remote, host string) bool {
 	if os.Getenv("WSL_DISTRO_NAME") != "" {
 		return true
 	}
 	from, to := kernelAddress(remote), kernelAddress(host)
 	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		table, _ := os.ReadFile(file) // what cannot be read lists nothing
+		table, _ := os.ReadFile(file) // a file that cannot be read counts as an empty table
 		for line := range strings.Lines(string(table)) {
 			// Number, local address, remote address, state, three figures of queues and timers, user. In tcp6 the addresses have a prefix.
 			fields := strings.Fields(line)
@@ -32,7 +34,8 @@ func ownPeer(remote, host string) bool {
 	return false
 }
 
-// established is the state of a connection whose both ends are open. In later ones the kernel may not know its user any more.
+// established is the state of a connection that is open at both ends. In the states after it, the kernel may not know the user of the
+// connection any more.
 const established = "01"
 
 // kernelAddress writes the address of an IPv4 connection as the kernel's table does.
