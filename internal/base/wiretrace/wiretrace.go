@@ -65,7 +65,7 @@ func (s Secrets) Strike(text string) string {
 const (
 	// leastSecret is the length in bytes of the shortest value that is removed. Shorter values occur in any text.
 	leastSecret = 4
-	// maxMessage is how many bytes of a message a line contains at most. The next beyond bytes are searched for secrets
+	// maxMessage is how many bytes of a message a line contains at most. beyond is how many bytes after these are searched for secrets
 	// too, so that no secret is cut in half and missed.
 	maxMessage = 64 << 10
 	beyond     = 16 << 10
