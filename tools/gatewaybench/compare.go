@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// reasons say why mcpx is not the first in a column, and what would make it that. A person looks into a column and writes them; one
-// without a reason says so in the report.
+// reasons say, for a column in which mcpx is not the first, why this is so and what would make mcpx the first. A person has to find out
+// both. For a column without a reason, the report says that nobody has looked yet.
 var reasons = map[string][2]string{
 	"10 tools": {"the first names no tool: the model searches before it knows what there is",
 		"no names, and texts of the two tools under 170 tokens; they have 269"},
@@ -23,8 +23,8 @@ var reasons = map[string][2]string{
 	"100 MB: memory":      {"the first gave its caller nothing", "a lower `max_message_bytes`: mcpx holds so much before it refuses"},
 }
 
-// ahead returns the best gateway that is better than the one at a row by more than the noise of both, over the same transport where
-// a figure has two; nil if there is none.
+// ahead returns the best gateway that beats the one at a row in a column; nil if there is none. In the figure load, it compares only
+// gateways over the same transport.
 func (r *report) ahead(f *figure, c column, at row, rows []row) (best *cell) {
 	one := r.at(f, c.name, at)
 	for _, other := range rows {
@@ -39,7 +39,7 @@ func (r *report) ahead(f *figure, c column, at row, rows []row) (best *cell) {
 	return best
 }
 
-// beats reports whether a cell is better than another by more than the noise of both.
+// beats reports whether a cell is better than another by more than the noise of both: all its values are better than all of the other.
 func (c *cell) beats(other *cell, better string) bool {
 	switch {
 	case c.State != "" || better != "" && len(c.Values) == 0:
@@ -54,12 +54,12 @@ func (c *cell) beats(other *cell, better string) bool {
 	return c.Low > other.High
 }
 
-// fine reports whether a cell has the word that is hoped for.
+// fine reports whether the text of a cell says that the gateway did well.
 func (c *cell) fine() bool {
 	return c.State == "" && slices.Contains([]string{"kept", "answers", "survived", "the result"}, c.Text)
 }
 
-// behind writes where mcpx is not the first.
+// behind returns a table of the columns in which mcpx is not the first.
 func (r *report) behind(figures []*figure) string {
 	out := "| column | the first | mcpx | why | what it would take |\n|---|---|---|---|---|\n"
 	for _, f := range figures {
@@ -82,12 +82,12 @@ func (r *report) behind(figures []*figure) string {
 	return out
 }
 
-// caution warns of the times of a machine that had other work.
+// caution returns a warning for the report if the machine had other work, since then small differences between times mean nothing.
 func (r *report) caution() string {
 	load, err := strconv.ParseFloat(r.Load, 64)
 	var processors float64
 	if _, after, ok := strings.Cut(r.Machine, ", "); ok {
-		_, _ = fmt.Sscan(after, &processors) // 0: unknown, as in a report of before
+		_, _ = fmt.Sscan(after, &processors) // stays 0 in an older report that does not have the number
 	}
 	if err != nil || load <= processors {
 		return ""
@@ -95,8 +95,8 @@ func (r *report) caution() string {
 	return " The machine had other work: of times only large differences say anything."
 }
 
-// agreement says of each figure how many of its cells agree with those of an earlier report within the noise of both, and names
-// those that do not.
+// agreement returns a part of the report that compares it with an earlier report. For each figure it says how many cells agree within the
+// noise of both, and it names those that do not.
 func (r *report) agreement(earlier *report, figures []*figure) string {
 	out := fmt.Sprintf("\n## Against the run of %s\n\nTwo figures agree if the ranges of their rounds, each widened by half of itself on "+
 		"both sides, meet. What is the same in every round must be equal. Times and sizes of one round only are not compared.\n\n"+

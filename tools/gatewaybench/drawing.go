@@ -7,7 +7,7 @@ import (
 	"mcpx/internal/base/chart"
 )
 
-// drawing draws, for each figure that names a column in chart, this column: a bar for each peer.
+// drawing draws a chart for each figure whose field chart names a column, with a bar for each peer.
 func (r *report) drawing(figures []*figure) []byte {
 	c := chart.New()
 	for _, f := range figures {

@@ -97,11 +97,11 @@ func (t *target) neighbourAnswers(ctx context.Context) string {
 	return "answers"
 }
 
-// digits finds the id of a process, also where a gateway puts the result into an object of its own.
+// digits finds the id of a process in a result, even if a gateway has put the result into an object of its own.
 var digits = regexp.MustCompile(`\d+`)
 
-// killed kills the process of the server. Where the gateway is a process for each server, that one may end with it: it is not
-// started again.
+// killed kills the process of the server, and measures how long the server is away. If the gateway runs one process of its own for each
+// server, that process may end with the server; the bench does not start it again.
 func killed(ctx context.Context, b *bench, f *figure, t *target) error {
 	result, err := t.call(ctx, "ill", "pid", `{}`)
 	if err != nil {

@@ -15,7 +15,7 @@ type figure struct {
 	columns     []column
 	run         func(*bench, *figure)
 	wide        bool   // many columns: the table has a column for each peer
-	varies      bool   // from run to run: a value of one round has no noise to compare with
+	varies      bool   // values differ from run to run: a single value has no noise, so agreement does not compare it
 	chart       string // the column that is drawn
 }
 
@@ -61,7 +61,7 @@ func (b *bench) add(f *figure, name string, p *peer, transport string, value flo
 	c.Values = append(c.Values, value)
 }
 
-// word gives a cell a word instead of a number; of rounds that differ it has all words.
+// word gives a cell a word instead of a number. If the rounds give different words, the cell has all of them.
 func (b *bench) word(f *figure, name string, p *peer, transport, text string) {
 	c := b.cell(f, name, p, transport)
 	if words := strings.Split(c.Text, " or "); c.Text == "" {

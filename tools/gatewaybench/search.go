@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// tasksJSON has needs in plain words, each with the tools that serve it; any of them is right. The needs were written for this bench from
-// the definitions of the tools, before any gateway was asked.
+// tasksJSON has tasks in plain words, each with the tools that solve it; any one of these tools is right. The tasks were written for this
+// bench from the definitions of the tools, before any gateway was asked.
 //
 //go:embed tasks.json
 var tasksJSON []byte

@@ -11,7 +11,7 @@ import (
 const (
 	notOffered = "not offered" // the peer has no such feature
 	failed     = "failed"      // the peer has the feature, but it did not work; the log says how
-	noTime     = "no time"     // the time of the run was over before
+	noTime     = "no time"     // the time of the run was over before this cell was measured
 )
 
 // cell is one column of a figure, for one peer over one transport.
@@ -21,9 +21,9 @@ type cell struct {
 	Peer      string    `json:"peer"`
 	Transport string    `json:"transport"`
 	Unit      string    `json:"unit,omitempty"`
-	Better    string    `json:"better,omitempty"` // less or more; empty: it is no contest
-	Values    []float64 `json:"values,omitempty"` // of the rounds, in their order
-	Rounds    int       `json:"rounds,omitempty"` // that others had; with fewer values it failed, or had no time, in the rest
+	Better    string    `json:"better,omitempty"` // the constant less or more; empty if no value is better than another
+	Values    []float64 `json:"values,omitempty"` // one for each successful round, in their order
+	Rounds    int       `json:"rounds,omitempty"` // most Values of any peer; one with fewer failed, or had no time, in the rest
 	Median    float64   `json:"median"`
 	Low       float64   `json:"low"` // lowest value of all rounds
 	High      float64   `json:"high"`

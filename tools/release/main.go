@@ -99,7 +99,7 @@ func release(out, only, key string) error {
 		if err != nil {
 			return fmt.Errorf("building for %s/%s: %w", p.os, p.arch, err)
 		}
-		if r.version, err = versionOf(one.info); err != nil { // before the minutes of the other platforms
+		if r.version, err = versionOf(one.info); err != nil { // now, not after the minutes that the other platforms take
 			return err
 		}
 		binaries = append(binaries, one)

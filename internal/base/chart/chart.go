@@ -78,7 +78,7 @@ func (c *Chart) Row(first, second string, height int) {
 // Column makes the next bars and labels begin at x, until the next call.
 func (c *Chart) Column(x int) { c.left = x }
 
-// Bar draws a bar and returns its width. length is the width for whole; the bar has n/whole of it, but at least 2 pixels.
+// Bar draws a bar and returns its width in pixels. The width is n/whole of the parameter length, but at least 2 pixels.
 func (c *Chart) Bar(colour string, n, whole, length, height int) int {
 	width := max(2, n*length/whole)
 	fmt.Fprintf(&c.body, `<rect x="%d" y="%d" width="%d" height="%d" rx="2" fill="%s"/>`+"\n", c.left, c.y, width, height, colour)

@@ -74,7 +74,7 @@ type Override struct {
 	Name string
 	// Description replaces the description of the tool, unless it is nil.
 	Description *string
-	// Annotations is a JSON object or nil. Its members replace members of the tool's annotations with the same names.
+	// Annotations is a JSON object or nil. Its members replace the members with the same names in the tool's annotations.
 	Annotations json.RawMessage
 	// Arguments is a JSON object or nil. Its members are added to the arguments of every call and removed from the
 	// input schema.
@@ -275,8 +275,8 @@ type Quota struct {
 	// wait for others to end. The limits of servers for concurrent calls are in package upstream.
 	ConcurrentCalls int
 	Queue           semaphore.Queue
-	// RequestsPerSecond bounds HTTP requests of any kind; short bursts may exceed it, and further requests are
-	// refused. Pace is another number of requests per second; requests that exceed only Pace wait.
+	// RequestsPerSecond bounds HTTP requests of any kind; short bursts may exceed it, and further requests are refused. Pace is another
+	// bound on the requests per second: requests that exceed only Pace are not refused, but wait.
 	RequestsPerSecond, Pace int
 	// BodyBytes bounds the bytes of request bodies that are read at the same time. A request that would exceed it is
 	// refused. BodyPace bounds the bytes of bodies that are read per second or at once. When it is reached, reading
@@ -288,8 +288,8 @@ type Quota struct {
 type Dial struct {
 	// Allow are rules. The first one that matches a principal and a name decides.
 	Allow []DialRule
-	// Compat says which tokens of agents mcpx accepts at the paths of the older system that it replaces; off means that there are no such
-	// paths. Keys are for these tokens: the first one makes tokens, any of them may verify one.
+	// Compat says which tokens of agents mcpx accepts at the paths of the older system that it replaces; [CompatOff] means that there are
+	// no such paths. Keys are for these tokens: the first one makes tokens, any of them may verify one.
 	Compat Compat
 	Keys   []string
 }
@@ -307,7 +307,7 @@ const (
 // Agents begins the name of each principal that an agent's token has proved. No other principal has such a name.
 const Agents = "agent:"
 
-// DialRule lets principals dial in that match each list that is not empty.
+// DialRule lets principals dial in. It applies to principals that match each of these lists that is not empty.
 type DialRule struct {
 	// Principals are globs of names; Groups and Scopes are names.
 	Principals, Groups, Scopes []string

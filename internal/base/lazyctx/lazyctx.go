@@ -80,9 +80,9 @@ func (c *Context) Value(key any) any {
 
 func (c *Context) Deadline() (time.Time, bool) { return c.outer.Deadline() }
 
-// Ends returns three channels. At least one of them is closed when ctx ends. If ctx is a [Context], inner is closed by
-// its End; if the context around ctx is a [Context] too, outer is closed by the End of that. Otherwise they are nil.
-// done is the Done channel of the first context that is not a [Context]. Unlike ctx.Done(), Ends allocates nothing.
+// Ends returns three channels, at least one of which is closed when ctx ends. inner is closed by the End of ctx, and is nil if ctx is not
+// a [Context]. outer is closed by the End of the context around ctx, and is nil if that is not a [Context] too. done is the Done channel
+// of the first context, from ctx outwards, that is not one of these two. Unlike ctx.Done(), Ends allocates nothing.
 func Ends(ctx context.Context) (done, inner, outer <-chan struct{}) {
 	if c, ok := ctx.(*Context); ok {
 		ctx, inner = c.outer, c.over

@@ -4,8 +4,8 @@ package lru
 
 import "iter"
 
-// Map has a value for each key. It keeps at least the values that were used last, as many as its field most says. It drops older values
-// at some time: apart from busy values, it never has more than twice as many. It is not safe for concurrent use.
+// Map has a value for each key. It always keeps the values that were used last; the field most says how many. It drops older values at
+// some time: apart from busy values ([New]), it never has more than twice as many. It is not safe for concurrent use.
 type Map[K comparable, V any] struct {
 	most       int
 	busy       func(*V) bool

@@ -39,9 +39,9 @@ type Reaper struct {
 	// not reap it. starting is locked before mu.
 	starting sync.Mutex
 
-	// mu is held during writes to the pipe too, so that groups and the list of the reaper process stay the same.
+	// mu is held during writes to the pipe too, so that groups is always the same as the list of the reaper process.
 	mu     sync.Mutex
-	groups map[int]bool // guarded by mu; true while the reaper process lists the group, false from forget until reaped
+	groups map[int]bool // guarded by mu; true while the reaper process lists the group; false from forget until reaped
 	link   *link        // guarded by mu; nil before the first child and after Close
 	sweep  *sweeper     // guarded by mu; nil if we get no orphans
 	closed bool         // guarded by mu

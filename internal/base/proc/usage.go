@@ -1,12 +1,12 @@
 package proc
 
-// Used is what processes use.
+// Used is how many processes there are, and what they use together.
 type Used struct {
 	Processes int
 	Memory    int64 // in bytes
 }
 
-// Sum adds up what Usage returns.
+// Sum adds up the values of the map that Usage returns.
 func Sum(all map[int]Used) (sum Used) {
 	for _, one := range all {
 		sum.Processes += one.Processes

@@ -34,8 +34,8 @@ func isLine(s string) bool {
 	return !space || s == ""
 }
 
-// Clean does what [Line] does, but does not append "..." to cut text. It stops after max runes; 0 means no limit. more
-// reports whether visible text was cut off.
+// Clean makes untrusted text one line without hidden characters, like [Line], but does not append "..." to cut text. It stops after max
+// runes; 0 means no limit. more reports whether visible text was cut off.
 func Clean(s string, max int) (text string, more bool) {
 	var b strings.Builder
 	n, space := 0, false
@@ -77,7 +77,7 @@ func Clean(s string, max int) (text string, more bool) {
 // lineEnds replaces all kinds of line ends by \n.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
-// Lines does what [Line] does for text of several lines, but keeps white space, for tables and code.
+// Lines removes the same hidden characters as [Line] from text of several lines, but keeps white space, for tables and code.
 func Lines(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && (Invisible(r) || r == '\u2028' || r == '\u2029') }) {
 		return s

@@ -59,13 +59,12 @@ func (s *Secrets) Line(text string, max int) string {
 	return Line(s.Strike(text), max) // again, because invisible characters inside a secret have been removed only now
 }
 
-// LineOf does what the method Line does, for bytes. It copies only the bytes that it processes.
+// LineOf makes bytes one line without secrets, like the method Line. It copies only the bytes that it processes.
 func (s *Secrets) LineOf(text []byte, max int) string {
 	return s.Line(string(text[:min(len(text), looked)]), max)
 }
 
-// LineEnd does what the method Line does, but for the last 64 KiB of text, and cuts off the beginning if more than
-// limit runes are left.
+// LineEnd makes the last 64 KiB of text one line without secrets. If more than limit runes are left, it cuts off the beginning.
 func (s *Secrets) LineEnd(text string, limit int) string {
 	text = s.Strike(Line(s.Strike(text[max(0, len(text)-looked):]), 0))
 	if runes := []rune(text); len(runes) > limit {

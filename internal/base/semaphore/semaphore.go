@@ -38,7 +38,7 @@ type line struct {
 	queue list.List // elements are *Place
 }
 
-// Place is the place of one call in the queue.
+// Place is one waiting call in the queue.
 type Place struct {
 	line    *line
 	at      *list.Element
@@ -218,7 +218,7 @@ func (s *Semaphore) free(l *line) bool {
 	return l.queue.Len() == 0 && (s.limit <= 0 || s.open < s.limit) && s.mayOpen(l)
 }
 
-// join does the work of Join. The caller holds the lock.
+// join lets in a call of the owner of l and returns nil, or adds the call to the queue and returns its place. The caller holds the lock.
 func (s *Semaphore) join(l *line) *Place {
 	if s.free(l) {
 		s.letIn(l)

@@ -63,8 +63,8 @@ type counter struct {
 	Bucket
 }
 
-// NewCounters returns Counters in memory. For each Draw.What they keep at least the buckets that were used last, as many
-// as most says, and never more than about twice as many.
+// NewCounters returns Counters in memory. For each Draw.What they always keep the buckets that were used last; the parameter most says
+// how many. They never keep more than about twice as many.
 func NewCounters(most int) Counters { return &counters{most: most} }
 
 // find returns the bucket of a draw. The caller holds the lock while it uses the bucket.

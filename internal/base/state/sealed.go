@@ -31,9 +31,9 @@ const (
 	longestID = 1 << 10
 	// sealVersion is the first byte of the data that an id contains.
 	sealVersion = 1
-	// mostEnds is how many ends of sessions each process stores a day for as long as the ids could be used. It stores further ends only
-	// for endKept, so that clients that open and end sessions all the time cannot fill the records. endKept is more than the clocks of
-	// processes may differ.
+	// mostEnds and endKept limit the notes in Records that a session has ended. The first mostEnds notes of a process in a day are kept
+	// for as long as the ids of the sessions could be used. Further notes are kept only for endKept, so that clients that open and end
+	// sessions all the time cannot fill Records. endKept is more than the clocks of processes may differ.
 	mostEnds, endKept = 20_000, 2 * time.Minute
 	// mostKnown is how many decrypted ids a process remembers, so that it need not decrypt the id of each request again.
 	mostKnown = 10_000
@@ -203,8 +203,8 @@ func (s *sealed[S]) find(id string) *known[S] {
 	return s.remember(id, one)
 }
 
-// remember makes later calls of find return one for this id, and returns it. If another caller has already remembered the id, it keeps
-// and returns that caller's value.
+// remember stores one as the result of later calls of find for this id, and returns it. If another caller has already stored a result for
+// the id, remember keeps and returns that result.
 func (s *sealed[S]) remember(id string, one *known[S]) *known[S] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -319,7 +319,8 @@ func (s *sealed[S]) End(ctx context.Context, id string, why Ending) error {
 	if one == nil || why == Released {
 		return nil
 	}
-	// An id that contains its record could be used until it expires. So the note that it has ended, which is small, is kept as long.
+	// An id that contains its record could be used until the record expires. So the note that the session has ended, which is small, is
+	// kept as long.
 	brief := s.endsMany() || one.sealed == nil
 	err := s.update(ctx, one, func(now *content[S]) {
 		now.Ended, now.Record = true, nil

@@ -140,8 +140,9 @@ type Draw struct {
 	What, Whose string
 	Flow        Rate
 	Tokens      float64
-	// Remote means that another process has taken the tokens. If this process uses the bucket with another Flow, the bucket keeps that
-	// Flow, and does not become full. Flows differ while the processes get a changed config one after the other.
+	// Remote means that another process has taken the tokens. If Flow differs from the Flow with which this process uses the bucket, the
+	// bucket keeps the Flow of this process and does not become full. Flows differ while the processes get a changed config one after the
+	// other.
 	Remote bool
 
 	bucket *Bucket // set only by Counters in memory, during Take and Charge

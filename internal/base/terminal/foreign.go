@@ -17,8 +17,8 @@ func (s Screen) Text(text string) string {
 	return strings.ToValidUTF8(sanitize.Lines(text), "\ufffd")
 }
 
-// JSON does what [Screen.Text] does, for JSON. It replaces control and invisible characters by \u escapes, so that the
-// value stays the same.
+// JSON prepares JSON of an MCP server for the screen. On a terminal, it replaces control and invisible characters by \u escapes, so that
+// the value stays the same. For a pipe or file the JSON stays unchanged.
 func (s Screen) JSON(raw string) string {
 	if s.size == nil {
 		return raw

@@ -17,8 +17,8 @@ type Row struct {
 	Notes []string // printed below the row
 }
 
-// Table arranges rows in columns. The first row has the headings. The columns with index figures and higher are
-// aligned to the right. If the table is wider than the screen, the names in the first column are cut.
+// Table arranges rows in columns. The first row has the headings. The parameter figures is the index of the first column with numbers:
+// this column and those after it are aligned to the right. If the table is wider than the screen, the names in the first column are cut.
 func (s Screen) Table(figures int, rows []Row) string {
 	widths := make([]int, len(rows[0].Cells))
 	for _, row := range rows {
@@ -99,7 +99,8 @@ func Count(n int, thing string) string {
 	return Number(n) + " " + thing + "s"
 }
 
-// Bar returns a bar whose length shows n. If n is equal to of, the bar is as long as columns.
+// Bar returns a bar whose length shows how large n is, compared with the parameter of. If the two are equal, the bar is as wide as the
+// parameter columns says.
 func (s Screen) Bar(n, of, columns int) string {
 	mark := "#"
 	if s.live {

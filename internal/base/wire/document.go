@@ -62,7 +62,8 @@ func Read(text string) (d *Document, ok bool) {
 	return r.document()
 }
 
-// ReadCompact does what [Read] and [Compact] do, in one pass. If text is not JSON, d is nil and compact is empty.
+// ReadCompact reads text, which must be exactly one JSON value, and also returns it without the white space between its tokens, in one
+// pass. If text is not JSON, d is nil and compact is empty.
 func ReadCompact(text string) (d *Document, compact string, ok bool) {
 	r := reader{scanner: scanner{src: text, compact: true}}
 	if d, ok = r.document(); ok {

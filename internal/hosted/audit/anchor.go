@@ -195,9 +195,8 @@ func firstSeq(path string) uint64 {
 	return head.Seq
 }
 
-// Accept makes [Verify] expect the trail in its present state: it writes the trail's first and last lines to the
-// anchor. It is for an operator who has moved or removed files on purpose. Another process may be writing the trail
-// meanwhile.
+// Accept makes [Verify] expect the trail in its present state: it writes the trail's first and last lines to the anchor, whose path is
+// at. It is for an operator who has moved or removed files on purpose. Another process may be writing the trail meanwhile.
 func Accept(path string, keys [][]byte, at string) error {
 	r, err := Verify(path, keys, at)
 	if err != nil {

@@ -16,7 +16,7 @@ const (
 	LoginRefused = "login_refused" // a user could not log in, or a login could not go on
 )
 
-// Login is the record of what happened to a login: a client's at mcpx, a browser's at the page of mcpx, or a principal's at an upstream.
+// Login is the record of what happened to a login. A client or a browser logs in at mcpx; a principal may also log in at an upstream.
 // Empty members are left out of the record. None may contain a secret: Number identifies a login, and is never a token.
 type Login struct {
 	Event string
@@ -27,9 +27,10 @@ type Login struct {
 	Number string
 	// Client is the client that logs in, such as its name or redirect URI.
 	Client string
-	// Server is the upstream of a login of the principal's own; empty for logins in front of mcpx.
+	// Server is the upstream at which the principal has logged in; empty for logins at mcpx itself.
 	Server string
-	// By is who ended the login: a principal, an issuer, a command; empty if it was the principal itself, or time.
+	// By is who ended the login: a principal, an issuer or a command. It is empty if the principal itself ended the login, or if it
+	// expired.
 	By string
 	// Reason says why a login ended or was refused.
 	Reason string
@@ -37,7 +38,7 @@ type Login struct {
 	Remote string
 }
 
-// Logins records what happens to logins. It must not block. Safe for concurrent use.
+// Logins records what happens to logins. Login must not block. Safe for concurrent use.
 type Logins interface{ Login(Login) }
 
 // Attrs returns the members of the record.

@@ -31,10 +31,10 @@ const (
 var errForgetting = errors.New("mcpx audit forget was interrupted: run it again")
 
 // Forget replaces the name of a principal by a pseudonym in all lines of a trail, and removes the principal's display name, subject and
-// addresses. All lines from the first changed one on get new HMACs, so [Verify] accepts the trail. A last line says how many lines were
-// changed, and which HMAC the last line had before: so an operator's copy of that HMAC ([Report]) can still be matched. Forget refuses a
-// trail that is open in a process, and one that has faults, because new HMACs would hide them. If Forget is interrupted, calling it again
-// completes it.
+// addresses. All lines from the first changed one on get new HMACs, so [Verify] accepts the trail. Forget adds a last line that says how
+// many lines were changed, and which HMAC the last line had before, so that an operator's copy of this HMAC ([Report]) can still be found
+// in the trail. It refuses a trail that is open in a process, and one that has faults, because new HMACs would hide them. If Forget is
+// interrupted, calling it again completes it. at is the path of the anchor.
 func Forget(path string, keys [][]byte, at, user string) (pseudonym string, lines int, err error) {
 	lock := flock.New(path+".lock", flock.SetPermissions(0o600))
 	if ok, err := lock.TryLock(); err != nil {

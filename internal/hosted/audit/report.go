@@ -81,8 +81,8 @@ func (r *record) about(user string) bool {
 	return r.Principal == user || r.By == user || r.By == "principal "+user
 }
 
-// Use reads a trail with all its renamed files, and adds up its calls. It checks the trail like [Verify], but it reads a trail also
-// without its key: then Used.Checked is false.
+// Use reads a trail with all its renamed files, and adds up its calls. at is the path of the anchor. Use checks the trail like [Verify],
+// but also reads a trail with HMACs if there are no keys: then Used.Checked is false.
 func Use(path string, keys [][]byte, at string, q Question) (*Used, error) {
 	used, sums := &Used{Checked: true}, make(map[string]*Usage)
 	reached, unusable := readAnchor(at, keys)

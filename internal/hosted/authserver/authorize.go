@@ -21,7 +21,8 @@ type authorization struct {
 	State     string `json:"s"`
 	Challenge string `json:"p"` // PKCE code_challenge
 	Called    string `json:"n,omitempty"`
-	// Own is set if the user logs in for a page of mcpx itself: it is the path of the page, and the other members are empty.
+	// Own is set if the user logs in for a web page of mcpx itself, not for a client. It is the path of that page, and the other members
+	// are empty.
 	Own string `json:"o,omitempty"`
 }
 
@@ -136,10 +137,9 @@ func (s *Server) answered(w http.ResponseWriter, r *http.Request, a *authorizati
 	s.startLogin(w, r, a)
 }
 
-// back redirects the user's browser to the client, with the client's state and the issuer name of this server (RFC
-// 9207).
+// back redirects the user's browser to the client, with the client's state and the issuer name of this server (RFC 9207).
 //
-// A login for a page of mcpx itself has no client to go back to: then back shows the user what went wrong.
+// A login for a web page of mcpx itself has no client. In this case, back shows the user what went wrong.
 func (s *Server) back(w http.ResponseWriter, a *authorization, values url.Values) {
 	if a.Own != "" {
 		s.faultPage(w, http.StatusForbidden, "Signing in failed: "+values.Get("error_description")+".")

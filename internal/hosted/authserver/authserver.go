@@ -1,10 +1,10 @@
-// Package authserver is a small OAuth authorization server for one resource, this mcpx. It serves clients without
-// manual registration, and leaves the login of users to an OpenID issuer.
+// Package authserver is a small OAuth authorization server for one resource, this mcpx. It serves clients without manual registration,
+// and leaves the login of users to an OpenID issuer.
 //
 // Clients are public clients with PKCE (RFC 7636). They register themselves (RFC 7591), or their ID is the URL of a document about them
 // (draft-ietf-oauth-client-id-metadata-document). Client IDs, codes and tokens are self-contained: the server encrypts the data into
-// them. It stores only logins, encrypted. A login has the user, the issuer's tokens for asking again, and which codes and refresh tokens
-// were used.
+// them. It stores only logins, encrypted. The record of a login says who the user is and which codes and refresh tokens were used. It
+// also has the issuer's tokens, with which the server asks the issuer later whether the user may stay logged in.
 package authserver
 
 import (
@@ -95,8 +95,8 @@ type Parts struct {
 	// calls it when it learns of such an end, since two of them can end the last two logins at the same moment. A new server calls
 	// it for all ends that the store still has, in case no process could act on them. Left must not wait, and must not use the store.
 	Left func(*caller.Principal)
-	// SignedIn is called in place of a client when a user has logged in for a page of mcpx itself ([Server.SignIn]). It sets
-	// the cookie by which the page knows the login again.
+	// SignedIn is called when a user has logged in for a web page of mcpx itself ([Server.SignIn]), where no client gets a code. It sets
+	// the cookie by which the page finds the login again.
 	SignedIn func(w http.ResponseWriter, r *http.Request, login string, p *caller.Principal) error
 }
 

@@ -13,8 +13,9 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// These constants limit how many fetches run at the same time: fetching in all, fetchingFor for requests from one address, and fetchingOf
-// from one host. Behind a proxy, all requests come from one address.
+// These constants limit how many fetches run at the same time. fetching limits all fetches together. fetchingFor limits the fetches that
+// requests from one IP address have started; behind a proxy, all requests come from one address. fetchingOf limits the fetches from one
+// host.
 const (
 	fetching    = 256
 	fetchingFor = 64
@@ -61,9 +62,9 @@ func (d *documents) join(id string, address netip.Addr, u *url.URL) (*client, *f
 	return nil, f
 }
 
-// makeRoom ends one fetch of a group if the group has already as many fetches as it may have. It ends the oldest
-// fetch from the host with the most fetches in the group. So a server that never answers loses its own fetches first.
-// The caller holds mu.
+// makeRoom ends one fetch if there are already as many fetches as the parameter most allows; it counts only fetches for which the
+// function in returns true. Of these, it ends the oldest one from the host with the most fetches. So a server that never answers loses
+// its own fetches first. The caller holds mu.
 func (d *documents) makeRoom(most int, in func(*fetch) bool) {
 	count, hosts := 0, make(map[string]int)
 	for _, f := range d.fetches {

@@ -105,11 +105,11 @@ var (
 	errNothing = errors.New("nothing to change")
 )
 
-// change changes a login in the store, and returns it. If the function change returns an error, nothing is stored, and that error is
-// returned together with the login. Other errors are errUnknown and errUnavailable.
+// change calls its parameter change with a login from the store, stores the changed login and returns it. If that function returns an
+// error, nothing is stored, and the error is returned together with the login. Other errors are errUnknown and errUnavailable.
 //
-// Another process may have begun a login that this process does not know yet, so the store has to be asked. It can only be asked by a
-// change: for an unknown number it keeps an ended login for a while.
+// This process may not know the login yet, because another process has just begun it. So change asks the store. The store answers only to
+// a change: if it has no such login, a login that has ended is stored for a while.
 func (s *Server) change(ctx context.Context, number string, change func(*grant) error) (*grant, error) {
 	var last grant
 	var changed error
@@ -162,7 +162,7 @@ func (s *Server) makeRoom(ctx context.Context, who *user) {
 	}
 }
 
-// end ends a login, and says whether it did: false if the login has ended before or is unknown.
+// end ends a login. The result ended is false if the login had ended before or is unknown.
 func (s *Server) end(ctx context.Context, number, why string) (ended bool, err error) {
 	g, err := s.change(ctx, number, func(g *grant) error {
 		if g.Ended != "" {
@@ -201,7 +201,7 @@ func (s *Server) tell(e Event) {
 type known struct {
 	mu       sync.RWMutex
 	byNumber map[string]*entry
-	all      bool // that the store has told all that it had at the beginning
+	all      bool // true once learn has got all logins that the store had at the start
 }
 
 // entry is one login in known. Its grant is immutable: after a change there is a new entry.
@@ -214,11 +214,11 @@ type entry struct {
 	changed chan struct{}
 }
 
-// learn takes a login from the store into known.
+// learn puts a login that the store has reported into known. value is the encrypted login.
 func (s *Server) learn(value []byte) {
 	g := new(grant)
 	if s.seals.grant.open(string(value), g) != nil {
-		return // of another resource, or sealed with an old key
+		return // a login of another resource, or encrypted with a key that is no longer used
 	}
 	k := &s.known
 	k.mu.Lock()
@@ -239,7 +239,8 @@ func (s *Server) learn(value []byte) {
 	}
 }
 
-// learnedAll is called once, when s has learned the logins that the store had at the beginning.
+// learnedAll is called once, when learn has got all logins that the store had at the start. It reports the principals whose last login
+// has ended, since this may have happened while no process was running.
 func (s *Server) learnedAll() {
 	k := &s.known
 	k.mu.Lock()
@@ -256,8 +257,8 @@ func (s *Server) learnedAll() {
 	}
 }
 
-// left tells that a login was the last one of its principal with a client, if it has ended. One of the page says nothing about who calls:
-// they may have tokens of the issuer. The caller holds known.mu.
+// left calls [Parts.Left] if the login has ended and its principal has no other valid login with a client. It ignores the end of a login
+// of mcpx's own pages: the user of a page may still call mcpx with tokens of the issuer. The caller holds known.mu.
 func (s *Server) left(g *grant) {
 	if g.Ended == "" || g.Client == "" || g.Next == 0 || s.parts.Left == nil {
 		return
@@ -270,8 +271,9 @@ func (s *Server) left(g *grant) {
 	s.parts.Left(s.principal(&g.Who))
 }
 
-// goesOn reports whether a client is logged in with it. A login whose code was not used does not count: it may never begin. One of the
-// page does not either: nobody asks the issuer about it as long as nobody looks at the page.
+// goesOn reports whether a client is logged in by this login. It returns false if the code of the login was not used yet, since the login
+// may never begin. It also returns false for logins of mcpx's own pages: mcpx asks the issuer about such a login only while somebody
+// looks at the page.
 func (g *grant) goesOn() bool {
 	return g.Ended == "" && g.Client != "" && g.Next > 0 && !expired(g.Until)
 }
@@ -324,8 +326,9 @@ func (s *Server) sweep(ctx context.Context) {
 	}
 }
 
-// stands returns a context that is cancelled when the login ends, or nil if it has ended. If this process does not know the login,
-// another one may have begun it a moment ago: its access tokens are valid until they expire or the server is closed.
+// stands returns a context that is cancelled when the login ends, or nil if the login has ended. If this process does not know the login,
+// another process may have begun it a moment ago. Then stands returns the context of the server, and the login's access tokens are valid
+// until they expire or the server is closed.
 func (s *Server) stands(number string) context.Context {
 	e := s.find(number)
 	switch {
@@ -337,8 +340,8 @@ func (s *Server) stands(number string) context.Context {
 	return e.stands
 }
 
-// Standing returns the user of a login of mcpx's own pages ([Parts.SignedIn]). If the last renewal is longer ago than an access token is
-// valid, it asks the issuer first. The errors are [identity.ErrInvalid] and [identity.ErrUnavailable].
+// Standing returns the user of a login of mcpx's own pages ([Parts.SignedIn]). If this process does not know the login, or if the last
+// renewal was more than accessTime ago, it first asks the issuer. The errors are [identity.ErrInvalid] and [identity.ErrUnavailable].
 func (s *Server) Standing(ctx context.Context, number string) (*identity.Proof, error) {
 	e := s.find(number)
 	if e == nil || e.Ended == "" && e.Renewed+int64(accessTime/time.Second) <= time.Now().Unix() {
@@ -357,8 +360,8 @@ func (s *Server) Standing(ctx context.Context, number string) (*identity.Proof, 
 	return &identity.Proof{Principal: s.principal(&e.Who), Revoked: e.stands, Until: until}, nil
 }
 
-// ofPage is called by the method renewed for a login of mcpx's own pages. It returns errNothing if another request has just renewed the
-// login.
+// ofPage decides for the method renewed whether a login of mcpx's own pages is renewed. It returns errEnded if the login has ended or
+// belongs to a client, and errNothing if another request has just renewed it.
 func ofPage(g *grant) error {
 	switch {
 	case g.Ended != "" || g.Client != "" || expired(g.Until):

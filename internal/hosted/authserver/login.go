@@ -275,8 +275,8 @@ func (l *login) withoutRefresh(got *issued, token *oauth2.Token) {
 	}
 }
 
-// again asks the issuer whether a user who has logged in before is still welcome, and for what it says about the user now. A
-// *refusedError means that the user is not welcome; after any other error this is not known. The *issued must be stored even after an
+// again asks the issuer whether a user who has logged in before may stay logged in, and what the issuer says about the user now. The
+// error is a *refusedError if the user may not; after any other error, mcpx does not know. The *issued must be stored even after an
 // error, as the issuer may have replaced the refresh token.
 func (l *login) again(ctx context.Context, was *issued, who *user) (*issued, *user, error) {
 	next := *was
@@ -464,8 +464,9 @@ func (l *login) user(claims jwt.MapClaims) (*user, error) {
 	return who, nil
 }
 
-// admits reports whether a user who logged in earlier may go on: Allow permits the user, and the config still takes names from the same
-// claim. Otherwise, after a change of principal_claim, a value that users may choose could become a name.
+// admits reports whether a user who logged in earlier may stay logged in. Allow must permit the user, and the config must still take
+// names from the claim that this user's name came from. Without the second condition, a value that users may choose could become a name
+// after a change of principal_claim.
 func (o *Options) admits(who *user) bool {
 	claim := o.PrincipalClaim
 	if claim == "sub" {

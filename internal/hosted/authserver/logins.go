@@ -20,7 +20,7 @@ type Login struct {
 	Client    string    `json:"client,omitempty"` // its own name for itself, which mcpx cannot verify
 	Began     time.Time `json:"began"`
 	Renewed   time.Time `json:"renewed"`
-	Until     time.Time `json:"until,omitzero"` // if it is not renewed before
+	Until     time.Time `json:"until,omitzero"` // when the login ends, unless it is renewed before
 }
 
 // Logins returns the logins that are valid and whose client has got a token, the newest first.
@@ -43,8 +43,8 @@ func (s *Server) shown(g *grant) Login {
 	}
 }
 
-// End ends the login with the ID which, or all logins of the principal with the name which. Their access tokens are refused from now on;
-// other replicas refuse them within two seconds.
+// End ends the login whose ID is the parameter which, or all logins of the principal with this name. Their access tokens are refused from
+// now on; other replicas refuse them within two seconds.
 func (s *Server) End(ctx context.Context, which, why string) (ended []Login, err error) {
 	for _, g := range s.standing() {
 		if g.id() != which && s.principal(&g.Who).Name != which {

@@ -24,12 +24,12 @@ var (
 	errBusy = errors.New("another request renews the login")
 )
 
-// renewed asks the issuer whether a login goes on, and stores the answer. Before that, accept gets the newest state of the login, and may
-// change it or return an error. The error errNothing means that another request has just renewed the login; then renewed returns the
-// login as it is.
+// renewed asks the issuer whether the user may stay logged in, and stores the answer. Before that, it calls the function accept with the
+// newest state of the login. accept may change that state, or return an error, which ends the call of renewed. If the error is
+// errNothing, another request has just renewed the login, and renewed returns the login as it is.
 //
-// If several requests renew one login, in any processes, one of them asks the issuer. The others wait for it, and then call accept with
-// the new state.
+// If several requests renew one login, in any processes, only one of them asks the issuer. The others wait for it, and then call accept
+// with the new state.
 func (s *Server) renewed(ctx context.Context, number string, accept func(*grant) error) (*grant, error) {
 	// When the issuer has answered, its earlier refresh token may be worth nothing. So the answer is kept even if the client
 	// does not wait for it.
@@ -75,7 +75,8 @@ func (s *Server) renewed(ctx context.Context, number string, accept func(*grant)
 // reports the change earlier, through learn.
 const lookAgain = 250 * time.Millisecond
 
-// changes waits until a login may have changed since e, at most for lookAgain.
+// changes waits until a newer entry replaces e, at most for lookAgain. e may be nil: then changes waits for lookAgain. The only error is
+// that of ctx.
 func changes(ctx context.Context, e *entry) error {
 	var changed <-chan struct{}
 	if e != nil {
@@ -93,7 +94,8 @@ func changes(ctx context.Context, e *entry) error {
 	}
 }
 
-// asked asks the issuer about a login, and stores the answer. me is the name of this request in grant.Renewing.
+// asked asks the issuer whether the user of a login may stay logged in, and stores the answer. me is the value of grant.Renewing that
+// identifies this request.
 func (s *Server) asked(ctx context.Context, of *grant, me string) (*grant, error) {
 	asking, cancel := context.WithTimeout(ctx, issuerTime)
 	got, who, asks := s.login.again(asking, &of.Issued, &of.Who)
@@ -134,7 +136,7 @@ func (s *Server) asked(ctx context.Context, of *grant, me string) (*grant, error
 	return g, nil
 }
 
-// givenFor is for how many seconds more an access token of the issuer must be valid to be handed out.
+// givenFor is the least number of seconds for which an access token of the issuer must still be valid when IssuerToken returns it.
 const givenFor = 30 // seconds
 
 // IssuerToken returns the issuer's own newest access token of a login, which is renewed if it ends soon. The caller must not send it to

@@ -39,8 +39,8 @@ func (s *seals) add(secret *state.Secret, resource string) {
 		"client": &s.client, "page": &s.page, "login": &s.login, "code": &s.code, "access": &s.access, "refresh": &s.refresh,
 		"grant": &s.grant,
 	} {
-		// Replicas of two versions may run side by side for a while. Neither may accept tokens of the other, which have other members: so
-		// a version with other members has another number here. Client IDs are the same in all versions.
+		// Replicas of two versions of mcpx may run side by side for a while. If the versions put different data into tokens, neither may
+		// accept tokens of the other: so each change of this data needs a new number here. Client IDs are the same in all versions.
 		version := "2"
 		if name == "client" {
 			version = "1"

@@ -81,7 +81,7 @@ func (f *following) stop() {
 	}()
 }
 
-// load reads all records and then follows their changes.
+// load reads all records and then follows their changes. round is the number of this reading of the whole bucket.
 func (r *records) load(ctx context.Context, round int) (*following, error) {
 	kv, err := r.open(ctx)
 	if err != nil {

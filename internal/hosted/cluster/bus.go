@@ -15,7 +15,7 @@ import (
 // messageAge is how old a message may be, and by how much the clocks of two replicas may differ.
 const messageAge = time.Minute
 
-// mostPiece is the most data in one message.
+// mostPiece is the most data in one message, in bytes.
 const mostPiece = 256 << 10
 
 // head is the first line of each message before encryption. A replica ignores members that it does not know, and messages with an unknown
@@ -26,14 +26,13 @@ type head struct {
 	At   int64  `json:"at"` // Unix time of sending in milliseconds
 	// Kind is the kind given to Tell, Ask or Open; in a beat, it is the name of the replica.
 	Kind string `json:"kind,omitempty"`
-	// Of is the number of an exchange: the asker counts its exchanges. Asks means that the sender of this message is the asker.
+	// Of is the number of an exchange, which the asker has given it. Asks means that the sender of this message is the asker.
 	Of   uint64 `json:"of,omitempty"`
 	Asks bool   `json:"asks,omitempty"`
-	// N is the number of a piece, the number of pieces taken (doTaken), or the epoch of a replica (doBeat).
+	// N is the number of a piece, the number of pieces that were read (doTaken), or the epoch of a replica (doBeat).
 	N    int  `json:"n,omitempty"`
 	Last bool `json:"last,omitempty"`
-	// Leaves means, in a beat, that the replica has begun to shut down. Untaken means, in a stop, that the answerer has not read the
-	// question.
+	// Leaves is for doBeat: the replica has begun to shut down. Untaken is for doStop: the answerer has not read the question.
 	Leaves  bool   `json:"leaves,omitempty"`
 	Untaken bool   `json:"untaken,omitempty"`
 	Err     string `json:"err,omitempty"`

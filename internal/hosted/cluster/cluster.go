@@ -38,7 +38,7 @@ type Options struct {
 // ErrGone means that the other replica has ended, or cannot be reached.
 var ErrGone = errors.New("the replica that had this has ended")
 
-// ErrUntaken means that the other replica has done nothing: it has not received the question, or it takes none any more.
+// ErrUntaken means that the other replica has done nothing: it has not received the question, or it accepts no more questions.
 var ErrUntaken = errors.New("that replica takes no requests any more")
 
 // joinTime is how long a start waits for NATS.
@@ -177,7 +177,7 @@ func (c *Cluster) listen(ctx context.Context) error {
 	return c.conn.FlushWithContext(ctx)
 }
 
-// Close says goodbye to the other replicas, and ends all exchanges and subscriptions with them.
+// Close tells the other replicas that this one ends, and ends all exchanges and subscriptions with them.
 func (c *Cluster) Close() {
 	c.mu.Lock()
 	stopped := c.stopped

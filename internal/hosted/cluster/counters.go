@@ -11,14 +11,14 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// kindTakes is the kind of the messages that say what was taken from buckets. kindTaken is the kind of the question that a starting replica
-// asks the others.
+// kindTakes is the kind of the messages that say how many tokens were taken from buckets. kindTaken is the kind of the question by which
+// a starting replica asks the others how many tokens are missing from their buckets.
 const kindTakes, kindTaken = "takes", "taken"
 
 // takesEvery is how long a replica collects what was taken from its buckets before it tells the others.
 const takesEvery = 20 * time.Millisecond
 
-// mostTakes is how many buckets one message has at most, mostTaken how many bytes an answer about buckets has at most.
+// mostTakes is the largest number of buckets in one message. mostTaken is the largest size, in bytes, of an answer about buckets.
 const mostTakes, mostTaken = 1000, 64 << 20
 
 // counters implement [state.Counters]. Each replica has all buckets, takes from its own without waiting, and sends what was taken to the
@@ -78,7 +78,7 @@ func (s *counters) catchUp() {
 			return
 		}
 	}
-	lack := make(map[bucketName]*take) // the most that any replica says, since one that has just started knows less
+	lack := make(map[bucketName]*take) // the largest answers: a replica that has just started knows less
 	for _, one := range s.c.Live() {
 		var list []*take
 		if one.ID == s.c.self || json.Unmarshal(s.taken(ctx, one.ID), &list) != nil || slices.Contains(list, nil) {

@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// pieces is how many pieces one side may send before the other has taken them.
+// pieces is how many pieces one side may send before the other side has read them.
 const pieces = 16
 
 // mostAsked is the most bytes of the question of one Ask.
@@ -76,7 +76,7 @@ func (e *exchanges) find(id callID) *exchange {
 	return e.open[id]
 }
 
-// fail ends the exchanges that which selects, with an error.
+// fail ends, with the error err, all exchanges that the function given as which accepts.
 func (e *exchanges) fail(which func(*exchange) bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -24,7 +24,7 @@ type thing struct {
 	Ended bool   `json:"ended,omitempty"`
 }
 
-// Once returns the [state.Once] for one purpose. most limits the names of its copy in memory.
+// Once returns the [state.Once] for one purpose. most is how many names its copy in memory remembers.
 func (c *Cluster) Once(purpose string, most int, log *slog.Logger) state.Once {
 	o := &once{records: c.records, prefix: "once." + purpose + ".", copy: state.NewOnce(most, log)}
 	next := make(map[string]int) // thing.Next by name, as the copy has it; Watch calls the func for one value at a time

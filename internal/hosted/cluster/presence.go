@@ -33,7 +33,8 @@ type peer struct {
 	last   time.Time
 }
 
-// lost notes that this replica may have missed messages. Its next beat has a new epoch, by which the others learn that.
+// lost notes that this replica may have missed messages. Its next beat (a message that says that it is running) has a new epoch, from
+// which the others learn of the loss.
 func (p *presence) lost(now time.Time) {
 	p.mu.Lock()
 	p.epoch++
@@ -41,7 +42,7 @@ func (p *presence) lost(now time.Time) {
 	p.touch(now)
 }
 
-// touch gives all other replicas another deadAfter, because this replica could not hear them.
+// touch makes this replica wait another deadAfter before it assumes that others have ended, because it could not hear them for a while.
 func (p *presence) touch(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

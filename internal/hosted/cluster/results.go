@@ -13,7 +13,7 @@ import (
 
 const (
 	kindResult = "result"
-	// mostResult is the size of the largest result that another replica gets.
+	// mostResult is the size in bytes of the largest result that another replica gets.
 	mostResult = 64 << 20
 	// copyAge and mostCopies limit the copies of other replicas' results, for callers that read a result in several parts: how long, and
 	// how many bytes in all.

@@ -13,8 +13,9 @@ type Stream struct {
 	over error  // what Read returns from now on
 }
 
-// Open opens a stream to another replica, where the func given to [Cluster.Accept] for that kind serves it and gets first. The caller
-// must close the stream. The errors are those of [Cluster.Ask]; the first Read returns a [RemoteError].
+// Open opens a stream to another replica. There, the function that was given to [Cluster.Accept] for that kind serves the stream; its
+// parameter first has the bytes of first. The caller must close the stream. The errors are those of [Cluster.Ask]; the first Read returns
+// a [RemoteError].
 func (c *Cluster) Open(ctx context.Context, to, kind string, first []byte) (*Stream, error) {
 	x, err := c.ask(ctx, to)
 	if err != nil {

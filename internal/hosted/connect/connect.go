@@ -30,7 +30,7 @@ import (
 // These are the paths, relative to the folder of the endpoint.
 const (
 	pagePath     = "/connect"
-	CallbackPath = "/connect/callback" // where the authorization servers of servers send browsers back to
+	CallbackPath = "/connect/callback" // where authorization servers send browsers back to after a login to a server
 	codePath     = "/connect/code"
 )
 
@@ -251,8 +251,9 @@ func (p *Pages) look(w http.ResponseWriter, r *http.Request, l *link, address st
 	p.show(w, http.StatusOK, data)
 }
 
-// somebodyElse returns who has signed in in this browser if it is not the principal of the link, else nil. Then a code proves nothing:
-// it was sent to them, so that their account becomes the sender's.
+// somebodyElse returns the principal that has signed in in this browser, or nil if nobody has, or if it is the principal of the link. If
+// it is not nil, typing a code proves nothing: somebody may have sent this person the link and the code, so that the person's account is
+// connected to the sender's principal.
 func (p *Pages) somebodyElse(r *http.Request, l *link) *caller.Principal {
 	if who := p.Viewer(r); who != nil && who.ID != l.Of.ID {
 		return who
@@ -295,8 +296,8 @@ func (p *Pages) cookieName() string {
 
 func (p *Pages) secure() bool { return strings.HasPrefix(p.Base, "https://") }
 
-// proved sets the cookie that says whose browser this is. It is SameSite=Lax, because the redirect from the login page of a server comes
-// from another site.
+// proved sets the cookie that says to which principal this browser belongs. The cookie is SameSite=Lax, because the redirect from the
+// login page of a server comes from another site.
 func (p *Pages) proved(w http.ResponseWriter, of Person) *viewer {
 	v := viewer{of, rand.Text(), time.Now().Add(viewerTime).Unix()}
 	http.SetCookie(w, &http.Cookie{
@@ -306,7 +307,7 @@ func (p *Pages) proved(w http.ResponseWriter, of Person) *viewer {
 	return &v
 }
 
-// viewerOf returns the content of that cookie; nil if there is none that is valid.
+// viewerOf returns the content of the cookie that the method proved has set; nil if there is none that is valid.
 func (p *Pages) viewerOf(r *http.Request) *viewer {
 	var v viewer
 	all := r.CookiesNamed(p.cookieName())
@@ -390,7 +391,8 @@ func (p *Pages) giveCode(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer := map[string]any{"url": p.Link(body.Server, who), "principal": who.Name}
-	// Whoever came through auth.front proves it there, and has no code that could be sent to somebody.
+	// A user who came through auth.front can prove who they are by signing in there, and so gets no code, which could be sent to somebody
+	// else.
 	if who.IssuerToken == nil || p.SignIn == nil {
 		code, err := p.Codes.Open(r.Context(), &Code{personOf(who)}, time.Now().Add(codeTime))
 		if err != nil {

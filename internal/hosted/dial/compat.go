@@ -15,8 +15,8 @@ import (
 // because clients wait 10 s for a WebSocket to open.
 const aliveWithin = 5 * time.Second
 
-// ServeAgent accepts a tool server of an agent in the way of the older system that mcpx replaces: its name is in the query, and without
-// one it gets a name that no other server of the agent has. The caller has authenticated the request.
+// ServeAgent accepts a tool server of an agent that connects as in the older system that mcpx replaces. The name of the server is in the
+// query; if there is none, the server gets a name that no other server of the agent has. The caller has authenticated the request.
 func (h *Hub) ServeAgent(w http.ResponseWriter, r *http.Request) {
 	p, name := caller.From(r.Context()), r.URL.Query().Get("server_id")
 	if name == "" || name == anyName {
@@ -29,14 +29,14 @@ func (h *Hub) ServeAgent(w http.ResponseWriter, r *http.Request) {
 // anyName, in place of a server's name, asks for a name that no other server of the principal has. It is not a valid name itself.
 const anyName = "*"
 
-// placeUnnamed does what the method place does, for a server without a name of its own.
+// placeUnnamed finds or makes the slot for the connection of a server without a name of its own. fresh reports whether the slot is new.
 func (h *Hub) placeUnnamed(p *caller.Principal, _ string) (s *slot, fresh bool, err error) {
 	h.naming.Lock() // otherwise a second server that comes now would get the same name
 	defer h.naming.Unlock()
 	if s, fresh, err = h.place(p, h.vacant(p)); err == nil && !fresh {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		s.stay() // place found a slot whose server is away; the methods use or unused come next, and decide again when it is forgotten
+		s.stay() // the server was away: keep the slot until the method use or unused is called
 	}
 	return s, fresh, err
 }
@@ -92,7 +92,7 @@ func (h *Hub) endSilent(p *caller.Principal) {
 	h.mu.Lock()
 	open := make(map[*slot]*conn)
 	for _, s := range h.slots {
-		if s.Owner == p.Key() && isUnnamed(s.Name) && s.live != nil && s.waiting == nil { // an upstream reads it
+		if s.Owner == p.Key() && isUnnamed(s.Name) && s.live != nil && s.waiting == nil { // without waiting: the upstream has taken it
 			open[s] = s.live
 		}
 	}

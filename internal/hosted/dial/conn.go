@@ -34,7 +34,7 @@ type conn struct {
 // listChanged is part of every notification of a changed list. Other messages that contain it are counted too, which is harmless.
 var listChanged = []byte(`/list_changed"`)
 
-// notificationBytes is the length from which on a message is not searched for listChanged: notifications are shorter.
+// notificationBytes is a length above that of every notification. Messages of at least this length are not searched for listChanged.
 const notificationBytes = 4 << 10
 
 // Read implements [transport.Conn].

@@ -48,13 +48,14 @@ type Options struct {
 	Logger     *slog.Logger
 	// Bounds limit a principal's servers; zero values mean the defaults.
 	Bounds Bounds
-	// Cluster connects to the other replicas; nil without them. Relay lets another replica use a server of this one over stream, until
-	// ctx ends.
+	// Cluster connects to the other replicas; nil without them. Relay lets another replica use a server of this replica, until ctx ends:
+	// the messages go over stream.
 	Cluster *cluster.Cluster
 	Relay   func(ctx context.Context, served string, stream io.ReadWriteCloser) error
-	// Ping and Pong are passed on to [transport.PeerOptions].
+	// Ping is the time between pings to a server, and Pong the time that the server has for each answer; 0 means the defaults of
+	// [transport.PeerOptions].
 	Ping, Pong time.Duration
-	// Alive is how long a connection has to answer, before another takes its place; 0 means 5 s.
+	// Alive is how long an old connection has to answer before a new connection replaces it; 0 means 5 s.
 	Alive time.Duration
 }
 
@@ -83,19 +84,21 @@ type Server struct {
 	// Name is the name that the server brought or got when it dialled in, and By is its principal; nil without authentication.
 	Name string
 	By   *caller.Principal
-	// Place is set for a server that brought no name. A later slot of the same name has another Place, since it may be another server:
-	// nothing known about the old Place applies to it.
+	// Place identifies the slot of a server that brought no name; it is empty for other servers. A later slot of the same name has
+	// another Place, since it may be for another server: what mcpx knows about the old Place does not apply to it.
 	Place string
 	// Serial is different for each Server value. A later one may have the same name; then Arrived and Connect of the earlier one wait in
 	// vain.
 	Serial string
-	// Arrived and Connect are used in [transport.Options], Admit in [upstream.Catalogue].
+	// Arrived waits until the server has a connection, and Connect returns the connection ([transport.Options]). Admit refuses lists that
+	// are too large ([upstream.Catalogue]).
 	Arrived func(ctx context.Context) error
 	Connect func(ctx context.Context) (transport.Conn, error)
 	Admit   func(kind catalog.Kind, items, bytes int) error
 }
 
-// slot is the place of one server, with or without a connection. The mutex of the hub guards the fields after hub.
+// slot is what the hub knows about one server, whether the server has a connection now or not. The mutex of the hub guards the fields
+// after hub.
 type slot struct {
 	Server
 	hub *Hub
@@ -350,7 +353,8 @@ func (h *Hub) leave(s *slot) {
 	})
 }
 
-// await implements [transport.Options.Arrived].
+// await waits until a connection of the server, or a tunnel to it, can be used, at most until ctx ends. It implements
+// [transport.Options.Arrived].
 func (s *slot) await(ctx context.Context) error {
 	s.hub.mu.Lock()
 	arrived := s.arrived
@@ -365,7 +369,8 @@ func (s *slot) await(ctx context.Context) error {
 
 var errAway = errors.New("the server is away: its connection ended before it was used")
 
-// take implements [transport.Options.Connect].
+// take returns the connection that waits for the upstream, or opens a tunnel if the server is at another replica. It implements
+// [transport.Options.Connect].
 func (s *slot) take(context.Context) (transport.Conn, error) {
 	s.hub.mu.Lock()
 	if s.waiting == nil && s.armed {

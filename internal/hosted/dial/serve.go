@@ -56,7 +56,8 @@ func (h *Hub) serve(w http.ResponseWriter, r *http.Request, p *caller.Principal,
 	h.hold(r.Context(), s, c, fresh)
 }
 
-// unused gives up what the method place has found or made, because no connection uses it.
+// unused is called if no connection uses the slot that the method place has returned: it removes a new slot, and lets an older slot
+// expire.
 func (h *Hub) unused(s *slot, fresh bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -263,7 +263,7 @@ func (s *slot) arm() {
 	}
 }
 
-// disarm makes the upstream wait until the next connection or arm. The caller holds the lock.
+// disarm makes the upstream wait until a connection comes or arm is called. The caller holds the lock.
 func (s *slot) disarm() {
 	s.armed = false
 	select {

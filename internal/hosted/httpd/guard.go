@@ -42,7 +42,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ownHost is [Options.ownHost], with a cache in local.
+// ownHost reports the same as [Options.ownHost], but remembers the last Host for which the result was true.
 func (g *guard) ownHost(r *http.Request) bool {
 	if local := g.local.Load(); local != nil && *local == r.Host {
 		return true

@@ -78,9 +78,8 @@ func (n Naming) Shown(claim func(name string) (value any, there bool)) string {
 // issuer, so it differs from the names of static tokens and of other issuers' subjects.
 func OfIssuer(url, subject string) *caller.Principal { return Named(url, subject, "") }
 
-// Named is [OfIssuer] for a user whose name comes from another claim: value is what [Naming.Value] has returned; "" means that the
-// subject is the name. The ID always comes from the subject, so that a user who later gets the same address does not get what belongs to
-// this one.
+// Named returns the principal of a user. Its name is value, which is a result of [Naming.Value], or the subject if value is "". The ID
+// always comes from the subject: if another user later gets the same address, that user does not get what belongs to this one.
 func Named(url, subject, value string) *caller.Principal {
 	_, short, _ := strings.Cut(url, "://")
 	if value == "" {
@@ -112,8 +111,7 @@ type holder struct {
 
 func newNames() *names { return &names{held: lru.New[string, holder](mostNames, nil)} }
 
-// take reports whether the principal may use its name, and reserves it then. It may not if another principal has used the name within
-// NameHeld.
+// take reserves the name of a principal and returns true, unless another principal has used the name within NameHeld.
 func (n *names) take(p *caller.Principal, now time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

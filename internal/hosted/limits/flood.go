@@ -15,8 +15,8 @@ import (
 // share one address, so a request is not counted for its address if its credential was valid earlier. The cache of
 // such credentials is used for nothing else: the credential of each request is still verified.
 
-// Connections returns the most open connections in all, and the most from one address that have not sent an
-// authenticated request. 0 means no bound.
+// Connections returns how many connections may be open in all, and how many from one address on which no authenticated request has come
+// yet. 0 means no bound.
 func (l *Limits) Connections() (all, ofAddress int) {
 	if l == nil {
 		return 0, 0
@@ -50,9 +50,9 @@ func (l *Limits) take(d state.Draw) time.Duration {
 	return wait
 }
 
-// Known counts a request after authentication. p is nil if no credentials are needed. address and credential are
-// those given to Arrived; they are ignored if p is nil. If flood is true, the request must be refused, and its sender
-// should wait for the time wait before the next request. Otherwise, this request should be delayed by that time.
+// Known counts a request after authentication. p is nil if no credentials are needed. address and credential are those given to Arrived;
+// they are ignored if p is nil. If flood is true, the request must be refused, and wait is how long its sender should wait before the
+// next request. Otherwise, wait is how long this request should be delayed.
 func (l *Limits) Known(p *caller.Principal, address netip.Addr, credential string) (wait time.Duration, flood bool) {
 	if l == nil {
 		return 0, false

@@ -72,7 +72,7 @@ func Following(current func() *Options, counters state.Counters) *Limits {
 type usage struct {
 	kind         *kind
 	whose        string // name of the principal or server
-	quota        Quota  // the quota for which pace, bodies and gate were made
+	quota        Quota  // the quota that the method under has set last
 	pace, bodies state.Bucket
 	gate         semaphore.Semaphore
 	open         int   // number of calls between Begin and End
@@ -96,7 +96,8 @@ const addressRequests = "requests of an address"
 
 func (h *usage) busy() bool { return h.open > 0 || h.sessions > 0 || h.reading > 0 }
 
-// under sets the kind, the name and the quota of a usage. If the quota has changed, pace, bodies and gate start anew.
+// under sets the kind, the name and the quota of a usage. If the quota has changed, the buckets pace and bodies are full again, and gate
+// gets the new limits.
 func (h *usage) under(q Quota, kind *kind, whose string) *usage {
 	if h.kind == nil || h.quota != q {
 		h.kind, h.whose, h.quota = kind, whose, q
@@ -106,8 +107,8 @@ func (h *usage) under(q Quota, kind *kind, whose string) *usage {
 	return h
 }
 
-// draw appends what a new call takes from the counters. The size of its result is not known yet, so draw only checks
-// that the bytes are not used up.
+// draw appends to the parameter from what a new call takes from the counters. The size of the call's result is not known yet, so draw
+// only checks that the bytes are not used up.
 func (h *usage) draw(from []state.Draw) []state.Draw {
 	if h.quota.CallsPerMinute > 0 {
 		from = append(from, state.Draw{What: h.kind.calls, Whose: h.whose, Flow: h.callRate(), Tokens: 1})
@@ -284,8 +285,8 @@ func (c *Call) End(bytes int) {
 	}
 }
 
-// sessionsEnd is the wait that a refused session's client is asked for. It is a guess: sessions end when their clients end them, or after
-// session_timeout.
+// sessionsEnd is how long a client should wait after a session was refused. It is a guess: sessions end when their clients end them, or
+// after session_timeout.
 const sessionsEnd = time.Minute
 
 // OpenSession counts a session of a principal. The limit is per process, since a session uses memory, streams and

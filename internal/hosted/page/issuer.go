@@ -13,8 +13,8 @@ import (
 
 // Issuer is the authorization server of auth.front, where people without a token log in.
 type Issuer interface {
-	// SignIn sends the browser to the login. After the login it calls [People.SignedIn], and then sends the browser to the path back of
-	// mcpx.
+	// SignIn sends the browser to the login. After the login it calls [People.SignedIn], and then sends the browser back to the page of
+	// mcpx at the path that the parameter back holds.
 	SignIn(w http.ResponseWriter, r *http.Request, back string)
 	// Standing returns the user of a login. From time to time it asks the issuer whether the login is still valid, so it may wait. The
 	// errors are those of [identity.Verifier.Request].

@@ -20,7 +20,7 @@ func ownPeer(remote, host string) bool {
 	}
 	from, to := kernelAddress(remote), kernelAddress(host)
 	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		table, _ := os.ReadFile(file) // what cannot be read lists nothing
+		table, _ := os.ReadFile(file) // a file that cannot be read counts as an empty table
 		for line := range strings.Lines(string(table)) {
 			// Number, local address, remote address, state, three figures of queues and timers, user. In tcp6 the addresses have a prefix.
 			fields := strings.Fields(line)
@@ -33,7 +33,8 @@ func ownPeer(remote, host string) bool {
 	return false
 }
 
-// established is the state of a connection whose both ends are open. In later ones the kernel may not know its user any more.
+// established is the state of a connection that is open at both ends. In the states after it, the kernel may not know the user of the
+// connection any more.
 const established = "01"
 
 // kernelAddress writes the address of an IPv4 connection as the kernel's table does.

@@ -88,7 +88,8 @@ func (p *Page) prove(r *http.Request, token string) (*identity.Proof, *refusal) 
 	return p.may(proof, err, token != "")
 }
 
-// may refuses a principal that may not see the page. given says that the viewer has sent a credential.
+// may refuses a principal that may not see the page. proof and err come from the verification of the request. given means that the viewer
+// has sent a credential.
 func (p *Page) may(proof *identity.Proof, err error, given bool) (*identity.Proof, *refusal) {
 	const lacksRight = `this account may not see the page: a rule under auth.rights with "admin": true must name it`
 	_, lacksScope := errors.AsType[*identity.ScopeError](err)

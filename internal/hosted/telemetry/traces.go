@@ -142,9 +142,9 @@ func (t *Traces) send(ctx context.Context, batch []span, within time.Duration) (
 	return false, nil
 }
 
-// Call is an observer. It makes the spans of a call after the call has ended: a span for the call, whose parent is
-// the client's span, and as its child a span for the request to the upstream. The upstream has received the ID of the
-// latter in _meta.traceparent. Spans contain no arguments, no results, and no names that are not in the catalogue.
+// Call is an observer. It makes the spans of a call after the call has ended: a span for the call, whose parent is the client's span, and
+// as its child a span for the request to the upstream. The upstream has received the ID of the child span in _meta.traceparent. Spans
+// contain no arguments, no results, and no names that are not in the catalogue.
 func (t *Traces) Call(r *request.Event) {
 	if r.Spans == nil || !r.IsCall() {
 		return
