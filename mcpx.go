@@ -3,14 +3,15 @@
 //
 // Servers come from a config file, which docs/configuration.md describes, or are functions of the program ([Server]). The gateway
 // serves clients over a pair of streams ([Gateway.Serve]) or over HTTP ([Gateway.Handler]), and the program itself can call tools
-// ([Gateway.Call]). The config's rights, limits, logins, pins and audit trail work as in the command. Only the command reads a
-// changed config again, has a daemon and a status page, and can be a replica of a cluster.
+// ([Gateway.Call]). The config's rights, limits, logins, approvals of tool definitions (pin) and audit trail work as in the command.
+// Three things only the command can do: read a changed config again, run a daemon with a status page, and be a replica of a cluster.
 //
 // # Helper processes
 //
-// mcpx starts the executable of the program again, with the variable MCPX_ROLE, for its helper processes. One helper ends processes
-// that are left behind; others run filters and programs. In a helper, the init function of this package does this work and exits,
-// before main begins. Init functions of packages that are initialised earlier run in helpers too.
+// mcpx starts the executable of the program again, with the variable MCPX_ROLE, for its helper processes. One helper ends the processes
+// of servers if the program is killed; others run filters and programs that clients send. In a helper, the init function of this
+// package does the work and exits, so main never begins. Init functions of packages that are initialised before this one run in helpers
+// too.
 package mcpx
 
 import (
@@ -49,15 +50,15 @@ type Options struct {
 	Config string
 	// Servers are servers that run in this process, by name, in addition to those of the config.
 	Servers map[string]Server
-	// Insecure lets [Gateway.Handler] answer requests from other machines even if the config has no auth. Set it only if something
-	// else decides who may connect.
+	// Insecure lets [Gateway.Handler] answer requests from other machines even if the config has no auth. Set it only if something else
+	// checks who may connect.
 	Insecure bool
 	// Log gets what the command writes to stderr; nil means nothing is logged.
 	Log *slog.Logger
 }
 
-// Server serves one session of MCP with newline-delimited JSON-RPC, until in or ctx ends. An example is the method Listen of
-// mcp-go's StdioServer. After a session has broken, mcpx calls Server again.
+// Server is a function that serves one MCP session with newline-delimited JSON-RPC, until in or ctx ends. The method Listen of mcp-go's
+// StdioServer is one. If the session breaks, mcpx calls the function again for a new one.
 type Server func(ctx context.Context, in io.Reader, out io.Writer) error
 
 // Gateway serves many servers as one. It is safe for concurrent use.
@@ -68,10 +69,10 @@ type Gateway struct {
 
 	ending context.Context // ends when Close is called
 	cancel context.CancelFunc
-	open   sync.WaitGroup // sessions of Serve, and calls
+	open   sync.WaitGroup // counts the running sessions of Serve and the calls
 
 	mu     sync.Mutex
-	closed bool     // then nothing is added to open; guarded by mu
+	closed bool     // set by Close; from then on, nothing is added to open; guarded by mu
 	stops  []func() // each ends the requests of one handler; guarded by mu
 }
 
@@ -107,7 +108,8 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 // errClosed is the error of a gateway after Close.
 var errClosed = errors.New("mcpx: the gateway is closed")
 
-// begin returns a context for work that Close ends and waits for. The caller must call end when the work is done.
+// begin registers work, such as a session, that Close must end and wait for. working is the context for it; the caller must call end
+// when the work is done. After Close, begin returns an error.
 func (g *Gateway) begin(ctx context.Context) (working context.Context, end func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -124,8 +126,8 @@ func (g *Gateway) begin(ctx context.Context) (working context.Context, end func(
 	}, nil
 }
 
-// Serve serves one client with newline-delimited JSON-RPC, until in or ctx ends or the gateway is closed. Several clients may be
-// served at the same time. A read of in may still be waiting after Serve has returned.
+// Serve serves one client with newline-delimited JSON-RPC, until in or ctx ends or the gateway is closed. Several clients may be served
+// at the same time. After Serve has returned, a goroutine may still be waiting in a read of in.
 func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, end, err := g.begin(ctx)
 	if err != nil {
@@ -135,10 +137,10 @@ func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 	return g.app.Attach(ctx, in, out)
 }
 
-// Handler returns a handler that serves the same as the command does over HTTP: the config's http_path (/mcp), the paths of other
-// views below it, and /healthz, /readyz, /status and /metrics. The paths cannot be moved. The handler answers only requests whose
-// Host is this machine or the host of auth.resource. The program's own HTTP server must encrypt and limit the connections. Some
-// servers have one session for each client: for them, each request without a principal is a client of its own.
+// Handler returns a handler for the paths that the command serves over HTTP: the config's http_path (/mcp), the views below it, and
+// /healthz, /readyz, /status and /metrics. It must see these paths unchanged. It answers only requests whose header Host names this
+// machine or the host of auth.resource. The program's own HTTP server must encrypt the connections and limit their number. Some servers
+// have one session for each client. For these servers, every request without a principal counts as a new client.
 func (g *Gateway) Handler() (http.Handler, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

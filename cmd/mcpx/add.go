@@ -68,7 +68,7 @@ func (cmd *addCommand) Run(ctx context.Context, parsed *kong.Context, c *cli, s 
 	return cmd.added(ctx, c, s, file)
 }
 
-// addPublished adds a server of the registry.
+// addPublished adds a server that the MCP registry describes.
 func (cmd *addCommand) addPublished(ctx context.Context, c *cli, s streams) error {
 	p, entry, err := cmd.fromRegistry(ctx, c, s)
 	if err != nil || p == nil {
@@ -80,14 +80,14 @@ func (cmd *addCommand) addPublished(ctx context.Context, c *cli, s streams) erro
 		return err
 	}
 	err = s.configAt(file).Edit(func(data []byte) ([]byte, error) { return setup.AddServer(data, p.name, entry) },
-		func(*config.Config) error { return app.KeepSecrets(ctx, p.secrets) }) // runs once the new text is known to be valid
+		func(*config.Config) error { return app.KeepSecrets(ctx, p.secrets) }) // called when the new text is known to be valid
 	if err != nil {
 		return err
 	}
 	return cmd.added(ctx, c, s, file)
 }
 
-// added says that the server is in the config, and tries it.
+// added tells the user that the server is in the config and then, unless the flag --no-check is set, tries the server.
 func (cmd *addCommand) added(ctx context.Context, c *cli, s streams, file string) error {
 	fmt.Fprintf(s.out, "added %s to %s\n", cmd.Name, file)
 	defer hintReload(ctx, c.Config != "", s, file)
@@ -106,8 +106,8 @@ func (cmd *addCommand) added(ctx context.Context, c *cli, s streams, file string
 	return cmd.try(ctx, c, s, check)
 }
 
-// try starts the new server and prints what it offers. If the server is unavailable, try still returns no
-// error: the server has been added.
+// try starts the new server and prints what it offers. An unavailable server is no error, because it has been added. again is the
+// command that tries it again.
 func (cmd *addCommand) try(ctx context.Context, c *cli, s streams, again string) error {
 	cfg, err := c.loadConfig(ctx, s, cmd.Name)
 	if err != nil {
@@ -140,7 +140,7 @@ func (cmd *addCommand) try(ctx context.Context, c *cli, s streams, again string)
 	return nil
 }
 
-// shortList returns a colon and the names of a server's first tools.
+// shortList returns a colon and the names of a server's first tools, or "" if it has none.
 func shortList(server *catalog.Server) string {
 	const most = 12
 	names := server.ToolNames()
@@ -157,7 +157,7 @@ func shortList(server *catalog.Server) string {
 	return ": " + strings.Join(names, ", ") + more
 }
 
-// edit returns the edit that adds the server to the text of the config.
+// edit returns a function that adds the server to the text of the config.
 func (cmd *addCommand) edit(s streams, sys setup.System) (func(data []byte) ([]byte, error), error) {
 	if text := strings.TrimSpace(cmd.Target[0]); setup.IsSnippet(text) {
 		switch {

@@ -28,8 +28,8 @@ type publishedFlags struct {
 // given reports whether the user set a flag that is only for a server of an MCP registry.
 func (f publishedFlags) given() bool { return f.As != "" || f.From != "" || len(f.Set) > 0 }
 
-// publishedServer is a server from an MCP registry that add puts into the config. way is how mcpx will run or reach the server,
-// such as with npx or at a URL.
+// publishedServer is a server from an MCP registry that add puts into the config. A registry may know several ways to use a server,
+// such as running its npm package or connecting to a URL; way is the chosen one.
 type publishedServer struct {
 	*published.Server
 	way     published.Way
@@ -40,8 +40,8 @@ type publishedServer struct {
 	unset   []string // variables that the user must set in the environment of mcpx
 }
 
-// fromRegistry finds the server in the registry, asks for the values that it needs, shows what would run, and returns what is
-// to be added. It returns nil if the user declines. Nothing is written or started.
+// fromRegistry finds the server in the registry, asks the user for the values that it needs, and shows what would run. It returns the
+// server and its entry for the config, or nil if the user declines. It writes and starts nothing.
 func (cmd *addCommand) fromRegistry(ctx context.Context, c *cli, s streams) (*publishedServer, setup.Entry, error) {
 	if len(cmd.Env)+len(cmd.Header) > 0 || cmd.Type != "" {
 		return nil, setup.Entry{}, &usageError{hintError{"--env, --header and --type need a command or a URL",
@@ -120,8 +120,8 @@ func (cmd *addCommand) free(c *cli, name string) error {
 	return err
 }
 
-// choose chooses the way in which mcpx will run or reach the server: only ways of the kind from, if it is set. It prefers the first
-// way whose program is installed, and falls back on the first way.
+// choose chooses the way in which mcpx will use the server. If from is not empty, only ways of this kind (such as npm) count. choose
+// takes the first way whose program, such as npx, is installed or that needs none; if there is none, it takes the first way.
 func (p *publishedServer) choose(from string) error {
 	ways, unusable := p.Ways()
 	at := -1
@@ -154,8 +154,9 @@ func (p *publishedServer) choose(from string) error {
 	return nil
 }
 
-// values asks the user for the required values. It asks for secrets first, because it reads them without showing them, which is no
-// longer possible once the asker reads the terminal. again is the command line without the values; hints show it.
+// values asks the user for the required values that the flags do not give. It asks for secrets first: they must not appear on the
+// terminal, and hiding them is no longer possible once the asker has begun to read lines. again is the command line without the values;
+// hints show it.
 func (p *publishedServer) values(ctx context.Context, a *asker, again string) error {
 	var missing []string
 	asks := p.way.Asks()
@@ -200,7 +201,8 @@ func (p *publishedServer) values(ctx context.Context, a *asker, again string) er
 	return nil
 }
 
-// paths makes the paths of this folder among the values absolute. A value that the registry calls a path needs no ./ before it.
+// paths makes those values absolute that are relative paths of existing files, because clients start mcpx in another folder. A value
+// counts as a path if it begins with . or ~, or if the registry says that it is a path.
 func (p *publishedServer) paths() (err error) {
 	for _, ask := range p.way.Asks() {
 		value, given := p.given[ask.Name]
@@ -217,14 +219,15 @@ func (p *publishedServer) paths() (err error) {
 	return nil
 }
 
-// variable makes mcpx take a secret from its environment.
+// variable makes the config refer to an environment variable in place of the secret that ask is about. The user must set the variable.
 func (p *publishedServer) variable(ask published.Ask) {
 	name := published.VariableName(ask)
 	p.given[ask.Name] = "${" + name + "}"
 	p.unset = append(p.unset, name)
 }
 
-// sealed notes the secret for the keyring, and returns the reference that the config gets in its place.
+// sealed adds value, a secret, to those that will be stored in the keyring. It returns the reference that the config gets in place of
+// the secret.
 func (p *publishedServer) sealed(ask published.Ask, value string) string {
 	secret := setup.Secret{Name: published.SecretName(p.name, ask), Value: value}
 	p.secrets = append(p.secrets, secret)

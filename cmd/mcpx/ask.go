@@ -30,8 +30,8 @@ type asker struct {
 	lines chan string // lines from the terminal; nil before the first question
 }
 
-// ask asks the user before a change and reports whether the answer is yes. If there is no terminal, ask
-// returns an error that recommends unasked, a command that makes the change without a question.
+// ask asks the user before a change and reports whether the answer is yes. If there is no terminal, ask returns an error with a hint.
+// The hint is the parameter unasked, a command line that makes the change without a question.
 func (a *asker) ask(ctx context.Context, question, unasked string) (bool, error) {
 	if a.yes {
 		return true, nil
@@ -53,7 +53,7 @@ func (a *asker) agrees(ctx context.Context, question string) (bool, error) {
 	return answer == "y" || answer == "yes", err
 }
 
-// line asks the user for a line at the terminal. It is empty if the input has ended.
+// line asks the user for a line at the terminal. The result is empty if the input has ended.
 func (a *asker) line(ctx context.Context, prompt string) (string, error) {
 	if a.lines == nil {
 		a.lines = make(chan string)
@@ -77,7 +77,8 @@ func (a *asker) line(ctx context.Context, prompt string) (string, error) {
 	}
 }
 
-// askFor is [asker.ask] for a change of a file. It shows the change first.
+// askFor shows a change of a file as a diff, and asks the user whether to make it. unasked is a command line that makes the change
+// without a question, for the hint if there is no terminal.
 func (a *asker) askFor(ctx context.Context, change setup.Change, sys setup.System, unasked string) (bool, error) {
 	for line := range strings.Lines(change.Diff(sys)) {
 		text, end := strings.TrimSuffix(line, "\n"), "\n"
@@ -158,8 +159,8 @@ func command() (string, error) {
 	return self, nil
 }
 
-// cached returns, for an executable in the cache of a command that runs packages without installing them, the command that
-// installs it.
+// cached reports whether the executable at path is in the cache of npx, pnpm, bunx or uvx, which run packages without installing them.
+// If so, it returns the command that installs mcpx; otherwise it returns "".
 func cached(path string) string {
 	switch {
 	case strings.Contains(path, "/_npx/"), strings.Contains(path, "/.pnpm/dlx"), strings.Contains(path, "/bunx-"):
@@ -180,6 +181,6 @@ func (c *cli) editConfig(s streams, edit func(data []byte) ([]byte, error)) (fil
 }
 
 func (s streams) configAt(file string) setup.ConfigFile {
-	s.absent = true // an edit needs no secrets
+	s.absent = true // an edit does not need the values of secrets
 	return setup.ConfigFile{Path: file, Reading: s.reading()}
 }

@@ -74,7 +74,8 @@ func (cmd *auditVerifyCommand) keys(ctx context.Context, c *cli, s streams) (key
 	return auditKeys(ctx, c, s, cmd.File, cmd.KeyFile)
 }
 
-// auditKeys returns the keys in files. If there are no files, it returns the keys of the config, if the config names this trail.
+// auditKeys returns the keys in files. If files is empty and the config names this trail, it returns the keys in the config. Otherwise
+// it returns nil.
 func auditKeys(ctx context.Context, c *cli, s streams, trail string, files []string) (keys []string, err error) {
 	for _, file := range files {
 		key, err := os.ReadFile(file)
@@ -90,7 +91,7 @@ func auditKeys(ctx context.Context, c *cli, s streams, trail string, files []str
 	if err != nil && c.Config != "" {
 		return nil, err
 	}
-	if err != nil { // no config is no error: the trail may have been written on another machine
+	if err != nil { // without a config there are no keys: the trail may come from another machine
 		return nil, nil
 	}
 	s.absent = true

@@ -86,8 +86,8 @@ func (cmd *auditReportCommand) find(ctx context.Context, c *cli, s streams) erro
 	return nil
 }
 
-// said warns if the trail was changed, cannot be checked or has gaps. If the trail was changed, it returns errFailed for the exit
-// code.
+// said prints a warning if the trail cannot be checked or records are missing. If the trail was changed, it prints the faults and
+// returns errFailed, which makes mcpx exit with 1.
 func (cmd *auditReportCommand) said(used *app.AuditUsed, s streams) error {
 	if faults := used.Report.Faults; len(faults) > 0 {
 		for _, fault := range faults {
@@ -125,7 +125,7 @@ func (cmd *auditReportCommand) json(used *app.AuditUsed, s streams) error {
 	return encoder.Encode(out)
 }
 
-// columns are the titles of the columns after the first two, which are --by and "display".
+// columns are the titles of the CSV columns from the third on. The first title is the value of --by, the second is "display".
 var columns = []string{"calls", "failures", "tokens", "tokens_received", "bytes", "bytes_received", "argument_bytes"}
 
 func (cmd *auditReportCommand) csv(used *app.AuditUsed, s streams) error {
@@ -138,8 +138,8 @@ func (cmd *auditReportCommand) csv(used *app.AuditUsed, s streams) error {
 	return out.Flush()
 }
 
-// spreadsheetCell returns text as one quoted CSV cell. Spreadsheets run a cell that begins with one of these letters as a formula,
-// and clients choose the names. The quotes are needed because some spreadsheets end a cell at a semicolon.
+// spreadsheetCell returns text as one quoted CSV cell. Clients choose the names in a trail, and spreadsheets run a cell that begins
+// with certain characters (below) as a formula. The quotes are needed because some spreadsheets end a cell at a semicolon.
 func spreadsheetCell(text string) string {
 	text = sanitize.Line(text, 300)
 	if text != "" && strings.ContainsRune("=+-@\t\r|%＝＋－＠", []rune(text)[0]) {

@@ -63,7 +63,7 @@ func printJSON(w io.Writer, v any) error {
 	return encoder.Encode(v)
 }
 
-// measure measures tool definitions, recorded results, or both, depending on the flags.
+// measure counts the tokens of tool definitions, of recorded results, or of both, depending on the flags.
 func (cmd *budgetCommand) measure(ctx context.Context, c *cli, s streams) (*budget.Report, error) {
 	meter := &budget.Meter{Price: cmd.Price, Compress: compress.Options{TOON: true, JS: true}}
 	report := meter.Report()
@@ -95,7 +95,8 @@ func (cmd *budgetCommand) measure(ctx context.Context, c *cli, s streams) (*budg
 	return report, nil
 }
 
-// assemble makes the app to measure. With --tools, only the settings of the app are used.
+// assemble makes the app whose servers are measured. With --tools, the tools come from files, and only the settings of the app are
+// used.
 func (cmd *budgetCommand) assemble(ctx context.Context, c *cli, s streams) (*app.App, error) {
 	if cmd.Tools != "" || cmd.Demo {
 		return app.New(app.Options{Profile: app.Demo, Log: c.logger(s, "error", "text")})
@@ -107,8 +108,8 @@ func (cmd *budgetCommand) assemble(ctx context.Context, c *cli, s streams) (*app
 	return app.New(app.Options{Config: cfg, Profile: app.Measure, Log: c.logger(s, "error", cfg.LogFormat)})
 }
 
-// servers returns the servers to measure. Without --tools, it connects to servers whose catalogue is not on
-// disk yet.
+// servers returns the servers to measure and, as the second result, notes for the user. With --tools, it reads the servers from files.
+// Otherwise they are those of the config; it connects to servers whose catalogue is not on disk yet.
 func (cmd *budgetCommand) servers(ctx context.Context, a *app.App) (*catalog.Snapshot, []string, error) {
 	if cmd.Tools != "" {
 		snap, notes, err := budget.ReadTools(os.DirFS(cmd.Tools))

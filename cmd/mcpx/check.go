@@ -125,13 +125,12 @@ func (cmd *checkCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	return err
 }
 
-// listsPatience is how long check waits for the lists of resources and prompts. It is longer than
-// the time limit of one attempt to get them.
+// listsPatience is how long check waits for the lists of resources and prompts of all servers. It is longer than one attempt to get a
+// list may take.
 const listsPatience = 15 * time.Second
 
-// wait waits until mcpx has tried every server and has the lists of its resources and prompts, but at most for
-// --timeout. The lists go to the disk cache: without them, the descriptions that the first client gets would
-// change once.
+// wait waits until mcpx has tried every server and has the lists of its resources and prompts, but at most for --timeout. The lists go
+// to the disk cache. Without them in the cache, the tool descriptions that the next client gets would change once after its start.
 func (cmd *checkCommand) wait(ctx context.Context, a *app.App, s streams) {
 	if cmd.Timeout > 0 {
 		bounded, cancel := context.WithTimeout(ctx, time.Duration(cmd.Timeout))
@@ -204,12 +203,12 @@ type outcome struct {
 	Tools    []checkedTool   `json:"tools,omitempty"`
 	Cost     *cost           `json:"cost,omitempty"`
 	Savings  *savings.Report `json:"savings,omitempty"`
-	// Definitions are the tokens of the tool definitions; nil if they were not counted.
+	// Definitions says how many tokens the tool definitions have; nil if they were not counted.
 	Definitions *definitions `json:"definitions,omitempty"`
-	// Dialled has the servers that have dialled in to a running mcpx which reads this config file.
+	// Dialled has the servers that have dialled in (connected by themselves) to a running mcpx that uses this config file.
 	Dialled []control.Dialled `json:"dialled,omitempty"`
 
-	advises bool   // tell the user what to do about servers that do not work at the end too: the table with the reasons is far above
+	advises bool   // repeat the reasons and the advice at the end of a long output
 	flags   string // the flags that a suggested command needs to use this config
 	named   bool   // the user has named servers, and so gets more details
 }
@@ -272,7 +271,7 @@ func checked(a *app.App, servers []string, tools []checkedTool, silent map[strin
 	return o
 }
 
-// dialledIn returns the servers that have dialled in to the running mcpx which read the config file.
+// dialledIn returns the servers that have dialled in (connected by themselves) to the running mcpx processes that use this config file.
 func dialledIn(ctx context.Context, cfg *config.Config) (all []control.Dialled) {
 	path, err := filepath.Abs(cfg.Path)
 	if cfg.Dial == nil || err != nil {
@@ -286,7 +285,7 @@ func dialledIn(ctx context.Context, cfg *config.Config) (all []control.Dialled) 
 	return all
 }
 
-// inOrder lists the states of a server that do not make the check fail.
+// inOrder lists the states of servers with which the check succeeds.
 var inOrder = []catalog.State{catalog.Ready, catalog.Idle, catalog.Disabled, catalog.NeedsLogin}
 
 func checkServer(a *app.App, server *catalog.Server) checkedServer {
@@ -412,7 +411,7 @@ func (o *outcome) printFigures(s streams) {
 	}
 }
 
-// printDown prints why each failing server does not work, and what to do about it.
+// printDown prints for each server that does not work why that is so, and what the user can do.
 func (o *outcome) printDown(s streams) {
 	for _, one := range o.Servers {
 		if one.State == catalog.Ready || one.State == catalog.Idle || one.State == catalog.Disabled {

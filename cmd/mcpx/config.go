@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/desk/secret"
 )
 
-// loadConfig finds and reads the config file. It looks up the secrets of the servers in only; if only is
-// empty, those of all servers.
+// loadConfig finds and reads the config file. It looks up the secrets of the servers that only names; if only is empty, it looks up
+// those of all servers.
 func (c *cli) loadConfig(ctx context.Context, s streams, only ...string) (*config.Config, error) {
 	path, err := c.findConfig(s)
 	if err != nil {
@@ -22,8 +22,8 @@ func (c *cli) loadConfig(ctx context.Context, s streams, only ...string) (*confi
 	return readConfig(ctx, path, s, only...)
 }
 
-// loadServers is loadConfig for commands that need only the servers. Variables for other secrets, such as auth.front.client_secret,
-// may be unset.
+// loadServers finds and reads the config file for a command that needs only the servers in it. Secrets that only a hosted mcpx needs,
+// such as auth.front.client_secret, may be missing. only has the same meaning as in loadConfig.
 func (c *cli) loadServers(ctx context.Context, s streams, only ...string) (*config.Config, error) {
 	s.absent = true
 	return c.loadConfig(ctx, s, only...)
@@ -34,13 +34,14 @@ func (c *cli) findConfig(s streams) (string, error) {
 	return config.Find(c.Config, s.getenv, s.terminal, folder)
 }
 
-// readConfig is [cli.loadConfig] for a file whose path is known.
+// readConfig reads the config file at path. It looks up the secrets of the servers that only names; if only is empty, it looks up those
+// of all servers.
 func readConfig(ctx context.Context, path string, s streams, only ...string) (*config.Config, error) {
 	o := s.readingSecrets(ctx)
 	o.Run = func(argv []string) (string, error) { return secret.Run(ctx, argv, s.origin.Folder, s.origin.Environ) }
 	o.Only = slices.DeleteFunc(only, func(name string) bool { return name == "" })
 	cfg, err := config.Load(path, o)
-	if err == nil && ctx.Err() != nil { // once ctx has ended, the faults in cfg prove nothing: lookups of secrets were cut short
+	if err == nil && ctx.Err() != nil { // cfg may have faults only because ctx has ended while secrets were looked up
 		return nil, ctx.Err()
 	}
 	return cfg, err
@@ -48,12 +49,12 @@ func readConfig(ctx context.Context, path string, s streams, only ...string) (*c
 
 // reading returns the options for reading config files without looking up secrets.
 func (s streams) reading() config.Options {
-	self, _ := os.Executable() // if unknown, entries of mcpx are recognized by name only
+	self, _ := os.Executable() // if that fails, entries that start mcpx are recognized by the name of the program
 	return config.Options{Getenv: s.getenv, Executable: self, Absent: s.absent}
 }
 
-// readingSecrets is [streams.reading] with a lookup of secrets in the keyring. It does not run the commands by
-// which a config may obtain secrets.
+// readingSecrets returns the options for reading config files with the secrets from the keyring. It does not run the commands with
+// which a config can obtain secrets.
 func (s streams) readingSecrets(ctx context.Context) config.Options {
 	o, secrets := s.reading(), app.Secrets()
 	o.Keyring = func(name string) (string, error) { return secrets.Get(ctx, name) }
@@ -73,7 +74,8 @@ func (c *cli) logger(s streams, level, format string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(s.err, options))
 }
 
-// startOrKeep starts an app for one command. In the daemon, it returns an app that commands share. done must be called after use.
+// startOrKeep returns an app for one command: a new one or, in the daemon, one that several commands share. The caller must call done
+// when it no longer uses the app.
 func (c *cli) startOrKeep(s streams, cfg *config.Config, profile app.Profile, only ...string) (a *app.App, done func(), err error) {
 	if s.keep != nil {
 		return s.keep(cfg, profile, only...)
@@ -84,9 +86,8 @@ func (c *cli) startOrKeep(s streams, cfg *config.Config, profile app.Profile, on
 	return a, a.Close, nil
 }
 
-// start starts mcpx with the servers in only; if only is empty, with all servers. If the profile is
-// app.Command, it also connects to servers that would otherwise start at their first call. The caller closes
-// the app.
+// start makes an app and starts its servers: those that only names; if only is empty, all. If the profile is app.Command, it also
+// starts servers that would otherwise start at their first call. The caller closes the app.
 func (c *cli) start(s streams, cfg *config.Config, profile app.Profile, only ...string) (*app.App, error) {
 	a, err := app.New(app.Options{
 		Config: cfg, Profile: profile, Log: c.logger(s, "error", cfg.LogFormat), Only: only, Origin: s.origin,

@@ -98,8 +98,8 @@ type part struct {
 	file string
 }
 
-// partsOf returns the files that connect and disconnect edit: file and, if file is the client's usual config file, the client's
-// other config files.
+// partsOf returns the files that mcpx connect and mcpx disconnect edit. The first is file. If this is the client's usual config file,
+// the client's other config files follow.
 func partsOf(sys setup.System, client setup.Client, file string) []part {
 	parts := []part{{client.Editing(sys, file), file}}
 	if file == client.File(sys) {
@@ -110,7 +110,7 @@ func partsOf(sys setup.System, client setup.Client, file string) []part {
 	return parts
 }
 
-// disconnect undoes mcpx's changes of a file. It returns true if the file had such changes, even if the user declines.
+// disconnect undoes mcpx's changes of a file. It returns true if the file has changes by mcpx, even if the user decides to keep them.
 func (p part) disconnect(ctx context.Context, a *asker, sys setup.System, unasked string) (bool, error) {
 	kept, err := backups()
 	if err != nil {
@@ -196,9 +196,8 @@ type wiring struct {
 	checked map[string]catalog.State
 }
 
-// served returns all servers of mcpx's config, and in seen those that may be removed from a client's file
-// because mcpx is known to have served them: their catalogue is on disk and, if there was a check, it found
-// them ready or idle.
+// served returns all servers of mcpx's config, and in seen those that have worked with mcpx. Only those may be removed from a client's
+// file. A server has worked if its catalogue is on disk and, if there was a check, the check found it ready or idle.
 func (w wiring) served(ctx context.Context, file string) (all, seen []setup.Found, err error) {
 	cfg, err := readConfig(ctx, file, w.s)
 	if err != nil {
@@ -222,8 +221,8 @@ func (w wiring) served(ctx context.Context, file string) (all, seen []setup.Foun
 	return all, seen, nil
 }
 
-// connect shows the changes of a client's files, asks the user, and writes them. unasked is the command that does this
-// without a question.
+// connect plans the changes of a client's files, shows each to the user, and writes it if the user agrees. unasked is the command that
+// makes the changes without a question.
 func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked string) error {
 	exe, err := command()
 	if err != nil {
@@ -256,7 +255,7 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked 
 	wrote := false
 	for _, part := range partsOf(w.sys, client, file) {
 		if part.file != file && !w.move {
-			continue // the other files only lose servers, and only with --move
+			continue // from the other files, connect only removes servers, and only with --move
 		}
 		change, err := w.plan(part, to)
 		if err != nil {
@@ -308,7 +307,7 @@ func (w wiring) plan(p part, to setup.Connection) (setup.Change, error) {
 	return change, err
 }
 
-// write writes one file, which the user has agreed to.
+// write makes a change of one file, after the user has agreed.
 func (w wiring) write(change setup.Change) error {
 	kept, err := backups()
 	if err != nil {
@@ -334,13 +333,13 @@ func (w wiring) servers(client setup.Client, file string) (all []setup.Found) {
 	return all
 }
 
-// doubled returns the servers in own that the client also starts itself.
+// doubled returns the names of those servers in own that the client also starts by itself.
 func (w wiring) doubled(client setup.Client, file string, own []setup.Found) []string {
 	return setup.Doubled(w.servers(client, file), own)
 }
 
-// warnDoubled names the servers that both the client and mcpx start. It distinguishes those that can be
-// removed from the client's file from those that mcpx is not known to have served.
+// warnDoubled names the servers that both the client and mcpx start. It says of those in seen that they can be removed from the
+// client's file; the others have not worked with mcpx yet.
 func (w wiring) warnDoubled(client setup.Client, file string, served, seen []setup.Found) {
 	take := w.doubled(client, file, seen)
 	if len(take) > 0 {

@@ -23,8 +23,8 @@ type cost struct {
 	usage
 	// Slowest is the time that the slowest server took to start, in seconds.
 	Slowest float64 `json:"slowest_start,omitempty"`
-	// Often groups the servers by how often the daemon runs each. It is empty if sessions do not use the daemon: then each session
-	// runs all servers.
+	// Often groups the servers by how many times the daemon runs each of them. It is empty if sessions do not use the daemon, because
+	// each session then runs all servers.
 	Often []often `json:"often,omitempty"`
 }
 
@@ -34,7 +34,8 @@ type usage struct {
 	MemoryBytes int64 `json:"memory_bytes,omitempty"`
 }
 
-// often has the servers that run equally often: once for each session, once for each folder, or once for the user.
+// often has the servers that the daemon runs equally often: once for each session, once for all sessions in a folder, or once for all
+// sessions of the user.
 type often struct {
 	Share   conf.Share `json:"share"`
 	Servers []string   `json:"servers"`
@@ -80,13 +81,13 @@ func costOf(a *app.App, daemon bool) *cost {
 	return c
 }
 
-// usesDaemon reports whether sessions over stdio of this config use the daemon.
+// usesDaemon reports whether sessions over stdio use the daemon when they have this config.
 func (c *cli) usesDaemon(cfg *config.Config) bool {
 	return runtime.GOOS != "windows" && c.Daemon && cfg.Daemon
 }
 
-// lines describe what the servers cost. With the daemon they say how often each server runs, otherwise how much "start": "lazy"
-// would save.
+// lines returns lines for the user that say what the servers cost. If sessions use the daemon, the lines say how many times each server
+// runs; otherwise they say what "start": "lazy" would save.
 func (c *cost) lines() []string {
 	servers, takes := terminal.Count(c.Servers, "server"), "run"
 	if c.Servers == 1 {

@@ -20,12 +20,12 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// withinVariable is an environment variable for slow machines: a duration such as 30s, for which mcpx tries to reach or start a
+// withinVariable is an environment variable for slow machines. Its value, such as 30s, is how long mcpx tries to reach or start a
 // daemon.
 const withinVariable = "MCPX_DAEMON_WITHIN"
 
-// place returns the place (the address) of the daemon for this session. It returns "" if the session should run without a daemon:
-// the user or the config says so, or it does not serve an MCP client over stdio. An error means that no place can be found.
+// place returns the address of the daemon for this session. It returns "" if the session should run without a daemon, because the user
+// or the config says so, or because it does not serve an MCP client over stdio. An error means that there is no usable address.
 func (cmd *serveCommand) place(c *cli, s streams) (attach.Place, error) {
 	if _, file := s.in.(*os.File); !file || s.terminal || cmd.HTTP != "" || cmd.Demo || cmd.Trace != "" || cmd.Pprof != "" {
 		return "", nil
@@ -33,7 +33,7 @@ func (cmd *serveCommand) place(c *cli, s streams) (attach.Place, error) {
 	return c.daemonPlace(s)
 }
 
-// daemonPlace returns the place of the daemon for the config file, or "" if the user or the config does without a daemon.
+// daemonPlace returns the address of the daemon for the config file, or "" if the user or the config has turned the daemon off.
 func (c *cli) daemonPlace(s streams) (attach.Place, error) {
 	if !c.Daemon {
 		return "", nil
@@ -77,8 +77,9 @@ func (c *cli) warm(ctx context.Context, s streams, w warmly) (ran bool, err erro
 	return c.inDaemon(ctx, s, request{place, w.command, w.options, w.start && (ci == "" || ci == "false")})
 }
 
-// ask runs a command in all daemons of the config: the one of this environment and those of other environments. The error is
-// attach.ErrNone if there are none. Daemons of other builds may not understand the command: ask only prints that they run.
+// ask runs a command in all daemons of the config: in the one for this process's environment variables, and in those that were started
+// with other ones. The error is attach.ErrNone if there are none. Daemons of other builds of mcpx may not understand the command, so
+// ask only prints that they run.
 func (c *cli) ask(ctx context.Context, s streams, command string, options any) error {
 	path, missing := c.findConfig(s)
 	if missing != nil {
@@ -136,7 +137,7 @@ func (c *cli) gone(ctx context.Context) error {
 	}
 }
 
-// request is a command for the daemon.
+// request asks the daemon at an address to run a command with some options.
 type request struct {
 	place   attach.Place
 	command string
@@ -144,8 +145,8 @@ type request struct {
 	start   bool // start a daemon if there is none
 }
 
-// inDaemon runs a command in the daemon. If ran is true, err is how the command has ended. If ran is false, err is why the daemon
-// did not run it, and nothing has happened.
+// inDaemon runs a command in the daemon. If ran is true, err is how the command has ended. If ran is false, the command did not run,
+// and err says why.
 func (c *cli) inDaemon(ctx context.Context, s streams, r request) (ran bool, err error) {
 	start, err := c.describe(s, r)
 	if err != nil {
@@ -155,13 +156,13 @@ func (c *cli) inDaemon(ctx context.Context, s streams, r request) (ran bool, err
 	if err != nil {
 		return false, err
 	}
-	files, done, err := handable(s) // as late as possible, because it begins to read the terminal
+	files, done, err := handable(s) // after all that can fail, because it begins to read the terminal
 	if err != nil {
 		conn.Close()
 		return false, err
 	}
 	hangups := make(chan os.Signal, 1)
-	if r.command == "serve" && !signal.Ignored(syscall.SIGHUP) { // only serve reads the config again; other commands end with the signal
+	if r.command == "serve" && !signal.Ignored(syscall.SIGHUP) { // only serve reads the config again at this signal; other commands end
 		signal.Notify(hangups, syscall.SIGHUP)
 		defer signal.Stop(hangups)
 	}
@@ -203,12 +204,13 @@ func (c *cli) describe(s streams, r request) (attach.Start, error) {
 	}, nil
 }
 
-// lastWords is how long a command goes on copying the output of a daemon that it has lost.
+// lastWords is how long a command goes on printing the output of the daemon after the connection to the daemon was lost.
 const lastWords = time.Second
 
-// handable returns the streams to hand over to the daemon. In place of a terminal it hands over a pipe, and this process copies
-// between the two: the terminal's flags belong to the shell, and a session must not outlive the terminal. done copies the rest and
-// ends the copying. lost means that the daemon may never close its ends of the pipes; then done gives up after lastWords.
+// handable returns the files for stdin, stdout and stderr that this process gives to the daemon. In place of a terminal it returns a
+// pipe, and this process copies between the pipe and the terminal: the daemon must not change the terminal's flags, which belong to the
+// shell, and a session must end with its terminal. done waits until all output was copied. Its parameter lost says that the connection
+// to the daemon was lost; then done waits for at most lastWords.
 func handable(s streams) (files [3]*os.File, done func(lost bool), err error) {
 	out := s.out
 	if checked, ok := out.(*checkedWriter); ok {
@@ -228,7 +230,7 @@ func handable(s streams) (files [3]*os.File, done func(lost bool), err error) {
 		copying.Wait()
 	}
 	of := [3]any{s.in, out, s.err}
-	for _, i := range []int{1, 2, 0} { // the input comes last: once it is being copied, input that was read cannot be given back
+	for _, i := range []int{1, 2, 0} { // the input comes last, because what was read from it cannot be given back after an error
 		file, ok := of[i].(*os.File)
 		if !ok {
 			done(false)
@@ -252,7 +254,7 @@ func handable(s streams) (files [3]*os.File, done func(lost bool), err error) {
 			continue
 		}
 		files[i], opened, outputs = write, append(opened, write), append(outputs, read)
-		copying.Go(func() { // ends when this process and the daemon have closed the other end, or after lastWords
+		copying.Go(func() { // ends when nobody can write to the pipe any more, or after lastWords
 			_, _ = io.Copy(file, read)
 			read.Close()
 		})

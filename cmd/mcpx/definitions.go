@@ -9,13 +9,13 @@ import (
 	"mcpx/internal/budget"
 )
 
-// definitions counts the tokens of tool definitions in each request of a client that shows all definitions to its model.
+// definitions says how many tokens of tool definitions each request to the model contains, if the client puts all definitions into it.
 type definitions struct {
 	Direct int `json:"direct"` // without mcpx: the client is connected to each server
 	MCPX   int `json:"mcpx"`
 }
 
-// definitionsOf counts the definitions of the servers whose tools are known. It returns nil if there are none.
+// definitionsOf counts the tokens for the servers whose tools are known. It returns nil if no tools are known.
 func definitionsOf(a *app.App) *definitions {
 	meter := &budget.Meter{Surface: surfaceOf(a)}
 	d := &definitions{}
@@ -25,7 +25,8 @@ func definitionsOf(a *app.App) *definitions {
 	return d
 }
 
-// surfaceOf returns a function that returns the tools and instructions which a client of mcpx gets in place of the servers' own.
+// surfaceOf returns a function that returns what a client of mcpx gets in place of the servers' tools and instructions: mcpx's own
+// tools and instructions.
 func surfaceOf(a *app.App) func(*catalog.Snapshot, string) ([]budget.Definition, string) {
 	return func(snap *catalog.Snapshot, client string) (tools []budget.Definition, instructions string) {
 		list, instructions := a.View.Surface(snap, client)

@@ -57,7 +57,7 @@ func (cmd *demoCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return nil
 }
 
-// demoScreen prints the parts of the demo. Unless all is set, they fit on a screen of 80 x 24 characters.
+// demoScreen prints the parts of the demo. If the field all is false, they fit on a screen of 80 x 24 characters.
 type demoScreen struct {
 	terminal.Screen
 	w   io.Writer
@@ -65,7 +65,7 @@ type demoScreen struct {
 	all bool
 }
 
-// title prints a title. It prints an empty line before it if the screen is high enough.
+// title prints a title, after an empty line if the screen is high enough for it.
 func (d *demoScreen) title(format string, args ...any) {
 	if d.all || d.Height() == 0 || d.Height() > 28 {
 		fmt.Fprintln(d.w)
@@ -80,7 +80,7 @@ func (d *demoScreen) text(text string) {
 	}
 }
 
-// carried compares how many tokens of tool definitions each request contains with and without mcpx.
+// carried prints how many tokens of tool definitions each request to a model contains, without mcpx and with mcpx.
 func (d *demoScreen) carried() {
 	snap := d.app.Executor.Catalogue(nil)
 	total, mine := 0, 0
@@ -115,7 +115,7 @@ func (d *demoScreen) lookUp(ctx context.Context, server, tool string) error {
 	return nil
 }
 
-// calls shows three results of exec: a selection as a table, an error that says what to do, and the corrected call.
+// calls shows three calls of exec: one whose result is a table, one whose error says what to do, and the corrected call.
 func (d *demoScreen) calls(ctx context.Context) error {
 	for _, call := range []struct {
 		executor.Request

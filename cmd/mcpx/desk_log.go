@@ -7,7 +7,7 @@ import (
 	"mcpx/internal/app"
 )
 
-// keptWriter writes to a session's stderr, and keeps the lines for mcpx logs and the page.
+// keptWriter writes log lines to the stderr of a session, and also keeps them for mcpx logs and the status page.
 type keptWriter struct {
 	io.Writer
 	lines *app.Lines
@@ -19,7 +19,7 @@ func (w *keptWriter) Write(p []byte) (int, error) {
 	return w.Writer.Write(p)
 }
 
-// fanOut copies the log of a shared app to the stderr of each command that uses the app at the moment.
+// fanOut copies the log of an app that several commands share to the stderr of each command that is using it at the moment.
 type fanOut struct {
 	mu sync.Mutex
 	to map[*droppingWriter]bool

@@ -33,13 +33,14 @@ type deskState struct {
 	Config    string         `json:"config"`
 	Version   string         `json:"version"`
 	Since     time.Time      `json:"since"`
-	Processes int            `json:"processes"`        // of servers, with the processes that they started
+	Processes int            `json:"processes"`        // of the servers and of what they have started
 	Memory    int64          `json:"memory,omitempty"` // the memory of these processes, in bytes
 	Sessions  []sessionState `json:"sessions"`
 	Page      string         `json:"page,omitempty"` // the address of the page of mcpx ui; empty if it is closed
 }
 
-// sessionState describes one session, or the app that commands in one folder share.
+// sessionState describes one session over stdio, or one app that commands such as mcpx exec share. The latter has Kind "exec" and no
+// PID.
 type sessionState struct {
 	Kind    string        `json:"kind"` // "stdio" or "exec"
 	PID     int           `json:"pid,omitempty"`

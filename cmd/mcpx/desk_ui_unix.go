@@ -17,7 +17,7 @@ type deskPage struct {
 	serving sync.WaitGroup
 }
 
-// wait waits until the page is closed. The page closes soon after the daemon's context ends.
+// wait waits until the page is closed. The page closes when nobody uses it, and soon after the daemon's context has ended.
 func (p *deskPage) wait() { p.serving.Wait() }
 
 // now returns the open page, or nil.

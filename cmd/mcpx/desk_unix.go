@@ -26,10 +26,11 @@ import (
 	"mcpx/internal/registry"
 )
 
-// firstIdle is how long a daemon waits for its first session, which brings the config with daemon_idle.
+// firstIdle is how long a daemon waits for its first session before it ends. It learns the config, and with it daemon_idle, from that
+// session.
 const firstIdle = time.Minute
 
-// desk is what the sessions of a daemon share. The process has one desk.
+// desk is the state of a daemon process, which all its sessions share.
 type desk struct {
 	daemon *attach.Daemon
 	reaper *proc.Reaper
@@ -81,7 +82,7 @@ func daemonMain() {
 	os.Exit(report(os.Stderr, err))
 }
 
-// deskOptions is what the daemon needs to know of the command line. All commands send it.
+// deskOptions is what a command tells the daemon about its command line and its terminal.
 type deskOptions struct {
 	Config            string
 	LogLevel          level
@@ -189,7 +190,7 @@ func (d *desk) apps() (all []*app.App) {
 
 // keptApp is an app that several commands share, one after another or at the same time. Its servers stay up between the commands.
 type keptApp struct {
-	key, place string // place is the part of key that stays the same when the config changes
+	key, place string // place has the folder and the servers' names; key also has the config's digest
 	app        *app.App
 	folder     string
 	stderr     *fanOut
@@ -198,10 +199,10 @@ type keptApp struct {
 	timer      *time.Timer // ends the app; runs while no command uses it
 }
 
-// keep returns the app for commands in one folder that name the same servers, and makes the app if there is none. So a server that
-// mcpx inspect has started also serves mcpx exec. The caller must call done. After the last done the app stays for the idle time if
-// one of its servers was started; otherwise it ends, so that the next command reads the catalogue from disk again. If the config
-// has changed, keep makes another app and ends the old one.
+// keep returns the app that commands share if they have the same folder, the same config and the same names of servers in only. It
+// makes the app if there is none. So a server that mcpx inspect has started also serves mcpx exec. The caller must call done after use.
+// When no command uses the app any more, it stays for daemon_idle if one of its servers was started. Otherwise it ends at once, so that
+// the next command reads the catalogue from disk again. If the config has changed, keep makes another app and ends the old one.
 func (d *desk) keep(s streams, cfg *config.Config, profile app.Profile, only []string) (a *app.App, done func(), err error) {
 	place := s.origin.Folder + "\x00" + strings.Join(only, "\x00")
 	key := place + "\x00" + s.origin.Digest(cfg, only)
@@ -251,7 +252,7 @@ func (k *keptApp) started() bool {
 	})
 }
 
-// endKept ends the apps of commands for which the function which returns true. It calls which with the lock held.
+// endKept ends those kept apps for which the function which returns true. It calls this function with the lock held.
 func (d *desk) endKept(which func(*keptApp) bool) {
 	var ending []*keptApp
 	d.mu.Lock()
@@ -280,7 +281,7 @@ func (d *desk) sorted() []*deskSession {
 	return all
 }
 
-// lookIn returns a function that looks up a variable in environ. It does not find empty MCPX_ variables: see forgetEmptyVariables.
+// lookIn returns a function that looks up a variable in environ. Empty variables whose names begin with MCPX_ count as not set.
 func lookIn(environ []string) func(string) (string, bool) {
 	all := make(map[string]string, len(environ))
 	for _, pair := range environ {

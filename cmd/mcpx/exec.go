@@ -41,8 +41,8 @@ func (cmd *execCommand) Validate() error {
 	return nil
 }
 
-// resolve finds the server and the tool. If they are joined as SERVER.TOOL, the next word on the command line
-// is an argument of the tool.
+// resolve sets the fields Server and Tool. If the first word of the command line is SERVER.TOOL, the second one is an argument of the
+// tool.
 func (cmd *execCommand) resolve(cfg *config.Config) error {
 	server, tool := named(cfg, cmd.Server)
 	joined := cmd.Tool == "" || cmd.Tool == "-" || strings.ContainsAny(cmd.Tool, "={")
@@ -74,7 +74,7 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return cmd.runHere(ctx, c, s)
 }
 
-// runHere prints the result that a model would get from exec, but without shortening it.
+// runHere makes the call in this process. It prints the result that a model would get from the tool exec, but not shortened.
 func (cmd *execCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	cfg, err := c.loadServers(ctx, s, cmd.Server)
 	if err == nil {
@@ -129,8 +129,8 @@ func (cmd *execCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	return printResult(s, result, cmd.Raw)
 }
 
-// withoutHandle removes, from the line about a grep, the handle for reading the whole result: the stored
-// result is gone when this command ends.
+// withoutHandle shortens the last line of a result with --grep. For models, this line says with which handle they can read the whole
+// result later. A command has no use for it, because the stored result is lost when the command ends.
 func withoutHandle(r *results.Result) *results.Result {
 	last := len(r.Content) - 1
 	if last < 0 {
@@ -146,8 +146,8 @@ func withoutHandle(r *results.Result) *results.Result {
 	return &cut
 }
 
-// selection returns what --select prints: only the value, or an error. It removes from the error the handle
-// for reading the whole result: the stored result is gone when this command ends.
+// selection returns what --select prints: only the value, or an error. For models, the error names a handle with which they can read
+// the whole result later. selection removes it, because the stored result is lost when the command ends.
 func selection(r *results.Result) *results.Result {
 	var data struct {
 		Result json.RawMessage

@@ -17,7 +17,7 @@ import (
 // maxArguments is the largest number of bytes that are read from stdin as arguments.
 const maxArguments = 64 << 20
 
-// each returns the calls that --each lists, or nil without the flag.
+// each returns the arguments of each call that --each lists, or nil without the flag.
 func (cmd *execCommand) each() (calls []json.RawMessage, err error) {
 	if cmd.Each == "" {
 		return nil, nil
@@ -31,8 +31,8 @@ func (cmd *execCommand) each() (calls []json.RawMessage, err error) {
 	return calls, nil
 }
 
-// arguments reads the arguments of the tool: either a JSON object, or pairs of a key and a value. The types of
-// the values in pairs are determined later, by the tool's schema.
+// arguments reads the arguments of the tool from the command line or stdin. It returns either a JSON object in arguments, or keys and
+// values in pairs. The tool's schema, which is not known yet, decides which types the values in pairs have.
 func (cmd *execCommand) arguments(s streams) (arguments []byte, pairs [][2]string, err error) {
 	if len(cmd.Arguments) == 0 {
 		return nil, nil, nil
@@ -69,7 +69,7 @@ func (cmd *execCommand) arguments(s streams) (arguments []byte, pairs [][2]strin
 	}
 	arguments, err = config.StandardJSON("arguments", arguments)
 	var syntax *config.SyntaxError
-	if errors.As(err, &syntax) { // a plain SyntaxError would exit with code 2, which means a fault in the config
+	if errors.As(err, &syntax) { // not returned as it is: for a SyntaxError mcpx exits with 2, which means a fault in the config
 		err = &hintError{syntax.Error(), fmt.Sprintf(`KEY=VALUE needs no quotes: mcpx exec %s %s KEY=VALUE`, cmd.Server, cmd.Tool)}
 	}
 	return arguments, nil, err
@@ -85,7 +85,7 @@ func properties(schema json.RawMessage) map[string]json.RawMessage {
 	return object.Properties
 }
 
-// typesOf returns the JSON types that a schema allows: at its top level, or in anyOf and oneOf.
+// typesOf returns the JSON types that a schema allows, at its top level or in its members anyOf and oneOf.
 func typesOf(schema json.RawMessage) []string {
 	var s struct {
 		Type         json.RawMessage
@@ -107,8 +107,8 @@ func typesOf(schema json.RawMessage) []string {
 	return all
 }
 
-// object makes a JSON object from pairs. A value is parsed as JSON if its schema allows other types than string; otherwise it
-// becomes a string.
+// object makes a JSON object from keys and values. schema is the tool's schema. If it allows other types than string for a key, the
+// value is parsed as JSON; otherwise it becomes a string.
 func object(pairs [][2]string, schema json.RawMessage) []byte {
 	schemas := properties(schema)
 	members := make(map[string]json.RawMessage, len(pairs))

@@ -57,7 +57,7 @@ func (cmd *findCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return nil
 }
 
-// kindsOf returns the kinds of ways in which mcpx can use a server, such as npm, as one text.
+// kindsOf returns in one text the kinds of ways in which mcpx can use a server, such as npm or remote.
 func kindsOf(server *published.Server) string {
 	var kinds []string
 	ways, _ := server.Ways()
@@ -89,7 +89,7 @@ func (c *cli) registry(s streams) (published.Registry, error) {
 	return published.Registry{URL: cfg.Registry}, nil
 }
 
-// unreached adds to a registry's error a hint about what works without a registry.
+// unreached returns the error of a registry with a hint that says what works without a registry.
 func unreached(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err

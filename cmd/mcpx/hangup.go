@@ -12,7 +12,7 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// reloading makes a serving mcpx load its config file again.
+// reloading makes a running mcpx serve read its config file again when it is asked to.
 type reloading struct {
 	cmd     *serveCommand
 	app     *app.App
@@ -21,8 +21,8 @@ type reloading struct {
 	serves  string // the address for clients, as a text
 }
 
-// start reads the config again after each SIGHUP, after each mcpx reload and, with --watch, whenever the file
-// changes. If a SIGHUP means that the terminal was closed, it calls hangUp instead. stop ends the goroutines.
+// start starts goroutines that read the config again after each SIGHUP, after each mcpx reload and, with --watch, whenever the file
+// changes. If a SIGHUP was sent because the terminal was closed, they call hangUp instead. stop ends the goroutines.
 func (r *reloading) start(ctx context.Context, hangUp func()) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var loops sync.WaitGroup
@@ -30,7 +30,7 @@ func (r *reloading) start(ctx context.Context, hangUp func()) (stop func()) {
 	hangups := (<-chan os.Signal)(own)
 	if r.streams.reloads != nil {
 		hangups = r.streams.reloads
-	} else if signal.Ignored(syscall.SIGHUP) { // for example under nohup
+	} else if signal.Ignored(syscall.SIGHUP) { // by what started mcpx, such as nohup
 		r.log.Info("SIGHUP is ignored, as what started mcpx did: it does not read the config again, mcpx reload does")
 	} else {
 		signal.Notify(own, syscall.SIGHUP)

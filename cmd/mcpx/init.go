@@ -140,7 +140,8 @@ func (cmd *initCommand) sources(sys setup.System, s streams) ([]setup.Source, er
 	return sources, nil
 }
 
-// show prints the servers that were found, and which of them init will add to the config.
+// show prints the files that were found (sources), the servers in them that init will add to the config (merged), and those that it
+// will not add, with the reason (skipped).
 func (cmd *initCommand) show(sys setup.System, s streams, sources []setup.Source, merged []setup.Merged, skipped []setup.Skipped) {
 	section := func(title string, heads []string, rows []terminal.Row) {
 		if len(rows) > 0 {
@@ -187,7 +188,7 @@ type draft struct {
 	servers []setup.Merged // the servers to add
 }
 
-// draft reads the config in file. The file need not exist yet.
+// draft returns a draft with the present text of the config in file, and without servers. The file need not exist.
 func (c *cli) draft(file string) (next draft, err error) {
 	next = draft{file: file, undo: "mcpx init --undo"}
 	if c.Config != "" {
@@ -197,8 +198,8 @@ func (c *cli) draft(file string) (next draft, err error) {
 	return next, err
 }
 
-// write creates the config, or adds to an existing one and keeps a backup. It writes the JSON schema into the
-// same folder. It returns false if the user declines.
+// write creates the config, or adds the servers to an existing one after making a backup. It also writes the config's JSON schema into
+// the same folder. It returns false if the user declines.
 func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, error) {
 	s, sys := w.s, w.sys
 	if len(next.servers) == 0 && !w.asker.yes && !cmd.Keyring && !s.terminal {
@@ -255,7 +256,7 @@ func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, 
 	return true, nil
 }
 
-// unasked returns the command that does the same without questions.
+// unasked returns the command line that does the same as this mcpx init, but asks no questions.
 func (cmd *initCommand) unasked() string {
 	again := "mcpx init --yes"
 	if cmd.Move {
@@ -371,8 +372,8 @@ func (w wiring) undoInit(ctx context.Context, file string) error {
 	return nil
 }
 
-// warnConnected names the clients that start mcpx with this config file, because mcpx init --undo leaves them connected. If their
-// servers were moved to mcpx, they have no servers without the config.
+// warnConnected names the clients that start mcpx with this config file, because mcpx init --undo leaves them connected. Clients whose
+// servers were moved to mcpx have no servers once the config is gone.
 func (w wiring) warnConnected(file string) {
 	for _, client := range setup.Clients() {
 		servers, _ := client.Servers(client.File(w.sys), w.s.reading()) // servers is empty after an error

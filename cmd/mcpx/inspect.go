@@ -20,7 +20,7 @@ type inspectCommand struct {
 	JSON   bool   `name:"json" help:"Print structuredContent instead of the text."`
 }
 
-// fromDisk is a help text about catalogues that an earlier mcpx has stored on disk.
+// fromDisk is a part of the help of commands that read catalogues, which an earlier mcpx has stored on disk.
 const fromDisk = "Starts no server whose catalogue is on disk already; mcpx check reads it anew.\n\n"
 
 func (cmd *inspectCommand) Help() string {
@@ -81,11 +81,11 @@ func (cmd *inspectCommand) runHere(ctx context.Context, c *cli, s streams) error
 	return printResult(s, result, cmd.JSON)
 }
 
-// find waits until the tool can be shown. If the catalogue on disk does not have the tool, the catalogue may
-// be out of date, so find starts the server.
+// find waits until the server and the tool can be shown. If the tool is not in the catalogue on disk, which may be out of date, find
+// starts the server.
 func (cmd *inspectCommand) find(ctx context.Context, a *app.App) {
 	if status, ok := a.Registry.Status(cmd.Server); ok && status.State != catalog.Idle {
-		a.Registry.Ask(cmd.Server) // a server that is not idle starts anyway; asking for it keeps it up for the next command in the daemon
+		a.Registry.Ask(cmd.Server) // it starts anyway; asking for it keeps it up for the next command in the daemon
 	}
 	a.Registry.WaitServer(ctx, cmd.Server)
 	server, ok := a.Registry.Snapshot().Server(cmd.Server)

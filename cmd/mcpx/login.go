@@ -97,8 +97,9 @@ func openBrowser(ctx context.Context, environ []string, address string) error {
 	return err
 }
 
-// browserCommand returns what opens an address. On macOS all users can read arguments, so the address goes to standard input; the browser
-// gets it in a message. On Linux the browser has it in its arguments anyway.
+// browserCommand returns the command line that opens an address in the browser, and its stdin. On macOS the address is in stdin,
+// because all users of a machine can read the arguments of processes, and the browser gets the address in a message. On Linux that
+// would not help, because the browser itself gets the address as an argument.
 func browserCommand(system, address string) (words []string, stdin string) {
 	switch system {
 	case "darwin":

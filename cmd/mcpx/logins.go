@@ -73,14 +73,14 @@ func (cmd *loginsEndCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return err
 }
 
-// login is a person's login at a hosted mcpx, in the form in which the running mcpx sends it.
+// login is a login of a principal, in the JSON form in which a running mcpx sends it to mcpx logins.
 type login struct {
 	ID        string    `json:"id"`
 	Principal string    `json:"principal"`
 	Name      string    `json:"name,omitempty"`
 	Email     string    `json:"email,omitempty"`
 	Client    string    `json:"client,omitempty"`
-	Server    string    `json:"server,omitempty"` // at which it is; empty for a login through auth.front
+	Server    string    `json:"server,omitempty"` // the server that the principal has logged in to; empty for a login at mcpx
 	Began     time.Time `json:"began"`
 	Renewed   time.Time `json:"renewed"`
 	Until     time.Time `json:"until,omitzero"`
@@ -100,8 +100,8 @@ func printLogins(s streams, all []login) {
 	fmt.Fprint(s.out, s.screen.Table(len(rows[0].Cells), rows))
 }
 
-// loginsOf returns the logins of the running mcpx that reads the config, or the stored ones if none runs. If end is not empty, it
-// ends the logins that end names and returns those.
+// loginsOf returns the logins of the running mcpx that uses the config or, if none runs, the logins that are stored on this machine. If
+// end is not empty, loginsOf ends the logins whose IDs or principals' names are in end, and returns only those.
 func loginsOf(ctx context.Context, c *cli, s streams, end []string) ([]login, error) {
 	path, err := c.findConfig(s)
 	if err != nil {
@@ -146,8 +146,8 @@ func loginsOf(ctx context.Context, c *cli, s streams, end []string) ([]login, er
 	return all, errors.Join(err, failed)
 }
 
-// loginsOfRunning asks the processes, all of them since only replicas share their logins. asked is false if none of them has
-// any.
+// loginsOfRunning asks all the running mcpx processes in mine for their logins, because only replicas of a cluster share them. If end
+// is not empty, the processes end the logins that it names. asked is false if no process can have logins.
 func loginsOfRunning(ctx context.Context, mine []*control.Running, end []string) (all []login, asked bool, err error) {
 	for _, one := range mine {
 		out, failed := one.Logins(ctx, control.LoginsQuery{End: end})
@@ -174,7 +174,7 @@ func loginsOfRunning(ctx context.Context, mine []*control.Running, end []string)
 	return all, asked, err
 }
 
-// converted turns logins into the form in which a process would send them.
+// converted turns logins of package app into the form in which a running mcpx sends them.
 func converted(from any) (all []login, err error) {
 	data, err := json.Marshal(from)
 	if err == nil {
@@ -183,7 +183,8 @@ func converted(from any) (all []login, err error) {
 	return all, err
 }
 
-// logins answers the request of mcpx logins: it returns the open logins, or ends those that the query names.
+// logins answers the request of mcpx logins. If the query names logins, it ends them and returns those; otherwise it returns all open
+// logins.
 func (r *reloading) logins(ctx context.Context, query control.LoginsQuery) control.LoginsAnswer {
 	all, has, err := r.app.Logins(ctx)
 	if err == nil && !has {

@@ -87,7 +87,7 @@ type credentialCommands struct {
 	Logins loginsCommand `cmd:"" help:"Show who is logged in through mcpx, and end logins."`
 }
 
-// serverCommands connect to the servers of the config, or report on them.
+// serverCommands start the servers of the config and use them, or report on them.
 type serverCommands struct {
 	Reload  reloadCommand  `cmd:"" help:"Make the running mcpx read the config again, and print what changed."`
 	Check   checkCommand   `cmd:"" help:"Check the config and every upstream."`
@@ -107,7 +107,8 @@ func (l *level) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// streams are the input and outputs of a command, and what else a command takes from its process.
+// streams are the input and outputs of a command, and everything else that depends on the process in which the user started the
+// command. In the daemon, that is another process.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
@@ -115,16 +116,16 @@ type streams struct {
 	// screen formats text for out, errScreen for err.
 	screen, errScreen terminal.Screen
 	getenv            func(string) (string, bool)
-	// absent means that secrets which only a hosted mcpx needs may be missing: see config.Options.Absent.
+	// absent means that the command works even if secrets that only a hosted mcpx needs are missing.
 	absent bool
-	// In the daemon, origin describes the process that sent the command, and reloads receives its signals to read the config again.
-	// Elsewhere both are zero.
+	// origin describes the process that sent the command to the daemon, and reloads receives the signals with which that process asks
+	// the daemon to read the config again. Outside the daemon, both are zero.
 	origin  app.Origin
 	reloads <-chan os.Signal
-	// In the daemon, began is called with the app of a session when it begins; ended must be called when the session ends. It is
-	// nil elsewhere.
+	// began tells the daemon that a session with this app has begun; its result must be called when the session ends. It is nil outside
+	// the daemon.
 	began func(*app.App) (ended func())
-	// In the daemon, keep returns the app that commands share; see desk.keep. It is nil elsewhere.
+	// keep returns an app that several commands of the daemon share; done must be called after use. It is nil outside the daemon.
 	keep func(cfg *config.Config, profile app.Profile, only ...string) (a *app.App, done func(), err error)
 }
 
@@ -143,8 +144,8 @@ func main() {
 	os.Exit(code)
 }
 
-// forgetEmptyVariables unsets MCPX_ variables that are empty, such as those that compose files and ${X:-}
-// create. kong would treat them as flags with empty values.
+// forgetEmptyVariables unsets those environment variables whose names begin with MCPX_ and whose values are empty. Compose files and
+// ${X:-} often create such variables, and kong would treat them as flags with empty values.
 func forgetEmptyVariables() {
 	for _, pair := range os.Environ() {
 		if name, value, _ := strings.Cut(pair, "="); value == "" && strings.HasPrefix(name, "MCPX_") {
@@ -218,7 +219,7 @@ func newParser(c *cli, more ...kong.Option) (*kong.Kong, error) {
 func conclude(ctx context.Context, s streams, err error) int {
 	out, checked := s.out.(*checkedWriter)
 	switch {
-	case checked && errors.Is(out.err, syscall.EPIPE): // happens in the daemon only: a command's own process would be ended by SIGPIPE
+	case checked && errors.Is(out.err, syscall.EPIPE): // only in the daemon; elsewhere SIGPIPE has ended the process
 		return exitPipe
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		err = errors.New("interrupted")
@@ -228,9 +229,8 @@ func conclude(ctx context.Context, s streams, err error) int {
 	return report(s.err, err)
 }
 
-// checkedWriter remembers the first error of a write, because a command whose output is lost must not exit
-// with 0. Only one goroutine may use it. The command serve uses the wrapped writer: it handles write errors
-// itself.
+// checkedWriter remembers the first error of a write, because a command whose output is lost must not exit with 0. Only one goroutine
+// may use it. The command serve handles write errors itself, so it takes the writer out of the checkedWriter.
 type checkedWriter struct {
 	io.Writer
 	err error
@@ -282,7 +282,7 @@ func report(w io.Writer, err error) int {
 	return exitFailed
 }
 
-// errFailed makes the program exit with 1. The command has printed the reason.
+// errFailed makes mcpx exit with 1 and print no error, because the command has printed the reason.
 var errFailed = errors.New("failed")
 
 // exitError is the exit code of a command that the daemon has run. The daemon has already printed everything else.
@@ -290,5 +290,5 @@ type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 
-// errConfigFailed makes the program exit with 2. The command has printed the faults of the config.
+// errConfigFailed makes mcpx exit with 2 and print no error, because the command has printed the faults of the config.
 var errConfigFailed = errors.New("config fault")

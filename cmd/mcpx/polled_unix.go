@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// polled makes Go's network poller wait for input, if in is a pipe or a socket. Then a waiting read does not block a thread, and
-// the thread that has read a call also runs it. With one caller this saves a fifth of the time that mcpx adds to a call. restore
-// makes in blocking again, because other processes may use the same pipe.
+// polled returns a reader of in. If in is a pipe or a socket, Go's network poller waits for its input. Then a waiting read does not
+// block a thread, and the thread that has read a call also runs it. With one caller this saves a fifth of the time that mcpx adds to a
+// call. The reader makes in non-blocking. The caller must call restore at the end, which makes it blocking again, because other
+// processes may use the same pipe.
 //
-// polled does not change a terminal, because the shell uses it too. Nor does it change a socket that is also one of the outputs: a
-// write would fail while the client is slow to read.
+// polled leaves a terminal as it is, because the shell uses it too. It also leaves a socket that is one of the outputs as it is,
+// because writes to a non-blocking output would fail while the client is slow to read.
 func polled(in io.Reader, outputs ...*os.File) (_ io.Reader, restore func()) {
 	unchanged := func() {}
 	file, ok := in.(*os.File)

@@ -19,7 +19,7 @@ import (
 const (
 	// redrawEvery is the time between two updates of the progress on a terminal.
 	redrawEvery = 100 * time.Millisecond
-	// quietFor is how long mcpx waits before it prints progress to a stderr that is not a terminal.
+	// If stderr is not a terminal, mcpx prints no progress until quietFor has passed.
 	quietFor = 2 * time.Second
 )
 
@@ -30,8 +30,8 @@ func tryAll(ctx context.Context, a *app.App, s streams) (silent map[string]strin
 	return silent
 }
 
-// installed waits until no server is installing its program, or until ctx ends. It shows the progress on
-// stderr. An interrupted install can leave a broken cache.
+// installed waits until no server is installing its program (as npx does at the first start), or until ctx ends. It shows the progress
+// on stderr. A command must not end before, because an interrupted install can leave a broken cache.
 func installed(ctx context.Context, a *app.App, s streams) {
 	if slices.ContainsFunc(attempts(a), func(one attempt) bool { return one.installing }) {
 		showing(ctx, a, s, a.Registry.WaitInstalled)
@@ -40,20 +40,20 @@ func installed(ctx context.Context, a *app.App, s streams) {
 
 func showing(ctx context.Context, a *app.App, s streams, wait func(context.Context)) {
 	done := make(chan struct{})
-	go func() { // the goroutine ends when wait returns; the method show waits for that
+	go func() { // ends when wait returns; the method show waits for that
 		defer close(done)
 		wait(ctx)
 	}()
 	(&progress{w: s.err, s: s.errScreen, look: func() []attempt { return attempts(a) }}).show(done)
 }
 
-// attempt is the first attempt to connect to a server.
+// attempt is mcpx's first attempt to connect to a server, and how far it is.
 type attempt struct {
 	name   string
 	state  catalog.State
 	tools  int
 	reason string
-	// installing means that a server is installing its program; then reason has the progress.
+	// installing means that the server's command is still installing or starting its program; then reason says how far it is.
 	installing bool
 	took       time.Duration // 0 until the attempt has ended
 }
@@ -105,7 +105,7 @@ func (p *progress) show(done <-chan struct{}) {
 	}
 }
 
-// now returns the attempts that have not ended, and those that have ended, with the time they took.
+// now returns the attempts that have not ended (open), and those that have ended (over), which have the time that they took.
 func (p *progress) now() (open, over []attempt) {
 	for _, one := range p.look() {
 		if one.state == catalog.Connecting && p.took[one.name] == 0 {
@@ -152,8 +152,8 @@ func names(all []attempt) string {
 	return strings.Join(list, ", ")
 }
 
-// picture returns a line for each server and a last line, together at most room lines. If there are too many
-// servers, it leaves out attempts that have ended.
+// picture returns what a terminal shows: a line for each server and a last line with numbers, in all at most as many lines as room
+// says. If there are too many servers, it leaves out attempts that have ended.
 func (p *progress) picture(room int) []string {
 	open, over := p.now()
 	shown := slices.Concat(open, over)

@@ -59,8 +59,9 @@ func (cmd *reloadCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return told(s, mine, outcomes, failures)
 }
 
-// readers finds this user's running mcpx processes that read the config file with this absolute path. others are the config files
-// of the other processes, and silent counts processes that do not answer. The caller must close or reload each element of mine.
+// readers finds this user's running mcpx processes. Those that use the config file with this absolute path are in mine; the caller must
+// close or reload each of them. others has the config files of the other processes. silent is the number of processes that do not
+// answer.
 func readers(ctx context.Context, path string) (mine []*control.Running, others []string, silent int) {
 	running, silent := control.Find(ctx)
 	for _, one := range running {
@@ -75,8 +76,8 @@ func readers(ctx context.Context, path string) (mine []*control.Running, others 
 	return mine, others, silent
 }
 
-// hintReload tells the user how a running mcpx that reads the file takes over the change. named means that the user gave the file
-// with --config.
+// hintReload tells the user, after a change of the config file, how to make running mcpx processes use the change. It prints nothing if
+// there are no such processes. named means that the user gave the file with --config.
 func hintReload(ctx context.Context, named bool, s streams, file string) {
 	path, err := filepath.Abs(file)
 	if err != nil {
@@ -96,7 +97,7 @@ func hintReload(ctx context.Context, named bool, s streams, file string) {
 	fmt.Fprintf(s.out, "%s the file: %s makes it take the change\n", plural(len(mine), "running mcpx reads", "running mcpx read"), reload)
 }
 
-// told prints the outcome of each reload. The error that it returns determines the exit code.
+// told prints the outcome of the reload of each process in mine. The error that it returns determines the exit code.
 func told(s streams, mine []*control.Running, outcomes []control.Outcome, failures []error) (worst error) {
 	for i, one := range mine {
 		who := fmt.Sprintf("%d (%s)", one.PID, one.Serves)
@@ -152,8 +153,8 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// listen opens the control socket, through which mcpx reload finds this process. stop closes it. If there is no folder
-// for the socket, mcpx serves without one.
+// listen opens the control socket, through which commands such as mcpx reload find and ask this process. It sends their requests to
+// reload to requests. stop closes the socket. If the socket cannot be made, mcpx serves without one.
 func (r *reloading) listen(requests chan<- app.Request) (stop func()) {
 	file, err := filepath.Abs(r.app.Config.Path)
 	var socket *control.Socket

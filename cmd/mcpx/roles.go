@@ -1,10 +1,11 @@
 package main
 
 import (
-	_ "mcpx" // its init runs this process as a helper (the reaper, a filter or a program) if MCPX_ROLE says so
+	_ "mcpx" // if MCPX_ROLE is set, its init function makes this process a helper
 	"mcpx/internal/base/helper"
 	"mcpx/internal/desk/attach"
 )
 
-// roles are the other roles in which mcpx starts its own executable.
+// roles are further tasks for which mcpx starts its own executable again, besides those of the helpers in package mcpx: to be the
+// daemon.
 var roles = helper.Roles{attach.Role: daemonMain}

@@ -49,8 +49,8 @@ func (cmd *serveCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	return cmd.serve(ctx, c, s, nil)
 }
 
-// serve serves in this process. alone is the reason why no daemon serves the session; nil if the session was not meant for a
-// daemon.
+// serve serves in this process. The parameter alone is the reason why the daemon did not serve the session; nil if the session was not
+// meant for the daemon, or if this process is the daemon.
 func (cmd *serveCommand) serve(ctx context.Context, c *cli, s streams, alone error) error {
 	defer surviveBrokenPipes()()
 	stderr := newDroppingWriter(s.err)
@@ -79,7 +79,7 @@ func (cmd *serveCommand) serve(ctx context.Context, c *cli, s streams, alone err
 		if listener, err = a.Listen(ctx, cmd.HTTP, cmd.Insecure); err != nil {
 			return err
 		}
-		defer listener.Close() // has an effect only if serving does not start
+		defer listener.Close() // has an effect only after an error before serving
 	}
 	if !cmd.Demo {
 		defer (&reloading{cmd, a, log, s, servesAt(a, listener)}).start(ctx, cancel)()
@@ -148,7 +148,8 @@ func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *ap
 	return a, log, func() { closeTrace(); closeFile() }, err
 }
 
-// The files of --trace and log_file are rotated when they reach this many megabytes, and this many old files are kept.
+// When the file of --trace has traceMegabytes, it is renamed and a new file begun; oldTraces renamed files are kept. The same is true
+// for log_file, with the other two constants.
 const (
 	traceMegabytes, oldTraces = 50, 1
 	logMegabytes, oldLogs     = 10, 3
@@ -166,8 +167,8 @@ func traceTo(file string) (out io.Writer, close func(), err error) {
 	return rotated, func() { _ = rotated.Close() }, nil
 }
 
-// logTo returns a writer to stderr and to a file, because many clients hide stderr. If the file cannot be
-// written, logTo prints a warning and returns a writer to stderr only.
+// logTo returns a writer for the log. It writes to stderr and, because many clients hide stderr, also to a file. If file is empty, or
+// the file cannot be written (which logTo prints), the writer writes to stderr only.
 func logTo(file string, stderr io.Writer) (log io.Writer, close func()) {
 	if file == "" {
 		return stderr, func() {}
@@ -184,7 +185,7 @@ func logTo(file string, stderr io.Writer) (log io.Writer, close func()) {
 	}
 }
 
-// servesAt describes where clients reach mcpx; listener is nil over stdio.
+// servesAt returns the URL at which clients reach mcpx, or "stdio" if listener is nil.
 func servesAt(a *app.App, listener net.Listener) string {
 	switch {
 	case listener == nil:
@@ -197,14 +198,15 @@ func servesAt(a *app.App, listener net.Listener) string {
 
 func (cmd *serveCommand) serveHTTP(ctx context.Context, a *app.App, log *slog.Logger, s streams, listener net.Listener) error {
 	if url := servesAt(a, listener); cmd.Demo {
-		fmt.Fprintln(s.err, "mcpx: serving the demo at", url) // the demo's log has only warnings, so the log does not show the URL
+		fmt.Fprintln(s.err, "mcpx: serving the demo at", url) // the demo logs only warnings, so log.Info would not show the URL
 	} else {
 		log.Info("serving", "url", url)
 	}
 	return ended(log, "HTTP", a.ServeHTTP(ctx, listener))
 }
 
-// profile serves Go profiles of mcpx until stop is called.
+// profile serves Go's runtime profiles (pprof) of mcpx at the address of --pprof until stop is called. Without the flag, it does
+// nothing.
 func (cmd *serveCommand) profile(ctx context.Context, log *slog.Logger) (stop func(), err error) {
 	if cmd.Pprof == "" {
 		return func() {}, nil
@@ -215,8 +217,8 @@ func (cmd *serveCommand) profile(ctx context.Context, log *slog.Logger) (stop fu
 	return stop, nil
 }
 
-// ended logs the error that ended serving. It does not write to stderr directly, because that would block if
-// the client does not read stderr.
+// ended logs err, the error that ended serving, and returns errFailed for the exit code. It does not return err itself, because
+// printing it would block if the client does not read stderr.
 func ended(log *slog.Logger, over string, err error) error {
 	if err == nil {
 		return nil

@@ -56,7 +56,8 @@ func (cmd *statsCommand) Run(c *cli, s streams) error {
 	return nil
 }
 
-// figure returns a number of tokens, in green or, if mcpx has cost them, in yellow.
+// figure returns a number of saved tokens for a table: green if mcpx has saved tokens, yellow if it has cost some (a negative number),
+// "-" for 0.
 func figure(sc terminal.Screen, n int64) string {
 	switch text := terminal.Number(int(n)); {
 	case n > 0:
@@ -68,7 +69,7 @@ func figure(sc terminal.Screen, n int64) string {
 	}
 }
 
-// linesAroundStats is how many lines of the screen are not rows of the table.
+// linesAroundStats is how many lines of the screen mcpx stats needs above and below the rows of its table.
 const linesAroundStats = 14
 
 func (cmd *statsCommand) print(s streams, r *savings.Report) {
@@ -106,7 +107,7 @@ func (cmd *statsCommand) print(s streams, r *savings.Report) {
 	fmt.Fprint(s.out, "\n", sc.Dim(strings.TrimSuffix(sc.Wrap(0, "Tokens are estimates of "+r.Encoding+"."), "\n")), "\n")
 }
 
-// notesOnStats explains the figures. Each note is a name and a text.
+// notesOnStats returns notes that explain the columns of the table. Each note is a pair of a name and a text.
 func notesOnStats(r *savings.Report) [][2]string {
 	t := r.Total
 	notes := [][2]string{

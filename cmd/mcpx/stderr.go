@@ -13,12 +13,12 @@ import (
 const (
 	// stderrBytes is how many bytes of lines for stderr may be queued.
 	stderrBytes = 1 << 20
-	// lastLines is how long close waits until the queue is written.
+	// lastLines is how long close waits, at most, until the queued lines are written.
 	lastLines = 200 * time.Millisecond
-	// gatherLines is the shortest time between two writes. With thousands of calls a second, one write for each
-	// line would cost too much.
+	// gatherLines is the shortest time between two writes, so that one write has many lines. With thousands of calls a second, a write
+	// for each line would take too much time.
 	gatherLines = 5 * time.Millisecond
-	// spareBytes is the size in bytes of the largest buffer that is kept for further lines.
+	// A buffer is used again for further lines if it is not larger than spareBytes.
 	spareBytes = 64 << 10
 )
 

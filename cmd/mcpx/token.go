@@ -49,7 +49,7 @@ func (cmd *tokenNewCommand) Run(c *cli, s streams) error {
 	token, digest := app.NewToken()
 	s.absent = true
 	file, err := c.editConfig(s, func(data []byte) ([]byte, error) {
-		if setup.Blank(data) { // a config without servers is fine: the user may add them later
+		if setup.Blank(data) { // a config without servers is valid, because they may be added later
 			data = []byte("{\n  \"mcpServers\": {}\n}\n")
 		}
 		token := setup.Token{SHA256: digest, Groups: cmd.Group, Scopes: cmd.Scope, Expires: expires}
@@ -84,7 +84,8 @@ func tokensOf(cfg *config.Config, name string) (own []conf.Token) {
 	return own
 }
 
-// endOf reads when a token ends, and returns it in the form of the config; empty means never.
+// endOf returns when a token ends, in the form in which the config has it; empty means never. text is what the user gave: a time, or
+// how long the token is valid from now on.
 func endOf(text string, now time.Time) (string, error) {
 	if text == "" {
 		return "", nil

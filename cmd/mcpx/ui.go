@@ -60,8 +60,8 @@ type ui struct {
 	reading  config.Options
 }
 
-// newUI makes the page of the config; lines are the log that the page shows. The caller must call serve, which closes the port and
-// the app.
+// newUI makes the page for the servers of the config. The parameter lines receives the log, which the page shows. The caller must call
+// serve, which closes the port and the app.
 func newUI(ctx context.Context, c *cli, s streams, lines *app.Lines) (*ui, error) {
 	path, err := c.findConfig(s)
 	if err != nil {
@@ -93,7 +93,7 @@ func newUI(ctx context.Context, c *cli, s streams, lines *app.Lines) (*ui, error
 	return &ui{a, listener, app.NewLinks(listener), load, s.reading()}, nil
 }
 
-// serve serves the page until ctx ends or the page was unused for a while.
+// serve serves the page until ctx ends or nobody has used the page for half an hour.
 func (u *ui) serve(ctx context.Context) error {
 	endAudit, err := u.app.OpenAudit()
 	if err != nil {

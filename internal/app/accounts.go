@@ -20,14 +20,15 @@ import (
 // revokeTime bounds how long the end of a login at a server may take.
 const revokeTime = time.Minute
 
-// followPeople ends the logins of a principal at servers when its last login at mcpx has ended.
+// followPeople registers a function that runs whenever the last login of a principal at mcpx has ended. It then ends the logins of this
+// principal at servers.
 func (a *App) followPeople() {
 	a.state.logins.onLeft(func(p *caller.Principal) {
 		a.loops.Go(func() { a.endPerson(p.ID, "the last login at mcpx has ended") }) // ends within revokeTime for each server
 	})
 }
 
-// endDeleted ends the logins at servers of principals whose last token next does not have any more.
+// endDeleted ends the logins at servers of those principals that have a token in the Runtime before, but none in the Runtime next.
 func (a *App) endDeleted(before, next *Runtime) {
 	if before.config.Auth == nil {
 		return
@@ -55,7 +56,8 @@ func (a *App) endPerson(principal, why string) {
 	}
 }
 
-// accountEnded returns what is to be done when a login at a server has ended. here means that this process has ended it.
+// accountEnded returns a function to be called when a login at a server has ended. Its parameter here is true if this process has ended
+// the login: only then it logs and records that. why is the reason to record.
 func (a *App) accountEnded(why string) func(one *logins.Account, here bool) {
 	return func(one *logins.Account, here bool) {
 		if here {
@@ -66,8 +68,9 @@ func (a *App) accountEnded(why string) func(one *logins.Account, here bool) {
 	}
 }
 
-// ofPrincipal returns a func that is true for the logins at servers of a principal of this config. Those at servers that have left the
-// config are among them if they were made at the same mcpx: another config of this user may have a principal with the same ID.
+// ofPrincipal returns a func that reports whether a login at a server belongs to a principal of this config. Another config of this
+// user may have a principal with the same ID. So the login must also be at a server of this config, or it must have been made at the
+// public URL of this mcpx; then its server may have left the config.
 func ofPrincipal(cfg *config.Config, path, principal string) func(*logins.Account) bool {
 	return func(one *logins.Account) bool {
 		here := cfg.Auth != nil && one.Redirect == publicBase(cfg, path)+connect.CallbackPath
@@ -77,7 +80,8 @@ func ofPrincipal(cfg *config.Config, path, principal string) func(*logins.Accoun
 	}
 }
 
-// accountsOf returns the logins of principals at servers that are stored, also at servers that are not in the config.
+// accountsOf returns the store of the principals' logins at servers, and all logins in it, even those at servers that are no longer in
+// the config. The store is nil if this mcpx has never had such logins.
 func (b *builder) accountsOf(ctx context.Context, cfg *config.Config) (*logins.Logins, []logins.Account, error) {
 	used := slices.ContainsFunc(cfg.Servers, func(s config.Server) bool { return perPrincipal(&s) }) || b.state.cluster != nil
 	if !used && b.state.noFolder == nil {
@@ -95,8 +99,8 @@ func (b *builder) accountsOf(ctx context.Context, cfg *config.Config) (*logins.L
 	return all, accounts, err
 }
 
-// endAccounts revokes and forgets the logins at servers for which which is true, and tells gone of each. They are forgotten also if the
-// error says that some could not be revoked.
+// endAccounts ends those logins at servers for which the function which returns true: it revokes and forgets each, and then calls gone
+// with it. The error says which logins could not be revoked; they are forgotten too.
 func (b *builder) endAccounts(
 	cfg *config.Config, which func(*logins.Account) bool, gone func(one *logins.Account, here bool),
 ) (ended []logins.Account, err error) {

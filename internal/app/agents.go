@@ -20,11 +20,11 @@ import (
 	"mcpx/internal/transport"
 )
 
-// agents serves the paths of the older system whose agents and clients mcpx accepts too (dial.compat): tool servers of agents dial
-// in at mcp/, and clients of agents connect at call/.
+// agents serves the paths of an older system that mcpx can replace (config key dial.compat). There, an agent is a name under which tool
+// servers connect at the path mcp/, and clients that call their tools connect at the path call/.
 type agents struct {
 	app   *App
-	calls sync.WaitGroup // one for each connected client
+	calls sync.WaitGroup // counts the connected clients
 
 	mu      sync.Mutex
 	clients map[string]int // connected clients by the name of the agent
@@ -53,8 +53,8 @@ func (g *agents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func compat(d *conf.Dial) bool { return d != nil && d.Compat != conf.CompatOff }
 
-// call serves a client of an agent over WebSocket. It returns when the connection has ended or the client's token is no longer
-// valid.
+// call lets a client call the tools of its agent over a WebSocket. It returns when the connection has ended or the client's token is no
+// longer valid.
 func (g *agents) call(w http.ResponseWriter, r *http.Request) {
 	a, who := g.app, caller.From(r.Context())
 	one := a.views.get(viewAgent)
@@ -75,7 +75,7 @@ func (g *agents) call(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer context.AfterFunc(r.Context(), func() {
-		if errors.Is(context.Cause(r.Context()), identity.ErrRevoked) { // in a shutdown, close first waits for open calls
+		if errors.Is(context.Cause(r.Context()), identity.ErrRevoked) { // not at a shutdown, which lets open calls finish
 			_ = peer.CloseWith(transport.ClosePolicy, "the token is not valid any more")
 		}
 	})()
@@ -89,7 +89,7 @@ func (g *agents) call(w http.ResponseWriter, r *http.Request) {
 	a.log.Debug("a client of an agent has left", "principal", who.String(), "err", err)
 }
 
-// begin adds a connected client, and end removes it. begin returns false after close.
+// begin counts a client that has connected, until end is called. After close, it counts nothing and returns false.
 func (g *agents) begin(who *caller.Principal) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -125,7 +125,8 @@ func agentOf(p *caller.Principal) string { return strings.TrimPrefix(p.Name, con
 // codeUnauthorized is the error code of the older system for a wrong key.
 const codeUnauthorized = -32004
 
-// health answers as the older system does: a caller who knows the key learns which servers and clients each agent has.
+// health answers in the form of the older system. It tells a caller whose query has the right key which servers and clients each agent
+// has, and refuses all other callers.
 func (g *agents) health(w http.ResponseWriter, r *http.Request) {
 	key, known := []byte(r.URL.Query().Get("key")), 0
 	for _, one := range g.app.current.Load().config.Dial.Keys {

@@ -35,12 +35,12 @@ import (
 )
 
 const (
-	// startAfter is how long the start of the upstreams is delayed. In this time mcpx answers the client's first requests from
-	// the cache on disk; starting processes would slow that down.
+	// startAfter is how long mcpx delays the start of its servers. In this time mcpx answers the client's first requests from the cache
+	// on disk; starting processes would slow that down.
 	startAfter = 150 * time.Millisecond
 	// ownerWithin is how long mcpx waits for a client over stdio to send its name before it starts the servers.
 	ownerWithin = 2 * time.Second
-	// closeWithin is how long closing all upstreams may take: clients kill mcpx 2 s after they have closed its stdin.
+	// closeWithin is how long closing all servers may take: clients kill mcpx 2 s after they have closed its stdin.
 	closeWithin = 500 * time.Millisecond
 )
 
@@ -50,7 +50,7 @@ type Options struct {
 	Config  *config.Config
 	Profile Profile
 	Log     *slog.Logger
-	// Only names the servers that are needed, and New disables the others. If it is empty, all servers are needed.
+	// Only names the servers that are needed. New disables all others. Empty means that all servers are needed.
 	Only []string
 	// Lines keeps the log that the page shows; nil means that the page shows no log.
 	Lines *Lines
@@ -64,12 +64,13 @@ type Options struct {
 	state *clientState // nil means a new one in memory
 }
 
-// dialling has what an App needs for servers that dial in to it, and for dialling in to a hosted mcpx itself.
+// dialling has what an App needs for servers that connect to mcpx by themselves ("dial in"), and for the command mcpx dial, with which
+// this mcpx dials in to a hosted mcpx.
 type dialling struct {
 	// offered is the name and version of the single server that mcpx dial offers. It is empty if mcpx dial offers several servers,
 	// and for other commands.
 	offered offered
-	// dialled has the servers that have dialled in. It is not nil after New.
+	// dialled has the servers that have dialled in. New sets it.
 	dialled *dial.Hub
 	// agents serves the older system's clients of agents.
 	agents *agents
@@ -86,8 +87,8 @@ type Origin struct {
 	Reaper *proc.Reaper
 	// Pool has the servers that sessions share; nil means that sessions share none.
 	Pool *registry.Pool
-	// Seen receives the calls of the App; nil means that the App makes its own Seen. Sessions returns the Apps of all sessions in
-	// this process; nil means that this App is the only one.
+	// Seen keeps what the page shows about the calls of the App; nil means that the App makes a Seen of its own. Sessions returns the
+	// Apps of all sessions in this process; nil means that this App is the only one.
 	Seen     *Seen
 	Sessions func() []*App
 }
@@ -133,8 +134,8 @@ type reloading struct {
 // MemoryOf returns the soft limit for the memory of mcpx, in bytes; 0 means no limit.
 func MemoryOf(cfg *config.Config) int64 { return cmp.Or(cfg.Memory, memory.Default()) }
 
-// filterMemory returns the memory limit for each helper process that runs filters, in bytes. It is a part of all, the limit for
-// mcpx, because helpers run in the same container; 0 means the default of package jq.
+// filterMemory returns the memory limit for each helper process that runs filters, in bytes; 0 means the default of package jq. The
+// parameter all is the limit for mcpx as a whole. The result is a part of it, because helpers run in the same container.
 func filterMemory(all int64) int64 {
 	if all == 0 {
 		return 0
@@ -205,8 +206,8 @@ func New(o Options) (*App, error) {
 	return a, nil
 }
 
-// keepState creates the clientState, unless the caller gave one. The profile and the config say where it is: in memory, in memory
-// with sealed sessions, or in the cluster.
+// keepState creates the clientState, unless the caller gave one. By default it is in memory. If the profile has the field sealed, the
+// state is in the cluster that the config names or, without a cluster, sessions can go on after a restart of mcpx.
 func (o *Options) keepState(cfg *config.Config) error {
 	if o.state != nil {
 		return nil
@@ -253,9 +254,9 @@ func (a *App) viewOf(name string) view.Options {
 	return view.Options{Current: func() *view.Settings { return a.current.Load().settings(name) }, Logger: a.log}
 }
 
-// start connects to all servers in the background. It waits for the first of these events: a request needs a server, the time after
-// has passed, or startAfter has passed since the client over stdio sent its name and capabilities, which servers see. Its goroutine
-// ends with Close.
+// start connects to all servers in the background. It first waits for one of these events: a request needs a server, the duration after
+// has passed, or the duration startAfter has passed since the client over stdio sent its name and capabilities, which mcpx passes on to
+// servers. Its goroutine ends with Close.
 func (a *App) start(after time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stopStarting = cancel
@@ -277,7 +278,7 @@ func (a *App) start(after time.Duration) {
 			}
 		}
 		changes := &changedTools{log: a.log, seen: make(map[string][]catalog.Tool), told: make(map[string][]string)}
-		changes.look(a.Registry.Snapshot()) // comes from the cache on disk, so changes since the last run are found
+		changes.look(a.Registry.Snapshot()) // from the cache on disk: later snapshots show what has changed since the last run
 		a.Registry.OnChange(func() { changes.look(a.Registry.Snapshot()) })
 		a.Registry.Start()
 		a.loops.Go(func() { a.followLogins(ctx) })
@@ -336,9 +337,8 @@ func (a *App) LogWarnings(cfg *config.Config) {
 // settleAfter is the time for the work that follows the start of the last server, such as writing cache files.
 const settleAfter = time.Second
 
-// settle gives memory that only the start needed back to the system, once mcpx has tried to connect to every server. With 10
-// servers and 500 tools, mcpx and its reaper then use 17 MB. They would use 32 MB if the pages of the executable stayed in memory,
-// 43 MB if these pages stayed in the reaper's memory too, and 49 MB without the garbage collection.
+// settle waits until mcpx has tried to connect to every server, and then gives the memory that only the start needed back to the
+// system. With 10 servers and 500 tools, mcpx and its reaper use 17 MB after settle, and 49 MB without it.
 func (a *App) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

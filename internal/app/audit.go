@@ -103,7 +103,8 @@ func (a *auditor) began(r *request.Event) error {
 	return nil
 }
 
-// ended is an observer of events. It records the end of a message, or a refused HTTP request.
+// ended receives the event of each message when the message has ended, and records it. An event can also stand for an HTTP request that
+// was refused.
 func (a *auditor) ended(r *request.Event) {
 	switch {
 	case a.trail == nil:
@@ -115,14 +116,15 @@ func (a *auditor) ended(r *request.Event) {
 		return
 	}
 	var room [maxMembers]slog.Attr
-	_ = a.trail.Write(audit.CallEnded, append(costs(who(room[:0], r), r), // the Trail itself logs and counts records that it cannot write
+	_ = a.trail.Write(audit.CallEnded, append(costs(who(room[:0], r), r), // an error needs no handling: the Trail logs and counts it
 		slog.String("outcome", r.Outcome), slog.Bool("read_only", r.ReadOnly), slog.Bool("known", r.Known || !r.IsCall()),
 		slog.Duration("duration", r.Duration), slog.Duration("upstream", r.Upstream),
 		slog.Int("argument_bytes", r.ArgumentBytes), slog.Int("bytes_received", r.ReceivedBytes), slog.Int("bytes_sent", r.SentBytes),
 		slog.Int("tokens_received", r.Received), slog.Int("tokens_sent", r.Sent))...)
 }
 
-// costs appends what the calls of a program have cost, by tool and outcome. Each of these calls also has a record of its own.
+// costs appends the time and the tokens that the tool calls of a program have cost, added up by tool and outcome. A program is code
+// that a client sends to be run by mcpx. Each of its calls also has a record of its own.
 func costs(attrs []slog.Attr, r *request.Event) []slog.Attr {
 	if len(r.Costs) == 0 {
 		return attrs
@@ -147,10 +149,10 @@ func costs(attrs []slog.Attr, r *request.Event) []slog.Attr {
 	return append(attrs, slog.String("calls", strings.Join(all, "; ")))
 }
 
-// maxMembers is the largest number of members in the record of a call.
+// maxMembers is the largest number of members (names with values) that the record of a call can have.
 const maxMembers = 21
 
-// who appends the members that identify a message and its client.
+// who appends those members of a record that identify a message and its client.
 func who(attrs []slog.Attr, r *request.Event) []slog.Attr {
 	attrs = append(attrs, slog.Uint64("call", r.Number))
 	if r.Program > 0 {
@@ -174,7 +176,7 @@ func who(attrs []slog.Attr, r *request.Event) []slog.Attr {
 // Login implements [audit.Logins].
 func (a *auditor) Login(l audit.Login) {
 	if a.trail != nil {
-		_ = a.trail.Write(l.Event, l.Attrs()...) // the Trail itself logs and counts records that it cannot write
+		_ = a.trail.Write(l.Event, l.Attrs()...) // an error needs no handling: the Trail logs and counts it
 	}
 }
 
@@ -200,10 +202,10 @@ func (a *auditor) changed(c configChange) {
 	_ = a.trail.Write(configLoaded, attrs...)
 }
 
-// configLoaded names the record of a config that has taken effect.
+// configLoaded is the name of the record that says that a config has taken effect.
 const configLoaded = "config_loaded"
 
-// loaded returns the members of the record configLoaded. text is the text of the config file.
+// loaded returns the members of the record configLoaded. by says who asked for the config; text is the text of the config file.
 func loaded(by string, cfg *config.Config, text []byte) []slog.Attr {
 	sum := sha256.Sum256(text)
 	return []slog.Attr{
@@ -278,7 +280,7 @@ func AcceptAudit(path string, keys []string, anchor string) error {
 	return audit.Accept(path, bytesOf(keys), anchor)
 }
 
-// AuditQuestion says which calls [AuditUse] adds up, and by what. AuditUsed is the result.
+// AuditQuestion says which calls [AuditUse] adds up, and by what it groups them, such as by tool. AuditUsed has the sums.
 type (
 	AuditQuestion = audit.Question
 	AuditUsed     = audit.Used

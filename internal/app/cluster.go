@@ -18,12 +18,12 @@ import (
 	"mcpx/internal/registry"
 )
 
-// mostNames limits the names that a replica keeps in memory of things that can be used only once, such as codes. Each purpose has a
-// limit of its own. The cluster's bucket in NATS has all names.
+// mostNames limits how many IDs of used requests each replica remembers in memory. A client repeats a request with the answer to a
+// question, and may do so only once. The cluster's bucket in NATS has the IDs of all replicas.
 const mostNames = 100_000
 
-// join connects to the cluster. From then on, the cluster keeps the state that all replicas share, such as sessions and logins.
-// Counters and results stay in memory, and the other replicas get what they need of them.
+// join connects to the cluster. From then on, the state that all replicas share, such as sessions and logins, is in the cluster. Each
+// replica keeps its own counters and results in memory, and sends the others what they need.
 func (s *clientState) join(to *conf.Cluster, log *slog.Logger) error {
 	config, err := clientTLS(&to.TLS)
 	if err != nil {
@@ -53,7 +53,8 @@ func (s *clientState) join(to *conf.Cluster, log *slog.Logger) error {
 	return nil
 }
 
-// askCatalogue is the kind of a question to another replica for the catalogue of a server. The question is the server's cache key.
+// askCatalogue is the kind of message with which a replica asks another one for the catalogue of a server (its tools, resources and
+// prompts). The message contains only the server's cache key.
 const askCatalogue = "catalogue"
 
 // maxCatalogue bounds the catalogue of one server that another replica sends, in bytes.
@@ -82,8 +83,9 @@ func cataloguesOf(c *cluster.Cluster) registry.Peers {
 	}
 }
 
-// leaves tells the other replicas, when ctx ends, that this replica begins to shut down. finish waits until the requests that they
-// have forwarded are answered, at most until within has passed since ctx ended.
+// leaves waits in the background for the end of ctx, and then tells the other replicas that this one shuts down. The caller calls
+// finish after that. finish returns when the requests that other replicas have forwarded to this one are answered, or when the duration
+// within has passed since the end of ctx.
 func (s *clientState) leaves(ctx context.Context, within time.Duration) (finish func()) {
 	if s.cluster == nil {
 		return func() {}
@@ -95,7 +97,7 @@ func (s *clientState) leaves(ctx context.Context, within time.Duration) (finish 
 	})
 	return func() {
 		defer expire()
-		if !stop() { // false means that ctx has ended, so the shutdown has begun; otherwise serving has failed
+		if !stop() { // stop returns false if ctx has ended, so the shutdown has begun; otherwise serving has failed
 			s.cluster.Finish(open)
 		}
 	}
@@ -108,8 +110,8 @@ func (s *clientState) close() {
 	}
 }
 
-// clientTLS returns the TLS settings of the config, or nil if it names no files: then the URLs of the cluster say whether to use
-// TLS.
+// clientTLS returns the TLS settings for the connections to the cluster. If the config names no files for them, it returns nil; then
+// the scheme of each URL decides whether TLS is used.
 func clientTLS(files *conf.ClientTLS) (*tls.Config, error) {
 	if *files == (conf.ClientTLS{}) {
 		return nil, nil

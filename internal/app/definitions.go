@@ -35,7 +35,8 @@ func (d *definitionText) tool() *catalog.Tool {
 	}
 }
 
-// asWritten undoes the escapes that servers written in Go have in their schemas. A backslash that is escaped itself stays.
+// asWritten replaces the escapes for <, > and &, which servers written in Go have in their schemas, by these characters. The pair of
+// two backslashes comes first, so that the second one does not count as the beginning of an escape.
 var asWritten = strings.NewReplacer(`\\`, `\\`, `\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
 
 // text returns the definition for a person, who must see every character: those that are invisible or change the direction of
@@ -62,8 +63,8 @@ func (d definitionText) text() string {
 	return out.String()
 }
 
-// keptDefinitions is the file with the approved definitions of a server. The lock file has only their digests, because it may be
-// kept in a repository.
+// keptDefinitions returns the path of the file with the approved definitions of a server, or "" if there is no folder for it. The lock
+// file has only their digests, because it may be kept in a repository.
 func keptDefinitions(cfg *config.Config, server string) string {
 	dir := cacheDir()
 	if dir == "" {
@@ -76,8 +77,8 @@ func keptDefinitions(cfg *config.Config, server string) string {
 	return filepath.Join(filepath.Dir(dir), "approved", registry.Key(file, server)+".json")
 }
 
-// KeepDefinitions keeps the present definitions of a server when the user approves them, so that mcpx can show a later change
-// beside them. An error is ignored: then only this comparison is missing.
+// KeepDefinitions keeps the present definitions of a server when the user approves them, so that mcpx can show a later change beside
+// them. It ignores an error, because then only this comparison is missing.
 func KeepDefinitions(cfg *config.Config, s *catalog.Server) {
 	file := keptDefinitions(cfg, s.Name)
 	if file == "" {

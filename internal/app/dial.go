@@ -42,14 +42,15 @@ func (a *App) newHub() *dial.Hub {
 	})
 }
 
-// withDialled returns the servers that have dialled in, and adds their rules to rules. If others than its owner can use a server,
-// its tools are hidden until an admin has approved them, and the server may not ask clients anything or give models instructions.
+// withDialled returns the servers that have dialled in, and adds their rules to rules. If a server can be used by other principals than
+// its owner, its tools are hidden until an admin has approved them. Such a server may not ask clients anything, and not give
+// instructions to models.
 func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock) (servers []registry.Server) {
 	var dialled []policy.Dialled
 	for _, s := range b.dialledIn() {
 		name := s.Dialled.Server
 		rule := &conf.DialRule{}
-		if cfg.Dial != nil { // if the rule is gone, Recheck will remove the server soon
+		if cfg.Dial != nil { // if no rule allows the server any more, dial.Hub.Recheck will remove it soon
 			rule = cmp.Or(policy.MayDial(cfg.Dial.Allow, s.By, s.Name), rule)
 		}
 		if slices.ContainsFunc(cfg.Servers, func(other config.Server) bool { return other.Name == name }) {
@@ -72,7 +73,7 @@ func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock
 			Catalogue:    upstream.Catalogue{Admit: s.Admit},
 			NoQuestions:  shared, NoInstructions: shared,
 		}
-		if strings.HasPrefix(s.Owner, identity.AgentKind+" ") { // the older system has only this revision of the protocol
+		if strings.HasPrefix(s.Owner, identity.AgentKind+" ") { // the older system (see agents) speaks only this revision of the protocol
 			spec.Protocol = upstream.EraLegacy
 		}
 		if cfg.HealthCheck {
@@ -95,7 +96,7 @@ func (a *App) configured(name string) bool {
 	})
 }
 
-// redial applies the current list of servers that have dialled in.
+// redial is called when the list of servers that have dialled in has changed. It makes mcpx use the new list.
 func (a *App) redial() {
 	a.applying.Lock()
 	defer a.applying.Unlock()
@@ -234,7 +235,7 @@ func (a *App) storeApproval(ctx context.Context, key string, tools map[string]st
 	return lock.Save(cfg)
 }
 
-// approvalPrefix begins the keys of the cluster's records that hold approvals.
+// approvalPrefix is the beginning of the keys under which the cluster stores approvals.
 const approvalPrefix = "approved."
 
 // approvals are the approved tools that all replicas share. A nil *approvals is empty.
@@ -243,7 +244,8 @@ type approvals struct {
 	all Lock
 }
 
-// follow adds the approvals in the cluster's records to s, and calls changed after each new one.
+// follow adds the approvals that the cluster stores to s, now and whenever a replica stores another one. It calls the function changed
+// after each.
 func (s *approvals) follow(c *cluster.Cluster, changed func()) {
 	c.Watch(approvalPrefix, func(value []byte) {
 		var one Lock
@@ -256,7 +258,7 @@ func (s *approvals) follow(c *cluster.Cluster, changed func()) {
 	})
 }
 
-// and returns lock together with the shared approvals. Where both have a key, the shared approval is used.
+// The method and joins the approvals in lock with the shared ones. If both have a key, the result has the shared approval.
 func (s *approvals) and(lock Lock) Lock {
 	if s == nil {
 		return lock

@@ -27,11 +27,12 @@ import (
 const (
 	firstRedial = time.Second
 	longRedial  = time.Minute
-	// dialWithin bounds one attempt to open the WebSocket.
+	// dialWithin is how long one attempt to open the WebSocket may take.
 	dialWithin = 30 * time.Second
-	// lastedWell is how long a connection must last to make the pause before the next attempt short again.
+	// The pause between two attempts grows. After a connection that has lasted for lastedWell or longer, it is short again.
 	lastedWell = time.Minute
-	// serversWithin is how long mcpx waits, before its first connection, for a server that shows no progress.
+	// serversWithin is how long mcpx waits for each server before its first connection. After that time it goes on waiting only for a
+	// server whose command is still installing or starting.
 	serversWithin = 30 * time.Second
 )
 
@@ -41,12 +42,13 @@ type dialout struct {
 	address, token string
 	view           string
 	say            func(line string)
-	connect        func(ctx context.Context) error // the method once, except in tests
+	connect        func(ctx context.Context) error // opens and serves one connection; this is the method once, except in tests
 	count          int                             // how many connections there were
 }
 
-// Offered returns the config and the view with which mcpx dial offers servers. It offers a single server as it is; several servers,
-// or all if none is named, through the view named tools.
+// Offered returns the config and the view with which mcpx dial offers servers. A single server is offered with its own tools,
+// unchanged. Several servers, or all servers if servers is empty, are offered together through the view named tools, which lists the
+// tools of all of them.
 func Offered(cfg *config.Config, servers []string) (*config.Config, string) {
 	if len(servers) != 1 {
 		return cfg, config.ViewTools
@@ -112,8 +114,9 @@ func (d *dialout) run(ctx context.Context) error {
 	}
 }
 
-// final reports whether err would also end every further attempt. After a connection has worked, only a refused token is final:
-// while the hosted mcpx restarts, a proxy may give any other answer, and a name that another principal holds may become free.
+// final reports whether further attempts are useless after the error err. Before any connection has worked, most refusals are final.
+// Later, only a refused token and the replacement of this connection by another one are: other refusals may pass, such as the answer of
+// a proxy while the hosted mcpx restarts.
 func (d *dialout) final(err error) bool {
 	if refused, ok := errors.AsType[*transport.RefusedError](err); ok {
 		switch refused.Status {

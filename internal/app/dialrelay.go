@@ -15,10 +15,10 @@ import (
 	"mcpx/internal/request"
 )
 
-// relay lets another replica use a server that has dialled in at this replica. The server appears there as an MCP server of the
-// legacy era, over a stream. relay sends requests directly to the session with the server, without the middlewares of the chain:
-// the replica that the client has asked takes care of rights, limits and the audit trail. relay does not pass on questions to
-// clients, and no subscriptions.
+// relay lets another replica use a server that has dialled in at this replica. The server appears there as an MCP server of the legacy
+// era, over a stream. relay sends requests directly to the session with the server. It checks no rights and limits and writes no audit
+// trail, because the replica that the client is connected to does that. It passes on neither subscriptions nor questions of the server
+// to clients.
 type relay struct {
 	registry *registry.Registry
 	name     string
@@ -27,7 +27,7 @@ type relay struct {
 	seen     catalog.Server // the lists of tools, resources and prompts that the other replica has seen
 
 	mu    sync.Mutex
-	open  map[string]context.CancelFunc // the requests that are being answered, by raw id
+	open  map[string]context.CancelFunc // cancels each request that is being answered; the key is its raw id
 	calls sync.WaitGroup
 }
 
@@ -66,7 +66,7 @@ func serveRelay(ctx context.Context, r *registry.Registry, name string, limit in
 	for {
 		data, err := in.Read()
 		if err != nil {
-			return err // also ends at a too large message; the other replica has the same limit, so it sends none
+			return err // the stream has ended, or a message is too large; the other replica has the same limit, so it sends none
 		}
 		one.take(ctx, data)
 	}
@@ -83,7 +83,7 @@ func (r *relay) take(ctx context.Context, data []byte) {
 		if cancel := r.open[string(wire.Member(m.Params, "requestId"))]; cancel != nil {
 			cancel()
 		}
-	case m.ID == nil: // mcpx sends its own notifications to the server
+	case m.ID == nil: // other notifications are dropped: this replica sends the server its own
 	default:
 		ctx, cancel := context.WithCancel(ctx)
 		r.mu.Lock()
@@ -139,12 +139,13 @@ func (r *relay) answer(ctx context.Context, m wire.Message) (json.RawMessage, er
 	return r.registry.Relay(ctx, r.name, q)
 }
 
-// greeting returns the result of initialize, made of what the server said in its own session.
+// greeting returns the result of initialize for the other replica. It repeats the name, capabilities and other members that the server
+// has sent in its session with this replica.
 func (r *relay) greeting(version json.RawMessage) json.RawMessage {
 	status, _ := r.registry.Status(r.name)
 	changes := map[string]bool{"listChanged": true}
 	capabilities := map[string]any{"tools": changes}
-	_ = json.Unmarshal([]byte(status.Offers.Others), &capabilities) // an error leaves capabilities empty
+	_ = json.Unmarshal([]byte(status.Offers.Others), &capabilities) // an error leaves only the entry tools
 	if status.Offers.Resources {
 		capabilities["resources"] = changes
 	}
@@ -160,7 +161,7 @@ func (r *relay) greeting(version json.RawMessage) json.RawMessage {
 	})
 }
 
-// announce tells the other replica which lists have changed.
+// announce tells the other replica which of the server's lists (tools, resources, prompts) have changed.
 func (r *relay) announce() {
 	s, ok := r.registry.Snapshot().Server(r.name)
 	if !ok {

@@ -55,7 +55,7 @@ func ReadConfig(ctx context.Context, path string) (*config.Config, error) {
 	if path == "" {
 		cfg, err := config.Parse("", []byte(`{"mcpServers": {}}`), config.Options{})
 		if err == nil {
-			cfg.Warnings = nil // there is only the warning that no servers are defined
+			cfg.Warnings = nil // removes the warning that no servers are defined; there is no other
 		}
 		return cfg, err
 	}
@@ -85,9 +85,9 @@ func (a *App) Open() (end func(), err error) {
 // Start connects to the servers in the background. Programs that use [App.Attach] or [App.Handler] call it once.
 func (a *App) Start() { a.start(startAfter) }
 
-// Handler returns what [App.ServeHTTP] serves, for the HTTP server of another program. Unless anywhere is true, it refuses
-// requests to addresses that are not loopback ones, where the config has no auth. stop ends the requests that are open; the
-// caller calls it before Close. Start must have been called.
+// Handler returns what [App.ServeHTTP] serves, for the HTTP server of another program. If the config has no auth and anywhere is false,
+// it answers only requests that arrive at a loopback address. stop ends the open requests; the caller calls it before Close. Start must
+// have been called.
 func (a *App) Handler(anywhere bool) (h http.Handler, stop func(), err error) {
 	switch cfg := a.Config; {
 	case cfg.TLS != nil:

@@ -17,8 +17,8 @@ type Filtered struct {
 	Why     string
 }
 
-// Explain says whether models see a tool of a server. s must come from the registry, with all tools. refused has the errors in
-// tool definitions that the registry left out.
+// Explain says whether models see a tool of a server. s must come from the registry, with all tools. name is the tool's own name.
+// refused has the errors of those tool definitions that the registry has left out because they are broken.
 func Explain(cfg *config.Config, s *catalog.Server, refused []string, name string) Filtered {
 	tool, known := s.Tool(name)
 	switch {
@@ -40,7 +40,8 @@ func explainKnown(cfg *config.Config, s *catalog.Server, tool *catalog.Tool) Fil
 	rules := rulesOf(cfg, lock)
 	seen, setting := rules.See(s, tool)
 	of, at := cfg.Servers[slices.IndexFunc(cfg.Servers, func(of config.Server) bool { return of.Name == s.Name })], s.Name+"."
-	// returns the first glob that matches the tool's name before or after overrides
+	// glob returns, in quotes, the first of the globs that matches the tool's name. Globs may match the server's own name of the tool,
+	// or the name that the config gives it with overrides.
 	glob := func(globs []string, prefix string) string {
 		repaired := rules.Repaired(s, tool)
 		i := slices.IndexFunc(globs, func(glob string) bool {
@@ -68,9 +69,9 @@ func explainKnown(cfg *config.Config, s *catalog.Server, tool *catalog.Tool) Fil
 	return Filtered{true, "visible"}
 }
 
-// Unmatched returns a message for each pattern of a config that matches no tool, by server. Patterns outside of servers have the
-// key "". snap must come from the registry, with all tools. While the tools of a server are not known yet, Unmatched leaves out the
-// patterns that may match them.
+// Unmatched returns a message for each pattern of a config that matches no tool. The key of the map is the name of the server, or ""
+// for patterns outside of servers. snap must come from the registry, with all tools. While the tools of a server are not known yet,
+// Unmatched says nothing about patterns that may match them.
 func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 	all := make(map[string][]string)
 	for _, of := range cfg.Servers {
@@ -120,8 +121,8 @@ func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 	return all
 }
 
-// unmatched returns a message for each glob that matches none of the names. format makes the message from the glob and a similar
-// name.
+// unmatched returns a message for each glob that matches none of the names, as the function of reports. The message is format with the
+// glob in it, followed by a similar name, if there is one.
 func unmatched(format string, globs, names []string, of func(glob, name string) bool) (all []string) {
 	for _, glob := range globs {
 		if !slices.ContainsFunc(names, func(name string) bool { return of(glob, name) }) {

@@ -47,8 +47,9 @@ func (a *App) Listen(ctx context.Context, addr string, insecure bool) (net.Liste
 	return listener, nil
 }
 
-// nameless reports whether a config trusts issuers without auth.resource, which says for which audience their tokens must be
-// made. Without it, mcpx would have to use the header Host, which is safe only on loopback, because the client chooses it.
+// nameless reports whether a config has auth.issuers but no auth.resource. The tokens of these issuers must be made for the URL in
+// auth.resource. Without it, mcpx would have to take the URL from the header Host, which the client chooses; that is safe only on
+// loopback.
 func nameless(cfg *config.Config) bool {
 	return cfg.Auth != nil && len(cfg.Auth.Issuers) > 0 && cfg.Auth.Resource == ""
 }
@@ -64,7 +65,7 @@ func (*namelessError) Hint() string {
 	return "set auth.resource to the URL that clients use, such as https://mcp.example.com/mcp: tokens must be made for it"
 }
 
-// identities returns the options for authenticating clients; nil means that every client may connect.
+// identities returns the options for authenticating clients; nil means that every client may connect. server may be nil.
 func (b *builder) identities(cfg *config.Config, server *authServer) *identity.Options {
 	if cfg.Auth == nil {
 		return nil
@@ -106,15 +107,15 @@ func (b *builder) auth(to *config.Config, before *config.Auth) *config.Auth {
 	return to.Auth
 }
 
-// authServer is the authorization server, with the options from which it was made.
+// authServer is the OAuth authorization server that mcpx runs itself (auth.front), with the options from which it was made.
 type authServer struct {
 	*authserver.Server
 	of        *authserver.Options
 	keyInFile bool // the key comes from a file, not from the config
 }
 
-// newAuthServer returns the authorization server for auth, or nil if auth has none. If before was made from the same options,
-// it returns before.
+// newAuthServer returns the authorization server for the config key auth, or nil if it has no front. If before was made from the same
+// options, it returns before.
 func (b *builder) newAuthServer(auth *config.Auth, before *authServer) (*authServer, error) {
 	wanted, err := b.authServerOptions(auth, before)
 	switch {
@@ -152,8 +153,8 @@ func (b *builder) authServerOptions(auth *config.Auth, before *authServer) (*aut
 	}, nil
 }
 
-// issuing returns the handler of a path that needs no token: a path of the authorization server, or a page on which principals log
-// in to servers. It returns nil for other paths.
+// issuing returns the handler of a path that clients may request without a token: a path of the authorization server, or a page on
+// which principals log in to servers. It returns nil for other paths.
 func (a *App) issuing(path string) http.Handler {
 	if server := a.current.Load().authServer; server != nil && authserver.Serves(path) {
 		return server

@@ -17,19 +17,21 @@ import (
 	"mcpx/internal/hosted/page"
 )
 
-// loginState has the store of the logins through auth.front, and the functions that are called at each change. It is safe for
-// concurrent use.
+// loginState has the store of the logins through auth.front, the functions in told, which are called when a login begins or ends, and
+// the function left, which is called when a principal has no login any more. It is safe for concurrent use.
 type loginState struct {
 	mu    sync.Mutex
 	store state.Followed // nil before the first use
 	told  []func(authserver.Event)
-	// Who has left is told while records are locked, when an event that is being told may wait for a disk.
+	// left has a mutex of its own: it is called while the store is locked, and must not wait for the functions in told, which may wait
+	// for a disk.
 	leaving sync.Mutex
 	left    func(*caller.Principal) // nil before onLeft
-	waiting []*caller.Principal     // those who have left before
+	waiting []*caller.Principal     // those to call left with once it is set
 }
 
-// onLeft calls tell with each principal whose last login has ended, also before now. tell must not wait.
+// onLeft makes l call the function tell with each principal whose last login ends. It calls tell at once for those whose last login has
+// already ended. tell must not block.
 func (l *loginState) onLeft(tell func(*caller.Principal)) {
 	l.leaving.Lock()
 	defer l.leaving.Unlock()
@@ -50,7 +52,7 @@ func (l *loginState) hasLeft(p *caller.Principal) {
 	l.left(p)
 }
 
-// onLogin makes each later event call tell, one event after the other. tell must not block.
+// onLogin makes l call the function tell whenever a login begins or ends. tell must not block.
 func (l *loginState) onLogin(tell func(authserver.Event)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,7 +88,7 @@ func (s *clientState) loginStore(log *slog.Logger) (state.Followed, error) {
 	return store, nil
 }
 
-// signsIn returns the authorization server, through whose issuer viewers of a page sign in; nil if there is none.
+// signsIn returns the authorization server through which viewers sign in to mcpx's pages; nil if there is none.
 func (a *App) signsIn() page.Issuer {
 	if server := a.current.Load().authServer; server != nil {
 		return server
@@ -94,13 +96,15 @@ func (a *App) signsIn() page.Issuer {
 	return nil
 }
 
-// Login is a login as administrators see it: through auth.front or, if it names one, at a server (oauth.per).
+// Login is a login as administrators see it. If Server is empty, it is a login at mcpx through auth.front; otherwise it is a login of a
+// principal at that server (oauth.per).
 type Login struct {
 	authserver.Login
 	Server string `json:"server,omitempty"`
 }
 
-// Logins returns the logins through auth.front, and those of people at servers. is is false if this mcpx has neither.
+// Logins returns the logins through auth.front and those of principals at servers. The result is is false if the config has no
+// auth.front and there is no store of logins at servers.
 func (a *App) Logins(ctx context.Context) (all []Login, is bool, err error) {
 	now := a.current.Load()
 	return a.allLogins(ctx, now.config, serverOf(now.authServer))
@@ -113,7 +117,8 @@ func serverOf(s *authServer) *authserver.Server {
 	return s.Server
 }
 
-// allLogins returns all logins of a config; is is false if it has none at all. server may be nil.
+// allLogins returns all logins of a config. The result is is false if server is nil and there is no store of logins at servers. server
+// may be nil.
 func (b *builder) allLogins(ctx context.Context, cfg *config.Config, server *authserver.Server) (all []Login, is bool, err error) {
 	if server != nil {
 		for _, one := range server.Logins() {
@@ -131,7 +136,8 @@ func loginAt(one *logins.Account) Login {
 	return Login{authserver.Login{ID: one.ID, Principal: one.Name, Began: one.Began, Renewed: one.Renewed}, one.Server}
 }
 
-// EndLogins ends the logins with these IDs, and those of the principals with these names.
+// EndLogins ends some logins and returns them. Each element of which is the ID of a login, or the name of a principal, whose logins all
+// end.
 func (a *App) EndLogins(ctx context.Context, which []string) (ended []Login, err error) {
 	now := a.current.Load()
 	return a.endLogins(ctx, now.config, serverOf(now.authServer), which, a.accountEnded(byAdministrator))
@@ -139,7 +145,8 @@ func (a *App) EndLogins(ctx context.Context, which []string) (ended []Login, err
 
 const byAdministrator = "ended by an administrator"
 
-// endLogins is [App.EndLogins] for the logins of a config. server may be nil.
+// endLogins ends the logins that which names by ID or principal. It calls gone with each login at a server that has ended. server may
+// be nil.
 func (b *builder) endLogins(
 	ctx context.Context, of *config.Config, server *authserver.Server, which []string, gone func(*logins.Account, bool),
 ) (ended []Login, err error) {
@@ -163,7 +170,8 @@ func (b *builder) endLogins(
 	return ended, err
 }
 
-// StoredLogins are the logins through auth.front that are stored in this user's folder, for use while no mcpx serves the config.
+// StoredLogins are the logins of a config that are stored in this user's folder. A command uses them if no mcpx that serves the config
+// is running.
 type StoredLogins struct {
 	builder *builder
 	config  *config.Config
@@ -201,7 +209,7 @@ func (l *StoredLogins) Close() {
 	}
 }
 
-// Logins is like [App.Logins].
+// Logins returns the logins through auth.front and those of principals at servers. If the config can have neither, it returns an error.
 func (l *StoredLogins) Logins(ctx context.Context) ([]Login, error) {
 	all, is, err := l.builder.allLogins(ctx, l.config, l.server)
 	if !is && err == nil {
@@ -210,7 +218,8 @@ func (l *StoredLogins) Logins(ctx context.Context) ([]Login, error) {
 	return all, err
 }
 
-// EndLogins is like [App.EndLogins]. Its error says which logins at servers could not be revoked there.
+// EndLogins ends the logins with the IDs in which, and those of the principals whose names are in which. If that was the last login of
+// a principal at mcpx, its logins at servers end too. The error says which logins at servers could not be revoked there.
 func (l *StoredLogins) EndLogins(ctx context.Context, which []string) ([]Login, error) {
 	forgotten := func(*logins.Account, bool) {}
 	ended, err := l.builder.endLogins(ctx, l.config, l.server, which, forgotten)

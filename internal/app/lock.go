@@ -93,9 +93,9 @@ func (l Lock) Changes(s *catalog.Server) (added, changed, gone []string) {
 	return added, changed, gone
 }
 
-// changedTools logs tools whose definition has changed: since the user approved them or, without an approval, since the last look,
-// which the cache on disk lets begin before this start. This is for security: a server that was harmless when it was added can
-// change.
+// changedTools logs tools whose definition has changed, because a server that was harmless when it was added can turn malicious. It
+// compares with the definitions that the user approved or, without an approval, with those of the previous snapshot. The first snapshot
+// is from the cache on disk, so it also finds changes since the last run.
 type changedTools struct {
 	log  *slog.Logger
 	seen map[string][]catalog.Tool // the tools in the last snapshot, by server
@@ -129,7 +129,7 @@ func (c *changedTools) look(snap *catalog.Snapshot) {
 	}
 }
 
-// compare logs the tools of a server whose definitions differ from the earlier ones.
+// compare logs the tools of a server whose definitions differ from those in before.
 func (c *changedTools) compare(s *catalog.Server, before []catalog.Tool) {
 	old := catalog.Server{}.WithTools(before)
 	for i := range s.Tools {

@@ -37,7 +37,7 @@ func LoginServer(s config.Server) logins.Server {
 	return logins.Server{Name: s.Name, URL: s.URL, URLs: s.URLs, Headers: s.Headers, OAuth: s.OAuth}
 }
 
-// followEvery is the time between two checks for changed logins.
+// followEvery is the time between two checks whether logins have changed.
 const followEvery = time.Second
 
 // followLogins makes an unavailable server try to connect again when its login has changed, which happens if mcpx login runs in

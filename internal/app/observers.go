@@ -19,7 +19,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// observers has the parts that receive the events of messages, except for the status page.
+// observers has the parts of mcpx that receive an event at the end of each message, such as the metrics. (What the status page counts
+// is in Seen.)
 type observers struct {
 	journal  request.Journal
 	book     *savings.Book
@@ -67,14 +68,14 @@ func (a *App) strike(text string) string {
 	return a.current.Load().struck.Strike(text)
 }
 
-// sessionEnded implements [front.Options.SessionEnded].
+// sessionEnded adds a session of a client over HTTP that has ended to the metrics.
 func (a *App) sessionEnded(client *caller.Client, lasted time.Duration) {
 	if a.metrics != nil {
 		a.metrics.SessionEnded(client.Version, lasted)
 	}
 }
 
-// traceTo makes mcpx write all messages to out, unless out is nil. It must be called before wire.
+// traceTo makes mcpx write all messages to out. If out is nil, it does nothing. It must be called before the method wire.
 func (a *App) traceTo(out io.Writer) {
 	if out != nil {
 		a.messages = wiretrace.New(out, config.SecretName, func() *sanitize.Secrets { return a.current.Load().struck }, a.log)
@@ -90,7 +91,7 @@ func secretsOf(cfg *config.Config) (secrets []string) {
 	return secrets
 }
 
-// traceClients returns the function that each front calls with every message of its clients; nil without a trace.
+// traceClients returns the function to which every message of clients is passed; nil without a trace.
 func (a *App) traceClients() func(peer string, received bool, message []byte) {
 	if a.messages == nil {
 		return nil
@@ -98,7 +99,7 @@ func (a *App) traceClients() func(peer string, received bool, message []byte) {
 	return a.messages.Client
 }
 
-// traceServer returns the function that an upstream calls with every message; nil without a trace.
+// traceServer returns the function to which every message of the server called name is passed; nil without a trace.
 func (a *App) traceServer(name string) func(received bool, message []byte) {
 	if a.messages == nil {
 		return nil

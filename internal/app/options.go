@@ -52,8 +52,8 @@ func (b *builder) callOptions(cfg *config.Config) executor.Options {
 	return options
 }
 
-// formsOf returns the forms of results, and the rules for single clients. If toon_compression_enabled is false, the form is JSON
-// for all clients, whatever their rules say.
+// formsOf returns the formats in which clients get structured results (such as JSON or TOON), and the rules for single clients. If
+// toon_compression_enabled is false, all clients get JSON, whatever their rules say.
 func formsOf(cfg *config.Config) (conf.ResultForms, []conf.ClientRule) {
 	if cfg.ToonCompression {
 		return cfg.ResultForms, cfg.Clients
@@ -99,12 +99,12 @@ func viewOptions(cfg *config.Config, name string) view.Options {
 	}
 }
 
-// wait converts a duration from the config for options of other packages: in the config 0 means not to wait, in the options 0 means
-// the default.
+// wait converts a waiting time in the config to the option of another package. 0 means not to wait in the config, but the default in
+// the option; so wait returns 1 ns for 0.
 func wait(d time.Duration) time.Duration { return max(d, 1) }
 
-// MaxDescription converts max_description_len for options of other packages: in the config 0 means no limit, in the options 0 means
-// the default.
+// MaxDescription converts the config key max_description_len, in characters, to the option of another package. 0 means no limit in the
+// config, but the default in the option; so MaxDescription returns a very large number for 0.
 func MaxDescription(cfg *config.Config) int {
 	if cfg.MaxDescriptionLen == 0 {
 		return math.MaxInt32

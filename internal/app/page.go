@@ -20,8 +20,8 @@ import (
 	"mcpx/internal/policy"
 )
 
-// pageWork has the handlers with which viewers of the page see and change servers. Package page calls them only for viewers
-// who may see the page.
+// pageWork has the handlers of the status page's requests about servers: the viewer can see, add, change, start and stop them. Package
+// page calls the handlers only for viewers who may see the page.
 type pageWork struct {
 	app  *App
 	api  *serversAPI
@@ -32,7 +32,8 @@ type pageWork struct {
 	counted counted
 }
 
-// newPage makes the page. links is nil for a page that is served over HTTP to admins.
+// newPage makes the page. links has the links that open the page of a user's own machine; it is nil for the page that mcpx serve shows
+// to admins.
 func (a *App) newPage(links *page.Links) *page.Page {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.pageEnds = cancel
@@ -91,8 +92,8 @@ func (p *pageWork) routes() map[string]http.HandlerFunc {
 var errReadOnly = errors.New(`servers cannot be changed over HTTP here: who adds a server runs programs as the user of mcpx. ` +
 	`The config allows it with auth (unless "api" is false), or with "api": true`)
 
-// mayChange returns an error, and the status of the answer, if the viewer must not change servers. The user of this machine may
-// change them, because mcpx add would do the same, unless the config has "api": false.
+// mayChange returns an error and the HTTP status for it if the viewer must not change servers. Unless the config has "api": false, the
+// user of this machine may change them, as with mcpx add.
 func (p *pageWork) mayChange() (status int, err error) {
 	cfg := p.app.Config
 	switch {
@@ -106,7 +107,8 @@ func (p *pageWork) mayChange() (status int, err error) {
 	return http.StatusForbidden, errReadOnly
 }
 
-// about returns what the page shows besides the status.
+// about returns what the page shows besides the status: whether the viewer may change servers, or why not, and the path of the config
+// file.
 func (p *pageWork) about() map[string]any {
 	can := map[string]any{"change": true}
 	if status, err := p.mayChange(); err != nil {
@@ -123,7 +125,7 @@ type pageServer struct {
 	Type       string `json:"type,omitempty"`
 	Login      string `json:"login"` // "needed", "held" (the user is logged in), or empty
 	Running    bool   `json:"running"`
-	Changed    int    `json:"changed"` // how many tool definitions are not the approved ones
+	Changed    int    `json:"changed"` // how many tools are new, changed or gone since they were approved
 	Hidden     int    `json:"hidden"`  // how many tools are hidden
 	Runs       string `json:"runs,omitempty"`
 	Sessions   int    `json:"sessions,omitempty"` // in how many sessions of the daemon the server runs
@@ -166,7 +168,7 @@ func configured(cfg *config.Config, name string) *config.Server {
 	return nil
 }
 
-// describe adds what the config says about a server.
+// describe sets the fields that come from of, the server's entry in the config.
 func (s *pageServer) describe(a *App, of *config.Server) {
 	s.Configured, s.Type, s.Enabled, s.Runs = true, of.Type, of.Enabled, of.URL
 	if of.Type == config.Stdio {
@@ -205,7 +207,8 @@ func (p *pageWork) others() []*App {
 	return slices.DeleteFunc(p.app.origin.Sessions(), func(a *App) bool { return a == p.app })
 }
 
-// each calls do for the App of the page and for the Apps of all sessions. It returns true if do returned true for one of them.
+// each calls the function do with the App of the page and with the App of each session. It returns true if do returned true for one of
+// them.
 func (p *pageWork) each(do func(*App) bool) bool {
 	done := do(p.app)
 	for _, a := range p.others() {
@@ -214,7 +217,7 @@ func (p *pageWork) each(do func(*App) bool) bool {
 	return done
 }
 
-// counted caches, for each server, how many tool definitions are not the approved ones, because comparing takes long.
+// counted remembers for each server how many of its tools differ from the approved ones, because comparing the definitions takes long.
 type counted struct {
 	mu  sync.Mutex
 	all map[string]countedServer
@@ -259,11 +262,11 @@ func (p *pageWork) show(w http.ResponseWriter, status int, name string) {
 	page.Refuse(w, http.StatusNotFound, "unknown_server", "there is no such server")
 }
 
-// ErrUnused is the error of ServePage if the page was unused for a while.
+// ErrUnused is the error of ServePage after the page was unused for half an hour.
 var ErrUnused = errors.New("nobody has used the page for half an hour")
 
-// ServePage serves the page on an address of this machine, to viewers who have a link of links, until ctx ends or the page was
-// unused for half an hour. It starts the servers first. At the end it closes a and the listener.
+// ServePage serves the page on an address of this machine until ctx ends or the page was unused for half an hour. Viewers need one of
+// the links that the parameter links makes. It starts the servers first. At the end it closes a and the listener.
 func (a *App) ServePage(ctx context.Context, listener net.Listener, links *Links) error {
 	defer a.Close()
 	defer links.Close()
@@ -307,7 +310,8 @@ type Links = page.Links
 // NewLinks returns the links to a page at an address of this machine.
 func NewLinks(listener net.Listener) *Links { return page.NewLinks(listener.Addr().String()) }
 
-// body reads the body of a request.
+// body decodes the JSON body of a request into the value that into points to. If it returns false, it has answered the request with an
+// error.
 func body(w http.ResponseWriter, r *http.Request, into any) bool {
 	return page.Read(w, r, maxEntry, into)
 }

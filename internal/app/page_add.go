@@ -24,7 +24,8 @@ import (
 	"mcpx/internal/hosted/page"
 )
 
-// wanted is what a viewer wants to add: a command, a URL, a snippet or a server of the registry.
+// wanted is what a viewer wants to add: a command, a URL, a snippet of JSON, or a server of the MCP registry (a public list of
+// servers).
 type wanted struct {
 	Name     string
 	Command  string
@@ -37,19 +38,19 @@ type wanted struct {
 	Registry string
 	Way      int
 	Set      map[string]string
-	// Names has the new names of servers, by their names in the preview. Servers that are missing in it are not added. Nil means to
-	// add all.
+	// Names says which servers to add, and how to call them. The keys are their names in the preview, the values the new names. nil
+	// means to add all servers with the names in the preview.
 	Names map[string]string
 }
 
-// draft is a server that the viewer may add.
+// draft is a server that the page proposes to add, because the viewer has entered it. entry is nil if it cannot be added.
 type draft struct {
 	name  string
 	entry any // a [setup.Entry] or raw JSON
 	notes []string
 }
 
-// drafts are what add would write: entries for the config, and secrets for the keyring.
+// drafts are what the method add would store: servers in the config, and secrets in the keyring.
 type drafts struct {
 	servers []draft
 	secrets []setup.Secret
@@ -64,7 +65,8 @@ type refusedDraft struct {
 
 func (e *refusedDraft) Error() string { return e.text }
 
-// draft makes the entries that the viewer asks for. It writes and starts nothing, and resolves no references.
+// draft makes the config entries for what the viewer has entered. It stores and starts nothing. References such as ${NAME} stay as they
+// are.
 func (p *pageWork) draft(ctx context.Context, in *wanted) (*drafts, error) {
 	file := p.app.source.Load()
 	if file == nil {
@@ -337,7 +339,7 @@ func (p *pageWork) add(w http.ResponseWriter, r *http.Request) {
 		}
 		return data, nil
 	}
-	check := func(cfg *config.Config) error { // runs once the new text is known to be valid, and stores the secrets
+	check := func(cfg *config.Config) error { // is called when the new text of the config is known to be valid; it stores the secrets
 		for _, name := range names {
 			as := ""
 			if err := usable(name, &as)(cfg); err != nil {
@@ -391,7 +393,8 @@ func (p *pageWork) find(w http.ResponseWriter, r *http.Request) {
 	httpd.WriteJSON(w, http.StatusOK, map[string]any{"registry": registry.URL, "more": more, "servers": out})
 }
 
-// published responds with the ways to run a server of the registry, and the values that each way needs.
+// published responds with the ways in which mcpx can use a server of the registry, such as running its npm package or connecting to its
+// URL, and with the values that each way needs.
 func (p *pageWork) published(w http.ResponseWriter, r *http.Request) {
 	s, err := p.registry().Latest(r.Context(), r.URL.Query().Get("name"))
 	if errors.Is(err, published.ErrNoServer) {

@@ -15,8 +15,8 @@ import (
 	"mcpx/internal/policy"
 )
 
-// toolChange is a tool whose definition is not the approved one. Before is nil if no definition was approved, or if its text was
-// not kept.
+// toolChange is a tool whose definition differs from the approved one. Before is the text of the approved definition; nil if there is
+// none or the text was not kept.
 type toolChange struct {
 	Name    string   `json:"name"`
 	Kind    string   `json:"kind"` // changed, new or gone
@@ -89,7 +89,7 @@ func changeOf(kind, name string, before map[string]definitionText, full *catalog
 	return one
 }
 
-// approvalOf identifies the definitions of all tools of a server.
+// approvalOf returns a digest of the present definitions of all tools of a server.
 func approvalOf(s *catalog.Server) string {
 	present := make(Lock)
 	present.Approve(s)

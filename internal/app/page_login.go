@@ -22,11 +22,13 @@ import (
 const (
 	// loginTime is how long a viewer has to complete a login.
 	loginTime = 10 * time.Minute
-	// mostSigning is the largest number of logins that are kept at the same time: open ones, and ended ones whose outcome is kept.
+	// mostSigning is the largest number of logins that mcpx keeps in memory at the same time: open ones, and ended ones whose outcome
+	// the page can still ask for.
 	mostSigning = 16
 )
 
-// signing has the logins that viewers of the page have begun. An outcome is kept until the next login to the server.
+// signing has the logins to servers that viewers of the page have begun, at most one for each server. An ended login is kept until the
+// next login to the same server, so that the page can ask for the outcome.
 type signing struct {
 	mu     sync.Mutex
 	closed bool
@@ -45,7 +47,7 @@ func (s *signing) close() {
 // openLogin is a login that a viewer has begun. It ends after loginTime at the latest.
 type openLogin struct {
 	id       string
-	redirect string      // where the browser ends: "endpoint" (here), "loopback" (a port here), or "paste" (the viewer pastes it)
+	redirect string      // how the browser's answer arrives: "endpoint", "loopback" or "paste" (see signIn)
 	pasted   chan string // receives the address that the browser came back to
 	cancel   context.CancelFunc
 	done     chan struct{}
@@ -54,7 +56,8 @@ type openLogin struct {
 	err    error
 }
 
-// loginTo finds the server that a request is about. If the server has no login, loginTo returns false and has answered the request.
+// loginTo finds the server that a request is about. If users cannot log in to this server, loginTo answers the request with an error
+// and returns false.
 func (p *pageWork) loginTo(w http.ResponseWriter, r *http.Request) (server logins.Server, ok bool) {
 	of := configured(p.app.current.Load().config, r.PathValue("name"))
 	why := ""
@@ -113,9 +116,9 @@ func (p *pageWork) login(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// signIn logs in to a server. The issuer sends the browser back to the page, if the page has a public address that mcpx can
-// register with the issuer; otherwise to a port of this machine. If the browser runs on another machine, it cannot reach that port,
-// and the viewer pastes the address at which it ended.
+// signIn logs in to a server. It calls open with the URL of the login page. After the login, the issuer sends the browser back to mcpx:
+// to the page if it has a public address that mcpx can register with the issuer, else to a port of this machine. A browser on another
+// machine cannot reach that port; then the viewer pastes the address from the browser's address bar into the page.
 func (p *pageWork) signIn(ctx context.Context, server logins.Server, one *openLogin, open func(url string)) (*logins.Result, error) {
 	if to := p.returnsTo(server); to != "" {
 		if pending, err := p.app.logins.Begin(ctx, server, to); err == nil {
@@ -139,8 +142,8 @@ func (p *pageWork) signIn(ctx context.Context, server logins.Server, one *openLo
 	return p.app.logins.Login(ctx, server, logins.Options{Open: open, Pasted: one.pasted})
 }
 
-// returnsTo returns the URL of this page to which an issuer can send a browser back, or "" if there is none. If the config names an
-// OAuth client, there is none: its redirect URIs are those of mcpx login.
+// returnsTo returns the URL of this page to which an issuer can send a browser back after a login, or "" if it cannot. It also returns
+// "" if the config names an OAuth client for the server, because such a client is registered for mcpx login only.
 func (p *pageWork) returnsTo(server logins.Server) string {
 	cfg := p.app.current.Load().config
 	if p.desk || server.ClientID != "" || server.ClientMetadataURL != "" || cfg.Auth == nil || !netguard.Safe(cfg.Auth.Resource) {
@@ -149,8 +152,8 @@ func (p *pageWork) returnsTo(server logins.Server) string {
 	return publicBase(cfg, p.app.path) + page.BackPath
 }
 
-// back receives a browser that an issuer has sent back, and redirects it to the server's part of the page. The state in the address
-// works once. Only the issuer and the viewer who has begun the login know it.
+// back handles the request of a browser that an issuer has sent back after a login, and redirects it to the server's part of the page.
+// The OAuth parameter state in the address is a secret of the issuer and the viewer who began the login. It works once.
 func (p *pageWork) back(w http.ResponseWriter, r *http.Request) {
 	one, server := p.signing.withID(r.URL.Query().Get("state"))
 	if one == nil {
@@ -171,7 +174,7 @@ func refuseLogin(w http.ResponseWriter) {
 	page.Refuse(w, http.StatusNotFound, "no_login", "there is no such login any more; begin again")
 }
 
-// withID finds an open login by its id, and its server.
+// withID returns the open login with this id and the name of its server, or nil if there is none.
 func (s *signing) withID(id string) (one *openLogin, server string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,8 +198,8 @@ func failureOf(err error) string {
 	return sanitize.Line(text, 500)
 }
 
-// add adds a login to a server, and cancels the previous login to it. The login is open until open.Done is called. add returns
-// false if there are too many logins, or after close.
+// add adds one, a login to a server, and cancels the previous login to the same server. The caller must call s.open.Done when the login
+// has ended. add returns false if there are too many logins, or after close.
 func (s *signing) add(server string, one *openLogin) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,7 +270,7 @@ func (p *pageWork) endLogin(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pasteLogin receives the address at which the viewer's browser has ended.
+// pasteLogin receives the address that the viewer has copied from the browser after the login.
 func (p *pageWork) pasteLogin(w http.ResponseWriter, r *http.Request) {
 	var in struct{ ID, Address string }
 	if !body(w, r, &in) {
@@ -302,6 +305,6 @@ func (p *pageWork) logout(w http.ResponseWriter, r *http.Request) {
 	if unrevoked != nil {
 		note = fmt.Sprintf("the login is forgotten here, but could not be revoked: %s", sanitize.Line(unrevoked.Error(), 300))
 	}
-	p.restart(server.Name) // an open session goes on without a login; a new one is asked for it
+	p.restart(server.Name) // the server may go on serving an open session; in a new one it asks for a login
 	httpd.WriteJSON(w, http.StatusOK, map[string]any{"missing": missing, "note": note})
 }

@@ -73,7 +73,7 @@ func (p *pageWork) server(w http.ResponseWriter, r *http.Request) {
 	httpd.WriteJSON(w, http.StatusOK, out)
 }
 
-// client returns the viewer as a client, for what depends on rights.
+// client returns a client with the rights of the viewer, for listing the tools that the viewer may use.
 func (p *pageWork) client(r *http.Request) *caller.Client {
 	place := caller.Place{View: config.ViewTwoTools, Principal: caller.From(r.Context())}
 	client := caller.New(place, caller.Said{Name: "mcpx page"})
@@ -165,7 +165,8 @@ func (p *pageWork) enable(on bool) http.HandlerFunc {
 	}
 }
 
-// act returns the handler for a button such as start or stop, which word names. do returns false if the server cannot do that.
+// act returns the handler for a button of the page. word names the button, such as start or stop. do carries it out for a server, and
+// returns false if that is not possible.
 func (p *pageWork) act(word string, do func(name string) bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("name")
@@ -237,7 +238,7 @@ type logLine struct {
 	Text string `json:"text"`
 }
 
-// log responds with the log lines after a position, of one server or of all.
+// log responds with the log lines after a position in the log (see Lines.From), those about one server or all of them.
 func (p *pageWork) log(w http.ResponseWriter, r *http.Request) {
 	server := r.URL.Query().Get("server")
 	after, err := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
@@ -261,7 +262,8 @@ func (p *pageWork) log(w http.ResponseWriter, r *http.Request) {
 	httpd.WriteJSON(w, http.StatusOK, map[string]any{"lines": lines, "next": next, "kept": p.app.lines != nil})
 }
 
-// SavedBy returns what was saved with a config in the last days, by server, tool, client or day.
+// SavedBy returns how many tokens mcpx with this config file has saved in the last days. by says how the report groups them: by server,
+// tool, client or day.
 func SavedBy(file string, days int, by string) (*savings.Report, error) {
 	r := &savings.Report{Encoding: "o200k_base", Since: time.Now().AddDate(0, 0, 1-days).Format(time.DateOnly), Days: days, By: by}
 	list, err := savings.Load(SavingsDir(file), r.Since)
@@ -289,7 +291,8 @@ func (p *pageWork) stats(w http.ResponseWriter, r *http.Request) {
 	httpd.WriteJSON(w, http.StatusOK, report)
 }
 
-// detached returns a context that ends with the App or after within, whose cause is then why. It does not end with the request.
+// detached returns a context for work that goes on after the request. It ends with the App, or after the duration within; its cause is
+// then the error why.
 func (p *pageWork) detached(within time.Duration, why error) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(p.ctx, within, why)
 }

@@ -21,23 +21,24 @@ import (
 	"mcpx/internal/hosted/cluster"
 )
 
-// peers implements [front.Peers] with a cluster.
+// peers implements [front.Peers]: with it, package front exchanges requests and messages with the other replicas of the cluster.
 type peers struct{ *cluster.Cluster }
 
 const (
-	// kindSession is the kind of messages about sessions that all replicas get ([front.Peers.Everyone]).
+	// kindSession is the kind of message that all replicas get when something happens in a session (see Everyone).
 	kindSession = "session"
-	// kindEnded is the kind of questions with which [front.Peers.Ended] ends a session elsewhere. The answer is empty.
+	// kindEnded is the kind of message with which a replica asks another one to end a session (see Ended). The answer is empty.
 	kindEnded = "ended"
-	// endedTime is how long the end of a session waits, at most, for replicas that do not answer.
+	// endedTime is how long a replica that ends a session waits, at most, for the answers of the other replicas.
 	endedTime = 3 * time.Second
-	// homeTime is how long a program keeps its home, the replica with its sessions, without a request. The record of the home is
-	// renewed once it is older than homeRenewed.
+	// Some servers have a session for each client program. The replica that holds the sessions of a program is its home. The cluster
+	// forgets the home homeTime after it was stored or renewed. A request of the program renews it if that was longer than homeRenewed
+	// ago.
 	homeTime    = 2 * time.Hour
 	homeRenewed = 10 * time.Minute
 )
 
-// about is the first line of a message about a session.
+// about is the first line of a message about a session. It says which view and which session the message is about.
 type about struct {
 	View    string `json:"view"`
 	Session string `json:"session"`
@@ -59,7 +60,7 @@ func (a *App) replica() string {
 	return a.state.cluster.Self()
 }
 
-// answerPeers serves what the other replicas forward, until the cluster is closed.
+// answerPeers makes this replica answer the requests and messages of the other replicas, until the cluster is closed.
 func (a *App) answerPeers() {
 	c := a.state.cluster
 	if c == nil {
@@ -75,7 +76,7 @@ func (a *App) answerPeers() {
 		if err := json.Unmarshal(data, &of); err != nil {
 			return err
 		}
-		// The session has ended at the replica that asks; this marks this replica's copy of it as ended too.
+		// The session has ended at the replica that asks. So this replica marks its copy of the session as ended too.
 		if err := a.state.sessions.End(ctx, of.Session, state.Closed); err != nil {
 			return err
 		}
@@ -96,15 +97,16 @@ func (a *App) answerPeers() {
 	})
 }
 
-// Everyone implements [front.Peers].
+// Everyone sends a message about a session to all other replicas, and does not wait. It implements [front.Peers].
 func (p peers) Everyone(view, session string, message []byte) {
 	first, err := json.Marshal(about{view, session})
-	if err == nil { // the call is best effort: if NATS is away, the other replicas miss the message, as if the client had sent it too late
+	if err == nil { // if NATS is away, the message is lost, as if the client had sent it too late
 		_ = p.Tell(kindSession, append(append(first, '\n'), message...))
 	}
 }
 
-// Ended implements [front.Peers].
+// Ended tells all other replicas that a session has ended, and waits until they have ended it too, for at most endedTime. It implements
+// [front.Peers].
 func (p peers) Ended(ctx context.Context, view, session string) {
 	ctx, cancel := context.WithTimeout(ctx, endedTime)
 	defer cancel()
@@ -113,7 +115,7 @@ func (p peers) Ended(ctx context.Context, view, session string) {
 	for _, one := range p.Live() {
 		if one.ID != p.Self() {
 			asked.Go(func() {
-				for range p.Ask(ctx, one.ID, kindEnded, data) { // after an error, the replica is gone or learns of the end from the records
+				for range p.Ask(ctx, one.ID, kindEnded, data) { // after an error, the replica is gone or will read it in the records
 				}
 			})
 		}
@@ -121,7 +123,7 @@ func (p peers) Ended(ctx context.Context, view, session string) {
 	asked.Wait()
 }
 
-// Forward implements [front.Peers].
+// Forward sends a request to another replica and writes the response to w. It implements [front.Peers].
 func (p peers) Forward(w http.ResponseWriter, r *http.Request, body []byte, to string) error {
 	err := p.Cluster.Forward(w, r, body, to)
 	if errors.Is(err, cluster.ErrUntaken) {
@@ -130,7 +132,8 @@ func (p peers) Forward(w http.ResponseWriter, r *http.Request, body []byte, to s
 	return err
 }
 
-// Home implements [front.Peers].
+// Home returns the replica that is the home of a client program. If none is, this replica becomes the home. anew means that an earlier
+// home has ended, and the sessions with it. Home implements [front.Peers].
 func (p peers) Home(ctx context.Context, program string) (home string, anew bool, err error) {
 	hash := sha256.Sum256([]byte(program))
 	key, now := "home."+hex.EncodeToString(hash[:]), time.Now()
@@ -151,8 +154,8 @@ func (p peers) Home(ctx context.Context, program string) (home string, anew bool
 	return home, anew, err
 }
 
-// homeIn returns the replica that a record names. It returns "" if the replica has ended or is shutting down, or if the record is
-// due for renewal.
+// homeIn returns the replica that the record of a home names. It returns "" if the replica has ended or is shutting down, or if the
+// record must be renewed.
 func (p peers) homeIn(value []byte, now time.Time) string {
 	home, since, _ := strings.Cut(string(value), " ")
 	if at, err := strconv.ParseInt(since, 10, 64); err != nil || now.Sub(time.Unix(at, 0)) > homeRenewed || !p.Stays(home) {
@@ -161,7 +164,7 @@ func (p peers) homeIn(value []byte, now time.Time) string {
 	return home
 }
 
-// homed returns the names of the enabled servers of a view for which the function which returns true.
+// homed returns the names of those enabled servers of a view for which the function which returns true.
 func (a *App) homed(view string, which func(*config.Server) bool) (names []string) {
 	cfg := a.current.Load().config
 	part, _ := scopeOf(cfg, view)

@@ -30,14 +30,14 @@ import (
 type accounts struct {
 	mu     sync.Mutex
 	logins *logins.Logins // nil before the first use
-	pages  *connect.Pages // the pages for the URL base; nil before the first use
+	pages  *connect.Pages // made for the public URL in base; nil before the first use
 	base   string
 
 	pending state.Sessions[connect.Pending]
 	codes   state.Sessions[connect.Code]
 }
 
-// peopleFolder has the logins of principals, below the folder of the user.
+// peopleFolder is the name of the folder with the logins of principals, in the user's folder for mcpx.
 const peopleFolder = "people"
 
 // personalLogins returns the logins of principals: in the cluster, else in a folder of the user.
@@ -65,7 +65,7 @@ func perPrincipal(s *config.Server) bool {
 	return s.OAuth.PerPrincipal && !s.OAuth.Off && s.Type != config.Stdio
 }
 
-// personal gives access to the logins of all principals at one server.
+// personal implements [registry.Personal] for one server: it gives access to the logins of all principals at this server.
 type personal struct {
 	all    *logins.Logins
 	server logins.Server
@@ -78,12 +78,13 @@ func (p *personal) of(principal string) logins.Server {
 	return s
 }
 
-// Held implements [registry.Personal].
+// Held returns the ID of a principal's login, or "" if the principal has no usable login.
 func (p *personal) Held(ctx context.Context, who *caller.Principal) (string, error) {
 	return p.all.Held(ctx, p.of(who.ID))
 }
 
-// Authorize implements [registry.Personal].
+// Authorize returns a function that makes a transport add the tokens of the login with this ID to requests, and a function that lists
+// these tokens, which must be removed from texts.
 func (p *personal) Authorize(who *caller.Principal, id string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
 	return p.all.Person(p.of(who.ID), id)
 }
@@ -97,7 +98,9 @@ const (
 	lookEvery    = 200 * time.Millisecond
 )
 
-// Need implements [registry.Personal].
+// Need is called when a principal without a login uses the server. It returns an error with a link at which the principal logs in. If
+// ask is true and the client can open links for the user, Need first shows the link and waits for the login; it returns nil if the
+// principal has logged in.
 func (p *personal) Need(ctx context.Context, client *caller.Client, ask bool) error {
 	who := client.On()
 	link := p.link(p.server.Name, who)
@@ -139,7 +142,8 @@ func (a *App) linkFor(server string, p *caller.Principal) string {
 	return ""
 }
 
-// publicBase is the public URL without the path of the endpoint. The config has auth.resource.
+// publicBase returns the public URL of this mcpx, which is auth.resource without path, the path of the endpoint. cfg.Auth must not be
+// nil.
 func publicBase(cfg *config.Config, path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(cfg.Auth.Resource, "/"), path)
 }
@@ -191,7 +195,7 @@ func (a *App) connectPages() *connect.Pages {
 	return pages
 }
 
-// callerOf returns the principal of a request with a token.
+// callerOf returns the principal whose token a request has; nil if every client may connect.
 func (a *App) callerOf(r *http.Request) (*caller.Principal, error) {
 	proof, err := a.identity.Request(r)
 	if err != nil || proof == nil {
@@ -200,7 +204,7 @@ func (a *App) callerOf(r *http.Request) (*caller.Principal, error) {
 	return proof.Principal, nil
 }
 
-// viewerOf returns the principal who has signed in to mcpx's pages in this browser, through auth.front; nil if nobody has.
+// viewerOf returns the principal who has signed in (through auth.front) to mcpx's pages in the browser that sends r; nil if nobody has.
 func (a *App) viewerOf(r *http.Request) *caller.Principal {
 	proof, err := a.people.Person(r)
 	if err != nil || proof == nil {
@@ -209,7 +213,7 @@ func (a *App) viewerOf(r *http.Request) *caller.Principal {
 	return proof.Principal
 }
 
-// appAccounts implements [connect.Accounts] with the current config.
+// appAccounts implements [connect.Accounts], through which the pages for logging in use the servers of the current config.
 type appAccounts App
 
 // server returns a server of the current config in the form that package logins needs. ok is false if principals do not log in to
@@ -225,7 +229,7 @@ func (a *appAccounts) server(name, principal string) (s logins.Server, ok bool) 
 	return s, false
 }
 
-// Title implements [connect.Accounts].
+// Title returns the URL of a server. The second result is false if principals do not log in to it.
 func (a *appAccounts) Title(server string) (string, bool) {
 	s, ok := a.server(server, "")
 	return s.URL, ok
@@ -241,7 +245,7 @@ func (a *appAccounts) login(server, principal string) (all *logins.Logins, s log
 	return all, s, err
 }
 
-// Connected implements [connect.Accounts].
+// Connected reports whether a principal has a usable login at a server.
 func (a *appAccounts) Connected(ctx context.Context, server, principal string) bool {
 	all, s, err := a.login(server, principal)
 	if err != nil {
@@ -251,7 +255,8 @@ func (a *appAccounts) Connected(ctx context.Context, server, principal string) b
 	return err == nil && id != ""
 }
 
-// Begin implements [connect.Accounts].
+// Begin begins a login, after which the browser comes back to the URL redirect. pending must be given to Finish; it contains secrets.
+// address returns the URL of the login page, for the OAuth parameter state.
 func (a *appAccounts) Begin(
 	ctx context.Context, server string, of connect.Person, redirect string,
 ) (pending json.RawMessage, address func(state string) string, err error) {
@@ -268,7 +273,7 @@ func (a *appAccounts) Begin(
 	return pending, one.Address, err
 }
 
-// Finish implements [connect.Accounts].
+// Finish stores a login. answer is the query with which the browser came back.
 func (a *appAccounts) Finish(ctx context.Context, server string, of connect.Person, pending json.RawMessage, answer url.Values) error {
 	all, s, err := a.login(server, of.ID)
 	if err != nil {
@@ -282,11 +287,11 @@ func (a *appAccounts) Finish(ctx context.Context, server string, of connect.Pers
 		return err
 	}
 	a.auditor.Login(audit.Login{Event: audit.LoginBegan, Principal: of.Name, Server: server, Number: logins.AccountID(s)})
-	a.Registry.ForgetLogin(server, of.ID) // sessions and lists of an earlier account
+	a.Registry.ForgetLogin(server, of.ID) // ends the sessions that used an earlier account
 	return nil
 }
 
-// Disconnect implements [connect.Accounts].
+// Disconnect revokes and forgets the login of a principal at a server.
 func (a *appAccounts) Disconnect(ctx context.Context, server string, of connect.Person) error {
 	all, s, err := a.login(server, of.ID)
 	if err != nil {
@@ -302,7 +307,7 @@ func (a *appAccounts) Disconnect(ctx context.Context, server string, of connect.
 	return err
 }
 
-// Sees implements [connect.Accounts].
+// Sees reports whether a principal may use a server.
 func (a *appAccounts) Sees(p *caller.Principal, server string) bool {
 	viewer := caller.New(caller.Place{Principal: p, View: config.ViewTwoTools}, caller.Said{})
 	_, ok := a.Executor.Catalogue(&viewer).Server(server)

@@ -15,14 +15,16 @@ type Profile struct {
 	// callLevel is the log level for the record of each call. Over stdio it is debug, because many clients store everything
 	// that mcpx writes to stderr.
 	callLevel slog.Level
-	// oneClient means that mcpx serves one client over stdio: only the servers in its view are needed, and there are no HTTP
-	// headers to pass on.
+	// oneClient means that mcpx serves one client over stdio. So only the servers in this client's view are needed, and servers cannot
+	// get credentials from HTTP headers of clients.
 	oneClient bool
-	// manyClients means that mcpx serves clients of both protocol eras, which share sessions with servers.
+	// manyClients means that mcpx can serve many clients, with older and newer versions of MCP, and that they share mcpx's sessions
+	// with servers.
 	manyClients bool
 	// byPerson is for a single call by the user. The user sees the whole result and need not confirm the call.
 	byPerson bool
-	// fromDisk means that a server whose catalogue is on disk starts only when something needs it, as if all servers were lazy.
+	// fromDisk means that servers start only when they are needed, as with "start": "lazy". The tools of the others are read from the
+	// cache on disk.
 	fromDisk bool
 	// samples means that mcpx serves the servers of the demo, without a config file.
 	samples bool
@@ -47,7 +49,7 @@ var (
 	Command = Profile{callLevel: slog.LevelDebug}
 	// Once is for a command that makes one call.
 	Once = Profile{callLevel: slog.LevelDebug, byPerson: true}
-	// Look is for a command that shows what a model sees. Measure is for a command that counts the tokens of this.
+	// Look is for a command that shows what a model sees. Measure is for a command that counts the tokens of what a model sees.
 	Look    = Profile{callLevel: slog.LevelDebug, byPerson: true, fromDisk: true}
 	Measure = Profile{callLevel: slog.LevelDebug, fromDisk: true}
 	Stdio   = Profile{callLevel: slog.LevelDebug, oneClient: true, saves: true, spans: true}
@@ -68,11 +70,11 @@ func (p Profile) config(cfg *config.Config) (*config.Config, error) {
 		if err != nil {
 			return nil, err
 		}
-		sample.Warnings = nil // there is only the warning that no servers are defined
+		sample.Warnings = nil // removes the warning that no servers are defined; there is no other
 		return sample, nil
 	case p.byPerson:
 		once := *cfg
-		once.ResultTokenLimit = 0      // no limit: a handle to the rest of a result would be useless once the command has ended
+		once.ResultTokenLimit = 0      // no limit: after the command nobody could read the rest of a shortened result
 		once.ExecWait = 24 * time.Hour // long, because the server has to start first
 		once.Confirm = conf.ConfirmNone
 		once.Servers = slices.Clone(cfg.Servers)
@@ -84,10 +86,10 @@ func (p Profile) config(cfg *config.Config) (*config.Config, error) {
 	return cfg, nil
 }
 
-// servers returns which of the given servers must be started; nil means all servers.
+// servers returns which servers a command needs that was given these names; nil means all servers.
 func (p Profile) servers(names []string) []string {
 	if p.byPerson && slices.ContainsFunc(names, func(name string) bool { return name == "" || name == builtin.Name }) {
-		return nil // nil, because the tools of the server mcpx itself read from all servers
+		return nil // without a name, or for the built-in server mcpx, whose tools use all servers
 	}
 	return names
 }

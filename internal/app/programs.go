@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/programs"
 )
 
-// programFolder returns the folder of the stored programs of a config, or "" if there is none. required means that a missing folder
-// is a fault.
+// programFolder returns the folder of the stored programs of a config, or "" if it has none. A stored program is a file with code that
+// clients can run. required means that it is a fault if the folder does not exist.
 func programFolder(cfg *config.Config) (folder string, required bool) {
 	switch {
 	case cfg.Programs.Off:

@@ -27,10 +27,10 @@ const (
 	// may still be writing it.
 	settleTime  = time.Second
 	settleEvery = 50 * time.Millisecond
-	// youngFile is the age below which a file may change again without getting a new modification time: some file systems store
-	// whole seconds.
+	// Some file systems store the modification time in whole seconds. So a file that is younger than youngFile may change again without
+	// getting another time.
 	youngFile = 3 * time.Second
-	// mostLooked is how many bytes of a file a fingerprint covers. No config is longer.
+	// A fingerprint covers only the first mostLooked bytes of a file. No config is longer.
 	mostLooked = 64 << 20
 )
 
@@ -44,8 +44,8 @@ type Source struct {
 // Reloaded says what the last reload changed.
 type Reloaded struct {
 	registry.Changes
-	// Changed has the servers that keep running with new settings. Keys has the changed keys outside of servers that are already in
-	// effect. Later has the changed keys that take effect when mcpx restarts.
+	// Changed has the names of the servers that keep running with new settings. Keys and Later have the changed keys outside of
+	// servers: those in Keys are in effect already, those in Later take effect when mcpx restarts.
 	Changed, Keys, Later []string
 	// Unavailable has the faults in the entries of single servers.
 	Unavailable []config.Fault
@@ -58,9 +58,9 @@ type Request struct {
 	Done func(Reloaded, error)
 }
 
-// Follow applies the config file after each request and after each edit over HTTP. With watch, it also does so when the file, its
-// lock file (mcpx lock) or a file that it refers to (${file:PATH}, envFile) changes. It always follows the folder of stored
-// programs, if there is one. If it refuses a file, it logs the reason, and mcpx keeps using the old config. It returns when ctx
+// Follow applies the config file after each request from asked and after each edit over HTTP. If watch is true, it also does so when
+// the file, its lock file (mcpx lock) or a file that it refers to (${file:PATH}, envFile) changes. It always follows the folder of
+// stored programs, if there is one. If it refuses a file, it logs the reason, and mcpx keeps using the old config. It returns when ctx
 // ends.
 func (a *App) Follow(ctx context.Context, from Source, asked <-chan Request, watch bool) {
 	file := setup.ConfigFile{Path: a.Config.Path, Reading: from.Reading}
@@ -92,7 +92,7 @@ type reloader struct {
 	files   []string       // the files that the config which was loaded last refers to
 	stored  string         // the state of the folder of stored programs when current was applied
 	seen    fingerprint    // the fingerprint of the file when it was last loaded or refused
-	beside  fingerprints   // the fingerprints of the other files at that time
+	beside  fingerprints   // the fingerprints of the lock file and the files in files at that time
 }
 
 // configChange is the change from one config to the next.
@@ -120,7 +120,7 @@ func (f fingerprints) same(other fingerprints) bool {
 func (r *reloader) run(ctx context.Context, asked <-chan Request, watch bool) {
 	var ticks <-chan time.Time
 	if r.stored = storedIn(r.current); watch || r.stored != "" {
-		r.seen = fingerprint{size: -1} // makes the first check detect a change since the start
+		r.seen = fingerprint{size: -1} // differs from each real fingerprint, so the first check reads the file
 		r.files = r.current.Referred
 		r.beside = r.lookBeside(r.files)
 		ticker := time.NewTicker(watchEvery)
@@ -184,9 +184,9 @@ func storedIn(cfg *config.Config) string {
 	return programs.Print(folder)
 }
 
-// reload applies the file, or logs and returns the reason why it refuses the file. If the file is empty, broken or missing, it
-// tries again for up to settleTime. If the file equals the current config, reload applies it only if asked is true: then variables,
-// files that the config refers to, or the lock file may have changed.
+// reload applies the file, or logs and returns the reason why it refuses the file. If the file is empty, broken or missing, it tries
+// again for up to settleTime. asked means that somebody has asked for the reload, or that the lock file or a file that the config
+// refers to has changed. Only then does reload apply a file that equals the current config.
 func (r *reloader) reload(ctx context.Context, by string, asked bool) error {
 	patience := time.NewTimer(settleTime)
 	defer patience.Stop()
@@ -221,8 +221,8 @@ func (r *reloader) reload(ctx context.Context, by string, asked bool) error {
 	}
 }
 
-// follow notes the files that the config refers to. It also does so after a refusal: the config may become valid when these files
-// change.
+// follow notes which files the config refers to, so that their changes are detected. It does so even if the config was refused: it may
+// become valid when one of these files changes.
 func (r *reloader) follow(cfg *config.Config, err error) {
 	if faults, ok := errors.AsType[*config.Faults](err); ok {
 		r.files = faults.Referred
@@ -342,8 +342,8 @@ func (f fingerprint) same(other fingerprint) bool {
 	return f.size == other.size && f.digest == other.digest
 }
 
-// lookAt takes the fingerprint of a file. was is the previous fingerprint. If was is settled, and the file still has the same
-// time and size, lookAt returns was without reading the file.
+// lookAt returns the fingerprint of a file. The parameter was is its previous fingerprint: if that is settled, and the file still has
+// the same time and size, lookAt returns it without reading the file.
 func lookAt(path string, was fingerprint) fingerprint {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {

@@ -38,24 +38,24 @@ type Runtime struct {
 	views      sync.Map          // the settings of views by name, created at the first use
 }
 
-// builder builds Runtimes, and has what all Runtimes of an App share.
+// builder makes Runtimes from configs, and has what all Runtimes of an App share.
 type builder struct {
 	profile Profile
 	locals  []Local
 	only    []string // the servers that are needed; empty means all
-	view    string   // the name of the view that is served over stdio, and over HTTP at the path below
+	view    string   // the name of the view that is served over stdio, and over HTTP at the path in the field path
 	path    string   // the path of the endpoint over HTTP
 	public  bool     // whether other machines can reach the address; set by Listen
 	log     *slog.Logger
 	reaper  *proc.Reaper
 	origin  Origin
-	session *share.Session // of origin
+	session *share.Session // made from origin
 	filters *jq.Runner
 	runner  *programs.Runner
 	logins  *logins.Logins
 	state   *clientState
 	auditor *auditor
-	// accounts has the principals' logins at servers. link returns the address at which a principal logs in.
+	// accounts has the logins of principals at servers. link returns the URL of the page on which a principal logs in to a server.
 	accounts *accounts
 	link     func(server string, p *caller.Principal) string
 	people   *page.People // people who have signed in to mcpx's pages through auth.front
@@ -64,9 +64,9 @@ type builder struct {
 	dialledIn func() []dial.Server // returns the servers that are dialled in at the moment
 }
 
-// build creates the Runtime for a config, and does everything that can fail. before is the current Runtime, or nil at the
-// start. Parts of before that have state and have not changed are used again; before itself is not modified. The caller makes
-// the new Runtime the current one, or calls its method end with before.
+// build creates the Runtime for a config, and does everything that can fail. before is the current Runtime, or nil at the start. The
+// new Runtime uses those parts of before again that have state and have not changed; before itself is not modified. The caller must
+// make the new Runtime the current one, or call its method end with before.
 func (b *builder) build(to *config.Config, before *Runtime) (*Runtime, error) {
 	cfg := *to
 	lock, err := b.lock(to)
@@ -97,7 +97,7 @@ func (b *builder) build(to *config.Config, before *Runtime) (*Runtime, error) {
 	return r, nil
 }
 
-// settings returns the settings of a view. The view need not exist in the config.
+// settings returns the settings of a view, even if the config has no such view.
 func (r *Runtime) settings(name string) *view.Settings {
 	if made, ok := r.views.Load(name); ok {
 		return made.(*view.Settings)
@@ -106,8 +106,8 @@ func (r *Runtime) settings(name string) *view.Settings {
 	return made.(*view.Settings)
 }
 
-// end ends those parts of r that next does not use: requests whose credentials next does not accept, and the authorization server.
-// If no Runtime follows, next is nil.
+// end ends what does not go on in the Runtime next: the requests whose credentials next does not accept, and the authorization server
+// if next has another one. next is nil if mcpx ends.
 func (r *Runtime) end(next *Runtime) {
 	if next == nil {
 		next = &Runtime{}

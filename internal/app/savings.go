@@ -21,7 +21,7 @@ func SavingsDir(file string) string {
 	return filepath.Join(folder, "mcpx", "savings", registry.Key(config.Real(file)))
 }
 
-// openBook makes the book to which count adds the savings of tokens.
+// openBook makes the book, in which the method count adds up how many tokens mcpx has saved.
 func (a *App) openBook() {
 	dir := ""
 	if a.profile.saves {
@@ -30,7 +30,7 @@ func (a *App) openBook() {
 	a.book = savings.New(dir, a.log)
 }
 
-// count is an observer that adds what an event has saved to the book.
+// count adds the tokens that mcpx has saved with one message to the book. r is the event of the message.
 func (a *App) count(r *request.Event) {
 	if r.Definitions != nil {
 		for _, one := range r.Definitions() {

@@ -17,14 +17,14 @@ import (
 	"mcpx/internal/hosted/httpd"
 )
 
-// ServeStdio starts the upstreams and serves one client until its input or ctx ends. Then it closes a.
+// ServeStdio starts the servers and serves one client until its input or ctx ends. Then it closes a.
 func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	a.start(ownerWithin)
 	defer a.Close()
 	return a.Attach(ctx, in, out)
 }
 
-// Attach serves one client, as [App.ServeStdio] does, and does not close a. [App.Start] must have been called.
+// Attach serves one client until its input or ctx ends. It does not close a. [App.Start] must have been called.
 func (a *App) Attach(ctx context.Context, in io.Reader, out io.Writer) error {
 	only := ""
 	if a.origin.Pool != nil { // with shared servers, each session needs a name of its own, so that a server can tell their clients apart
@@ -35,7 +35,7 @@ func (a *App) Attach(ctx context.Context, in io.Reader, out io.Writer) error {
 	})
 }
 
-// ServeHTTP starts the upstreams and serves clients over HTTP until ctx ends. Then it closes a and the listener.
+// ServeHTTP starts the servers and serves clients over HTTP until ctx ends. Then it closes a and the listener.
 func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 	a.start(startAfter)
 	finish := a.state.leaves(ctx, a.Config.Drain+a.grace())
@@ -72,9 +72,9 @@ func (a *App) httpOptions() httpd.Options {
 	}
 }
 
-// DialOut dials in to a hosted mcpx and serves it, until ctx ends or the hosted mcpx refuses it for good. When a connection ends,
-// it opens the next. view is the name of the view that the hosted mcpx gets. say is called with a line for each thing that happens.
-// DialOut closes a.
+// DialOut connects to a hosted mcpx and offers it the servers of this machine, until ctx ends or the hosted mcpx refuses it for good.
+// When a connection ends, it opens the next. view is the name of the view that the hosted mcpx gets. say is called with a line for each
+// thing that happens. DialOut closes a.
 func (a *App) DialOut(ctx context.Context, address, token, view string, say func(line string)) error {
 	defer a.Close()
 	a.start(0)
@@ -84,8 +84,8 @@ func (a *App) DialOut(ctx context.Context, address, token, view string, say func
 	return d.run(ctx)
 }
 
-// grace returns how long open calls may take in a shutdown: shutdown_grace minus the time for closing the upstreams, but at least
-// 100 ms.
+// grace returns how long open calls may still take when mcpx shuts down: the config key shutdown_grace minus the time for closing the
+// servers, but at least 100 ms.
 func (a *App) grace() time.Duration {
 	return max(a.Config.ShutdownGrace-2*closeWithin, 100*time.Millisecond)
 }

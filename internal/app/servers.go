@@ -115,8 +115,8 @@ func sessionsOfOwn(s *config.Server) bool {
 // personalSession reports whether each principal has a session of its own with a server.
 func personalSession(s *config.Server) bool { return s.Session == "per_principal" }
 
-// personally makes each principal use a login of its own with a server. The session that principals share uses the login of the
-// config's user, and sends no request without that login.
+// personally makes each principal use a login of its own with a server. The session with which mcpx reads the lists of the server for
+// all principals uses the login of the config's user. Without that login, it sends no request.
 func (b *builder) personally(server *registry.Server, s *config.Server) {
 	all, err := b.personalLogins()
 	if err != nil {
@@ -129,9 +129,9 @@ func (b *builder) personally(server *registry.Server, s *config.Server) {
 	server.Spec.Remote.Authorize, server.Spec.Secrets = b.logins.Needed(own), server.Spec.Secrets.And(nil, tokens)
 }
 
-// share makes the sessions of a daemon share one process or connection of a server, if the config or the table of packages says so:
-// all sessions, or the sessions in the same folder. If sessions do not share a server, its process starts when the session first
-// uses it.
+// share makes several sessions of the daemon use the same process or connection of a server: all sessions, or those in the same folder.
+// The config decides this or, if it does not say, mcpx's table of packages that are known to keep nothing of a session. A server that
+// sessions do not share starts when the session first uses it.
 func (b *builder) share(server *registry.Server, s *config.Server) {
 	among := share.Of(s).Share
 	if among == conf.ShareSession { // lazy, because the session may never use the server
@@ -151,11 +151,11 @@ func (b *builder) share(server *registry.Server, s *config.Server) {
 var liveFields = []string{
 	"Description", "Tools", "ReadOnly", "Overrides", "Confirm", "Pin", "Validate", "Verbatim",
 	"CallTimeout", "IdleTimeout", "ToolTimeouts", "MaxConcurrency", "SessionIdle",
-	// A new name makes a new entry in the registry anyway. The registry recognizes by the definition that it is the same server,
-	// and starts it after the old one has ended.
+	// A renamed server always gets a new entry in the registry. Its definition must not contain the name: it is equal to the old one,
+	// so the registry starts the server only after the one with the old name has ended.
 	"Name",
-	// A changed credential also changes Secrets, and so restarts the server. The field itself affects only the name of the cache
-	// file.
+	// If a credential changes, the field Secrets changes too and makes the server restart. The field Credentials affects only the name
+	// of the cache file.
 	"Credentials",
 }
 
@@ -172,10 +172,10 @@ func definition(cfg *config.Config, s config.Server) string {
 	return registry.Key(string(text))
 }
 
-// cacheKey names the cached catalogue of a server, by the settings that determine which tools it has. It leaves out
-// credentials, because the cache must survive the rotation of a token. So two config files that differ only in a credential
-// share a catalogue, and may show each other's tools for a moment after the start, until the server has answered. Within one
-// file, the names of the servers separate two accounts.
+// cacheKey returns the name under which the catalogue of a server is cached. It is a digest of the settings that determine which tools
+// the server has. Credentials are left out, so that a new token does not lose the cache. Therefore two config files that differ only in
+// a credential share a cached catalogue: after the start, each may show the tools of the other until the server has answered. In one
+// file this cannot happen, because the digest includes the server's name.
 func cacheKey(s config.Server) string {
 	parts := append([]string{s.Name, s.Type, s.Command, s.Cwd, s.URL}, s.Args...)
 	parts = append(append(parts, pairs(s.Env)...), pairs(s.Headers)...)

@@ -75,8 +75,8 @@ func (h *serversAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// entered returns the handler that adds or changes a server with the entry in the request's body. what says for the log whether it
-// adds or changes. The body gives the name only of a server that is added; otherwise the path does.
+// entered returns a handler that adds or changes a server. The request's body is the server's entry for the config. The handler takes
+// the name of a new server from the body, and the name of an existing one from the path. what is "add" or "change", for the log.
 func (h *serversAPI) entered(what string, edit func(data []byte, name string, entry json.RawMessage) ([]byte, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("name")
@@ -107,8 +107,8 @@ func (h *serversAPI) entered(what string, edit func(data []byte, name string, en
 	}
 }
 
-// usable returns a check that refuses a config in which the server has a fault. The check also stores the name under which mcpx
-// serves the server.
+// usable returns a check that refuses a config in which the server called name has a fault. The check also stores the name under which
+// mcpx serves this server in *served.
 func usable(name string, served *string) func(*config.Config) error {
 	return func(cfg *config.Config) error {
 		*served = cfg.Served(name)
@@ -128,7 +128,7 @@ type change struct {
 	check      func(*config.Config) error // may refuse the changed config; nil means no check
 }
 
-// serverFault is an error in the entry of a server, with its position.
+// serverFault says what is wrong in the config entry of a server, and where.
 type serverFault struct{ text string }
 
 func (e *serverFault) Error() string { return e.text }
@@ -154,8 +154,8 @@ func (h *serversAPI) change(w http.ResponseWriter, r *http.Request, c change) bo
 	})
 }
 
-// apply edits the config with write, which records the change in the audit trail before it writes anything. If apply returns false,
-// it has answered the request with an error.
+// apply makes the change c by calling write, which must record it in the audit trail before it writes a file. If that fails, apply
+// answers the request with an error and returns false.
 func (h *serversAPI) apply(w http.ResponseWriter, r *http.Request, c change, write func(setup.ConfigFile) error) bool {
 	who := caller.From(r.Context())
 	if err := h.app.edit(r.Context(), write); err != nil {
@@ -254,7 +254,7 @@ func refuse(w http.ResponseWriter, status int, err error) {
 type edit struct {
 	by     string // the principal who asks, for the audit trail
 	change func(setup.ConfigFile) error
-	done   chan error // has a buffer of one
+	done   chan error // receives the outcome; has a buffer of one
 }
 
 var errNoFile = errors.New("this mcpx has no config file, so its servers cannot be changed")

@@ -15,22 +15,22 @@ import (
 	"mcpx/internal/results"
 )
 
-// clientState is everything that another process would need to serve the clients of this process: the implementations of the
-// interfaces in package state, and the secrets from which keys are derived. An App has one clientState, which reloads do not
-// replace. The data is in memory and in the user's config folder, or shared with the other replicas of a cluster.
+// clientState is what mcpx remembers about its clients, such as their sessions and logins. Another process could serve these clients
+// with it. It is in memory and in the user's config folder or, in a cluster, shared with the other replicas. An App has one
+// clientState, which reloads do not replace.
 type clientState struct {
 	sessions state.Sessions[front.Session] // of clients of the legacy era over HTTP
 	browsers state.Sessions[page.Session]
 	results  state.Results[results.Kept]
-	once     state.Once // states of calls that wait for an answer of their client; each state works once
+	once     state.Once // remembers which paused calls were resumed, because each can be resumed only once
 	logins   loginState // logins through auth.front
 	counters state.Counters
 	// catalogues asks the other replicas for a server's catalogue; nil without a cluster.
 	catalogues registry.Peers
 	approvals  *approvals // nil without a cluster
-	// secrets are the keys of the cluster or, without a cluster, those of the authorization server at the start; without both, they
-	// are random. mcpx seals with the first, and opens what any of them has sealed. The audit trail has its own keys in the config,
-	// because others have to verify the trail with them.
+	// secrets are the keys for sealing (encrypting) what clients store for mcpx. They are the keys of the cluster or, without a
+	// cluster, those of the authorization server at the start; without both, they are random. mcpx seals with the first, and opens what
+	// any of them has sealed.
 	secrets []*state.Secret
 
 	cluster *cluster.Cluster // nil means that mcpx runs alone
@@ -39,7 +39,8 @@ type clientState struct {
 	noFolder error  // why there is no such folder
 }
 
-// Limits of the records that mcpx keeps in memory about changed and ended sessions.
+// Limits of what mcpx keeps in memory about sessions that have changed or ended since their ids were sealed: a number of records, and
+// bytes.
 const (
 	mostRecords     = 100_000
 	mostRecordBytes = 32 << 20
@@ -57,10 +58,11 @@ func newClientState(log *slog.Logger, memory int64) *clientState {
 	return s
 }
 
-// seal makes the ids of sessions contain their records, sealed with a key that is in a file, so that clients can go on after a
-// restart. Without the file, the key is random: then sessions end with this process. All mcpx of a user have the same key and
-// can serve each other's sessions. A session gives no rights: those depend on the credential of each request. The key does not
-// depend on the config or the address, so that another port or a changed config ends no session.
+// seal makes clients able to go on with their sessions after a restart of mcpx. For this, the id of a session contains what mcpx must
+// know about the session, encrypted with a key that is in a file. If the file cannot be used, the key is random, and sessions end with
+// this process. All mcpx processes of a user have the same key, so they can serve each other's sessions. That gives a client no further
+// rights, because rights depend on the credential of each request. The key does not depend on the config or the address, so a changed
+// config or another port ends no session.
 func (s *clientState) seal(log *slog.Logger) {
 	err, secret := s.noFolder, (*state.Secret)(nil)
 	if err == nil {
@@ -73,9 +75,9 @@ func (s *clientState) seal(log *slog.Logger) {
 	s.sessions = state.NewSealed[front.Session]([]*state.Secret{secret}, "session", state.NewRecords(mostRecords, mostRecordBytes))
 }
 
-// secretsOf returns the secrets of the authorization server: the keys from the config or, without any, the key from a file. If
-// before already uses the key from the file, secretsOf returns that key, even if the file was deleted. In a
-// cluster, the keys of the cluster take the place of the file.
+// secretsOf returns the secrets of the authorization server: the keys in the config; if there are none, those of the cluster; without a
+// cluster, the key in a file. If the previous authorization server, before, uses the key from the file, it stays in use even if the
+// file was deleted meanwhile.
 func (s *clientState) secretsOf(keys []string, before *authServer, log *slog.Logger) (secrets []*state.Secret, err error) {
 	for _, key := range keys {
 		secrets = append(secrets, state.SecretOf([]byte(key)))

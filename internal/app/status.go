@@ -14,7 +14,7 @@ import (
 	"mcpx/internal/request"
 )
 
-// readiness is the content of /readyz.
+// readiness is the answer to /readyz.
 type readiness struct {
 	httpd.Readiness
 	Servers int                   `json:"servers"`
@@ -25,7 +25,8 @@ type readiness struct {
 // readyState is what the answer to /readyz depends on, besides the states of the servers.
 type readyState struct {
 	began time.Time
-	// ready sets settled and never resets it: from then on, servers do not affect the readiness.
+	// settled is set by the method ready once mcpx has tried to connect to every server, and is never reset. From then on, servers do
+	// not affect the readiness.
 	settled atomic.Bool
 	// clusterAway reports whether the cluster cannot be reached at present; nil without a cluster.
 	clusterAway func() bool
@@ -35,9 +36,10 @@ type readyState struct {
 // takes long to install would keep all replicas from being ready.
 const readyWithin = 2 * time.Minute
 
-// ready reports whether this process can serve the tools that it lists: mcpx has tried once to connect to every server, even if the
-// server's catalogue came from the disk or another replica. A server that is down does not make a process unready, nor does one
-// that is lost or added later: otherwise all replicas would be unready at once. ready also counts the servers and tools.
+// ready returns the answers to /readyz, a short one and one with the numbers of servers and tools. The process is ready once mcpx has
+// tried to connect to every server, or after readyWithin. A server that is down, or goes down later, does not make the process unready,
+// because it would make all replicas unready at once. If the config requires the audit trail and it cannot be written, the process is
+// not ready.
 func (a *App) ready() (httpd.Readiness, any) {
 	snap := a.Executor.Catalogue(nil)
 	counts := make(map[catalog.State]int)
@@ -48,7 +50,7 @@ func (a *App) ready() (httpd.Readiness, any) {
 		a.settled.Store(true)
 	}
 	public := httpd.Readiness{Ready: a.settled.Load()}
-	if a.clusterAway != nil && a.clusterAway() { // degraded, not unready: sessions, calls and reads still work
+	if a.clusterAway != nil && a.clusterAway() { // degraded but ready: sessions, calls and reads still work
 		public.Degraded = append(public.Degraded, "cluster: NATS away")
 	}
 	if failing, refuses := a.auditor.failing(); failing {
@@ -71,8 +73,8 @@ type serverStatus struct {
 	Savings    *savings.Figures `json:"savings,omitempty"`
 }
 
-// wholeStatus returns the content of /status: what the status page shows, and also the names of all tools, the clients and the
-// sessions.
+// wholeStatus returns the answer to /status: what the status page shows, and also the names of all tools, the counts of each client and
+// the number of sessions.
 func (a *App) wholeStatus() any {
 	whole := a.status()
 	names := make(map[string][]string)

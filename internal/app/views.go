@@ -16,14 +16,15 @@ import (
 	"mcpx/internal/view"
 )
 
-// views has the views that clients have connected to, by name. Each path under /mcp is a view. close ends all views.
+// views has the views that clients have connected to. A view decides which servers and tools a client sees; each path under /mcp is a
+// view.
 type views struct {
 	app *App
 
-	// mu is held while a view is looked up in the current Runtime and opened, so that drain, which is called after a swap,
-	// finds all views that were opened under an older Runtime.
+	// mu is held from looking up a view in the current config until it is in open. So drain, which runs after a change of the config,
+	// also finds a view that was being opened with the old config.
 	mu    sync.Mutex
-	open  map[string]*openView // by name, as in the config key view
+	open  map[string]*openView // by name, in the form of the config key view
 	ended bool
 }
 
@@ -33,7 +34,7 @@ type openView struct {
 		view.View
 		Close()
 	}
-	native bool // whether the view lists the servers' tools themselves, instead of the two tools
+	native bool // the view lists the tools of the servers, instead of the tools inspect and exec
 	front  *front.Front
 }
 
@@ -67,7 +68,7 @@ func (v *views) get(name string) *openView {
 	return one
 }
 
-// viewAgent is the view for the clients of agents. It has no path of its own.
+// viewAgent is the name of the view for the clients of agents (see agents). It has no path under /mcp.
 const viewAgent = "agent"
 
 // opened returns a view that clients have connected to, or nil if there is none of this name.
@@ -77,8 +78,8 @@ func (v *views) opened(name string) *openView {
 	return v.open[name]
 }
 
-// of returns the view at a path under /mcp. It returns nil if there is no such view, or if the principal of the request may not use
-// it. A principal that no rule in auth.rights names may use the view at /mcp, but finds it empty.
+// of returns the view at a path under /mcp. It returns nil if there is no such view, or if the principal of the request may not use it.
+// If no rule in auth.rights names the principal, it may use the view at /mcp, but sees no tools there.
 func (v *views) of(r *http.Request, path string) *openView {
 	name, who, rights := cmp.Or(path, v.app.Config.View), caller.From(r.Context()), v.app.Rights()
 	cfg := v.app.current.Load().config
@@ -98,8 +99,8 @@ func (a *App) hasView(cfg *config.Config, name string) bool {
 		server != name && (a.dialled.State(server) != "" || slices.ContainsFunc(a.locals, func(l Local) bool { return l.Name == server }))
 }
 
-// drain ends the open views, with their sessions, that the current config no longer has or shows in another form. It never ends the
-// view at /mcp.
+// drain ends, together with their sessions, those open views that are no longer in the current config, or whose field native differs
+// from it. It never ends the view at /mcp.
 func (v *views) drain() {
 	v.mu.Lock()
 	cfg := v.app.current.Load().config
@@ -115,7 +116,7 @@ func (v *views) drain() {
 	v.end(gone, (*front.Front).Remove)
 }
 
-// end ends views. It calls the function end with the front of each view.
+// end closes the views in gone. Before that, it calls the function end with the front of each.
 func (v *views) end(gone []*openView, end func(*front.Front)) {
 	for _, one := range gone {
 		end(one.front)
@@ -133,8 +134,9 @@ func (v *views) close() {
 	v.end(all, (*front.Front).Close)
 }
 
-// Serve implements [httpd.Endpoint]. http_path is the view that the config names; http_path/NAME is the view NAME. If sse is
-// set in the config, each of these paths also has the two paths of the older HTTP+SSE transport below it.
+// Serve answers a request of a client, and implements [httpd.Endpoint]. The path http_path (a config key) leads to the view that the
+// config names, http_path/NAME to the view NAME. If the config has sse, each of these paths also has the two paths of the older
+// HTTP+SSE transport below it.
 func (v *views) Serve(w http.ResponseWriter, r *http.Request) []*request.Event {
 	at := v.app.Config.HTTPPath
 	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, at), "/")
@@ -156,13 +158,13 @@ func (v *views) Serve(w http.ResponseWriter, r *http.Request) []*request.Event {
 	return nil
 }
 
-// EndStreams implements [httpd.Endpoint].
+// EndStreams ends the requests of clients that wait for events, not for a result. It implements [httpd.Endpoint].
 func (v *views) EndStreams() { v.each((*front.Front).EndStreams) }
 
-// EndCalls implements [httpd.Endpoint].
+// EndCalls ends all other open requests of clients with an error. It implements [httpd.Endpoint].
 func (v *views) EndCalls() { v.each((*front.Front).EndCalls) }
 
-// each calls f for the front of every view, without holding mu.
+// each calls the function f with the front of every open view. It does not hold mu meanwhile.
 func (v *views) each(f func(*front.Front)) {
 	v.mu.Lock()
 	all := slices.Collect(maps.Values(v.open))
@@ -172,7 +174,8 @@ func (v *views) each(f func(*front.Front)) {
 	}
 }
 
-// scopeOf returns the part of the catalogue that a view shows, and whether the view lists the servers' tools themselves.
+// scopeOf returns the part of the catalogue that the view called name shows; nil means the whole catalogue. native is true if the view
+// lists the tools of the servers, instead of the tools inspect and exec.
 func scopeOf(cfg *config.Config, name string) (part *policy.Scope, native bool) {
 	if server, ok := strings.CutPrefix(name, config.ViewServer); ok {
 		return &policy.Scope{Servers: []string{cmp.Or(cfg.Served(server), server)}}, true

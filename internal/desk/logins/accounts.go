@@ -9,23 +9,23 @@ import (
 	"mcpx/internal/base/conf"
 )
 
-// Account is a login of a principal with a server, which may not be in the config any more.
+// Account describes a login of a principal at a server. The server may have left the config.
 type Account struct {
-	ID        string // what people call it
+	ID        string // the short ID with which administrators name the login
 	Server    string
 	URL       string
-	Principal string // its ID
-	Name      string // of the principal when it logged in; the ID if that is not known
-	Redirect  string // the page of mcpx at which it logged in; empty if that is not known
+	Principal string // the principal's ID
+	Name      string // the principal's name at the login; its ID if the name is not known
+	Redirect  string // the URL of mcpx to which the login came back; empty if not known
 	Began     time.Time
 	Renewed   time.Time
 	private   bool
 }
 
-// idLength is the length of an ID, which is the beginning of the name of a file.
+// idLength is the length of an Account's ID. The ID is the beginning of the name of the file with the login.
 const idLength = 10
 
-// Accounts returns all logins of principals, the newest first. What cannot be read is left out, and logged.
+// Accounts returns all logins of principals, the newest first. It leaves out and logs those that cannot be read.
 func (l *Logins) Accounts(ctx context.Context) (all []Account, err error) {
 	files, err := l.store.all()
 	for _, file := range files {
@@ -46,10 +46,11 @@ func (l *Logins) Accounts(ctx context.Context) (all []Account, err error) {
 	return all, err
 }
 
-// AccountID returns the ID of the login of a principal with s.
+// AccountID returns the [Account.ID] of the login of s.Principal at s.
 func AccountID(s Server) string { return loginFile(s)[:idLength] }
 
-// End is [Logins.Revoke] for an account.
+// End revokes the login at the authorization server and deletes it. If it cannot be revoked, err says why, and it is deleted
+// nevertheless. ended is false if there is no such login any more.
 func (l *Logins) End(ctx context.Context, a *Account) (ended bool, err error) {
 	return l.Revoke(ctx, a.at())
 }
@@ -58,5 +59,5 @@ func (a *Account) at() Server {
 	return Server{Name: a.Server, URL: a.URL, Principal: a.Principal, OAuth: conf.OAuth{AllowPrivate: a.private}}
 }
 
-// at returns the server of a principal's login, as far as the name of the file depends on it.
+// at returns a Server with the fields from which loginFile makes the name of the login's file.
 func (l *login) at() Server { return Server{Name: l.Server, URL: l.URL, Principal: l.Principal} }

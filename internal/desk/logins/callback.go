@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/base/netguard"
 )
 
-// callback is the web server on 127.0.0.1 to which the authorization server sends the browser at the end of a login.
+// callback is a web server on 127.0.0.1. At the end of a login, the authorization server sends the browser to it (the redirect).
 type callback struct {
 	state, server string
 	answers       chan url.Values
@@ -52,7 +52,8 @@ func (c *callback) finish(err error) {
 	})
 }
 
-// wait returns the query of the redirect or, if the user pastes its address, of that address.
+// wait waits until the browser comes, or until the user has pasted the address to which the browser was sent. It returns the query of
+// that address.
 func (c *callback) wait(ctx context.Context, pasted <-chan string) (url.Values, error) {
 	for {
 		select {

@@ -16,14 +16,14 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// found is the outcome of discovery for one upstream.
+// found is the outcome of discover for one server: how mcpx gets tokens for it.
 type found struct {
 	resource string // the resource that token requests must name
 	scopes   []string
 	server   *oauthex.AuthServerMeta
 }
 
-// challenge is the part of a WWW-Authenticate header that mcpx uses.
+// challenge has what mcpx needs of a WWW-Authenticate header, with which a server refuses a request.
 type challenge struct {
 	metadata string // the URL of the server's protected resource metadata; empty if not given
 	scopes   []string
@@ -51,10 +51,10 @@ func readChallenge(header http.Header) (c challenge) {
 	return c
 }
 
-// discover finds the authorization server of s, with its endpoints. Its issuer is oauth.issuer if that is configured, or comes from
-// the metadata of s (RFC 9728), or else is the origin of s. The endpoints come from the issuer's metadata (RFC 8414 or OpenID
-// Connect Discovery). Without any metadata they have the default paths of MCP 2025-03-26, but only if s has asked for a login
-// (asked).
+// discover finds the authorization server of s and its endpoints. The issuer is oauth.issuer of the config; if that is not set, the
+// metadata of s name it (RFC 9728); without metadata, it is the origin of s. The issuer's own metadata (RFC 8414 or OpenID Connect
+// Discovery) name the endpoints. If there are no metadata at all and asked is true, which means that s has asked for a login, the
+// endpoints have the default paths of MCP 2025-03-26.
 func discover(ctx context.Context, client *http.Client, s Server, c challenge, asked bool) (*found, error) {
 	resource, err := resourceMetadata(ctx, client, s, c)
 	if err != nil && s.Issuer == "" {
@@ -106,7 +106,7 @@ func resourceMetadata(ctx context.Context, client *http.Client, s Server, c chal
 		places = append(places, origin(s.URL)+wellKnown+"/"+path)
 	}
 	places = append(places, origin(s.URL)+wellKnown)
-	var missed error // the error for the URL in the challenge, which may be unreachable if the server is behind a proxy
+	var missed error // the error for the URL in the challenge; behind a proxy it may be unreachable
 	for _, place := range places {
 		if place == "" {
 			continue
@@ -146,8 +146,8 @@ func readMetadata(ctx context.Context, client *http.Client, place string) (*oaut
 	return &metadata, nil
 }
 
-// covers reports whether the URL resource equals address, or is a path above it on the same origin. The TypeScript SDK has the same
-// rule.
+// covers reports whether the URL resource equals address, or has the same origin and a path that is a parent of its path. The
+// TypeScript SDK has the same rule.
 func covers(resource, address string) bool {
 	r, err := url.Parse(resource)
 	if err != nil || !strings.EqualFold(origin(resource), origin(address)) || r.RawQuery != "" || r.Fragment != "" {
@@ -175,14 +175,14 @@ func overHTTP(address string) string {
 	return address
 }
 
-// explain makes a short error without secrets from an error of net/http or x/oauth2: these quote URLs and bodies, which may contain
-// codes and tokens.
+// explain makes a short error without secrets from an error of net/http or x/oauth2. Their errors quote URLs and bodies, which may
+// contain codes and tokens.
 func explain(err error) error {
 	return errors.New(sanitize.Line(netguard.Cause(err).Error(), 300))
 }
 
-// newHTTPClient returns the client for all requests except those to the upstream itself. The URLs come from metadata and redirects,
-// so a malicious server could make mcpx send requests into the user's network. Therefore the client refuses private addresses,
+// newHTTPClient returns the client for requests to authorization servers and for metadata. The URLs of these requests come from
+// servers, so a malicious server could make mcpx send requests into the user's network. Therefore the client refuses private addresses,
 // unless oauth.allow_private is set.
 func newHTTPClient(s Server) *http.Client {
 	return netguard.NewClient(netguard.Reach{Loopback: netguard.LoopbackURL(s.URL), Private: s.AllowPrivate, Key: "oauth.allow_private"})

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// mostExchanged is the largest number of tokens that are kept for one server.
+	// mostExchanged is the largest number of exchanged tokens that mcpx keeps for one server.
 	mostExchanged = 2048
 	// unknownLife is how long mcpx keeps a token whose response does not say when it expires.
 	unknownLife = 5 * time.Minute
 )
 
-// exchanges gets tokens for one server in exchange for the tokens of callers (RFC 8693). It sends a caller's own token only to the
-// authorization server. It keeps the tokens that it gets in memory only.
+// exchanges exchanges the tokens of callers (the clients of mcpx) for tokens that one server accepts (RFC 8693). For this, it sends the
+// caller's token to the authorization server, and to nobody else. The tokens that it gets are in memory only.
 type exchanges struct {
 	logins *Logins
 	server Server
@@ -33,12 +33,12 @@ type exchanges struct {
 }
 
 func newExchanges(l *Logins, s Server, web *http.Client) *exchanges {
-	// A token that is being requested must not be evicted: mcpx would request it a second time.
+	// An entry whose token is still being requested must not be evicted, because mcpx would request the token a second time.
 	asking := func(e *exchanged) bool { return !e.answered() }
 	return &exchanges{logins: l, server: s, web: web, kept: lru.New[[sha256.Size]byte](mostExchanged, asking)}
 }
 
-// grantor is the authorization server that exchanges tokens for a server.
+// grantor is the authorization server that exchanges tokens for a server, with the scopes to request.
 type grantor struct {
 	endpoint endpoint
 	scopes   []string
@@ -47,12 +47,12 @@ type grantor struct {
 // exchanged is a token that mcpx got in exchange for the token of a caller.
 type exchanged struct {
 	answer[string]
-	until time.Time // set together with the answer; after this time, a call requests another token
-	// fresh is true while this token replaces one that the server has refused, and the server has not accepted this one yet.
+	until time.Time // when mcpx must request another token; set together with the answer
+	// fresh is true if the server has refused the token before this one, and has not accepted this one yet.
 	fresh bool
 }
 
-// answer is the result of one request. All calls that need the result wait for the same answer.
+// answer is the result of one request, such as a request for a token. All calls that need the result wait for the same answer.
 type answer[T any] struct {
 	done  chan struct{} // closed when the other fields are set
 	value T
@@ -68,9 +68,9 @@ func (a *answer[T]) wait(ctx context.Context) (value T, err error) {
 	}
 }
 
-// Exchange returns a function to be called once for each caller of s. subject returns the caller's own token, a JWT, from the
-// latest request of the caller. wrap adds the exchanged token to the caller's requests. secrets lists the secrets that must be
-// removed from texts.
+// Exchange returns a function that must be called once for each caller of s. Its parameter subject returns the caller's own token, a
+// JWT, from the caller's latest request. Its result wrap makes a transport add the exchanged token to the caller's requests; its result
+// secrets lists the tokens that must be removed from texts.
 func (l *Logins) Exchange(s Server) func(subject func() string) (wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string) {
 	x := newExchanges(l, s, newHTTPClient(s))
 	return func(subject func() string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
@@ -79,13 +79,13 @@ func (l *Logins) Exchange(s Server) func(subject func() string) (wrap func(http.
 	}
 }
 
-// caller provides the exchanged tokens of one caller of a server.
+// caller implements [tokens] with the exchanged tokens of one caller.
 type caller struct {
 	of      *exchanges
 	subject func() string
 }
 
-// token implements [tokens].
+// token returns the exchanged token of the caller, and requests it if there is none.
 func (c *caller) token(ctx context.Context) (string, error) {
 	if !c.of.server.safe() {
 		return "", &passingError{"a caller's token is exchanged only for servers over https, or on this machine"}
@@ -93,7 +93,8 @@ func (c *caller) token(ctx context.Context) (string, error) {
 	return c.of.get(ctx, c.subject(), "")
 }
 
-// refused implements [tokens].
+// refused requests another token after the server has answered 401. If the server says that the token lacks scopes, another token would
+// not help, and refused returns an error.
 func (c *caller) refused(ctx context.Context, token string, resp *http.Response) (string, error) {
 	challenge := readChallenge(resp.Header)
 	switch {
@@ -109,7 +110,7 @@ func (c *caller) refused(ctx context.Context, token string, resp *http.Response)
 	return "", nil
 }
 
-// worked implements [tokens].
+// worked notes that the server has accepted the token.
 func (c *caller) worked(token string) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
@@ -137,8 +138,8 @@ func (e *exchanged) answered() bool {
 	}
 }
 
-// get returns the token that mcpx gets in exchange for subject. It uses the kept token, unless that has expired or equals refused.
-// Concurrent calls for the same subject share one request.
+// get returns the token that mcpx gets in exchange for subject, the token of a caller. It returns the kept token, unless that has
+// expired or equals refused, a token that the server has refused. Concurrent calls for the same subject share one request.
 func (x *exchanges) get(ctx context.Context, subject, refused string) (string, error) {
 	key := sha256.Sum256([]byte(subject))
 	x.mu.Lock()

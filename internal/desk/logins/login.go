@@ -25,7 +25,8 @@ import (
 type Options struct {
 	// Open shows the user the URL of the login page. It does not wait for the user.
 	Open func(address string)
-	// Pasted receives the redirect URL, which the user pastes if the browser cannot reach this machine. It may be nil.
+	// Pasted receives the URL to which the browser was sent after the login; the user pastes it if the browser cannot reach this
+	// machine. It may be nil.
 	Pasted <-chan string
 	// New makes mcpx register again with the authorization server, even if it has a stored registration.
 	New bool
@@ -38,7 +39,7 @@ type Result struct {
 	// Renews reports whether the login has a refresh token.
 	Renews bool
 	Expiry time.Time // when the first access token expires; zero if unknown
-	// Unsealed is why the login is stored unencrypted; nil if it is encrypted.
+	// Unsealed says why the stored login is not encrypted; nil if it is.
 	Unsealed error
 }
 
@@ -51,7 +52,7 @@ func (l *Logins) Login(ctx context.Context, s Server, o Options) (*Result, error
 	defer b.web.CloseIdleConnections()
 	if o.New {
 		known := client{}
-		_ = l.store.read(ctx, clientFile(b.found.server.Issuer), &known) // if this fails, mcpx registers as if there were no registration
+		_ = l.store.read(ctx, clientFile(b.found.server.Issuer), &known) // an error leaves known empty, and mcpx registers anyway
 		b.forgotten = known.ID
 	}
 	who, listener, err := l.client(ctx, b)
@@ -68,16 +69,16 @@ func (l *Logins) Login(ctx context.Context, s Server, o Options) (*Result, error
 	return l.keep(ctx, s, made)
 }
 
-// beginning is what mcpx knows about a login before the user sees a page.
+// beginning is what begin has found out before the user sees the login page.
 type beginning struct {
 	server    Server
 	web       *http.Client // the caller of begin closes its idle connections
 	found     *found
-	scopes    []string // to ask for
+	scopes    []string // to request
 	forgotten string   // the ID of a registered client that must not be used again; may be empty
 }
 
-// begin finds out how to log in to a server: it asks the server for its authorization server, and that one for its endpoints.
+// begin finds out how to log in to a server: which authorization server it has, which endpoints that has, and which scopes to request.
 func (l *Logins) begin(ctx context.Context, s Server) (*beginning, error) {
 	if err := l.refuses(s); err != nil {
 		return nil, err
@@ -105,7 +106,7 @@ func (l *Logins) begin(ctx context.Context, s Server) (*beginning, error) {
 		b.forgotten = before.Endpoint.Client.ID
 	}
 	b.scopes = s.scopes(b.found, c)
-	if len(before.Wanted) > 0 { // the old scopes are kept, so that the new login can do as much as the old one
+	if len(before.Wanted) > 0 { // the new login must be able to do all that the old one could
 		b.scopes = union(union(before.Scopes, b.scopes), before.Wanted)
 	}
 	if slices.Contains(b.found.server.ScopesSupported, "offline_access") {
@@ -114,7 +115,7 @@ func (l *Logins) begin(ctx context.Context, s Server) (*beginning, error) {
 	return b, nil
 }
 
-// refuses returns why no login to s is possible, or nil if one is.
+// refuses returns nil if a login to s is possible; otherwise its error says why not.
 func (l *Logins) refuses(s Server) error {
 	switch {
 	case s.machine():
@@ -150,16 +151,17 @@ func (l *Logins) keep(ctx context.Context, s Server, made *login) (*Result, erro
 	}, nil
 }
 
-// questions are the HTTP methods and bodies that askServer sends without a token, until the server refuses one with a challenge.
-// Many servers allow initialize without a token, so tools/list follows. The GET is for servers with the HTTP+SSE transport.
+// questions are the HTTP methods and bodies of requests without a token. askServer sends one after the other until the server refuses
+// one (401 or 403). Many servers allow initialize without a token, so tools/list follows. The GET is for servers with the HTTP+SSE
+// transport.
 var questions = [][2]string{
 	{http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"mcpx","version":"1"}}}`},
 	{http.MethodPost, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`},
 	{http.MethodGet, ""},
 }
 
-// handshake has the headers with which askServer asks a WebSocket server (RFC 6455 section 4.1; the key is from the example there).
-// If the server opens a connection, askServer closes it at once.
+// handshake has the headers of a request that opens a WebSocket (RFC 6455 section 4.1; the key is from the example there). askServer
+// sends it to find out whether a WebSocket server asks for a login. If the connection opens, askServer closes it at once.
 var handshake = http.Header{
 	"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
 	"Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}, "Sec-Websocket-Protocol": {"mcp"},
@@ -216,7 +218,7 @@ func askServer(ctx context.Context, s Server) (c challenge, asked bool, err erro
 	return c, asked, nil
 }
 
-// codeFlow is an authorization code flow with PKCE.
+// codeFlow is one login in a browser: an OAuth authorization code flow with PKCE.
 type codeFlow struct {
 	server   Server
 	found    *found

@@ -27,12 +27,12 @@ const (
 // Server is the configuration of an upstream that may need a login.
 type Server struct {
 	Name, URL string
-	// URLs are the addresses of all instances, if the server has several. mcpx sends the tokens for URL to them too.
+	// If several instances of the server run, URLs has the addresses of all. mcpx sends the same tokens to all instances.
 	URLs []string
-	// Headers are sent with the requests that find out whether the server needs a login.
+	// Headers are the configured headers for the server. mcpx also sends them when it asks the server whether it needs a login.
 	Headers map[string]string
-	// Principal is the ID of the principal whose login it is. If it is empty, it is the login of the config's user
-	// ([Logins.Login]).
+	// Principal is the ID of the principal whose login at the server is used. If it is empty, the login of the user who runs mcpx is
+	// used ([Logins.Login]).
 	Principal string
 	conf.OAuth
 }
@@ -47,7 +47,7 @@ func (s Server) authorized() bool {
 	return false
 }
 
-// machine reports whether mcpx gets tokens in its own name, without any user.
+// machine reports whether mcpx itself is the owner of the tokens, so that no user logs in.
 func (s Server) machine() bool { return s.Grant == ClientCredentials || s.Grant == PrivateKeyJWT }
 
 // safe reports whether tokens may be sent to the server: all its addresses are https, or on this machine.
@@ -55,14 +55,14 @@ func (s Server) safe() bool {
 	return netguard.Safe(s.URL) && !slices.ContainsFunc(s.URLs, func(address string) bool { return !netguard.Safe(address) })
 }
 
-// Logins has the logins of one user or, see [NewPeople], of principals. It is safe for concurrent use. Several processes may use
-// the same folder.
+// Logins has the logins at servers of the user who runs mcpx or, if made with [NewPeople] or [NewShared], of principals. It is safe for
+// concurrent use. Several processes may use the same folder.
 type Logins struct {
 	store keeper
 	log   *slog.Logger
 
 	mu      sync.Mutex
-	sources map[string]*source // the key is the name of the login's file
+	sources map[string]*source // by the name of the login's file
 
 	refreshing sync.WaitGroup
 }
@@ -75,8 +75,8 @@ func New(dir string, log *slog.Logger) *Logins {
 	return &Logins{store: &store{dir: dir, log: log}, log: log, sources: make(map[string]*source)}
 }
 
-// Close waits until all token requests have ended, but no longer than within. It waits because losing the response to a renewal can
-// lose the login.
+// Close waits until all token requests have ended, or until the duration within has passed. It waits because a login can be lost if the
+// response to its renewal is lost.
 func (l *Logins) Close(within time.Duration) {
 	done := make(chan struct{})
 	go func() { // ends when all token requests have ended; they have a timeout
@@ -105,8 +105,8 @@ func (l *Logins) Holds(s Server) bool {
 	return !l.store.nowhere() && !l.store.stamp(loginFile(s)).absent
 }
 
-// Changed returns the names of the servers whose login was created, renewed or deleted, by any process, since the last call of
-// Changed.
+// Changed returns the names of those servers whose login was created, renewed or deleted since the last call of Changed, by this
+// process or another one.
 func (l *Logins) Changed() (names []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,7 +137,7 @@ type neededError struct {
 	Server string
 	// Why is the reason why the existing login cannot be used; empty if there is no login.
 	Why      string
-	personal bool // the login is a principal's; the caller tells the principal how to log in
+	personal bool // the login is a principal's, so the text does not say how to log in
 }
 
 func (e *neededError) Error() string {
@@ -154,7 +154,7 @@ func (e *neededError) Error() string {
 // NotSent tells package transport that the request was not sent.
 func (e *neededError) NotSent() bool { return true }
 
-// passingError says why there is no token at the moment. Logging in again would not help.
+// passingError says why there is no usable token at the moment. Logging in again would not help.
 type passingError struct{ Reason string }
 
 func (e *passingError) Error() string { return e.Reason }
@@ -162,8 +162,8 @@ func (e *passingError) Error() string { return e.Reason }
 // NotSent tells package transport that the request was not sent.
 func (e *passingError) NotSent() bool { return true }
 
-// detached returns a context with the values of ctx that ends after d, not when ctx ends. It is for work that must be completed
-// even if the caller gives up.
+// detached returns a context with the values of ctx that ends after the duration d, even if ctx ends earlier. It is for work that must
+// be completed even if the caller gives up.
 func detached(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), d)
 }

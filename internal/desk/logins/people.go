@@ -17,15 +17,16 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// NewPeople returns the logins of principals in the folder dir. The files are sealed with a key that is derived from secret.
-// [Server.Principal] must be set in all calls.
+// NewPeople returns the logins of principals in the folder dir. The files are encrypted with a key that is derived from secret. The
+// field Principal must be set in each [Server] that its methods get.
 func NewPeople(dir string, secret *state.Secret, log *slog.Logger) *Logins {
 	l := New(dir, log)
 	l.store = &store{dir: dir, log: l.log, strict: true, key: secret.Key("mcpx logins of principals 1")}
 	return l
 }
 
-// NewShared is [NewPeople] for logins that several processes share. records must seal what they keep.
+// NewShared returns the logins of principals that the replicas of a cluster share. They are kept in records, which must encrypt them.
+// The field Principal must be set in each [Server] that its methods get.
 func NewShared(records state.Followed, log *slog.Logger) *Logins {
 	l := New("", log)
 	l.store = &shared{records: records}
@@ -47,7 +48,7 @@ func (l *Logins) Held(ctx context.Context, s Server) (id string, err error) {
 	return now.ID, nil
 }
 
-// HasOwn reports whether the config's user has a login at s.
+// HasOwn reports whether the user who runs mcpx has a login at s.
 func (l *Logins) HasOwn(ctx context.Context, s Server) bool {
 	if s.Principal = ""; l.store.nowhere() || !s.safe() {
 		return false
@@ -56,26 +57,28 @@ func (l *Logins) HasOwn(ctx context.Context, s Server) bool {
 	return err == nil && now != nil && now.Access != ""
 }
 
-// Person is like [Logins.Authorize], for a principal's login with this ID. It sends no request once that login has ended or was
-// replaced.
+// Person returns wrap, which makes a transport add the tokens of a principal's login with this ID to requests, and secrets, which lists
+// the tokens that must be removed from texts. Once the login has ended or was replaced, the transport returns an error and sends no
+// request.
 func (l *Logins) Person(s Server, id string) (wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string) {
 	src := l.source(s)
 	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, &person{src, id}} }, src.secrets
 }
 
-// Needed returns a function that wraps a transport: it sends no request to s unless the config's user has a login at s.
+// Needed returns a function that wraps a transport. The transport adds the tokens of the login of the user who runs mcpx. Without such
+// a login, it returns an error and sends no request.
 func (l *Logins) Needed(s Server) func(base http.RoundTripper) http.RoundTripper {
 	src := l.source(s)
 	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, &person{src, ""}} }
 }
 
-// person provides the tokens of the login with one ID.
+// person implements [tokens] with the tokens of the login that has this id.
 type person struct {
 	*source
 	id string
 }
 
-// token implements [tokens].
+// token returns the token for the next request, or an error if the login is no longer the current one.
 func (p *person) token(ctx context.Context) (string, error) {
 	if err := p.check(ctx); err != nil {
 		return "", err
@@ -87,7 +90,7 @@ func (p *person) token(ctx context.Context) (string, error) {
 	return token, err
 }
 
-// refused implements [tokens].
+// refused returns another token after the server has refused one, or an error if the login is no longer the current one.
 func (p *person) refused(ctx context.Context, token string, resp *http.Response) (string, error) {
 	if err := p.check(ctx); err != nil {
 		return "", err
@@ -95,7 +98,7 @@ func (p *person) refused(ctx context.Context, token string, resp *http.Response)
 	return p.source.refused(ctx, token, resp)
 }
 
-// check returns an error unless the current login has this ID.
+// check returns an error if there is no login, or if it has another ID than p.id.
 func (p *person) check(ctx context.Context) error {
 	now, err := p.current(ctx)
 	switch {
@@ -109,12 +112,12 @@ func (p *person) check(ctx context.Context) error {
 	return nil
 }
 
-// Pending is a login that has begun in a browser, and that will come back to a page of mcpx. It can be encoded as JSON, and
-// contains secrets.
+// Pending is a login that has begun and is not finished: the user is at the login page, from which the browser will come back to a page
+// of mcpx. It can be encoded as JSON, and contains secrets.
 type Pending struct {
 	Endpoint  endpoint `json:"endpoint"`
 	Authorize string   `json:"authorize"` // the address of the login page
-	NamesSelf bool     `json:"iss"`       // the redirect must name the authorization server (RFC 9207)
+	NamesSelf bool     `json:"iss"`       // the browser must come back with the issuer in the URL (RFC 9207)
 	Scopes    []string `json:"scopes"`
 	Redirect  string   `json:"redirect"`
 	Verifier  string   `json:"verifier"`
@@ -141,8 +144,8 @@ func (l *Logins) Begin(ctx context.Context, s Server, redirect string) (*Pending
 	}, nil
 }
 
-// webClient returns the OAuth client for logins that come back to the URL redirect: the configured client, or one that mcpx
-// registers.
+// webClient returns the OAuth client with which mcpx is registered for logins that come back to the URL redirect. It is the configured
+// client or, without one, a client that mcpx registers.
 func (l *Logins) webClient(ctx context.Context, b *beginning, redirect string) (client, error) {
 	s, meta := b.server, b.found.server
 	if s.ClientID != "" {
@@ -185,7 +188,8 @@ func (p *Pending) flow(s Server) *codeFlow {
 	return &codeFlow{server: s, found: &found{server: meta}, endpoint: p.Endpoint, scopes: p.Scopes}
 }
 
-// Finish exchanges the code in the redirect for tokens, and stores the login. If there was a login before, Finish revokes it.
+// Finish ends the login p: it exchanges the code in answer, the query with which the browser came back, for tokens, and stores them. If
+// there was a login before, Finish revokes it.
 func (l *Logins) Finish(ctx context.Context, s Server, p *Pending, answer url.Values) (*Result, error) {
 	flow := p.flow(s)
 	flow.web = newHTTPClient(s)
@@ -204,16 +208,16 @@ func (l *Logins) Finish(ctx context.Context, s Server, p *Pending, answer url.Va
 		return nil, err
 	}
 	if old == nil && before.Principal == s.Principal && before.Refresh != made.Refresh {
-		_ = before.revoke(ctx, flow.web) // an error does no harm: the old login is not used any more, and expires
+		_ = before.revoke(ctx, flow.web) // an error does no harm: nobody uses the old login, and it expires
 	}
 	return result, nil
 }
 
-// Revoke revokes a principal's login with s at the authorization server, and forgets it, also if the error says that it could not be
-// revoked. ended is false if there is none, as when another process has just ended it.
+// Revoke revokes the login at s at the authorization server, and deletes it. If it cannot be revoked, err says why, and it is deleted
+// nevertheless. ended is false if there is no login; another process may just have ended it.
 func (l *Logins) Revoke(ctx context.Context, s Server) (ended bool, err error) {
 	if errors.Is(l.store.read(ctx, loginFile(s), &login{}), fs.ErrNotExist) {
-		return false, nil // nothing to lock
+		return false, nil // there is no login
 	}
 	missing, revoked, err := l.Logout(ctx, s)
 	return !missing && err == nil, errors.Join(revoked, err)

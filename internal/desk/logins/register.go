@@ -19,10 +19,10 @@ import (
 // callbackPath is the path of the redirect URI, whose host is 127.0.0.1.
 const callbackPath = "/callback"
 
-// client returns the OAuth client that mcpx uses with an authorization server. In the order of MCP's specification, this is the
-// configured client, a client with a client ID metadata document, or a client that mcpx registers dynamically. client also opens
-// the listener for the redirect, because a registration contains the listener's port. Registrations are stored. A registration with
-// the ID b.forgotten is not used again.
+// client returns the OAuth client that mcpx uses with an authorization server. As MCP's specification says, it takes the first of these
+// that is possible: the configured client, a client with a client ID metadata document, a client that mcpx registers dynamically. It
+// stores a registration and uses it again, unless its ID is b.forgotten. A registration contains the port to which the browser comes
+// back; so client also opens the listener on this port.
 func (l *Logins) client(ctx context.Context, b *beginning) (client, net.Listener, error) {
 	s, meta := b.server, b.found.server
 	switch {
@@ -58,7 +58,8 @@ func (l *Logins) client(ctx context.Context, b *beginning) (client, net.Listener
 	return c, listener, nil
 }
 
-// register registers mcpx with an authorization server. kind is native or web.
+// register registers mcpx with an authorization server. kind is the type of OAuth client: native if the browser comes back to this
+// machine, otherwise web.
 func register(ctx context.Context, web *http.Client, meta *oauthex.AuthServerMeta, redirect, kind string) (client, error) {
 	who := sanitize.Line(meta.Issuer, 200)
 	if meta.RegistrationEndpoint == "" {

@@ -18,14 +18,15 @@ import (
 const (
 	// sharedTime is how long a login is kept if it is not renewed.
 	sharedTime = 100 * 24 * time.Hour
-	// leaseTime is how long a lock lasts if its process dies. It is longer than any refresh takes.
+	// leaseTime is how long a lock lasts if the process that holds it dies. It is longer than any renewal of a login takes.
 	leaseTime = refreshTime + 10*time.Second
 	// lockPause is the time between two tries to lock a record.
 	lockPause = 50 * time.Millisecond
 )
 
-// shared is a keeper over records that several processes share. The lock of a file is a lease in the same record as its content,
-// so that whoever has locked it also has its newest content.
+// shared is a keeper for several processes, such as the replicas of a cluster. Each file is a record. The lock of a file is in the same
+// record as its content: a process that has written the lock has also got the newest content. A lock is a lease, which ends by itself
+// if its holder dies.
 type shared struct{ records state.Followed }
 
 // sharedFile is the content of a record.
@@ -35,7 +36,7 @@ type sharedFile struct {
 	Until  int64           `json:"until,omitempty"`  // when the lease ends by itself, in Unix milliseconds
 }
 
-// recordPrefix begins the keys of records.
+// recordPrefix is the beginning of the keys of all records with files.
 const recordPrefix = "people."
 
 func recordOf(file string) string { return recordPrefix + file }
@@ -47,7 +48,8 @@ func readRecord(value []byte) (f sharedFile, err error) {
 	return f, err
 }
 
-// change changes the content of a record.
+// change changes the record of a file by calling the function change with its present content. A conflict with another process makes it
+// call the function again.
 func (s *shared) change(ctx context.Context, file string, change func(f *sharedFile) error) error {
 	return s.records.Change(ctx, recordOf(file), func(old []byte) ([]byte, time.Time, error) {
 		f, err := readRecord(old)

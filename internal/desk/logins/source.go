@@ -17,31 +17,31 @@ import (
 )
 
 const (
-	// refreshTime is the longest time that a refresh may take, including the wait for other processes.
+	// refreshTime is how long the renewal of a login may take, including the wait for other processes.
 	refreshTime = 2*netguard.RequestTime + 5*time.Second
-	// mostWanted is the largest number of scopes in login.Wanted, so that servers cannot add any number.
+	// mostWanted is the largest number of scopes in login.Wanted. Without this limit, a server could make the file grow.
 	mostWanted = 50
 	// keptSecrets is the largest number of secrets in source.seen.
 	keptSecrets = 16
 )
 
-// source keeps and renews the tokens for one server.
+// source implements [tokens] with the tokens of one login, and renews them.
 type source struct {
 	logins *Logins
 	server Server
 	file   string
 	web    *http.Client
-	turn   chan struct{} // has one element while a token is being requested
+	turn   chan struct{} // has one element while a token is being requested, so that only one request runs
 	looked *stamp        // the version of the file at the last Logins.Changed; guarded by Logins.mu
 
 	mu    sync.Mutex
 	stamp stamp // the version of the file when login was read or written
 	login *login
-	// unwritten is true if login is newer than the file, because writing the file failed.
+	// unwritten is true if the field login is newer than the file, because writing the file failed.
 	unwritten bool
-	seen      []string // the newest secrets, which must be removed from texts
-	// fresh is a token that replaced a refused one, until the server accepts it; otherwise it is empty. If the server refuses fresh
-	// too, mcpx does not request another token, because that would not help.
+	seen      []string // the latest secrets, which must be removed from texts
+	// fresh is the token that mcpx got after the server had refused one, until the server accepts it; then fresh is empty. If the
+	// server refuses this token too, mcpx does not request another one, because that would not help.
 	fresh string
 }
 
@@ -112,7 +112,7 @@ func (s *source) read(ctx context.Context) (*login, error) {
 	return &l, nil
 }
 
-// token implements [tokens].
+// token returns the token for the next request, or "" if there is no login. It renews a token that has expired or expires soon.
 func (s *source) token(ctx context.Context) (string, error) {
 	l, err := s.current(ctx)
 	switch {
@@ -133,7 +133,8 @@ func (s *source) token(ctx context.Context) (string, error) {
 	return fresh.Access, nil
 }
 
-// refused implements [tokens].
+// refused returns another token after the server has refused one, or an error that says what the user must do. It returns "" if the
+// request should not be repeated.
 func (s *source) refused(ctx context.Context, token string, resp *http.Response) (string, error) {
 	l, err := s.current(ctx)
 	if err != nil {
@@ -170,7 +171,7 @@ func (s *source) untried(token string) bool {
 	return token != "" && token == s.fresh
 }
 
-// worked implements [tokens].
+// worked notes that the server has accepted the token.
 func (s *source) worked(token string) {
 	if s.untried(token) {
 		s.setFresh("")
@@ -183,8 +184,8 @@ func (s *source) setFresh(token string) {
 	s.fresh = token
 }
 
-// machineToken gets another token for a machine (see Server.machine) after the server has refused one. It returns an error if
-// another token would not help.
+// machineToken gets another token after the server has refused one that mcpx owns itself (Server.machine). If another token would not
+// help, it returns an error. c is the server's challenge; missing means that the token lacks scopes.
 func (s *source) machineToken(ctx context.Context, l *login, c challenge, missing bool) (string, error) {
 	if l != nil {
 		more := union(l.Scopes, c.scopes)
@@ -201,8 +202,8 @@ func (s *source) machineToken(ctx context.Context, l *login, c challenge, missin
 	return fresh.Access, nil
 }
 
-// want stores the scopes that the server asked for, so that the next login requests them. It always returns an error that tells the
-// user to log in.
+// want stores the scopes that the server asked for, so that the next login requests them too. It always returns an error, which tells
+// the user to log in again.
 func (s *source) want(ctx context.Context, scopes []string) error {
 	needed := s.needed("the server needs more scopes for this")
 	ctx, cancel := detached(ctx, refreshTime)
@@ -225,8 +226,9 @@ func (s *source) want(ctx context.Context, scopes []string) error {
 	return needed
 }
 
-// renew replaces the token of old, unless another call or process has already done so. It returns when ctx ends, but the request
-// goes on, because its response must be stored. c is nil except for a machine that the server has sent a challenge.
+// renew gets a new token in place of the one in old, unless another call or process has already done so. If ctx ends, renew returns,
+// but the request goes on, because its response must be stored. c is the challenge of the server if mcpx owns the token itself
+// (Server.machine) and the server has refused it; otherwise nil.
 func (s *source) renew(ctx context.Context, old *login, c *challenge) (*login, error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -257,7 +259,7 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 	}
 	defer unlock()
 	s.mu.Lock()
-	l, err := s.read(ctx) // reads even if the stamp is unchanged: two quick writes can have the same stamp
+	l, err := s.read(ctx) // read always, because two quick writes can have the same stamp
 	s.mu.Unlock()
 	switch {
 	case err != nil:
@@ -271,8 +273,8 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 	case l.Refresh == "":
 		return nil, s.ended("")
 	}
-	// A refresh token works only once, so a renewed token that cannot be stored is lost. This write tests beforehand whether the
-	// disk accepts files; it may be full.
+	// A refresh token works only once. If the new one could not be stored, the login would be lost. So this write tests beforehand
+	// whether the disk, which may be full, accepts files.
 	if err := s.logins.store.write(ctx, s.file, l); err != nil {
 		return nil, &passingError{"the login cannot be stored: " + err.Error()}
 	}
@@ -322,7 +324,8 @@ func (s *source) ended(code string) error {
 	return s.needed(why)
 }
 
-// ask gets a token without a user, and keeps it in memory only.
+// ask gets a token that mcpx owns itself, and keeps it in memory only. old is the token before, or nil; c is the challenge with which
+// the server has refused it, or nil.
 func (s *source) ask(ctx context.Context, old *login, c *challenge) (*login, error) {
 	now, err := s.current(ctx)
 	if err != nil || now != old && now != nil {
@@ -356,7 +359,8 @@ func (s *source) ask(ctx context.Context, old *login, c *challenge) (*login, err
 	return l, nil
 }
 
-// askAs requests a token as the configured client. If the grant is private_key_jwt, the request has a signed assertion.
+// askAs requests a token for the configured OAuth client. With the grant private_key_jwt, a signed assertion proves that mcpx is this
+// client.
 func (s Server) askAs(ctx context.Context, web *http.Client, e endpoint, scopes []string, params url.Values) (*oauth2.Token, error) {
 	if s.Grant == PrivateKeyJWT {
 		signed, err := assertion(e.Issuer, s.ClientID, s.Key)
@@ -380,8 +384,8 @@ func (s Server) endpointOf(f *found, c client) endpoint {
 	return e
 }
 
-// scopes returns the scopes to request: the configured ones, or else those in the challenge, or else all that the server's metadata
-// names.
+// scopes returns the scopes to request: those in the config; if there are none, those in the server's challenge; if there are none
+// either, all that the server's metadata name.
 func (s Server) scopes(f *found, c challenge) []string {
 	switch {
 	case len(s.Scopes) > 0:

@@ -40,16 +40,17 @@ type login struct {
 	Ended string `json:"ended,omitempty"`
 	// Wanted has the scopes that the server asked for since the login. The next login requests them too.
 	Wanted []string `json:"wanted,omitempty"`
-	// ID, Principal and personal are set for a login of a principal. Each login has another random ID, which its renewals keep.
+	// ID, Principal and personal are set for a login of a principal. The ID is random; it stays the same when the login is renewed.
 	ID        string `json:"id,omitempty"`
 	Principal string `json:"principal,omitempty"`
 	personal
 }
 
-// personal is what a login of a principal says beside, so that it can be found and revoked when its server has left the config.
+// personal has further members of a login of a principal. With them, the login can still be found and revoked when its server has left
+// the config.
 type personal struct {
-	Name     string    `json:"name,omitempty"`     // of the principal, when it logged in
-	Redirect string    `json:"redirect,omitempty"` // of the mcpx at which it logged in
+	Name     string    `json:"name,omitempty"`     // the principal's name at the login
+	Redirect string    `json:"redirect,omitempty"` // the URL of mcpx to which the login came back
 	Began    time.Time `json:"began,omitzero"`
 	Private  bool      `json:"private,omitempty"` // the authorization server may have an address that is not public
 }
@@ -59,14 +60,15 @@ func (l *login) usable(rest time.Duration) bool {
 	return l.Access != "" && (l.Expiry.IsZero() || time.Until(l.Expiry) > rest)
 }
 
-// leeway is how long before its expiry a token is renewed.
+// leeway returns how long before its expiry the access token is renewed: 30 s, or a fifth of its life if that is less.
 func (l *login) leeway() time.Duration { return min(30*time.Second, l.Expiry.Sub(l.Issued)/5) }
 
 const loginSuffix = ".login"
 
-// loginFile returns the name of the file for a server's login. Two servers with the same URL have separate logins.
+// loginFile returns the name of the file with the login at a server. Two servers with the same URL have separate logins, because the
+// server's name is part of it.
 func loginFile(s Server) string {
-	if s.Principal != "" { // a digest, because some file systems do not distinguish all principals' names
+	if s.Principal != "" { // a digest, because some file systems take different names for the same
 		sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", s.Principal, s.Name, s.URL))
 		return hex.EncodeToString(sum[:]) + loginSuffix
 	}
@@ -79,14 +81,14 @@ func clientFile(issuer string) string {
 	return hex.EncodeToString(sum[:8]) + ".client"
 }
 
-// keeper keeps logins and registrations of clients, each as a file with a name.
+// keeper stores logins and registrations of OAuth clients. Each is a "file" with a name, though it need not be on disk.
 type keeper interface {
-	// stamp identifies the version of a file, as far as this process knows it.
+	// stamp returns a value that changes when the file changes. It may not know the latest changes by other processes.
 	stamp(file string) stamp
 	// lock locks a file against all other processes until unlock is called.
 	lock(ctx context.Context, file string) (unlock func(), err error)
-	// read reads the newest version of a locked file into v. Its error wraps fs.ErrNotExist or errLost if that will not change;
-	// after any other error, a later read may succeed.
+	// read decodes a file into v. If the file is locked, v is its newest version. The error wraps fs.ErrNotExist if there is no file,
+	// and errLost if it can never be read again. After any other error, a later read may succeed.
 	read(ctx context.Context, file string, v any) error
 	write(ctx context.Context, file string, v any) error
 	remove(file string) error
@@ -94,12 +96,12 @@ type keeper interface {
 	all() (files []string, err error)
 	// whyUnsealed says why the last written file was not encrypted; nil if it was.
 	whyUnsealed() error
-	// nowhere reports whether the keeper has no place to keep anything.
+	// nowhere returns true if there is no folder, so that nothing can be stored.
 	nowhere() bool
 }
 
-// store is a keeper in a folder. The files are encrypted with a key in the keyring of the system. Without a keyring, only their
-// mode protects them.
+// store is a keeper whose files are in a folder. They are encrypted with a key that is in the keyring of the system. Without a keyring,
+// they are not encrypted, and only their mode protects them from other users.
 type store struct {
 	dir    string
 	log    *slog.Logger
@@ -119,12 +121,12 @@ type envelope struct {
 	Open   json.RawMessage `json:"open,omitempty"`
 }
 
-// stamp identifies a version of a file. The zero stamp means that the version is unknown, because os.Stat failed.
+// stamp identifies a version of a file. The zero stamp means that the version is unknown, because it could not be determined.
 type stamp struct {
 	absent   bool // there is no file
 	modified time.Time
 	size     int64
-	sum      [sha256.Size]byte // digest of the content, if it is known without reading a file
+	sum      [sha256.Size]byte // digest of the content of a record; zero for a file on disk
 }
 
 func (s *store) stamp(file string) stamp {
@@ -150,7 +152,8 @@ func (s *store) lock(ctx context.Context, file string) (unlock func(), err error
 // errLost means that a file exists but can never be decrypted or parsed again.
 var errLost = errors.New("the login is lost")
 
-// read reads a file into v. Its error wraps fs.ErrNotExist or errLost; after any other error, a later read may succeed.
+// read decodes a file into v. The error wraps fs.ErrNotExist if there is no file, and errLost if it can never be read again. After any
+// other error, a later read may succeed.
 func (s *store) read(ctx context.Context, file string, v any) error {
 	data, err := os.ReadFile(filepath.Join(s.dir, file))
 	if err != nil {
@@ -201,8 +204,8 @@ func (s *store) write(ctx context.Context, file string, v any) error {
 	return atomicfile.Write(filepath.Join(s.dir, file), data, 0o600)
 }
 
-// setUnsealed notes why a file was not encrypted; nil means that it was. news is true for the first unencrypted file, and for the
-// first one after an encrypted file.
+// setUnsealed notes why the file that was written last is not encrypted; err is nil if it is. The result news is true if err is not nil
+// and the file before was encrypted or is the first.
 func (s *store) setUnsealed(err error) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,7 +243,7 @@ func (s *store) all() (files []string, err error) {
 	return files, err
 }
 
-// seal returns the cipher for files. With create, it makes the key if the keyring works but has no key.
+// seal returns the cipher with which files are encrypted. If the keyring works but has no key, and create is true, seal makes the key.
 func (s *store) seal(ctx context.Context, create bool) (cipher.AEAD, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -37,22 +37,22 @@ type client struct {
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-// ends reports whether the secret of the client expires soon.
+// ends reports whether the secret of the client has expired or expires within an hour.
 func (c *client) ends() bool { return !c.Expires.IsZero() && time.Until(c.Expires) < time.Hour }
 
 // endpoint is the token endpoint of an authorization server, with the parameters that all requests to it share.
 type endpoint struct {
 	Issuer   string   `json:"issuer"`
 	Resource string   `json:"resource"`
-	Audience string   `json:"audience,omitempty"` // some authorization servers need it instead of the resource
+	Audience string   `json:"audience,omitempty"` // some authorization servers use it instead of the resource
 	Token    string   `json:"token_url"`
 	Revoke   string   `json:"revoke_url,omitempty"`
 	Methods  []string `json:"methods,omitempty"` // the client authentication methods that the server supports
 	Client   client   `json:"client"`
 }
 
-// style says how x/oauth2 sends the client's secret. It is never AuthStyleAutoDetect, which tries both ways: the second try would
-// send a refresh token a second time.
+// style returns how x/oauth2 must send the client's secret. It never returns AuthStyleAutoDetect. That would try both ways, and send a
+// refresh token, which works only once, twice.
 func (e endpoint) style() oauth2.AuthStyle {
 	const basic, post = "client_secret_basic", "client_secret_post"
 	method := e.Client.Method
@@ -97,7 +97,7 @@ func (e *refusedError) Error() string { return e.text }
 // leastSecret is the shortest value, in bytes, that is removed from error texts. Shorter values occur in most texts by chance.
 const leastSecret = 4
 
-// secrets returns the secrets in a token request, each followed by its replacement, as arguments for strings.NewReplacer.
+// secrets returns arguments for strings.NewReplacer: each secret in a token request, followed by the text that replaces it.
 func (e endpoint) secrets(params url.Values) (all []string) {
 	for _, value := range []string{
 		e.Client.Secret, params.Get("code"), params.Get("code_verifier"),
@@ -110,9 +110,9 @@ func (e endpoint) secrets(params url.Values) (all []string) {
 	return all
 }
 
-// tokenError returns an error that says what went wrong at a token endpoint, without secrets of the request or response. struck has
-// arguments for strings.NewReplacer that replace secrets, because the server may repeat them in its error. They are replaced before
-// the text is cut: half a secret would not be recognized.
+// tokenError returns an error that says what went wrong at a token endpoint, without secrets of the request or response. The server may
+// repeat secrets in its error; struck has the arguments for strings.NewReplacer that replace them. This happens before the text is
+// shortened, because a secret that is cut in half would not be found.
 func tokenError(issuer string, err error, struck []string) error {
 	answer, ok := errors.AsType[*oauth2.RetrieveError](err)
 	who := "the authorization server " + sanitize.Line(issuer, 200)
@@ -134,10 +134,11 @@ func tokenError(issuer string, err error, struck []string) error {
 	return &refusedError{answer.ErrorCode, text}
 }
 
-// assertionLife is how long an assertion is valid. mcpx signs a new assertion for each request.
+// assertionLife is how long an assertion (see below) is valid. mcpx signs a new one for each request.
 const assertionLife = 5 * time.Minute
 
-// assertion returns the parameters for private_key_jwt authentication (RFC 7523).
+// assertion returns the parameters with which mcpx authenticates by private_key_jwt (RFC 7523): a JWT that is signed with the client's
+// private key.
 func assertion(issuer, clientID, key string) (url.Values, error) {
 	method, private, err := signingKey(key)
 	if err != nil {

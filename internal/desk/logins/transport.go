@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/base/netguard"
 )
 
-// mostAttempts is how often a request is sent at most: with the old token or none, with a new token, and with a token for more
-// scopes.
+// mostAttempts is how many times a request is sent at most: first with the present token or none, then with a new token, then with a
+// token for more scopes.
 const mostAttempts = 3
 
 // tokens provides the access tokens for one server. The tokens come from a login, are issued to mcpx itself, or were exchanged for
@@ -22,7 +22,7 @@ type tokens interface {
 	// refused is called after the server has answered 401 or 403 to a request with token. It returns another token with which to
 	// repeat the request, or "" if the request should not be repeated.
 	refused(ctx context.Context, token string, resp *http.Response) (string, error)
-	// worked is called when the server has accepted a token.
+	// worked is called when the server has accepted a request with token.
 	worked(token string)
 }
 
@@ -78,8 +78,8 @@ func discard(resp *http.Response) {
 	_ = resp.Body.Close()
 }
 
-// with returns the request with the token. It adds the token only if the request goes to the server itself, encrypted or to this
-// machine.
+// with returns the request with the token in its Authorization header. If the request goes to another host than the server's, or
+// unencrypted to another machine, it returns the request without the token.
 func (t *transport) with(req *http.Request, token string) *http.Request {
 	if token == "" || !t.server.at(req.URL.Hostname()) || !netguard.Safe(req.URL.String()) {
 		return req

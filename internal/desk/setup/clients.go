@@ -11,22 +11,22 @@ type Client struct {
 	ID string
 	// Name is the client's display name.
 	Name string
-	// Restart tells the user how to make the client read its config file again.
+	// Restart is a text that tells the user how to make the client read its config file again.
 	Restart string
-	// Paste says where in the client's settings the user adds mcpx. It is set only for clients that have no file which mcpx can
+	// Paste says where in the client's settings the user adds mcpx by hand. It is set only for clients that have no file which mcpx can
 	// write.
 	Paste string
 	// Others are further files of this client, in older formats. Connect moves servers out of them, but does not add mcpx to them.
 	Others []Client
 
 	format format
-	// places returns the possible paths of the user's config file. The first existing file is used. If none exists, the first path
-	// is used (for Claude Desktop the last one).
+	// places returns the possible paths of the user's config file; nil means that mcpx does not write the client's file. mcpx uses the
+	// first path at which a file exists. If there is none, it uses the first path (for Claude Desktop the last one).
 	places func(System) []string
 	// project is the path of the client's config file in a project's folder, relative to that folder; empty if the client has no
 	// such file.
 	project string
-	// folder is the folder of the project whose file is being edited; empty for the user's file. See [Client.Editing].
+	// folder is set by [Client.Editing]. It is the folder of the project whose file is being edited; empty for the user's file.
 	folder string
 }
 
@@ -56,8 +56,8 @@ func typedEntry(command string, args []string) object {
 	return append(object{{"type", "stdio"}}, plainEntry(command, args)...)
 }
 
-// openCodeEntry returns an entry for opencode, which has the command and its arguments in one array. parse adapts it for
-// opencode 2.
+// openCodeEntry returns an entry for opencode, in which the command and its arguments are one array. For opencode 2, the function parse
+// removes the key enabled.
 func openCodeEntry(command string, args []string) object {
 	return object{{"type", "local"}, {"command", append([]string{command}, args...)}, {"enabled", true}}
 }
@@ -73,8 +73,8 @@ func gooseEntry(command string, args []string) object {
 
 var claudeFormat = format{at: []string{"mcpServers"}, entry: plainEntry}
 
-// clients are the clients that mcpx supports, in the order of mcpx connect. If a comment names a page or a file of a repository,
-// the places and the format were taken from there.
+// clients are the clients that mcpx supports, in the order of mcpx connect. Many have a comment that names a web page, or a repository
+// and files in it: there, the paths and the format are documented.
 var clients = []Client{
 	{
 		ID: "claude-desktop", Name: "Claude Desktop", Restart: "quit and start Claude Desktop",
@@ -169,7 +169,7 @@ var clients = []Client{
 		},
 	},
 	{
-		// github.com/cline/cline: sdk/packages/shared/src/storage/paths.ts; until 2026 the extension had the second place
+		// github.com/cline/cline: sdk/packages/shared/src/storage/paths.ts; until 2026 the VS Code extension used the second path
 		// (apps/vscode/src/hosts/vscode/mcp-settings-legacy-migration.ts)
 		ID: "cline", Name: "Cline", Restart: "start a new session",
 		format: claudeFormat,
@@ -206,7 +206,7 @@ var clients = []Client{
 		project: ".qwen/settings.json",
 	},
 	{
-		// lmstudio.ai/docs/app/mcp; the second place: github.com/lmstudio-ai/lmstudio-bug-tracker/issues/1371
+		// lmstudio.ai/docs/app/mcp; the second path: github.com/lmstudio-ai/lmstudio-bug-tracker/issues/1371
 		ID: "lmstudio", Name: "LM Studio", Restart: "restart LM Studio",
 		format: claudeFormat,
 		places: func(s System) []string {
@@ -287,7 +287,7 @@ func (s System) extensionFiles(extension, file string) (places []string) {
 	return places
 }
 
-// Snippet returns JSON with the entry of mcpx in the form that most clients use.
+// Snippet returns JSON that makes most clients start mcpx, if a user adds it to the client's file. command and args start mcpx.
 func Snippet(command string, args []string) string {
 	text, _ := marshal(nest(plainEntry(command, args), []string{"mcpServers", serverName})) // encoding strings cannot fail
 	return string(text)
@@ -312,7 +312,7 @@ func (c Client) Snippet(command string, args []string) string {
 // Clients returns the clients that mcpx supports.
 func Clients() []Client { return slices.Clone(clients) }
 
-// Editing returns the client in the form that can edit file, which may be the file of a project.
+// Editing returns a copy of the client for editing file, which may be the user's file of this client or one in a project.
 func (c Client) Editing(s System, file string) Client {
 	c.folder = projectOf(s, file)
 	return c

@@ -43,8 +43,8 @@ func (f ConfigFile) Edit(edit func(data []byte) ([]byte, error), check func(*con
 	return err
 }
 
-// WhyNot returns the error to report for an edit that failed with err. If the config was invalid before the edit, WhyNot
-// returns the error of parsing that config, which has the position.
+// WhyNot returns the error to report if an edit failed with err. If the config was invalid even before the edit, this is the error of
+// parsing it, which says where the fault is. Otherwise it is err.
 func (f ConfigFile) WhyNot(before []byte, err error) error {
 	if _, fault := config.Parse(f.Path, before, f.Reading); fault != nil && !Blank(before) && !errors.Is(err, ErrNoServer) {
 		return fault
@@ -52,8 +52,8 @@ func (f ConfigFile) WhyNot(before []byte, err error) error {
 	return fmt.Errorf("nothing was written: %w", err)
 }
 
-// Named returns edit in the form that [ConfigFile.Edit] needs. name is the server's name in the file or the name under which mcpx
-// serves it; edit gets the name in the file.
+// Named returns a function for [ConfigFile.Edit] that calls edit with the name that a server has in the file. The parameter name is
+// that name, or the name under which mcpx serves the server.
 func (f ConfigFile) Named(name string, edit func(data []byte, name string) ([]byte, error)) func([]byte) ([]byte, error) {
 	return func(data []byte) ([]byte, error) {
 		inFile := name

@@ -28,19 +28,20 @@ type Change struct {
 	Existed bool // the file exists before the change
 	// Before and After are the contents of the file before and after the change.
 	Before, After []byte
-	// Gone means that the change deletes the file, because mcpx created it.
+	// Gone means that the change deletes the file. mcpx had created it.
 	Gone bool
 	// Moved are the names of the servers that are removed from the file because mcpx serves them.
 	Moved []string
 	// Restored are the names of the servers that an earlier change removed and this change adds again.
 	Restored []string
-	// Exact means that the change gives the file the content, byte for byte, that it had before mcpx was connected.
+	// Exact is for a change that undoes others. It means that the file gets back, byte for byte, the content that it had before mcpx
+	// was connected.
 	Exact bool
 
 	record record
-	moved  []moved // the same servers as Moved, without a backup yet
-	first  bool    // there is no record of the file yet, or the old one no longer holds
-	exact  bool    // the record will let this change be undone byte for byte
+	moved  []moved // the servers in Moved; their backups are not known before Write
+	first  bool    // the file has no record, or its record is out of date
+	exact  bool    // it will be possible to undo this change byte for byte
 }
 
 // Nothing reports whether the change would leave the file as it is.
@@ -57,8 +58,8 @@ var secretValues = []*pattern.Lazy{
 	pattern.New(`([A-Za-z][A-Za-z0-9+.-]*://[^/?#\s"'@]*:|https?://|wss?://)[^/?#\s"']+(?:@[^/?#\s"']+)*(@)`), // credentials in a URL
 }
 
-// secrets returns the credentials of the servers in the file before and after the change, both as they are and with JSON escapes.
-// The longest come first.
+// secrets returns the credentials of the servers in the file before and after the change, both as they are and with JSON escapes. The
+// longest come first, so that a credential is replaced before a part of it.
 func (c Change) secrets() (all []string) {
 	for _, data := range [][]byte{c.Before, c.After} {
 		for _, f := range readSourceText(c.Client, origin{client: c.Client.ID, file: c.File}, data).Servers {
@@ -86,7 +87,7 @@ func (c Change) Diff(s System) string {
 	return text
 }
 
-// record has what mcpx needs to undo the changes of a client's file.
+// record has what mcpx needs to undo its changes of a client's file. mcpx stores a record for each file that it has changed.
 type record struct {
 	Client string `json:"client"`
 	File   string `json:"file"`
@@ -126,7 +127,7 @@ func (b Backups) records() (all []record, data []byte, existed bool, err error) 
 }
 
 func (b Backups) record(file string) (record, bool) {
-	all, _, _, _ := b.records() // without the records, Disconnect only removes the entry of mcpx
+	all, _, _, _ := b.records() // an error means no records: then Disconnect only removes the entry of mcpx
 	for _, r := range all {
 		if r.File == file {
 			return r, true
@@ -153,7 +154,8 @@ func (b Backups) keep(file string, r *record) error {
 	return err
 }
 
-// copyOf writes data to a new backup of a file, and returns the path of the backup. The name of the backup begins with what.
+// copyOf makes a backup of a file whose content is data, and returns the path of the backup. The parameter what is the beginning of the
+// backup's name.
 func (b Backups) copyOf(what, file string, data []byte) (string, error) {
 	first := what + "-" + time.Now().Format("20060102-150405")
 	stem := first
@@ -177,12 +179,13 @@ type Connection struct {
 	// Command and Args are the command line that starts mcpx.
 	Command string
 	Args    []string
-	// Move are the servers of mcpx's config that replace servers of the client: servers that define the same are removed from the
-	// client's file. If Move is nil, the client keeps all its servers.
+	// Move has servers of mcpx's config. If a server in the client's file has the same definition as one of these, it is removed from
+	// the file, because mcpx serves it. If Move is nil, the client keeps all its servers.
 	Move []Found
 }
 
-// Connect plans to add the entry of mcpx to a client's file.
+// Connect plans to add the entry that starts mcpx to a client's file, and to remove the servers in to.Move from it. It writes nothing;
+// [Backups.Write] does.
 func (b Backups) Connect(c Client, file string, to Connection, o config.Options) (Change, error) {
 	change := Change{Client: c, File: file}
 	var err error
@@ -216,7 +219,7 @@ func unwritten(file string, err error) error {
 	return fmt.Errorf("%s: %w; nothing was written", file, err)
 }
 
-// connect adds or updates the entry of mcpx, if files of this format get one, and removes the servers that mcpx serves.
+// connect adds or updates the entry that starts mcpx, if the format has one, and removes the servers that are also in to.Move.
 func (e edited) connect(servers []Found, to Connection) (out []moved, err error) {
 	if e.format.entry != nil {
 		if err := e.addSelf(servers, to); err != nil {
@@ -232,12 +235,12 @@ func (e edited) connect(servers []Found, to Connection) (out []moved, err error)
 	return out, nil
 }
 
-// addSelf adds or updates the entry of mcpx.
+// addSelf adds or updates the entry that starts mcpx.
 func (e edited) addSelf(servers []Found, to Connection) error {
 	name := serverName
 	for _, s := range servers {
 		if s.Self {
-			name = s.Name // the user added this entry by hand: update it
+			name = s.Name // an entry that starts mcpx is there already: update it
 		}
 	}
 	if slices.ContainsFunc(servers, func(s Found) bool { return s.Name == name && !s.Self }) {
@@ -250,7 +253,7 @@ func (e edited) addSelf(servers []Found, to Connection) error {
 	return e.start(entry, e.keys(name)...)
 }
 
-// Doubled returns the names of those servers that an enabled server in own defines too.
+// Doubled returns the names of those servers that have the same definition as an enabled server in own.
 func Doubled(servers, own []Found) []string {
 	var names []string
 	for _, s := range doubled(servers, own) {
@@ -289,8 +292,8 @@ func (c Client) Servers(file string, o config.Options) ([]Found, error) {
 	return servers, err
 }
 
-// Disconnect plans to undo [Backups.Connect]. If the file is still as mcpx wrote it, it gets its old content back.
-// Otherwise Disconnect removes the entry of mcpx and adds the moved servers again.
+// Disconnect plans to undo [Backups.Connect]. If the file has not changed since mcpx wrote it, it gets its old content back. Otherwise
+// Disconnect removes the entry that starts mcpx, and adds again the servers that Connect removed. [Backups.Undo] makes the change.
 func (b Backups) Disconnect(c Client, file string, o config.Options) (Change, error) {
 	change, backup, known, err := b.back(c, file)
 	if err != nil || !change.Existed || c.format.entry == nil && !known {
@@ -321,8 +324,8 @@ func (b Backups) Disconnect(c Client, file string, o config.Options) (Change, er
 
 func isSelf(f Found) bool { return f.Self }
 
-// back begins a plan that undoes changes by mcpx: it reads the file, the record and the backup. known is true if there is a record,
-// and its backup (if it has one) could be read. change.Exact is true if the file is still as mcpx wrote it.
+// back reads what is needed to undo the changes of a file: the file, its record, and its backup. known is false if there is no record,
+// or if its backup cannot be read. change.Exact is true if the file has not changed since mcpx wrote it.
 func (b Backups) back(c Client, file string) (change Change, backup []byte, known bool, err error) {
 	change = Change{Client: c, File: file}
 	if change.Before, change.Existed, err = Read(file); err != nil {
@@ -338,8 +341,8 @@ func (b Backups) back(c Client, file string) (change Change, backup []byte, know
 	return change, backup, known, nil
 }
 
-// Write makes a change that [Backups.Connect] or [Backups.Edit] planned. It returns the path of the backup from before the first
-// change, which is empty if the file did not exist.
+// Write makes a change that [Backups.Connect] or [Backups.Edit] planned. It returns the path of the backup from before mcpx's first
+// change of the file; it is empty if there was no file.
 func (b Backups) Write(c Change) (backup string, err error) {
 	if c.Existed && (c.first || !c.exact) {
 		if backup, err = b.copyOf(c.Client.ID, c.File, c.Before); err != nil {
@@ -357,7 +360,7 @@ func (b Backups) Write(c Change) (backup string, err error) {
 		c.record.Backup, c.record.Made = backup, made
 	}
 	if backup == "" {
-		backup = c.record.Backup // the file is unchanged since this backup, so the backup has the moved servers too
+		backup = c.record.Backup // only mcpx has changed the file since this backup, so it has the moved servers
 	}
 	for _, one := range c.moved {
 		one.Backup = backup
@@ -387,7 +390,7 @@ func (b Backups) Undo(c Change) (backup string, err error) {
 		return "", err
 	}
 	if c.Exact && c.record.Backup != "" {
-		_ = os.Remove(c.record.Backup) // the file has the content of the backup again
+		_ = os.Remove(c.record.Backup) // the backup is not needed: the file has its content again
 	}
 	return backup, b.keep(c.File, nil)
 }

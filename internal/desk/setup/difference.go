@@ -13,9 +13,9 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// Difference returns how two texts of a config differ, one line for each value, without secrets. strike removes known secrets from
-// a text. For values that may be secrets (see holdsSecrets), Difference only says that they differ, unless they consist of
-// references. It returns nil if a text cannot be parsed.
+// Difference returns how two texts of a config differ, without secrets. There is one line for each value that differs. The function
+// strike removes known secrets from a text. If the name of a member says that its value may be a secret, such as token, the line only
+// says that the value differs, unless the value is a reference such as ${NAME}. If a text cannot be parsed, Difference returns nil.
 func Difference(before, after []byte, strike func(string) string) (lines []string) {
 	was, now := valuesOf(before), valuesOf(after)
 	if was == nil || now == nil {
@@ -26,7 +26,7 @@ func Difference(before, after []byte, strike func(string) string) (lines []strin
 	return d.lines
 }
 
-// valuesOf returns the values of a text, or nil if the text is not a valid object.
+// valuesOf decodes the text of a config, and returns nil if the text is not a valid JSON object.
 func valuesOf(data []byte) map[string]any {
 	d, err := parseJSONText(data)
 	if err != nil {
@@ -52,7 +52,8 @@ type differ struct {
 // missing takes the place of the value of a member that does not exist.
 type missing struct{}
 
-// values compares two values at a path. secret means that the values may be secrets.
+// values compares the old and the new value at a path, and adds a line for each difference. secret means that the values may be
+// secrets.
 func (d *differ) values(path string, was, now any, secret bool) {
 	if reflect.DeepEqual(was, now) {
 		return
@@ -87,7 +88,7 @@ func memberOf(object map[string]any, name string) any {
 
 // holdsSecrets reports whether the value of a member with this name, or a value inside it, may be a secret.
 func holdsSecrets(name string) bool {
-	if slices.Contains([]string{"auth", "tokens", "oauth"}, name) { // objects of mcpx; the names of their own members say which are secret
+	if slices.Contains([]string{"auth", "tokens", "oauth"}, name) { // the names of their members decide
 		return false
 	}
 	return slices.Contains([]string{"env", "headers", "key", "compat_key", "nats"}, name) || config.SecretName(name)

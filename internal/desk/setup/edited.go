@@ -34,7 +34,7 @@ func (t fileText) eol() string {
 	return "\n"
 }
 
-// splice replaces the bytes at the offsets from (inclusive) to to (exclusive) by a text.
+// splice replaces a part of a file by text. The fields from and to are the byte offsets where the part begins and ends.
 type splice struct {
 	from, to int
 	text     string
@@ -51,7 +51,7 @@ func (t fileText) with(splices []splice) []byte {
 	return append(b, t.text[at:]...)
 }
 
-// ErrUnsafe says that a file is valid, but that mcpx cannot edit it safely in the way in which it is written.
+// ErrUnsafe says that a file is valid, but is written in a way that mcpx cannot edit without the risk of losing something.
 var ErrUnsafe = errors.New("the file is written in a way that cannot be edited safely")
 
 // document is the text of a client's file: a [jsonText], [tomlText] or [yamlText]. It must not be used after an error, because the
@@ -64,7 +64,7 @@ type document interface {
 	// that members which the user added stay, such as a timeout. (Goose's name for command is cmd.)
 	start(entry object, keys ...string) error
 	remove(keys ...string) error
-	// restore copies the value at a path from another version of the same file.
+	// restore copies the value at a path from the document from, an earlier version of the same file.
 	restore(from document, keys ...string) error
 	// found returns the servers in the object or table at a path.
 	found(from origin, keys []string) []Found
@@ -79,7 +79,7 @@ func (d *jsonText) get(keys ...string) (value any) {
 
 func (d *jsonText) start(entry object, keys ...string) error {
 	if d.value(append(slices.Clip(keys), "command")...) == nil {
-		return d.set(entry, keys...) // there is no entry, or Cline has the command in a member named transport
+		return d.set(entry, keys...) // there is no entry, or it is one of Cline with a member transport
 	}
 	for _, f := range entry {
 		if f.key == "command" || f.key == "args" {
@@ -98,13 +98,14 @@ func (d *jsonText) restore(from document, keys ...string) error {
 func (d *jsonText) found(from origin, keys []string) []Found {
 	found := from.serversIn(d.value(keys...), keys)
 	if from.client == "claude-code" {
-		// connect does not write entries for single projects, so an entry of mcpx there is left alone.
+		// mcpx adds its entry for the user, never for single projects of Claude Code. So an entry that starts mcpx in a project was
+		// added by the user, and is left out here.
 		found = append(found, slices.DeleteFunc(from.projectServers(d), isSelf)...)
 	}
 	return found
 }
 
-// edited is a client's file that is being edited.
+// edited is a client's file that is being edited, with the format of the file.
 type edited struct {
 	document
 	format format
@@ -135,7 +136,7 @@ func (d *jsonText) openCode2() bool {
 
 func (e edited) keys(name string) []string { return append(slices.Clip(e.format.at), name) }
 
-// starts reports whether the entry called name already has the command and args of entry.
+// starts reports whether the file's entry called name already has the same command and arguments as entry.
 func (e edited) starts(name string, entry object) bool {
 	now, _ := e.get(e.keys(name)...).(map[string]any)
 	for _, key := range []string{"command", "cmd", "args"} {
@@ -148,8 +149,8 @@ func (e edited) starts(name string, entry object) bool {
 	return true
 }
 
-// restoreMoved adds the servers again that connect removed. It copies the entry of each server from its backup, and
-// returns the names of the servers that it added.
+// restoreMoved adds the servers that connect has removed to the file again, unless the file has them. It copies the entry of each
+// server from its backup, and returns the names of the servers that it added.
 func (e edited) restoreMoved(servers []moved) (restored []string, err error) {
 	for _, m := range servers {
 		data, _, err := Read(m.Backup)
@@ -175,8 +176,7 @@ func (e edited) restoreMoved(servers []moved) (restored []string, err error) {
 	return restored, nil
 }
 
-// dropEmpty removes the object for servers if it is empty and the file did not have this object originally. before is the original
-// content of the file.
+// dropEmpty removes the object that contains the servers if it is empty now and was not in the original file, whose content is before.
 func (e edited) dropEmpty(before []byte) error {
 	d, ok := e.document.(*jsonText)
 	if !ok || len(e.format.at) > 1 {

@@ -59,8 +59,9 @@ var (
 	openCodeFile = pattern.New(`(^|[^$])\{file:([^}"]+)\}`)
 )
 
-// ofMcpx converts a client's entry to mcpx's format. It changes only what package config would misunderstand, because config knows
-// the keys of most clients. leftOut are the keys without a meaning for mcpx.
+// ofMcpx converts a client's entry to mcpx's format. Package config knows the keys of most clients, so ofMcpx changes only what config
+// would misunderstand. dialect tells the clients apart; usually it is the path of the servers in the client's file. leftOut has the
+// keys without a meaning for mcpx.
 func (o object) ofMcpx(dialect string) (entry object, leftOut []string) {
 	o = o.flat()
 	switch dialect {
@@ -68,7 +69,7 @@ func (o object) ofMcpx(dialect string) (entry object, leftOut []string) {
 		o = o.ofGoose()
 	case "context_servers": // in Zed, timeout limits only the start of a server
 		o = o.without("timeout", "source")
-	case "mcp", "mcp.servers": // in opencode, timeout limits only tools/list, and variables have their own syntax
+	case "mcp", "mcp.servers": // in opencode, timeout limits only tools/list; variables are written {env:NAME}
 		o = rewrite(o.without("timeout", "oauth", "codemode"), openCodeEnv, "$${$1}")
 		o = rewrite(o, openCodeFile, "$1$${file:$2}")
 		if env := o.get("environment"); env != nil {
@@ -89,7 +90,8 @@ func (o object) ofMcpx(dialect string) (entry object, leftOut []string) {
 	return entry, leftOut
 }
 
-// flat returns an entry in the form of most clients: Cline may have the command or URL in a member named transport.
+// flat returns an entry in the form of most clients. In entries of Cline, the command or URL can be in an object named transport; flat
+// moves the members of this object into the entry.
 func (o object) flat() object {
 	text, err := marshal(o.get("transport"))
 	if err != nil {
@@ -101,8 +103,8 @@ func (o object) flat() object {
 	return o
 }
 
-// ofGoose converts an entry of Goose. Goose keeps the values of the variables in env_keys outside of the file, so mcpx takes them
-// from its own environment. Extensions that Goose itself provides get no command and no url.
+// ofGoose converts an entry of Goose. env_keys has the names of variables whose values Goose keeps elsewhere, so the result refers to
+// variables of mcpx's environment. An extension that is a part of Goose has neither a command nor a url in the result.
 func (o object) ofGoose() object {
 	env := object{}
 	if text, err := marshal(o.get("env_keys")); err == nil {
@@ -140,7 +142,7 @@ func (o object) ofGoose() object {
 	return entry
 }
 
-// rewrite replaces the matches of what by with, in all values of an entry.
+// rewrite returns the entry with all matches of the pattern what replaced by with. It replaces in values, not in keys.
 func rewrite(entry object, what *pattern.Lazy, with string) object {
 	out := make(object, len(entry))
 	for i, f := range entry {
@@ -153,8 +155,8 @@ func rewrite(entry object, what *pattern.Lazy, with string) object {
 	return out
 }
 
-// inFolder makes the relative paths of an entry absolute, as the client does: the servers of a project run in the folder project,
-// and other paths begin at the folder beside.
+// inFolder makes the relative paths of an entry absolute, as the client would. If project is not empty, it is the folder in which the
+// server runs, and cwd begins there. The paths of other files begin at the folder beside, where the client's file is.
 func (o object) inFolder(project, beside string) object {
 	if project != "" && (o.get("command") != nil || o.text("cwd") != "") {
 		switch cwd := o.text("cwd"); {

@@ -90,7 +90,7 @@ func write(file string, data, before []byte, existed bool) (made []string, err e
 	return made, nil
 }
 
-// cause removes the name of the temporary file from an error.
+// cause returns an error of writing a file without the name of the temporary file in it, which means nothing to the user.
 func cause(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {

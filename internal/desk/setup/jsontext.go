@@ -37,7 +37,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// marshal is json.Marshal, but does not escape HTML characters.
+// marshal encodes a value as JSON, and does not escape the characters <, > and &.
 func marshal(value any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -70,12 +70,12 @@ func parseJSONText(data []byte) (*jsonText, error) {
 	}
 	root, err := hujson.Parse(slices.Clone(data))
 	if err != nil {
-		// If the text is valid with a value appended, it has no value yet.
+		// A text that becomes valid by appending a value has no value itself.
 		if _, ok := hujson.Parse([]byte(string(data) + "\nnull")); ok == nil {
 			d.blank = true
 			return d, nil
 		}
-		// The rest of hujson's error may quote the file, so it is left out.
+		// Only the position is kept: the rest of hujson's error may quote the file.
 		place, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "hujson: "), ":")
 		return nil, &syntaxError{place}
 	}
@@ -105,8 +105,8 @@ func editJSON(data []byte, edit func(*jsonText) error) ([]byte, error) {
 
 func nameOf(m *hujson.ObjectMember) string { return m.Name.Value.(hujson.Literal).String() }
 
-// member returns the index of the member with this name, or -1. If there are several, it returns the last one, which is
-// also the one that the clients use.
+// member returns the index of the member with this name, or -1. If several members have the name, it returns the last one, because
+// clients use that.
 func member(o *hujson.Object, name string) int {
 	for i := len(o.Members) - 1; i >= 0; i-- {
 		if nameOf(&o.Members[i]) == name {
@@ -116,8 +116,8 @@ func member(o *hujson.Object, name string) int {
 	return -1
 }
 
-// child returns the member of an object whose name is key, or the element of an array whose index is key. It returns nil
-// if there is no such member or element.
+// child returns the value of the member called key if v is an object, or the element with the index key if v is an array. It returns
+// nil if there is none.
 func child(v *hujson.Value, key string) *hujson.Value {
 	switch composite := v.Value.(type) {
 	case *hujson.Object:
@@ -132,7 +132,8 @@ func child(v *hujson.Value, key string) *hujson.Value {
 	return nil
 }
 
-// value returns the value at a path of names and indexes, or nil. The pointer must not be used after an edit.
+// value returns the value at a path, or nil if there is none. Each key of the path is the name of a member or the index of an array
+// element. The pointer must not be used after an edit.
 func (d *jsonText) value(keys ...string) *hujson.Value {
 	if d.blank {
 		return nil
@@ -156,7 +157,7 @@ func (d *jsonText) objectAt(keys ...string) *hujson.Object {
 	return o
 }
 
-// raw returns a value as JSON without comments and trailing commas.
+// raw returns a value as plain JSON, without comments and trailing commas.
 func raw(v *hujson.Value) json.RawMessage {
 	copied := v.Clone()
 	copied.Standardize()
@@ -179,7 +180,7 @@ func (d *jsonText) apply(splices ...splice) error {
 
 // set writes a value at a path, and creates missing objects on the path.
 func (d *jsonText) set(value any, keys ...string) error {
-	if d.blank { // the file has no value: write an object below its comments
+	if d.blank { // the file has comments at most: write an object after them
 		lead := strings.TrimRight(string(d.text), " \t\r\n")
 		if lead != "" {
 			lead += d.eol()
@@ -213,8 +214,8 @@ func nest(value any, keys []string) any {
 	return value
 }
 
-// render encodes a value in the style of this file. unit is one level of indentation. If unit is empty, the value is
-// written on one line.
+// render encodes a value in the style of this file. indent is the indentation of the line on which the value begins; unit is one level
+// of indentation. If unit is empty, the value is written on one line.
 func (d *jsonText) render(value any, indent, unit string) (string, error) {
 	b, err := marshal(value)
 	if err != nil || unit == "" {
@@ -281,7 +282,8 @@ func (d *jsonText) unit() string {
 	return "  "
 }
 
-// lead returns the text before a member on its line. broken is true if that text is only white space after a line break.
+// lead returns the text between the last line break in before and its end. before is the text in front of a member. broken is true if
+// there is a line break and only white space after it, so that the member begins a line.
 func lead(before []byte) (indent string, broken bool) {
 	i := bytes.LastIndexByte(before, '\n')
 	if i < 0 {
@@ -296,8 +298,8 @@ func (d *jsonText) indentation(offset int) string {
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
-// insert adds a member at the end of object o, which is the value of v. It follows the style of the existing members:
-// whether each is on its own line, and whether the last one has a trailing comma.
+// insert adds a member at the end of the object o, which is the value of v. It imitates the existing members: if they are on lines of
+// their own, or if the last one has a trailing comma, so does the new one.
 func (d *jsonText) insert(v *hujson.Value, o *hujson.Object, key string, value any) error {
 	end := v.EndOffset - 1 // the offset of the closing brace
 	if len(o.Members) == 0 {
@@ -317,7 +319,7 @@ func (d *jsonText) insert(v *hujson.Value, o *hujson.Object, key string, value a
 	if !broken && !bytes.Contains(d.text[v.StartOffset:end], []byte("\n")) { // the object is on one line
 		unit, gap = "", string(last.Name.BeforeExtra)
 		if len(o.Members) == 1 {
-			gap = string(last.Value.BeforeExtra) // use the space that follows the colon
+			gap = string(last.Value.BeforeExtra) // use the same space as after the colon
 		}
 		if strings.TrimSpace(gap) != "" { // the gap contains a comment, which must not be repeated
 			gap = " "
@@ -340,7 +342,7 @@ func (d *jsonText) insert(v *hujson.Value, o *hujson.Object, key string, value a
 	return d.apply(splice{last.Value.EndOffset, last.Value.EndOffset, ","}, splice{at, at, text})
 }
 
-// part is the position of a member of an object, or of an element of an array.
+// part says where in the text a member of an object or an element of an array is.
 type part struct {
 	start, end int
 	after      []byte // the bytes between the value and its comma; nil if it is the last part and has no comma
@@ -372,7 +374,7 @@ func (d *jsonText) remove(keys ...string) error {
 	from := len(bytes.TrimRight(d.text[:p.start], " \t\r\n"))
 	line, _, _ := bytes.Cut(d.text[p.end:v.EndOffset-1], []byte("\n"))
 	if bytes.Contains(line, []byte("//")) || bytes.Contains(line, []byte("/*")) {
-		from = p.start // keep the line break: the comment after the value stays on a line of its own
+		from = p.start // keep the line break before the value, so that the comment after it has a line of its own
 	}
 	cuts := []splice{{from: from, to: p.end}}
 	comma := func(p part) splice { return splice{from: p.end + len(p.after), to: p.end + len(p.after) + 1} }
@@ -384,10 +386,10 @@ func (d *jsonText) remove(keys ...string) error {
 	}
 	inside := func(from, to int) string { return strings.Trim(string(d.text[from:to]), ", \t\r\n") }
 	if len(parts) == 1 && inside(v.StartOffset+1, p.start) == "" && inside(p.end, v.EndOffset-1) == "" {
-		cuts = []splice{{from: v.StartOffset + 1, to: v.EndOffset - 1}} // nothing remains inside the brackets: leave {} or []
+		cuts = []splice{{from: v.StartOffset + 1, to: v.EndOffset - 1}} // nothing is left between the brackets: make it {} or []
 	}
 	err := d.apply(cuts...)
-	if err != nil && from < p.start { // a line comment ends at the line break before the value, so keep the line break
+	if err != nil && from < p.start { // a comment with // ends at the line break before the value, which must stay
 		cuts = slices.DeleteFunc(cuts, func(s splice) bool { return s.to == p.end })
 		err = d.apply(append(cuts, splice{from: p.start, to: p.end})...)
 	}

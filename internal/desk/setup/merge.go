@@ -21,11 +21,11 @@ type Skipped struct {
 	Name, From, Why string
 }
 
-// Merge collects the servers in sources that should be added to a config. have are the servers that the config already has. A
-// server that occurs several times is added once, even if its names differ. If two different servers have the same name, the second
-// one gets a new name. A server is skipped if the config has another server of this name.
+// Merge collects the servers in sources that should be added to a config. have has the servers that are in the config already. A server
+// that occurs several times is added once, even under different names. If two different servers have the same name, the second one gets
+// a new name. If the config has another server of the same name, the server is skipped.
 func Merge(s System, have []Found, sources []Source) (merged []Merged, skipped []Skipped) {
-	const inConfig = -1 // in the maps below, inConfig stands for a server of the config; other values are indexes in merged
+	const inConfig = -1 // the value in the two maps for a server of the config; other values are indexes in merged
 	names, known := map[string]int{}, map[string]int{}
 	for i := range have {
 		names[strings.ToLower(have[i].Name)] = inConfig
@@ -67,7 +67,7 @@ func Merge(s System, have []Found, sources []Source) (merged []Merged, skipped [
 	return merged, skipped
 }
 
-// join adds another file in which the server was found. The server stays disabled only if all files disable it.
+// join notes that the server was also found in another file, from, of a client. If it is enabled in one of the files, mcpx enables it.
 func (m *Merged) join(f Found, from, client string) {
 	if !slices.Contains(m.From, from) {
 		m.From = append(m.From, from)

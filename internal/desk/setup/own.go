@@ -28,7 +28,7 @@ func Blank(data []byte) bool {
 	return err == nil && d.blank
 }
 
-// serversKey returns the key under which new servers are added.
+// serversKey returns the key of the config under which new servers are added: the first key in ownKeys whose value is an object.
 func (d *jsonText) serversKey() (string, error) {
 	for _, key := range ownKeys {
 		if d.objectAt(key) != nil {
@@ -52,7 +52,8 @@ type Entry struct {
 	Share   conf.Share        `json:"share,omitempty"`
 }
 
-// WithShare returns the entry with the share that mcpx knows for its package, if that share is not the default.
+// WithShare returns the entry with the key share, which says which sessions can use the same process of the server. mcpx knows this for
+// some packages. For the others, WithShare returns the entry unchanged.
 func (e Entry) WithShare(o config.Options) Entry {
 	text, err := marshal(e)
 	if err != nil {
@@ -107,8 +108,8 @@ func ServerNames(data []byte) (names []string) {
 	return names
 }
 
-// editServer calls edit with the path of the server called name, and returns the new text. If there is no such server, the
-// error is [ErrNoServer]. RemoveServer, SetEnabled, SetServer and MergeServer return this error too.
+// editServer calls edit with the path of the server called name, and returns the edited text. If there is no such server, it returns
+// [ErrNoServer], and so do the functions that use it, such as RemoveServer.
 func editServer(data []byte, name string, edit func(d *jsonText, path []string) error) ([]byte, error) {
 	return editJSON(data, func(d *jsonText) error {
 		path := d.server(name)
@@ -151,7 +152,7 @@ func SetServer(data []byte, name string, entry json.RawMessage) ([]byte, error) 
 		if d.objectAt(path[0]) != nil {
 			return d.set(entry, path...)
 		}
-		members, err := hujson.Parse(entry) // an entry in an array must contain its name
+		members, err := hujson.Parse(entry) // an entry in an array has its name in itself
 		if err != nil {
 			return err
 		}

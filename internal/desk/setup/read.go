@@ -46,10 +46,10 @@ type Found struct {
 	Server config.Server
 
 	entry object
-	path  []string // of the entry in the file
+	path  []string // the path of the entry in the file; nil if mcpx cannot remove the entry
 }
 
-// Uses reports whether the entry starts mcpx with this config file, in the form that [Backups.Connect] writes.
+// Uses reports whether the entry starts mcpx with the config file at this path, which it must contain as [Backups.Connect] writes it.
 func (f *Found) Uses(file string) bool {
 	text, _ := marshal(f.entry)
 	return f.Self && bytes.Contains(text, quoted(file))
@@ -97,7 +97,7 @@ func projectOf(s System, file string) string {
 		if c.places != nil && slices.Contains(c.places(s), file) {
 			return ""
 		}
-		// A path may end with the names of two clients' files: .warp/.mcp.json and .mcp.json. The longer name decides.
+		// A path may end with the project files of two clients, such as .warp/.mcp.json and .mcp.json. Then the longer one is right.
 		folder, ok := strings.CutSuffix(filepath.ToSlash(file), "/"+c.project)
 		if ok && len(c.project) > longest && folder != "" {
 			longest, project = len(c.project), filepath.FromSlash(folder)
@@ -106,11 +106,11 @@ func projectOf(s System, file string) string {
 	return project
 }
 
-// origin says where servers are read from, and with which options.
+// origin says which client's file servers are read from, and with which options.
 type origin struct {
 	client  string // the ID of the client; empty for a file that the user gave
 	file    string
-	project string // see projectOf
+	project string // the folder of the project to which the file belongs, or ""
 	reading config.Options
 }
 
@@ -169,7 +169,7 @@ func (from origin) tomlServers(d *tomlText) (found []Found) {
 	return found
 }
 
-// containers are the paths at which the files of clients have servers.
+// containers are the paths of the objects with servers in the files of various clients.
 var containers = [][]string{
 	{"mcpServers"},      // Claude, Cursor, Gemini, Windsurf and most others
 	{"servers"},         // VS Code, mcp.json
@@ -195,7 +195,7 @@ func (from origin) jsonServers(data []byte) ([]Found, error) {
 	return append(found, from.projectServers(d)...), nil
 }
 
-// projectServers reads the servers of projects. Claude Code keeps them in the user's file, under the folder of each project.
+// projectServers reads the servers of all projects. Claude Code has them in the user's file, under a key for each project's folder.
 func (from origin) projectServers(d *jsonText) (found []Found) {
 	if projects := d.objectAt("projects"); projects != nil {
 		for i := range projects.Members {
@@ -208,7 +208,7 @@ func (from origin) projectServers(d *jsonText) (found []Found) {
 	return found
 }
 
-// serversIn reads the servers in an object or, in older files, in an array. at is the path of value; value may be nil.
+// serversIn reads the servers in value, which is an object or, in older files, an array. It may be nil. at is its path.
 func (from origin) serversIn(value *hujson.Value, at []string) []Found {
 	var found []Found
 	dialect := strings.Join(at, ".")
@@ -224,7 +224,7 @@ func (from origin) serversIn(value *hujson.Value, at []string) []Found {
 			entry = entry.without("name", "id")
 		}
 		f := from.translate(one.name, entry, dialect)
-		if !one.listed { // connect does not move servers out of arrays, which only older systems use
+		if !one.listed { // only older files have arrays, and mcpx removes no servers from them
 			f.path = append(slices.Clip(at), one.key)
 		}
 		found = append(found, f)
@@ -273,7 +273,7 @@ func fields(v *hujson.Value) object {
 	return entry
 }
 
-// translate converts a client's entry to an entry of mcpx's config.
+// translate converts a client's entry to an entry of mcpx's config. dialect tells the clients apart (see ofMcpx).
 func (from origin) translate(name string, entry object, dialect string) Found {
 	f := Found{Name: name}
 	f.entry, f.LeftOut = entry.ofMcpx(dialect)
@@ -296,8 +296,8 @@ func (from origin) translate(name string, entry object, dialect string) Found {
 	return f
 }
 
-// check parses the entry as mcpx's config does, and sets the fields of f accordingly. Its messages contain no values of the entry,
-// because these may be secret.
+// check parses the entry as a part of mcpx's config, and sets the fields Server, Self, Fault and Needs of f. The texts in them contain
+// no values of the entry, which may be secret.
 func (f *Found) check(o config.Options) {
 	text, err := marshal(object{{"mcpServers", object{{f.Name, f.entry}}}})
 	if err != nil {
@@ -307,7 +307,7 @@ func (f *Found) check(o config.Options) {
 	cfg, err := config.Parse("", text, o)
 	name := f.Name
 	if err != nil {
-		// Perhaps only the server's name is invalid, so check tries another one.
+		// Perhaps only the server's name is invalid. So the entry is parsed again under a valid name.
 		name = safeName(f.Name)
 		text, _ = marshal(object{{"mcpServers", object{{name, f.entry}}}})
 		cfg, err = config.Parse("", text, o)
@@ -326,8 +326,9 @@ func (f *Found) check(o config.Options) {
 	}
 }
 
-// share returns which sessions share the server, according to mcpx. It returns "" if that need not be written, because the entry
-// says it, the server is remote, or sessions do not share it.
+// share returns the value of the key share for the entry of the server in mcpx's config: which sessions can use the same process, as
+// far as mcpx knows the server's package. It returns "" if the key is not needed, because the entry has it, the server is remote, or
+// sessions do not share it.
 func (f *Found) share() conf.Share {
 	found := share.Of(&f.Server)
 	if found.Set || f.Server.Type != config.Stdio || found.Share == conf.ShareSession {
@@ -336,7 +337,7 @@ func (f *Found) share() conf.Share {
 	return found.Share
 }
 
-// withShare returns the entry to write into a config of mcpx.
+// withShare returns the entry for a config of mcpx, with the key share if that is needed.
 func (f *Found) withShare() object {
 	if share := f.share(); share != "" {
 		return f.entry.with("share", share)
@@ -344,7 +345,7 @@ func (f *Found) withShare() object {
 	return f.entry
 }
 
-// within removes the path of the server from an error message about its config.
+// within returns an error message about the entry of the server called name, without the entry's path mcpServers.NAME in it.
 func within(name, fault string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(fault, "mcpServers."+name+".", ""), "mcpServers."+name+": ", "")
 }
@@ -364,14 +365,15 @@ func safeName(name string) string {
 	return safe
 }
 
-// definition returns a text that is the same for two entries if they define the same server.
+// definition returns a text with all that defines the server, such as its command. Two entries define the same server if these texts
+// are equal.
 func (f *Found) definition() string {
 	s := &f.Server
 	text, _ := marshal([]any{s.Type, s.Command, append([]string{}, s.Args...), s.Env, s.Cwd, s.URL, s.Headers})
 	return strings.ReplaceAll(string(text), "null", "{}")
 }
 
-// launchers are programs that run another program, which an argument names.
+// launchers are programs that run another program. Its name is the first of their arguments that is not an option.
 var launchers = []string{
 	"npx", "bunx", "uvx", "pipx", "pnpm", "yarn", "npm", "npx.cmd", "uv", "bun", "deno", "node", "go", "python", "python3",
 }
@@ -391,7 +393,7 @@ func (f *Found) Runs() string {
 	}
 	words := []string{filepath.Base(strings.ReplaceAll(s.Command, `\`, "/"))}
 	if !slices.Contains(launchers, strings.TrimSuffix(words[0], ".exe")) {
-		return words[0] // arguments may be secret
+		return words[0] // only the program: its arguments may be secret
 	}
 	for i, arg := range s.Args {
 		switch {

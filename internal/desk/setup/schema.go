@@ -17,8 +17,8 @@ func schemaBeside(configFile string) string {
 	return filepath.Join(filepath.Dir(configFile), schemaName)
 }
 
-// NameSchema adds "$schema" to the text of a config, as its first key. It returns the same text if the config already has
-// that key, or if a file that mcpx did not write has the name of the schema file.
+// NameSchema adds the key "$schema" with the name of the schema file to the text of a config, as its first key. It returns the text
+// unchanged if the config has the key already, or if there is a file of this name that mcpx did not write.
 func NameSchema(configFile string, data []byte) ([]byte, error) {
 	there, existed, err := Read(schemaBeside(configFile))
 	if err != nil || existed && !isSchema(there) {
@@ -80,10 +80,11 @@ func isSchema(data []byte) bool {
 	return json.Unmarshal(data, &is) == nil && is.Title == config.SchemaTitle
 }
 
-// configID stands for mcpx's own config in the records, where other files have the ID of a client.
+// configID is written into the records of [Backups] for mcpx's own config, in place of the ID of a client.
 const configID = "config"
 
-// Edit plans a change of mcpx's config. [Backups.Write] makes the change.
+// Edit plans a change of mcpx's config from the text before to the text after, and writes nothing. [Backups.Write] makes the change.
+// existed is false if there is no file yet.
 func (b Backups) Edit(file string, before, after []byte, existed bool) Change {
 	change := Change{Client: Client{ID: configID}, File: file, Existed: existed, Before: before, After: after, first: true, exact: true}
 	if r, ok := b.record(file); ok && r.After == hash(before) {
@@ -93,8 +94,8 @@ func (b Backups) Edit(file string, before, after []byte, existed bool) Change {
 	return change
 }
 
-// Restore plans to undo [Backups.Edit]. If the file is still as mcpx wrote it, it gets its old content back. Otherwise
-// only "$schema" is removed.
+// Restore plans to undo [Backups.Edit]. If the config has not changed since mcpx wrote it, it gets its old content back. Otherwise
+// Restore only removes the key "$schema". [Backups.Undo] makes the change.
 func (b Backups) Restore(file string) (Change, error) {
 	change, backup, _, err := b.back(Client{ID: configID}, file)
 	if err != nil {

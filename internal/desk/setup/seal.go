@@ -14,12 +14,13 @@ import (
 // Secret is a credential that mcpx will store outside of the config. The config refers to it as ${keyring:NAME}.
 type Secret struct{ Name, Value string }
 
-// sealable are the keys of a server entry in whose values the config expands references such as ${keyring:NAME}.
+// sealable has those keys of a server entry whose values may contain references such as ${keyring:NAME}.
 var sealable = []string{"command", "args", "env", "url", "urls", "httpUrl", "serverUrl", "headers", "http_headers"}
 
-// Seal replaces the plain text credentials of the servers in a config by references. It returns the new text and the credentials,
-// and stores nothing. taken returns the value that is already stored under a name; ok is false if there is none. servers is the
-// number of servers in which Seal replaced a credential.
+// Seal replaces credentials that are in plain text in the entries of servers by references to the keyring. It returns the new text of
+// the config, and the credentials that the caller must store; it stores nothing itself. The function taken returns the value that is
+// already stored under a name; its result ok is false if there is none. servers is the number of servers in which Seal replaced a
+// credential.
 func Seal(file string, data []byte, o config.Options, taken func(name string) (value string, ok bool)) (
 	after []byte, secrets []Secret, servers int, err error,
 ) {
@@ -75,7 +76,7 @@ type sealer struct {
 	secrets     []Secret
 }
 
-// sealed is a string whose credentials are replaced by references, and its path in the config.
+// sealed is the new text of a string in the config, with references in place of credentials. at is the path of the string.
 type sealed struct {
 	at   []string
 	text string
@@ -110,7 +111,7 @@ func (s *sealer) seal(text string, at []string) string {
 		return s.reference(text, at)
 	}
 	for i, credential := range s.credentials {
-		// If a credential contains another one, only the inner one is replaced: in "Bearer X" the secret is X.
+		// If a credential contains another one, only the inner one is replaced. An example is "Bearer X", in which X is the secret.
 		within := slices.ContainsFunc(s.credentials[i+1:], func(other string) bool {
 			return len(other) < len(credential) && strings.Contains(credential, other)
 		})
@@ -123,7 +124,8 @@ func (s *sealer) seal(text string, at []string) string {
 
 var anyReference = pattern.New(`\$\{[^}]*\}`)
 
-// outside replaces old in text by a reference, but not inside of references that are already there.
+// outside replaces the string old in text by the result of the function reference. It leaves references that are already in text as
+// they are.
 func outside(text, old string, reference func() string) string {
 	var b strings.Builder
 	for {
@@ -144,8 +146,8 @@ func outside(text, old string, reference func() string) string {
 
 var unfitSecret = pattern.New(`[^A-Za-z0-9._-]+`)
 
-// reference returns a reference to the credential value, and adds the credential to s.secrets if it is new. The name of
-// the secret consists of the server's name and the last key of the path at.
+// reference returns a reference to the credential in value, and adds the credential to s.secrets if it is not there. at is the path of
+// the string that contains it. The name of the secret consists of the server's name and the last key of the path at.
 func (s *sealer) reference(value string, at []string) string {
 	key := at[len(at)-1]
 	if _, err := strconv.Atoi(key); err == nil {

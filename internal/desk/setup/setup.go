@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// System has what decides where config files are.
+// System describes the machine and the process, which decide where config files are.
 type System struct {
 	// OS is the operating system, a value of GOOS.
 	OS string

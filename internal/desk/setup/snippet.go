@@ -18,9 +18,9 @@ var namedEntry = pattern.New(`^"[^"]*"\s*:`)
 // IsSnippet reports whether an argument is JSON with a server, as opposed to a program or a URL.
 func IsSnippet(text string) bool { return strings.HasPrefix(text, "{") || namedEntry.MatchString(text) }
 
-// ReadSnippet reads a server from JSON in one of the forms that documentation uses: only the entry, the entry with its name, or the
-// whole file of a client. If there are several servers, it returns the server called name. Its errors contain no values of the
-// JSON, because these may be secret.
+// ReadSnippet reads a server from JSON, as a user copies it from documentation: only the entry, the entry with its name, or the whole
+// file of a client. If there are several servers, it returns the server called name. Its errors contain no values of the JSON, because
+// these may be secret.
 func ReadSnippet(s System, name, text string, o config.Options) (*Found, error) {
 	found, err := jsonSnippet(s, name, text, o)
 	if err != nil {
@@ -29,8 +29,8 @@ func ReadSnippet(s System, name, text string, o config.Options) (*Found, error) 
 	return oneOf(found, name)
 }
 
-// ReadSnippets is ReadSnippet for all servers in the text, which may also be the TOML or YAML file of a client. An entry without
-// a name is called name.
+// ReadSnippets returns all servers in a text that a user has copied from documentation. The text is JSON (see [ReadSnippet]), or the
+// TOML or YAML file of a client. An entry that has no name gets the name in the parameter name.
 func ReadSnippets(s System, name, text string, o config.Options) (found []Found, err error) {
 	from := origin{file: filepath.Join(s.Dir, "snippet"), reading: o}
 	text = strings.TrimSpace(text)
@@ -52,7 +52,7 @@ func ReadSnippets(s System, name, text string, o config.Options) (found []Found,
 	return found, err
 }
 
-// ToAdd returns the entry of the server for mcpx's config.
+// ToAdd returns the entry of the server for mcpx's config, for [AddServer].
 func (f *Found) ToAdd() any { return f.withShare() }
 
 func jsonSnippet(s System, name, text string, o config.Options) ([]Found, error) {
@@ -92,7 +92,7 @@ func isEntry(entry object) bool {
 	})
 }
 
-// oneOf returns the server called name or, if there is only one server, that one.
+// oneOf returns the server called name. If found has only one server, it returns that one, whatever its name is.
 func oneOf(found []Found, name string) (*Found, error) {
 	at := slices.IndexFunc(found, func(f Found) bool { return f.Name == name })
 	switch {

@@ -22,18 +22,21 @@ const StruckOut = "••••••"
 // ErrStruckOut says that an edited entry has StruckOut at a place where the file has no secret.
 var ErrStruckOut = errors.New("is struck out, but the file has no secret there: enter the value")
 
-// Shown is the entry of a server in a form that a person may see: it has no secrets and comments, and references are not expanded.
+// Shown is the entry of a server in a form that a person may see: without comments, with StruckOut in place of secrets, and with
+// references such as ${NAME} as they are written.
 type Shown struct {
 	Entry json.RawMessage
 	// Secret has the JSON pointers of the strings that are struck out.
 	Secret []string
-	// Executes has the commands that mcpx runs for the references ${command:…}.
+	// Executes has the commands that mcpx runs because the entry refers to them with ${command:…}.
 	Executes []string
-	// Digest identifies the entry as the file has it. It is empty for an entry that is not in a file.
+	// Digest is a digest of the entry in the file, with which a later change of the file can be detected. It is empty for an entry that
+	// is not in a file.
 	Digest string
 }
 
-// ShowServer returns the entry of a server in the text of a config. If there is no such server, the error is [ErrNoServer].
+// ShowServer finds the entry of a server in the text of a config, and returns it as a Shown. If there is no such server, the error is
+// [ErrNoServer].
 func ShowServer(data []byte, name string) (Shown, error) {
 	d, err := parseJSONText(data)
 	if err != nil {
@@ -50,7 +53,7 @@ func ShowServer(data []byte, name string) (Shown, error) {
 	return shown, err
 }
 
-// ShowEntry is like ShowServer for an entry that is not in a file: an [Entry] or raw JSON.
+// ShowEntry returns an entry that is not in a file as a Shown. The parameter is an [Entry] or raw JSON.
 func ShowEntry(entry any) (Shown, error) {
 	text, err := marshal(entry)
 	if err != nil {
@@ -73,7 +76,7 @@ func show(v *hujson.Value) (s Shown, err error) {
 	return s, nil
 }
 
-// literalSecrets returns the texts in an entry that package config considers secret. It does not expand references.
+// literalSecrets returns those texts in an entry that package config considers secret. References such as ${NAME} are not looked up.
 func literalSecrets(entry []byte) []string {
 	text, err := marshal(object{{"mcpServers", object{{"server", json.RawMessage(entry)}}}})
 	if err != nil {
@@ -97,7 +100,8 @@ type striker struct {
 	executes []string
 }
 
-// walk strikes out the secrets in a value. at is the JSON pointer of the value; keys are the keys of the objects around it.
+// walk replaces the secrets in a value by StruckOut. at is the JSON pointer of the value; keys has the keys of the objects around it,
+// the outermost first.
 func (w *striker) walk(v *hujson.Value, at string, keys []string) {
 	switch value := v.Value.(type) {
 	case hujson.Literal:
@@ -116,7 +120,7 @@ func (w *striker) walk(v *hujson.Value, at string, keys []string) {
 	case *hujson.Array:
 		for i := range value.Elements {
 			under := keys
-			if i > 0 { // the option before a word, such as --token, says what the word is
+			if i > 0 { // the argument after an option such as --token is judged by the option's name
 				if before, ok := value.Elements[i-1].Value.(hujson.Literal); ok && strings.HasPrefix(before.String(), "-") {
 					under = append(slices.Clip(keys), strings.TrimLeft(before.String(), "-"))
 				}
@@ -132,11 +136,12 @@ var (
 	// plainReference matches a reference without a default value. A default value could be a secret.
 	plainReference = pattern.New(`\$\{(?:(?:keyring|file|command|env):)?[^}:]*\}|\$\{(?:file|command|keyring):[^}]*\}`)
 	commandOf      = pattern.New(`\$\{command:([^}]*)\}`)
-	// publicHeaders are headers whose values are no secrets.
+	// publicHeaders are HTTP headers whose values are never secret. Those of other headers may be.
 	publicHeaders = []string{"accept", "accept-language", "content-type", "user-agent", "mcp-protocol-version"}
 )
 
-// secret reports whether a string of an entry may contain a secret. keys are the keys above the string.
+// secret reports whether a string in an entry may contain a secret. keys has the keys of the objects around the string. secret also
+// notes the commands to which the string refers.
 func (w *striker) secret(text string, keys []string) bool {
 	for _, found := range commandOf.FindAllStringSubmatch(text, -1) {
 		w.executes = append(w.executes, found[1])
@@ -177,7 +182,8 @@ func ReplaceServer(data []byte, name string, entry json.RawMessage) ([]byte, err
 	})
 }
 
-// unstrike replaces each [StruckOut] in now by the value in was. root is the whole old entry, and at the JSON pointer of now.
+// unstrike replaces each [StruckOut] in now, a value of the edited entry, by the value in was, the old value at the same place. root is
+// the whole old entry; at is the JSON pointer of now.
 func unstrike(now, was, root *hujson.Value, at string) error {
 	switch value := now.Value.(type) {
 	case hujson.Literal:
@@ -214,7 +220,8 @@ func childOf(v *hujson.Value, key string) *hujson.Value {
 	return child(v, key)
 }
 
-// become changes the object at a path from was to now, one member at a time, so that unchanged members keep their formatting.
+// become changes the object at a path, whose members are was, so that its members are now. It writes only the members that differ, so
+// the others keep their formatting.
 func (d *jsonText) become(now, was *hujson.Object, path []string) error {
 	for i := range was.Members {
 		if name := nameOf(&was.Members[i]); member(now, name) < 0 && d.value(append(slices.Clip(path), name)...) != nil {

@@ -14,7 +14,8 @@ var ErrNoToken = errors.New("no such token")
 // Token is a client's token as it is stored in the config.
 type Token struct {
 	SHA256 string // the digest of the token, in hexadecimal
-	// Groups and Scopes are those of the token's owner. nil means to copy them from another token of the owner, if there is one.
+	// Groups and Scopes are what the token's owner gets with this token. nil means to copy them from another token of the same owner,
+	// if there is one.
 	Groups, Scopes []string
 	// Expires is when the token ends, in the form of RFC 3339; empty means never.
 	Expires string
@@ -23,8 +24,8 @@ type Token struct {
 // idDigits is the length of a token's ID. The ID is the beginning of the token's digest.
 const idDigits = 8
 
-// SetToken writes a token into the text of a config, under the name of its owner. If the owner has other tokens, they stay; the
-// first token is the member NAME, further ones are NAME/ID. If replace is true, SetToken removes the others.
+// SetToken writes a token into the text of a config. name is the owner. The key of an owner's first token is NAME, that of further ones
+// is NAME/ID. If replace is true, SetToken removes the other tokens of the owner; otherwise they stay.
 func SetToken(data []byte, name string, t Token, replace bool) ([]byte, error) {
 	return editJSON(data, func(d *jsonText) error {
 		entry, of := object{{"sha256", t.SHA256}}, d.tokensOf(name)

@@ -18,7 +18,7 @@ type tomlText struct {
 	lines []expression
 }
 
-// expression is a table header, a key with its value, or a comment.
+// expression is one piece of a TOML file: a table header, a key with its value, or a comment.
 type expression struct {
 	start int      // the offset of the beginning of its first line
 	path  []string // the path of the table, or of the key including its table; nil for a comment
@@ -88,7 +88,8 @@ func (d *tomlText) start(entry object, keys ...string) error {
 	}
 	command := d.extents(append(slices.Clip(keys), "command"))
 	args := d.extents(append(slices.Clip(keys), "args"))
-	// A dotted key, such as mcpx.command, cannot be replaced line by line. Then the table is removed and written anew.
+	// If the command is written with a dotted key, such as mcpx.command, its line cannot be replaced. Then the whole table is removed
+	// and written anew.
 	if len(command) != 1 || len(args) > 1 || !bytes.HasPrefix(bytes.TrimSpace(d.text[command[0].from:]), []byte("command")) {
 		if err := d.remove(keys...); err != nil {
 			return err
@@ -114,7 +115,7 @@ func (d *tomlText) restore(from document, keys ...string) error {
 
 func (d *tomlText) found(from origin, _ []string) []Found { return from.tomlServers(d) }
 
-// members returns an entry as TOML lines. The values of the entry are strings and arrays of strings.
+// members returns the members of an entry as lines of TOML. Their values must be strings or arrays of strings.
 func (d *tomlText) members(entry object) (string, error) {
 	var b strings.Builder
 	for _, f := range entry {
@@ -154,8 +155,8 @@ func (d *tomlText) apply(splices ...splice) error {
 	return nil
 }
 
-// extents returns the extent of each expression in the table at a path and in the tables below it. An extent is a range of whole
-// lines. If a value has several lines, its extent includes the comments between them.
+// extents returns which lines belong to each expression in the table at a path, and in the tables below it. The result has the offsets
+// of these lines, and no text. If a value has several lines, comments between them are included.
 func (d *tomlText) extents(keys []string) (all []splice) {
 	for i, e := range d.lines {
 		if len(e.path) < len(keys) || !slices.Equal(e.path[:len(keys)], keys) {
@@ -168,7 +169,7 @@ func (d *tomlText) extents(keys []string) (all []splice) {
 				break
 			}
 		}
-		// The empty lines after an expression do not belong to its extent.
+		// Empty lines after an expression do not belong to it.
 		end = e.start + len(bytes.TrimRight(d.text[e.start:end], " \t\r\n"))
 		if i := bytes.IndexByte(d.text[end:], '\n'); i >= 0 {
 			end += i + 1
@@ -188,7 +189,7 @@ func (d *tomlText) remove(keys ...string) error {
 		kept = cuts[i].to
 		if trimmed, ok := cutEmptyLine(before); ok {
 			cuts[i].from -= len(before) - len(trimmed)
-		} else if i > 0 && len(bytes.TrimSpace(before)) == 0 { // only white space between two removed extents
+		} else if i > 0 && len(bytes.TrimSpace(before)) == 0 { // also remove the white space between two removed parts
 			cuts[i].from -= len(before)
 		}
 	}
@@ -201,7 +202,7 @@ func (d *tomlText) remove(keys ...string) error {
 	return nil
 }
 
-// cutEmptyLine removes one empty line at the end of text. The result is false if text does not end with one.
+// cutEmptyLine removes one empty line from the end of text. The second result is false if text does not end with an empty line.
 func cutEmptyLine(text []byte) ([]byte, bool) {
 	for _, empty := range []string{"\n\n", "\n\r\n"} {
 		if bytes.HasSuffix(text, []byte(empty)) {

@@ -13,9 +13,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// yamlText is the text of a YAML file. An edit inserts or cuts whole lines of block mappings, which is how programs write them.
-// Each edit parses the new text and compares all its values with the expected ones. So a case that the lines do not show, such as
-// an anchor that is used elsewhere, fails with [ErrUnsafe], and no value is lost.
+// yamlText is the text of a YAML file. An edit inserts or removes whole lines. This works for mappings with one member on each line,
+// which is how programs write YAML. After each edit, all values of the new text are compared with the expected ones. If they differ,
+// for example because a removed line had an anchor that is used elsewhere, the edit fails with [ErrUnsafe], and no value is lost.
 type yamlText struct {
 	fileText
 	root *yaml.Node // the mapping of the first document; nil if the file has no value
@@ -39,8 +39,8 @@ func parseYAMLText(data []byte) (*yamlText, error) {
 	return d, nil
 }
 
-// member returns the key and the value at a path, and the mapping that contains them. If there is no such member, key and value are
-// nil, and mapping is the one in which the member would be; it may be nil too.
+// member returns the nodes of the key and the value at a path, and of the mapping that contains them. If there is no such member, key
+// and value are nil. mapping is then the mapping to which the member would have to be added, or nil if that is missing too.
 func (d *yamlText) member(keys ...string) (key, value, mapping *yaml.Node) {
 	value = d.root
 	for i, name := range keys {
@@ -91,8 +91,9 @@ func (d *yamlText) lineEnd(offset int) int {
 	return len(d.text)
 }
 
-// extent returns the lines of a member of a block mapping: the line of its key, and all lines after it that are indented more, or
-// equally and begin with the dash of a list. ok is false if something precedes the key on its line.
+// extent returns which lines belong to a member of a mapping: the line with its key, and the lines after it that have a deeper
+// indentation. Lines with the same indentation also belong to it if they begin with the dash of a list. The second result is false if
+// something else is before the key on its line.
 func (d *yamlText) extent(key *yaml.Node) (splice, bool) {
 	from, indent := d.line(key.Line), key.Column-1
 	if from+indent > len(d.text) || strings.Trim(string(d.text[from:from+indent]), " ") != "" {
@@ -115,8 +116,8 @@ func (d *yamlText) extent(key *yaml.Node) (splice, bool) {
 	return splice{from: from, to: end}, true
 }
 
-// apply makes replacements, and checks that they set the value at a path and change nothing else. If value is nil, they must remove
-// it. The replacements must not overlap.
+// apply makes replacements, which must not overlap. Then it checks that the value at the path keys is value (or, if value is nil, that
+// there is none), and that nothing else has changed.
 func (d *yamlText) apply(value any, keys []string, splices ...splice) error {
 	edited, err := parseYAMLText(d.with(splices))
 	if err != nil {
@@ -176,7 +177,7 @@ func (d *yamlText) start(entry object, keys ...string) error {
 	return nil
 }
 
-// decoded returns a value as a parser would decode it.
+// decoded returns a value in the form in which a parser decodes it, with maps in place of objects.
 func decoded(value any) (out any) {
 	text, _ := marshal(value) // cannot fail: value has only strings, booleans, numbers, lists and objects
 	_ = yaml.Unmarshal(text, &out)
@@ -208,8 +209,9 @@ func (d *yamlText) insert(entry object, keys []string) error {
 	})
 }
 
-// insertLines adds a member as the last one of its mapping. value is the member's value, and lines returns its lines. insertLines
-// makes the mapping if it is missing or empty. keys must have two elements.
+// insertLines adds a member at the end of its mapping. keys is the path of the member and must have two elements. The function lines
+// returns the lines of the member; value is its value, with which the result is checked. If the mapping is missing or empty,
+// insertLines makes it.
 func (d *yamlText) insertLines(keys []string, value any, lines func(indent, unit int) string) error {
 	eol := d.eol()
 	holder, mapping, _ := d.member(keys[0])
@@ -236,7 +238,7 @@ func (d *yamlText) insertLines(keys []string, value any, lines func(indent, unit
 		}
 		return d.apply(value, keys, splice{at.to, at.to, gap + lines(last.Column-1, unit)})
 	}
-	// The mapping is empty: {} or nothing follows the colon. That text is cut, and a comment after it stays.
+	// The mapping is empty: after its colon there is {} or nothing. The {} is removed; a comment after it stays.
 	at, ok := d.extent(holder)
 	colon := at.from + holder.Column - 1 + len(holder.Value)
 	end := d.lineEnd(at.from)
@@ -275,7 +277,8 @@ func (d *yamlText) restore(from document, keys ...string) error {
 	})
 }
 
-// remove cuts the lines of a member. If it is the only member, {} takes its place, because an empty value would be null.
+// remove removes the lines of a member. If that was the only member of its mapping, the mapping becomes {}, because without any text it
+// would be null.
 func (d *yamlText) remove(keys ...string) error {
 	key, _, mapping := d.member(keys...)
 	if key == nil {
@@ -312,7 +315,7 @@ func (d *yamlText) found(from origin, at []string) (found []Found) {
 		for _, key := range sortedKeys(members) {
 			value, err := marshal(members[key])
 			if err != nil {
-				continue // a mapping whose keys are not texts; no server has one
+				continue // a mapping with keys that are not strings; no server has one
 			}
 			entry = append(entry, field{key, json.RawMessage(value)})
 		}
