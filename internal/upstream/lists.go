@@ -25,7 +25,7 @@ const (
 
 // list reads all pages of a list. If the server does not know the method, the list is empty. If a later page cannot
 // be read, list returns the pages before it, and the error as missing. But if the parameter whole is true, list
-// returns no pages then, and the error as err.
+// then fails: it returns the error as err.
 func (s *session) list(ctx context.Context, kind catalog.Kind, whole bool) (all catalog.List, missing, err error) {
 	method := kind.Method()
 	seen := make(map[string]bool)
