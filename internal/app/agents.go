@@ -122,10 +122,10 @@ func (g *agents) close() {
 // agentOf returns the ID of an agent.
 func agentOf(p *caller.Principal) string { return strings.TrimPrefix(p.Name, conf.Agents) }
 
-// codeUnauthorized is the error code of the older system for a wrong key.
+// codeUnauthorized is the error code for a wrong key. mcpx takes it over from the system that it replaces (config key dial.compat).
 const codeUnauthorized = -32004
 
-// health answers in the form of the older system. It tells a caller whose query has the right key which servers and clients each agent
+// health answers in the form of the system that mcpx replaces (config key dial.compat). It tells a caller whose query has the right key which servers and clients each agent
 // has, and refuses all other callers.
 func (g *agents) health(w http.ResponseWriter, r *http.Request) {
 	key, known := []byte(r.URL.Query().Get("key")), 0
@@ -140,7 +140,8 @@ func (g *agents) health(w http.ResponseWriter, r *http.Request) {
 	writeRPC(w, http.StatusOK, "result", map[string]any{"status": "success", "connections": g.connections()})
 }
 
-// connections are the numbers in the answer of health, under the names of the older system, which calls a client a robot.
+// connections are the numbers in the answer of health. Their names come from the system that mcpx replaces (config key dial.compat).
+// That system calls a client a robot.
 type connections struct {
 	Servers        int                               `json:"mcp_server_connections"`
 	Robots         int                               `json:"robot_connections"`
@@ -157,7 +158,8 @@ type agentServer struct {
 	Tools     int               `json:"tools_count"`
 	ToolNames []string          `json:"tools"`
 	Info      map[string]string `json:"server_info"`
-	// State and Reason are additions: the older system does not say why a server is missing.
+	// State and Reason are additions of mcpx. The system that mcpx replaces (config key dial.compat) does not say why a server is
+	// missing.
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
 }
