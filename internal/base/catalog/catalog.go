@@ -255,7 +255,8 @@ type Snapshot struct {
 	// the snapshot so that a caller never gets the rules of one config with the servers of another. nil means that
 	// there are no rules.
 	Rules Rules
-	// Empty explains, for users and models, why there are no servers. If there are none and Empty is empty, none is configured.
+	// Empty explains, for users and models, why there are no servers. If neither Servers nor Empty has content, no server is
+	// configured.
 	Empty string
 
 	index map[string]int
