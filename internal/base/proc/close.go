@@ -14,8 +14,8 @@ const (
 	// killPatience is how long processes may take to disappear after SIGKILL. Only an uninterruptible system call
 	// takes longer.
 	killPatience = 2 * time.Second
-	// outputGrace is how long, after the end of the child, a process that cannot be signalled may hold stdout or
-	// stderr open, and how long a reader has to read the rest of the output.
+	// outputGrace is how long stdout and stderr stay open after the end of the child. In this time the rest of the
+	// output can still be read. Without a limit, a process that cannot be signalled could hold them open for ever.
 	outputGrace = 500 * time.Millisecond
 	// pollFirst and pollMost are the shortest and the longest pause between two checks of a group.
 	pollFirst = 2 * time.Millisecond
