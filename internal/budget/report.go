@@ -46,7 +46,7 @@ type Server struct {
 	// Raw is the cost of the complete definitions as minified JSON, with output schemas, annotations and all else that
 	// the server sent.
 	Raw int `json:"raw"`
-	// Surface is what a model request carries with mcpx: the definitions of its two tools. For one server, it is
+	// Surface is what a model request carries with mcpx: the definitions of mcpx's two tools. For one server, it is
 	// measured as if mcpx had only this server. So the figures of the servers do not add up to the total.
 	Surface int `json:"surface"`
 	// Definition is the cost of single tools without mcpx; their sum is Direct.
@@ -97,7 +97,7 @@ type Cost struct {
 type Part struct {
 	// Name is the tool's name.
 	Name string `json:"name"`
-	// Tokens is what its definition costs.
+	// Tokens is the cost of the tool's definition.
 	Tokens int `json:"tokens"`
 }
 
@@ -105,11 +105,11 @@ type Part struct {
 type Step struct {
 	// Servers is the number of servers.
 	Servers int `json:"servers"`
-	// Tools is the number of their tools.
+	// Tools is the number of tools that the servers have together.
 	Tools int `json:"tools"`
 	// Direct is what a model request carries without mcpx.
 	Direct int `json:"direct"`
-	// Surface is what a model request carries if mcpx has these servers.
+	// Surface is what a model request carries with mcpx.
 	Surface int `json:"surface"`
 }
 
@@ -121,7 +121,8 @@ type Results struct {
 	Total Class `json:"total"`
 }
 
-// Class contains the figures of recorded results of one kind. These are in files whose names are the same up to "--".
+// Class contains the figures of recorded results of one kind. Results are of one kind if the names of their files are the same up to
+// "--".
 type Class struct {
 	// Name is the name of the class.
 	Name string `json:"class,omitempty"`
