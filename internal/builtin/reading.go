@@ -19,14 +19,15 @@ const (
 	promptTool = "get_prompt"
 )
 
-// readingTools are the names, descriptions and schemas of these tools.
+// readingTools are the tools of the built-in server that list and read resources and prompts. Each has a name, a description and a
+// schema.
 var readingTools = [][3]string{
 	{listTool, "List resources, templates and prompts.", `{"type":"object","properties":{"server_name":{"type":"string"}}}`},
 	{readTool, "Read a resource by its URI.", `{"type":"object","properties":{"uri":{"type":"string"}},"required":["uri"]}`},
 	{promptTool, "Get the messages of a prompt.", `{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object","additionalProperties":{"type":"string"}}},"required":["name"]}`},
 }
 
-// reading runs one of the readingTools. Its result has the form in which a server would send it. The func read, if not nil, is
+// reading runs one of the readingTools. It returns the result in the form in which a server would send it. The func read, if not nil, is
 // called with the name of each server from which the result contains something.
 func (s *Server) reading(
 	ctx context.Context, q *request.Request, read func(server string), tool string, arguments json.RawMessage,
