@@ -195,7 +195,8 @@ func (s *script) derive(k *kind) {
 	}
 }
 
-// alias derives a leaf from another leaf that has the same value in every object.
+// alias looks for a second leaf that has the same value in every object as the leaf with index of. If it finds one, it marks the leaf
+// with index of as derived, so that its value is taken from the second leaf.
 func (s *script) alias(k *kind, of int32) {
 	l := &k.leaves[of]
 	for j := range k.leaves {
@@ -217,7 +218,7 @@ func (s *script) alike(a, b []int32) bool {
 	return true
 }
 
-// deriveOne makes a template for a leaf, if its strings contain the values of other leaves.
+// deriveOne makes a template for the leaf with index of, if the strings of this leaf contain the values of other leaves.
 func (s *script) deriveOne(k *kind, of int32, plain []bool) {
 	l := &k.leaves[of]
 	n := len(l.column)

@@ -47,8 +47,8 @@ func expression(value []byte) string {
 	return string(value)
 }
 
-// head returns the functions, and the consts that the values written so far need. Each is a line. It returns false if there
-// are none.
+// head returns the lines at the beginning of the script: first a line for each function, and then a line for each const. Call it after
+// the value was written, since this makes the consts. It returns false if there is neither a function nor a const.
 func (w *scriptWriter) head() (string, bool) {
 	var out []byte
 	for k := range w.kinds {
