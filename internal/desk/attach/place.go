@@ -119,8 +119,8 @@ func folder() (string, error) {
 	return folder, control.Claim(folder)
 }
 
-// ownVariables are the environment variables that mcpx itself reads: they say where its files are, how it reaches the network, and
-// how its runtime works. Sessions that differ in one of them have different daemons.
+// ownVariables are the environment variables that mcpx itself reads: they say where mcpx has files, how it reaches the network, and
+// how the Go runtime works. Sessions that differ in one of them have different daemons.
 var ownVariables = strings.Fields(`
 	HOME USERPROFILE XDG_CONFIG_HOME XDG_CACHE_HOME
 	HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy
@@ -128,7 +128,7 @@ var ownVariables = strings.Fields(`
 	GOGC GOMEMLIMIT GOMAXPROCS GODEBUG GORACE GOTRACEBACK GOCOVERDIR
 `)
 
-// ownPrefixes are prefixes of other variables that mcpx itself reads.
+// ownPrefixes extends ownVariables: mcpx itself also reads all environment variables whose names begin with one of these prefixes.
 var ownPrefixes = []string{"OTEL_"}
 
 // starterVariables are variables that the daemon takes over from the command that starts it. Sessions may differ in them and still
