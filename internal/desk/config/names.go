@@ -113,8 +113,8 @@ func (r *serverReader) needPackage() {
 	}
 }
 
-// aliases maps wrong names that users may write to the right keys. It is for names that do not resemble the key; a mistyped key is
-// found without it.
+// aliases maps a wrong key that users may write to the right key. It is for wrong keys that do not resemble the right one. A mistyped
+// key needs no alias, since nearest finds the right key by its letters.
 var aliases = map[string]string{
 	"cmd":         "command",
 	"executable":  "command",
@@ -127,8 +127,9 @@ var aliases = map[string]string{
 	"workdir":     "cwd",
 }
 
-// nearest returns the key in the list own that the user probably meant when writing key: the two differ only in case and separators
-// or by a few letters, or aliases contains key. It returns "" if there is no such key.
+// nearest finds the key that the user probably meant by a wrong key. The parameter key is the wrong key, and the parameter own is the
+// list of the right keys. nearest returns a right key that differs from the wrong key only in case and separators or by a few letters,
+// or that the map aliases has for the wrong key. It returns "" if there is no such key.
 func nearest(key string, own []string) string {
 	if len(key) > 64 {
 		return ""

@@ -89,8 +89,8 @@ func (r *serverReader) secretIfNamed(name, value string) {
 	}
 }
 
-// literal adds the value of an argument whose name looks like the name of a secret, as in --password=X. It leaves out short numbers
-// and the values in settings.
+// literal adds a value to the secrets of the server. It is the value of an argument whose name looks like the name of a secret, as in
+// --password=X. literal leaves out short numbers and the values in settings.
 func (r *serverReader) literal(value string) {
 	value = strings.Trim(strings.TrimSpace(value), `"'`)
 	number := strings.Trim(value, "0123456789.") == "" && len(value) < leastNumber
@@ -194,15 +194,15 @@ func (r *serverReader) urlSecrets(text string) {
 	}
 }
 
-// tokens adds all parts of a string that match [tokenShape].
+// tokens finds all parts of a string that match [tokenShape], and adds them to the secrets of the server.
 func (r *serverReader) tokens(text string) {
 	for _, found := range tokenShape.FindAllStringSubmatchIndex(text, -1) {
 		r.strike(text[found[2]:found[3]], leastLiteral, true)
 	}
 }
 
-// pathSecrets adds parts of the paths of HTTP and WebSocket URLs that look random. Some services put the token of a user
-// there.
+// pathSecrets looks at the paths of HTTP and WebSocket URLs, where some services put the token of a user. It adds the parts that look
+// random to the secrets of the server.
 func (r *serverReader) pathSecrets(text string) {
 	for _, found := range webPath.FindAllStringSubmatchIndex(text, -1) {
 		for part := range strings.SplitSeq(text[found[2]:found[3]], "/") {
@@ -229,7 +229,8 @@ func random(word string) bool {
 	return len(word) >= 32 && has('0', '9') && has('a', 'f') && strings.Trim(word, "0123456789abcdef") == ""
 }
 
-// encoded adds a part of a URL as a secret, both as it is written and decoded. A part of fewer than least bytes is not added.
+// encoded adds a part of a URL to the secrets of the server, both as it is written and decoded. The parameter least is how many bytes a
+// secret must have; shorter ones are not added.
 func (r *serverReader) encoded(value string, least int) {
 	r.strike(value, least, true)
 	for _, decode := range []func(string) (string, error){url.QueryUnescape, url.PathUnescape} {
