@@ -99,7 +99,7 @@ func (s *Server) Ways() (ways []Way, unusable []string) {
 	return ways, unusable
 }
 
-// foreign returns the reason why a way with these inputs cannot be used, or "" if it can. The texts of the registry must not
+// foreign returns the reason why a way with the parameter inputs cannot be used, or "" if it can. The texts of the registry must not
 // contain references such as ${keyring:NAME}: mcpx would replace them by a secret of the user, which the server would then get.
 func foreign(inputs []Input) string {
 	for _, in := range inputs {
@@ -169,7 +169,8 @@ func (in Input) fixed() string {
 	return in.Value
 }
 
-// value returns the value of an input. ok is false if the input has no value; then the entry leaves it out.
+// value returns the value of an input. The parameter given has the values from the user by their names. If the input has no value, ok
+// is false.
 func (in Input) value(given map[string]string) (text string, ok bool) {
 	text = in.fixed()
 	if text == "" {
