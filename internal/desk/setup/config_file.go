@@ -43,8 +43,8 @@ func (f ConfigFile) Edit(edit func(data []byte) ([]byte, error), check func(*con
 	return err
 }
 
-// WhyNot returns the error to report if an edit failed with err. If the config was invalid even before the edit, this is the error of
-// parsing it, which says where the fault is. Otherwise it is err.
+// WhyNot returns the error to report after an edit has failed with the error err. If the config was invalid even before the edit, WhyNot
+// returns the error of parsing the config, which says where the fault is. Otherwise it returns err.
 func (f ConfigFile) WhyNot(before []byte, err error) error {
 	if _, fault := config.Parse(f.Path, before, f.Reading); fault != nil && !Blank(before) && !errors.Is(err, ErrNoServer) {
 		return fault
@@ -52,8 +52,8 @@ func (f ConfigFile) WhyNot(before []byte, err error) error {
 	return fmt.Errorf("nothing was written: %w", err)
 }
 
-// Named returns a function for [ConfigFile.Edit] that calls edit with the name that a server has in the file. The parameter name is
-// that name, or the name under which mcpx serves the server.
+// Named returns a function for [ConfigFile.Edit], which calls the parameter edit for one server. The parameter name of Named is the
+// server's name in the file, or the name under which mcpx serves it. In both cases edit gets the server's name in the file.
 func (f ConfigFile) Named(name string, edit func(data []byte, name string) ([]byte, error)) func([]byte) ([]byte, error) {
 	return func(data []byte) ([]byte, error) {
 		inFile := name

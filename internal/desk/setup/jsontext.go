@@ -282,7 +282,7 @@ func (d *jsonText) unit() string {
 	return "  "
 }
 
-// lead returns the text between the last line break in before and its end. before is the text in front of a member. broken is true if
+// lead returns the text after the last line break in the parameter before, which is the text in front of a member. broken is true if
 // there is a line break and only white space after it, so that the member begins a line.
 func lead(before []byte) (indent string, broken bool) {
 	i := bytes.LastIndexByte(before, '\n')
@@ -298,8 +298,9 @@ func (d *jsonText) indentation(offset int) string {
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
-// insert adds a member at the end of the object o, which is the value of v. It imitates the existing members: if they are on lines of
-// their own, or if the last one has a trailing comma, so does the new one.
+// insert adds a member at the end of the object o, which is the value of v. If o has members and is on one line, the new member goes on
+// that line too. Otherwise the new member gets a line of its own. If the last member of o has a trailing comma, the new member also
+// gets one.
 func (d *jsonText) insert(v *hujson.Value, o *hujson.Object, key string, value any) error {
 	end := v.EndOffset - 1 // the offset of the closing brace
 	if len(o.Members) == 0 {
