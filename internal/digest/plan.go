@@ -225,7 +225,7 @@ func (d *Items) score(c *column, p Plan) float64 {
 	return score * (1 + 0.3*float64(max(0, c.level-1)))
 }
 
-// A text that needs more than opaque tokens per byte is taken to contain no words, such as a hash.
+// opaque is a number of tokens per byte. If a text needs more, mcpx assumes that it contains no words: it may be a hash, for example.
 const opaque = 0.42
 
 // telling are keys of members that say what an object is.
