@@ -109,7 +109,7 @@ func (e *exchange) writeQueued() {
 	}
 }
 
-// close refuses further events and waits until the queued ones are written. It may be called repeatedly.
+// close refuses further events, and waits until all queued events are written. It may be called repeatedly.
 func (e *exchange) close() {
 	e.mu.Lock()
 	first := !e.closed && e.queued != nil
@@ -175,7 +175,8 @@ func (e *exchange) flush() { _ = http.NewResponseController(e.w).Flush() }
 // Header values that all responses share, to save allocations.
 var jsonMedia, noBytes = []string{"application/json"}, []string{"0"}
 
-// answer writes the answer. It must be called after close.
+// answer writes the answer to the client. If events may have been queued, the caller must first call e.close, which waits until all
+// queued events are written.
 func (e *exchange) answer(message []byte) {
 	if e.streaming || !e.json || e.batch {
 		e.event(wire.OneLine(message))
