@@ -19,10 +19,11 @@ type Usage struct {
 	// Failures are the calls that ended with an error of the tool, the server or mcpx.
 	Calls    int64 `json:"calls"`
 	Failures int64 `json:"failures"`
-	// Tokens is the size of the answers that clients got, TokensReceived the size of the results that servers sent, both in tokens.
+	// Tokens is the size of the answers that clients got, in tokens. TokensReceived is the size of the results that servers sent.
 	Tokens         int64 `json:"tokens"`
 	TokensReceived int64 `json:"tokens_received"`
-	// Bytes is the size of the answers, BytesReceived of the servers' results, and ArgumentBytes of the arguments.
+	// Bytes is the size of the answers that clients got, in bytes. BytesReceived is the size of the results that servers sent.
+	// ArgumentBytes is the size of the arguments.
 	Bytes         int64 `json:"bytes"`
 	BytesReceived int64 `json:"bytes_received"`
 	ArgumentBytes int64 `json:"argument_bytes"`
@@ -36,7 +37,7 @@ type Question struct {
 	User string
 	// Since is the time of the oldest record that is added up; zero means all.
 	Since time.Time
-	// Records asks for the lines themselves too.
+	// Records means that [Use] returns not only sums, but also the lines of the trail that it has added up.
 	Records bool
 }
 
@@ -45,7 +46,7 @@ type Used struct {
 	Usage []Usage
 	// Records are the lines that were added up, as they are in the trail; only if Question.Records is set.
 	Records []json.RawMessage
-	// Report has the faults of the trail. Checked is false if its lines have HMACs and there was no key to check them.
+	// Report has the faults of the trail. Checked is false if the trail's lines have HMACs and there was no key to check them.
 	Report  *Report
 	Checked bool
 }
