@@ -36,10 +36,11 @@ type Limits struct {
 	// Time is the wall clock time of one filter, with its compilation and the transport of
 	// the JSON, but without the start of a helper. Default 1 s.
 	Time time.Duration
-	// Memory bounds a helper with its input and output, in bytes. Default 256 MB.
+	// Memory is how many bytes of memory a helper may use. The input and the output of the
+	// filter are included. Default 256 MB.
 	Memory int64
-	// Output bounds all outputs of a filter together, in bytes. 8 bytes are added to each, so
-	// that the number of outputs is bounded too. Default 8 MB.
+	// Output is how many bytes all outputs of a filter may have together. Each output counts as
+	// 8 bytes more than it has, so that the number of outputs is bounded too. Default 8 MB.
 	Output int64
 	// Helpers is how many helpers may run at the same time. Further calls of Run wait, at most queue.Calls of
 	// them. One principal uses at most half of the helpers at a time. Default 2.
