@@ -154,8 +154,9 @@ func (t *Topic) shown(server string) bool {
 	return ok && (now.Offers.Resources || !now.Listed)
 }
 
-// renamed returns the params of a server's notification with the URI that clients know. The notification may be
-// about a part of the resource.
+// renamed returns the params of a server's notification with the URI that clients know. The parameter own is the
+// server's URI of the resource that the client follows. If the notification is about a part of this resource, its URI
+// begins with own; renamed then replaces own and keeps the rest.
 func (t *Topic) renamed(snap *catalog.Snapshot, server *catalog.Server, own string, params json.RawMessage) json.RawMessage {
 	params = wire.Edit(params, "uri", wire.EditText(func(uri string) string {
 		if part, ok := strings.CutPrefix(uri, own); ok {
