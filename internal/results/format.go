@@ -102,7 +102,8 @@ func (a *Answer) complete(out *Result, got upstreamResult, shown Shown, compact 
 	}
 }
 
-// derived makes structuredContent for a result without it from the JSON of a single text block. An array becomes {"result": …}.
+// derived makes structuredContent for a result that has none. It takes the JSON of the text block, if that is the only block. An array
+// becomes {"result": …}. If there are more blocks, or if the text is not JSON, derived returns nil.
 func derived(blocks []wire.Block, value string) json.RawMessage {
 	if len(blocks) != 1 || !blocks[0].IsText {
 		return nil

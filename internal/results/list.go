@@ -16,15 +16,15 @@ import (
 // since that is nearly all of the value.
 type list struct {
 	// items are slices of the value. A member of an object includes its key. items is nil if there is no list, or if the list
-	// is a string.
+	// consists of the lines of a JSON string.
 	items []json.RawMessage
 	// path is the jq path to the list; empty if the list is the whole value, or if the path is too long.
 	path  string
 	inner int // how many arrays and objects the list is inside of
-	// head is the part of the value before the first item, and tail the part after the last item. If the list is a string, they
-	// are what is before and after the string.
+	// head is the part of the value before the first item, and tail the part after the last item. If the list consists of the
+	// lines of a JSON string, head is the part before the string, and tail the part after the string.
 	head, tail string
-	quoted     bool // the list is a string
+	quoted     bool // the list consists of the lines of a JSON string
 	// before and after are the text around the value, if the value is JSON within a longer text.
 	before, after string
 	// asLines means that the items are shown as lines; otherwise they are enclosed in open and close.
@@ -42,8 +42,8 @@ const (
 // place is a range of bytes in a value.
 type place struct{ start, end int }
 
-// listIn finds the list in h.value and divides h into its items. If the list is a string, h is divided into its
-// lines. It returns false if there is no list. As long as everything beside the largest part of the value needs
+// listIn finds the list in h.value and divides h into its items. If the list consists of the lines of a JSON string,
+// h is divided into these lines. It returns false if there is no list. As long as everything beside the largest part of the value needs
 // little of the first page, the list is searched in that part.
 func (p Pages) listIn(h *result) bool {
 	value, room := h.value, p.limit()/3

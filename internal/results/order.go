@@ -72,10 +72,11 @@ func (o *keyOrder) collect(value []byte, depth int) {
 	}
 }
 
-// learn finds the order for each set of keys. It is the first of these that there is: the order in an object that the filter
-// constructs with exactly these keys; the order in which the filter names them, if it names all; the order in the first object
-// of the document with exactly these keys. Otherwise keys are ordered by where they first occur in the document, and then by
-// where in the filter.
+// learn finds the order for each set of keys. If the filter constructs an object with exactly the keys of a set, the set gets
+// the order of that object. Otherwise, if the filter names all keys of the set, the set gets the order in which the filter
+// names them. Otherwise, if the document has an object with exactly the keys of the set, the set gets the order of the first
+// such object. Otherwise keys come in the order in which they first occur in the document. Keys that do not occur there come
+// last, in the order in which the filter names them.
 func (o *keyOrder) learn(constructed [][]string, document json.RawMessage) {
 	doc, ok := wire.Read(string(document))
 	if !ok {

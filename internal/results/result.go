@@ -169,7 +169,7 @@ func wordEnd(line string, limit int) int {
 	return limit
 }
 
-// count returns the number of items or, without items, of units.
+// count returns the number of parts of the result. The parts are its items or, if it has none, its lines, rows or pieces of text.
 func (h *result) count() int {
 	if h.items != nil {
 		return len(h.items)
@@ -189,7 +189,7 @@ func (h *result) noun() string {
 	return noun
 }
 
-// length returns the size of one item or unit, in bytes.
+// length returns the size of part i in bytes. The parts are the result's items or, if it has none, its lines, rows or pieces of text.
 func (h *result) length(i int) int {
 	if h.items != nil {
 		return len(h.items[i]) + 1
@@ -197,7 +197,7 @@ func (h *result) length(i int) int {
 	return len(h.units[i])
 }
 
-// matched says how many parts match a grep, for the model; shown is how many of them are shown. If the span is numbered, the
+// matched tells the model how many parts match a grep. The parameter shown is how many of them are shown. If the span is numbered, the
 // offsets of matching items are listed. Matching lines need no list, since each is shown with its number.
 func (h *result) matched(which span, shown int) string {
 	line := fmt.Sprintf("%d of %d %s match", len(which.list), h.count(), h.noun())
