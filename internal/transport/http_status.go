@@ -79,8 +79,8 @@ func (e *StatusError) Refused() bool {
 	return e.Code >= 300 && e.Code < 500 && e.Code != http.StatusRequestTimeout
 }
 
-// Passing reports whether an error may be temporary that occurred when a stream was opened. If it is not temporary,
-// the server does not offer the stream.
+// Passing reports whether a failure to open a stream may be temporary. The parameter err is the error of the failed
+// attempt. If the failure is not temporary, the server does not offer the stream.
 func Passing(err error) bool {
 	status, ok := errors.AsType[*StatusError](err)
 	if !ok {
