@@ -28,9 +28,9 @@ const (
 // the probe in time may be slow to start, or may ignore unknown methods, so it then gets the legacy initialize. If it
 // refuses initialize, it gets server/discover once more.
 //
-// If the server accepts both, the error is errBoth, since a modern session was possible. If a slow server has
-// answered only initialize, the session is legacy, but Unprobed is set, so that the next session sends the probe
-// again.
+// If a server accepts initialize, and late also the probe, handshake fails with errBoth. The caller can then connect
+// again, for a modern session. If a slow server has answered only initialize, the session is legacy, but Unprobed is set, so that the
+// next session sends the probe again.
 func (s *session) handshake(ctx context.Context) error {
 	switch {
 	case s.spec.Protocol == EraLegacy, s.link.Traits().LegacyOnly:
