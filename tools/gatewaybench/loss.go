@@ -111,7 +111,8 @@ func blocks(kinds ...string) func([]byte) bool {
 	}
 }
 
-// same reports whether two texts are the same JSON value, digit by digit. Members that are null may be absent.
+// same reports whether two texts are the same JSON value. Numbers must be written with the same digits, so 1 and 1.0 differ. A member
+// of the outermost object that is null counts as absent.
 func same(a, b []byte) bool {
 	read := func(data []byte) (v any) {
 		d := json.NewDecoder(bytes.NewReader(data))
