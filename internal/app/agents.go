@@ -125,8 +125,8 @@ func agentOf(p *caller.Principal) string { return strings.TrimPrefix(p.Name, con
 // codeUnauthorized is the error code for a wrong key. mcpx takes it over from the system that it replaces (config key dial.compat).
 const codeUnauthorized = -32004
 
-// health answers in the form of the system that mcpx replaces (config key dial.compat). It tells a caller whose query has the right key which servers and clients each agent
-// has, and refuses all other callers.
+// health answers in the form of the system that mcpx replaces (config key dial.compat). If the query has the right key, the answer says
+// which servers and clients each agent has. Otherwise health refuses the request.
 func (g *agents) health(w http.ResponseWriter, r *http.Request) {
 	key, known := []byte(r.URL.Query().Get("key")), 0
 	for _, one := range g.app.current.Load().config.Dial.Keys {
