@@ -29,8 +29,8 @@ const (
 // refuses initialize, it gets server/discover once more.
 //
 // If a server accepts initialize, and late also the probe, handshake fails with errBoth. The caller can then connect
-// again, for a modern session. If a slow server has answered only initialize, the session is legacy, but Unprobed is set, so that the
-// next session sends the probe again.
+// again, for a modern session. If a slow server has answered only initialize, the session is legacy, but Unprobed is
+// set, so that the next session sends the probe again.
 func (s *session) handshake(ctx context.Context) error {
 	switch {
 	case s.spec.Protocol == EraLegacy, s.link.Traits().LegacyOnly:
