@@ -79,14 +79,17 @@ func (s *session) open(ctx context.Context, dialer *transport.Dialer) error {
 			err = s.handshake(ctx)
 		}
 	}
-	if err == errBoth && s.spec.Arrived == nil {
+	switch {
+	case err == errBoth && s.spec.Arrived != nil: // mcpx cannot open such a connection again
+		s.Unprobed, err = true, nil
+	case err == errBoth:
 		s.link.Close()
 		if l, err = dialer.Dial(ctx); err == nil {
 			s.connected(l)
 			err = s.discover(ctx)
 		}
 	}
-	if err == nil || err == errBoth {
+	if err == nil {
 		return nil
 	}
 	if ctx.Err() != nil {
