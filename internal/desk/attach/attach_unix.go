@@ -35,10 +35,11 @@ type Conn struct {
 	PID  int // the daemon's process id
 }
 
-// Dial connects to the daemon of a place within the given time. If there is no daemon, Dial starts one if start is true, and
-// otherwise returns ErrNone. After an error the command can still do its work alone, because the daemon has received nothing of it.
-func Dial(p Place, within time.Duration, start bool) (*Conn, error) {
-	deadline := time.Now().Add(within)
+// Dial connects to the daemon of a place, and gives up after the timeout. If no daemon runs, Dial starts one if the parameter start
+// is true, and otherwise returns ErrNone. After an error the daemon has received nothing of the session, so the command can still
+// do the work alone.
+func Dial(p Place, timeout time.Duration, start bool) (*Conn, error) {
+	deadline := time.Now().Add(timeout)
 	for began := false; ; {
 		c, err := p.dial(deadline)
 		none := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
@@ -49,7 +50,7 @@ func Dial(p Place, within time.Duration, start bool) (*Conn, error) {
 		case none && !start:
 			return nil, ErrNone
 		case time.Now().After(deadline) || errors.Is(err, os.ErrDeadlineExceeded):
-			return nil, fmt.Errorf("no daemon answered within %v: %w", within, err)
+			return nil, fmt.Errorf("no daemon answered within %v: %w", timeout, err)
 		case none && !began: // only once: if the daemon that this command has started ends at once, the next one would too
 			if began, err = p.start(); err != nil {
 				return nil, fmt.Errorf("starting the daemon: %w", err)
@@ -78,9 +79,9 @@ func (p Place) dial(deadline time.Time) (*Conn, error) {
 	return c, nil
 }
 
-// spaces returns a text with everything that servers would inherit from this process, except its user, folder, variables and umask:
-// namespaces (on Linux), groups, limits, and rights, which some clients take away from the programs that they start. If the daemon
-// has a different text, it must not serve this process.
+// spaces describes in one text what servers would inherit from this process: namespaces (on Linux), groups, limits, and rights,
+// which some clients take away from the programs that they start. It leaves out the user, whom the daemon checks by itself, and the
+// folder, variables and umask, which the command sends. The daemon must not serve a process whose text differs from its own.
 func spaces() string {
 	groups, _ := os.Getgroups()
 	slices.Sort(groups)
@@ -100,8 +101,8 @@ func spaces() string {
 	return strings.Join(all, " ")
 }
 
-// limits returns the limits on memory, CPU time, file sizes and processes that may have been set for this process and its servers.
-// It leaves out the number of open files, because some clients and each Go process raise that limit.
+// limits returns the limits on memory, CPU time, file sizes and processes that this process has and its servers inherit. It leaves
+// out the number of open files, because some clients and each Go process raise that limit.
 func limits() (soft []uint64) {
 	for _, which := range []int{unix.RLIMIT_AS, unix.RLIMIT_DATA, unix.RLIMIT_CPU, unix.RLIMIT_FSIZE, unix.RLIMIT_NPROC} {
 		var l unix.Rlimit
@@ -142,8 +143,8 @@ func (p Place) Free() bool {
 	return lock != nil || errors.Is(err, fs.ErrNotExist)
 }
 
-// Others returns the places of the other daemons that run or start for the same config file. environments has those of this build,
-// which have another environment; builds has those of other builds of mcpx.
+// Others returns the places of the other daemons that run or start for the same config file. environments has the daemons of this
+// build of mcpx, which differ in their environment variables; builds has the daemons of other builds.
 func (p Place) Others() (environments, builds []Place) {
 	files, _ := os.ReadDir(filepath.Dir(string(p))) // without the folder there are no daemons
 	for _, file := range files {
@@ -160,14 +161,15 @@ func (p Place) Others() (environments, builds []Place) {
 	return environments, builds
 }
 
-// leastFiles is the least hard limit of open files with which a command starts a daemon, which has the same limit, for the sessions
-// of others: programs count on so many.
-const leastFiles = 1024
+// minFiles is how many open files a command must be allowed to have (ulimit -Hn), or else it starts no daemon. The daemon inherits
+// the limit, and would impose it on the sessions of other commands, whose servers may need more.
+const minFiles = 1024
 
-// start starts a daemon, unless another process is doing that or the daemon lives. It does not wait for it.
+// start starts a daemon, and does not wait until it is ready. If a daemon runs already, or another process is starting one, began
+// is false.
 func (p Place) start() (began bool, err error) {
 	var files unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil && files.Max < leastFiles {
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil && files.Max < minFiles {
 		return false, fmt.Errorf("the limit of open files (ulimit -Hn) is %d here, which is too few for the sessions of others", files.Max)
 	}
 	lock, err := p.take()
@@ -200,8 +202,8 @@ func (p Place) take() (lock *os.File, err error) {
 	return nil, err
 }
 
-// launch starts the daemon process. The daemon leads a process session of its own, so it gets neither signals for the job of the
-// command nor the end of its terminal.
+// launch starts the daemon in a process session of its own (setsid). So neither signals for the command's job, such as Ctrl-C, nor
+// the end of the command's terminal reach the daemon.
 func (p Place) launch(lock *os.File) error {
 	self, err := proc.Executable()
 	if err != nil {
@@ -234,12 +236,12 @@ func (p Place) launch(lock *os.File) error {
 	if err != nil {
 		return err
 	}
-	go process.Wait() // reaps the daemon if it ends first; ends with the daemon or with this process
+	go process.Wait() // collects the exit status of a daemon that ends before this process
 	return nil
 }
 
-// closeOnExec keeps the daemon from inheriting the open files of this process. Otherwise the daemon would hold them for a long
-// time, such as the lock file of a script, or a pipe whose reader waits for the end.
+// closeOnExec keeps the daemon from inheriting the open files of this process, such as the lock file of a script, or a pipe whose
+// reader waits for the end. The daemon would keep these files open for a long time.
 func closeOnExec() {
 	open, _ := os.ReadDir("/dev/fd")
 	for _, one := range open {
@@ -256,9 +258,9 @@ func (e *LostError) Error() string {
 	return "the daemon " + e.what + "; this session has ended with it"
 }
 
-// Run hands a session over to the daemon, and returns the exit code of the command when the session ends. streams are stdin, stdout
-// and stderr; the caller must not use them meanwhile. When ctx ends, Run asks the daemon to end the session. Each value from
-// reloads makes the session read its config again. The error is a [LostError].
+// Run hands a session over to the daemon, waits until the session ends, and returns the exit code of the command. streams are
+// stdin, stdout and stderr; until Run returns, the caller must not use them. When ctx ends, Run asks the daemon to end the session.
+// For each value from reloads, Run asks the daemon to read the session's config again. The error is a [LostError].
 func (c *Conn) Run(ctx context.Context, start Start, streams [3]*os.File, reloads <-chan os.Signal) (exit int, err error) {
 	defer c.Close()
 	deadline := time.Now().Add(silence)
@@ -290,14 +292,14 @@ func (c *Conn) Run(ctx context.Context, start Start, streams [3]*os.File, reload
 // await waits for the end of the session.
 func (c *Conn) await() (exit int, err error) {
 	for signs := 0; ; signs++ {
-		if signs == 1 { // a long session: from now on this process needs little memory
+		if signs == 1 { // the session lasts longer than a moment: from now on this process only waits, and gives its memory back
 			debug.FreeOSMemory()
 			proc.DropFilePages()
 		}
 		var s sign
 		err := hear(c.conn, time.Now().Add(silence), &s)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			// If this process was stopped (SIGSTOP), signs may already wait to be read.
+			// If this process was stopped (SIGSTOP), the time has passed, but signs of the daemon may be waiting to be read.
 			err = hear(c.conn, time.Now().Add(silence/10), &s)
 		}
 		switch {

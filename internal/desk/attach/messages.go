@@ -17,22 +17,23 @@ const (
 	// handshake is how long a daemon waits for the first messages of a command that has connected.
 	handshake = 5 * time.Second
 	// mostBytes is the largest size of a message, in bytes. The environment of a process is smaller on all systems.
-	mostBytes = 8 << 20
+	maxBytes = 8 << 20
 )
 
-// hello is the first message, from the command. The daemon refuses a command whose spaces differ from its own.
+// hello is the first message; the command sends it. The daemon refuses a command if Spaces differs from the daemon's own spaces.
 type hello struct {
 	// Spaces are the namespaces, rights and limits of the command's process; see the function spaces.
 	Spaces string `json:"spaces"`
 }
 
-// welcome is the daemon's answer to hello. Refused is the reason why it refuses the command; empty if it does not.
+// welcome is the daemon's answer to hello. Refused is the reason why the daemon refuses the command; it is empty if the daemon
+// accepts the command.
 type welcome struct {
 	PID     int    `json:"pid"`
 	Refused string `json:"refused,omitempty"`
 }
 
-// Start says what a command wants to run, and in which surroundings it was started.
+// Start says which command a session runs, and where it was started.
 type Start struct {
 	// Command is the name of the command. Options are its options, which package attach does not read.
 	Command string          `json:"command"`
@@ -44,14 +45,14 @@ type Start struct {
 	PID     int      `json:"pid"`
 }
 
-// asked is a message of the command during its session.
+// asked is a message that the command sends during its session.
 type asked struct {
 	Stop   bool `json:"stop,omitempty"`
 	Reload bool `json:"reload,omitempty"`
 }
 
-// sign is what the daemon says during a session: an empty one that it lives, then one with the exit code. Failed is why it could
-// not begin a session after the welcome.
+// sign is a message of the daemon during a session. An empty sign says that the daemon is alive; the last sign has the exit code.
+// If the daemon could not begin the session after the welcome, Failed says why.
 type sign struct {
 	Exit   *int   `json:"exit,omitempty"`
 	Failed string `json:"failed,omitempty"`
@@ -77,7 +78,7 @@ func hear(conn *net.UnixConn, deadline time.Time, message any) error {
 		return err
 	}
 	size := binary.BigEndian.Uint32(head[:])
-	if size > mostBytes {
+	if size > maxBytes {
 		return fmt.Errorf("a message of %d bytes is too long", size)
 	}
 	body := make([]byte, size)

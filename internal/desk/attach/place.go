@@ -41,12 +41,12 @@ import (
 // Role is the name of the daemon among the roles in which mcpx starts its executable.
 const Role = "daemon"
 
-// Place identifies a daemon. It is the path of the files of the daemon, without their endings. The last part of the path has three
-// digests: of the config file, of the build of mcpx, and of the environment variables that mcpx reads.
+// Place identifies a daemon. It is the common beginning of the paths of the daemon's files; only their endings differ. The last
+// part of the path has three digests: of the config file, of the build of mcpx, and of the environment variables that mcpx reads.
 type Place string
 
-// These are the lengths of the three digests in a place, in hexadecimal digits. The last two may be short, because a user has few
-// daemons, and a collision would only give a session other proxies or certificates.
+// These are the lengths of the three digests in a place, in hexadecimal digits. The digests of the build and of the environment may
+// be short, because a user has few daemons. If they were equal by chance, a session would only get other proxies or certificates.
 const (
 	configDigits = 12
 	buildDigits  = 6
@@ -56,7 +56,7 @@ const (
 func (p Place) socket() string { return string(p) + ".daemon" }
 func (p Place) lock() string   { return string(p) + ".lock" }
 
-// Log returns the path of the file to which the daemon itself logs.
+// Log returns the path of the daemon's own log file.
 func (p Place) Log() string { return string(p) + ".log" }
 
 // ErrNone means that no daemon runs, and that Dial should not start one.
@@ -96,10 +96,9 @@ func digestOf(parts ...string) string {
 // with the MCP SDKs pass on six variables only.
 func usualRuntime() string { return "/run/user/" + strconv.Itoa(os.Getuid()) }
 
-// folder returns the folder for the files of daemons, which only this user can enter. It is in $XDG_RUNTIME_DIR. If that folder
-// belongs to another user or is not writable, it is in the user's cache folder: sudo and su may keep the variable of another user,
-// and in containers the folder is often missing. All commands find the same folder, because the daemon gets it from the command
-// that starts it.
+// folder returns the folder for the files of daemons, which only this user can enter. It is in $XDG_RUNTIME_DIR. If
+// $XDG_RUNTIME_DIR belongs to another user or is not writable, the folder is in the user's cache folder: sudo and su may keep the
+// variable of another user, and in containers $XDG_RUNTIME_DIR is often missing.
 func folder() (string, error) {
 	if above := cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), usualRuntime()); filepath.IsAbs(above) && control.Own(above) {
 		folder := filepath.Join(above, "mcpx")
@@ -131,8 +130,9 @@ var ownVariables = strings.Fields(`
 // ownPrefixes extends ownVariables: mcpx itself also reads all environment variables whose names begin with one of these prefixes.
 var ownPrefixes = []string{"OTEL_"}
 
-// starterVariables are variables that the daemon takes over from the command that starts it. Sessions may differ in them and still
-// share the daemon: clients leave them out, and they change only the time zone of the log and the folder for temporary files.
+// starterVariables are variables that the daemon takes over from the command that starts it. Sessions that differ in these
+// variables still share the daemon: clients often leave the variables out, and they change only the time zone of the log and the
+// folder for temporary files.
 var starterVariables = []string{"XDG_RUNTIME_DIR", "TMPDIR", "TZ"}
 
 // own returns the variables that mcpx itself reads, sorted, without those that have their usual value.
@@ -149,8 +149,8 @@ func own(environ []string) (list []string) {
 	return list
 }
 
-// headBytes is how many bytes at the start of the executable identify a build, together with its size. Linkers write the build's id
-// there.
+// headBytes is how many bytes at the start of the executable identify a build, together with the size of the executable: linkers
+// write the build's id there.
 const headBytes = 32 << 10
 
 // buildID returns a text that identifies the build of this executable.

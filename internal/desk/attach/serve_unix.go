@@ -22,7 +22,7 @@ import (
 	"mcpx/internal/base/proc"
 )
 
-// Session is one session of a command, for the host function that serves it.
+// Session is one session of a command, in the form that the daemon's host function gets.
 type Session struct {
 	Start
 	In       *handover.Stream
@@ -31,7 +31,7 @@ type Session struct {
 	Reload <-chan os.Signal
 }
 
-// Daemon is the daemon side of this package. A process has one.
+// Daemon serves the sessions of commands. A process has at most one Daemon.
 type Daemon struct {
 	log   *slog.Logger
 	host  func(ctx context.Context, s *Session) (exit int)
@@ -49,11 +49,11 @@ type Daemon struct {
 // lockFile is the descriptor of the lock file that this process inherits from the command that has started it.
 const lockFile = 3
 
-// Serve serves sessions until ctx ends, or until there was no session for the idle time. Before it returns, it waits for the open
-// sessions. It is the main function of a daemon.
+// Serve serves sessions until ctx ends, or until no session was open for the idle time. Before it returns, it waits for the open
+// sessions. Serve is the main function of a daemon process.
 func (d *Daemon) Serve(ctx context.Context) error {
 	_, path, _ := strings.Cut(os.Getenv(proc.RoleVar), " ")
-	_ = os.Unsetenv(proc.RoleVar) // so that processes which this process starts do not play its role
+	_ = os.Unsetenv(proc.RoleVar) // otherwise the processes that the daemon starts would become daemons, too
 	syscall.CloseOnExec(lockFile)
 	syscall.Umask(0o077)
 	place := Place(path)
@@ -74,7 +74,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 		if errors.Is(err, net.ErrClosed) {
 			break
 		}
-		if err != nil { // such as an error about too many open files
+		if err != nil { // for example, because too many files are open
 			d.log.Error("accepting a command", "err", err)
 			time.Sleep(100 * time.Millisecond)
 			continue
@@ -125,7 +125,7 @@ func (d *Daemon) leave() {
 	}
 }
 
-// Hold keeps the daemon alive like an open session, until release is called. It returns nil if the daemon is ending.
+// Hold keeps the daemon alive like an open session, until release is called. release is nil if the daemon is ending.
 func (d *Daemon) Hold() (release func()) {
 	if !d.enter() {
 		return nil
@@ -133,17 +133,16 @@ func (d *Daemon) Hold() (release func()) {
 	return d.leave
 }
 
-// end ends the daemon. If the parameter must is false, it does so only if no session is open.
-func (d *Daemon) end(must bool) {
+// end ends the daemon. If force is false, it does so only if no session is open.
+func (d *Daemon) end(force bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if must || d.open == 0 {
+	if force || d.open == 0 {
 		d.ended = true
 		d.listener.Close() // also removes the socket
 	}
 }
 
-// serve serves one command.
 func (d *Daemon) serve(ctx context.Context, conn *net.UnixConn) {
 	defer conn.Close()
 	s, err := d.receive(conn)
@@ -157,7 +156,7 @@ func (d *Daemon) serve(ctx context.Context, conn *net.UnixConn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var helpers sync.WaitGroup
-	helpers.Go(func() { // ends when serve closes the connection, or the command does
+	helpers.Go(func() { // ends when serve or the command closes the connection
 		d.obey(conn, reload, cancel)
 		s.In.Close() // the command is gone, so nothing more is read from it
 	})
@@ -234,11 +233,11 @@ func (d *Daemon) receive(conn *net.UnixConn) (*Session, error) {
 // servers.
 const spareFiles = 32
 
-// reserved are file descriptors that are kept free until a session uses them.
+// reserved are file descriptors that are open only to be free when a session needs them.
 type reserved []int
 
-// reserve opens as many descriptors as a session will need. Otherwise several sessions that begin at the same time could rely on
-// the same free descriptors. The caller must free them, also after an error.
+// reserve opens as many file descriptors as a session will need, so that no other session that begins meanwhile can take them. The
+// caller must call free on the result, also after an error.
 func reserve(conn *net.UnixConn) (spare reserved, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -262,8 +261,8 @@ func (r *reserved) free() {
 	*r = nil
 }
 
-// obey does what the messages of the command ask for: to read the config again, or to end the session. When the connection ends, it
-// ends the session.
+// obey does what the messages of the command ask for: it makes the session read its config again, or ends the session. It also ends
+// the session when the connection ends.
 func (d *Daemon) obey(conn *net.UnixConn, reload chan<- os.Signal, end context.CancelFunc) {
 	defer end()
 	for {
