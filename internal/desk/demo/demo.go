@@ -26,9 +26,10 @@ type Server struct {
 	Name string
 	// Description says in one sentence what the server does.
 	Description string
-	// Serve serves one session with newline-delimited JSON-RPC, in both eras of the protocol (with initialize, and revision
-	// 2026-07-28), until in or ctx ends. It answers requests one after another. When in ends, all requests are answered
-	// before it returns. When ctx ends, it closes in and out if they are io.Closers, so that a blocked read or write ends.
+	// Serve serves one session with newline-delimited JSON-RPC. It supports both eras of the protocol: with initialize, and
+	// revision 2026-07-28. It answers requests one after another. When the input ends, Serve answers the requests that it has read,
+	// and returns. When ctx ends, Serve closes the input and the output if they are io.Closers, so that a blocked read or write
+	// ends.
 	Serve func(ctx context.Context, in io.Reader, out io.Writer) error
 }
 
@@ -120,7 +121,7 @@ func (a *answers) start() error {
 	return err
 }
 
-// compile compiles the call of a function in NAME.jq. In the jq function, $a has the arguments of the call.
+// compile compiles the call of a function in NAME.jq. In the jq function, the variable $a has the arguments of the call.
 func (a *answers) compile(function string) (*gojq.Code, error) {
 	program := ""
 	for _, file := range []string{"prelude.jq", a.name + ".jq"} {
@@ -137,7 +138,7 @@ func (a *answers) compile(function string) (*gojq.Code, error) {
 	return gojq.Compile(query, gojq.WithVariables([]string{"$a"}))
 }
 
-// first returns the first output of a jq function. If the function calls error(…), the text is the error.
+// first returns the first output of a jq function. If the function calls error(TEXT), the error of first has this text.
 func first(outputs gojq.Iter) (any, error) {
 	v, ok := outputs.Next()
 	if !ok {
@@ -191,8 +192,8 @@ func (a *answers) tool(d definition) (server.ToolHandlerFunc, error) {
 	}, nil
 }
 
-// run runs the function of a tool and returns its result. The function of a tool that is not read-only returns an object
-// with the result and the new state.
+// run runs the jq function of a tool and returns its result. If the tool is not read-only, the jq function returns an object with
+// the result and the new state, and run keeps the new state.
 func (a *answers) run(code *gojq.Code, args map[string]any, readOnly bool) (any, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -205,8 +206,8 @@ func (a *answers) run(code *gojq.Code, args map[string]any, readOnly bool) (any,
 	return changed["result"], nil
 }
 
-// result returns a tool result in which value is pretty-printed JSON in a text block, as in most real servers. A string is
-// not encoded as JSON. If structured is true, a value that is not a string is also in structuredContent.
+// result returns a tool result in which value is pretty-printed JSON in a text block, as in most real servers. If value is a
+// string, the text block has the string itself. If structured is true, a value that is not a string is also in structuredContent.
 func result(value any, structured bool) (*mcp.CallToolResult, error) {
 	if text, ok := value.(string); ok {
 		return mcp.NewToolResultText(text), nil
