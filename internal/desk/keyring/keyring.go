@@ -45,8 +45,8 @@ func Delete(ctx context.Context, name string) error {
 	return err
 }
 
-// access calls do, which accesses the keyring. It gives up after the duration patience, or when ctx ends.
-func access(ctx context.Context, do func() (string, error)) (string, error) {
+// access calls operation, which uses the keyring. It gives up after the time that the const patience sets, or when ctx ends.
+func access(ctx context.Context, operation func() (string, error)) (string, error) {
 	if strings.EqualFold(os.Getenv("MCPX_KEYRING"), "off") {
 		return "", errOff
 	}
@@ -58,8 +58,8 @@ func access(ctx context.Context, do func() (string, error)) (string, error) {
 		err    error
 	}
 	done := make(chan outcome, 1)
-	go func() { // ends when do returns; do cannot be cancelled
-		secret, err := do()
+	go func() { // ends when operation returns, which cannot be cancelled
+		secret, err := operation()
 		done <- outcome{secret, err}
 	}()
 	select {
