@@ -16,8 +16,7 @@ import (
 const commandTime = 10 * time.Second
 
 // Run runs a command, without a shell and without input, and returns its output. Its errors name only the program, because the
-// arguments and the output may be secret. If folder is not empty, the command runs there with the environment environ, as if
-// another process had started it.
+// arguments and the output may be secret. If folder is not empty, the command runs in this folder, with the environment environ.
 func Run(ctx context.Context, argv []string, folder string, environ []string) (string, error) {
 	program := argv[0]
 	if filepath.Base(program) != program && !filepath.IsAbs(program) {

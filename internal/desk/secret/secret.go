@@ -19,8 +19,8 @@ import (
 	"mcpx/internal/desk/keyring"
 )
 
-// Store keeps secrets in the keyring of the system. Keyrings cannot be listed, so a folder has a file for each secret, with the
-// secret's name. Without a keyring the file also has the value; only the user can read the file.
+// Store keeps secrets in the keyring of the system. A keyring cannot be listed, so a folder has a file for each secret, with the
+// name of the secret. If there is no keyring, the file also has the value; only the user can read the file.
 type Store struct{ dir string }
 
 // New returns a Store whose files are in the folder dir. The folder need not exist.
@@ -46,8 +46,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// file returns the path of a secret's file. The digest distinguishes names that differ only in case, as some file systems
-// do not.
+// file returns the path of a secret's file. The name of the file contains a digest, because some file systems cannot distinguish
+// names that differ only in case.
 func (s *Store) file(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return filepath.Join(s.dir, name+"-"+hex.EncodeToString(sum[:4])+".secret")
