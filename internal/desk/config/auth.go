@@ -28,7 +28,7 @@ type Auth struct {
 	Front        *conf.AuthServer // nil means that mcpx runs no authorization server
 }
 
-// OldToken is the name of the principal that the older key auth_token stands for: its value is the token of this principal.
+// OldToken is the name of the principal whose token is the value of the older key auth_token.
 const OldToken = "auth_token"
 
 // tokenName matches the names that a token may have. It excludes '@' and ':', because names with '@' belong to the users of an
@@ -57,7 +57,7 @@ func (l *loader) authObject(a *Auth) object {
 	return object{name: "auth", strict: true, keys: []key{
 		enabled,
 		{"resource", value{into: &a.Resource, schema: text, read: l.resource}, "the public URL of `/mcp`, which tokens of `issuers` are made for; without it, on loopback, the address that a request was sent to"},
-		{"tokens", value{into: &a.Tokens, named: true, read: l.authTokens, of: func() object { return l.tokenObject(&conf.Token{}, new(bool)) }}, "by name: the tokens that `mcpx token new` has made; further ones of a name are `NAME/ID`"},
+		{"tokens", value{into: &a.Tokens, named: true, read: l.authTokens, describe: func() object { return l.tokenObject(&conf.Token{}, new(bool)) }}, "by name: the tokens that `mcpx token new` has made; further ones of a name are `NAME/ID`"},
 		{"issuers", list(l, &a.Issuers, conf.Issuer{GroupsClaim: groupsClaim}, l.issuerObject, l.checkIssuer), "authorization servers whose JWTs prove who a client is"},
 		{"audiences", l.audiences(&a.Audiences), "what tokens of `issuers` may be for, in place of `resource`"},
 		{"scopes", l.scopes(&a.Scopes), "what every token of an issuer needs"},
@@ -72,7 +72,7 @@ const groupsClaim = "groups"
 
 // audiences reads the audiences that a token may have. An empty list is a fault, because no token could be valid then.
 func (l *loader) audiences(into *[]string) value {
-	v := l.names(into).then(func(n *node) {
+	v := l.names(into).andThen(func(n *node) {
 		if n.kind == arrayKind && len(n.items) == 0 {
 			l.fault(n, "must not be empty")
 		}
@@ -84,7 +84,7 @@ func (l *loader) audiences(into *[]string) value {
 var scopeToken = pattern.New(`^[!#-\[\]-~]+$`) // RFC 6749, section 3.3
 
 func (l *loader) scopes(into *[]string) value {
-	return l.names(into).then(func(n *node) {
+	return l.names(into).andThen(func(n *node) {
 		for _, item := range n.items {
 			if item.kind == stringKind && item.text != "" && !scopeToken.MatchString(item.text) {
 				l.fault(item, "is not a scope: %s", quote(item.text))
@@ -207,8 +207,8 @@ func (l *loader) tokenObject(t *conf.Token, given *bool) object {
 	}}
 }
 
-// leastOldToken is the length, in bytes, below which mcpx warns about the auth_token.
-const leastOldToken = 16
+// minOldToken is the length, in bytes, below which mcpx warns about the auth_token.
+const minOldToken = 16
 
 // oldAuthToken reads the key auth_token of older versions of mcpx. Its value is the token itself, mostly written as ${VAR}.
 func (l *loader) oldAuthToken(n *node) {
@@ -220,10 +220,10 @@ func (l *loader) oldAuthToken(n *node) {
 	case !known:
 	case token == "":
 		l.fault(n, "is empty")
-	case len(token) < leastOldToken:
-		l.warn("%s: is shorter than %d characters, and can be guessed; mcpx token new NAME makes a better one", n.path(), leastOldToken)
+	case len(token) < minOldToken:
+		l.warn("%s: is shorter than %d characters, and can be guessed; mcpx token new NAME makes a better one", n.path(), minOldToken)
 	}
-	t := conf.Token{Name: OldToken} // while the value of ${VAR} is unknown, the digest stays zero, which no token has
+	t := conf.Token{Name: OldToken} // while the value of ${VAR} is unknown, the digest stays zero, which fits no token
 	if known {
 		t.SHA256 = sha256.Sum256([]byte(token))
 	}
@@ -231,8 +231,8 @@ func (l *loader) oldAuthToken(n *node) {
 	a.Tokens = append(a.Tokens, t)
 }
 
-// finishAuth adds a fault if no client could connect, or if auth.certificates, auth.front or a server with oauth.per principal
-// lacks another key that it needs.
+// finishAuth adds a fault if no client could connect. It also adds faults if auth.certificates, auth.front or a server with "per":
+// "principal" in oauth lacks another key that it needs.
 func (l *loader) finishAuth() {
 	a := l.cfg.Auth
 	switch {
@@ -270,8 +270,8 @@ func (l *loader) checkRight(n *node, r *conf.Right) {
 	}
 }
 
-// checkRights warns if no rule of auth.rights grants anything, because then nobody may use anything. Rules with TakeAway only
-// restrict.
+// checkRights warns if no rule of auth.rights grants anything, because then nobody may use anything. A rule with TakeAway grants
+// nothing.
 func (l *loader) checkRights(rights []conf.Right) {
 	if rights != nil && !slices.ContainsFunc(rights, func(r conf.Right) bool { return r.TakeAway == nil }) {
 		l.warn(`auth.rights: no rule gives anything, so nobody may use anything; {"principals": ["*"]} gives everything that deny leaves`)
@@ -280,9 +280,9 @@ func (l *loader) checkRights(rights []conf.Right) {
 
 func (l *loader) rightObject(r *conf.Right) object {
 	return object{name: "right", strict: true, keys: []key{
-		{"principals", l.some(l.globs(&r.Principals)).notNull(), "globs of names. Where a rule has several of `principals`, `groups` and `scopes`, a principal needs one of each; one of the three is needed. `[\"*\"]` is every principal; any other glob without an `@` fits tokens and certificates only, and of `SUB@ISSUER` both parts are matched by themselves"},
-		{"groups", l.some(l.names(&r.Groups)).notNull(), "names of groups"},
-		{"scopes", l.some(l.names(&r.Scopes)).notNull(), "names of scopes"},
+		{"principals", l.appliesTo(l.globs(&r.Principals)).notNull(), "globs of names. Where a rule has several of `principals`, `groups` and `scopes`, a principal needs one of each; one of the three is needed. `[\"*\"]` is every principal; any other glob without an `@` fits tokens and certificates only, and of `SUB@ISSUER` both parts are matched by themselves"},
+		{"groups", l.appliesTo(l.names(&r.Groups)).notNull(), "names of groups"},
+		{"scopes", l.appliesTo(l.names(&r.Scopes)).notNull(), "names of scopes"},
 		{"servers", l.globs(&r.Servers).notNull(), "globs of names, as they are in the file; without it all, `[]` is none"},
 		{"tools", l.nested(func() object {
 			tools := l.toolFilter("rightTools", &r.Allow, &r.Deny)
@@ -296,16 +296,16 @@ func (l *loader) rightObject(r *conf.Right) object {
 		{"views", l.globs(&r.Views).notNull(), "globs of `two_tools`, `tools`, `servers/NAME`, `groups/NAME`: in other views the rule gives nothing; without it all"},
 		{"confirm", switched(l, &r.Confirm, "destructive", "all").notNull(), "which of its calls the user must confirm; the strictest is used of this, the server's, the group's and the other rules that give the tool"},
 		{"admin", l.boolean(&r.Admin), "`/status`, `/metrics`, the page at `/` and `/api/servers`"},
-		{"deny", l.some(l.globs(&r.TakeAway)).notNull(), "globs of servers and of `SERVER.TOOL` that the principals lose, [whatever other rules give](docs/rights.md#what-each-may-do). A rule with it gives nothing, and has none of the keys from `servers` to `admin`"},
+		{"deny", l.appliesTo(l.globs(&r.TakeAway)).notNull(), "globs of servers and of `SERVER.TOOL` that the principals lose, [whatever other rules give](docs/rights.md#what-each-may-do). A rule with it gives nothing, and has none of the keys from `servers` to `admin`"},
 	}}
 }
 
-// some reads the list of the principals or users to which a rule applies. An empty list is a fault, because it could mean nobody or
-// everybody.
-func (l *loader) some(list value) value { return l.notEmpty(list, "the rule does not ask for it") }
+// appliesTo reads the list of the principals or users to which a rule applies. An empty list is a fault, because it could mean
+// nobody or everybody.
+func (l *loader) appliesTo(list value) value { return l.notEmpty(list, "the rule does not ask for it") }
 
-// leastAuthServerKey is the length of the shortest auth.front.key, in bytes.
-const leastAuthServerKey = 32
+// minAuthServerKey is the length of the shortest auth.front.key, in bytes.
+const minAuthServerKey = 32
 
 func (l *loader) checkAuthServer(n *node, f *conf.AuthServer) {
 	if f.Issuer == "" || f.ClientID == "" && len(l.faults) == 0 {
@@ -324,14 +324,14 @@ func (l *loader) authServerObject(f *conf.AuthServer) object {
 		{"groups_claim", l.str(&f.GroupsClaim), "the claim of the ID token, or of the userinfo endpoint, with the groups of a user"},
 		{"principal_claim", l.str(&f.PrincipalClaim), principalClaimHelp},
 		{"display_claim", l.str(&f.DisplayClaim), displayClaimHelp},
-		{"allow", l.nested(func() object { return l.allowObject(&f.Allow) }).then(func(n *node) {
+		{"allow", l.nested(func() object { return l.allowObject(&f.Allow) }).andThen(func(n *node) {
 			if n.kind == objectKind && f.Allow.Emails == nil && f.Allow.Groups == nil && f.Allow.Subjects == nil {
 				l.fault(n, "needs emails, groups or subjects")
 			}
 		}).notNull(), "who may log in: users who match one of `emails` (globs), `groups`, `subjects`; without it every user of the issuer"},
 		{"redirects", l.redirects(&f.Redirects), redirectsHelp},
-		{"documents", l.boolean(&documents).then(func(*node) { f.NoDocuments = !documents }), "whether a client may be the URL of a document about itself. Turn it off where mcpx cannot reach claude.ai and chatgpt.com: clients register then"},
-		{"key", l.secrets(&f.Keys, leastAuthServerKey, "whoever guesses it can forge tokens", true), "at least 32 characters: codes and tokens are sealed with it. Replicas need the same, and another key ends all logins. Of a list the first seals, and all open: `[NEW, OLD]` replaces a key. Without it mcpx makes one at the first start, in the user's config folder"},
+		{"documents", l.boolean(&documents).andThen(func(*node) { f.NoDocuments = !documents }), "whether a client may be the URL of a document about itself. Turn it off where mcpx cannot reach claude.ai and chatgpt.com: clients register then"},
+		{"key", l.secrets(&f.Keys, minAuthServerKey, "whoever guesses it can forge tokens", true), "at least 32 characters: codes and tokens are sealed with it. Replicas need the same, and another key ends all logins. Of a list the first seals, and all open: `[NEW, OLD]` replaces a key. Without it mcpx makes one at the first start, in the user's config folder"},
 		{"allow_private", l.boolean(&f.AllowPrivate), "the issuer may have an address that is not public"},
 	}}
 }
@@ -340,10 +340,10 @@ const redirectsHelp = "where clients may have users sent back to: addresses, in 
 
 func (l *loader) allowObject(a *conf.Allow) object {
 	return object{name: "allow", strict: true, keys: []key{
-		{"emails", l.some(l.globs(&a.Emails)), "globs of addresses that the issuer says are verified (the claim `email_verified`)"},
+		{"emails", l.appliesTo(l.globs(&a.Emails)), "globs of addresses that the issuer says are verified (the claim `email_verified`)"},
 		{"unverified_emails", l.boolean(&a.UnverifiedEmails), "`emails` also accepts an address of which the issuer does not say whether it is verified. Only for an issuer whose users cannot choose their address"},
-		{"groups", l.some(l.names(&a.Groups)), "names of groups"},
-		{"subjects", l.some(l.names(&a.Subjects)), "identifiers of users at the issuer (the claim `sub`)"},
+		{"groups", l.appliesTo(l.names(&a.Groups)), "names of groups"},
+		{"subjects", l.appliesTo(l.names(&a.Subjects)), "identifiers of users at the issuer (the claim `sub`)"},
 	}}
 }
 
@@ -359,8 +359,8 @@ func (l *loader) authServerIssuer(into *string) value {
 	}}
 }
 
-// redirects reads globs for the redirect addresses: where a client may have the browser of a user sent after a login. Each glob
-// must have a scheme and a host, because a * matches only within one part between two slashes.
+// redirects reads globs for redirect addresses: the addresses to which mcpx may send a user's browser after a login at the request
+// of a client. Each glob must have a scheme and a host. A glob such as * would match no address, because * does not match a slash.
 func (l *loader) redirects(into *[]string) value {
 	return value{schema: someTexts, read: func(n *node) {
 		list, ok := l.strings(n)

@@ -8,8 +8,8 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// leastClusterKey is the length of the shortest cluster.key, in bytes.
-const leastClusterKey = 32
+// minClusterKey is the length of the shortest cluster.key, in bytes.
+const minClusterKey = 32
 
 var (
 	bucketForm  = pattern.New(`^[A-Za-z0-9_-]{1,64}$`)
@@ -44,8 +44,8 @@ func (l *loader) clientTLSObject(t *conf.ClientTLS) object {
 	}}
 }
 
-// severalOf reads a string or an array of strings, and replaces the references in them. To check them, it calls the function one
-// for each string.
+// severalOf reads a string or an array of strings, and expands the references in them. It calls the function one to check each
+// string.
 func (l *loader) severalOf(into *[]string, one func(n *node, text string)) value {
 	return value{schema: `{"anyOf": [` + text + `, ` + texts + `]}`, read: func(n *node) {
 		items := []*node{n}
@@ -76,8 +76,8 @@ func (l *loader) natsURL(n *node, text string) {
 }
 
 func (l *loader) clusterKey(n *node, text string) {
-	if len(text) < leastClusterKey {
-		l.fault(n, "must have at least %d characters, such as the output of: openssl rand -hex 32", leastClusterKey)
+	if len(text) < minClusterKey {
+		l.fault(n, "must have at least %d characters, such as the output of: openssl rand -hex 32", minClusterKey)
 	}
 	if text != "" {
 		l.cfg.Secrets = append(l.cfg.Secrets, text)

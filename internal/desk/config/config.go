@@ -122,17 +122,17 @@ type Group struct {
 	Name string
 	// Servers are the names of the servers in the group, as clients see them. nil means all servers.
 	Servers []string
-	// Tools selects tools of these servers. Its globs are compared with SERVER.TOOL.
+	// Tools selects tools of the servers in Servers. Its globs are compared with SERVER.TOOL.
 	Tools    ToolFilter
 	ReadOnly bool
 	Confirm  conf.Confirm
 	View     string
-	// CatalogueTokenBudget replaces [ForClients.CatalogueTokenBudget] for the group. 0 means to keep that value.
+	// CatalogueTokenBudget is the budget of the group. 0 means the value of [ForClients.CatalogueTokenBudget].
 	CatalogueTokenBudget int
 }
 
-// NoLimit is the value of a limit in a rule for clients if the file says 0, which means no limit. Unlike a limit that the file does
-// not set, it also overrides the limit that mcpx itself has for this client.
+// NoLimit is the value of a limit in a rule for clients if the file says 0, which means no limit. NoLimit overrides the limit that
+// mcpx itself has for the client. A limit that the file does not set is 0 in the rule, and overrides nothing.
 const NoLimit = math.MaxInt32
 
 // The kinds of connections to servers, the values of [Server.Type].
@@ -239,13 +239,13 @@ type Options struct {
 	// Absent means that it is no fault if a reference outside of servers has no value; the reference then stays as it is written.
 	// Commands of mcpx that do not need the secrets of the file set it.
 	Absent bool
-	// Only has names of servers. Keyring and Run are then called only for references of these servers and outside of servers. Only
-	// is ignored if it is empty, or if one of the names is not a server of the file.
+	// Only has names of servers. If it is not empty, Keyring and Run are called only for references in these servers and outside of
+	// servers. If the file lacks one of these servers, Only is ignored.
 	Only []string
 }
 
-// Served returns the Name of the server that the user calls name. If no server has this Name, it is the server whose name in the
-// file, Written, is name. If there is no such server, Served returns "".
+// Served returns the [Server.Name] of the server that the user means by the parameter name. It is the server with this Name or, if
+// there is none, the server with this name in the file ([Server.Written]). If there is none either, Served returns "".
 func (c *Config) Served(name string) string {
 	found := ""
 	for _, s := range c.Servers {

@@ -207,7 +207,7 @@ func TestExpand(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	own := object{keys: emptyReader().own()}.names()
+	own := object{keys: emptyReader().ownKeys()}.names()
 	for key, want := range map[string]string{
 		"comand": "command", "commnad": "command", "COMMAND": "command", "cmd": "command",
 		"arg": "args", "enviroment": "", "environment": "env", "header": "headers", "uri": "url",
@@ -228,7 +228,7 @@ func emptyReader() *serverReader {
 // TestKeysDoNotClash: no key is in two of the lists of keys of servers, or in two of the lists of keys at the root.
 func TestKeysDoNotClash(t *testing.T) {
 	r := emptyReader()
-	own, others, root := object{keys: r.own()}, object{keys: r.otherClientKeys()}, r.l.root()
+	own, others, root := object{keys: r.ownKeys()}, object{keys: r.otherClientKeys()}, r.l.root()
 	for _, key := range slices.Concat(others.names(), serverOfOtherClients, serverOfOlderSystems) {
 		if own.key(key) != nil {
 			t.Errorf("%s is in two tables of servers", key)

@@ -9,21 +9,21 @@ func (l *loader) dialObject(d *conf.Dial) object {
 		enabled,
 		{"allow", list(l, &d.Allow, conf.DialRule{For: conf.DialSelf}, l.dialRule, l.checkDialRule), "rules: who may dial in, under which names, for whom. The first one that matches decides"},
 		{"compat", switched(l, &d.Compat, "signed", "encrypted"), "the paths of an older system ([agents](docs/dial.md#agents-of-the-older-system)): `signed` accepts tokens of `mcpx token agent`; `encrypted` also the tokens of that system, which never end"},
-		{"compat_key", l.secrets(&d.Keys, leastCompatKey, "whoever guesses it can make tokens", true), "the secret by which agents' tokens are made, at least 32 characters. Of a list the first makes, and all open: `[NEW, OLD]` replaces it"},
+		{"compat_key", l.secrets(&d.Keys, minCompatKey, "whoever guesses it can make tokens", true), "the secret by which agents' tokens are made, at least 32 characters. Of a list the first makes, and all open: `[NEW, OLD]` replaces it"},
 	}}
 }
 
 func (l *loader) dialRule(r *conf.DialRule) object {
-	of := &serverReader{l: l}
+	reader := &serverReader{l: l}
 	return object{name: "dialRule", strict: true, keys: []key{
-		{"principals", l.some(l.globs(&r.Principals)).notNull(), "globs of the names of principals; without it every principal"},
-		{"groups", l.some(l.names(&r.Groups)).notNull(), "groups of which the principal must have one"},
-		{"scopes", l.some(l.names(&r.Scopes)).notNull(), "scopes of which the principal must have one"},
-		{"names", l.some(l.globs(&r.Names)).notNull(), "globs of the names under which they may dial in"},
+		{"principals", l.appliesTo(l.globs(&r.Principals)).notNull(), "globs of the names of principals; without it every principal"},
+		{"groups", l.appliesTo(l.names(&r.Groups)).notNull(), "groups of which the principal must have one"},
+		{"scopes", l.appliesTo(l.names(&r.Scopes)).notNull(), "scopes of which the principal must have one"},
+		{"names", l.appliesTo(l.globs(&r.Names)).notNull(), "globs of the names under which they may dial in"},
 		{"for", oneOf(l, &r.For, conf.DialSelf, conf.DialGroup, conf.DialAll), "who can use the servers: `self`, who dialled in; `group`, who has one of the same groups; `all`, whose `rights` allow it. For `group` and `all` an admin must approve the tools first"},
-		{"overrides", value{named: true, of: func() object { return of.override(&conf.Override{}) }, read: func(n *node) {
-			of.overrides(n)
-			r.Overrides = of.s.Overrides
+		{"overrides", value{named: true, describe: func() object { return reader.override(&conf.Override{}) }, read: func(n *node) {
+			reader.overrides(n)
+			r.Overrides = reader.s.Overrides
 		}}, "repairs the definitions of their tools, like `overrides` of a server"},
 	}}
 }
@@ -34,8 +34,8 @@ func (l *loader) checkDialRule(n *node, r *conf.DialRule) {
 	}
 }
 
-// leastCompatKey is the length of the shortest dial.compat_key, in bytes. The older system made keys of this length.
-const leastCompatKey = 32
+// minCompatKey is the length of the shortest dial.compat_key, in bytes. The older system made keys of this length.
+const minCompatKey = 32
 
 func (l *loader) checkDial(n *node, d *conf.Dial) {
 	switch {
@@ -47,8 +47,8 @@ func (l *loader) checkDial(n *node, d *conf.Dial) {
 	}
 }
 
-// finishDial adds what the key dial.compat implies: a rule that lets agents with a token dial in, each for itself only, and an
-// Auth, so that all other clients need a credential. To dial in is to connect to mcpx as a server.
+// finishDial adds what the key dial.compat implies. A rule lets agents with a token dial in, which means to connect to mcpx as a
+// server; only the agent itself can use this server. An Auth makes all other clients need a credential.
 func (l *loader) finishDial() {
 	if !l.agents() {
 		return

@@ -24,7 +24,7 @@ type Faults struct {
 	// File is the path of the file, as the caller passed it to [Parse].
 	File string
 	List []Fault
-	// Referred are the other files to which the file refers, as in the field of [Config].
+	// Referred are the other files to which the file refers, like [Config.Referred].
 	Referred []string
 }
 

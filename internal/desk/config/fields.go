@@ -76,8 +76,8 @@ func (l *loader) notOneOf(n *node, words []string) {
 	l.fault(n, "must be %s or %s", strings.Join(words[:last], ", "), words[last])
 }
 
-// switched reads a string of the list words, and sets *into to its position in the list: 1 for the first. "off", and any other
-// value that turns a key off (see [node.off]), sets *into to 0.
+// switched reads a string of the list words, and stores the string's position in *into: 1 for the first word. For "off", and for
+// any other value that turns a key off (see [node.off]), it stores 0.
 func switched[T ~uint8](l *loader, into *T, words ...string) value {
 	words = append(words, "off")
 	return value{into: into, words: words, off: "off", read: func(n *node) {
@@ -93,9 +93,9 @@ func switched[T ~uint8](l *loader, into *T, words ...string) value {
 	}}
 }
 
-// whole reads a whole number from least to most. Both limits are allowed values.
-func whole[T int | int64](l *loader, into *T, least, most int64) value {
-	return value{into: into, schema: `{"type": "integer"}`, least: least, most: most, read: func(n *node) {
+// whole reads a whole number that is at least minimum and at most maximum.
+func whole[T int | int64](l *loader, into *T, minimum, maximum int64) value {
+	return value{into: into, schema: `{"type": "integer"}`, minimum: minimum, maximum: maximum, read: func(n *node) {
 		if n.kind != numberKind {
 			l.fault(n, "must be a whole number, not %s", n.kind)
 			return
@@ -108,9 +108,9 @@ func whole[T int | int64](l *loader, into *T, least, most int64) value {
 			l.fault(n, "must be a whole number")
 		case v < 0:
 			l.fault(n, "must not be negative")
-		case int64(v) < least:
-			l.fault(n, "must be at least %d", least)
-		case int64(v) > most:
+		case int64(v) < minimum:
+			l.fault(n, "must be at least %d", minimum)
+		case int64(v) > maximum:
 			l.fault(n, "is too large")
 		default:
 			*into = T(v)
@@ -118,15 +118,15 @@ func whole[T int | int64](l *loader, into *T, least, most int64) value {
 	}}
 }
 
-// count reads a whole number from least to the largest int32.
-func (l *loader) count(into *int, least int64) value { return whole(l, into, least, math.MaxInt32) }
+// count reads a whole number that is at least minimum and fits into an int32.
+func (l *loader) count(into *int, minimum int64) value { return whole(l, into, minimum, math.MaxInt32) }
 
-// size reads a number of bytes, which may be written as a string such as "400MB" or "1GiB".
-func (l *loader) size(into *int64, least int64) value {
-	schema := `{"anyOf": [{"type": "integer", "minimum": ` + strconv.FormatInt(least, 10) + `, "maximum": ` + strconv.FormatInt(mostSize, 10) + `}, {"type": "string", "pattern": "^[0-9]{1,9} *[KMG]i?B$"}]}`
+// size reads a number of bytes, which may be written as a string such as "400MB" or "1GiB". It must be at least minimum.
+func (l *loader) size(into *int64, minimum int64) value {
+	schema := `{"anyOf": [{"type": "integer", "minimum": ` + strconv.FormatInt(minimum, 10) + `, "maximum": ` + strconv.FormatInt(maxSize, 10) + `}, {"type": "string", "pattern": "^[0-9]{1,9} *[KMG]i?B$"}]}`
 	return value{into: into, schema: schema, read: func(n *node) {
 		if n.kind == numberKind {
-			whole(l, into, least, mostSize).read(n)
+			whole(l, into, minimum, maxSize).read(n)
 			return
 		}
 		parts := sizeText.FindStringSubmatch(n.text)
@@ -136,16 +136,16 @@ func (l *loader) size(into *int64, least int64) value {
 		}
 		bytes, _ := strconv.ParseInt(parts[1], 10, 64) // cannot fail: there are at most nine digits
 		unit := map[string]int64{"KB": 1e3, "KiB": 1 << 10, "MB": 1e6, "MiB": 1 << 20, "GB": 1e9, "GiB": 1 << 30}[parts[2]]
-		if bytes*unit < least {
-			l.fault(n, "must be at least %d MB", least/1e6)
+		if bytes*unit < minimum {
+			l.fault(n, "must be at least %d MB", minimum/1e6)
 			return
 		}
 		*into = bytes * unit
 	}}
 }
 
-// mostSize is the largest accepted size, in bytes. No machine has so much memory.
-const mostSize = 1 << 50
+// maxSize is the largest accepted size, in bytes. No machine has so much memory.
+const maxSize = 1 << 50
 
 var sizeText = pattern.New(`^([0-9]{1,9}) *([KMG]i?B)$`)
 
@@ -170,9 +170,9 @@ func (l *loader) orOff(into *time.Duration) value {
 	}}
 }
 
-// duration reads a duration: a number, or a string such as "1m30s". The parameter unit is the unit of a number, and zero says
+// duration reads a duration: a number, or a string such as "1m30s". The parameter unit is the unit of a number, and allowZero says
 // whether 0 is allowed.
-func (l *loader) duration(n *node, unit time.Duration, zero bool, into *time.Duration) {
+func (l *loader) duration(n *node, unit time.Duration, allowZero bool, into *time.Duration) {
 	var d time.Duration
 	switch n.kind {
 	case numberKind:
@@ -194,7 +194,7 @@ func (l *loader) duration(n *node, unit time.Duration, zero bool, into *time.Dur
 	switch {
 	case d < 0:
 		l.fault(n, "must not be negative")
-	case d == 0 && !zero:
+	case d == 0 && !allowZero:
 		l.fault(n, "must be more than 0")
 	case d > maxDuration:
 		l.fault(n, "must not be more than a year")
@@ -248,7 +248,7 @@ func (l *loader) globs(into *[]string) value {
 
 // toolGlobs reads an array of globs that are compared with SERVER.TOOL.
 func (l *loader) toolGlobs(into *[]string) value {
-	return l.globs(into).then(func(n *node) {
+	return l.globs(into).andThen(func(n *node) {
 		for _, item := range n.items {
 			if item.kind == stringKind && item.text != "" && !strings.ContainsAny(item.text, ".*") {
 				l.fault(item, `must be "SERVER.TOOL", not %s`, quote(item.text))
@@ -261,12 +261,12 @@ func (l *loader) toolGlobs(into *[]string) value {
 // fault, because it could mean all tools or none.
 func (l *loader) allowed(globs value) value { return l.notEmpty(globs, "all tools are allowed") }
 
-// notEmpty reads a list that must not be empty. The parameter without says what happens if the user leaves the key out; the fault
-// for an empty list quotes it.
-func (l *loader) notEmpty(list value, without string) value {
+// notEmpty reads a list that must not be empty. The fault for an empty list ends with consequence, which says what happens without
+// the key.
+func (l *loader) notEmpty(list value, consequence string) value {
 	return value{into: list.into, schema: someTexts, read: func(n *node) {
 		if n.kind == arrayKind && len(n.items) == 0 {
-			l.fault(n, "must not be empty; without it %s", without)
+			l.fault(n, "must not be empty; without it %s", consequence)
 			return
 		}
 		list.read(n)
@@ -327,9 +327,9 @@ func index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
 // quote prepares a string from the file for a message: it quotes the string, escapes control characters, and cuts it
 // after 60 bytes.
 func quote(s string) string {
-	const most = 60
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "..." // removes the rest of a character that the cut has split
+	const maximum = 60
+	if len(s) > maximum {
+		s = strings.ToValidUTF8(s[:maximum], "") + "..." // removes the rest of a character that the cut has split
 	}
 	return strconv.Quote(s)
 }

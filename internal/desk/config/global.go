@@ -23,7 +23,7 @@ func (l *loader) root() object {
 // serverTables returns the keys at the root of the file that contain servers.
 func (l *loader) serverTables() []key {
 	table := func(name, schema string) value {
-		return value{read: l.servers, schema: schema, of: func() object { return l.serverReader().object() }}
+		return value{read: l.servers, schema: schema, describe: func() object { return l.serverReader().object() }}
 	}
 	const byName = `{"type": "object", "additionalProperties": {"$ref": "#/$defs/server"}}`
 	const byNameOrList = `{"anyOf": [` + byName + `, {"type": "array", "items": {"$ref": "#/$defs/server"}}]}`
@@ -41,7 +41,7 @@ func (l *loader) forClients() []key {
 	c := l.cfg
 	return []key{
 		{"view", value{into: &c.View, schema: text, read: l.view}.takes(atStart), "what clients get: `two_tools`, `tools`, `servers/NAME` or `groups/NAME` ([other views](docs/using.md#other-views))"},
-		{"groups", value{into: &c.Groups, named: true, schema: `{"anyOf": [{"$ref": "#/$defs/group"}, ` + texts + `]}`, read: l.groups, of: func() object { return l.groupObject(&Group{View: ViewTwoTools}) }}, "named parts of the catalogue ([other views](docs/using.md#other-views))"},
+		{"groups", value{into: &c.Groups, named: true, schema: `{"anyOf": [{"$ref": "#/$defs/group"}, ` + texts + `]}`, read: l.groups, describe: func() object { return l.groupObject(&Group{View: ViewTwoTools}) }}, "named parts of the catalogue ([other views](docs/using.md#other-views))"},
 		{"catalogue_token_budget", l.count(&c.CatalogueTokenBudget, 1), "the most tokens that the catalogue may cost"},
 		{"catalogue_char_limit", l.count(&c.CatalogueCharLimit, 0), "the longest description of `inspect`, in UTF-16 units; the catalogue continues in the description of `exec`. 0 is no limit"},
 		{"schema_compression_enabled", l.boolean(&c.SchemaCompression), "schemas as TypeScript, or as minified JSON Schema"},
@@ -56,7 +56,7 @@ func (l *loader) forClients() []key {
 		{"prompts", l.boolean(&c.Prompts), "whether clients are shown the prompts of the servers"},
 		{"structured_content", l.structured(&c.StructuredContent), "`auto`: passed on as the server sent it, except to clients that show it to the model in place of the text, or, where a text says the same, beside it. `always`, for programs: also made from JSON in a text, for `inspect` and errors too. `once`, for clients that show the model both: only where no text says the same. `never`. [Per client](docs/clients.md). Over HTTP the header `Mcpx-Structured-Content: always` or `never` decides for one request"},
 		{"include_structured_content", value{schema: `{"type": "boolean"}`, read: l.includeStructured}, ""},
-		{"clients", value{into: &c.Clients, schema: `{"type": "object", "additionalProperties": {"$ref": "#/$defs/client"}}`, read: l.clients, of: func() object { return l.client(&conf.ClientRule{}) }}, "[rules](docs/clients.md#rules-for-clients) by globs of the names that clients give"},
+		{"clients", value{into: &c.Clients, schema: `{"type": "object", "additionalProperties": {"$ref": "#/$defs/client"}}`, read: l.clients, describe: func() object { return l.client(&conf.ClientRule{}) }}, "[rules](docs/clients.md#rules-for-clients) by globs of the names that clients give"},
 		{"startup_wait", l.wait(&c.StartupWait), "how long the first `tools/list` waits for servers that were never tried; 0 does not wait"},
 	}
 }
@@ -69,20 +69,20 @@ func (l *loader) forCalls() []key {
 		{"toon_compression_enabled", l.boolean(&c.ToonCompression), "whether results may become TOON or JavaScript; else JSON is only minified"},
 		{"result_forms", l.forms(&c.ResultForms), "the forms that JSON in results may have, of `json`, `toon` and `js` (JavaScript that evaluates to the JSON); the shortest is used, and JSON is always allowed. The default is all of them"},
 		{"disabled_tools", l.toolGlobs(&c.DisabledTools), "tools that no client sees or calls: globs of `SERVER.TOOL`"},
-		{"confirm", switched(l, &c.Confirm, "destructive", "all").then(func(*node) { l.everyServer.Confirm = c.Confirm }), "the default for servers, and which calls of the server `mcpx` itself the user must confirm ([what allowing exec permits](docs/using.md#what-allowing-exec-permits))"},
+		{"confirm", switched(l, &c.Confirm, "destructive", "all").andThen(func(*node) { l.everyServer.Confirm = c.Confirm }), "the default for servers, and which calls of the server `mcpx` itself the user must confirm ([what allowing exec permits](docs/using.md#what-allowing-exec-permits))"},
 		{"learn", value{into: new(c.Learns()), derived: true, schema: `{"type": "boolean"}`, read: l.learn}, "for tools that do not declare what they return, `inspect` shows what they did return: keys and types, never a value, and no key that was in one result alone. The default is true, without `auth`; with it, what was learned is shown to principals with the same rights"},
-		{"programs", value{into: &c.Programs, off: "plainOff", schema: `{"anyOf": [{"const": true}, {"$ref": "#/$defs/programs"}]}`, read: l.programs, of: func() object { return l.programsObject(&c.Programs) }}, "[programs](docs/programs.md) in JavaScript that call tools: `false` turns them off"},
+		{"programs", value{into: &c.Programs, off: "plainOff", schema: `{"anyOf": [{"const": true}, {"$ref": "#/$defs/programs"}]}`, read: l.programs, describe: func() object { return l.programsObject(&c.Programs) }}, "[programs](docs/programs.md) in JavaScript that call tools: `false` turns them off"},
 		{"dial", optional(l, &c.Dial, conf.Dial{}, l.dialObject, l.checkDial), "who may [dial in](docs/dial.md) over HTTP with servers of their own"},
 		{"files", l.folders(&c.Files), "folders whose files a model may pass to a tool with `{\"$file\": PATH}`, and in which it may save results as new files ([more](docs/files.md)). Over stdio the client's roots are open too. With `auth` no files are"},
 		{"exec_wait", l.wait(&c.ExecWait), "how long a call waits for a server that is connecting; for one whose command installs or starts, until the call's deadline; 0 does not wait"},
 	}
 }
 
-// formWords are the words for the result forms in the file. A result form is a language in which mcpx may write results. The word
+// formWords are the words of the file for the result forms. A result form is a language in which mcpx may write results. The word
 // at index i stands for the bit 1<<i of [conf.ResultForms].
 var formWords = []string{"json", "toon", "js"}
 
-// forms reads an array of these words as a set. The set always includes JSON.
+// forms reads an array of formWords as a set of result forms. The set always includes JSON.
 func (l *loader) forms(into *conf.ResultForms) value {
 	return value{into: into, derived: true, schema: `{"type": "array", "items": {"type": "string", "enum": ["json", "toon", "js"]}}`, read: func(n *node) {
 		list, ok := l.strings(n)
@@ -100,12 +100,12 @@ func (l *loader) forms(into *conf.ResultForms) value {
 	}}
 }
 
-// leastMemory is the smallest accepted value of the key memory, in bytes. It is enough for mcpx with a few servers.
-const leastMemory = 64e6
+// minMemory is the smallest accepted value of the key memory, in bytes. It is enough for mcpx with a few servers.
+const minMemory = 64e6
 
 func (l *loader) forServers() []key {
 	c, every := l.cfg, &l.everyServer
-	memory := l.size(&c.Memory, leastMemory)
+	memory := l.size(&c.Memory, minMemory)
 	memory.derived = true
 	return []key{
 		{"connect_timeout", l.timeout(&every.ConnectTimeout), "the default for servers"},
@@ -130,19 +130,19 @@ func (l *loader) forServers() []key {
 func (l *loader) overHTTP() []key {
 	c := l.cfg
 	return []key{
-		{"auth", value{read: l.auth, schema: `{"anyOf": [{"$ref": "#/$defs/auth"}, {"$ref": "#/$defs/disabled"}]}`, off: "plainOff", of: func() object { return l.authObject(cmp.Or(c.Auth, &Auth{})) }}, "[who may connect](docs/hosting.md#who-may-connect): tokens, authorization servers, certificates; and [what each may do](docs/rights.md#what-each-may-do)"},
+		{"auth", value{read: l.auth, schema: `{"anyOf": [{"$ref": "#/$defs/auth"}, {"$ref": "#/$defs/disabled"}]}`, off: "plainOff", describe: func() object { return l.authObject(cmp.Or(c.Auth, &Auth{})) }}, "[who may connect](docs/hosting.md#who-may-connect): tokens, authorization servers, certificates; and [what each may do](docs/rights.md#what-each-may-do)"},
 		{"auth_token", value{schema: `{"type": "string"}`, off: "off", read: l.oldAuthToken}, ""},
 		{"tls", optional(l, &c.TLS, conf.TLS{}, l.tlsObject, l.checkTLS).takes(atStart), "the [certificate](docs/hosting.md#who-may-connect) to serve HTTPS with"},
-		{"limits", value{read: l.limits, off: "plainOff", of: l.limitsObject}, "[how much](docs/rights.md#how-much) each principal, each server and all may use"},
-		{"rate_limit_per_minute", value{schema: `{"type": "integer"}`, off: "off", most: math.MaxInt32, read: l.oldRateLimit}, ""},
+		{"limits", value{read: l.limits, off: "plainOff", describe: l.limitsObject}, "[how much](docs/rights.md#how-much) each principal, each server and all may use"},
+		{"rate_limit_per_minute", value{schema: `{"type": "integer"}`, off: "off", maximum: math.MaxInt32, read: l.oldRateLimit}, ""},
 		{"session_timeout", l.timeout(&c.SessionTimeout).takes(atStart), "how long mcpx holds what belongs to an unused session; the client can go on for 7 days"},
 		{"http_path", value{into: &c.HTTPPath, schema: `{"type": "string", "pattern": "^(/[A-Za-z0-9._~-]+)+$"}`, read: l.httpPath}.takes(atStart), "the path of the endpoint; the views are below it. `auth.resource` ends in it, unless a proxy changes the path"},
 		{"sse", l.boolean(&c.SSE).takes(atStart), "serves clients over the transport of 2024-11-05 (HTTP+SSE) too"},
-		{"ui", value{into: &c.UI, read: l.ui, of: l.uiObject, schema: `{"anyOf": [{"type": "boolean"}, {"$ref": "#/$defs/ui"}]}`}.takes(atStart), "the [page](docs/operating.md#the-status-page) in a browser, which is there without the key. `{\"calls\": \"full\"}` makes it show the arguments and results of recent calls as well, to everybody who may see it"},
+		{"ui", value{into: &c.UI, read: l.ui, describe: l.uiObject, schema: `{"anyOf": [{"type": "boolean"}, {"$ref": "#/$defs/ui"}]}`}.takes(atStart), "the [page](docs/operating.md#the-status-page) in a browser, which is there without the key. `{\"calls\": \"full\"}` makes it show the arguments and results of recent calls as well, to everybody who may see it"},
 		{"api", value{into: new(c.ChangesServers()), derived: true, schema: `{"type": "boolean"}`, read: l.api}.takes(atStart), "whether admins can [change servers](docs/operating.md#servers-at-run-time); without the key they can if there is `auth`"},
 		{"audit", optional(l, &c.Audit, Audit{}, l.auditObject, l.checkAudit).takes(atStart), "[a trail](docs/audit.md#the-audit-trail) of calls and refused requests"},
 		{"cluster", optional(l, &c.Cluster, conf.Cluster{Bucket: "mcpx"}, l.clusterObject, l.checkCluster).takes(atStart), "[several replicas](docs/replicas.md) as one endpoint, over NATS"},
-		{"telemetry", value{into: &c.Telemetry, off: "plainOff", read: l.telemetry, of: l.telemetryObject}.takes(atStart), "[metrics](docs/operating.md#state-and-metrics) and [traces](docs/operating.md#traces)"},
+		{"telemetry", value{into: &c.Telemetry, off: "plainOff", read: l.telemetry, describe: l.telemetryObject}.takes(atStart), "[metrics](docs/operating.md#state-and-metrics) and [traces](docs/operating.md#traces)"},
 	}
 }
 
@@ -157,7 +157,7 @@ func (l *loader) toLog() []key {
 
 var (
 	pathForm = pattern.New(`^(/[A-Za-z0-9._~-]+)+$`)
-	// servedPaths are the first parts of the paths that mcpx needs for other things, so that http_path must not begin with them.
+	// servedPaths are the first parts of the paths that mcpx itself serves. http_path must not begin with one of them.
 	servedPaths = []string{".well-known", "api", "healthz", "messages", "metrics", "oauth", "readyz", "register", "sse", "status", "ui"}
 )
 
@@ -266,7 +266,7 @@ func (l *loader) uiObject() object {
 		calls = "full"
 	}
 	return object{name: "ui", strict: true, keys: []key{
-		{"calls", oneOf(l, &calls, "names", "full").then(func(*node) { l.cfg.UI.RecordCalls = calls == "full" }), "what the page shows of recent calls: `full` adds their arguments and results, without known secrets"},
+		{"calls", oneOf(l, &calls, "names", "full").andThen(func(*node) { l.cfg.UI.RecordCalls = calls == "full" }), "what the page shows of recent calls: `full` adds their arguments and results, without known secrets"},
 	}}
 }
 
@@ -321,22 +321,22 @@ func (l *loader) client(rule *conf.ClientRule) object {
 	}}
 }
 
-// limit reads a limit in a rule for clients. A limit in the file must be at least the parameter least, or 0, which means no limit.
-// In a [conf.ClientRule], 0 means that the rule does not set the limit; therefore a 0 of the file becomes [NoLimit].
-func (l *loader) limit(into *int, least int) value {
+// limit reads a limit in a rule for clients. In the file it must be at least minimum, or 0, which means no limit. In a
+// [conf.ClientRule], 0 means that the rule does not set the limit; therefore limit stores a 0 of the file as [NoLimit].
+func (l *loader) limit(into *int, minimum int) value {
 	limit := 0
-	v := l.count(&limit, 0).then(func(n *node) {
-		if limit > 0 && limit < least {
-			l.fault(n, "must be at least %d, or 0 for no limit", least)
+	v := l.count(&limit, 0).andThen(func(n *node) {
+		if limit > 0 && limit < minimum {
+			l.fault(n, "must be at least %d, or 0 for no limit", minimum)
 		}
 		*into = cmp.Or(limit, NoLimit)
 	})
-	v.schema = fmt.Sprintf(`{"anyOf": [{"const": 0}, {"type": "integer", "minimum": %d, "maximum": %d}]}`, least, NoLimit)
-	v.into, v.derived, v.most = into, true, 0
+	v.schema = fmt.Sprintf(`{"anyOf": [{"const": 0}, {"type": "integer", "minimum": %d, "maximum": %d}]}`, minimum, NoLimit)
+	v.into, v.derived, v.maximum = into, true, 0
 	return v
 }
 
-// levelSchema lists the log levels in lower case, so that editors suggest these, and accepts upper case too.
+// levelSchema lists the log levels in lower case, so that editors suggest them. It also accepts upper case.
 const levelSchema = `{"anyOf": [{"enum": ["debug", "info", "warn", "error"]},
 	{"type": "string", "pattern": "^([dD][eE][bB][uU][gG]|[iI][nN][fF][oO]|[wW][aA][rR][nN]|[eE][rR][rR][oO][rR])$"}]}`
 

@@ -16,8 +16,8 @@ type Audit struct {
 	File string
 	// Required means that mcpx refuses a call that it cannot record.
 	Required bool
-	// Keys are the keys for the HMACs that chain the lines of the trail. mcpx writes with the first key, and checks older lines
-	// with any of them. Without keys, lines have no HMACs.
+	// Keys are the keys for the HMACs that chain the lines of the trail. mcpx makes the HMACs of new lines with the first key, and
+	// checks older lines with any of the keys. Without keys, lines have no HMACs.
 	Keys []string `json:"-"`
 	// MaxBytes is the size in bytes at which mcpx renames the file and starts a new one; 0 means the default. Keep is how many
 	// renamed files mcpx keeps; 0 means all.
@@ -26,8 +26,8 @@ type Audit struct {
 }
 
 const (
-	leastAuditKey   = 16       // characters; a short key could be guessed, and the trail then forged
-	leastAuditBytes = 64 << 10 // enough for some hundred lines
+	minAuditKey   = 16       // characters; a short key could be guessed, and the trail then forged
+	minAuditBytes = 64 << 10 // enough for some hundred lines
 )
 
 func (l *loader) auditObject(a *Audit) object {
@@ -35,8 +35,8 @@ func (l *loader) auditObject(a *Audit) object {
 		enabled,
 		{"file", l.path(&a.File), "the trail; a relative name begins at the config file"},
 		{"required", l.boolean(&a.Required), "no call is made that cannot be recorded"},
-		{"key", l.secrets(&a.Keys, leastAuditKey, "whoever guesses it can forge the trail", false), "at least 16 characters: each line has its HMAC; may be `${…}`. Of a list the first is for new lines, and all check older ones"},
-		{"max_bytes", whole(l, &a.MaxBytes, leastAuditBytes, math.MaxInt64), "the size at which the file is renamed; without it 100 MiB"},
+		{"key", l.secrets(&a.Keys, minAuditKey, "whoever guesses it can forge the trail", false), "at least 16 characters: each line has its HMAC; may be `${…}`. Of a list the first is for new lines, and all check older ones"},
+		{"max_bytes", whole(l, &a.MaxBytes, minAuditBytes, math.MaxInt64), "the size at which the file is renamed; without it 100 MiB"},
 		{"keep", l.count(&a.Keep, 0), "how many renamed files stay; 0 is all"},
 	}}
 }
@@ -62,7 +62,8 @@ type OTLP struct {
 	// Endpoint is the complete URL, which usually ends in /v1/traces.
 	Endpoint string
 	Headers  map[string]string `json:"-"`
-	// Sample is the share, from 0 to 1, of the traces begun by mcpx that mcpx sends. If a client began a trace, the client decides.
+	// Sample is the share, from 0 to 1, of mcpx's own traces that mcpx sends. If a client began a trace, the client decides whether
+	// it is sent.
 	Sample float64
 }
 

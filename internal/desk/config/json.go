@@ -11,7 +11,7 @@ import (
 )
 
 // The limits for a file: its size in bytes, the depth of nested objects and arrays, and the number of values. No real config comes
-// near them. They prevent that a file that is not a config uses up the memory.
+// near them. A file that is not a config cannot use up the memory, because it exceeds them.
 const (
 	maxFileBytes = 8 << 20
 	maxDepth     = 64
@@ -33,8 +33,8 @@ func (k kind) String() string {
 	return [...]string{"null", "a boolean", "a number", "a string", "an array", "an object"}[k]
 }
 
-// node is a JSON value of the file, and knows its place, which faults name. Unlike a Go map, an object keeps the order of its
-// members, and keeps both members if a key occurs twice.
+// node is a JSON value of the file. It knows its path, which faults name. Unlike a Go map, a node that is an object keeps its
+// members in order, and keeps both members if a key occurs twice.
 type node struct {
 	kind   kind
 	offset int // of the first byte of the value in the file
@@ -45,7 +45,7 @@ type node struct {
 
 	parent *node  // nil for the root
 	key    string // if parent is an object
-	at     int    // the index, if parent is an array
+	index  int    // the index, if parent is an array
 }
 
 // path returns the path of the value, such as mcpServers.github.url. It is empty for the root.
@@ -54,7 +54,7 @@ func (n *node) path() string {
 	case n.parent == nil:
 		return ""
 	case n.parent.kind == arrayKind:
-		return index(n.parent.path(), n.at)
+		return index(n.parent.path(), n.index)
 	}
 	return join(n.parent.path(), n.key)
 }
@@ -115,8 +115,8 @@ func parseJSON(data []byte) (*node, error) {
 	return nodeOf(value), nil
 }
 
-// StandardJSON returns data without comments and trailing commas. The error is a [*SyntaxError], in which name is the
-// name of the file.
+// StandardJSON returns data without comments and trailing commas. Its error is a [*SyntaxError], which gives name as the name of
+// the file.
 func StandardJSON(name string, data []byte) ([]byte, error) {
 	if _, err := decode(name, data); err != nil {
 		return nil, err
@@ -132,10 +132,10 @@ func checkBounds(data []byte) error {
 			continue
 		}
 		if len(s.open) > maxDepth {
-			return errorAt(s.at, "nested deeper than %d levels", maxDepth)
+			return errorAt(s.pos, "nested deeper than %d levels", maxDepth)
 		}
 		if values++; values > maxValues {
-			return errorAt(s.at, "more than %d values", maxValues)
+			return errorAt(s.pos, "more than %d values", maxValues)
 		}
 	}
 	return nil
@@ -156,7 +156,7 @@ func nodeOf(v hujson.Value) *node {
 		n.kind = arrayKind
 		for i, item := range value.Elements {
 			value := nodeOf(item)
-			value.parent, value.at = n, i
+			value.parent, value.index = n, i
 			n.items = append(n.items, value)
 		}
 	case hujson.Literal:

@@ -32,22 +32,22 @@ type object struct {
 type value struct {
 	read func(n *node)
 	// schema is a JSON Schema for the value; other fields of value add to it. If it is empty, the schema is made from the fields
-	// words and of.
+	// words and describe.
 	schema string
-	// named means that the value is an object whose keys are names that users choose (see [loader.named]). Then the field schema or
-	// of describes the value of each member.
+	// named means that the value is an object whose keys are names that users choose (see [loader.named]). Then the fields schema
+	// and describe are about the value of each member.
 	named bool
 	// words are the accepted strings, if there are only a few.
 	words []string
 	// off is the name of a definition in the JSON Schema, which lists the values that turn the key off. It is empty if no value
-	// does.
+	// turns the key off.
 	off string
-	// least and most are the smallest and the largest accepted number. most is 0 if there are no such limits, or if schema contains
-	// them.
-	least, most int64
-	// of returns the description of the object that is the value, or of an object to which schema refers by name. It is nil if
-	// there is no such object.
-	of func() object
+	// minimum and maximum are the smallest and the largest accepted number. maximum is 0 if there are no such limits, or if schema
+	// contains the limits.
+	minimum, maximum int64
+	// describe returns the description of the object that is the value, or of an object to which schema refers by name. It is nil
+	// if there is no such object.
+	describe func() object
 	// into points to the variable that receives the value. Before the file is read, the variable has the default. derived means
 	// that the default depends on other keys.
 	into    any
@@ -76,12 +76,12 @@ func (v value) notNull() value {
 	return v
 }
 
-// then returns a copy of v that calls more after the value is read.
-func (v value) then(more func(*node)) value {
+// andThen returns a copy of v that also calls action after the value is read.
+func (v value) andThen(action func(*node)) value {
 	read := v.read
 	v.read = func(n *node) {
 		read(n)
-		more(n)
+		action(n)
 	}
 	return v
 }
@@ -103,24 +103,24 @@ func (o object) key(name string) *key {
 	return &o.keys[i]
 }
 
-// nested describes a value that must be an object with the keys that the function of returns.
-func (l *loader) nested(of func() object) value {
-	return value{of: of, read: func(n *node) {
+// nested describes a value that must be an object. The keys of the object are those that the function describe returns.
+func (l *loader) nested(describe func() object) value {
+	return value{describe: describe, read: func(n *node) {
 		if l.is(objectKind, n) {
-			l.members(n, of(), nil)
+			l.members(n, describe(), nil)
 		}
 	}}
 }
 
-// optional reads an object into *into. Some values, such as null and false, turn the key off: then *into stays nil. Only if the
-// object has the key enabled, an object can turn the key off, too. The parameter initial has the defaults, and check adds faults
-// that concern several keys of the object.
+// optional reads an object into *into. If the value turns the key off, as null and false do, *into stays nil. An object can turn
+// the key off only if the key enabled is among its keys. The parameter initial has the defaults, and check adds faults that concern
+// several keys of the object.
 func optional[T any](l *loader, into **T, initial T, keys func(*T) object, check func(*node, *T)) value {
-	of, off := func() object { return keys(new(initial)) }, "plainOff"
-	if of().key("enabled") != nil {
+	describe, off := func() object { return keys(new(initial)) }, "plainOff"
+	if describe().key("enabled") != nil {
 		off = "off"
 	}
-	return value{into: into, off: off, of: of, read: func(n *node) {
+	return value{into: into, off: off, describe: describe, read: func(n *node) {
 		if n.off() && (n.kind != objectKind || off == "off") || !l.is(objectKind, n) {
 			return
 		}
@@ -133,9 +133,9 @@ func optional[T any](l *loader, into **T, initial T, keys func(*T) object, check
 // list reads an array of objects, which replaces the content of *into. For each object, initial has the defaults, and check adds
 // faults that concern several keys of the object.
 func list[T any](l *loader, into *[]T, initial T, keys func(*T) object, check func(*node, *T)) value {
-	of := func() object { return keys(new(initial)) }
-	schema := `{"type": "array", "items": {"$ref": "#/$defs/` + of().name + `"}}`
-	return value{into: into, schema: schema, of: of, read: func(n *node) {
+	describe := func() object { return keys(new(initial)) }
+	schema := `{"type": "array", "items": {"$ref": "#/$defs/` + describe().name + `"}}`
+	return value{into: into, schema: schema, describe: describe, read: func(n *node) {
 		if !l.is(arrayKind, n) {
 			return
 		}
@@ -230,8 +230,8 @@ func (o object) flat(prefix string) (keys []Key) {
 		switch {
 		case k.into != nil:
 			keys = append(keys, Key{prefix + k.name, k.effect == atStart, k.effect == restarts, k.into})
-		case k.of != nil:
-			keys = append(keys, k.of().flat(prefix+k.name+".")...)
+		case k.describe != nil:
+			keys = append(keys, k.describe().flat(prefix+k.name+".")...)
 		}
 	}
 	return keys
@@ -256,10 +256,10 @@ func Changed(before, now *Config) (servers, keys []string) {
 	return servers, keys
 }
 
-// NextStart returns the paths of the keys that differ between two configs and whose change takes effect only when mcpx starts
+// NextStart compares two configs. It returns the paths of the keys that differ and whose change takes effect only when mcpx starts
 // again.
-func NextStart(at, to *Config) (paths []string) {
-	now, then := Keys(at), Keys(to)
+func NextStart(before, after *Config) (paths []string) {
+	now, then := Keys(before), Keys(after)
 	for i, key := range now {
 		if key.AtStart && !reflect.DeepEqual(key.Value, then[i].Value) {
 			paths = append(paths, key.Path)

@@ -80,17 +80,17 @@ func kindOfURL(text string) string {
 	return HTTP
 }
 
-// need reports whether the server n has the key with a value that is not empty and has no fault. It adds a fault if the key is
-// missing or empty. The parameter at is the node of the key's value, or nil if the server does not have the key.
-func (r *serverReader) need(key string, at *node, value string, n *node) bool {
+// need reports whether a key that the server n must have has a value that is not empty and has no fault. It adds a fault if the key
+// is missing or empty. valueNode is the node of the key's value, or nil if the server does not have the key.
+func (r *serverReader) need(key string, valueNode *node, value string, n *node) bool {
 	switch {
-	case at == nil:
+	case valueNode == nil:
 		r.fail(n.child(key), "is missing, type %s needs it", r.s.Type)
 		return false
-	case strings.TrimSpace(value) == "" && !r.failedAt(at):
-		r.fail(at, "must not be empty")
+	case strings.TrimSpace(value) == "" && !r.failedAt(valueNode):
+		r.fail(valueNode, "must not be empty")
 	}
-	return !r.failedAt(at)
+	return !r.failedAt(valueNode)
 }
 
 // failedAt reports whether there is already a fault at the path of n.
@@ -100,21 +100,21 @@ func (r *serverReader) failedAt(n *node) bool {
 
 // checkURL checks a URL in which references are expanded. Its faults do not quote the URL, because it may contain a
 // secret from a variable.
-func (r *serverReader) checkURL(at *node, text string) {
+func (r *serverReader) checkURL(valueNode *node, text string) {
 	schemes := []string{"http://", "https://"}
 	if r.s.Type == WebSocket {
 		schemes = []string{"ws://", "wss://"}
 	}
 	lower := strings.ToLower(text)
 	if !strings.HasPrefix(lower, schemes[0]) && !strings.HasPrefix(lower, schemes[1]) {
-		r.fail(at, "must start with %s or %s", schemes[0], schemes[1])
+		r.fail(valueNode, "must start with %s or %s", schemes[0], schemes[1])
 		return
 	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		r.fail(at, "is not a valid URL")
+		r.fail(valueNode, "is not a valid URL")
 	case u.Hostname() == "":
-		r.fail(at, "has no host")
+		r.fail(valueNode, "has no host")
 	}
 }

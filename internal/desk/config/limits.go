@@ -9,14 +9,14 @@ import (
 
 const (
 	// Without the key requests_per_second, a principal may send floodFactor times calls_per_minute HTTP requests per minute, but at
-	// least leastFloodRequests requests per second. If calls_per_minute is 0, requests are not limited.
-	floodFactor        = 10
-	leastFloodRequests = 10
+	// least minFloodRequests requests per second. If calls_per_minute is 0, requests are not limited.
+	floodFactor      = 10
+	minFloodRequests = 10
 )
 
 // defaultLimits returns limits that well-behaved clients do not reach, and that keep one principal from using up all resources.
 // Calls per minute are not limited by default: mcpx cannot know how many a user needs and a server can handle. Clients without
-// credentials share the quota Anybody. By default, it limits only how many calls may wait.
+// credentials share the quota Anybody, which by default limits only how many calls may wait.
 func defaultLimits() conf.Limits {
 	queue := semaphore.Queue{Calls: 1000}
 	principals := semaphore.Queue{Calls: 1000, Wait: 30 * time.Second}
@@ -42,7 +42,7 @@ func (l *loader) limitsObject() object {
 		key{"server", l.nested(func() object {
 			return object{name: "limitsOfServer", strict: true, keys: l.quota(&o.Server, &l.everyServer.MaxConcurrency)}
 		}), "the same for each server"},
-		key{"principal", value{of: func() object { return l.principalLimits(&o.Principal) }, read: l.ofPrincipals}, "the same for each principal"},
+		key{"principal", value{describe: func() object { return l.principalLimits(&o.Principal) }, read: l.ofPrincipals}, "the same for each principal"},
 		key{"address", l.nested(func() object {
 			return object{name: "limitsOfAddress", strict: true, keys: []key{
 				{"requests_per_second", l.count(&o.AddressRequests, 0), "requests from one address (IPv6: /64), not counting those of known principals"},
@@ -65,7 +65,7 @@ func (l *loader) ofPrincipals(n *node) {
 }
 
 func (l *loader) principalLimits(q *conf.Quota) object {
-	flood := l.count(&q.RequestsPerSecond, 0).then(func(*node) { l.floodSaid = true })
+	flood := l.count(&q.RequestsPerSecond, 0).andThen(func(*node) { l.floodSaid = true })
 	flood.derived = true
 	return object{name: "limitsOfPrincipal", strict: true, keys: append(l.quota(q, &q.ConcurrentCalls),
 		key{"requests_per_second", flood, "HTTP requests of any kind, and each further message of a batch; a burst of 100 and of two seconds' worth is allowed, more is a flood. The default is ten times `calls_per_minute`, at least 10 a second; without that key there is no limit"},
@@ -74,7 +74,7 @@ func (l *loader) principalLimits(q *conf.Quota) object {
 
 // quota returns the keys that all quotas have in common. The value of concurrent_calls goes to *concurrent.
 func (l *loader) quota(q *conf.Quota, concurrent *int) []key {
-	queue := l.count(&q.Queue.Calls, 0).then(func(*node) {
+	queue := l.count(&q.Queue.Calls, 0).andThen(func(*node) {
 		if q.Queue.Calls == 0 { // in the file 0 means no queue, in a semaphore.Queue it means no limit
 			q.Queue.Calls = -1
 		}
@@ -104,7 +104,7 @@ func (l *loader) oldRateLimit(n *node) {
 func (l *loader) finishLimits() {
 	for _, q := range []*conf.Quota{&l.cfg.Limits.Principal, &l.cfg.Limits.Anybody} {
 		if q.CallsPerMinute > 0 && !l.floodSaid {
-			q.RequestsPerSecond = max(leastFloodRequests, floodFactor*q.CallsPerMinute/60)
+			q.RequestsPerSecond = max(minFloodRequests, floodFactor*q.CallsPerMinute/60)
 		}
 	}
 }

@@ -45,9 +45,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// readRegular reads a file, which must have no more bytes than the parameter most. It refuses pipes and devices, because reading
-// one may never end.
-func readRegular(path string, most int64) ([]byte, error) {
+// readRegular reads a file, which must have at most maximum bytes. It refuses pipes and devices, because reading one may never end.
+func readRegular(path string, maximum int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, withoutPath(err)
@@ -63,12 +62,12 @@ func readRegular(path string, most int64) ([]byte, error) {
 		return nil, withoutPath(err)
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	data, err := io.ReadAll(io.LimitReader(f, maximum+1))
 	if err != nil {
 		return nil, withoutPath(err)
 	}
-	if int64(len(data)) > most {
-		return nil, fmt.Errorf("is larger than %d MiB", most>>20)
+	if int64(len(data)) > maximum {
+		return nil, fmt.Errorf("is larger than %d MiB", maximum>>20)
 	}
 	return data, nil
 }
@@ -192,9 +191,10 @@ type loader struct {
 	floodSaid   bool // whether the file has limits.principal.requests_per_second
 
 	warnings []string
-	// otherClients, old and unknown collect keys without effect; strange collects values with a ${...} whose form mcpx does not
-	// know. Each of the four becomes one warning.
-	otherClients, old, unknown, strange ignored
+	// Each of these collects keys, and becomes one warning. otherClients, old and unknown have keys without effect: of other
+	// clients, of older systems, and keys that mcpx does not know. unexpanded has keys whose values contain a ${...} in a form that
+	// mcpx does not know.
+	otherClients, old, unknown, unexpanded ignored
 }
 
 func (l *loader) warn(format string, args ...any) {
@@ -223,7 +223,7 @@ func (l *loader) finish() {
 		{l.otherClients, "keys of other clients that mean nothing here, ignored"},
 		{l.old, "keys of older systems that no longer mean anything, ignored"},
 		{l.unknown, "unknown keys, ignored"},
-		{l.strange, "a ${...} that names no variable stays as it is"},
+		{l.unexpanded, "a ${...} that names no variable stays as it is"},
 	} {
 		if len(kind.keys.names) > 0 {
 			l.warn("%s: %s", kind.text, kind.keys)
@@ -250,14 +250,14 @@ func (g *ignored) add(key, place string) {
 
 // String returns at most 20 of the keys, in the order of the file. At most 5 places follow each key.
 func (g ignored) String() string {
-	const most = 20
+	const maximum = 20
 	var b strings.Builder
 	for i, name := range g.names {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		if i == most {
-			fmt.Fprintf(&b, "and %d more", len(g.names)-most)
+		if i == maximum {
+			fmt.Fprintf(&b, "and %d more", len(g.names)-maximum)
 			break
 		}
 		b.WriteString(name)
@@ -302,19 +302,19 @@ func Real(path string) string {
 // the system has no such folder. If there is no file, the error is an [*Error] with a hint.
 func Find(flag string, getenv func(string) (string, bool), stdinTTY bool, userConfigDir string) (path string, err error) {
 	if flag != "" {
-		return flag, found(flag)
+		return flag, mustExist(flag)
 	}
 	if named, _ := getenv(EnvPath); named != "" {
-		return named, found(named)
+		return named, mustExist(named)
 	}
 	user := ""
 	if userConfigDir != "" {
 		user = filepath.Join(userConfigDir, "mcpx", "config.json")
-		if found(user) == nil {
+		if mustExist(user) == nil {
 			return user, nil
 		}
 	}
-	local := found(localPath) == nil
+	local := mustExist(localPath) == nil
 	if stdinTTY && local {
 		return localPath, nil
 	}
@@ -329,8 +329,8 @@ func Find(flag string, getenv func(string) (string, bool), stdinTTY bool, userCo
 	return "", missing
 }
 
-// found returns an error if path does not exist. Loading checks later whether it is a regular file.
-func found(path string) error {
+// mustExist returns an error if path does not exist. Loading checks later whether it is a regular file.
+func mustExist(path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return notFound(path)
 	}

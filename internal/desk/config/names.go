@@ -127,17 +127,17 @@ var aliases = map[string]string{
 	"workdir":     "cwd",
 }
 
-// nearest finds the key that the user probably meant by a wrong key. The parameter key is the wrong key, and the parameter own is the
-// list of the right keys. nearest returns a right key that differs from the wrong key only in case and separators or by a few letters,
-// or that the map aliases has for the wrong key. It returns "" if there is no such key.
-func nearest(key string, own []string) string {
+// nearest finds the key that the user probably meant by the wrong key in the parameter key. The parameter keys has the right keys.
+// nearest returns a right key that differs from the wrong key only in case and separators or by a few letters, or that the map
+// aliases has for the wrong key. It returns "" if there is no such key.
+func nearest(key string, keys []string) string {
 	if len(key) > 64 {
 		return ""
 	}
 	bare := sanitize.Bare(key)
 	alias, allowed := aliases[bare], allowedSlips(bare)
 	best, bestDistance := "", allowed+1
-	for _, candidate := range own {
+	for _, candidate := range keys {
 		if candidate == alias || sanitize.Bare(candidate) == bare {
 			return candidate
 		}

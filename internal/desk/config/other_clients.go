@@ -67,7 +67,7 @@ func (r *serverReader) otherClientKeys() []key {
 		{name: "transportType", value: kind},
 		{name: "transport_type", value: kind},
 		// Gemini CLI and Windsurf.
-		{name: "httpUrl", value: value{read: r.url, schema: text}.then(func(*node) { r.httpURL = true })},
+		{name: "httpUrl", value: value{read: r.url, schema: text}.andThen(func(*node) { r.httpURL = true })},
 		{name: "serverUrl", value: value{read: r.url, schema: text}},
 		// Roo Code, Cline, Claude Desktop and others.
 		{name: "disabled", value: l.boolean(&r.disabled)},

@@ -2,19 +2,19 @@ package config
 
 import "mcpx/internal/base/conf"
 
-// These are the bounds for the keys of programs. A program is JavaScript that a model has mcpx run, and that calls tools. It needs
-// at least leastProgramMemory, because the JavaScript engine itself uses some.
+// These are the bounds for the keys of programs. A program is JavaScript that a model writes, that mcpx runs, and that calls tools.
+// It needs at least minProgramMemory, because the JavaScript engine itself uses some.
 const (
-	leastProgramMemory = 16e6
-	mostProgramMemory  = 1e9
-	mostProgramCalls   = 10_000
-	mostAtOnce         = 64
+	minProgramMemory = 16e6
+	maxProgramMemory = 1e9
+	maxProgramCalls  = 10_000
+	maxAtOnce        = 64
 )
 
 func (l *loader) programsObject(p *conf.Programs) object {
-	memory := l.size(&p.Memory, leastProgramMemory)
-	memory = memory.then(func(n *node) {
-		if p.Memory > mostProgramMemory {
+	memory := l.size(&p.Memory, minProgramMemory)
+	memory = memory.andThen(func(n *node) {
+		if p.Memory > maxProgramMemory {
 			l.fault(n, "must be at most 1 GB")
 		}
 	})
@@ -23,8 +23,8 @@ func (l *loader) programsObject(p *conf.Programs) object {
 		{"timeout", l.timeout(&p.Timeout), "how long a program may take that asks for no other time"},
 		{"max_timeout", l.timeout(&p.MaxTimeout), "the most time that a program may ask for"},
 		{"memory", memory.takes(atStart), "how much memory a program may use, such as `\"64MB\"`"},
-		{"calls", whole(l, &p.Calls, 1, mostProgramCalls), "how many calls a program may make"},
-		{"at_once", whole(l, &p.AtOnce, 1, mostAtOnce), "how many of them at the same time"},
+		{"calls", whole(l, &p.Calls, 1, maxProgramCalls), "how many calls a program may make"},
+		{"at_once", whole(l, &p.AtOnce, 1, maxAtOnce), "how many of them at the same time"},
 	}}
 }
 

@@ -40,9 +40,9 @@ func (r *serverReader) expand(n *node) string {
 			break
 		}
 		b.WriteString(s[:start])
-		value, why := r.resolve(n, s[start+2:start+length])
-		if why != "" {
-			r.fail(n, "%s", why)
+		value, reason := r.resolve(n, s[start+2:start+length])
+		if reason != "" {
+			r.fail(n, "%s", reason)
 		}
 		b.WriteString(value)
 		s = s[start+length+1:]
@@ -59,17 +59,17 @@ func (r *serverReader) expand(n *node) string {
 	return b.String()
 }
 
-// resolve returns the value of a reference. The parameter reference is the text between ${ and }. If there is no value, why is the
-// reason; otherwise why is "".
-func (r *serverReader) resolve(n *node, reference string) (value, why string) {
+// resolve returns the value of a reference. The parameter reference is the text between ${ and }. If there is no value, reason says
+// why; otherwise reason is "".
+func (r *serverReader) resolve(n *node, reference string) (value, reason string) {
 	switch reference {
 	case "userHome":
 		return r.home(), ""
 	case "pathSeparator", "/":
 		return string(filepath.Separator), ""
 	}
-	if kind, what, ok := strings.Cut(reference, ":"); ok && (kind == "keyring" || kind == "file" || kind == "command") {
-		return r.elsewhere(kind, what)
+	if kind, argument, ok := strings.Cut(reference, ":"); ok && (kind == "keyring" || kind == "file" || kind == "command") {
+		return r.external(kind, argument)
 	}
 	parts := variable.FindStringSubmatch(reference)
 	if parts == nil {
@@ -78,7 +78,7 @@ func (r *serverReader) resolve(n *node, reference string) (value, why string) {
 			return "", fmt.Sprintf("only an editor can fill in %s, use an environment variable", quote("${"+reference+"}"))
 		}
 		// The warning does not quote the reference, because it may contain a default value that is secret.
-		r.l.strange.add(n.path(), "")
+		r.l.unexpanded.add(n.path(), "")
 		return "${" + reference + "}", ""
 	}
 	name := parts[1]
@@ -175,11 +175,11 @@ func (l *loader) secret(into *string) value {
 	}}
 }
 
-// secrets reads one secret or a list of secrets. Each must have at least as many characters as the parameter least says, and weak
-// says what could happen with a shorter one. If trimmed is true, white space around a secret is dropped, and a single empty secret
-// means none. mcpx encrypts and signs with the first secret, and also accepts what was encrypted or signed with another of them. So
-// a user can replace a secret, and what the old one has signed remains valid.
-func (l *loader) secrets(into *[]string, least int, weak string, trimmed bool) value {
+// secrets reads one secret or a list of secrets. Each must have at least minimum characters. The fault for a shorter one quotes
+// risk, which says what could happen. If trimmed is true, white space around a secret is dropped, and a single empty secret means
+// none. mcpx encrypts and signs with the first secret, and also accepts what was encrypted or signed with one of the others. So a
+// user can replace a secret, and what the old one has signed remains valid.
+func (l *loader) secrets(into *[]string, minimum int, risk string, trimmed bool) value {
 	return value{into: into, schema: `{"anyOf": [` + text + `, ` + someTexts + `]}`, read: func(n *node) {
 		items := []*node{n}
 		if n.kind == arrayKind {
@@ -193,8 +193,8 @@ func (l *loader) secrets(into *[]string, least int, weak string, trimmed bool) v
 			if trimmed {
 				one = strings.TrimSpace(one)
 			}
-			if ok && len(one) < least && (one != "" || n.kind == arrayKind || !trimmed) {
-				l.fault(item, "must be at least %d characters long, such as the output of openssl rand -hex 32: %s", least, weak)
+			if ok && len(one) < minimum && (one != "" || n.kind == arrayKind || !trimmed) {
+				l.fault(item, "must be at least %d characters long, such as the output of openssl rand -hex 32: %s", minimum, risk)
 			}
 			if one != "" {
 				*into, l.cfg.Secrets = append(*into, one), append(l.cfg.Secrets, one)
@@ -203,40 +203,40 @@ func (l *loader) secrets(into *[]string, least int, weak string, trimmed bool) v
 	}}
 }
 
-// wanted is a reference whose value may take long to get: ${keyring:what}, since the keyring may ask the user, or ${command:what},
-// since the command has to run. Therefore the file is read twice. The first reading collects these references. Then all values are
-// fetched at the same time, and the second reading uses them.
-type wanted struct{ kind, what string }
+// wanted is a reference whose value may take long to get: ${keyring:ARGUMENT}, since the keyring may ask the user, or
+// ${command:ARGUMENT}, since the command has to run. Therefore the file is read twice. The first reading collects these references.
+// Then all values are fetched at the same time, and the second reading uses them.
+type wanted struct{ kind, argument string }
 
 // answer is the value of a reference, or the reason why there is no value.
-type answer struct{ text, why string }
+type answer struct{ text, reason string }
 
 type answers map[wanted]answer
 
-// elsewhere returns the value of ${keyring:NAME}, ${file:PATH} or ${command:...}, without line breaks at its end. If there is no
-// value, why is the reason. While the file is read for the first time, elsewhere adds references to the keyring and to commands to
+// external returns the value of ${keyring:NAME}, ${file:PATH} or ${command:...}, without line breaks at its end. If there is no
+// value, reason says why. While the file is read for the first time, external adds references to the keyring and to commands to
 // wanted, and returns them unchanged.
-func (r *serverReader) elsewhere(kind, what string) (text, why string) {
-	one := wanted{kind, what}
+func (r *serverReader) external(kind, argument string) (text, reason string) {
+	one := wanted{kind, argument}
 	v, looked := r.l.answers[one]
 	switch {
 	case kind == "file":
-		v = r.file(what)
+		v = r.file(argument)
 	case !looked:
 		if kind == "keyring" && r.l.o.Keyring != nil || kind == "command" && r.l.o.Run != nil {
 			r.wanted = append(r.wanted, one)
 		}
-		text = "${" + kind + ":" + what + "}"
-		r.secret(text, true) // as its value is, so that the name of the cached catalogue does not depend on whether the value is known
+		text = "${" + kind + ":" + argument + "}"
+		r.secret(text, true) // as the value will be: so the name of the cached catalogue is the same while the value is unknown
 		return text, ""
 	}
-	if v.text = strings.TrimRight(v.text, "\r\n"); v.text == "" && v.why == "" {
-		v.why = fmt.Sprintf("the value of ${%s:} is empty", kind)
+	if v.text = strings.TrimRight(v.text, "\r\n"); v.text == "" && v.reason == "" {
+		v.reason = fmt.Sprintf("the value of ${%s:} is empty", kind)
 	}
-	if v.why == "" {
+	if v.reason == "" {
 		r.secret(v.text, true)
 	}
-	return v.text, v.why
+	return v.text, v.reason
 }
 
 // absolute makes a path in the config absolute. ~/ means the home folder, and other paths are relative to the folder of the
@@ -255,7 +255,7 @@ func (r *serverReader) file(path string) answer {
 	path = r.absolute(path)
 	data, err := r.l.o.ReadFile(path)
 	if err != nil {
-		return answer{why: fmt.Sprintf("file %s cannot be read: %v", quote(path), err)}
+		return answer{reason: fmt.Sprintf("file %s cannot be read: %v", quote(path), err)}
 	}
 	return answer{text: string(data)}
 }
@@ -276,7 +276,9 @@ func (l *loader) needed() []wanted {
 
 // lookUp fetches the values of all references at the same time, each value only once.
 func (l *loader) lookUp(refs []wanted) answers {
-	slices.SortFunc(refs, func(a, b wanted) int { return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(a.what, b.what)) })
+	slices.SortFunc(refs, func(a, b wanted) int {
+		return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(a.argument, b.argument))
+	})
 	refs = slices.Compact(refs)
 	found := make([]answer, len(refs))
 	var looking sync.WaitGroup
@@ -293,28 +295,28 @@ func (l *loader) lookUp(refs []wanted) answers {
 
 func (l *loader) look(one wanted) answer {
 	if one.kind == "keyring" {
-		return answerOf(l.o.Keyring(one.what))
+		return answerOf(l.o.Keyring(one.argument))
 	}
 	argv := one.argv()
 	if argv == nil {
-		return answer{why: `${command:} needs a program and its arguments, separated by spaces, or as an array: ${command:[\"program\", \"an argument\"]}`}
+		return answer{reason: `${command:} needs a program and its arguments, separated by spaces, or as an array: ${command:[\"program\", \"an argument\"]}`}
 	}
 	return answerOf(l.o.Run(argv))
 }
 
 func answerOf(text string, err error) answer {
 	if err != nil {
-		return answer{why: err.Error()}
+		return answer{reason: err.Error()}
 	}
 	return answer{text: text}
 }
 
 // argv returns the program and the arguments of a ${command:...}, or nil if there is no program.
 func (w wanted) argv() []string {
-	argv := strings.Fields(w.what)
-	if strings.HasPrefix(strings.TrimSpace(w.what), "[") {
+	argv := strings.Fields(w.argument)
+	if strings.HasPrefix(strings.TrimSpace(w.argument), "[") {
 		argv = nil
-		_ = json.Unmarshal([]byte(w.what), &argv)
+		_ = json.Unmarshal([]byte(w.argument), &argv)
 	}
 	if len(argv) == 0 || argv[0] == "" {
 		return nil

@@ -80,7 +80,8 @@ func (r *serverReader) checkCredentials() {
 	}
 }
 
-// oauth reads the key oauth. Its object may have the keys of mcpx, or those in files of Claude Code and Gemini CLI.
+// oauth reads the key oauth. If the value is an object, it may have mcpx's own keys, or the keys in files of Claude Code and Gemini
+// CLI.
 func (r *serverReader) oauth(n *node) {
 	if n.kind == boolKind {
 		r.s.OAuth.Off = n.text == "false"
@@ -98,7 +99,7 @@ func (r *serverReader) oauth(n *node) {
 func (r *serverReader) oauthObject(enabled *bool) object {
 	o := &r.s.OAuth
 	secret := func(into *string) value {
-		return r.string(into).then(func(*node) { r.secret(*into, true) })
+		return r.string(into).andThen(func(*node) { r.secret(*into, true) })
 	}
 	id, password, port := r.string(&o.ClientID), secret(&o.ClientSecret), whole(r.l, &o.RedirectPort, 1, math.MaxUint16)
 	return object{name: "oauth", keys: []key{

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// expected is what kind of token must come next in JSON.
+// expected is the kind of token that must come next in JSON.
 type expected byte
 
 const (
@@ -21,7 +21,7 @@ const (
 // nesting and the number of values, and after a failed parsing, to find out what is wrong.
 type scanner struct {
 	data []byte
-	at   int // where the current token begins
+	pos  int // where the current token begins
 	end  int // where the current token ends
 
 	open  []int // where the objects and arrays around the current token begin, the innermost last
@@ -34,12 +34,12 @@ func (s *scanner) next() bool {
 	if s.end > 0 {
 		s.pass()
 	}
-	s.after, s.at = s.end, s.space(s.end)
-	if s.at == len(s.data) {
+	s.after, s.pos = s.end, s.space(s.end)
+	if s.pos == len(s.data) {
 		return false
 	}
-	s.end = s.at + 1
-	switch c := s.data[s.at]; {
+	s.end = s.pos + 1
+	switch c := s.data[s.pos]; {
 	case c == '"':
 		for s.end < len(s.data) && s.data[s.end] != '\n' {
 			c := s.data[s.end]
@@ -56,17 +56,17 @@ func (s *scanner) next() bool {
 			s.end++
 		}
 	case c >= utf8.RuneSelf:
-		_, size := utf8.DecodeRune(s.data[s.at:])
-		s.end = s.at + size
+		_, size := utf8.DecodeRune(s.data[s.pos:])
+		s.end = s.pos + size
 	}
 	return true
 }
 
 // pass updates the fields open and last for the current token, before the scanner moves to the next one.
 func (s *scanner) pass() {
-	switch c := s.data[s.at]; c {
+	switch c := s.data[s.pos]; c {
 	case '{', '[':
-		s.open, s.last = append(s.open, s.at), c
+		s.open, s.last = append(s.open, s.pos), c
 	case '}', ']':
 		s.open, s.last = s.open[:max(0, len(s.open)-1)], c
 	case ',', ':':
@@ -98,7 +98,7 @@ func (s *scanner) expects() expected {
 
 // isValue reports whether the current token is a value, or the opening bracket of one.
 func (s *scanner) isValue() bool {
-	c := s.data[s.at]
+	c := s.data[s.pos]
 	return s.expects() != aKey && (c == '"' || c == '{' || c == '[' || c == '-' || isWord(c))
 }
 

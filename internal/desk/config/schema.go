@@ -88,8 +88,8 @@ var links = pattern.New(`\[([^\]]*)\]\([^)]*\)`)
 // value returns the schema of a value. It does not accept null.
 func (s schemas) value(v value) map[string]any {
 	schema := map[string]any{}
-	if v.of != nil {
-		o := v.of()
+	if v.describe != nil {
+		o := v.describe()
 		if s[o.name] == nil {
 			s[o.name] = map[string]any{} // prevents endless recursion if the object contains itself
 			s[o.name] = s.object(o)
@@ -102,8 +102,8 @@ func (s schemas) value(v value) map[string]any {
 	case v.words != nil:
 		schema["enum"] = v.words
 	}
-	if v.most != 0 {
-		schema["minimum"], schema["maximum"] = v.least, min(v.most, 1<<53)
+	if v.maximum != 0 {
+		schema["minimum"], schema["maximum"] = v.minimum, min(v.maximum, 1<<53)
 	}
 	if v.named {
 		schema = map[string]any{"type": "object", "patternProperties": notes, "additionalProperties": orNull(schema)}
@@ -144,7 +144,7 @@ func (v value) byDefault() any {
 	case reflect.Int, reflect.Int64:
 		if d, ok := is.Interface().(time.Duration); ok && (d > 0 || v.schema != moreThanZero) {
 			return d.Seconds()
-		} else if !ok && is.Int() >= v.least {
+		} else if !ok && is.Int() >= v.minimum {
 			return is.Int()
 		}
 	}

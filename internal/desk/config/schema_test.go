@@ -118,10 +118,10 @@ func spots() []spot {
 	seen := map[string]bool{"": true}
 	for i := 0; i < len(all); i++ {
 		for _, k := range all[i].keys {
-			if k.of == nil || seen[k.of().name] {
+			if k.describe == nil || seen[k.describe().name] {
 				continue
 			}
-			s := spot{object: k.of(), path: join(all[i].path, k.name)}
+			s := spot{object: k.describe(), path: join(all[i].path, k.name)}
 			seen[s.name] = true
 			switch open, closing := all[i].before+quote(k.name)+": ", all[i].after; {
 			case k.named || strings.Contains(k.schema, "additionalProperties"):

@@ -10,16 +10,15 @@ import (
 )
 
 const (
-	// leastSecret is the smallest length of a secret, in bytes. Shorter values are not hidden, because they occur in many
+	// minSecret is the smallest length of a secret, in bytes. Shorter values are not hidden, because they occur in many
 	// messages by chance.
-	leastSecret = 4
-	// leastLiteral is the smallest length of a value that only its place in an argument or a URL, or its form, makes look like a
-	// secret.
-	leastLiteral = 6
-	// leastLine is the smallest length of a line of a secret with several lines.
-	leastLine = 12
-	// leastNumber is the smallest length of a number in an argument. Shorter numbers are mostly limits and ports.
-	leastNumber = 8
+	minSecret = 4
+	// minLiteral is the smallest length of a secret that mcpx recognizes only by its form, or by its place in an argument or a URL.
+	minLiteral = 6
+	// minLine is the smallest length of a line of a secret with several lines.
+	minLine = 12
+	// minNumber is the smallest length of a number in an argument. Shorter numbers are mostly limits and ports.
+	minNumber = 8
 )
 
 var (
@@ -53,26 +52,26 @@ var (
 )
 
 // secret adds a value to the secrets of the server, unless the value is so short or common that hiding it would make messages
-// unreadable. credential says whether the name or place of the value shows that it is a credential.
+// unreadable. credential is true if the name or the place of the value shows that it is a credential.
 func (r *serverReader) secret(value string, credential bool) {
-	r.strike(value, leastSecret, credential)
+	r.strike(value, minSecret, credential)
 }
 
-func (r *serverReader) strike(value string, least int, credential bool) {
+func (r *serverReader) strike(value string, minimum int, credential bool) {
 	value = strings.TrimSpace(value)
-	if len(value) < least || slices.Contains(plainWords, strings.ToLower(value)) || databaseFile.MatchString(value) {
+	if len(value) < minimum || slices.Contains(plainWords, strings.ToLower(value)) || databaseFile.MatchString(value) {
 		return
 	}
 	r.secrets[value] = r.secrets[value] || credential
 	if strings.Contains(value, "\n") { // messages may quote a single line of the secret
 		for line := range strings.Lines(value) {
-			r.strike(line, leastLine, credential)
+			r.strike(line, minLine, credential)
 		}
 	}
 	// Messages may quote the credentials without the scheme, such as Bearer.
 	scheme, credentials, _ := strings.Cut(value, " ")
 	if slices.Contains(schemes, strings.ToLower(scheme)) {
-		r.strike(credentials, least, credential)
+		r.strike(credentials, minimum, credential)
 	}
 }
 
@@ -93,9 +92,9 @@ func (r *serverReader) secretIfNamed(name, value string) {
 // --password=X. literal leaves out short numbers and the values in settings.
 func (r *serverReader) literal(value string) {
 	value = strings.Trim(strings.TrimSpace(value), `"'`)
-	number := strings.Trim(value, "0123456789.") == "" && len(value) < leastNumber
+	number := strings.Trim(value, "0123456789.") == "" && len(value) < minNumber
 	if !number && !slices.Contains(settings, strings.ToLower(value)) {
-		r.strike(value, leastLiteral, true)
+		r.strike(value, minLiteral, true)
 	}
 }
 
@@ -176,9 +175,9 @@ func (r *serverReader) urlSecrets(text string) {
 	for _, found := range userinfo.FindAllStringSubmatchIndex(text, -1) {
 		scheme := strings.ToLower(text[found[0]:found[2]])
 		user, password, _ := strings.Cut(text[found[2]:found[3]], ":")
-		r.encoded(password, leastSecret)
+		r.encoded(password, minSecret)
 		if strings.HasPrefix(scheme, "http") || strings.HasPrefix(scheme, "ws") {
-			r.encoded(user, leastLiteral)
+			r.encoded(user, minLiteral)
 		}
 	}
 	_, query, _ := strings.Cut(rest, "?")
@@ -189,7 +188,7 @@ func (r *serverReader) urlSecrets(text string) {
 			name = plain
 		}
 		if secretKey.MatchString(name) {
-			r.encoded(value, leastSecret)
+			r.encoded(value, minSecret)
 		}
 	}
 }
@@ -197,7 +196,7 @@ func (r *serverReader) urlSecrets(text string) {
 // tokens finds all parts of a string that match [tokenShape], and adds them to the secrets of the server.
 func (r *serverReader) tokens(text string) {
 	for _, found := range tokenShape.FindAllStringSubmatchIndex(text, -1) {
-		r.strike(text[found[2]:found[3]], leastLiteral, true)
+		r.strike(text[found[2]:found[3]], minLiteral, true)
 	}
 }
 
@@ -207,7 +206,7 @@ func (r *serverReader) pathSecrets(text string) {
 	for _, found := range webPath.FindAllStringSubmatchIndex(text, -1) {
 		for part := range strings.SplitSeq(text[found[2]:found[3]], "/") {
 			if random(part) {
-				r.strike(part, leastLiteral, true)
+				r.strike(part, minLiteral, true)
 			}
 		}
 	}
@@ -229,13 +228,13 @@ func random(word string) bool {
 	return len(word) >= 32 && has('0', '9') && has('a', 'f') && strings.Trim(word, "0123456789abcdef") == ""
 }
 
-// encoded adds a part of a URL to the secrets of the server, both as it is written and decoded. The parameter least is how many bytes a
-// secret must have; shorter ones are not added.
-func (r *serverReader) encoded(value string, least int) {
-	r.strike(value, least, true)
+// encoded adds a part of a URL to the secrets of the server, both as it is written and decoded. It leaves out a part that is
+// shorter than minimum bytes.
+func (r *serverReader) encoded(value string, minimum int) {
+	r.strike(value, minimum, true)
 	for _, decode := range []func(string) (string, error){url.QueryUnescape, url.PathUnescape} {
 		if plain, err := decode(value); err == nil && plain != value {
-			r.strike(plain, least, true)
+			r.strike(plain, minimum, true)
 		}
 	}
 }

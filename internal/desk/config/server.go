@@ -28,15 +28,15 @@ func ValidName(name string) bool {
 }
 
 func (r *serverReader) object() object {
-	return object{name: "server", keys: append(r.own(), r.otherClientKeys()...)}
+	return object{name: "server", keys: append(r.ownKeys(), r.otherClientKeys()...)}
 }
 
-// own returns the keys of a server that mcpx defines: how it is reached, what clients see of it, and when it runs.
-func (r *serverReader) own() []key {
+// ownKeys returns the keys of a server that mcpx defines: how it is reached, what clients see of it, and when it runs.
+func (r *serverReader) ownKeys() []key {
 	l, s := r.l, &r.s
 	return []key{
 		{"type", value{read: r.kind, schema: kindSchema}, "without it, it follows from `command` or `url`"},
-		{"command", value{read: r.command, schema: `{"anyOf": [` + text + `, ` + texts + `, {"$ref": "#/$defs/zedCommand"}]}`, of: r.zedCommand}, "the program of a local server"},
+		{"command", value{read: r.command, schema: `{"anyOf": [` + text + `, ` + texts + `, {"$ref": "#/$defs/zedCommand"}]}`, describe: r.zedCommand}, "the program of a local server"},
 		{"args", value{read: r.args, schema: texts}, "its arguments"},
 		{"env", value{read: r.env, schema: scalars}, "variables that are added to its small environment"},
 		{"cwd", r.string(&s.Cwd), "the folder that it starts in"},
@@ -44,17 +44,17 @@ func (r *serverReader) own() []key {
 		{"url", value{read: r.url, schema: text}, "the address of a remote server"},
 		{"urls", value{read: r.urls, schema: texts}, "in place of `url`: several instances of the server ([Instances](docs/configuration.md#instances))"},
 		{"headers", value{read: r.headers, schema: scalars}, "headers of the requests to a remote server"},
-		{"oauth", value{read: r.oauth, schema: `{"anyOf": [{"type": "boolean"}, {"$ref": "#/$defs/oauth"}]}`, of: func() object { return r.oauthObject(new(true)) }}, "how mcpx [logs in](docs/configuration.md#logging-in) to a remote server; false turns that off"},
+		{"oauth", value{read: r.oauth, schema: `{"anyOf": [{"type": "boolean"}, {"$ref": "#/$defs/oauth"}]}`, describe: func() object { return r.oauthObject(new(true)) }}, "how mcpx [logs in](docs/configuration.md#logging-in) to a remote server; false turns that off"},
 		{"credentials", value{read: r.credentials, named: true, schema: text, off: "off"}, "headers whose values come from each caller: `header:NAME`, `claim:NAME`, `exchange` ([Credentials of callers](docs/configuration.md#credentials-of-callers))"},
 		{"protocol", oneOf(l, &s.Protocol, "auto", "legacy", "modern"), "the era of the protocol: `legacy` (`initialize`) or `modern` (2026-07-28). `auto` tries both: first the one that the server spoke last, or that the client speaks over stdio, else `modern`. A server that speaks both, and whose tools fail with \"no back-channel\" behind HTTP, needs `legacy`"},
 
 		{"enabled", l.boolean(&s.Enabled), "false keeps the entry and does not use the server"},
 		{"description", l.str(&s.Description), "the description that the model reads, in place of the server's own"},
-		{"tools", value{read: r.tools, schema: `{"anyOf": [` + someTexts + `, {"$ref": "#/$defs/tools"}]}`, of: r.toolsObject}, "which tools exist: `{\"allow\": [glob], \"deny\": [glob]}`; `deny` wins"},
+		{"tools", value{read: r.tools, schema: `{"anyOf": [` + someTexts + `, {"$ref": "#/$defs/tools"}]}`, describe: r.toolsObject}, "which tools exist: `{\"allow\": [glob], \"deny\": [glob]}`; `deny` wins"},
 		{"read_only", l.boolean(&s.ReadOnly), "hides all tools that do not declare themselves read-only"},
 		{"confirm", switched(l, &s.Confirm, "destructive", "all"), "which calls the user must confirm; the default is `confirm` of the file"},
 		{"pin", switched(l, &s.Pin, "warn", "block"), "`warn` logs tools whose definition has changed since `mcpx lock`, or since the last start; `block` hides all that were not approved; the default is `pin` of the file"},
-		{"overrides", value{read: r.overrides, named: true, of: func() object { return r.override(&conf.Override{}) }}, "`{\"GLOB\": {\"description\", \"annotations\", \"name\", \"arguments\"}}` repairs the definitions of tools, before the filters apply"},
+		{"overrides", value{read: r.overrides, named: true, describe: func() object { return r.override(&conf.Override{}) }}, "`{\"GLOB\": {\"description\", \"annotations\", \"name\", \"arguments\"}}` repairs the definitions of tools, before the filters apply"},
 		{"validate", oneOf(l, &s.Validate, "strict", "off"), "`off` does not check arguments against the schema of the tool"},
 		{"verbatim", l.globs(&s.Verbatim), "globs of tools whose results are not changed; the default is `read_*file*`, `*file_content*` and `*_show`"},
 
@@ -154,7 +154,7 @@ func (l *loader) serverName(name string, n *node) {
 
 // read reads a server. It reads the keys of other clients first, so that the keys of mcpx replace their values.
 func (r *serverReader) read(n *node) {
-	own, others := object{keys: r.own()}, object{}
+	own, others := object{keys: r.ownKeys()}, object{}
 	if slices.ContainsFunc(n.members, func(m *node) bool { return own.key(m.key) == nil }) {
 		others.keys = r.otherClientKeys()
 	}

@@ -18,16 +18,16 @@ func explain(data []byte, err error) error {
 	}
 	refused := offsetOf(data, line, column)
 	s := scanner{data: data}
-	for s.next() && s.at < refused && s.end <= refused && !s.isWrong() {
+	for s.next() && s.pos < refused && s.end <= refused && !s.isWrong() {
 	}
-	if s.at > refused { // hujson's position is in a comment; the scanner has skipped that
-		s.at = refused
+	if s.pos > refused { // hujson's position is in a comment; the scanner has skipped that
+		s.pos = refused
 	}
-	if s.at == len(data) {
+	if s.pos == len(data) {
 		return s.ended()
 	}
-	if bytes.HasPrefix(data[s.at:], []byte("/*")) {
-		return errorAt(s.at, "the comment that begins here does not end; close it with */")
+	if bytes.HasPrefix(data[s.pos:], []byte("/*")) {
+		return errorAt(s.pos, "the comment that begins here does not end; close it with */")
 	}
 	expects := s.expects()
 	if wrong := s.brokenString(); wrong != nil && (expects == aKey || expects == aValue) {
@@ -37,7 +37,7 @@ func explain(data []byte, err error) error {
 	case aKey:
 		return s.noKey()
 	case aColon:
-		return errorAt(s.at, "a colon is missing after the key: expected ':', not %s", s.glimpse())
+		return errorAt(s.pos, "a colon is missing after the key: expected ':', not %s", s.glimpse())
 	case aComma:
 		return s.noComma()
 	case theEnd:
@@ -48,7 +48,7 @@ func explain(data []byte, err error) error {
 
 // isWrong reports whether the current token is invalid, whatever is expected here. hujson may report a position after such a token.
 func (s *scanner) isWrong() bool {
-	c := s.data[s.at]
+	c := s.data[s.pos]
 	return s.brokenString() != nil || s.expects() == aKey && c != '"' && c != '}'
 }
 
@@ -65,9 +65,9 @@ func offsetOf(data []byte, line, column int) int {
 	return min(start+column-1, len(data))
 }
 
-// inside describes the object or array around the current token: what it is, the line where it begins, and its closing bracket.
-// There must be one, so inside may only be called where a key or a comma is expected.
-func (s *scanner) inside() (what string, line int, closing byte) {
+// inside describes the object or array around the current token: its name for messages, the line where it begins, and its closing
+// bracket. inside may only be called where a key or a comma is expected, because there the token always is in an object or array.
+func (s *scanner) inside() (name string, line int, closing byte) {
 	start := s.open[len(s.open)-1]
 	line, _ = position(s.data, start)
 	if s.data[start] == '{' {
@@ -78,10 +78,10 @@ func (s *scanner) inside() (what string, line int, closing byte) {
 
 // glimpse returns the first character of the current token in quotes, for an error.
 func (s *scanner) glimpse() string {
-	if s.at >= len(s.data) {
+	if s.pos >= len(s.data) {
 		return "end of file"
 	}
-	r, _ := utf8.DecodeRune(s.data[s.at:])
+	r, _ := utf8.DecodeRune(s.data[s.pos:])
 	return strconv.QuoteRune(r)
 }
 
@@ -89,28 +89,28 @@ func (s *scanner) glimpse() string {
 func (s *scanner) ended() error {
 	switch expects := s.expects(); {
 	case s.last == 0:
-		return errorAt(s.at, "the file is empty")
+		return errorAt(s.pos, "the file is empty")
 	case expects == aColon:
-		return errorAt(s.at, "a colon is missing after the key: expected ':', not %s", s.glimpse())
+		return errorAt(s.pos, "a colon is missing after the key: expected ':', not %s", s.glimpse())
 	case s.last == ':':
-		return errorAt(s.at, "the file ends where a value is expected; write the value, and close what is open")
+		return errorAt(s.pos, "the file ends where a value is expected; write the value, and close what is open")
 	}
 	what, line, closing := s.inside()
-	return errorAt(s.at, "the file ends, but the %s that begins in line %d is not closed; add '%c'", what, line, closing)
+	return errorAt(s.pos, "the file ends, but the %s that begins in line %d is not closed; add '%c'", what, line, closing)
 }
 
 // brokenString returns an error if the current token is an invalid string. It returns nil if the string is valid, or if the
 // token is not a string.
 func (s *scanner) brokenString() error {
-	if s.data[s.at] != '"' {
+	if s.data[s.pos] != '"' {
 		return nil
 	}
-	for i := s.at + 1; i < len(s.data); i++ {
+	for i := s.pos + 1; i < len(s.data); i++ {
 		switch c := s.data[i]; {
 		case c == '"':
 			return nil
 		case c == '\n' || c == '\r':
-			return errorAt(s.at, `the string that begins here does not end in its line; add the closing "`)
+			return errorAt(s.pos, `the string that begins here does not end in its line; add the closing "`)
 		case c < 0x20:
 			return errorAt(i, "a control character in a string has to be written as \\u%04x", c)
 		case c == '\\' && i+1 == len(s.data):
@@ -121,7 +121,7 @@ func (s *scanner) brokenString() error {
 			i++
 		}
 	}
-	return errorAt(s.at, `the string that begins here does not end; add the closing "`)
+	return errorAt(s.pos, `the string that begins here does not end; add the closing "`)
 }
 
 // isEscape reports whether text, the bytes after a backslash, begins with the rest of a valid escape sequence.
@@ -139,100 +139,100 @@ func isEscape(text []byte) bool {
 // noKey returns the error for a token where a key or the end of the object is expected.
 func (s *scanner) noKey() error {
 	_, line, _ := s.inside()
-	switch c := s.data[s.at]; {
+	switch c := s.data[s.pos]; {
 	case c == ',':
-		return errorAt(s.at, "a comma too many; remove it")
+		return errorAt(s.pos, "a comma too many; remove it")
 	case c == ']' || c == ')':
-		return errorAt(s.at, "the object that begins in line %d is not closed; expected '}', not '%c'", line, c)
+		return errorAt(s.pos, "the object that begins in line %d is not closed; expected '}', not '%c'", line, c)
 	case c == '{' || c == '[':
-		return errorAt(s.at, "a key is missing before '%c'; write \"name\": before it", c)
+		return errorAt(s.pos, "a key is missing before '%c'; write \"name\": before it", c)
 	case c == '\'':
-		return errorAt(s.at, `keys need double quotes ("), not single ones`)
+		return errorAt(s.pos, `keys need double quotes ("), not single ones`)
 	case isWord(c):
-		return errorAt(s.at, `keys need double quotes ("); put them around this one`)
+		return errorAt(s.pos, `keys need double quotes ("); put them around this one`)
 	}
-	if err := s.odd(); err != nil {
+	if err := s.foreignCharacter(); err != nil {
 		return err
 	}
-	return errorAt(s.at, "expected a key in double quotes or '}', not %s", s.glimpse())
+	return errorAt(s.pos, "expected a key in double quotes or '}', not %s", s.glimpse())
 }
 
 // noValue returns the error for a token where a value is expected.
 func (s *scanner) noValue() error {
-	switch c := s.data[s.at]; {
+	switch c := s.data[s.pos]; {
 	case c == ',' && (s.last == '[' || s.last == ','):
-		return errorAt(s.at, "a comma too many; remove it")
+		return errorAt(s.pos, "a comma too many; remove it")
 	case c == ',':
-		return errorAt(s.at, "a value is missing before this comma")
+		return errorAt(s.pos, "a value is missing before this comma")
 	case c == '}' || c == ']' || c == ')':
-		return errorAt(s.at, "a value is missing before '%c'", c)
+		return errorAt(s.pos, "a value is missing before '%c'", c)
 	case c == '\'':
-		return errorAt(s.at, `strings need double quotes ("), not single ones`)
-	case c == '-' && !bytes.HasPrefix(s.data[s.at:], []byte("--")) || c >= '0' && c <= '9':
-		return errorAt(s.at, "invalid number; numbers are written like 5, -5, 0.5 or 1e3")
+		return errorAt(s.pos, `strings need double quotes ("), not single ones`)
+	case c == '-' && !bytes.HasPrefix(s.data[s.pos:], []byte("--")) || c >= '0' && c <= '9':
+		return errorAt(s.pos, "invalid number; numbers are written like 5, -5, 0.5 or 1e3")
 	case isWord(c):
 		// The error does not quote the word, because it may be a secret for which the user forgot the quotes.
-		return errorAt(s.at, "unknown word; only true, false and null are written without double quotes (\")")
+		return errorAt(s.pos, "unknown word; only true, false and null are written without double quotes (\")")
 	}
-	if err := s.odd(); err != nil {
+	if err := s.foreignCharacter(); err != nil {
 		return err
 	}
-	return errorAt(s.at, "expected a value, not %s", s.glimpse())
+	return errorAt(s.pos, "expected a value, not %s", s.glimpse())
 }
 
 // noComma returns the error for a token where a comma or a closing bracket is expected.
 func (s *scanner) noComma() error {
 	what, line, closing := s.inside()
-	c := s.data[s.at]
+	c := s.data[s.pos]
 	switch {
 	case c == '}' || c == ']' || c == ')':
-		return errorAt(s.at, "the %s that begins in line %d is not closed; expected '%c' before '%c'", what, line, closing, c)
+		return errorAt(s.pos, "the %s that begins in line %d is not closed; expected '%c' before '%c'", what, line, closing, c)
 	case c == ':' && what == "array":
-		return errorAt(s.at, "an array has no keys; write { } in place of the [ ] that begin in line %d, or ',' in place of ':'", line)
+		return errorAt(s.pos, "an array has no keys; write { } in place of the [ ] that begin in line %d, or ',' in place of ':'", line)
 	case strings.IndexByte(`"'{[`, c) >= 0 || c == '-' || isWord(c):
-		next, _ := position(s.data, s.at)
+		next, _ := position(s.data, s.pos)
 		return errorAt(s.after, "a comma is missing here, before what follows in line %d", next)
 	}
-	if err := s.odd(); err != nil {
+	if err := s.foreignCharacter(); err != nil {
 		return err
 	}
-	return errorAt(s.at, "expected ',' or '%c', not %s", closing, s.glimpse())
+	return errorAt(s.pos, "expected ',' or '%c', not %s", closing, s.glimpse())
 }
 
 // noEnd returns the error for a token after the end of the value.
 func (s *scanner) noEnd() error {
 	start := s.space(0)
-	c, first := s.data[s.at], s.data[start]
+	c, first := s.data[s.pos], s.data[start]
 	line, _ := position(s.data, start)
 	switch {
 	case first != '{' && first != '[':
 	case c == '}' || c == ']':
-		return errorAt(s.at, "'%c' closes nothing; remove it, or one like it that closes too early what begins in line %d", c, line)
+		return errorAt(s.pos, "'%c' closes nothing; remove it, or one like it that closes too early what begins in line %d", c, line)
 	case c == ',' || c == '"':
-		return errorAt(s.at, "unexpected '%c': what begins in line %d is closed already; remove a bracket that closes it too early", c, line)
+		return errorAt(s.pos, "unexpected '%c': what begins in line %d is closed already; remove a bracket that closes it too early", c, line)
 	}
-	if err := s.odd(); err != nil {
+	if err := s.foreignCharacter(); err != nil {
 		return err
 	}
-	return errorAt(s.at, "unexpected %s after the end of the value; a file holds one object", s.glimpse())
+	return errorAt(s.pos, "unexpected %s after the end of the value; a file holds one object", s.glimpse())
 }
 
-// odd returns an error if the current token begins with a character that does not exist in JSON, but in other languages or in text
-// from word processors. It returns nil for other characters.
-func (s *scanner) odd() error {
-	rest := s.data[s.at:]
+// foreignCharacter returns an error if the current token begins with a character that JSON does not have, but other languages or
+// text from word processors have. It returns nil for other characters.
+func (s *scanner) foreignCharacter() error {
+	rest := s.data[s.pos:]
 	r, _ := utf8.DecodeRune(rest)
 	switch {
 	case r == '#' || bytes.HasPrefix(rest, []byte("--")) || bytes.HasPrefix(rest, []byte("<!--")):
-		return errorAt(s.at, "comments begin with //, or are enclosed in /* */")
+		return errorAt(s.pos, "comments begin with //, or are enclosed in /* */")
 	case r == '/':
-		return errorAt(s.at, "a single '/'; comments begin with //, or are enclosed in /* */")
+		return errorAt(s.pos, "a single '/'; comments begin with //, or are enclosed in /* */")
 	case r == ';':
-		return errorAt(s.at, "unexpected ';'; entries are separated by commas")
+		return errorAt(s.pos, "unexpected ';'; entries are separated by commas")
 	case r == '`' || strings.ContainsRune("“”„‟«»‘’", r):
-		return errorAt(s.at, `keys and strings need straight double quotes ("), not %c`, r)
+		return errorAt(s.pos, `keys and strings need straight double quotes ("), not %c`, r)
 	case r == '\u00a0' || r == '\u200b' || r == '\ufeff' || r == '\u3000' || r == '\u2028' || r == '\u2029':
-		return errorAt(s.at, "an invisible character, U+%04X; remove it", r)
+		return errorAt(s.pos, "an invisible character, U+%04X; remove it", r)
 	}
 	return nil
 }

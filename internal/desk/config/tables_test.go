@@ -73,7 +73,7 @@ func table(t *testing.T, file string, objects map[string]object, names []string)
 	var seen []string
 	for _, name := range names {
 		for _, k := range objects[name].keys {
-			if k.help == "" || slices.Contains(seen, k.name) || len(names) > 1 && k.of != nil {
+			if k.help == "" || slices.Contains(seen, k.name) || len(names) > 1 && k.describe != nil {
 				continue
 			}
 			seen = append(seen, k.name)

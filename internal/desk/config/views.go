@@ -98,7 +98,7 @@ func (l *loader) finishViews() {
 	}
 }
 
-// CheckView returns "" if the config has this view, and otherwise the reason why a client cannot get it.
+// CheckView returns "" if the config has this view. Otherwise it returns the reason why not.
 func (c *Config) CheckView(view string) string {
 	if name, ok := strings.CutPrefix(view, ViewServer); ok {
 		if c.Served(name) == "" {
