@@ -25,7 +25,7 @@ type Account struct {
 // idLength is the length of an Account's ID. The ID is the beginning of the name of the file with the login.
 const idLength = 10
 
-// Accounts returns all logins of principals, the newest first. It leaves out and logs those that cannot be read.
+// Accounts returns all logins of principals, the newest first. A login that cannot be read is left out and logged.
 func (l *Logins) Accounts(ctx context.Context) (all []Account, err error) {
 	files, err := l.store.all()
 	for _, file := range files {
@@ -34,7 +34,7 @@ func (l *Logins) Accounts(ctx context.Context) (all []Account, err error) {
 			l.log.Warn("the login of a principal at a server cannot be read", "file", file, "err", err)
 			continue
 		}
-		if one.Principal == "" || file != loginFile(one.at()) {
+		if one.Principal == "" || file != loginFile(one.server()) {
 			continue
 		}
 		all = append(all, Account{
@@ -49,15 +49,15 @@ func (l *Logins) Accounts(ctx context.Context) (all []Account, err error) {
 // AccountID returns the [Account.ID] of the login of s.Principal at s.
 func AccountID(s Server) string { return loginFile(s)[:idLength] }
 
-// End revokes the login at the authorization server and deletes it. If it cannot be revoked, err says why, and it is deleted
-// nevertheless. ended is false if there is no such login any more.
-func (l *Logins) End(ctx context.Context, a *Account) (ended bool, err error) {
-	return l.Revoke(ctx, a.at())
+// End revokes a login at the authorization server and deletes it. existed is false if there is no such login any more. If the login
+// cannot be revoked, err says why; it is deleted nevertheless.
+func (l *Logins) End(ctx context.Context, a *Account) (existed bool, err error) {
+	return l.Revoke(ctx, a.server())
 }
 
-func (a *Account) at() Server {
+func (a *Account) server() Server {
 	return Server{Name: a.Server, URL: a.URL, Principal: a.Principal, OAuth: conf.OAuth{AllowPrivate: a.private}}
 }
 
-// at returns a Server with the fields from which loginFile makes the name of the login's file.
-func (l *login) at() Server { return Server{Name: l.Server, URL: l.URL, Principal: l.Principal} }
+// server returns a Server with the fields from which loginFile makes the name of the login's file.
+func (l *login) server() Server { return Server{Name: l.Server, URL: l.URL, Principal: l.Principal} }

@@ -53,9 +53,9 @@ func readChallenge(header http.Header) (c challenge) {
 
 // discover finds the authorization server of s and its endpoints. The issuer is oauth.issuer of the config; if that is not set, the
 // metadata of s name it (RFC 9728); without metadata, it is the origin of s. The issuer's own metadata (RFC 8414 or OpenID Connect
-// Discovery) name the endpoints. If there are no metadata at all and asked is true, which means that s has asked for a login, the
-// endpoints have the default paths of MCP 2025-03-26.
-func discover(ctx context.Context, client *http.Client, s Server, c challenge, asked bool) (*found, error) {
+// Discovery) name the endpoints. loginAsked means that s has asked for a login. In this case the endpoints have the default paths
+// of MCP 2025-03-26 if there are no metadata at all.
+func discover(ctx context.Context, client *http.Client, s Server, c challenge, loginAsked bool) (*found, error) {
 	resource, err := resourceMetadata(ctx, client, s, c)
 	if err != nil && s.Issuer == "" {
 		return nil, err
@@ -81,7 +81,7 @@ func discover(ctx context.Context, client *http.Client, s Server, c challenge, a
 		return nil, fmt.Errorf("the authorization server %s names no token endpoint over https", sanitize.Line(issuer, 200))
 	case resource != nil || s.Issuer != "":
 		return nil, fmt.Errorf("the authorization server %s has no metadata", sanitize.Line(issuer, 200))
-	case !asked:
+	case !loginAsked:
 		return nil, errors.New("the server does not ask for a login, and has no metadata about one")
 	}
 	out.server = &oauthex.AuthServerMeta{
@@ -131,11 +131,11 @@ func resourceMetadata(ctx context.Context, client *http.Client, s Server, c chal
 	return nil, cmp.Or(missed, ctx.Err())
 }
 
-// readMetadata reads the protected resource metadata at the URL place. It returns nil if the server answers 4xx. It does not use
-// oauthex, which refuses metadata whose resource differs from the server's URL; they differ for many servers.
-func readMetadata(ctx context.Context, client *http.Client, place string) (*oauthex.ProtectedResourceMetadata, error) {
+// readMetadata reads the protected resource metadata at the URL address. It returns nil if the server answers 4xx. It does not use
+// oauthex, because oauthex refuses metadata whose resource differs from the server's URL, and many servers have such metadata.
+func readMetadata(ctx context.Context, client *http.Client, address string) (*oauthex.ProtectedResourceMetadata, error) {
 	var metadata oauthex.ProtectedResourceMetadata
-	err := netguard.Get(ctx, client, place, "", &metadata)
+	err := netguard.Get(ctx, client, address, "", &metadata)
 	status, answered := errors.AsType[*netguard.StatusError](err)
 	switch {
 	case answered && status.Code >= 400 && status.Code < 500:
@@ -146,8 +146,8 @@ func readMetadata(ctx context.Context, client *http.Client, place string) (*oaut
 	return &metadata, nil
 }
 
-// covers reports whether the URL resource equals address, or has the same origin and a path that is a parent of its path. The
-// TypeScript SDK has the same rule.
+// covers reports whether the URL resource equals the URL address, or has the same origin and a path that is a parent of the path of
+// address. The TypeScript SDK has the same rule.
 func covers(resource, address string) bool {
 	r, err := url.Parse(resource)
 	if err != nil || !strings.EqualFold(origin(resource), origin(address)) || r.RawQuery != "" || r.Fragment != "" {

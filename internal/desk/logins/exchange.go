@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// mostExchanged is the largest number of exchanged tokens that mcpx keeps for one server.
-	mostExchanged = 2048
+	// maxExchanged is the largest number of exchanged tokens that mcpx keeps for one server.
+	maxExchanged = 2048
 	// unknownLife is how long mcpx keeps a token whose response does not say when it expires.
 	unknownLife = 5 * time.Minute
 )
@@ -35,7 +35,7 @@ type exchanges struct {
 func newExchanges(l *Logins, s Server, web *http.Client) *exchanges {
 	// An entry whose token is still being requested must not be evicted, because mcpx would request the token a second time.
 	asking := func(e *exchanged) bool { return !e.answered() }
-	return &exchanges{logins: l, server: s, web: web, kept: lru.New[[sha256.Size]byte](mostExchanged, asking)}
+	return &exchanges{logins: l, server: s, web: web, kept: lru.New[[sha256.Size]byte](maxExchanged, asking)}
 }
 
 // grantor is the authorization server that exchanges tokens for a server, with the scopes to request.
@@ -139,12 +139,12 @@ func (e *exchanged) answered() bool {
 }
 
 // get returns the token that mcpx gets in exchange for subject, the token of a caller. It returns the kept token, unless that has
-// expired or equals refused, a token that the server has refused. Concurrent calls for the same subject share one request.
-func (x *exchanges) get(ctx context.Context, subject, refused string) (string, error) {
+// expired, or is refusedToken, which the server has refused. Concurrent calls for the same subject share one request.
+func (x *exchanges) get(ctx context.Context, subject, refusedToken string) (string, error) {
 	key := sha256.Sum256([]byte(subject))
 	x.mu.Lock()
 	e := x.kept.Find(key)
-	useless := e != nil && e.answered() && refused != "" && e.value == refused
+	useless := e != nil && e.answered() && refusedToken != "" && e.value == refusedToken
 	switch {
 	case useless && e.fresh:
 		x.mu.Unlock()
@@ -196,7 +196,7 @@ func (x *exchanges) ask(ctx context.Context, subject string, e *exchanged) {
 	}
 }
 
-// find returns the authorization server. It discovers the server once for all callers.
+// find returns the authorization server. It is discovered only once for all callers.
 func (x *exchanges) find(ctx context.Context) (*grantor, error) {
 	x.mu.Lock()
 	at := x.at

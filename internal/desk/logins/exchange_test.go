@@ -215,16 +215,16 @@ func TestExchange_Ends(t *testing.T) {
 		t.Errorf("%d exchanges, the last of a token that does not say when it ends", len(x.asked))
 	}
 	s := newExchanges(l, x.server(), http.DefaultClient)
-	for i := range 2*mostExchanged + 10 {
+	for i := range 2*maxExchanged + 10 {
 		if _, err := s.get(context.Background(), fmt.Sprint(i), ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := s.kept.Len(); n > 2*mostExchanged || n < mostExchanged {
+	if n := s.kept.Len(); n > 2*maxExchanged || n < maxExchanged {
 		t.Errorf("%d are kept", n)
 	}
 	last := len(x.asked)
-	if _, err := s.get(context.Background(), fmt.Sprint(2*mostExchanged+9), ""); err != nil || len(x.asked) != last {
+	if _, err := s.get(context.Background(), fmt.Sprint(2*maxExchanged+9), ""); err != nil || len(x.asked) != last {
 		t.Errorf("the newest is not kept: %v", err)
 	}
 }

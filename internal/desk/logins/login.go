@@ -78,7 +78,7 @@ type beginning struct {
 	forgotten string   // the ID of a registered client that must not be used again; may be empty
 }
 
-// begin finds out how to log in to a server: which authorization server it has, which endpoints that has, and which scopes to request.
+// begin finds out how to log in to a server: at which authorization server, with which endpoints, and for which scopes.
 func (l *Logins) begin(ctx context.Context, s Server) (*beginning, error) {
 	if err := l.refuses(s); err != nil {
 		return nil, err
@@ -160,8 +160,9 @@ var questions = [][2]string{
 	{http.MethodGet, ""},
 }
 
-// handshake has the headers of a request that opens a WebSocket (RFC 6455 section 4.1; the key is from the example there). askServer
-// sends it to find out whether a WebSocket server asks for a login. If the connection opens, askServer closes it at once.
+// handshake has the headers of a request that opens a WebSocket (RFC 6455 section 4.1; the key is that of the RFC's example).
+// askServer sends the request to find out whether a WebSocket server asks for a login. If the connection opens, askServer closes it
+// at once.
 var handshake = http.Header{
 	"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
 	"Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}, "Sec-Websocket-Protocol": {"mcp"},
@@ -296,9 +297,9 @@ func (f *codeFlow) exchange(ctx context.Context, answer, params url.Values) (*oa
 	return token, err
 }
 
-// Logout revokes the tokens of s and deletes the login. If it cannot revoke the tokens, it still deletes the login, and revoked
+// Logout revokes the tokens of s and deletes the login. If it cannot revoke the tokens, it still deletes the login, and revokeErr
 // says why. missing means that there was no login.
-func (l *Logins) Logout(ctx context.Context, s Server) (missing bool, revoked, err error) {
+func (l *Logins) Logout(ctx context.Context, s Server) (missing bool, revokeErr, err error) {
 	unlock, err := l.store.lock(ctx, loginFile(s))
 	if err != nil {
 		return false, nil, err
@@ -309,11 +310,11 @@ func (l *Logins) Logout(ctx context.Context, s Server) (missing bool, revoked, e
 	case errors.Is(err, fs.ErrNotExist):
 		return true, nil, nil
 	case err != nil:
-		revoked = err
+		revokeErr = err
 	default:
-		revoked = old.revoke(ctx, newHTTPClient(s))
+		revokeErr = old.revoke(ctx, newHTTPClient(s))
 	}
-	return false, revoked, l.store.remove(loginFile(s))
+	return false, revokeErr, l.store.remove(loginFile(s))
 }
 
 // revoke revokes the tokens of the login at the authorization server (RFC 7009).

@@ -27,7 +27,7 @@ const (
 // Server is the configuration of an upstream that may need a login.
 type Server struct {
 	Name, URL string
-	// If several instances of the server run, URLs has the addresses of all. mcpx sends the same tokens to all instances.
+	// URLs has the addresses of all instances of the server, if there are several. mcpx sends the same tokens to all of them.
 	URLs []string
 	// Headers are the configured headers for the server. mcpx also sends them when it asks the server whether it needs a login.
 	Headers map[string]string
@@ -55,8 +55,8 @@ func (s Server) safe() bool {
 	return netguard.Safe(s.URL) && !slices.ContainsFunc(s.URLs, func(address string) bool { return !netguard.Safe(address) })
 }
 
-// Logins has the logins at servers of the user who runs mcpx or, if made with [NewPeople] or [NewShared], of principals. It is safe for
-// concurrent use. Several processes may use the same folder.
+// Logins has logins at servers: those of the user who runs mcpx or, if made with [NewPeople] or [NewShared], those of principals.
+// It is safe for concurrent use. Several processes may use the same folder.
 type Logins struct {
 	store keeper
 	log   *slog.Logger
@@ -75,9 +75,9 @@ func New(dir string, log *slog.Logger) *Logins {
 	return &Logins{store: &store{dir: dir, log: log}, log: log, sources: make(map[string]*source)}
 }
 
-// Close waits until all token requests have ended, or until the duration within has passed. It waits because a login can be lost if the
-// response to its renewal is lost.
-func (l *Logins) Close(within time.Duration) {
+// Close waits until all token requests have ended, but not longer than the timeout. If mcpx ended before the response to the
+// renewal of a login, the login could be lost.
+func (l *Logins) Close(timeout time.Duration) {
 	done := make(chan struct{})
 	go func() { // ends when all token requests have ended; they have a timeout
 		l.refreshing.Wait()
@@ -85,13 +85,13 @@ func (l *Logins) Close(within time.Duration) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(within):
+	case <-time.After(timeout):
 	}
 }
 
 // Authorize returns wrap, which makes a transport add the tokens of s to requests, and secrets, which lists the tokens that must be
-// removed from texts. Both are nil if the config has an Authorization header for s, if there is no folder for logins, or if
-// requests to s would not be encrypted.
+// removed from texts. wrap and secrets are nil if the config has an Authorization header for s, if there is no folder for logins,
+// or if requests to s would not be encrypted.
 func (l *Logins) Authorize(s Server) (wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string) {
 	if s.authorized() || l.store.nowhere() || !s.safe() {
 		return nil, nil
@@ -162,8 +162,8 @@ func (e *passingError) Error() string { return e.Reason }
 // NotSent tells package transport that the request was not sent.
 func (e *passingError) NotSent() bool { return true }
 
-// detached returns a context with the values of ctx that ends after the duration d, even if ctx ends earlier. It is for work that must
-// be completed even if the caller gives up.
+// detached returns a context that has the values of ctx, but ends only after the duration d, even if ctx ends earlier. It is for
+// work that must be completed even if the caller gives up.
 func detached(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), d)
 }

@@ -157,7 +157,7 @@ func TestTransport_Elsewhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := tr.with(req, "x").Header.Get("Authorization"); got != want {
+		if got := tr.withToken(req, "x").Header.Get("Authorization"); got != want {
 			t.Errorf("%s: %q", address, got)
 		}
 	}

@@ -18,15 +18,15 @@ import (
 )
 
 // NewPeople returns the logins of principals in the folder dir. The files are encrypted with a key that is derived from secret. The
-// field Principal must be set in each [Server] that its methods get.
+// methods of the result need a [Server] whose field Principal is set.
 func NewPeople(dir string, secret *state.Secret, log *slog.Logger) *Logins {
 	l := New(dir, log)
 	l.store = &store{dir: dir, log: l.log, strict: true, key: secret.Key("mcpx logins of principals 1")}
 	return l
 }
 
-// NewShared returns the logins of principals that the replicas of a cluster share. They are kept in records, which must encrypt them.
-// The field Principal must be set in each [Server] that its methods get.
+// NewShared returns the logins of principals that the replicas of a cluster share. records stores the logins, and must encrypt
+// them. The methods of the result need a [Server] whose field Principal is set.
 func NewShared(records state.Followed, log *slog.Logger) *Logins {
 	l := New("", log)
 	l.store = &shared{records: records}
@@ -57,16 +57,16 @@ func (l *Logins) HasOwn(ctx context.Context, s Server) bool {
 	return err == nil && now != nil && now.Access != ""
 }
 
-// Person returns wrap, which makes a transport add the tokens of a principal's login with this ID to requests, and secrets, which lists
-// the tokens that must be removed from texts. Once the login has ended or was replaced, the transport returns an error and sends no
-// request.
+// Person returns wrap and secrets for the principal's login that has this ID. wrap makes a transport add the login's tokens to
+// requests; secrets lists the tokens that must be removed from texts. Once the login has ended or was replaced, the transport
+// returns an error and sends no request.
 func (l *Logins) Person(s Server, id string) (wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string) {
 	src := l.source(s)
 	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, &person{src, id}} }, src.secrets
 }
 
-// Needed returns a function that wraps a transport. The transport adds the tokens of the login of the user who runs mcpx. Without such
-// a login, it returns an error and sends no request.
+// Needed returns a function that wraps a transport. The transport adds the tokens of the login of the user who runs mcpx. Without
+// such a login, the transport returns an error and sends no request.
 func (l *Logins) Needed(s Server) func(base http.RoundTripper) http.RoundTripper {
 	src := l.source(s)
 	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, &person{src, ""}} }
@@ -124,8 +124,8 @@ type Pending struct {
 	Name      string   `json:"name"` // of the principal
 }
 
-// Begin prepares a login of a principal, whose name the caller may add to the result. Without a principal it is the login of the
-// config. The authorization server sends the browser back to the URL redirect.
+// Begin prepares a login of the principal s.Principal or, if that is empty, of the user who runs mcpx. The caller may add the
+// principal's name to the result. The authorization server will send the browser back to the URL redirect.
 func (l *Logins) Begin(ctx context.Context, s Server, redirect string) (*Pending, error) {
 	b, err := l.begin(ctx, s)
 	if err != nil {
@@ -188,8 +188,8 @@ func (p *Pending) flow(s Server) *codeFlow {
 	return &codeFlow{server: s, found: &found{server: meta}, endpoint: p.Endpoint, scopes: p.Scopes}
 }
 
-// Finish ends the login p: it exchanges the code in answer, the query with which the browser came back, for tokens, and stores them. If
-// there was a login before, Finish revokes it.
+// Finish completes the login p. The parameter answer is the query with which the browser came back; it contains a code, which
+// Finish exchanges for tokens. Finish stores the tokens, and revokes the login that there was before.
 func (l *Logins) Finish(ctx context.Context, s Server, p *Pending, answer url.Values) (*Result, error) {
 	flow := p.flow(s)
 	flow.web = newHTTPClient(s)
@@ -213,9 +213,9 @@ func (l *Logins) Finish(ctx context.Context, s Server, p *Pending, answer url.Va
 	return result, nil
 }
 
-// Revoke revokes the login at s at the authorization server, and deletes it. If it cannot be revoked, err says why, and it is deleted
-// nevertheless. ended is false if there is no login; another process may just have ended it.
-func (l *Logins) Revoke(ctx context.Context, s Server) (ended bool, err error) {
+// Revoke revokes the login at s at the authorization server, and deletes it. existed is false if there is no login; another process
+// may just have ended it. If the login cannot be revoked, err says why; it is deleted nevertheless.
+func (l *Logins) Revoke(ctx context.Context, s Server) (existed bool, err error) {
 	if errors.Is(l.store.read(ctx, loginFile(s), &login{}), fs.ErrNotExist) {
 		return false, nil // there is no login
 	}

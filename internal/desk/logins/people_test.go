@@ -124,7 +124,7 @@ func listed(t *testing.T, processes []*Logins, url string, people []string) {
 	all, err := processes[2].Accounts(t.Context())
 	var whose []string
 	for _, one := range all {
-		if whose = append(whose, one.Principal); one.Server != "tracker" || one.URL != url || one.ID != AccountID(one.at()) {
+		if whose = append(whose, one.Principal); one.Server != "tracker" || one.URL != url || one.ID != AccountID(one.server()) {
 			t.Errorf("%+v", one)
 		}
 	}
@@ -147,7 +147,7 @@ func listed(t *testing.T, processes []*Logins, url string, people []string) {
 		t.Errorf("%d processes ended it; left are %+v %v", ended.Load(), left, err)
 	}
 	for _, l := range processes {
-		if id, err := l.Held(t.Context(), all[0].at()); id != "" || err != nil {
+		if id, err := l.Held(t.Context(), all[0].server()); id != "" || err != nil {
 			t.Errorf("it goes on: %q %v", id, err)
 		}
 	}

@@ -48,13 +48,13 @@ func readRecord(value []byte) (f sharedFile, err error) {
 	return f, err
 }
 
-// change changes the record of a file by calling the function change with its present content. A conflict with another process makes it
-// call the function again.
-func (s *shared) change(ctx context.Context, file string, change func(f *sharedFile) error) error {
+// change changes the record of a file by calling edit with its present content. If another process changes the record at the same
+// time, change calls edit again.
+func (s *shared) change(ctx context.Context, file string, edit func(f *sharedFile) error) error {
 	return s.records.Change(ctx, recordOf(file), func(old []byte) ([]byte, time.Time, error) {
 		f, err := readRecord(old)
 		if err == nil {
-			err = change(&f)
+			err = edit(&f)
 		}
 		if err != nil {
 			return nil, time.Time{}, err
@@ -158,7 +158,7 @@ func (s *shared) all() (files []string, err error) {
 		var l login
 		f, bad := readRecord(value)
 		if bad == nil && f.Data != nil && json.Unmarshal(f.Data, &l) == nil && l.Principal != "" {
-			files = append(files, loginFile(l.at()))
+			files = append(files, loginFile(l.server()))
 		}
 	}
 	slices.Sort(files)

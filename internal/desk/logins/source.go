@@ -19,8 +19,8 @@ import (
 const (
 	// refreshTime is how long the renewal of a login may take, including the wait for other processes.
 	refreshTime = 2*netguard.RequestTime + 5*time.Second
-	// mostWanted is the largest number of scopes in login.Wanted. Without this limit, a server could make the file grow.
-	mostWanted = 50
+	// maxWanted is the largest number of scopes in login.Wanted. Without this limit, a server could make the file grow.
+	maxWanted = 50
 	// keptSecrets is the largest number of secrets in source.seen.
 	keptSecrets = 16
 )
@@ -40,8 +40,8 @@ type source struct {
 	// unwritten is true if the field login is newer than the file, because writing the file failed.
 	unwritten bool
 	seen      []string // the latest secrets, which must be removed from texts
-	// fresh is the token that mcpx got after the server had refused one, until the server accepts it; then fresh is empty. If the
-	// server refuses this token too, mcpx does not request another one, because that would not help.
+	// fresh is a token that mcpx got because the server had refused another, and that the server has not accepted yet; otherwise it
+	// is empty. If the server refuses fresh too, mcpx does not request one more token, because that would not help.
 	fresh string
 }
 
@@ -184,8 +184,9 @@ func (s *source) setFresh(token string) {
 	s.fresh = token
 }
 
-// machineToken gets another token after the server has refused one that mcpx owns itself (Server.machine). If another token would not
-// help, it returns an error. c is the server's challenge; missing means that the token lacks scopes.
+// machineToken gets another token after the server has refused one. The tokens are those that mcpx owns itself (Server.machine). If
+// another token would not help, machineToken returns an error. c is the server's challenge; missing means that the refused token
+// lacks scopes.
 func (s *source) machineToken(ctx context.Context, l *login, c challenge, missing bool) (string, error) {
 	if l != nil {
 		more := union(l.Scopes, c.scopes)
@@ -217,7 +218,7 @@ func (s *source) want(ctx context.Context, scopes []string) error {
 	if err := s.logins.store.read(ctx, s.file, l); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return needed
 	}
-	if more := union(l.Wanted, scopes); len(more) > len(l.Wanted) && len(more) <= mostWanted {
+	if more := union(l.Wanted, scopes); len(more) > len(l.Wanted) && len(more) <= maxWanted {
 		l.Wanted = more
 		if err := s.logins.store.write(ctx, s.file, l); err != nil {
 			s.logins.log.Warn("the scopes that a server needs cannot be stored", "server", s.server.Name, "err", err)
@@ -226,10 +227,10 @@ func (s *source) want(ctx context.Context, scopes []string) error {
 	return needed
 }
 
-// renew gets a new token in place of the one in old, unless another call or process has already done so. If ctx ends, renew returns,
-// but the request goes on, because its response must be stored. c is the challenge of the server if mcpx owns the token itself
-// (Server.machine) and the server has refused it; otherwise nil.
-func (s *source) renew(ctx context.Context, old *login, c *challenge) (*login, error) {
+// renew gets a new token in place of the one in previous, unless another call or process has already done so. If ctx ends, renew
+// returns, but the request goes on, because its response must be stored. c is the challenge with which the server has refused a
+// token that mcpx owns itself (Server.machine); otherwise nil.
+func (s *source) renew(ctx context.Context, previous *login, c *challenge) (*login, error) {
 	select {
 	case s.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -241,9 +242,9 @@ func (s *source) renew(ctx context.Context, old *login, c *challenge) (*login, e
 		ctx, cancel := detached(ctx, refreshTime)
 		defer cancel()
 		if s.server.machine() {
-			renewed.value, renewed.err = s.ask(ctx, old, c)
+			renewed.value, renewed.err = s.ask(ctx, previous, c)
 		} else {
-			renewed.value, renewed.err = s.refresh(ctx, old)
+			renewed.value, renewed.err = s.refresh(ctx, previous)
 		}
 		close(renewed.done)
 	})
@@ -324,16 +325,16 @@ func (s *source) ended(code string) error {
 	return s.needed(why)
 }
 
-// ask gets a token that mcpx owns itself, and keeps it in memory only. old is the token before, or nil; c is the challenge with which
-// the server has refused it, or nil.
-func (s *source) ask(ctx context.Context, old *login, c *challenge) (*login, error) {
+// ask gets a token that mcpx owns itself, and keeps it in memory only. previous has the token before, or is nil. c is the challenge
+// with which the server has refused that token, or nil.
+func (s *source) ask(ctx context.Context, previous *login, c *challenge) (*login, error) {
 	now, err := s.current(ctx)
-	if err != nil || now != old && now != nil {
+	if err != nil || now != previous && now != nil {
 		return now, err // meanwhile, another call has got a token
 	}
 	l := &login{Server: s.server.Name, URL: s.server.URL}
-	if old != nil {
-		*l = *old
+	if previous != nil {
+		*l = *previous
 	}
 	if c != nil || l.Endpoint.Token == "" {
 		if c == nil {
@@ -384,8 +385,8 @@ func (s Server) endpointOf(f *found, c client) endpoint {
 	return e
 }
 
-// scopes returns the scopes to request: those in the config; if there are none, those in the server's challenge; if there are none
-// either, all that the server's metadata name.
+// scopes returns the scopes to request: those in the config; without them, those in the server's challenge; without those too, all
+// scopes that the server's metadata name.
 func (s Server) scopes(f *found, c challenge) []string {
 	switch {
 	case len(s.Scopes) > 0:

@@ -55,9 +55,9 @@ type personal struct {
 	Private  bool      `json:"private,omitempty"` // the authorization server may have an address that is not public
 }
 
-// usable reports whether the access token stays valid for longer than rest.
-func (l *login) usable(rest time.Duration) bool {
-	return l.Access != "" && (l.Expiry.IsZero() || time.Until(l.Expiry) > rest)
+// usable reports whether the access token stays valid for longer than the duration margin.
+func (l *login) usable(margin time.Duration) bool {
+	return l.Access != "" && (l.Expiry.IsZero() || time.Until(l.Expiry) > margin)
 }
 
 // leeway returns how long before its expiry the access token is renewed: 30 s, or a fifth of its life if that is less.
@@ -65,10 +65,10 @@ func (l *login) leeway() time.Duration { return min(30*time.Second, l.Expiry.Sub
 
 const loginSuffix = ".login"
 
-// loginFile returns the name of the file with the login at a server. Two servers with the same URL have separate logins, because the
-// server's name is part of it.
+// loginFile returns the name of the file with the login at a server. The file's name contains the server's name, so that two
+// servers with the same URL have separate logins.
 func loginFile(s Server) string {
-	if s.Principal != "" { // a digest, because some file systems take different names for the same
+	if s.Principal != "" { // a digest, because on some file systems different names, such as a and A, are the same
 		sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", s.Principal, s.Name, s.URL))
 		return hex.EncodeToString(sum[:]) + loginSuffix
 	}
@@ -87,8 +87,8 @@ type keeper interface {
 	stamp(file string) stamp
 	// lock locks a file against all other processes until unlock is called.
 	lock(ctx context.Context, file string) (unlock func(), err error)
-	// read decodes a file into v. If the file is locked, v is its newest version. The error wraps fs.ErrNotExist if there is no file,
-	// and errLost if it can never be read again. After any other error, a later read may succeed.
+	// read decodes a file into v. If the caller has locked the file, v is the newest version. The error wraps fs.ErrNotExist if
+	// there is no file, and errLost if it can never be read again. After any other error, a later read may succeed.
 	read(ctx context.Context, file string, v any) error
 	write(ctx context.Context, file string, v any) error
 	remove(file string) error
@@ -204,8 +204,8 @@ func (s *store) write(ctx context.Context, file string, v any) error {
 	return atomicfile.Write(filepath.Join(s.dir, file), data, 0o600)
 }
 
-// setUnsealed notes why the file that was written last is not encrypted; err is nil if it is. The result news is true if err is not nil
-// and the file before was encrypted or is the first.
+// setUnsealed notes err, which says why the last written file is not encrypted, or is nil if the file is encrypted. The result news
+// is true if err is not nil, but was nil before or there was no file before.
 func (s *store) setUnsealed(err error) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

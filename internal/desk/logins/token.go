@@ -94,8 +94,8 @@ type refusedError struct {
 
 func (e *refusedError) Error() string { return e.text }
 
-// leastSecret is the shortest value, in bytes, that is removed from error texts. Shorter values occur in most texts by chance.
-const leastSecret = 4
+// minSecret is the shortest value, in bytes, that is removed from error texts. Shorter values occur in most texts by chance.
+const minSecret = 4
 
 // secrets returns arguments for strings.NewReplacer: each secret in a token request, followed by the text that replaces it.
 func (e endpoint) secrets(params url.Values) (all []string) {
@@ -103,17 +103,17 @@ func (e endpoint) secrets(params url.Values) (all []string) {
 		e.Client.Secret, params.Get("code"), params.Get("code_verifier"),
 		params.Get("refresh_token"), params.Get("subject_token"), params.Get("client_assertion"),
 	} {
-		if len(value) >= leastSecret {
+		if len(value) >= minSecret {
 			all = append(all, value, "[secret]")
 		}
 	}
 	return all
 }
 
-// tokenError returns an error that says what went wrong at a token endpoint, without secrets of the request or response. The server may
-// repeat secrets in its error; struck has the arguments for strings.NewReplacer that replace them. This happens before the text is
-// shortened, because a secret that is cut in half would not be found.
-func tokenError(issuer string, err error, struck []string) error {
+// tokenError returns an error that says what went wrong at a token endpoint, without secrets. The authorization server may repeat
+// secrets of the request in its error; replacements has the arguments for a strings.NewReplacer that removes them. It runs before the
+// text is shortened, because a secret that is cut in half would not be found.
+func tokenError(issuer string, err error, replacements []string) error {
 	answer, ok := errors.AsType[*oauth2.RetrieveError](err)
 	who := "the authorization server " + sanitize.Line(issuer, 200)
 	switch {
@@ -126,7 +126,7 @@ func tokenError(issuer string, err error, struck []string) error {
 	case answer.ErrorCode == "" || answer.Response != nil && answer.Response.StatusCode >= 500:
 		return fmt.Errorf("%s answered %s", who, answer.Response.Status)
 	}
-	replace := strings.NewReplacer(struck...).Replace
+	replace := strings.NewReplacer(replacements...).Replace
 	text := who + " says " + sanitize.Line(replace(answer.ErrorCode), 60)
 	if answer.ErrorDescription != "" {
 		text += ": " + sanitize.Line(replace(answer.ErrorDescription), 200)
@@ -134,7 +134,8 @@ func tokenError(issuer string, err error, struck []string) error {
 	return &refusedError{answer.ErrorCode, text}
 }
 
-// assertionLife is how long an assertion (see below) is valid. mcpx signs a new one for each request.
+// assertionLife is how long the signed JWT is valid by which mcpx authenticates with private_key_jwt. mcpx signs a new one for each
+// request.
 const assertionLife = 5 * time.Minute
 
 // assertion returns the parameters with which mcpx authenticates by private_key_jwt (RFC 7523): a JWT that is signed with the client's

@@ -10,9 +10,9 @@ import (
 	"mcpx/internal/base/netguard"
 )
 
-// mostAttempts is how many times a request is sent at most: first with the present token or none, then with a new token, then with a
-// token for more scopes.
-const mostAttempts = 3
+// maxAttempts is how often a request is sent at most: first with the present token or without a token, then with a new token, then
+// with a token for more scopes.
+const maxAttempts = 3
 
 // tokens provides the access tokens for one server. The tokens come from a login, are issued to mcpx itself, or were exchanged for
 // the token of a caller.
@@ -44,7 +44,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	for attempt := 1; ; attempt++ {
-		resp, err := t.base.RoundTrip(t.with(req, token))
+		resp, err := t.base.RoundTrip(t.withToken(req, token))
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +57,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			discard(resp)
 			return nil, err
 		}
-		if next == "" || next == token || attempt == mostAttempts || req.Body != nil && req.GetBody == nil {
+		if next == "" || next == token || attempt == maxAttempts || req.Body != nil && req.GetBody == nil {
 			return resp, nil
 		}
 		discard(resp)
@@ -78,10 +78,10 @@ func discard(resp *http.Response) {
 	_ = resp.Body.Close()
 }
 
-// with returns the request with the token in its Authorization header. If the request goes to another host than the server's, or
-// unencrypted to another machine, it returns the request without the token.
-func (t *transport) with(req *http.Request, token string) *http.Request {
-	if token == "" || !t.server.at(req.URL.Hostname()) || !netguard.Safe(req.URL.String()) {
+// withToken returns the request with the token in its Authorization header. If the request goes to another host than the server's,
+// or unencrypted to another machine, withToken returns the request without the token.
+func (t *transport) withToken(req *http.Request, token string) *http.Request {
+	if token == "" || !t.server.hasHost(req.URL.Hostname()) || !netguard.Safe(req.URL.String()) {
 		return req
 	}
 	out := req.Clone(req.Context())
@@ -89,8 +89,8 @@ func (t *transport) with(req *http.Request, token string) *http.Request {
 	return out
 }
 
-// at reports whether host is the host of the server or of one of its instances.
-func (s Server) at(host string) bool {
+// hasHost reports whether host is the host of the server or of one of its instances.
+func (s Server) hasHost(host string) bool {
 	return slices.ContainsFunc(append([]string{s.URL}, s.URLs...), func(address string) bool {
 		u, err := url.Parse(address)
 		return err == nil && u.Hostname() == host
