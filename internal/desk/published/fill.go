@@ -24,15 +24,15 @@ type Filled struct {
 
 // Fill completes the values that a user has given for the server called name: it adds the defaults of required values, and replaces
 // secrets by references. If keyring is true, secrets go to the keyring; otherwise the user must set environment variables. missing
-// has the names of required values that have no default and that the user has not given. The error names a given value that the
-// server does not know.
-func (w *Way) Fill(name string, given map[string]string, keyring bool) (f Filled, missing []string, err error) {
-	f.Given = maps.Clone(given)
+// has the names of required values that have no default and that the user has not given. The error names a value that the server
+// does not take.
+func (w *Way) Fill(name string, values map[string]string, keyring bool) (f Filled, missing []string, err error) {
+	f.Given = maps.Clone(values)
 	if f.Given == nil {
 		f.Given = map[string]string{}
 	}
 	asks := w.Asks()
-	for key := range given {
+	for key := range values {
 		if !slices.ContainsFunc(asks, func(ask Ask) bool { return ask.Name == key }) {
 			return f, nil, fmt.Errorf("it takes no value %s", sanitize.Line(key, 100))
 		}

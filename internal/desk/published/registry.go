@@ -97,12 +97,12 @@ func (a *answer) server() *Server {
 	return &a.Server
 }
 
-// most is the number of servers that Find asks for.
-const most = 50
+// pageSize is how many servers Find asks for.
+const pageSize = 50
 
-// Find returns the servers whose name or description contains word. more is true if there are further ones.
-func (r Registry) Find(ctx context.Context, word string) (servers []Server, more bool, err error) {
-	query := url.Values{"search": {word}, "version": {"latest"}, "limit": {fmt.Sprint(most)}}
+// Find returns the servers whose name or description contains word. incomplete is true if the registry has more such servers.
+func (r Registry) Find(ctx context.Context, word string) (servers []Server, incomplete bool, err error) {
+	query := url.Values{"search": {word}, "version": {"latest"}, "limit": {fmt.Sprint(pageSize)}}
 	var list struct {
 		Servers  []answer
 		Metadata struct{ NextCursor string }
@@ -119,7 +119,7 @@ func (r Registry) Find(ctx context.Context, word string) (servers []Server, more
 	return servers, list.Metadata.NextCursor != "", nil
 }
 
-// Latest returns the newest version of the server with this name. If there is none, the error is [ErrNoServer].
+// Latest returns the newest version of the server with this name. If there is no such server, the error is [ErrNoServer].
 func (r Registry) Latest(ctx context.Context, name string) (*Server, error) {
 	var found answer
 	err := r.get(ctx, "servers/"+url.PathEscape(name)+"/versions/latest", &found)

@@ -55,8 +55,8 @@ var kinds = map[string]struct {
 	NPM: {"npx", npmName}, PyPI: {"uvx", pyName}, OCI: {"docker", ociName},
 }
 
-// Ways returns the ways to use the server: first packages, then remote addresses, each in the order of the registry. unusable has
-// the reasons why mcpx cannot use the other ways.
+// Ways returns the ways to start or reach the server: first packages, then remote addresses, each in the order of the registry.
+// unusable says, for each way that mcpx cannot use, why.
 func (s *Server) Ways() (ways []Way, unusable []string) {
 	for i := range s.Packages {
 		p := &s.Packages[i]
@@ -72,7 +72,7 @@ func (s *Server) Ways() (ways []Way, unusable []string) {
 		case p.RegistryType != OCI && len(p.RuntimeArguments) > 0 && cmp.Or(p.RuntimeHint, kind.runner) != kind.runner:
 			why = "its arguments are for " + p.RuntimeHint
 		default:
-			why = foreign(slices.Concat(p.RuntimeArguments, p.PackageArguments, p.EnvironmentVariables))
+			why = whyUnusable(slices.Concat(p.RuntimeArguments, p.PackageArguments, p.EnvironmentVariables))
 		}
 		if why != "" {
 			unusable = append(unusable, sanitize.Line(p.RegistryType+" "+p.Identifier+": "+why, 200))
@@ -83,7 +83,7 @@ func (s *Server) Ways() (ways []Way, unusable []string) {
 	for i := range s.Remotes {
 		r := &s.Remotes[i]
 		u, err := url.Parse(r.URL)
-		why := foreign(append(slices.Collect(maps.Values(r.Variables)), r.Headers...))
+		why := whyUnusable(append(slices.Collect(maps.Values(r.Variables)), r.Headers...))
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || strings.Contains(r.URL, "${") {
 			why = "its URL is none of http"
 		}
@@ -99,14 +99,14 @@ func (s *Server) Ways() (ways []Way, unusable []string) {
 	return ways, unusable
 }
 
-// foreign returns the reason why a way with the parameter inputs cannot be used, or "" if it can. The texts of the registry must not
+// whyUnusable returns the reason why mcpx must not use a way with these inputs, or "" if it may. The texts of the registry must not
 // contain references such as ${keyring:NAME}: mcpx would replace them by a secret of the user, which the server would then get.
-func foreign(inputs []Input) string {
+func whyUnusable(inputs []Input) string {
 	for _, in := range inputs {
 		if strings.Contains(in.Name+in.Value+in.Default+in.ValueHint, "${") {
 			return "it names variables of mcpx's config (${…})"
 		}
-		if why := foreign(slices.Collect(maps.Values(in.Variables))); why != "" {
+		if why := whyUnusable(slices.Collect(maps.Values(in.Variables))); why != "" {
 			return why
 		}
 	}
@@ -134,12 +134,12 @@ func (w Way) Asks() (asks []Ask) {
 		})
 	}
 	for _, in := range w.inputs() {
-		if in.fixed() == "" {
-			add(in.called(), in, in)
+		if in.fixedValue() == "" {
+			add(in.label(), in, in)
 			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(in.Variables)) {
-			if one := in.Variables[name]; one.Value == "" && strings.Contains(in.fixed(), "{"+name+"}") {
+			if one := in.Variables[name]; one.Value == "" && strings.Contains(in.fixedValue(), "{"+name+"}") {
 				add(name, one, in)
 			}
 		}
@@ -156,25 +156,26 @@ func (w Way) Asks() (asks []Ask) {
 	return asks
 }
 
-// called returns the name by which the user gives the value of an input.
-func (in Input) called() string {
+// label returns the name by which the user gives the value of an input.
+func (in Input) label() string {
 	return cmp.Or(strings.TrimLeft(in.Name, "-"), in.ValueHint, "argument")
 }
 
-// fixed returns the value that the registry fixes, or "". In older entries ValueHint has the value of a fixed argument.
-func (in Input) fixed() string {
+// fixedValue returns the value that the registry sets for an input, or "" if the user gives the value. In older entries ValueHint
+// has the value of a fixed argument.
+func (in Input) fixedValue() string {
 	if in.IsFixed {
 		return cmp.Or(in.Value, in.ValueHint)
 	}
 	return in.Value
 }
 
-// value returns the value of an input. The parameter given has the values from the user by their names. If the input has no value, ok
-// is false.
-func (in Input) value(given map[string]string) (text string, ok bool) {
-	text = in.fixed()
+// value returns the value of an input. The parameter values has the values from the user, by their names. If the input has no
+// value, ok is false.
+func (in Input) value(values map[string]string) (text string, ok bool) {
+	text = in.fixedValue()
 	if text == "" {
-		text, ok = given[in.called()]
+		text, ok = values[in.label()]
 		if !ok && in.IsRequired {
 			text = in.Default
 		}
@@ -185,7 +186,7 @@ func (in Input) value(given map[string]string) (text string, ok bool) {
 		if !strings.Contains(text, hole) {
 			continue
 		}
-		value := cmp.Or(given[name], one.Value, one.Default)
+		value := cmp.Or(values[name], one.Value, one.Default)
 		if value == "" {
 			return "", false
 		}
@@ -195,9 +196,9 @@ func (in Input) value(given map[string]string) (text string, ok bool) {
 }
 
 // words returns arguments as the words of a command line.
-func words(arguments []Input, given map[string]string) (all []string) {
+func words(arguments []Input, values map[string]string) (all []string) {
 	for _, in := range arguments {
-		value, ok := in.value(given)
+		value, ok := in.value(values)
 		switch {
 		case in.Type == "named" && ok && in.Format == "boolean":
 			if value == "true" {
@@ -214,11 +215,11 @@ func words(arguments []Input, given map[string]string) (all []string) {
 	return all
 }
 
-// Entry returns the server's entry for mcpx's config, with the values that the user has given. Its error names a required value
-// that is missing, or a value that is not one of the choices.
-func (w Way) Entry(given map[string]string) (setup.Entry, error) {
+// Entry returns the server's entry for mcpx's config, with the values from the user. Its error names a required value that is
+// missing, or a value that is not one of the choices.
+func (w Way) Entry(values map[string]string) (setup.Entry, error) {
 	for _, ask := range w.Asks() {
-		value, ok := given[ask.Name]
+		value, ok := values[ask.Name]
 		if ask.Required && !ok && ask.Default == "" {
 			return setup.Entry{}, fmt.Errorf("%s needs a value", ask.Name)
 		}
@@ -227,15 +228,15 @@ func (w Way) Entry(given map[string]string) (setup.Entry, error) {
 		}
 	}
 	if w.remote != nil {
-		return w.remoteEntry(given), nil
+		return w.remoteEntry(values), nil
 	}
 	p, env := w.pkg, map[string]string{}
 	for _, in := range p.EnvironmentVariables {
-		if value, ok := in.value(given); ok {
+		if value, ok := in.value(values); ok {
 			env[in.Name] = value
 		}
 	}
-	args := words(p.RuntimeArguments, given)
+	args := words(p.RuntimeArguments, values)
 	switch {
 	case p.RegistryType == OCI:
 		args = p.container(args, env)
@@ -246,11 +247,11 @@ func (w Way) Entry(given map[string]string) (setup.Entry, error) {
 		}
 		args = append(args, p.pinned())
 	}
-	return setup.Entry{Command: w.Runner, Args: append(args, words(p.PackageArguments, given)...), Env: env}, nil
+	return setup.Entry{Command: w.Runner, Args: append(args, words(p.PackageArguments, values)...), Env: env}, nil
 }
 
-// container returns the arguments of docker up to the image. The values of environment variables move into env, and docker takes
-// them from there, because other users of the machine can see arguments.
+// container returns the arguments of docker up to the image. It moves the values of environment variables into env, from which
+// docker takes them, because other users of the machine can see arguments.
 func (p *Package) container(runtime []string, env map[string]string) []string {
 	image := p.image()
 	bare := image
@@ -300,14 +301,14 @@ func (p *Package) image() string {
 	return image
 }
 
-func (w Way) remoteEntry(given map[string]string) setup.Entry {
+func (w Way) remoteEntry(values map[string]string) setup.Entry {
 	e := setup.Entry{Type: "http", Headers: map[string]string{}}
 	if w.remote.Type == "sse" {
 		e.Type = "sse"
 	}
-	e.URL, _ = w.inputs()[0].value(given)
+	e.URL, _ = w.inputs()[0].value(values)
 	for _, in := range w.remote.Headers {
-		if value, ok := in.value(given); ok {
+		if value, ok := in.value(values); ok {
 			e.Headers[in.Name] = value
 		}
 	}
