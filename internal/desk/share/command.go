@@ -12,7 +12,7 @@ type commandLine struct {
 	// name is the package in the form of the table packages: npm:NAME, pypi:NAME, image:NAME, or bin:NAME if only the name of the
 	// program is known.
 	name string
-	// others are all arguments except the name of the package.
+	// others has all arguments except the name of the package.
 	others []string
 }
 
@@ -24,24 +24,24 @@ func (c *commandLine) title() string {
 
 // launcher is a program that runs a package.
 type launcher struct {
-	of string // the kind of packages that it runs, such as "npm:"; empty if it does not run a package, but a command
+	kind string // how packages of its kind begin in the table packages, such as "npm:"; empty if it runs a command, not a package
 	// verbs are the words that must come first, such as run; often there are none.
 	verbs []string
-	// alone are options without a value. valued are options whose value is the next argument. naming are options whose value is the
+	// flags are options without a value. valued are options whose value is the next argument. naming are options whose value is the
 	// package. A command with any other option is not recognised, because it may run something else.
-	alone, valued, naming []string
+	flags, valued, naming []string
 }
 
 var (
 	npm = launcher{
-		of:     "npm:",
-		alone:  strings.Fields("-y --yes -q --quiet -s --silent --no --no-install --ignore-existing --prefer-offline --prefer-online --offline --verbose -d"),
+		kind:   "npm:",
+		flags:  strings.Fields("-y --yes -q --quiet -s --silent --no --no-install --ignore-existing --prefer-offline --prefer-online --offline --verbose -d"),
 		valued: strings.Fields("--registry --cache --userconfig --loglevel"),
 		naming: strings.Fields("-p --package"),
 	}
 	uv = launcher{
-		of: "pypi:",
-		alone: strings.Fields(`-q --quiet -v --verbose --isolated --offline -n --no-cache --native-tls --system-certs --refresh --reinstall
+		kind: "pypi:",
+		flags: strings.Fields(`-q --quiet -v --verbose --isolated --offline -n --no-cache --native-tls --system-certs --refresh --reinstall
 			-U --upgrade --no-config --no-progress --managed-python --no-managed-python --no-python-downloads --no-env-file
 			--frozen --locked --no-sync --no-project --no-dev --active --exact`),
 		valued: strings.Fields(`--python -p --with -w --with-requirements --index --index-url -i --default-index --extra-index-url -f --find-links
@@ -51,15 +51,15 @@ var (
 		naming: strings.Fields("--from"),
 	}
 	container = launcher{
-		of: "image:", verbs: []string{"run"},
-		alone: strings.Fields("-i -t -it -ti --interactive --tty --rm --init --read-only --privileged -q --quiet --no-healthcheck"),
+		kind: "image:", verbs: []string{"run"},
+		flags: strings.Fields("-i -t -it -ti --interactive --tty --rm --init --read-only --privileged -q --quiet --no-healthcheck"),
 		valued: strings.Fields(`-e --env --env-file -v --volume --mount --tmpfs --name -h --hostname --network --net -p --publish --add-host --dns
 			-u --user -w --workdir -l --label --pull --platform -m --memory --memory-swap --cpus --pids-limit --shm-size
 			--ulimit --cap-add --cap-drop --security-opt --group-add --device --gpus --ipc --log-driver --log-opt --restart --stop-timeout`),
 	}
-	python = launcher{of: "", alone: strings.Fields("-u -B -E -I -s -S -O -OO -q -d"), valued: strings.Fields("-X -W")}
+	python = launcher{kind: "", flags: strings.Fields("-u -B -E -I -s -S -O -OO -q -d"), valued: strings.Fields("-X -W")}
 	node   = launcher{
-		alone:  strings.Fields("--enable-source-maps --no-warnings --no-deprecation --use-system-ca --use-openssl-ca --use-env-proxy --trace-warnings"),
+		flags:  strings.Fields("--enable-source-maps --no-warnings --no-deprecation --use-system-ca --use-openssl-ca --use-env-proxy --trace-warnings"),
 		valued: strings.Fields("--max-old-space-size"),
 	}
 )
@@ -71,16 +71,16 @@ var launchers = map[string]launcher{
 	"bun x": npm.with("--bun", "-b"),
 	"uvx":   uv, "uv tool": uv.after("run"),
 	"pipx": {
-		of: "pypi:", verbs: []string{"run"},
-		alone:  strings.Fields("-q --quiet -v --verbose --no-cache --fetch-missing-python"),
+		kind: "pypi:", verbs: []string{"run"},
+		flags:  strings.Fields("-q --quiet -v --verbose --no-cache --fetch-missing-python"),
 		valued: strings.Fields("--python --pip-args -i --index-url --backend"), naming: []string{"--spec"},
 	},
 	"docker": container, "podman": container, "nerdctl": container,
-	"deno": {of: "npm:", verbs: []string{"run"}, alone: strings.Fields("-A --allow-all --allow-net --allow-env --allow-read --allow-write --allow-sys --allow-run -q --quiet --no-prompt")},
+	"deno": {kind: "npm:", verbs: []string{"run"}, flags: strings.Fields("-A --allow-all --allow-net --allow-env --allow-read --allow-write --allow-sys --allow-run -q --quiet --no-prompt")},
 }
 
-func (l launcher) with(alone ...string) launcher {
-	l.alone = append(slices.Clone(l.alone), alone...)
+func (l launcher) with(flags ...string) launcher {
+	l.flags = append(slices.Clone(l.flags), flags...)
 	return l
 }
 
@@ -117,7 +117,8 @@ func packageOf(command string, args []string) (commandLine, bool) {
 	return commandLine{"bin:" + name, args}, name != ""
 }
 
-// wrapped reads the command of a wrapper, a program that only starts another command. known is false if the program is no wrapper.
+// wrapped reads the command that a wrapper starts. A wrapper is a program that only starts another command. known is false if the
+// program is no wrapper.
 func wrapped(name string, args []string) (line commandLine, ok, known bool) {
 	var set []string
 	switch name {
@@ -165,14 +166,14 @@ func (l launcher) read(args, others []string) (commandLine, bool) {
 	if options.named != "" {
 		others, word = append(others, word), options.named
 	}
-	name := nameOf(l.of, word)
-	return commandLine{l.of + name, append(others, options.after...)}, name != ""
+	name := nameOf(l.kind, word)
+	return commandLine{l.kind + name, append(others, options.after...)}, name != ""
 }
 
-// options has what [launcher.words] has read besides the words: options and the arguments after the words.
+// options has what [launcher.words] reads besides the words.
 type options struct {
 	named string   // the package that an option of [launcher.naming] names; "" without such an option
-	rest  []string // the other options without a value, and the values of the others
+	rest  []string // options without a value, and the values of all options except those of [launcher.naming]
 	after []string // the arguments after the last word
 }
 
@@ -200,7 +201,7 @@ func (l launcher) words(args []string, n int) (words []string, o options, ok boo
 				return nil, o, false // several packages, and it is unclear whose program runs
 			}
 			o.named = value
-		case joined && slices.Contains(l.valued, flag), slices.Contains(l.alone, flag):
+		case joined && slices.Contains(l.valued, flag), slices.Contains(l.flags, flag):
 			o.rest = append(o.rest, arg)
 		case slices.Contains(l.valued, flag) && i+1 < len(args):
 			i++

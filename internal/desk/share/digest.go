@@ -15,8 +15,8 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// Session has what a session brings along, and what therefore decides which servers it can share with other sessions: the
-// environment and the working folder of the process that the client started. It is safe for concurrent use.
+// Session has the environment and the working folder of the process that a client started. They decide which servers the session
+// can share with other sessions. A Session is safe for concurrent use.
 type Session struct {
 	environ []string
 	folder  string
@@ -30,9 +30,9 @@ func NewSession(environ []string, folder string) *Session {
 	return &Session{environ: environ, folder: folder}
 }
 
-// programs are interpreters, package managers and other programs that many servers start and find in their PATH. Sessions share a
-// server only if these programs are the same files for both. Otherwise their PATHs may differ: clients and terminals add folders of
-// their own.
+// programs are interpreters, package managers and other programs that many servers start and find in their PATH. Two sessions share
+// a server only if these programs are the same files in the PATHs of both. Apart from that, the PATHs may differ, because clients
+// and terminals add folders of their own.
 var programs = strings.Fields(`
 	node npm npx corepack pnpm yarn bun bunx deno python python3 uv uvx pip pipx conda ruby java dotnet go
 	docker podman git
@@ -62,7 +62,7 @@ func (s *Session) env(server *config.Server) []string { return proc.Environment(
 // Digest returns a digest of how a server starts for this session. Sessions with the same digest may share the server, if share is
 // folder or user. The digest covers all that the config says about the server's start or address, with references expanded. For a
 // local server it also covers the file of the command, the folder, and the part of the environment that changes what runs or with
-// whose rights ([proc.Decisive], and programs). Digest looks at the disk and starts nothing. Secrets cannot be read from the
+// whose rights ([proc.Decisive], and programs). Digest looks at the disk and starts nothing. Nobody can read a secret from the
 // digest, because it is a SHA-256.
 func (s *Session) Digest(server *config.Server, share conf.Share) string {
 	parts := []any{share, server.Type, fieldsOf(server.Launch), fieldsOf(server.Remote)}
@@ -82,10 +82,9 @@ func (s *Session) Digest(server *config.Server, share conf.Share) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// fieldsOf returns the names and values of the fields of the struct in the parameter of, including fields that JSON would leave
-// out.
-func fieldsOf(of any) (fields []any) {
-	v := reflect.ValueOf(of)
+// fieldsOf returns the names and values of the fields of the struct value, including fields that JSON would leave out.
+func fieldsOf(value any) (fields []any) {
+	v := reflect.ValueOf(value)
 	for i := range v.NumField() {
 		fields = append(fields, v.Type().Field(i).Name, v.Field(i).Interface())
 	}

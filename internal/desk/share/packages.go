@@ -13,8 +13,8 @@ type row struct {
 	// for its program. Spaces separate them.
 	names string
 	share conf.Share
-	// read says what somebody found who read the source: the version, and what the package keeps between calls. If share is
-	// session, read is the end of a sentence that begins with the name of the package, such as "keeps a browser open".
+	// read is what reading the source has shown: the version, and what the package keeps between calls. If share is session, read
+	// is the end of a sentence that begins with the name of the package, such as "keeps a browser open".
 	read string
 	// tried is the result of a trial in which two clients used one process in turn: whether each client got the same answers as
 	// from a process of its own. It may be empty (no trial) only if share is session.
@@ -35,11 +35,11 @@ const (
 	differ = "answers differ"
 )
 
-// packages are servers that many people use, as their sources (read in November 2026) and trials show them. The share is user, so
-// that all sessions of a user share one process, if no answer tells a session that there are other sessions; caches of public
-// answers, files in one place, and what the package's service shows to all sessions anyway do not matter. The share is folder if,
-// in addition, a path in its arguments, its environment or a call may be relative. Packages that are missing here have the share
-// session.
+// packages are servers that many people use. The share follows from their sources (read in November 2026) and from trials. It is
+// user, which means that all sessions of a user share one process, if no answer tells a session that there are other sessions.
+// Caches of public answers, files in one place, and what the package's service shows to all sessions anyway do not matter. The
+// share is folder if the same is true, but a path in the arguments, the environment or a call may be relative. Packages that are
+// missing here have the share session.
 var packages = []row{
 	// The reference servers.
 	{"npm:@modelcontextprotocol/server-github image:mcp/github bin:mcp-server-github", user, "2025.4.8: nothing; each call is one request to the API", echoed, nil},

@@ -20,9 +20,9 @@ type Choice struct {
 	Set bool
 }
 
-// Of returns which sessions share a server: what the config says or, without that, the default. The default is session, which means
-// that sessions share nothing. Only remote servers, and packages in the table that keep nothing of a session, have another default.
-// The references in s must be expanded.
+// Of returns which sessions share a server: what the config says or, if it says nothing, the default. For most servers the default
+// is session, which means that sessions share nothing. Only remote servers, and packages in the table that keep nothing of a
+// session, have another default. The references in s must be expanded.
 func Of(s *config.Server) Choice {
 	switch {
 	case s.Share != "":
@@ -60,7 +60,7 @@ func Of(s *config.Server) Choice {
 	return Choice{known.share, line.title() + why, false}
 }
 
-// changedBy returns the argument or variable with which a package keeps more than the table says, or "".
+// changedBy returns the argument or variable that makes a package keep more than the table packages says, or "".
 func (r *row) changedBy(s *config.Server, args []string) string {
 	for _, word := range r.unless {
 		_, set := s.Env[word]
@@ -95,7 +95,7 @@ var extensions = strings.Fields(`
 	.pem .key .crt .log .js .mjs .cjs .ts .py .sh .sql
 `)
 
-// isRelative reports whether a word is a relative path, or contains one as the value of an option: --flag=PATH, or
+// isRelative reports whether a word is a relative path, or is an option with a relative path in its value: --flag=PATH, or
 // type=bind,source=PATH,target=PATH.
 func isRelative(word string) bool {
 	for part := range strings.SplitSeq(word, ",") {
