@@ -33,8 +33,8 @@ type Client struct {
 // format describes how a client's file stores servers.
 type format struct {
 	language language
-	// at is the path of the object that contains the servers.
-	at []string
+	// path is the path of the object that contains the servers.
+	path []string
 	// entry returns the entry for a server that is started with a command. It is nil for a file to which mcpx adds no entry.
 	entry func(command string, args []string) object
 }
@@ -71,10 +71,10 @@ func gooseEntry(command string, args []string) object {
 	return object{{"enabled", true}, {"type", "stdio"}, {"name", serverName}, {"cmd", command}, {"args", args}, {"timeout", 300}}
 }
 
-var claudeFormat = format{at: []string{"mcpServers"}, entry: plainEntry}
+var claudeFormat = format{path: []string{"mcpServers"}, entry: plainEntry}
 
-// clients are the clients that mcpx supports, in the order of mcpx connect. Many have a comment that names a web page, or a repository
-// and files in it: there, the paths and the format are documented.
+// clients are the clients that mcpx supports, in the order of mcpx connect. Many have a comment that names a web page, or a
+// repository and files in it, where the paths and the format are documented.
 var clients = []Client{
 	{
 		ID: "claude-desktop", Name: "Claude Desktop", Restart: "quit and start Claude Desktop",
@@ -92,7 +92,7 @@ var clients = []Client{
 	},
 	{
 		ID: "claude-code", Name: "Claude Code", Restart: "start a new session, or type /mcp",
-		format: format{at: []string{"mcpServers"}, entry: typedEntry},
+		format: format{path: []string{"mcpServers"}, entry: typedEntry},
 		places: func(s System) []string {
 			return []string{s.join(s.env("CLAUDE_CONFIG_DIR", s.home()), ".claude.json")}
 		},
@@ -108,7 +108,7 @@ var clients = []Client{
 	codeClient("vscode-insiders", "VS Code Insiders", "Code - Insiders"),
 	{
 		ID: "zed", Name: "Zed", Restart: "Zed reads the file again by itself",
-		format: format{at: []string{"context_servers"}, entry: plainEntry},
+		format: format{path: []string{"context_servers"}, entry: plainEntry},
 		places: func(s System) []string {
 			switch s.OS {
 			case "windows":
@@ -122,7 +122,7 @@ var clients = []Client{
 	},
 	{
 		ID: "codex", Name: "Codex", Restart: "start a new session",
-		format: format{language: tomlLanguage, at: []string{"mcp_servers"}, entry: plainEntry},
+		format: format{language: tomlLanguage, path: []string{"mcp_servers"}, entry: plainEntry},
 		places: func(s System) []string {
 			return []string{s.join(s.env("CODEX_HOME", s.join(s.home(), ".codex")), "config.toml")}
 		},
@@ -138,7 +138,7 @@ var clients = []Client{
 	},
 	{
 		ID: "opencode", Name: "opencode", Restart: "start a new session",
-		format: format{at: []string{"mcp"}, entry: openCodeEntry},
+		format: format{path: []string{"mcp"}, entry: openCodeEntry},
 		places: func(s System) []string {
 			folder := s.join(s.xdgConfig(), "opencode")
 			return []string{s.join(folder, "opencode.json"), s.join(folder, "opencode.jsonc"), s.join(folder, "config.json")}
@@ -156,7 +156,7 @@ var clients = []Client{
 		// github.com/block/goose: crates/goose/src/config/paths.rs and extensions.rs, crates/goose/src/agents/extension.rs
 		// (the keys of an entry); block.github.io/goose/docs/guides/config-files
 		ID: "goose", Name: "Goose", Restart: "start a new session",
-		format: format{language: yamlLanguage, at: []string{"extensions"}, entry: gooseEntry},
+		format: format{language: yamlLanguage, path: []string{"extensions"}, entry: gooseEntry},
 		places: func(s System) []string {
 			usual := s.join(s.xdgConfig(), "goose")
 			if s.OS == "windows" {
@@ -190,7 +190,7 @@ var clients = []Client{
 	{
 		// github.com/github/docs: content/copilot/how-tos/copilot-cli/customize-copilot/add-mcp-servers.md
 		ID: "copilot", Name: "Copilot CLI", Restart: "start a new session",
-		format: format{at: []string{"mcpServers"}, entry: copilotEntry},
+		format: format{path: []string{"mcpServers"}, entry: copilotEntry},
 		places: func(s System) []string {
 			return []string{s.join(s.env("COPILOT_HOME", s.join(s.home(), ".copilot")), "mcp-config.json")}
 		},
@@ -224,7 +224,7 @@ var clients = []Client{
 		// ampcode.com/manual#configuration; %APPDATA%: github.com/sourcegraph/amp-examples-and-guides:
 		// guides/mcp/amp-mcp-setup-guide.md
 		ID: "amp", Name: "Amp", Restart: "start a new session",
-		format: format{at: []string{"amp.mcpServers"}, entry: plainEntry}, // the dot is part of the key
+		format: format{path: []string{"amp.mcpServers"}, entry: plainEntry}, // the dot is part of the key
 		places: func(s System) []string {
 			folder := s.join(s.home(), ".config", "amp")
 			places := []string{s.join(folder, "settings.json"), s.join(folder, "settings.jsonc")}
@@ -270,11 +270,11 @@ func codeClient(id, name, folder string) Client {
 	restart := name + " reads the file again by itself"
 	return Client{
 		ID: id, Name: name, Restart: restart,
-		format: format{at: []string{"servers"}, entry: typedEntry},
+		format: format{path: []string{"servers"}, entry: typedEntry},
 		places: file("mcp.json"), project: ".vscode/mcp.json",
 		Others: []Client{{
 			ID: id, Name: name, Restart: restart,
-			format: format{at: []string{"mcp", "servers"}}, places: file("settings.json"),
+			format: format{path: []string{"mcp", "servers"}}, places: file("settings.json"),
 		}},
 	}
 }
@@ -287,7 +287,7 @@ func (s System) extensionFiles(extension, file string) (places []string) {
 	return places
 }
 
-// Snippet returns JSON that makes most clients start mcpx, if a user adds it to the client's file. command and args start mcpx.
+// Snippet returns JSON that a user can add to the file of most clients, so that the client starts mcpx with command and args.
 func Snippet(command string, args []string) string {
 	text, _ := marshal(nest(plainEntry(command, args), []string{"mcpServers", serverName})) // encoding strings cannot fail
 	return string(text)

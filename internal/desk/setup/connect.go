@@ -34,8 +34,8 @@ type Change struct {
 	Moved []string
 	// Restored are the names of the servers that an earlier change removed and this change adds again.
 	Restored []string
-	// Exact is for a change that undoes others. It means that the file gets back, byte for byte, the content that it had before mcpx
-	// was connected.
+	// Exact is for a change that undoes earlier changes. It means that the file gets back, byte for byte, the content that it had
+	// before mcpx was connected.
 	Exact bool
 
 	record record
@@ -154,10 +154,10 @@ func (b Backups) keep(file string, r *record) error {
 	return err
 }
 
-// copyOf makes a backup of a file whose content is data, and returns the path of the backup. The parameter what is the beginning of the
-// backup's name.
-func (b Backups) copyOf(what, file string, data []byte) (string, error) {
-	first := what + "-" + time.Now().Format("20060102-150405")
+// copyOf makes a backup of a file whose content is data, and returns the path of the backup. The name of the backup begins with
+// prefix.
+func (b Backups) copyOf(prefix, file string, data []byte) (string, error) {
+	first := prefix + "-" + time.Now().Format("20060102-150405")
 	stem := first
 	for i := 1; ; i++ {
 		name := filepath.Join(b.Dir, stem+"-"+strings.TrimLeft(filepath.Base(file), "."))
@@ -184,9 +184,9 @@ type Connection struct {
 	Move []Found
 }
 
-// Connect plans to add the entry that starts mcpx to a client's file, and to remove the servers in to.Move from it. It writes nothing;
-// [Backups.Write] does.
-func (b Backups) Connect(c Client, file string, to Connection, o config.Options) (Change, error) {
+// Connect plans to add the entry that starts mcpx to a client's file, and to remove the servers in connection.Move from it. It
+// writes nothing; [Backups.Write] does.
+func (b Backups) Connect(c Client, file string, connection Connection, o config.Options) (Change, error) {
 	change := Change{Client: c, File: file}
 	var err error
 	if change.Before, change.Existed, err = Read(file); err != nil {
@@ -195,7 +195,7 @@ func (b Backups) Connect(c Client, file string, to Connection, o config.Options)
 	change.After = change.Before
 	e, servers, err := c.parse(change.Before, file, o)
 	if err == nil {
-		change.moved, err = e.connect(servers, to)
+		change.moved, err = e.connect(servers, connection)
 	}
 	if err != nil {
 		return change, unwritten(file, err)
@@ -219,14 +219,15 @@ func unwritten(file string, err error) error {
 	return fmt.Errorf("%s: %w; nothing was written", file, err)
 }
 
-// connect adds or updates the entry that starts mcpx, if the format has one, and removes the servers that are also in to.Move.
-func (e edited) connect(servers []Found, to Connection) (out []moved, err error) {
+// connect adds or updates the entry that starts mcpx, if the format has one. It removes the servers that are also in
+// connection.Move.
+func (e edited) connect(servers []Found, connection Connection) (out []moved, err error) {
 	if e.format.entry != nil {
-		if err := e.addSelf(servers, to); err != nil {
+		if err := e.addSelf(servers, connection); err != nil {
 			return nil, err
 		}
 	}
-	for _, s := range doubled(servers, to.Move) {
+	for _, s := range doubled(servers, connection.Move) {
 		if err := e.remove(s.path...); err != nil {
 			return nil, err
 		}
@@ -236,35 +237,35 @@ func (e edited) connect(servers []Found, to Connection) (out []moved, err error)
 }
 
 // addSelf adds or updates the entry that starts mcpx.
-func (e edited) addSelf(servers []Found, to Connection) error {
+func (e edited) addSelf(servers []Found, connection Connection) error {
 	name := serverName
 	for _, s := range servers {
 		if s.Self {
-			name = s.Name // an entry that starts mcpx is there already: update it
+			name = s.Name // an entry that starts mcpx is there already: update this entry
 		}
 	}
 	if slices.ContainsFunc(servers, func(s Found) bool { return s.Name == name && !s.Self }) {
 		return fmt.Errorf("another server is called %s there; rename it first", name)
 	}
-	entry := e.format.entry(to.Command, to.Args)
+	entry := e.format.entry(connection.Command, connection.Args)
 	if e.starts(name, entry) {
 		return nil
 	}
 	return e.start(entry, e.keys(name)...)
 }
 
-// Doubled returns the names of those servers that have the same definition as an enabled server in own.
-func Doubled(servers, own []Found) []string {
+// Doubled returns the names of those servers that have the same definition as an enabled server in configured.
+func Doubled(servers, configured []Found) []string {
 	var names []string
-	for _, s := range doubled(servers, own) {
+	for _, s := range doubled(servers, configured) {
 		names = append(names, s.Name)
 	}
 	return names
 }
 
-func doubled(servers, own []Found) (all []Found) {
+func doubled(servers, configured []Found) (all []Found) {
 	for _, s := range servers {
-		if !s.Self && s.Fault == "" && s.path != nil && slices.ContainsFunc(own, func(o Found) bool {
+		if !s.Self && s.Fault == "" && s.path != nil && slices.ContainsFunc(configured, func(o Found) bool {
 			return o.definition() == s.definition() && o.Server.Enabled
 		}) {
 			all = append(all, s)
@@ -279,7 +280,7 @@ func (c Client) parse(data []byte, file string, o config.Options) (edited, []Fou
 	if err != nil {
 		return e, nil, err
 	}
-	return e, e.found(origin{client: c.ID, file: file, project: c.folder, reading: o}, e.format.at), nil
+	return e, e.found(origin{client: c.ID, file: file, project: c.folder, reading: o}, e.format.path), nil
 }
 
 // Servers returns the servers in a client's file. mcpx's own entry is one of them if mcpx is connected.
@@ -292,10 +293,11 @@ func (c Client) Servers(file string, o config.Options) ([]Found, error) {
 	return servers, err
 }
 
-// Disconnect plans to undo [Backups.Connect]. If the file has not changed since mcpx wrote it, it gets its old content back. Otherwise
-// Disconnect removes the entry that starts mcpx, and adds again the servers that Connect removed. [Backups.Undo] makes the change.
+// Disconnect plans to undo [Backups.Connect]. If the file has not changed since mcpx wrote it, it will get its old content back.
+// Otherwise Disconnect removes the entry that starts mcpx, and adds the servers again that Connect removed. It writes nothing;
+// [Backups.Undo] does.
 func (b Backups) Disconnect(c Client, file string, o config.Options) (Change, error) {
-	change, backup, known, err := b.back(c, file)
+	change, backup, known, err := b.forUndo(c, file)
 	if err != nil || !change.Existed || c.format.entry == nil && !known {
 		return change, err
 	}
@@ -324,25 +326,25 @@ func (b Backups) Disconnect(c Client, file string, o config.Options) (Change, er
 
 func isSelf(f Found) bool { return f.Self }
 
-// back reads what is needed to undo the changes of a file: the file, its record, and its backup. known is false if there is no record,
-// or if its backup cannot be read. change.Exact is true if the file has not changed since mcpx wrote it.
-func (b Backups) back(c Client, file string) (change Change, backup []byte, known bool, err error) {
+// forUndo reads what is needed to undo the changes of a file: the file, its record, and its backup. hasBackup is false if there is
+// no record, or if the backup cannot be read. change.Exact is true if the file has not changed since mcpx wrote it.
+func (b Backups) forUndo(c Client, file string) (change Change, backup []byte, hasBackup bool, err error) {
 	change = Change{Client: c, File: file}
 	if change.Before, change.Existed, err = Read(file); err != nil {
 		return change, nil, false, err
 	}
 	change.After = change.Before
-	if change.record, known = b.record(file); known && change.record.Backup != "" {
+	if change.record, hasBackup = b.record(file); hasBackup && change.record.Backup != "" {
 		var unread error
-		backup, known, unread = Read(change.record.Backup)
-		known = known && unread == nil
+		backup, hasBackup, unread = Read(change.record.Backup)
+		hasBackup = hasBackup && unread == nil
 	}
-	change.Exact = known && change.record.After == hash(change.Before)
-	return change, backup, known, nil
+	change.Exact = hasBackup && change.record.After == hash(change.Before)
+	return change, backup, hasBackup, nil
 }
 
 // Write makes a change that [Backups.Connect] or [Backups.Edit] planned. It returns the path of the backup from before mcpx's first
-// change of the file; it is empty if there was no file.
+// change of the file. The path is empty if there was no file.
 func (b Backups) Write(c Change) (backup string, err error) {
 	if c.Existed && (c.first || !c.exact) {
 		if backup, err = b.copyOf(c.Client.ID, c.File, c.Before); err != nil {
@@ -360,7 +362,7 @@ func (b Backups) Write(c Change) (backup string, err error) {
 		c.record.Backup, c.record.Made = backup, made
 	}
 	if backup == "" {
-		backup = c.record.Backup // only mcpx has changed the file since this backup, so it has the moved servers
+		backup = c.record.Backup // only mcpx has changed the file since this backup, so the backup has the moved servers
 	}
 	for _, one := range c.moved {
 		one.Backup = backup

@@ -86,9 +86,9 @@ func memberOf(object map[string]any, name string) any {
 	return missing{}
 }
 
-// holdsSecrets reports whether the value of a member with this name, or a value inside it, may be a secret.
+// holdsSecrets reports whether a member with this name may have a secret as its value, or inside it.
 func holdsSecrets(name string) bool {
-	if slices.Contains([]string{"auth", "tokens", "oauth"}, name) { // the names of their members decide
+	if slices.Contains([]string{"auth", "tokens", "oauth"}, name) { // here the names of the members inside decide
 		return false
 	}
 	return slices.Contains([]string{"env", "headers", "key", "compat_key", "nats"}, name) || config.SecretName(name)

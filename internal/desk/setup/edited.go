@@ -40,8 +40,8 @@ type splice struct {
 	text     string
 }
 
-// with returns the content of the file after replacements. They must not overlap.
-func (t fileText) with(splices []splice) []byte {
+// spliced returns the content of the file after replacements, which must not overlap.
+func (t fileText) spliced(splices []splice) []byte {
 	slices.SortStableFunc(splices, func(a, b splice) int { return a.from - b.from })
 	b, at := []byte(t.mark), 0
 	for _, s := range splices {
@@ -64,8 +64,8 @@ type document interface {
 	// that members which the user added stay, such as a timeout. (Goose's name for command is cmd.)
 	start(entry object, keys ...string) error
 	remove(keys ...string) error
-	// restore copies the value at a path from the document from, an earlier version of the same file.
-	restore(from document, keys ...string) error
+	// restore copies the value at a path from the document original, an earlier version of the same file.
+	restore(original document, keys ...string) error
 	// found returns the servers in the object or table at a path.
 	found(from origin, keys []string) []Found
 }
@@ -91,8 +91,8 @@ func (d *jsonText) start(entry object, keys ...string) error {
 	return nil
 }
 
-func (d *jsonText) restore(from document, keys ...string) error {
-	return d.set(raw(from.(*jsonText).value(keys...)), keys...)
+func (d *jsonText) restore(original document, keys ...string) error {
+	return d.set(raw(original.(*jsonText).value(keys...)), keys...)
 }
 
 func (d *jsonText) found(from origin, keys []string) []Found {
@@ -121,8 +121,8 @@ func parse(f format, data []byte) (edited, error) {
 		return edited{d, f}, err
 	}
 	d, err := parseJSONText(data)
-	if err == nil && slices.Equal(f.at, []string{"mcp"}) && d.openCode2() {
-		f.at = []string{"mcp", "servers"}
+	if err == nil && slices.Equal(f.path, []string{"mcp"}) && d.openCode2() {
+		f.path = []string{"mcp", "servers"}
 		f.entry = func(command string, args []string) object { return openCodeEntry(command, args).without("enabled") }
 	}
 	return edited{d, f}, err
@@ -134,7 +134,7 @@ func (d *jsonText) openCode2() bool {
 	return d.objectAt("mcp", "servers") != nil && d.value("mcp", "servers", "command") == nil
 }
 
-func (e edited) keys(name string) []string { return append(slices.Clip(e.format.at), name) }
+func (e edited) keys(name string) []string { return append(slices.Clip(e.format.path), name) }
 
 // starts reports whether the file's entry called name already has the same command and arguments as entry.
 func (e edited) starts(name string, entry object) bool {
@@ -149,7 +149,7 @@ func (e edited) starts(name string, entry object) bool {
 	return true
 }
 
-// restoreMoved adds the servers that connect has removed to the file again, unless the file has them. It copies the entry of each
+// restoreMoved adds the servers to the file that connect removed, unless the file has them again. It copies the entry of each
 // server from its backup, and returns the names of the servers that it added.
 func (e edited) restoreMoved(servers []moved) (restored []string, err error) {
 	for _, m := range servers {
@@ -176,19 +176,20 @@ func (e edited) restoreMoved(servers []moved) (restored []string, err error) {
 	return restored, nil
 }
 
-// dropEmpty removes the object that contains the servers if it is empty now and was not in the original file, whose content is before.
-func (e edited) dropEmpty(before []byte) error {
+// dropEmpty removes the object that contains the servers, if this object is empty now and is not in original, the file's content
+// before mcpx changed it.
+func (e edited) dropEmpty(original []byte) error {
 	d, ok := e.document.(*jsonText)
-	if !ok || len(e.format.at) > 1 {
+	if !ok || len(e.format.path) > 1 {
 		return nil
 	}
-	first, err := parseJSONText(before)
+	first, err := parseJSONText(original)
 	if err != nil {
 		return err
 	}
-	o := d.objectAt(e.format.at...)
-	if o == nil || len(o.Members) > 0 || len(o.AfterExtra) > 0 || first.value(e.format.at...) != nil {
+	o := d.objectAt(e.format.path...)
+	if o == nil || len(o.Members) > 0 || len(o.AfterExtra) > 0 || first.value(e.format.path...) != nil {
 		return nil
 	}
-	return d.remove(e.format.at...)
+	return d.remove(e.format.path...)
 }

@@ -26,8 +26,8 @@ func (o object) get(key string) any {
 	return nil
 }
 
-// with returns a copy of the object with key set to value. An existing key keeps its position.
-func (o object) with(key string, value any) object {
+// withKey returns a copy of the object with key set to value. An existing key keeps its position.
+func (o object) withKey(key string, value any) object {
 	o = slices.Clone(o)
 	for i := range o {
 		if o[i].key == key {
@@ -55,7 +55,7 @@ var (
 
 	dollarName  = pattern.New(`\$([A-Za-z_][A-Za-z0-9_]*)`)
 	openCodeEnv = pattern.New(`\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
-	// openCodeFile matches opencode's reference to a file. A relative path begins at the folder of the opencode config.
+	// openCodeFile matches opencode's reference to a file. A relative path begins at the folder of opencode's config.
 	openCodeFile = pattern.New(`(^|[^$])\{file:([^}"]+)\}`)
 )
 
@@ -73,7 +73,7 @@ func (o object) ofMcpx(dialect string) (entry object, leftOut []string) {
 		o = rewrite(o.without("timeout", "oauth", "codemode"), openCodeEnv, "$${$1}")
 		o = rewrite(o, openCodeFile, "$1$${file:$2}")
 		if env := o.get("environment"); env != nil {
-			o = o.without("environment").with("env", env)
+			o = o.without("environment").withKey("env", env)
 		}
 	case "gemini":
 		o = rewrite(o, dollarName, "$${$1}")
@@ -84,7 +84,7 @@ func (o object) ofMcpx(dialect string) (entry object, leftOut []string) {
 		case config.Ignored(f.key):
 			leftOut = append(leftOut, f.key)
 		default:
-			entry = entry.with(f.key, f.value)
+			entry = entry.withKey(f.key, f.value)
 		}
 	}
 	return entry, leftOut
@@ -117,7 +117,7 @@ func (o object) ofGoose() object {
 	if text, err := marshal(o.get("envs")); err == nil {
 		if v, err := hujson.Parse(text); err == nil && v.Value.Kind() == '{' {
 			for _, f := range fields(&v) {
-				env = env.with(f.key, f.value)
+				env = env.withKey(f.key, f.value)
 			}
 		}
 	}
@@ -142,33 +142,33 @@ func (o object) ofGoose() object {
 	return entry
 }
 
-// rewrite returns the entry with all matches of the pattern what replaced by with. It replaces in values, not in keys.
-func rewrite(entry object, what *pattern.Lazy, with string) object {
+// rewrite returns the entry with all matches of old replaced by replacement. It replaces in values, not in keys.
+func rewrite(entry object, old *pattern.Lazy, replacement string) object {
 	out := make(object, len(entry))
 	for i, f := range entry {
 		text, err := marshal(f.value)
 		if err != nil {
 			return entry
 		}
-		out[i] = field{f.key, json.RawMessage(what.ReplaceAll(text, []byte(with)))}
+		out[i] = field{f.key, json.RawMessage(old.ReplaceAll(text, []byte(replacement)))}
 	}
 	return out
 }
 
-// inFolder makes the relative paths of an entry absolute, as the client would. If project is not empty, it is the folder in which the
-// server runs, and cwd begins there. The paths of other files begin at the folder beside, where the client's file is.
-func (o object) inFolder(project, beside string) object {
+// inFolder makes the relative paths of an entry absolute, as the client would. If project is not empty, it is the folder in which
+// the server runs, and to which cwd is relative. The paths of other files are relative to folder, where the client's file is.
+func (o object) inFolder(project, folder string) object {
 	if project != "" && (o.get("command") != nil || o.text("cwd") != "") {
 		switch cwd := o.text("cwd"); {
 		case cwd == "" || cwd == ".":
-			o = o.with("cwd", project)
+			o = o.withKey("cwd", project)
 		case !filepath.IsAbs(cwd) && !strings.HasPrefix(cwd, "$") && !strings.HasPrefix(cwd, "~"):
-			o = o.with("cwd", filepath.Join(project, cwd))
+			o = o.withKey("cwd", filepath.Join(project, cwd))
 		}
 	}
-	o = o.withFiles(beside)
+	o = o.withFiles(folder)
 	if name := o.text("envFile"); name != "" && !filepath.IsAbs(name) && !strings.HasPrefix(name, "$") {
-		o = o.with("envFile", filepath.Join(beside, name))
+		o = o.withKey("envFile", filepath.Join(folder, name))
 	}
 	return o
 }

@@ -56,10 +56,10 @@ func resolve(file string) (string, error) {
 	return "", fmt.Errorf("%s: too many symbolic links", file)
 }
 
-// write replaces a file atomically: a reader sees either the old or the new content. It fails if the content of the file
-// differs from before, or if the file exists although existed is false (or the other way round). made are the folders that
-// write created, the outermost first.
-func write(file string, data, before []byte, existed bool) (made []string, err error) {
+// write replaces a file atomically: a reader sees either the old or the new content. It fails if the file has changed meanwhile:
+// its content must be expected, and it must exist if and only if existed is true. made are the folders that write created, the
+// outermost first.
+func write(file string, data, expected []byte, existed bool) (made []string, err error) {
 	file, err = resolve(file)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func write(file string, data, before []byte, existed bool) (made []string, err e
 	if err != nil {
 		return nil, err
 	}
-	if there != existed || !bytes.Equal(now, before) {
+	if there != existed || !bytes.Equal(now, expected) {
 		return nil, fmt.Errorf("%s has changed meanwhile; run the command again", file)
 	}
 	mode := fs.FileMode(0o600)
@@ -90,7 +90,7 @@ func write(file string, data, before []byte, existed bool) (made []string, err e
 	return made, nil
 }
 
-// cause returns an error of writing a file without the name of the temporary file in it, which means nothing to the user.
+// cause returns an error of writing a file, without the name of the temporary file. The user does not know this name.
 func cause(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {

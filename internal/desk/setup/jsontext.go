@@ -70,7 +70,7 @@ func parseJSONText(data []byte) (*jsonText, error) {
 	}
 	root, err := hujson.Parse(slices.Clone(data))
 	if err != nil {
-		// A text that becomes valid by appending a value has no value itself.
+		// A text that becomes valid if a value is appended has no value itself.
 		if _, ok := hujson.Parse([]byte(string(data) + "\nnull")); ok == nil {
 			d.blank = true
 			return d, nil
@@ -170,7 +170,7 @@ func raw(v *hujson.Value) json.RawMessage {
 
 // apply makes replacements, and parses the result. The replacements must not overlap.
 func (d *jsonText) apply(splices ...splice) error {
-	edited, err := parseJSONText(d.with(splices))
+	edited, err := parseJSONText(d.spliced(splices))
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnsafe, err)
 	}
@@ -282,14 +282,14 @@ func (d *jsonText) unit() string {
 	return "  "
 }
 
-// lead returns the text after the last line break in the parameter before, which is the text in front of a member. broken is true if
-// there is a line break and only white space after it, so that the member begins a line.
-func lead(before []byte) (indent string, broken bool) {
-	i := bytes.LastIndexByte(before, '\n')
+// lead looks at text, which stands in front of a member. indent is the part of text after its last line break. broken is true if
+// text has a line break and only white space after it, so that the member begins a line.
+func lead(text []byte) (indent string, broken bool) {
+	i := bytes.LastIndexByte(text, '\n')
 	if i < 0 {
 		return "", false
 	}
-	return string(before[i+1:]), len(bytes.Trim(before[i+1:], " \t\r")) == 0
+	return string(text[i+1:]), len(bytes.Trim(text[i+1:], " \t\r")) == 0
 }
 
 // indentation returns the indentation of the line that contains this offset.

@@ -12,7 +12,7 @@ type Merged struct {
 	Name string // the server's name in mcpx's config
 	// From are the files in which the server was found. Clients are the display names of the clients of these files.
 	From, Clients []string
-	// Found is the server's entry in the first of these files.
+	// Found is the server's entry in the first file of From.
 	Found Found
 }
 
@@ -21,15 +21,15 @@ type Skipped struct {
 	Name, From, Why string
 }
 
-// Merge collects the servers in sources that should be added to a config. have has the servers that are in the config already. A server
-// that occurs several times is added once, even under different names. If two different servers have the same name, the second one gets
-// a new name. If the config has another server of the same name, the server is skipped.
-func Merge(s System, have []Found, sources []Source) (merged []Merged, skipped []Skipped) {
+// Merge collects the servers in sources that should be added to a config. existing has the servers that are in the config already.
+// A server that occurs several times is added once, even under different names. If two different servers in sources have the same
+// name, the second one gets a new name. A server is skipped if the config has another server of the same name.
+func Merge(s System, existing []Found, sources []Source) (merged []Merged, skipped []Skipped) {
 	const inConfig = -1 // the value in the two maps for a server of the config; other values are indexes in merged
 	names, known := map[string]int{}, map[string]int{}
-	for i := range have {
-		names[strings.ToLower(have[i].Name)] = inConfig
-		known[have[i].definition()] = inConfig
+	for i := range existing {
+		names[strings.ToLower(existing[i].Name)] = inConfig
+		known[existing[i].definition()] = inConfig
 	}
 	for _, source := range sources {
 		client, from := source.Client, source.Client+", "+s.Short(source.File)
@@ -67,10 +67,10 @@ func Merge(s System, have []Found, sources []Source) (merged []Merged, skipped [
 	return merged, skipped
 }
 
-// join notes that the server was also found in another file, from, of a client. If it is enabled in one of the files, mcpx enables it.
-func (m *Merged) join(f Found, from, client string) {
-	if !slices.Contains(m.From, from) {
-		m.From = append(m.From, from)
+// join notes that the server was also found in another file of a client. If it is enabled in one of the files, mcpx enables it.
+func (m *Merged) join(f Found, file, client string) {
+	if !slices.Contains(m.From, file) {
+		m.From = append(m.From, file)
 	}
 	if !slices.Contains(m.Clients, client) {
 		m.Clients = append(m.Clients, client)

@@ -52,8 +52,8 @@ type Entry struct {
 	Share   conf.Share        `json:"share,omitempty"`
 }
 
-// WithShare returns the entry with the key share, which says which sessions can use the same process of the server. mcpx knows this for
-// some packages. For the others, WithShare returns the entry unchanged.
+// WithShare returns the entry with the key share, which says which sessions can use the same process of the server. mcpx knows this
+// only for some packages. For other servers, WithShare returns the entry unchanged.
 func (e Entry) WithShare(o config.Options) Entry {
 	text, err := marshal(e)
 	if err != nil {
@@ -108,8 +108,8 @@ func ServerNames(data []byte) (names []string) {
 	return names
 }
 
-// editServer calls edit with the path of the server called name, and returns the edited text. If there is no such server, it returns
-// [ErrNoServer], and so do the functions that use it, such as RemoveServer.
+// editServer calls edit with the path of the server called name, and returns the edited text. If there is no such server, the error
+// is [ErrNoServer].
 func editServer(data []byte, name string, edit func(d *jsonText, path []string) error) ([]byte, error) {
 	return editJSON(data, func(d *jsonText) error {
 		path := d.server(name)
@@ -152,7 +152,7 @@ func SetServer(data []byte, name string, entry json.RawMessage) ([]byte, error) 
 		if d.objectAt(path[0]) != nil {
 			return d.set(entry, path...)
 		}
-		members, err := hujson.Parse(entry) // an entry in an array has its name in itself
+		members, err := hujson.Parse(entry) // the entry of a server in an array has a member with its name
 		if err != nil {
 			return err
 		}

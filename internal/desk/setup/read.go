@@ -134,7 +134,7 @@ func readSourceText(c Client, from origin, data []byte) (source Source) {
 		case ".toml":
 			f = format{language: tomlLanguage}
 		case ".yaml", ".yml":
-			f = format{language: yamlLanguage, at: []string{"extensions"}}
+			f = format{language: yamlLanguage, path: []string{"extensions"}}
 		}
 	}
 	if f.language == jsonLanguage {
@@ -143,7 +143,7 @@ func readSourceText(c Client, from origin, data []byte) (source Source) {
 	}
 	var d edited
 	if d, source.Err = parse(f, data); source.Err == nil {
-		source.Servers = d.found(from, f.at)
+		source.Servers = d.found(from, f.path)
 	}
 	return source
 }
@@ -160,7 +160,7 @@ func (from origin) tomlServers(d *tomlText) (found []Found) {
 			entry = object{{"command", command}}
 		}
 		for _, key := range sortedKeys(members) {
-			entry = entry.with(key, members[key])
+			entry = entry.withKey(key, members[key])
 		}
 		f := from.translate(name, entry, "")
 		f.path = []string{"mcp_servers", name}
@@ -195,7 +195,8 @@ func (from origin) jsonServers(data []byte) ([]Found, error) {
 	return append(found, from.projectServers(d)...), nil
 }
 
-// projectServers reads the servers of all projects. Claude Code has them in the user's file, under a key for each project's folder.
+// projectServers reads the servers of all projects from a file of Claude Code. Claude Code has them in the user's file, under a key
+// for each project's folder.
 func (from origin) projectServers(d *jsonText) (found []Found) {
 	if projects := d.objectAt("projects"); projects != nil {
 		for i := range projects.Members {
@@ -208,10 +209,11 @@ func (from origin) projectServers(d *jsonText) (found []Found) {
 	return found
 }
 
-// serversIn reads the servers in value, which is an object or, in older files, an array. It may be nil. at is its path.
-func (from origin) serversIn(value *hujson.Value, at []string) []Found {
+// serversIn reads the servers in value, which is an object or, in older files, an array. value may be nil. path is the path of
+// value.
+func (from origin) serversIn(value *hujson.Value, path []string) []Found {
 	var found []Found
-	dialect := strings.Join(at, ".")
+	dialect := strings.Join(path, ".")
 	if from.client == "gemini" || from.client == "qwen" { // Qwen Code began as a copy of Gemini CLI
 		dialect = "gemini"
 	}
@@ -225,7 +227,7 @@ func (from origin) serversIn(value *hujson.Value, at []string) []Found {
 		}
 		f := from.translate(one.name, entry, dialect)
 		if !one.listed { // only older files have arrays, and mcpx removes no servers from them
-			f.path = append(slices.Clip(at), one.key)
+			f.path = append(slices.Clip(path), one.key)
 		}
 		found = append(found, f)
 	}
@@ -273,7 +275,8 @@ func fields(v *hujson.Value) object {
 	return entry
 }
 
-// translate converts a client's entry to an entry of mcpx's config. dialect tells the clients apart (see ofMcpx).
+// translate converts a client's entry to an entry of mcpx's config. dialect tells the clients apart; usually it is the path of the
+// servers in the client's file.
 func (from origin) translate(name string, entry object, dialect string) Found {
 	f := Found{Name: name}
 	f.entry, f.LeftOut = entry.ofMcpx(dialect)
@@ -315,14 +318,14 @@ func (f *Found) check(o config.Options) {
 	var faults *config.Faults
 	switch {
 	case errors.As(err, &faults):
-		f.Fault = within(name, faults.List[0].String())
+		f.Fault = shortFault(name, faults.List[0].String())
 	case err != nil:
 		f.Fault = err.Error()
 	case len(cfg.Servers) == 0:
 		f.Self = true
 	default:
 		f.Server = cfg.Servers[0]
-		f.Needs = within(name, f.Server.Fault)
+		f.Needs = shortFault(name, f.Server.Fault)
 	}
 }
 
@@ -340,13 +343,13 @@ func (f *Found) share() conf.Share {
 // withShare returns the entry for a config of mcpx, with the key share if that is needed.
 func (f *Found) withShare() object {
 	if share := f.share(); share != "" {
-		return f.entry.with("share", share)
+		return f.entry.withKey("share", share)
 	}
 	return f.entry
 }
 
-// within returns an error message about the entry of the server called name, without the entry's path mcpServers.NAME in it.
-func within(name, fault string) string {
+// shortFault returns an error message about the entry of the server called name, without the path mcpServers.NAME.
+func shortFault(name, fault string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(fault, "mcpServers."+name+".", ""), "mcpServers."+name+": ", "")
 }
 
@@ -373,7 +376,7 @@ func (f *Found) definition() string {
 	return strings.ReplaceAll(string(text), "null", "{}")
 }
 
-// launchers are programs that run another program. Its name is the first of their arguments that is not an option.
+// launchers are programs that run another program. The name of that program is the first argument that is not an option.
 var launchers = []string{
 	"npx", "bunx", "uvx", "pipx", "pnpm", "yarn", "npm", "npx.cmd", "uv", "bun", "deno", "node", "go", "python", "python3",
 }

@@ -83,21 +83,21 @@ func isSchema(data []byte) bool {
 // configID is written into the records of [Backups] for mcpx's own config, in place of the ID of a client.
 const configID = "config"
 
-// Edit plans a change of mcpx's config from the text before to the text after, and writes nothing. [Backups.Write] makes the change.
-// existed is false if there is no file yet.
-func (b Backups) Edit(file string, before, after []byte, existed bool) Change {
-	change := Change{Client: Client{ID: configID}, File: file, Existed: existed, Before: before, After: after, first: true, exact: true}
-	if r, ok := b.record(file); ok && r.After == hash(before) {
+// Edit plans a change of mcpx's config from oldText to newText, and writes nothing. [Backups.Write] makes the change. existed is
+// false if there is no file yet.
+func (b Backups) Edit(file string, oldText, newText []byte, existed bool) Change {
+	change := Change{Client: Client{ID: configID}, File: file, Existed: existed, Before: oldText, After: newText, first: true, exact: true}
+	if r, ok := b.record(file); ok && r.After == hash(oldText) {
 		change.record, change.first = r, false
 	}
 	change.record.Client, change.record.File = configID, file
 	return change
 }
 
-// Restore plans to undo [Backups.Edit]. If the config has not changed since mcpx wrote it, it gets its old content back. Otherwise
-// Restore only removes the key "$schema". [Backups.Undo] makes the change.
+// Restore plans to undo [Backups.Edit]. If the config has not changed since mcpx wrote it, it will get its old content back.
+// Otherwise Restore only removes the key "$schema". It writes nothing; [Backups.Undo] does.
 func (b Backups) Restore(file string) (Change, error) {
-	change, backup, _, err := b.back(Client{ID: configID}, file)
+	change, backup, _, err := b.forUndo(Client{ID: configID}, file)
 	if err != nil {
 		return change, err
 	}

@@ -17,18 +17,18 @@ type Secret struct{ Name, Value string }
 // sealable has those keys of a server entry whose values may contain references such as ${keyring:NAME}.
 var sealable = []string{"command", "args", "env", "url", "urls", "httpUrl", "serverUrl", "headers", "http_headers"}
 
-// Seal replaces credentials that are in plain text in the entries of servers by references to the keyring. It returns the new text of
-// the config, and the credentials that the caller must store; it stores nothing itself. The function taken returns the value that is
-// already stored under a name; its result ok is false if there is none. servers is the number of servers in which Seal replaced a
-// credential.
-func Seal(file string, data []byte, o config.Options, taken func(name string) (value string, ok bool)) (
+// Seal replaces credentials that are in plain text in the entries of servers by references to the keyring. It returns the new text
+// of the config, and the credentials that the caller must store; it stores nothing itself. The function stored returns the value
+// that the keyring already has under a name; its result ok is false if there is none. servers is the number of servers in which
+// Seal replaced a credential.
+func Seal(file string, data []byte, o config.Options, stored func(name string) (value string, ok bool)) (
 	after []byte, secrets []Secret, servers int, err error,
 ) {
 	cfg, err := config.Parse(file, data, o)
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	s := &sealer{taken: taken}
+	s := &sealer{stored: stored}
 	after, err = editJSON(data, func(d *jsonText) error {
 		for _, key := range ownKeys {
 			for _, one := range entriesIn(d.value(key)) {
@@ -50,7 +50,7 @@ func Seal(file string, data []byte, o config.Options, taken func(name string) (v
 			}
 		}
 		for _, e := range s.edits {
-			if err := d.set(e.text, e.at...); err != nil {
+			if err := d.set(e.text, e.path...); err != nil {
 				return err
 			}
 		}
@@ -69,35 +69,35 @@ func serverOf(cfg *config.Config, written string) *config.Server {
 
 // sealer collects the changes that [Seal] makes.
 type sealer struct {
-	taken       func(name string) (string, bool)
+	stored      func(name string) (string, bool)
 	server      string   // the name of the current server
 	credentials []string // the credentials of the current server, the longest first
 	edits       []sealed
 	secrets     []Secret
 }
 
-// sealed is the new text of a string in the config, with references in place of credentials. at is the path of the string.
+// sealed is the new text of a string in the config, with references in place of credentials. path is the path of the string.
 type sealed struct {
-	at   []string
+	path []string
 	text string
 }
 
-func (s *sealer) walk(v *hujson.Value, at []string) {
+func (s *sealer) walk(v *hujson.Value, path []string) {
 	switch value := v.Value.(type) {
 	case hujson.Literal:
 		if value.Kind() != '"' {
 			return
 		}
-		if text := s.seal(value.String(), at); text != value.String() {
-			s.edits = append(s.edits, sealed{slices.Clone(at), text})
+		if text := s.seal(value.String(), path); text != value.String() {
+			s.edits = append(s.edits, sealed{slices.Clone(path), text})
 		}
 	case *hujson.Object:
 		for i := range value.Members {
-			s.walk(&value.Members[i].Value, append(slices.Clip(at), nameOf(&value.Members[i])))
+			s.walk(&value.Members[i].Value, append(slices.Clip(path), nameOf(&value.Members[i])))
 		}
 	case *hujson.Array:
 		for i := range value.Elements {
-			s.walk(&value.Elements[i], append(slices.Clip(at), strconv.Itoa(i)))
+			s.walk(&value.Elements[i], append(slices.Clip(path), strconv.Itoa(i)))
 		}
 	}
 }
@@ -105,18 +105,18 @@ func (s *sealer) walk(v *hujson.Value, at []string) {
 // scheme matches the authentication scheme at the beginning of an Authorization header.
 var scheme = pattern.New(`(?i)^(?:bearer|basic|token|apikey) `)
 
-// seal returns a string with references in place of its credentials. at is the path of the string.
-func (s *sealer) seal(text string, at []string) string {
+// seal returns a string with references in place of its credentials. path is the path of the string.
+func (s *sealer) seal(text string, path []string) string {
 	if slices.Contains(s.credentials, text) && !scheme.MatchString(text) && !strings.Contains(text, "${") {
-		return s.reference(text, at)
+		return s.reference(text, path)
 	}
 	for i, credential := range s.credentials {
-		// If a credential contains another one, only the inner one is replaced. An example is "Bearer X", in which X is the secret.
+		// If a credential contains another one, only the inner one is replaced: in "Bearer X", only X.
 		within := slices.ContainsFunc(s.credentials[i+1:], func(other string) bool {
 			return len(other) < len(credential) && strings.Contains(credential, other)
 		})
 		if !within && !strings.Contains(credential, "${") && strings.Contains(text, credential) {
-			text = outside(text, credential, func() string { return s.reference(credential, at) })
+			text = outside(text, credential, func() string { return s.reference(credential, path) })
 		}
 	}
 	return text
@@ -124,9 +124,9 @@ func (s *sealer) seal(text string, at []string) string {
 
 var anyReference = pattern.New(`\$\{[^}]*\}`)
 
-// outside replaces the string old in text by the result of the function reference. It leaves references that are already in text as
-// they are.
-func outside(text, old string, reference func() string) string {
+// outside replaces a credential in text by the result of the function reference. It looks only outside of the references that text
+// has already.
+func outside(text, credential string, reference func() string) string {
 	var b strings.Builder
 	for {
 		at := anyReference.FindStringIndex(text)
@@ -134,8 +134,8 @@ func outside(text, old string, reference func() string) string {
 			at = []int{len(text), len(text)}
 		}
 		part := text[:at[0]]
-		if strings.Contains(part, old) {
-			part = strings.ReplaceAll(part, old, reference())
+		if strings.Contains(part, credential) {
+			part = strings.ReplaceAll(part, credential, reference())
 		}
 		b.WriteString(part + text[at[0]:at[1]])
 		if text = text[at[1]:]; text == "" {
@@ -146,10 +146,10 @@ func outside(text, old string, reference func() string) string {
 
 var unfitSecret = pattern.New(`[^A-Za-z0-9._-]+`)
 
-// reference returns a reference to the credential in value, and adds the credential to s.secrets if it is not there. at is the path of
-// the string that contains it. The name of the secret consists of the server's name and the last key of the path at.
-func (s *sealer) reference(value string, at []string) string {
-	key := at[len(at)-1]
+// reference returns a reference to the credential in value, and adds the credential to s.secrets if it is not there. path is the
+// path of the string that contains the credential. The name of the secret consists of the server's name and the last key of path.
+func (s *sealer) reference(value string, path []string) string {
+	key := path[len(path)-1]
 	if _, err := strconv.Atoi(key); err == nil {
 		key = "argument"
 	}
@@ -157,7 +157,7 @@ func (s *sealer) reference(value string, at []string) string {
 	first := name[:min(len(name), 60)]
 	for i := 2; ; i++ {
 		at := slices.IndexFunc(s.secrets, func(one Secret) bool { return one.Name == name })
-		kept, known := s.taken(name)
+		kept, known := s.stored(name)
 		switch {
 		case at >= 0 && s.secrets[at].Value == value:
 			return "${keyring:" + name + "}"

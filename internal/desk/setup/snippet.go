@@ -18,9 +18,9 @@ var namedEntry = pattern.New(`^"[^"]*"\s*:`)
 // IsSnippet reports whether an argument is JSON with a server, as opposed to a program or a URL.
 func IsSnippet(text string) bool { return strings.HasPrefix(text, "{") || namedEntry.MatchString(text) }
 
-// ReadSnippet reads a server from JSON, as a user copies it from documentation: only the entry, the entry with its name, or the whole
-// file of a client. If there are several servers, it returns the server called name. Its errors contain no values of the JSON, because
-// these may be secret.
+// ReadSnippet reads a server from JSON, as a user copies it from documentation: only the entry, the entry with its name, or the
+// whole file of a client. If there are several servers, it returns the server called name. Its errors contain no values of the
+// JSON, because values may be secret.
 func ReadSnippet(s System, name, text string, o config.Options) (*Found, error) {
 	found, err := jsonSnippet(s, name, text, o)
 	if err != nil {
@@ -92,21 +92,21 @@ func isEntry(entry object) bool {
 	})
 }
 
-// oneOf returns the server called name. If found has only one server, it returns that one, whatever its name is.
-func oneOf(found []Found, name string) (*Found, error) {
-	at := slices.IndexFunc(found, func(f Found) bool { return f.Name == name })
+// oneOf returns the server called name. If there is only one server, oneOf returns that one, whatever its name is.
+func oneOf(servers []Found, name string) (*Found, error) {
+	at := slices.IndexFunc(servers, func(f Found) bool { return f.Name == name })
 	switch {
-	case len(found) == 0:
+	case len(servers) == 0:
 		return nil, errors.New("the JSON has no server: no command and no url")
-	case at < 0 && len(found) > 1:
-		names := make([]string, len(found))
-		for i := range found {
-			names[i] = found[i].Name
+	case at < 0 && len(servers) > 1:
+		names := make([]string, len(servers))
+		for i := range servers {
+			names[i] = servers[i].Name
 		}
 		return nil, fmt.Errorf("the JSON has %d servers: %s; give one of these names, or take all from a file with mcpx init --from FILE",
-			len(found), strings.Join(names, ", "))
+			len(servers), strings.Join(names, ", "))
 	}
-	f := &found[max(at, 0)]
+	f := &servers[max(at, 0)]
 	switch {
 	case f.Self:
 		return nil, errors.New("the entry is mcpx itself")

@@ -26,7 +26,7 @@ var ErrStruckOut = errors.New("is struck out, but the file has no secret there: 
 // references such as ${NAME} as they are written.
 type Shown struct {
 	Entry json.RawMessage
-	// Secret has the JSON pointers of the strings that are struck out.
+	// Secret has the JSON pointers of the strings in place of which Entry has StruckOut.
 	Secret []string
 	// Executes has the commands that mcpx runs because the entry refers to them with ${command:…}.
 	Executes []string
@@ -76,7 +76,8 @@ func show(v *hujson.Value) (s Shown, err error) {
 	return s, nil
 }
 
-// literalSecrets returns those texts in an entry that package config considers secret. References such as ${NAME} are not looked up.
+// literalSecrets returns those texts in an entry that package config considers secret. It does not resolve references such as
+// ${NAME}.
 func literalSecrets(entry []byte) []string {
 	text, err := marshal(object{{"mcpServers", object{{"server", json.RawMessage(entry)}}}})
 	if err != nil {
@@ -100,22 +101,22 @@ type striker struct {
 	executes []string
 }
 
-// walk replaces the secrets in a value by StruckOut. at is the JSON pointer of the value; keys has the keys of the objects around it,
+// walk replaces the secrets in a value by StruckOut. jsonPointer leads to the value; keys has the keys of the objects around it,
 // the outermost first.
-func (w *striker) walk(v *hujson.Value, at string, keys []string) {
+func (w *striker) walk(v *hujson.Value, jsonPointer string, keys []string) {
 	switch value := v.Value.(type) {
 	case hujson.Literal:
 		if value.Kind() == '"' && w.secret(value.String(), keys) {
 			v.Value = hujson.String(StruckOut)
-			w.struck = append(w.struck, at)
+			w.struck = append(w.struck, jsonPointer)
 		} else if value.Kind() == '0' && len(keys) > 0 && config.SecretName(keys[len(keys)-1]) {
 			v.Value = hujson.String(StruckOut)
-			w.struck = append(w.struck, at)
+			w.struck = append(w.struck, jsonPointer)
 		}
 	case *hujson.Object:
 		for i := range value.Members {
 			name := nameOf(&value.Members[i])
-			w.walk(&value.Members[i].Value, at+"/"+pointer.Replace(name), append(slices.Clip(keys), name))
+			w.walk(&value.Members[i].Value, jsonPointer+"/"+pointer.Replace(name), append(slices.Clip(keys), name))
 		}
 	case *hujson.Array:
 		for i := range value.Elements {
@@ -125,7 +126,7 @@ func (w *striker) walk(v *hujson.Value, at string, keys []string) {
 					under = append(slices.Clip(keys), strings.TrimLeft(before.String(), "-"))
 				}
 			}
-			w.walk(&value.Elements[i], at+"/"+strconv.Itoa(i), under)
+			w.walk(&value.Elements[i], jsonPointer+"/"+strconv.Itoa(i), under)
 		}
 	}
 }
@@ -136,7 +137,7 @@ var (
 	// plainReference matches a reference without a default value. A default value could be a secret.
 	plainReference = pattern.New(`\$\{(?:(?:keyring|file|command|env):)?[^}:]*\}|\$\{(?:file|command|keyring):[^}]*\}`)
 	commandOf      = pattern.New(`\$\{command:([^}]*)\}`)
-	// publicHeaders are HTTP headers whose values are never secret. Those of other headers may be.
+	// publicHeaders are HTTP headers whose values are never secret. The values of other headers may be secret.
 	publicHeaders = []string{"accept", "accept-language", "content-type", "user-agent", "mcp-protocol-version"}
 )
 
@@ -158,8 +159,8 @@ func (w *striker) secret(text string, keys []string) bool {
 	return config.SecretName(name) || header && !slices.Contains(publicHeaders, strings.ToLower(name))
 }
 
-// ReplaceServer replaces the entry of a server by one that a person has edited, and changes only what differs. A string that is
-// [StruckOut] keeps the value that the file has at the same place. If the file has no secret there, the error is [ErrStruckOut].
+// ReplaceServer replaces the entry of a server by an entry that a person has edited, and changes only what differs. A string that
+// is [StruckOut] keeps the value that the file has at the same place. If the file has no secret there, the error is [ErrStruckOut].
 func ReplaceServer(data []byte, name string, entry json.RawMessage) ([]byte, error) {
 	return editServer(data, name, func(d *jsonText, path []string) error {
 		now, err := hujson.Parse(entry)
@@ -178,34 +179,34 @@ func ReplaceServer(data []byte, name string, entry json.RawMessage) ([]byte, err
 		if d.objectAt(path[0]) == nil && member(o, "name") < 0 { // an entry in an array must contain its name
 			o.Members = slices.Insert(o.Members, 0, before.Members[member(before, "name")])
 		}
-		return d.become(o, before, path)
+		return d.replaceMembers(o, before, path)
 	})
 }
 
-// unstrike replaces each [StruckOut] in now, a value of the edited entry, by the value in was, the old value at the same place. root is
-// the whole old entry; at is the JSON pointer of now.
-func unstrike(now, was, root *hujson.Value, at string) error {
-	switch value := now.Value.(type) {
+// unstrike replaces each [StruckOut] in newValue, which is a value in the edited entry. It takes the secret from oldValue, which
+// the old entry has at the same place. root is the whole old entry; jsonPointer leads to newValue.
+func unstrike(newValue, oldValue, root *hujson.Value, jsonPointer string) error {
+	switch value := newValue.Value.(type) {
 	case hujson.Literal:
 		if value.Kind() != '"' || value.String() != StruckOut {
 			return nil
 		}
 		shown, err := show(root)
-		if err != nil || was == nil || !slices.Contains(shown.Secret, at) {
-			return fmt.Errorf("%s %w", at, ErrStruckOut)
+		if err != nil || oldValue == nil || !slices.Contains(shown.Secret, jsonPointer) {
+			return fmt.Errorf("%s %w", jsonPointer, ErrStruckOut)
 		}
-		now.Value = was.Value
+		newValue.Value = oldValue.Value
 	case *hujson.Object:
 		for i := range value.Members {
 			name := nameOf(&value.Members[i])
-			if err := unstrike(&value.Members[i].Value, childOf(was, name), root, at+"/"+pointer.Replace(name)); err != nil {
+			if err := unstrike(&value.Members[i].Value, childOf(oldValue, name), root, jsonPointer+"/"+pointer.Replace(name)); err != nil {
 				return err
 			}
 		}
 	case *hujson.Array:
 		for i := range value.Elements {
 			name := strconv.Itoa(i)
-			if err := unstrike(&value.Elements[i], childOf(was, name), root, at+"/"+name); err != nil {
+			if err := unstrike(&value.Elements[i], childOf(oldValue, name), root, jsonPointer+"/"+name); err != nil {
 				return err
 			}
 		}
@@ -220,30 +221,30 @@ func childOf(v *hujson.Value, key string) *hujson.Value {
 	return child(v, key)
 }
 
-// become changes the object at a path, whose members are was, so that its members are now. It writes only the members that differ, so
-// the others keep their formatting.
-func (d *jsonText) become(now, was *hujson.Object, path []string) error {
-	for i := range was.Members {
-		if name := nameOf(&was.Members[i]); member(now, name) < 0 && d.value(append(slices.Clip(path), name)...) != nil {
+// replaceMembers replaces the members of oldObject, the object at path, by those of newObject. It writes only the members that
+// differ, so the others keep their formatting.
+func (d *jsonText) replaceMembers(newObject, oldObject *hujson.Object, path []string) error {
+	for i := range oldObject.Members {
+		if name := nameOf(&oldObject.Members[i]); member(newObject, name) < 0 && d.value(append(slices.Clip(path), name)...) != nil {
 			if err := d.remove(append(slices.Clip(path), name)...); err != nil {
 				return err
 			}
 		}
 	}
-	for i := range now.Members {
-		name, value := nameOf(&now.Members[i]), &now.Members[i].Value
+	for i := range newObject.Members {
+		name, value := nameOf(&newObject.Members[i]), &newObject.Members[i].Value
 		at := append(slices.Clip(path), name)
 		var err error
-		before := member(was, name)
+		before := member(oldObject, name)
 		switch {
 		case before < 0:
 			err = d.set(raw(value), at...)
-		case string(raw(value)) == string(raw(&was.Members[before].Value)):
+		case string(raw(value)) == string(raw(&oldObject.Members[before].Value)):
 		default:
 			inner, isObject := value.Value.(*hujson.Object)
-			innerWas, wasObject := was.Members[before].Value.Value.(*hujson.Object)
+			innerWas, wasObject := oldObject.Members[before].Value.Value.(*hujson.Object)
 			if isObject && wasObject {
-				err = d.become(inner, innerWas, at)
+				err = d.replaceMembers(inner, innerWas, at)
 			} else {
 				err = d.set(raw(value), at...)
 			}

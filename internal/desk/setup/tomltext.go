@@ -88,8 +88,8 @@ func (d *tomlText) start(entry object, keys ...string) error {
 	}
 	command := d.extents(append(slices.Clip(keys), "command"))
 	args := d.extents(append(slices.Clip(keys), "args"))
-	// If the command is written with a dotted key, such as mcpx.command, its line cannot be replaced. Then the whole table is removed
-	// and written anew.
+	// If the command is written with a dotted key, such as mcpx.command, the line of the command cannot be replaced. Then the whole
+	// table is removed and written anew.
 	if len(command) != 1 || len(args) > 1 || !bytes.HasPrefix(bytes.TrimSpace(d.text[command[0].from:]), []byte("command")) {
 		if err := d.remove(keys...); err != nil {
 			return err
@@ -104,8 +104,8 @@ func (d *tomlText) start(entry object, keys ...string) error {
 	return d.apply(append(command, args...)...)
 }
 
-func (d *tomlText) restore(from document, keys ...string) error {
-	source := from.(*tomlText)
+func (d *tomlText) restore(original document, keys ...string) error {
+	source := original.(*tomlText)
 	text := d.eol()
 	for _, extent := range source.extents(keys) {
 		text += string(source.text[extent.from:extent.to])
@@ -147,7 +147,7 @@ func (d *tomlText) add(entry object, keys ...string) error {
 
 // apply makes replacements, which must not overlap, and parses the result.
 func (d *tomlText) apply(splices ...splice) error {
-	edited, err := parseTOMLText(d.with(splices))
+	edited, err := parseTOMLText(d.spliced(splices))
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnsafe, err)
 	}
@@ -181,7 +181,7 @@ func (d *tomlText) extents(keys []string) (all []splice) {
 	return all
 }
 
-// remove removes the table at a path and the tables below it. It also removes one empty line before each of them.
+// remove removes the table at a path and the tables below it. It also removes one empty line before each of these tables.
 func (d *tomlText) remove(keys ...string) error {
 	cuts, kept := d.extents(keys), 0
 	for i := range cuts {

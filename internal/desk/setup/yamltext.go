@@ -39,8 +39,9 @@ func parseYAMLText(data []byte) (*yamlText, error) {
 	return d, nil
 }
 
-// member returns the nodes of the key and the value at a path, and of the mapping that contains them. If there is no such member, key
-// and value are nil. mapping is then the mapping to which the member would have to be added, or nil if that is missing too.
+// member returns the nodes of the key and the value at a path, and of the mapping that contains them. If there is no such member,
+// key and value are nil. mapping is then the mapping to which the member would have to be added, or nil if there is no such mapping
+// either.
 func (d *yamlText) member(keys ...string) (key, value, mapping *yaml.Node) {
 	value = d.root
 	for i, name := range keys {
@@ -116,10 +117,10 @@ func (d *yamlText) extent(key *yaml.Node) (splice, bool) {
 	return splice{from: from, to: end}, true
 }
 
-// apply makes replacements, which must not overlap. Then it checks that the value at the path keys is value (or, if value is nil, that
-// there is none), and that nothing else has changed.
+// apply makes replacements, which must not overlap. Then it checks that the text has value at the path keys (or nothing, if value
+// is nil), and that nothing else has changed.
 func (d *yamlText) apply(value any, keys []string, splices ...splice) error {
-	edited, err := parseYAMLText(d.with(splices))
+	edited, err := parseYAMLText(d.spliced(splices))
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnsafe, err)
 	}
@@ -256,8 +257,8 @@ func (d *yamlText) insertLines(keys []string, value any, lines func(indent, unit
 	return d.apply(value, keys, splice{colon + 1, end, rest + eol + lines(holder.Column+1, 2)})
 }
 
-func (d *yamlText) restore(from document, keys ...string) error {
-	source := from.(*yamlText)
+func (d *yamlText) restore(original document, keys ...string) error {
+	source := original.(*yamlText)
 	key, _, _ := source.member(keys...)
 	at, ok := source.extent(key)
 	if !ok {
@@ -277,8 +278,7 @@ func (d *yamlText) restore(from document, keys ...string) error {
 	})
 }
 
-// remove removes the lines of a member. If that was the only member of its mapping, the mapping becomes {}, because without any text it
-// would be null.
+// remove removes the lines of a member. If the mapping has no other member, it becomes {}, because without any text it would be null.
 func (d *yamlText) remove(keys ...string) error {
 	key, _, mapping := d.member(keys...)
 	if key == nil {
