@@ -21,8 +21,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// session is an MCP session with a gateway. Many callers may use it at the same time. It does not decode results, so that the client uses
-// little time compared with the gateway that is measured.
+// session is an MCP session with a gateway. Many callers may use it at the same time. It does not decode results, so that the bench
+// uses little time compared with the gateway.
 type session interface {
 	// send sends a request and returns its raw result. A JSON-RPC error response is an *answerError.
 	send(ctx context.Context, method string, params []byte) ([]byte, error)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// reasons say, for a column in which mcpx is not the first, why this is so and what would make mcpx the first. A person has to find out
-// both. For a column without a reason, the report says that nobody has looked yet.
+// reasons has two texts for a column in which mcpx is not the first: why this is so, and what would make mcpx the first. A person
+// has to find out both. For a column without these texts, the report says that nobody has looked yet.
 var reasons = map[string][2]string{
 	"10 tools": {"the first names no tool: the model searches before it knows what there is",
 		"no names, and texts of the two tools under 170 tokens; they have 269"},
@@ -23,14 +23,14 @@ var reasons = map[string][2]string{
 	"100 MB: memory":      {"the first gave its caller nothing", "a lower `max_message_bytes`: mcpx holds so much before it refuses"},
 }
 
-// ahead returns the best gateway that beats the one at a row in a column; nil if there is none. In the figure load, it compares only
-// gateways over the same transport.
-func (r *report) ahead(f *figure, c column, at row, rows []row) (best *cell) {
-	one := r.at(f, c.name, at)
+// ahead returns the best of the gateways that beat the gateway of peerRow in the column c; nil if none does. In the figure called
+// load, it compares only gateways over the same transport.
+func (r *report) ahead(f *figure, c column, peerRow row, rows []row) (best *cell) {
+	one := r.at(f, c.name, peerRow)
 	for _, other := range rows {
 		rival := r.at(f, c.name, other)
 		switch {
-		case other.peer == at.peer, other.peer == "direct", f.name == "load" && other.transport != at.transport:
+		case other.peer == peerRow.peer, other.peer == "direct", f.name == "load" && other.transport != peerRow.transport:
 		case rival.beats(one, c.better) && (best == nil || c.better == less && rival.Median < best.Median ||
 			c.better == more && rival.Median > best.Median):
 			best = rival
@@ -39,7 +39,8 @@ func (r *report) ahead(f *figure, c column, at row, rows []row) (best *cell) {
 	return best
 }
 
-// beats reports whether a cell is better than another by more than the noise of both: all its values are better than all of the other.
+// beats reports whether c is better than other by more than the noise: even the worst value of c is better than the best value of
+// other.
 func (c *cell) beats(other *cell, better string) bool {
 	switch {
 	case c.State != "" || better != "" && len(c.Values) == 0:
@@ -95,8 +96,8 @@ func (r *report) caution() string {
 	return " The machine had other work: of times only large differences say anything."
 }
 
-// agreement returns a part of the report that compares it with an earlier report. For each figure it says how many cells agree within the
-// noise of both, and it names those that do not.
+// agreement returns a part of the report that compares it with an earlier report. For each figure, this part says how many cells
+// agree within the noise, and names the cells that do not.
 func (r *report) agreement(earlier *report, figures []*figure) string {
 	out := fmt.Sprintf("\n## Against the run of %s\n\nTwo figures agree if the ranges of their rounds, each widened by half of itself on "+
 		"both sides, meet. What is the same in every round must be equal. Times and sizes of one round only are not compared.\n\n"+

@@ -100,8 +100,8 @@ func (t *target) neighbourAnswers(ctx context.Context) string {
 // digits finds the id of a process in a result, even if a gateway has put the result into an object of its own.
 var digits = regexp.MustCompile(`\d+`)
 
-// killed kills the process of the server, and measures how long the server is away. If the gateway runs one process of its own for each
-// server, that process may end with the server; the bench does not start it again.
+// killed kills the process of the server, and measures how long the server is away. Some gateways run a process of their own for
+// each server, which may end with the server. The bench does not start that process again.
 func killed(ctx context.Context, b *bench, f *figure, t *target) error {
 	result, err := t.call(ctx, "ill", "pid", `{}`)
 	if err != nil {
@@ -151,12 +151,12 @@ func hangs(ctx context.Context, b *bench, f *figure, t *target) error {
 	held, cancel := context.WithCancel(ctx)
 	defer cancel()
 	begun := make(chan struct{})
-	go func() { // ends with held
+	go func() { // ends when held ends
 		close(begun)
 		_, _ = t.call(held, "ill", "hang", `{}`)
 	}()
 	<-begun
-	time.Sleep(200 * time.Millisecond) // the call must have arrived, and nothing reports that
+	time.Sleep(200 * time.Millisecond) // time for the call to arrive at the server, which nothing reports
 	b.word(f, "hangs: neighbour", t.peer, t.transport, t.neighbourAnswers(ctx))
 	return nil
 }

@@ -15,7 +15,7 @@ type figure struct {
 	columns     []column
 	run         func(*bench, *figure)
 	wide        bool   // many columns: the table has a column for each peer
-	varies      bool   // values differ from run to run: a single value has no noise, so agreement does not compare it
+	varies      bool   // values differ from run to run: the noise of a single value is unknown, so agreement does not compare it
 	chart       string // the column that is drawn
 }
 
@@ -90,8 +90,9 @@ func (b *bench) mark(f *figure, p *peer, transport, state, text string, columns 
 	}
 }
 
-// each calls do for each peer, over the first of the peer's transports. If do fails, the columns without a value are marked as failed.
-func (b *bench) each(f *figure, do func(ctx context.Context, p *peer, transport string, l *logFile) error) {
+// each calls measure for each peer, over the first of the peer's transports. If measure fails, the columns without a value are
+// marked as failed.
+func (b *bench) each(f *figure, measure func(ctx context.Context, p *peer, transport string, l *logFile) error) {
 	for _, p := range b.peers {
 		transport := p.transports[0]
 		if b.ctx.Err() != nil {
@@ -102,7 +103,7 @@ func (b *bench) each(f *figure, do func(ctx context.Context, p *peer, transport 
 		ctx, cancel := context.WithTimeout(b.ctx, 2*time.Minute)
 		err := b.usable(p)
 		if err == nil {
-			err = do(ctx, p, transport, l)
+			err = measure(ctx, p, transport, l)
 		}
 		cancel()
 		if err != nil {

@@ -107,7 +107,8 @@ func (t *target) warm(ctx context.Context) error {
 	return nil
 }
 
-// loadRound measures a target once. base has the latencies of the peer direct in this round: direct is measured first and sets them.
+// loadRound measures a target once. base has the latencies of the peer called direct in this round; when the target is direct
+// itself, which is measured first, loadRound sets them.
 func (b *bench) loadRound(f *figure, t *target, base map[string]float64) error {
 	alone, many := 600*time.Millisecond, time.Second
 	if b.quick {
@@ -160,8 +161,8 @@ func (l loaded) rate() float64 { return float64(len(l.micros)) / l.elapsed.Secon
 // stragglers is how much longer than the measurement the last calls may take.
 const stragglers = 4 * time.Second
 
-// load lets this many callers call echo for the time length. Each call has a text of its own, which must be in its answer. A failed call
-// is an error. A call that only takes too long is left out, so that a slow gateway is measured by the calls that it answered.
+// load lets several callers call echo for the time length. Each call has a text of its own, which must be in the answer. A failed
+// call is an error. A call that only takes too long is left out, so that a slow gateway is measured by the calls that it answered.
 func (t *target) load(ctx context.Context, callers int, length time.Duration) (l loaded, err error) {
 	sessions, err := t.sessionsFor(ctx, callers)
 	if err != nil {
@@ -204,7 +205,8 @@ func (t *target) load(ctx context.Context, callers int, length time.Duration) (l
 	return l, err
 }
 
-// sessionsFor returns the sessions that the callers share: one over stdio or for one caller, otherwise eight over HTTP.
+// sessionsFor returns the sessions that the callers share: one session over stdio or for one caller, otherwise eight sessions over
+// HTTP.
 func (t *target) sessionsFor(ctx context.Context, callers int) ([]session, error) {
 	first, err := t.session(ctx, "one")
 	if err != nil || t.transport == overStdio || callers == 1 {

@@ -12,14 +12,14 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// lossCase is a result of a server, and a check of what must reach the client from it.
+// lossCase is a result of a server, and a check whether it has reached the client without loss.
 type lossCase struct {
 	class, result string
 	kept          func(got []byte) bool
 }
 
-// lossCases are the classes of internal/executor/oracle_*_test.go. A gateway may write a text in another form, such as TOON: then the
-// text must still say the same. Everything else must be the same value.
+// lossCases returns a case for each kind of content that a gateway could lose or change. A gateway may write a text in another
+// form, such as TOON, but the text must still say the same. Everything else must be the same value.
 func lossCases() []lossCase {
 	text := func(s string) string { return textResult(s) }
 	const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -58,7 +58,7 @@ func lossCases() []lossCase {
 	}
 }
 
-// says returns a check that the words are in the result in this order: in its texts, or anywhere in its JSON.
+// says returns a check that all words are in the result, in this order: in its texts, or anywhere in its JSON.
 func says(words ...string) func([]byte) bool {
 	return func(got []byte) bool {
 		inOrder := func(text string) bool {

@@ -35,8 +35,8 @@ func main() {
 	}
 }
 
-// roles runs the role in which this executable has started itself: the reaper of its children, or a server. In a role it does not return;
-// otherwise it does nothing.
+// roles is for processes in which this executable has started itself as a server, or as the reaper of its children. In such a
+// process, roles does the work and does not return. Otherwise it does nothing.
 func roles() {
 	proc.ReaperMain()
 	if len(os.Args) < 3 || os.Args[1] != "serve" {
@@ -165,16 +165,16 @@ func newBench(ctx context.Context, o options) (b *bench, err error) {
 	return b, err
 }
 
-// pick returns the elements that list names, separated by commas, in the order of all. If list is empty, it returns all.
-func pick[T any](all []T, list string, name func(T) string) ([]T, error) {
+// pick returns those elements whose names are in list, which separates them by commas. If list is empty, it returns all elements.
+func pick[T any](elements []T, list string, name func(T) string) ([]T, error) {
 	if list == "" {
-		return all, nil
+		return elements, nil
 	}
 	wanted := strings.Split(list, ",")
-	chosen := slices.DeleteFunc(slices.Clone(all), func(one T) bool { return !slices.Contains(wanted, name(one)) })
+	chosen := slices.DeleteFunc(slices.Clone(elements), func(one T) bool { return !slices.Contains(wanted, name(one)) })
 	if len(chosen) != len(wanted) {
 		var names []string
-		for _, one := range all {
+		for _, one := range elements {
 			names = append(names, name(one))
 		}
 		return nil, fmt.Errorf("one of %q is unknown; there are %s", wanted, strings.Join(names, ", "))
@@ -214,7 +214,7 @@ func (b *bench) measure() {
 	}
 }
 
-// install installs the peers. One that cannot be installed fails in every figure.
+// install installs the peers. A peer that cannot be installed fails in every figure.
 func (b *bench) install() {
 	for _, p := range b.peers {
 		b.say("install %s %s", p.name, p.version)
@@ -232,7 +232,7 @@ func (b *bench) install() {
 	}
 }
 
-// logFor opens the log of a peer in a figure. Cells refer to it by its name.
+// logFor opens the log of a peer in a figure. The report refers to the log by its name.
 func (b *bench) logFor(figure string, p *peer, transport string) *logFile {
 	file, err := os.OpenFile(filepath.Join(b.out, logName(figure, p, transport)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {

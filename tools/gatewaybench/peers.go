@@ -36,7 +36,7 @@ type launch struct {
 	argv  []string
 	env   []string
 	files map[string]string // files to write into the home folder first
-	url   string            // URL of the endpoint, for HTTP; if each server has an endpoint of its own, $SERVER is replaced by its name
+	url   string            // URL of the endpoint, for HTTP; $SERVER in it is replaced by the name of a server, if each server has an endpoint of its own
 }
 
 // peer is one of the compared gateways, or direct.
@@ -47,12 +47,12 @@ type peer struct {
 	about         string
 	python        string   // script that starts the peer, if it is a library
 	transports    []string // transports that clients can use to reach it
-	single        bool     // each of its processes has only one server behind it
-	remote        bool     // it reaches servers only over HTTP
+	single        bool     // a process of the peer has only one server behind it
+	remote        bool     // the peer reaches servers only over HTTP
 	launch        func(deployment) launch
 	// call returns the tool and the arguments that a client has to use to call a tool of a server.
 	call func(server, tool string, args json.RawMessage) (name string, arguments string)
-	// before returns the calls that a model needs before it calls a tool whose server and name it knows, to learn the arguments.
+	// before returns the calls by which a model learns the arguments of a tool. The model knows only the tool's server and name.
 	before func(server, tool string) []step
 	search *search // nil: the peer has no search
 }
@@ -108,8 +108,8 @@ func direct() *peer {
 		}}
 }
 
-// config returns a config with mcpServers, which most gateways can read. more has further members.
-func config(servers []placed, more map[string]any) string {
+// config returns a config with the key mcpServers, which most gateways can read. extra has further members of the config.
+func config(servers []placed, extra map[string]any) string {
 	all := map[string]any{}
 	for _, s := range servers {
 		if s.URL != "" {
@@ -119,7 +119,7 @@ func config(servers []placed, more map[string]any) string {
 		all[s.Name] = map[string]any{"command": s.Command, "args": s.Args}
 	}
 	out := map[string]any{"mcpServers": all}
-	for key, value := range more {
+	for key, value := range extra {
 		out[key] = value
 	}
 	text, _ := json.MarshalIndent(out, "", "  ") // all values are strings, so there is no error
@@ -237,7 +237,8 @@ func fastmcpGateway() *peer {
 	}
 }
 
-// gatewayName returns the name of a tool behind fastmcp-gateway. Only a name that several servers have gets the server's name before it.
+// gatewayName returns the name of a tool behind fastmcp-gateway, which puts the server's name before a name that several servers
+// have.
 func gatewayName(server, tool string) string {
 	if slices.Contains([]string{"echo", "pid", "json_mb", "text_mb"}, tool) {
 		return server + "_" + tool

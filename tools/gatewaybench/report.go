@@ -42,9 +42,9 @@ func (b *bench) write() error {
 	return b.writeFiles(r)
 }
 
-// rewrite writes the report again from report.json files of earlier runs, whose names are separated by commas. It is for a changed form
-// of the report, or for runs that had no time for all figures. The first file gives the date, the peers and its figures; the others give
-// the figures that it lacks.
+// rewrite writes the report again from report.json files of earlier runs, whose names are separated by commas. It is for a changed
+// form of the report, or for runs that had no time for all figures. The first file gives the date, the peers and its figures; the
+// other files give the figures that the first one lacks.
 func (b *bench) rewrite(files string) error {
 	var joined *report
 	for file := range strings.SplitSeq(files, ",") {
@@ -77,7 +77,7 @@ func readReport(file string) (*report, error) {
 	return &r, nil
 }
 
-// writeFiles writes the files of a report, which says how it agrees with an earlier one, if --against names one.
+// writeFiles writes the files of a report. If --against names an earlier report, the new report says how the two agree.
 func (b *bench) writeFiles(r *report) error {
 	data, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
@@ -187,7 +187,7 @@ func (c column) heading() string {
 	return c.name + ", " + c.unit
 }
 
-// table writes a table of a figure: a row for each peer or, if it is wide, a row for each column.
+// table writes the table of a figure. It has a row for each peer or, if the figure is wide, a row for each column of the figure.
 func (r *report) table(f *figure, logs bool) string {
 	rows, without := r.rows(f), []string{}
 	name := func(at row) string { return at.peer + ", " + at.transport }
@@ -258,11 +258,11 @@ func (r *report) failures(f *figure, rows []row) string {
 	return "\n" + strings.Join(lines, "\n") + "\n"
 }
 
-// emphasis writes a cell, bold if no gateway is better by more than the noise of both.
-func (r *report) emphasis(f *figure, c column, at row, rows []row) string {
-	one := r.at(f, c.name, at)
+// emphasis writes a cell. It is bold if no gateway is better by more than the noise.
+func (r *report) emphasis(f *figure, c column, peerRow row, rows []row) string {
+	one := r.at(f, c.name, peerRow)
 	text := strings.ReplaceAll(one.show(), "|", "/")
-	if c.better == "" || one.State != "" || len(one.Values) == 0 || at.peer == "direct" || r.ahead(f, c, at, rows) != nil {
+	if c.better == "" || one.State != "" || len(one.Values) == 0 || peerRow.peer == "direct" || r.ahead(f, c, peerRow, rows) != nil {
 		return text
 	}
 	return "**" + text + "**"

@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// tasksJSON has tasks in plain words, each with the tools that solve it; any one of these tools is right. The tasks were written for this
-// bench from the definitions of the tools, before any gateway was asked.
+// tasksJSON has tasks in plain words, each with the tools that solve the task; any one of these tools is right. The tasks were
+// written for this bench from the definitions of the tools, before any gateway was asked.
 //
 //go:embed tasks.json
 var tasksJSON []byte
@@ -71,11 +71,11 @@ func (b *bench) measureSearch(f *figure) {
 	})
 }
 
-// searchAll searches for all tasks. first is how often the best hit is a right tool, five how often one of the best five is. sizes are
-// the tokens of the answers.
-func (t *target) searchAll(ctx context.Context, tasks []task, server string) (first, five int, sizes []float64, err error) {
+// searchAll searches for all tasks. bestRight counts the tasks whose best hit is a right tool, fiveRight those with a right tool
+// among the best five hits. sizes are the tokens of the answers.
+func (t *target) searchAll(ctx context.Context, tasks []task, server string) (bestRight, fiveRight int, sizes []float64, err error) {
 	for _, one := range tasks {
-		answer, err := t.own(ctx, server, step{t.peer.search.tool, t.peer.search.query(one.Need)})
+		answer, err := t.callOwn(ctx, server, step{t.peer.search.tool, t.peer.search.query(one.Need)})
 		if err != nil {
 			return 0, 0, nil, err
 		}
@@ -88,14 +88,14 @@ func (t *target) searchAll(ctx context.Context, tasks []task, server string) (fi
 			return slices.ContainsFunc(one.Tools, func(right string) bool { return sameTool(hit, right) })
 		})
 		if rank == 0 {
-			first++
+			bestRight++
 		}
 		if rank >= 0 && rank < 5 {
-			five++
+			fiveRight++
 		}
 		t.log.note("%s: a right one has the rank %d of %q", one.Need, rank+1, hits[:min(5, len(hits))])
 	}
-	return first, five, sizes, nil
+	return bestRight, fiveRight, sizes, nil
 }
 
 var separators = regexp.MustCompile(`[._]`)

@@ -23,7 +23,7 @@ type cell struct {
 	Unit      string    `json:"unit,omitempty"`
 	Better    string    `json:"better,omitempty"` // the constant less or more; empty if no value is better than another
 	Values    []float64 `json:"values,omitempty"` // one for each successful round, in their order
-	Rounds    int       `json:"rounds,omitempty"` // most Values of any peer; one with fewer failed, or had no time, in the rest
+	Rounds    int       `json:"rounds,omitempty"` // the Values of the peer with the most; a peer with fewer failed in the other rounds, or had no time for them
 	Median    float64   `json:"median"`
 	Low       float64   `json:"low"` // lowest value of all rounds
 	High      float64   `json:"high"`
@@ -69,7 +69,7 @@ func (c *cell) spread() float64 {
 // of itself on both sides, meet. Figures that are the same in every round must be equal.
 func (c *cell) agrees(other *cell) bool {
 	if c.State != "" || other.State != "" {
-		return c.State == other.State // how it failed may differ
+		return c.State == other.State // what went wrong may differ
 	}
 	if c.Text != other.Text && len(c.Values) == 0 {
 		return false

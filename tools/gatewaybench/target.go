@@ -126,7 +126,8 @@ func answers(address string) error {
 	}
 }
 
-// freePort returns a port that is free now. Gateways must be given a port: they do not say which one they got if it is 0.
+// freePort returns a port that is free now. The bench chooses the port of a gateway, because gateways do not say which port they
+// got if they are given 0.
 func freePort() int {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -165,8 +166,8 @@ func (t *target) launch(servers []placed) error {
 	return nil
 }
 
-// run starts a process whose home is the target's folder. The process ends with the target and, if the bench is killed, through the
-// reaper.
+// run starts a process whose home is the target's folder. The process ends with the target; if the bench is killed, the reaper ends
+// the process.
 func (t *target) run(argv, env []string) (*proc.Process, error) {
 	base := []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "HOME=" + t.dir, "XDG_CACHE_HOME=" + filepath.Join(t.dir,
 		".cache"),
@@ -290,7 +291,8 @@ func (t *target) ready(ctx context.Context, server string) error {
 	}
 }
 
-// settled waits until the last server answers and the gateway's list stays the same for half a second. Then the list has all servers.
+// settled waits until the last server answers and the gateway's list of tools stays the same for half a second, so that the list
+// has the tools of all servers.
 func (t *target) settled(ctx context.Context, servers []string) error {
 	if err := t.ready(ctx, servers[len(servers)-1]); err != nil {
 		return err

@@ -80,8 +80,8 @@ func plainName(whole string) string {
 	}, strings.ToLower(name))
 }
 
-// toolServers returns servers srv0, srv1 and so on that together have this many tools: tools of real servers first, then made-up tools of
-// about the same size.
+// toolServers returns servers called srv0, srv1 and so on. Together they have as many tools as the parameter tools says: tools of
+// real servers first, then made-up tools of about the same size.
 func (b *bench) toolServers(tools, servers int) []serverSpec {
 	var pool []json.RawMessage
 	seen := map[string]bool{}
@@ -228,7 +228,7 @@ func (b *bench) tokensOf(ctx context.Context, f *figure, p *peer, l *logFile, to
 	known := wire.MemberText(specs[3].Tools[5], "name")
 	steps := p.before(server, known)
 	for _, one := range steps {
-		answer, err := t.own(ctx, server, one)
+		answer, err := t.callOwn(ctx, server, one)
 		if err != nil {
 			return err
 		}
@@ -244,8 +244,8 @@ func (b *bench) tokensOf(ctx context.Context, f *figure, p *peer, l *logFile, to
 	return nil
 }
 
-// own calls a tool of the gateway itself.
-func (t *target) own(ctx context.Context, server string, one step) ([]byte, error) {
+// callOwn calls a tool of the gateway itself, and returns the raw result.
+func (t *target) callOwn(ctx context.Context, server string, one step) ([]byte, error) {
 	s, err := t.session(ctx, server)
 	if err != nil {
 		return nil, err
@@ -320,7 +320,8 @@ func (b *bench) measureResults(f *figure) {
 	})
 }
 
-// longestWord returns the longest word of letters in a text. By it, the text is recognized in another form.
+// longestWord returns the longest word of letters in a text. A check finds the text by this word even if a gateway writes it in
+// another form.
 func longestWord(text string) (longest string) {
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r < 'A' || r > 'z' || r > 'Z' && r < 'a' }) {
 		if len(word) > len(longest) {

@@ -11,7 +11,7 @@ import (
 
 // usage is what the processes of a gateway use, without the servers behind it.
 type usage struct {
-	memory int64         // bytes: the sum of each process's share (PSS), or of its resident memory if that is unknown
+	memory int64         // bytes: the sum of each process's share of memory (PSS), or of its resident memory if the share is unknown
 	cpu    time.Duration // since the start of the processes, in steps of 10 ms
 }
 
@@ -70,7 +70,7 @@ var ourName = func() string {
 
 func (p process) isServer() bool { return p.name == ourName }
 
-// useOf adds up what these processes and their descendants use. It leaves out servers, unless a server is one of the roots, as for the
+// useOf adds up what the processes roots and their descendants use. It leaves out servers, except a server in roots, as for the
 // peer direct.
 func useOf(roots ...int) (u usage) {
 	all := descendants(roots...)
