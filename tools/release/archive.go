@@ -25,9 +25,9 @@ func (f file) mode() fs.FileMode {
 	return 0o644
 }
 
-// made is the modification time of all files in archives. It is fixed so that archives of the same files have the same
-// bytes. It is the earliest time that zip supports.
-var made = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
+// fileTime is the modification time of all files in archives. It is fixed so that archives of the same files have the same bytes.
+// It is the earliest time that zip supports.
+var fileTime = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // zipped returns a zip archive with the files.
 func zipped(level int, files []file) ([]byte, error) {
@@ -37,7 +37,7 @@ func zipped(level int, files []file) ([]byte, error) {
 		return flate.NewWriter(to, level)
 	})
 	for _, f := range files {
-		header := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: made}
+		header := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: fileTime}
 		header.SetMode(f.mode())
 		into, err := w.CreateHeader(header)
 		if err != nil {
@@ -62,7 +62,7 @@ func tarred(level int, files []file) ([]byte, error) {
 	for _, f := range files {
 		header := &tar.Header{
 			Typeflag: tar.TypeReg, Name: f.name, Size: int64(len(f.data)), Mode: int64(f.mode()),
-			ModTime: made, Format: tar.FormatUSTAR,
+			ModTime: fileTime, Format: tar.FormatUSTAR,
 		}
 		if err := w.WriteHeader(header); err != nil {
 			return nil, err

@@ -141,7 +141,7 @@ func build(p platform, temp string) (*binary, error) {
 	return read(p, path)
 }
 
-// read reads the build information of the binary at path, which was built for platform p, and the binary.
+// read reads the binary at path, which was built for platform p, and the build information in it.
 func read(p platform, path string) (*binary, error) {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
@@ -194,9 +194,9 @@ func (r *making) add(name string, data []byte, err error) {
 	r.files[name] = data
 }
 
-// write writes the files, and SHA256SUMS with their checksums, into the folder out.
-func write(out string, files map[string][]byte) error {
-	if err := os.MkdirAll(out, 0o755); err != nil {
+// write writes the files, and SHA256SUMS with their checksums, into a folder.
+func write(folder string, files map[string][]byte) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
 	var sums strings.Builder
@@ -205,7 +205,7 @@ func write(out string, files map[string][]byte) error {
 	}
 	files["SHA256SUMS"] = []byte(sums.String())
 	for _, name := range sorted(files) {
-		if err := os.WriteFile(filepath.Join(out, name), files[name], 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, name), files[name], 0o644); err != nil {
 			return err
 		}
 	}

@@ -11,10 +11,10 @@ import (
 // own key to it.
 const signers = "docs/allowed_signers"
 
-// sign signs SHA256SUMS in the folder out with an SSH key, and then checks the signature as users do. key is the file of a private key,
+// sign signs SHA256SUMS in a folder with an SSH key, and then checks the signature as users do. key is the file of a private key,
 // which may need a passphrase, or of a public key whose private key is in an SSH agent.
-func sign(out, key, signers string) error {
-	sums := filepath.Join(out, "SHA256SUMS")
+func sign(folder, key, signers string) error {
+	sums := filepath.Join(folder, "SHA256SUMS")
 	command := exec.Command("ssh-keygen", "-q", "-Y", "sign", "-n", "file", "-f", key, sums)
 	command.Stdin, command.Stderr = os.Stdin, os.Stderr
 	if err := command.Run(); err != nil {

@@ -90,12 +90,12 @@ func (r *making) packaged(b *binary, kind string) ([]byte, error) {
 		if path.Dir(to) == "/usr/bin" {
 			mode = 0o755
 		}
-		contents = append(contents, map[string]any{"src": from, "dst": to, "file_info": map[string]any{"mode": mode, "mtime": made.Format(time.RFC3339)}})
+		contents = append(contents, map[string]any{"src": from, "dst": to, "file_info": map[string]any{"mode": mode, "mtime": fileTime.Format(time.RFC3339)}})
 	}
 	config, out := filepath.Join(temp, "nfpm.yaml"), filepath.Join(temp, "out")
 	err = os.WriteFile(config, encoded(map[string]any{ // nfpm reads YAML, and JSON is YAML
 		"name": "mcpx", "version": r.version.npm, "platform": b.os, "arch": b.arch, "maintainer": "mcpx", "description": summary,
-		"license": licence, "section": "net", "mtime": made.Format(time.RFC3339), "contents": contents, "disable_globbing": true,
+		"license": licence, "section": "net", "mtime": fileTime.Format(time.RFC3339), "contents": contents, "disable_globbing": true,
 		"rpm": map[string]any{"buildhost": "mcpx"},
 	}), 0o600)
 	if err != nil {

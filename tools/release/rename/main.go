@@ -1,9 +1,9 @@
 // Command rename gives the module another path, so that go install works with that path once the module is published there:
 //
-//	go run ./tools/release/rename github.com/OWNER/mcpx
+// go run ./tools/release/rename github.com/OWNER/mcpx
 //
-// It changes the path in go.mod, the imports, and strings of tests that are names of packages. Run it at the root of a clone without
-// changes. It runs gofmt on what it has changed.
+// It changes the path in go.mod, in imports, and in strings of tests that are names of packages. Run it at the root of a clone
+// without changes. It runs gofmt on the files that it has changed.
 package main
 
 import (
@@ -40,10 +40,10 @@ var (
 	moduleLine = regexp.MustCompile(`(?m)^module (\S+)$`)
 )
 
-// rename changes the path of the module in the folder dir to the path in to.
-func rename(dir, to string) error {
-	if !modulePath.MatchString(to) {
-		return fmt.Errorf("%s is not the path of a module that can be published, such as github.com/OWNER/mcpx", to)
+// rename changes the path of the module in the folder dir to newPath.
+func rename(dir, newPath string) error {
+	if !modulePath.MatchString(newPath) {
+		return fmt.Errorf("%s is not the path of a module that can be published, such as github.com/OWNER/mcpx", newPath)
 	}
 	file := filepath.Join(dir, "go.mod")
 	mod, err := os.ReadFile(file)
@@ -69,7 +69,7 @@ func rename(dir, to string) error {
 		if err != nil {
 			return err
 		}
-		is, err := renamed(was, from, to)
+		is, err := renamed(was, from, newPath)
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
@@ -82,7 +82,7 @@ func rename(dir, to string) error {
 	if err != nil {
 		return err
 	}
-	mod = append(append(bytes.Clone(mod[:line[2]]), to...), mod[line[3]:]...)
+	mod = append(append(bytes.Clone(mod[:line[2]]), newPath...), mod[line[3]:]...)
 	if err := os.WriteFile(file, mod, 0o644); err != nil {
 		return err
 	}
@@ -92,12 +92,12 @@ func rename(dir, to string) error {
 	if out, err := exec.Command("gofmt", append([]string{"-w"}, changed...)...).CombinedOutput(); err != nil {
 		return fmt.Errorf("gofmt: %w\n%s", err, out)
 	}
-	fmt.Printf("%s is %s now, in go.mod and %d files; go install %s/cmd/mcpx@latest works once it is published there\n", from, to, len(changed), to)
+	fmt.Printf("%s is %s now, in go.mod and %d files; go install %s/cmd/mcpx@latest works once it is published there\n", from, newPath, len(changed), newPath)
 	return nil
 }
 
-// renamed returns the text of a Go file after its imports and its quoted names of packages were changed to the new path.
-func renamed(text []byte, from, to string) ([]byte, error) {
+// renamed returns the text of a Go file with newPath in place of oldPath, in the imports and in quoted names of packages.
+func renamed(text []byte, oldPath, newPath string) ([]byte, error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, "", text, parser.ImportsOnly)
 	if err != nil {
@@ -106,17 +106,17 @@ func renamed(text []byte, from, to string) ([]byte, error) {
 	for i := len(file.Imports) - 1; i >= 0; i-- { // from the end, so that the offsets of earlier imports stay right
 		at := file.Imports[i].Path
 		path, err := strconv.Unquote(at.Value)
-		if err != nil || path != from { // paths of packages below the root are changed like other quoted names
+		if err != nil || path != oldPath { // paths of packages below the root are changed like other quoted names
 			continue
 		}
 		begin, end := set.Position(at.Pos()).Offset, set.Position(at.End()).Offset
 		// The package at the root is named mcpx, whatever the last element of its path is.
 		name := ""
-		if file.Imports[i].Name == nil && to[strings.LastIndexByte(to, '/')+1:] != "mcpx" {
+		if file.Imports[i].Name == nil && newPath[strings.LastIndexByte(newPath, '/')+1:] != "mcpx" {
 			name = "mcpx "
 		}
-		text = bytes.Join([][]byte{text[:begin], []byte(name + strconv.Quote(to)), text[end:]}, nil)
+		text = bytes.Join([][]byte{text[:begin], []byte(name + strconv.Quote(newPath)), text[end:]}, nil)
 	}
-	packages := regexp.MustCompile(`"` + regexp.QuoteMeta(from) + `/(internal|cmd|tools|\.\.\.)([/"])`)
-	return packages.ReplaceAll(text, []byte(`"`+to+`/${1}${2}`)), nil
+	packages := regexp.MustCompile(`"` + regexp.QuoteMeta(oldPath) + `/(internal|cmd|tools|\.\.\.)([/"])`)
+	return packages.ReplaceAll(text, []byte(`"`+newPath+`/${1}${2}`)), nil
 }
