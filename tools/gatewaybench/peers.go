@@ -36,7 +36,7 @@ type launch struct {
 	argv  []string
 	env   []string
 	files map[string]string // files to write into the home folder first
-	url   string            // URL of the endpoint, for HTTP; $SERVER in it is replaced by the name of a server, if each server has an endpoint of its own
+	url   string            // URL of the endpoint, for HTTP; $SERVER in it is replaced if each server has an endpoint of its own
 }
 
 // peer is one of the compared gateways, or direct.

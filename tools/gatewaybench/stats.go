@@ -23,7 +23,7 @@ type cell struct {
 	Unit      string    `json:"unit,omitempty"`
 	Better    string    `json:"better,omitempty"` // the constant less or more; empty if no value is better than another
 	Values    []float64 `json:"values,omitempty"` // one for each successful round, in their order
-	Rounds    int       `json:"rounds,omitempty"` // the Values of the peer with the most; a peer with fewer failed in the other rounds, or had no time for them
+	Rounds    int       `json:"rounds,omitempty"` // most Values of any peer; a peer with fewer had failed rounds, or no time
 	Median    float64   `json:"median"`
 	Low       float64   `json:"low"` // lowest value of all rounds
 	High      float64   `json:"high"`

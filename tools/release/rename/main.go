@@ -1,6 +1,6 @@
 // Command rename gives the module another path, so that go install works with that path once the module is published there:
 //
-// go run ./tools/release/rename github.com/OWNER/mcpx
+//	go run ./tools/release/rename github.com/OWNER/mcpx
 //
 // It changes the path in go.mod, in imports, and in strings of tests that are names of packages. Run it at the root of a clone
 // without changes. It runs gofmt on the files that it has changed.
