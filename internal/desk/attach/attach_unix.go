@@ -51,7 +51,7 @@ func Dial(p Place, timeout time.Duration, start bool) (*Conn, error) {
 			return nil, ErrNone
 		case time.Now().After(deadline) || errors.Is(err, os.ErrDeadlineExceeded):
 			return nil, fmt.Errorf("no daemon answered within %v: %w", timeout, err)
-		case none && !began: // only once: if the daemon that this command has started ends at once, the next one would too
+		case none && !began: // start only one daemon: if it has ended at once, the next one would, too
 			if began, err = p.start(); err != nil {
 				return nil, fmt.Errorf("starting the daemon: %w", err)
 			}
@@ -224,7 +224,7 @@ func (p Place) launch(lock *os.File) error {
 		home = "/"
 	}
 	closeOnExec()
-	environ := append(own(os.Environ()), "PATH="+os.Getenv("PATH"), proc.RoleVar+"="+Role+" "+string(p))
+	environ := append(ownEnviron(os.Environ()), "PATH="+os.Getenv("PATH"), proc.RoleVar+"="+Role+" "+string(p))
 	for _, name := range starterVariables {
 		if value, set := os.LookupEnv(name); set {
 			environ = append(environ, name+"="+value)

@@ -22,7 +22,7 @@ const (
 
 // hello is the first message; the command sends it. The daemon refuses a command if Spaces differs from the daemon's own spaces.
 type hello struct {
-	// Spaces are the namespaces, rights and limits of the command's process; see the function spaces.
+	// Spaces is what the function spaces returns in the command's process: its namespaces, groups, rights and limits.
 	Spaces string `json:"spaces"`
 }
 
@@ -35,7 +35,7 @@ type welcome struct {
 
 // Start says which command a session runs, and where it was started.
 type Start struct {
-	// Command is the name of the command. Options are its options, which package attach does not read.
+	// Command is the name of the command. Options has the options of the command as JSON; package attach passes them on unread.
 	Command string          `json:"command"`
 	Options json.RawMessage `json:"options"`
 	// Folder, Environ and Umask are the folder, environment and umask of the command's process. PID is the ID of the process.

@@ -76,7 +76,7 @@ func PlaceOf(file string, environ []string) (Place, error) {
 	if err != nil {
 		return "", err
 	}
-	name := digestOf(config.Real(file))[:configDigits] + digestOf(build)[:buildDigits] + digestOf(own(environ)...)[:ownDigits]
+	name := digestOf(config.Real(file))[:configDigits] + digestOf(build)[:buildDigits] + digestOf(ownEnviron(environ)...)[:ownDigits]
 	place := Place(filepath.Join(folder, name))
 	if n := len(place.socket()); n > longestSocket {
 		return "", fmt.Errorf("the path of its socket would be too long, %d bytes: %s", n, place.socket())
@@ -135,8 +135,8 @@ var ownPrefixes = []string{"OTEL_"}
 // folder for temporary files.
 var starterVariables = []string{"XDG_RUNTIME_DIR", "TMPDIR", "TZ"}
 
-// own returns the variables that mcpx itself reads, sorted, without those that have their usual value.
-func own(environ []string) (list []string) {
+// ownEnviron returns the variables that mcpx itself reads, sorted, without those that have their usual value.
+func ownEnviron(environ []string) (list []string) {
 	usual := []string{"DBUS_SESSION_BUS_ADDRESS=unix:path=" + usualRuntime() + "/bus"}
 	for _, pair := range environ {
 		name, _, _ := strings.Cut(pair, "=")
