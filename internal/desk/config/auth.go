@@ -45,7 +45,7 @@ func (l *loader) authorization() *Auth {
 
 func (l *loader) auth(n *node) {
 	turnedOff := slices.ContainsFunc(n.members, func(m *node) bool { return m.key == "enabled" && m.off() })
-	if turnedOff || n.kind != objectKind && n.off() || !l.is(objectKind, n) {
+	if turnedOff || n.kind != objectKind && n.off() || !l.expectKind(objectKind, n) {
 		return
 	}
 	a := l.authorization()
@@ -97,7 +97,7 @@ func (l *loader) scopes(into *[]string) value {
 }
 
 func (l *loader) resource(n *node) {
-	if !l.is(stringKind, n) {
+	if !l.expectKind(stringKind, n) {
 		return
 	}
 	u, err := url.Parse(n.text)
@@ -156,7 +156,7 @@ func (l *loader) authTokens(n *node) {
 		switch {
 		case !tokenName.MatchString(name) || name == OldToken || several && !tokenName.MatchString(label):
 			l.fault(m, "must have a name of at most 64 letters (a-z), digits, '.', '_' and '-', and not %s; further tokens of a name are NAME/ID", OldToken)
-		case l.is(objectKind, m):
+		case l.expectKind(objectKind, m):
 			l.authToken(m)
 		}
 	}
@@ -193,7 +193,7 @@ func (l *loader) tokenObject(t *conf.Token, given *bool) object {
 		{"groups", l.names(&t.Groups), "the groups of its owner"},
 		{"scopes", l.scopes(&t.Scopes), "its scopes"},
 		{"expires", value{into: &t.Expires, schema: text, read: func(n *node) {
-			if !l.is(stringKind, n) {
+			if !l.expectKind(stringKind, n) {
 				return
 			}
 			var err error
@@ -350,7 +350,7 @@ func (l *loader) allowObject(a *conf.Allow) object {
 func (l *loader) authServerIssuer(into *string) value {
 	return value{schema: text, read: func(n *node) {
 		switch {
-		case !l.is(stringKind, n):
+		case !l.expectKind(stringKind, n):
 		case !isIssuer(n.text):
 			l.fault(n, "must be the https:// URL of an OpenID issuer, exactly as in its metadata")
 		default:

@@ -26,7 +26,7 @@ func (l *loader) clusterObject(c *conf.Cluster) object {
 		{"name", l.str(&c.Name), "the name of this replica in logs; without it the name of the host"},
 		{"bucket", value{into: &c.Bucket, schema: `{"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}`, read: func(n *node) {
 			switch {
-			case !l.is(stringKind, n):
+			case !l.expectKind(stringKind, n):
 			case !bucketForm.MatchString(n.text):
 				l.fault(n, "must have 1 to 64 letters, digits, '_' and '-'")
 			default:
@@ -44,9 +44,8 @@ func (l *loader) clientTLSObject(t *conf.ClientTLS) object {
 	}}
 }
 
-// severalOf reads a string or an array of strings, and expands the references in them. It calls the function one to check each
-// string.
-func (l *loader) severalOf(into *[]string, one func(n *node, text string)) value {
+// severalOf reads a string or an array of strings, and expands the references in them. It calls the function check for each string.
+func (l *loader) severalOf(into *[]string, check func(n *node, text string)) value {
 	return value{schema: `{"anyOf": [` + text + `, ` + texts + `]}`, read: func(n *node) {
 		items := []*node{n}
 		if n.kind == arrayKind {
@@ -56,7 +55,7 @@ func (l *loader) severalOf(into *[]string, one func(n *node, text string)) value
 		for _, item := range items {
 			if text, ok := l.expanded(item); ok {
 				*into = append(*into, text)
-				one(item, text)
+				check(item, text)
 			}
 		}
 	}}

@@ -231,13 +231,13 @@ type Options struct {
 	// ReadFile reads the file of an envFile or a ${file:PATH}. nil means a function that reads regular files of at
 	// most 1 MiB.
 	ReadFile func(path string) ([]byte, error)
-	// Keyring returns the secret for a ${keyring:NAME}, and Run returns the output of the command in a ${command:...}.
-	// Both may take long. They are called from several goroutines, and their errors must not contain secrets. If one of
-	// them is nil, its references are not expanded.
+	// Keyring returns the secret for a ${keyring:NAME}, and Run returns the output of the command in a ${command:...}. Each may
+	// take long, is called from several goroutines, and must return no error that contains a secret. If Keyring or Run is nil,
+	// references of its kind are not expanded.
 	Keyring func(name string) (string, error)
 	Run     func(argv []string) (string, error)
 	// Absent means that it is no fault if a reference outside of servers has no value; the reference then stays as it is written.
-	// Commands of mcpx that do not need the secrets of the file set it.
+	// mcpx sets Absent for commands that do not need the secrets of the file.
 	Absent bool
 	// Only has names of servers. If it is not empty, Keyring and Run are called only for references in these servers and outside of
 	// servers. If the file lacks one of these servers, Only is ignored.

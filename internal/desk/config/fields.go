@@ -34,8 +34,8 @@ func faultAt(n *node, format string, args ...any) Fault {
 	return Fault{Path: n.path(), Text: fmt.Sprintf(format, args...), offset: n.offset}
 }
 
-// is reports whether n is of the wanted kind. If not, it adds a fault.
-func (l *loader) is(want kind, n *node) bool {
+// expectKind reports whether n is of the wanted kind. If not, it adds a fault.
+func (l *loader) expectKind(want kind, n *node) bool {
 	if n.kind != want {
 		l.fault(n, "must be %s, not %s", want, n.kind)
 	}
@@ -54,7 +54,7 @@ func (l *loader) boolean(into *bool) value {
 
 func (l *loader) str(into *string) value {
 	return value{into: into, schema: text, read: func(n *node) {
-		if l.is(stringKind, n) {
+		if l.expectKind(stringKind, n) {
 			*into = n.text
 		}
 	}}
@@ -211,7 +211,7 @@ func (l *loader) strings(n *node) ([]string, bool) {
 	}
 	list, ok := []string{}, true
 	for _, item := range n.items {
-		if !l.is(stringKind, item) {
+		if !l.expectKind(stringKind, item) {
 			ok = false
 			continue
 		}

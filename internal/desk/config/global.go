@@ -162,7 +162,7 @@ var (
 )
 
 func (l *loader) httpPath(n *node) {
-	if !l.is(stringKind, n) {
+	if !l.expectKind(stringKind, n) {
 		return
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(n.text, "/"), "/")
@@ -180,7 +180,7 @@ func (l *loader) httpPath(n *node) {
 // lists.
 func (l *loader) registry(n *node) {
 	u, err := url.Parse(n.text)
-	if l.is(stringKind, n) && (err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !netguard.Safe(n.text)) {
+	if l.expectKind(stringKind, n) && (err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !netguard.Safe(n.text)) {
 		l.fault(n, "must be an https:// URL, such as %s, or one of this machine", DefaultRegistry)
 		return
 	}
@@ -293,11 +293,11 @@ func (l *loader) includeStructured(n *node) {
 }
 
 func (l *loader) clients(n *node) {
-	if !l.is(objectKind, n) {
+	if !l.expectKind(objectKind, n) {
 		return
 	}
 	for _, m := range n.members {
-		if !l.glob(m, m.key) || !l.is(objectKind, m) {
+		if !l.glob(m, m.key) || !l.expectKind(objectKind, m) {
 			continue
 		}
 		rule := conf.ClientRule{Name: m.key}

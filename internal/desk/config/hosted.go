@@ -72,7 +72,7 @@ func (l *loader) telemetry(n *node) {
 		l.cfg.Telemetry.Metrics = false
 		return
 	}
-	if l.is(objectKind, n) {
+	if l.expectKind(objectKind, n) {
 		l.members(n, l.telemetryObject(), nil)
 	}
 }
@@ -118,7 +118,7 @@ func (l *loader) otlpObject(o *OTLP) object {
 			o.Endpoint = text
 		}}, "its URL; `/v1/traces` is added to one without a path"},
 		{"headers", value{schema: `{"type": "object", "additionalProperties": {"type": "string"}}`, read: func(n *node) {
-			if !l.is(objectKind, n) {
+			if !l.expectKind(objectKind, n) {
 				return
 			}
 			o.Headers = make(map[string]string)

@@ -52,7 +52,7 @@ type value struct {
 	// that the default depends on other keys.
 	into    any
 	derived bool
-	// noNull means that null is a fault. For most keys, null means the same as a missing key. It is a fault where a missing key
+	// noNull means that null is a fault. For most keys, null means the same as a missing key. null is a fault where a missing key
 	// allows more than any value would.
 	noNull bool
 	// effect says when a change of the key takes effect while mcpx runs. Empty means at once.
@@ -106,7 +106,7 @@ func (o object) key(name string) *key {
 // nested describes a value that must be an object. The keys of the object are those that the function describe returns.
 func (l *loader) nested(describe func() object) value {
 	return value{describe: describe, read: func(n *node) {
-		if l.is(objectKind, n) {
+		if l.expectKind(objectKind, n) {
 			l.members(n, describe(), nil)
 		}
 	}}
@@ -121,7 +121,7 @@ func optional[T any](l *loader, into **T, initial T, keys func(*T) object, check
 		off = "off"
 	}
 	return value{into: into, off: off, describe: describe, read: func(n *node) {
-		if n.off() && (n.kind != objectKind || off == "off") || !l.is(objectKind, n) {
+		if n.off() && (n.kind != objectKind || off == "off") || !l.expectKind(objectKind, n) {
 			return
 		}
 		*into = new(initial)
@@ -136,12 +136,12 @@ func list[T any](l *loader, into *[]T, initial T, keys func(*T) object, check fu
 	describe := func() object { return keys(new(initial)) }
 	schema := `{"type": "array", "items": {"$ref": "#/$defs/` + describe().name + `"}}`
 	return value{into: into, schema: schema, describe: describe, read: func(n *node) {
-		if !l.is(arrayKind, n) {
+		if !l.expectKind(arrayKind, n) {
 			return
 		}
 		*into = []T{}
 		for _, item := range n.items {
-			if l.is(objectKind, item) {
+			if l.expectKind(objectKind, item) {
 				one := initial
 				l.members(item, keys(&one), nil)
 				check(item, &one)
@@ -190,7 +190,7 @@ var enabled = key{"enabled", value{schema: `{}`, read: func(*node) {}}, "false t
 // members with the value null. If n is not an object, it adds a fault.
 func (l *loader) named(n *node) iter.Seq[*node] {
 	return func(yield func(*node) bool) {
-		if !l.is(objectKind, n) {
+		if !l.expectKind(objectKind, n) {
 			return
 		}
 		for _, m := range n.members {

@@ -24,7 +24,7 @@ var kinds = map[string]string{
 const kindSchema = `{"anyOf": [{"enum": ["stdio", "http", "sse", "websocket"]}, {"type": "string"}]}`
 
 func (r *serverReader) kind(n *node) {
-	if !r.l.is(stringKind, n) {
+	if !r.l.expectKind(stringKind, n) {
 		return
 	}
 	known, ok := kinds[sanitize.Bare(n.text)]

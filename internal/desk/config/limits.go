@@ -30,7 +30,7 @@ func defaultLimits() conf.Limits {
 }
 
 func (l *loader) limits(n *node) {
-	if (n.kind == objectKind || !n.off()) && l.is(objectKind, n) {
+	if (n.kind == objectKind || !n.off()) && l.expectKind(objectKind, n) {
 		l.members(n, l.limitsObject(), nil)
 	}
 }
@@ -55,7 +55,7 @@ func (l *loader) limitsObject() object {
 // ofPrincipals reads the key limits.principal twice, because its values apply both to the quota of a principal and to the quota
 // Anybody, which clients without credentials share.
 func (l *loader) ofPrincipals(n *node) {
-	if !l.is(objectKind, n) {
+	if !l.expectKind(objectKind, n) {
 		return
 	}
 	l.members(n, l.principalLimits(&l.cfg.Limits.Principal), nil)

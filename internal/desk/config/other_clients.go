@@ -137,7 +137,7 @@ func (r *serverReader) envHeaders(n *node) {
 
 // bearer reads the name of an environment variable that contains a bearer token.
 func (r *serverReader) bearer(n *node) {
-	if r.l.is(stringKind, n) {
+	if r.l.expectKind(stringKind, n) {
 		r.fromEnv(n, "Authorization", "Bearer ")
 	}
 }
@@ -200,7 +200,7 @@ func (r *serverReader) envFile(n *node) {
 	}
 }
 
-// unquote removes the quotes around a value in an env file. If there are none, it removes a comment after the value.
+// unquote removes the quotes around a value in an env file. If the value has no quotes, unquote removes a comment after it.
 func unquote(value string) string {
 	for _, q := range []string{`"`, `'`} {
 		if rest, ok := strings.CutPrefix(value, q); ok {
@@ -259,14 +259,14 @@ func nameInList(key string) bool { return key == "name" || key == "id" }
 // of MCP-PROXY, each server has an id.
 func (l *loader) serverList(n *node) {
 	for _, item := range n.items {
-		if !l.is(objectKind, item) {
+		if !l.expectKind(objectKind, item) {
 			continue
 		}
 		name := ""
 		for _, m := range item.members {
 			if nameInList(m.key) && (name == "" || m.key == "name") {
 				name = m.text
-				l.is(stringKind, m)
+				l.expectKind(stringKind, m)
 			}
 		}
 		l.server(name, item)

@@ -11,7 +11,7 @@ import (
 func (r *serverReader) overrides(n *node) {
 	r.s.Overrides = nil
 	for m := range r.l.named(n) {
-		if !r.l.glob(m, m.key) || !r.l.is(objectKind, m) {
+		if !r.l.glob(m, m.key) || !r.l.expectKind(objectKind, m) {
 			continue
 		}
 		one := conf.Override{Glob: m.key}
@@ -24,13 +24,13 @@ func (r *serverReader) override(one *conf.Override) object {
 	return object{name: "override", keys: []key{
 		{"name", value{schema: text, read: r.toolName(one)}, "another name of one tool"},
 		{"description", value{schema: text, read: func(n *node) {
-			if r.l.is(stringKind, n) {
+			if r.l.expectKind(stringKind, n) {
 				one.Description = &n.text
 			}
 		}}, "replaces the server's description"},
 		{"annotations", value{schema: annotationsSchema, read: r.annotations(&one.Annotations)}, "members that replace the tool's own"},
 		{"arguments", value{schema: `{"type": "object"}`, read: func(n *node) {
-			if r.l.is(objectKind, n) {
+			if r.l.expectKind(objectKind, n) {
 				one.Arguments = n.json()
 			}
 		}}, "arguments that are added to every call, and hidden from clients"},
@@ -46,7 +46,7 @@ var hints = []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openW
 
 func (r *serverReader) annotations(into *json.RawMessage) func(n *node) {
 	return func(n *node) {
-		if !r.l.is(objectKind, n) {
+		if !r.l.expectKind(objectKind, n) {
 			return
 		}
 		for _, m := range n.members {
@@ -63,7 +63,7 @@ func (r *serverReader) annotations(into *json.RawMessage) func(n *node) {
 func (r *serverReader) toolName(one *conf.Override) func(n *node) {
 	return func(n *node) {
 		switch {
-		case !r.l.is(stringKind, n):
+		case !r.l.expectKind(stringKind, n):
 		case n.text == "" || len(n.text) > maxNameLen || !serverName.MatchString(n.text):
 			r.l.fault(n, "must be 1 to %d letters (a-z), digits, '.', '_' and '-'", maxNameLen)
 		case strings.ContainsAny(one.Glob, `*?[\`):

@@ -37,6 +37,6 @@ func (l *loader) programs(n *node) {
 		l.cfg.Programs.Off = true
 	case n.kind == boolKind:
 	default:
-		l.is(objectKind, n)
+		l.expectKind(objectKind, n)
 	}
 }

@@ -114,7 +114,7 @@ func (r *serverReader) home() string {
 // because the file is read for the first time. Then the caller must not use the text, which still contains the reference: as a key
 // or token, it would be known to everyone who can read the file.
 func (l *loader) expanded(n *node) (text string, ok bool) {
-	if !l.is(stringKind, n) {
+	if !l.expectKind(stringKind, n) {
 		return "", false
 	}
 	r := l.serverReader()
@@ -227,7 +227,7 @@ func (r *serverReader) external(kind, argument string) (text, reason string) {
 			r.wanted = append(r.wanted, one)
 		}
 		text = "${" + kind + ":" + argument + "}"
-		r.secret(text, true) // as the value will be: so the name of the cached catalogue is the same while the value is unknown
+		r.secret(text, true) // like the value, so that the name of the cached catalogue does not depend on whether the value is known
 		return text, ""
 	}
 	if v.text = strings.TrimRight(v.text, "\r\n"); v.text == "" && v.reason == "" {

@@ -87,7 +87,7 @@ func (r *serverReader) oauth(n *node) {
 		r.s.OAuth.Off = n.text == "false"
 		return
 	}
-	if !r.l.is(objectKind, n) {
+	if !r.l.expectKind(objectKind, n) {
 		return
 	}
 	enabled := true

@@ -26,8 +26,7 @@ var (
 	// aboutSecret matches names of values that say something about a secret, such as its file or type, but are not secret
 	// themselves.
 	aboutSecret = pattern.New(`(?i)(?:file|path|dir|mode|type|kind|method|provider|ur[il]|host|port|env|var|name|ttl|timeout|expiry|scopes?|format|length|limit|count|store|storage)$`)
-	// userinfo matches the user and password in a URL. It also finds them if they have characters that make the URL
-	// invalid.
+	// userinfo matches the user and password in a URL, even if they have characters that make the URL invalid.
 	userinfo = pattern.New(`[A-Za-z][A-Za-z0-9+.-]*://([^/?#\s@]*(?:@[^/?#\s@]+)*)@`)
 	// tokenShape matches a JWT, or a token of a service whose tokens all have the same prefix.
 	tokenShape = pattern.New(`(?:^|[^A-Za-z0-9])((?:gh[pousr]_|github_pat_|glpat-|sk-|xox[abeoprs]-|AKIA|AIza|npm_|hf_|lin_api_|ntn_|figd_|tvly-|pplx-|dop_v1_|shpat_|SG\.)[A-Za-z0-9_.-]{16,}|eyJ[A-Za-z0-9_-]{5,}\.eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]+)`)
@@ -163,8 +162,8 @@ func (r *serverReader) jsonSecrets(name string, n *node) {
 	}
 }
 
-// urlSecrets adds what looks secret in the URLs in a string. In HTTP and WebSocket URLs this includes the user name, which
-// is mostly a token. In other URLs it is mostly a real name such as "postgres" or "git".
+// urlSecrets adds what looks secret in the URLs in a string. In HTTP and WebSocket URLs this includes the user name, which is
+// mostly a token. In other URLs the user name is mostly a real name such as "postgres" or "git".
 func (r *serverReader) urlSecrets(text string) {
 	_, rest, ok := strings.Cut(text, "://")
 	if !ok {

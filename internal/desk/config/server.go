@@ -113,12 +113,12 @@ func (l *loader) servers(n *node) {
 	case n.key == oldServers:
 		l.fault(n, "must be an array or an object of servers, not %s", n.kind)
 	default:
-		l.is(objectKind, n)
+		l.expectKind(objectKind, n)
 	}
 }
 
 func (l *loader) server(name string, n *node) {
-	if !l.is(objectKind, n) {
+	if !l.expectKind(objectKind, n) {
 		return
 	}
 	r := l.serverReader()
@@ -172,7 +172,7 @@ func (r *serverReader) read(n *node) {
 // string reads a string and expands the references in it.
 func (r *serverReader) string(into *string) value {
 	return value{schema: text, read: func(n *node) {
-		if r.l.is(stringKind, n) {
+		if r.l.expectKind(stringKind, n) {
 			*into = r.expand(n)
 		}
 	}}
@@ -205,7 +205,7 @@ func (r *serverReader) args(n *node) {
 // pairs returns the members of an object whose values must be strings. It leaves out members that are null. A number or
 // boolean is accepted as a string, because users write ports as numbers.
 func (r *serverReader) pairs(n *node) (pairs []*node) {
-	if !r.l.is(objectKind, n) {
+	if !r.l.expectKind(objectKind, n) {
 		return nil
 	}
 	for _, m := range n.members {
@@ -214,7 +214,7 @@ func (r *serverReader) pairs(n *node) (pairs []*node) {
 		case stringKind, numberKind, boolKind:
 			pairs = append(pairs, m)
 		default:
-			r.l.is(stringKind, m)
+			r.l.expectKind(stringKind, m)
 		}
 	}
 	return pairs
@@ -277,7 +277,7 @@ func (r *serverReader) tools(n *node) {
 		r.allow().read(n)
 		return
 	}
-	if r.l.is(objectKind, n) {
+	if r.l.expectKind(objectKind, n) {
 		r.l.members(n, r.toolsObject(), nil)
 	}
 }

@@ -12,7 +12,7 @@ import (
 var separators = pattern.New(`^[A-Za-z0-9_-]{1,8}$`)
 
 func (l *loader) separator(n *node) {
-	if l.is(stringKind, n) && !separators.MatchString(n.text) {
+	if l.expectKind(stringKind, n) && !separators.MatchString(n.text) {
 		l.fault(n, "must be 1 to 8 letters (a-z), digits, '_' or '-'")
 		return
 	}
@@ -21,7 +21,7 @@ func (l *loader) separator(n *node) {
 
 // view reads the key view. finishViews checks the value after all servers and groups are read.
 func (l *loader) view(n *node) {
-	if l.is(stringKind, n) {
+	if l.expectKind(stringKind, n) {
 		l.cfg.View, l.viewAt = n.text, n
 	}
 }
@@ -44,7 +44,7 @@ func (l *loader) group(name string, n *node) {
 	switch {
 	case n.kind == arrayKind:
 		o.key("servers").read(n)
-	case l.is(objectKind, n):
+	case l.expectKind(objectKind, n):
 		l.members(n, o, nil)
 	}
 	l.cfg.Groups = append(l.cfg.Groups, g)
