@@ -48,7 +48,7 @@ type grantor struct {
 type exchanged struct {
 	answer[string]
 	until time.Time // when mcpx must request another token; set together with the answer
-	// fresh is true if the server has refused the token before this one, and has not accepted this one yet.
+	// fresh is true if the server refused the token before this one, and has not accepted this one yet.
 	fresh bool
 }
 

@@ -19,10 +19,10 @@ import (
 // callbackPath is the path of the redirect URI, whose host is 127.0.0.1.
 const callbackPath = "/callback"
 
-// client returns the OAuth client that mcpx uses with an authorization server. As MCP's specification says, it takes the first of these
-// that is possible: the configured client, a client with a client ID metadata document, a client that mcpx registers dynamically. It
-// stores a registration and uses it again, unless its ID is b.forgotten. A registration contains the port to which the browser comes
-// back; so client also opens the listener on this port.
+// client returns the OAuth client that mcpx uses with an authorization server. As MCP's specification says, it is the first of
+// these that is possible: the configured client, a client with a client ID metadata document, a client that mcpx registers
+// dynamically. A registered client is stored and used again, unless its ID is b.forgotten. A registration contains the port to
+// which the browser comes back; therefore the function also opens the listener on this port.
 func (l *Logins) client(ctx context.Context, b *beginning) (client, net.Listener, error) {
 	s, meta := b.server, b.found.server
 	switch {

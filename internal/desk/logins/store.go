@@ -205,7 +205,7 @@ func (s *store) write(ctx context.Context, file string, v any) error {
 }
 
 // setUnsealed notes err, which says why the last written file is not encrypted, or is nil if the file is encrypted. The result news
-// is true if err is not nil, but was nil before or there was no file before.
+// is true if err is not nil, and the file written before was encrypted or there was none.
 func (s *store) setUnsealed(err error) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
