@@ -66,7 +66,7 @@ func copilotEntry(command string, args []string) object {
 	return append(object{{"type", "local"}}, append(plainEntry(command, args), field{"tools", []string{"*"}})...)
 }
 
-// gooseEntry returns an entry for Goose, which needs all of these keys except timeout. Its timeout is in seconds.
+// gooseEntry returns an entry for Goose, which needs all of these keys except timeout. The value of timeout is in seconds.
 func gooseEntry(command string, args []string) object {
 	return object{{"enabled", true}, {"type", "stdio"}, {"name", serverName}, {"cmd", command}, {"args", args}, {"timeout", 300}}
 }

@@ -79,7 +79,7 @@ func (d *jsonText) get(keys ...string) (value any) {
 
 func (d *jsonText) start(entry object, keys ...string) error {
 	if d.value(append(slices.Clip(keys), "command")...) == nil {
-		return d.set(entry, keys...) // there is no entry, or it is one of Cline with a member transport
+		return d.set(entry, keys...) // there is no entry, or an entry of Cline with a member transport
 	}
 	for _, f := range entry {
 		if f.key == "command" || f.key == "args" {

@@ -142,7 +142,7 @@ func (o object) ofGoose() object {
 	return entry
 }
 
-// rewrite returns the entry with all matches of old replaced by replacement. It replaces in values, not in keys.
+// rewrite returns the entry with all matches of the pattern old replaced by replacement. It replaces in values, not in keys.
 func rewrite(entry object, old *pattern.Lazy, replacement string) object {
 	out := make(object, len(entry))
 	for i, f := range entry {

@@ -106,7 +106,7 @@ func editJSON(data []byte, edit func(*jsonText) error) ([]byte, error) {
 func nameOf(m *hujson.ObjectMember) string { return m.Name.Value.(hujson.Literal).String() }
 
 // member returns the index of the member with this name, or -1. If several members have the name, it returns the last one, because
-// clients use that.
+// clients use the last one.
 func member(o *hujson.Object, name string) int {
 	for i := len(o.Members) - 1; i >= 0; i-- {
 		if nameOf(&o.Members[i]) == name {

@@ -278,7 +278,7 @@ func (d *yamlText) restore(original document, keys ...string) error {
 	})
 }
 
-// remove removes the lines of a member. If the mapping has no other member, it becomes {}, because without any text it would be null.
+// remove removes the lines of a member. A mapping without other members becomes {}, because without any text it would be null.
 func (d *yamlText) remove(keys ...string) error {
 	key, _, mapping := d.member(keys...)
 	if key == nil {
