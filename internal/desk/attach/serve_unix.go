@@ -233,7 +233,7 @@ func (d *Daemon) receive(conn *net.UnixConn) (*Session, error) {
 // servers.
 const spareFiles = 32
 
-// reserved are file descriptors that are open only to be free when a session needs them.
+// reserved are file descriptors that are held open only so that they can be closed when a session needs as many.
 type reserved []int
 
 // reserve opens as many file descriptors as a session will need, so that no other session that begins meanwhile can take them. The

@@ -24,7 +24,7 @@ func (c *commandLine) title() string {
 
 // launcher is a program that runs a package.
 type launcher struct {
-	kind string // how packages of its kind begin in the table packages, such as "npm:"; empty if it runs a command, not a package
+	kind string // the prefix of its packages in the table packages, such as "npm:"; empty if it runs a command, not a package
 	// verbs are the words that must come first, such as run; often there are none.
 	verbs []string
 	// flags are options without a value. valued are options whose value is the next argument. naming are options whose value is the
