@@ -61,9 +61,12 @@ func TestAgrees(t *testing.T) {
 		{&cell{State: failed, Text: "a"}, &cell{State: failed, Text: "b"}, true},
 		{&cell{Text: "kept"}, &cell{Text: "lost"}, false},
 	} {
-		if got := tt.a.agrees(tt.b); got != tt.want || tt.b.agrees(tt.a) != tt.want {
+		if got := tt.a.agrees(tt.b, 0); got != tt.want || tt.b.agrees(tt.a, 0) != tt.want {
 			t.Errorf("%+v and %+v agree: %v", tt.a, tt.b, got)
 		}
+	}
+	if !with(10, 10).agrees(with(10.9), 0.05) || with(10, 10).agrees(with(11.1), 0.05) {
+		t.Error("the least noise is not 5 % on both sides")
 	}
 }
 

@@ -100,11 +100,14 @@ func (r *report) caution() string {
 // agree within the noise, and names the cells that do not.
 func (r *report) agreement(earlier *report, figures []*figure) string {
 	out := fmt.Sprintf("\n## Against the run of %s\n\nTwo figures agree if the ranges of their rounds, each widened by half of itself on "+
-		"both sides, meet. What is the same in every round must be equal. Times and sizes of one round only are not compared.\n\n"+
+		"both sides and by at least 5 %%, meet. What never varies must be equal. Times and sizes of one round only are not compared.\n\n"+
 		"| | agree | differ | not compared |\n|---|---|---|---|\n", earlier.Date.Format("2006-01-02 15:04 UTC"))
 	var lines []string
 	for _, f := range figures {
-		agree, differ, not := 0, 0, 0
+		agree, differ, not, noise := 0, 0, 0, 0.0
+		if f.varies {
+			noise = minNoise
+		}
 		for _, c := range r.Cells {
 			if c.Figure != f.name {
 				continue
@@ -114,7 +117,7 @@ func (r *report) agreement(earlier *report, figures []*figure) string {
 			switch {
 			case e.Figure == "" || c.State == noTime || e.State == noTime || single:
 				not++
-			case c.agrees(e):
+			case c.agrees(e, noise):
 				agree++
 			default:
 				differ++

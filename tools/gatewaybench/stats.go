@@ -65,16 +65,19 @@ func (c *cell) spread() float64 {
 	return (c.High - c.Low) / 2 / math.Abs(c.Median)
 }
 
-// agrees reports whether two runs of the same figure agree within their noise: the ranges of their rounds, each widened by half
-// of itself on both sides, meet. Figures that are the same in every round must be equal.
-func (c *cell) agrees(other *cell) bool {
+// minNoise is the noise of a figure that varies, as a part of it, if its rounds show less: a few rounds can be equal by chance.
+const minNoise = 0.05
+
+// agrees reports whether two runs of the same figure agree within their noise: the ranges of their rounds meet, after each is widened on
+// both sides by half of its length, and at least by the part noise of its median. Figures that never vary must be equal.
+func (c *cell) agrees(other *cell, noise float64) bool {
 	if c.State != "" || other.State != "" {
 		return c.State == other.State // what went wrong may differ
 	}
 	if c.Text != other.Text && len(c.Values) == 0 {
 		return false
 	}
-	margin := func(c *cell) float64 { return (c.High - c.Low) / 2 }
+	margin := func(c *cell) float64 { return max((c.High-c.Low)/2, noise*c.Median) }
 	return c.Low-margin(c) <= other.High+margin(other) && other.Low-margin(other) <= c.High+margin(c)
 }
 
