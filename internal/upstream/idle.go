@@ -56,7 +56,8 @@ func (u *Upstream) useLeftLocked() time.Duration {
 	return math.MaxInt64
 }
 
-// rest marks the upstream as idle and returns true, unless it is in use. The caller must then end the session.
+// rest marks the upstream as idle and returns true, unless the upstream is in use. If it returns true, the caller must
+// end the session.
 func (u *Upstream) rest() bool {
 	u.mu.Lock()
 	if u.useLeftLocked() > 0 {
