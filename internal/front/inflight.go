@@ -129,19 +129,19 @@ func (o *inflight) end(lastingOnly bool, cause error) {
 	}
 }
 
-// endOf cancels the long-lived requests of principals for which known returns false.
-func (o *inflight) endOf(known func(*caller.Principal) bool, cause error) {
+// endOf cancels the long-lived requests of principals for which the func isKnown returns false.
+func (o *inflight) endOf(isKnown func(*caller.Principal) bool, cause error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for r := range o.open {
-		if r.lasts && !known(r.who) {
+		if r.lasts && !isKnown(r.who) {
 			r.End(cause)
 		}
 	}
 }
 
-// endIdle ends a client that has had no open request since the given time: all its later requests are cancelled. It returns
-// false if there was such a request.
+// endIdle cancels all later requests, as the method end does, if no request has been open since the given time. It
+// reports whether it has done that.
 func (o *inflight) endIdle(since time.Time, cause error) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
