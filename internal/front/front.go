@@ -45,9 +45,9 @@ type Options struct {
 	Sessions state.Sessions[Session]
 	Once     state.Once
 	Secrets  []*state.Secret
-	// Peers are the other processes that serve the same clients; nil if there are none. Homed returns the names of the view's
-	// PerClient servers, which have a session for each client; nil means that there are none. Personal returns the names of those
-	// PerClient servers that have one session for all clients of a principal instead; nil means that there are none.
+	// Peers are the other processes that serve the same clients; nil if there are none. Homed returns the names of the
+	// view's PerClient servers, which have a session for each client. Personal returns the names of those PerClient servers
+	// that have one session for all clients of a principal instead. A nil func means that there are no such servers.
 	Peers           Peers
 	Homed, Personal func() []string
 	// Journal passes the events of requests to the observers. It may be nil.
@@ -157,12 +157,12 @@ var (
 	errUnknown      = errors.New("the principal that opened the stream may not connect any more; the call may have been executed")
 )
 
-// EndStreams ends the long-lived streams over HTTP and refuses new ones. A shutdown calls it first, because
-// such streams would not end on their own.
+// EndStreams ends the long-lived streams over HTTP and refuses new ones. A shutdown first calls EndStreams, because such
+// streams would not end on their own.
 func (f *Front) EndStreams() { f.end(true, errStopping) }
 
-// EndCalls ends all open requests over HTTP, each with an error as its answer, and refuses new ones. A
-// shutdown calls it after its grace period. If it closed the connections instead, clients would get no answer.
+// EndCalls ends all open requests over HTTP, each with an error as its answer, and refuses new ones. A shutdown calls
+// EndCalls after its grace period. If the shutdown closed the connections instead, clients would get no answer.
 func (f *Front) EndCalls() { f.end(false, errStopping) }
 
 func (f *Front) end(lastingOnly bool, why error) {

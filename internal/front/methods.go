@@ -183,8 +183,8 @@ func relayed(rpc *wire.RPCError) *rpcError {
 	return e
 }
 
-// codeRefused is the error code for requests that come too early, too late or too often. SDKs call it
-// "connection closed".
+// codeRefused is the error code for requests that come too early, too late or too often. SDKs name this code "connection
+// closed".
 const codeRefused = -32000
 
 // cancelled returns the error for a request whose context has ended.

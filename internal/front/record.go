@@ -205,8 +205,8 @@ func (f *Front) change(ctx context.Context, s *session, change func(*Session)) e
 	return err
 }
 
-// endEnded ends the live parts of sessions that another process has ended. For the other sessions, it tells the store that they
-// are still used, by calling Get: a client with an open stream may send no request for days.
+// endEnded ends the live parts of sessions that another process has ended. By calling Get, it also tells the store that the
+// other sessions are still used: a client with an open stream may send no request for days.
 func (f *Front) endEnded() {
 	f.sessions.each(func(s *session) {
 		if _, err := f.options.Sessions.Get(context.Background(), s.id); errors.Is(err, state.ErrUnknown) {

@@ -86,8 +86,8 @@ func (s *session) listens(stream sender, open bool) {
 	}
 }
 
-// outside returns the sender for messages that are not part of any request, or nil if the client has no stream
-// for them open.
+// outside returns the sender for messages that are not part of any request. It returns nil if the client has no open stream
+// for such messages.
 func (s *session) outside() sender {
 	s.mu.Lock()
 	defer s.mu.Unlock()

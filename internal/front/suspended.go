@@ -55,8 +55,8 @@ type suspendedCalls struct {
 	all   sync.WaitGroup
 }
 
-// NewOnce returns a store of the requestStates that have been used, in the memory of this process. It may forget old ones: a
-// suspended call can be resumed only once anyway.
+// NewOnce returns a store of the requestStates that have been used, in the memory of this process. The store may forget old
+// requestStates: a suspended call can be resumed only once anyway.
 func NewOnce() state.Once { return state.NewOnce(maxSuspended, slog.New(slog.DiscardHandler)) }
 
 // suspendedCall is one call during which the client can be asked questions. It may extend over several
