@@ -69,7 +69,7 @@ func (s *session) handshake(ctx context.Context) error {
 	return err
 }
 
-// errBoth means that a server has accepted initialize, and server/discover too, but the latter only after mcpx had
+// errBoth means that a server has accepted both initialize and server/discover, but server/discover only after mcpx had
 // sent initialize.
 var errBoth = errors.New("the server has accepted both eras")
 

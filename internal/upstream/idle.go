@@ -12,7 +12,7 @@ import (
 // errUnused ends a session that was not used for the configured time.
 var errUnused = errors.New("the server was not used for a while")
 
-// Ask records that the upstream is needed. An idle upstream then connects; one that waits for its turn to install
+// Ask records that the upstream is needed. An idle upstream then connects; an upstream that waits for its turn to install
 // moves to the front of the queue.
 func (u *Upstream) Ask() {
 	u.mu.Lock()

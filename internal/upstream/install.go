@@ -205,8 +205,8 @@ func (u *Upstream) PID() int {
 	return l.Evidence().PID()
 }
 
-// installers are the programs that may download the program that they run. If subcommands are listed for a program,
-// it downloads only if one of them is among its arguments.
+// installers are the programs that may download the program that they run. If subcommands are listed for an installer, it
+// downloads only if one of these subcommands is among its arguments.
 var installers = map[string][]string{
 	"npx": nil, "pnpx": nil, "bunx": nil, "uvx": nil, "dnx": nil,
 	"npm": {"exec", "x"}, "pnpm": {"dlx"}, "yarn": {"dlx"}, "bun": {"x"},

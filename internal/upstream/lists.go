@@ -87,8 +87,8 @@ func (s *session) page(ctx context.Context, kind catalog.Kind, cursor json.RawMe
 	return catalog.ReadPage(kind, result)
 }
 
-// listTools reads the tools. If it could read only some of them, it sets s.relisting.missing. If a complete list
-// is in use already, it returns an error instead.
+// listTools reads the tools. If it could read only some of the tools, it sets s.relisting.missing. But if a complete list
+// is in use already, it then returns an error.
 func (s *session) listTools(ctx context.Context) (tools []catalog.Tool, faults []string, err error) {
 	all, missing, err := s.list(ctx, catalog.Tools, s.relisting.whole)
 	if s.relisting.missing = missing; err != nil {

@@ -168,8 +168,8 @@ func (u *Upstream) connectAny(ctx context.Context, spec *Spec, t degradation) (s
 	return nil, err
 }
 
-// connect opens a session, reads the catalogue, and publishes both. t is the degradation from earlier sessions
-// that still lasts.
+// connect opens a session, reads the catalogue, and publishes both. t is what still remains of the degradation from earlier
+// sessions.
 func (u *Upstream) connect(parent context.Context, spec *Spec, t degradation) (*session, error) {
 	s, took, left, err := u.attempt(parent, spec)
 	if err != nil {
