@@ -20,10 +20,10 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// A server that speaks both eras behaves differently in each: in the modern era it cannot send requests to its clients, and it
-// may offer other capabilities. The shared session uses the modern era. If several clients share mcpx, there are additional
-// sessions of the legacy era for the legacy clients. (A client over stdio is the only one and owns the shared sessions, so they
-// use its era.)
+// A server that speaks both eras behaves differently in each era: in the modern era it cannot send requests to its clients,
+// and it may offer other capabilities. The shared session uses the modern era. If several clients share mcpx, there are
+// additional sessions of the legacy era for the legacy clients. (A client over stdio owns the shared sessions, because it
+// is the only client. So these sessions use its era.)
 
 // olderEra has what mcpx knows about a server in the legacy era, and its session of that era. The registry's lock guards it. A
 // reload of the config that keeps the upstream of the server also keeps the olderEra.

@@ -103,8 +103,9 @@ func (o *ownCatalogue) listsOf(server string, generation uint64) (lists ownLists
 	return lists, ok && lists.generation == generation
 }
 
-// apply returns the shared snapshot with other lists for some servers: the client's own lists (o) or, if o has none for a server,
-// the lists of its principal, or else the lists of clients with the same capabilities. o may be nil.
+// apply returns the shared snapshot with other lists for some servers. For each server, it takes the first lists that
+// exist: the client's own lists (o), the lists of the client's principal, or the lists of clients with the same
+// capabilities. o may be nil.
 func (o *ownCatalogue) apply(on basis) *catalog.Snapshot {
 	servers := slices.Clone(on.shared.Servers)
 	for i := range servers {

@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// Pool has the upstreams that several registries of this process share; each registry serves one client. It must be
-// closed after the registries. It is safe for concurrent use.
+// Pool has the upstreams that several registries of this process share; each registry serves one client. The pool must be
+// closed after the registries, which use its upstreams until then. It is safe for concurrent use.
 type Pool struct {
 	log      *slog.Logger
 	installs *semaphore.Semaphore

@@ -45,7 +45,7 @@ type Server struct {
 	// server has an equal Shared in each of them.
 	Shared string
 	// Credentials are the headers of requests to the server whose values come from the caller. They require PerClient. mcpx
-	// reads the catalogue without them.
+	// reads the catalogue without these headers.
 	Credentials map[string]Credential
 	// Exchange, if not nil, exchanges the caller's JWT for a token of the server. subject returns the caller's latest JWT.
 	// authorize adds the token to requests; secrets returns the strings that must not appear in messages. Exchange requires
@@ -130,8 +130,8 @@ type bounds struct {
 	installs *semaphore.Semaphore // limits the commands that install at the same time
 }
 
-// ofClients has the sessions and catalogues of single clients, by client ID. Other replicas of mcpx do not get them. mu guards
-// the maps.
+// ofClients has the sessions and catalogues of single clients, by client ID. They are not shared with other replicas of
+// mcpx. mu guards the maps.
 type ofClients struct {
 	clients map[string]map[sessionKey]*clientSession
 	own     map[string]*ownCatalogue
