@@ -36,9 +36,10 @@ type announcements struct {
 	loops    sync.WaitGroup
 }
 
-// watcher is a client that listens for changes. Each listening client with a principal has a watcher of its own. All clients
-// without a principal see the same lists, so one watcher stands for all of them. One goroutine compares the tools that the
-// client sees with those that it saw before, another one compares the resources and prompts.
+// watcher is a client that listens for changes. Each listening client with a principal has a watcher of its own. All
+// clients without a principal see the same lists, so one watcher stands for all clients without a principal. One goroutine
+// compares the tools that the client sees now with the tools that it saw before; another one does the same for resources
+// and prompts.
 type watcher struct {
 	client *caller.Client
 	as     Attachment

@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/results"
 )
 
-// otherNames maps each argument name of inspect and exec to its alternative. tools/list shows one of the two, but mcpx accepts
-// both, because models and frameworks use either.
+// otherNames maps each argument name of inspect and exec to another name of the same argument. tools/list shows one of the
+// two names, but mcpx accepts both, because models and frameworks use either.
 var otherNames = map[string]string{
 	"server": "server_name", "tool": "tool_name", "args": "arguments",
 	"server_name": "server", "tool_name": "tool", "arguments": "args",
