@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/caller"
 )
 
-// firstBody is the most memory, in bytes, that is allocated for a body before any of it has arrived: the
-// Content-Length may be false.
+// firstBody limits the memory, in bytes, that is allocated for a body before any of it has arrived. The declared Content-Length
+// is not trusted.
 const firstBody = 16 << 10
 
 // errBodies is the error for a body that is refused because the bodies being read already take too much memory.
@@ -22,15 +22,15 @@ var errBodies = errors.New("too many large bodies at once")
 // readBody reads the body of a request. It refuses an unreadable body in plain text: a JSON-RPC error would need the
 // request's id, which is not known yet.
 func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (data []byte, ok bool) {
-	most := f.options.MaxMessage
+	limit := f.options.MaxMessage
 	var err error
 	switch encoding := headerOf(r, "Content-Encoding"); {
 	case encoding != "" && encoding != "identity":
 		w.Header().Set("Accept-Encoding", "identity") // RFC 9110, section 12.5.3
 		http.Error(w, "the body must not be compressed", http.StatusUnsupportedMediaType)
 		return nil, false
-	case r.ContentLength > most:
-		err = &http.MaxBytesError{Limit: most}
+	case r.ContentLength > limit:
+		err = &http.MaxBytesError{Limit: limit}
 	default:
 		data, err = f.grow(w, r)
 		if err == nil { // otherwise net/http would look for more of the body before it writes the answer

@@ -20,8 +20,8 @@ type note struct {
 	unknown bool
 }
 
-// pending holds the notifications that a client has yet to receive. There is at most one for each list and each resource,
-// however often it has changed. For notifications with unknown methods, mostUnknown is the limit.
+// pending holds the notifications that a client has yet to receive. It keeps only the newest notification about each list and
+// each resource, and at most maxUnknown notifications whose methods mcpx does not know.
 type pending struct {
 	due chan struct{} // has a buffer of one: a value means that there are notes
 
@@ -31,9 +31,9 @@ type pending struct {
 
 func newPending() *pending { return &pending{due: make(chan struct{}, 1)} }
 
-// mostUnknown is how many pending notifications a client may have before further ones with unknown methods are dropped. These
-// need a limit because they do not replace each other.
-const mostUnknown = 1000
+// maxUnknown limits the pending notifications with unknown methods; further ones are dropped. The limit is needed because no
+// such notification replaces an earlier one.
+const maxUnknown = 1000
 
 // add adds a note, or replaces an earlier one about the same list or resource. It does not block.
 func (n *pending) add(one note) {
@@ -43,7 +43,7 @@ func (n *pending) add(one note) {
 		at = slices.IndexFunc(n.notes, func(o note) bool { return o.method == one.method && o.uri == one.uri })
 	}
 	switch {
-	case one.unknown && len(n.notes) >= mostUnknown:
+	case one.unknown && len(n.notes) >= maxUnknown:
 	case at < 0:
 		n.notes = append(n.notes, one)
 	default:
@@ -72,7 +72,7 @@ type changes struct {
 	subscribers map[*pending]struct{}
 }
 
-// subscribe returns a value to which all further changes are added, until the caller calls stop.
+// subscribe returns a new pending, to which all further changes are added until the caller calls stop.
 func (c *changes) subscribe() (n *pending, stop func()) {
 	n = newPending()
 	c.mu.Lock()
@@ -103,8 +103,8 @@ func (c *changes) pass(method string, params json.RawMessage) {
 	c.each(func(n *pending) { n.pass(method, params) })
 }
 
-// pendingFor returns a value to which further changes are added for a client, until the caller calls stop. For a client with a
-// principal, these are only the changes that the principal can see.
+// pendingFor returns the pending notifications of a client. Further changes are added to them until the caller calls stop. For
+// a client with a principal, these are only the changes that the principal can see.
 func (f *Front) pendingFor(client *caller.Client) (n *pending, stop func()) {
 	if client.Principal == nil {
 		return f.changes.subscribe()

@@ -22,7 +22,7 @@ const maxFollowed = 1000
 // followed holds the resources that a client subscribes to, by URI. Updates go to the client's pending
 // notifications. The zero value is ready.
 type followed struct {
-	again bool // followAll renews subscriptions from before; the client is told of updates that it may have missed
+	again bool // the client had these subscriptions before, so it is told that it may have missed updates
 	mu    sync.Mutex
 	ended bool
 	end   map[string]context.CancelFunc
@@ -114,7 +114,7 @@ func (f *Front) subscribe(ctx context.Context, r *incoming, out []byte) ([]byte,
 			}
 		case <-ctx.Done():
 			r.session.followed.stop(uri)
-			<-agreed // then the goroutine has stopped writing to the request's event
+			<-agreed // waits until the goroutine no longer writes to the request's event
 			return nil, cancelled(ctx)
 		}
 	}
@@ -128,8 +128,8 @@ func (f *Front) subscribe(ctx context.Context, r *incoming, out []byte) ([]byte,
 	return append(out, "{}"...), nil
 }
 
-// remember stores in the record of a session over HTTP whether the client subscribes to a resource. A process that
-// continues the session later reads it.
+// remember stores in the record of a session over HTTP whether the client subscribes to a resource. A process that continues
+// the session later reads the record.
 func (f *Front) remember(ctx context.Context, s *session, uri string, follows bool) *rpcError {
 	if s.id == "" || slices.Contains(s.record.Load().Followed, uri) == follows {
 		return nil
@@ -145,7 +145,7 @@ func (f *Front) remember(ctx context.Context, s *session, uri string, follows bo
 		_, why := refused(err)
 		return why
 	}
-	if peers := f.options.Peers; peers != nil && follows && s.outside() == nil { // the replica with the GET stream must know
+	if peers := f.options.Peers; peers != nil && follows && s.outside() == nil { // the replica with the GET stream must make the subscription
 		peers.Everyone(f.name, s.id, notification(toldFollowed, wire.WithMember(nil, "uri", wire.AppendQuoted(nil, uri))))
 	}
 	return nil
@@ -172,8 +172,8 @@ func (f *Front) unsubscribe(ctx context.Context, r *incoming, out []byte) ([]byt
 	return append(out, "{}"...), nil
 }
 
-// followAll subscribes to the URIs until the client has maxFollowed subscriptions, and returns those that are new. It skips the
-// URIs of unknown resources, and those to which the client already subscribes.
+// followAll subscribes to the URIs until the client has maxFollowed subscriptions, and returns the URIs of the new
+// subscriptions. It skips unknown resources, and those to which the client already subscribes.
 func (f *Front) followAll(ctx context.Context, client *caller.Client, uris []string, o *followed, news *pending) (granted []string) {
 	for _, uri := range uris {
 		if o.full() {

@@ -39,15 +39,15 @@ type Options struct {
 	// Trace, if not nil, gets every message from a client (received is true) and to a client. peer names the connection. Trace
 	// must not block.
 	Trace func(peer string, received bool, message []byte)
-	// Sessions stores the records of legacy sessions; several fronts may share it. Once ensures that a requestState which resumes
-	// a suspended call is used only once. The first of Secrets signs the requestState of upstream servers; a state signed with any
-	// of Secrets is accepted. If Sessions, Once or Secrets is nil, the front makes its own in memory.
+	// Sessions stores the records of legacy sessions; several fronts may share it. Once ensures that a suspended call is
+	// resumed only once with the same requestState. The first of Secrets signs the requestState of upstream servers; a state
+	// signed with any of Secrets is accepted. If Sessions, Once or Secrets is nil, the front makes its own in memory.
 	Sessions state.Sessions[Session]
 	Once     state.Once
 	Secrets  []*state.Secret
-	// Peers are the other processes that serve the same clients; nil if there are none. Homed returns the names of the view's
-	// PerClient servers, which have a session for each client; nil means that there are none. Personal returns the names of those
-	// PerClient servers that have one session for all clients of a principal instead; nil means that there are none.
+	// Peers are the other processes that serve the same clients; nil if there are none. Homed returns the names of the
+	// view's PerClient servers, which have a session for each client. Personal returns the names of those PerClient servers
+	// that have one session for all clients of a principal instead. A nil func means that there are no such servers.
 	Peers           Peers
 	Homed, Personal func() []string
 	// Journal passes the events of requests to the observers. It may be nil.
@@ -58,8 +58,8 @@ type Options struct {
 	// Logger may be nil: then nothing is logged.
 	Logger *slog.Logger
 
-	// writeWithin is how long one write to a client over HTTP may take. 0 means 2 minutes, enough for 64 MiB at
-	// half a megabyte a second.
+	// writeWithin limits the time for one write to a client over HTTP. 0 means 2 minutes, enough for 64 MiB at half a megabyte
+	// a second.
 	writeWithin time.Duration
 }
 
@@ -69,8 +69,9 @@ type Admission interface {
 	// OpenSession counts a new session, or refuses it with an error. CloseSession undoes the count.
 	OpenSession(p *caller.Principal) *request.LimitError
 	CloseSession(p *caller.Principal)
-	// Request counts a message of a batch, except the first, which is counted with its HTTP request. If the error
-	// is not nil, the message is refused; otherwise the caller must delay the message by wait.
+	// Request counts one message. It is called for a message that is not counted with an HTTP request of its own, such as the
+	// second one of a batch. If the error is not nil, the message is refused; otherwise the caller must delay the message by
+	// wait.
 	Request(p *caller.Principal) (wait time.Duration, over *request.LimitError)
 	// ReadBody counts bytes of a body before they are read. ok is false if they would exceed the limit; wait is
 	// how long the reader should pause. BodyRead subtracts all the bytes of the body once it is read.
@@ -101,7 +102,7 @@ type Front struct {
 	tags       *caller.Tags   // sign the requestState of upstream servers
 	suspended  suspendedCalls // modern calls that wait for their client's answers
 	requests   atomic.Int64   // number of modern requests over HTTP so far
-	listings   listings       // who has listed tools over HTTP without a session
+	listings   listings       // when clients without a session last listed tools over HTTP
 
 	detach   func() // stops the view from reporting changes to the field changes
 	stop     chan struct{}
@@ -156,12 +157,12 @@ var (
 	errUnknown      = errors.New("the principal that opened the stream may not connect any more; the call may have been executed")
 )
 
-// EndStreams ends the long-lived streams over HTTP and refuses new ones. A shutdown calls it first, because
-// such streams would not end on their own.
+// EndStreams ends the long-lived streams over HTTP and refuses new ones. A shutdown first calls EndStreams, because such
+// streams would not end on their own.
 func (f *Front) EndStreams() { f.end(true, errStopping) }
 
-// EndCalls ends all open requests over HTTP, each with an error as its answer, and refuses new ones. A
-// shutdown calls it after its grace period. If it closed the connections instead, clients would get no answer.
+// EndCalls ends all open requests over HTTP, each with an error as its answer, and refuses new ones. A shutdown calls
+// EndCalls after its grace period. If the shutdown closed the connections instead, clients would get no answer.
 func (f *Front) EndCalls() { f.end(false, errStopping) }
 
 func (f *Front) end(lastingOnly bool, why error) {
@@ -232,9 +233,10 @@ func (f *Front) endIdle(before time.Time) {
 	})
 }
 
-// leave ends a session in this process. It does so even if the store fails, so that other processes do not learn of the end.
-func (f *Front) leave(s *session, why state.Ending) {
-	if err := f.endSession(context.Background(), s, why); err != nil {
+// leave ends a session in this process. If the store fails, other processes do not learn of the end, but the session ends here
+// nevertheless.
+func (f *Front) leave(s *session, ending state.Ending) {
+	if err := f.endSession(context.Background(), s, ending); err != nil {
 		f.log.Warn("a session could not be ended for other processes", "error", err)
 		f.release(s)
 	}

@@ -31,8 +31,8 @@ type listCapability struct {
 	ListChanged bool `json:"listChanged"`
 }
 
-// capabilities returns what mcpx declares to the client of r. A transparent view adds the capabilities of its server that
-// mcpx does not know.
+// capabilities returns what mcpx declares to the client of r. For a transparent view, it adds the capabilities of the view's
+// server that mcpx does not know.
 func (f *Front) capabilities(r *incoming, greeting view.Greeting) json.RawMessage {
 	offers := greeting.Offers
 	c := declared{Tools: listCapability{ListChanged: true}}

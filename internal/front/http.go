@@ -262,8 +262,8 @@ func (f *Front) admit(ctx context.Context, who *caller.Principal) *rpcError {
 	return nil
 }
 
-// serve answers a request. Until it is answered, the client can cancel it: the parameter requests has the open requests, by
-// key.
+// serve answers a request. Meanwhile, the client can cancel the request: serve adds it to the open requests in the parameter
+// requests, under key.
 func (f *Front) serve(e *exchange, requests *inflight, key string, r *incoming) {
 	row := r.row
 	ctx, open := requests.begin(e.r.Context(), key, row.lasts)
@@ -299,10 +299,11 @@ func statusOf(code int) int {
 	return http.StatusOK
 }
 
-// events serves the GET stream of a session, for notifications that are not part of any request. If a session has several such
-// streams, only the newest gets them.
+// events serves the GET stream of a session, for notifications that are not part of any request. If a session has several GET
+// streams, only the newest gets these notifications.
 func (f *Front) events(e *exchange, s *session) {
-	// The key cannot be equal to the id of a request. A session with an open stream is not idle, and ends the stream when it ends.
+	// No request can have this key, because an id is a number or a quoted string. A session is not idle while its stream is
+	// open. The stream ends with the session at the latest.
 	ctx, open := s.inflight.begin(e.r.Context(), "the stream", true)
 	defer s.inflight.done(open)
 	e.start()

@@ -23,12 +23,12 @@ type exchange struct {
 	events  bool   // the client accepts event streams
 	json    bool   // the client accepts JSON
 	batch   bool   // a batch is being answered, with events
-	anew    bool   // a modern client has lost its sessions with PerClient servers, because their replica has ended
+	anew    bool   // a modern client has lost its sessions with PerClient servers: the replica that had them has ended
 	status  int    // HTTP status of a JSON answer; 0 means 200
 
 	held     *session          // the legacy session of the request; nil if it has none
 	ended    []*request.Event  // the events of the requests answered so far
-	room     [1]*request.Event // the memory of ended, enough for all but batches
+	room     [1]*request.Event // the first memory of ended, which is enough for all but batches
 	writable time.Time         // the connection's write deadline; the zero time means that none has been set
 
 	mu        sync.Mutex

@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/caller"
 )
 
-// inflight holds the open requests of one client. Several may have the same key; a cancellation cancels all of
-// them. The zero value is ready.
+// inflight holds the open requests of one client. If several requests have the same key, a cancellation with that key cancels
+// all of them. The zero value is ready.
 type inflight struct {
 	mu     sync.Mutex
 	open   map[*openRequest]struct{}
@@ -99,7 +99,7 @@ func (o *inflight) wanted(r *openRequest) bool {
 	return !r.cancelled
 }
 
-// cancelled handles notifications/cancelled. It reports whether there is such a request.
+// cancelled handles notifications/cancelled. It reports whether the request to be cancelled is open.
 func (o *inflight) cancelled(m *message) (found bool) {
 	key := keyOf(wire.Member(m.Params, "requestId"))
 	o.mu.Lock()
@@ -115,44 +115,44 @@ func (o *inflight) cancelled(m *message) (found bool) {
 
 // end cancels the open requests and all later ones. If lastingOnly is true, it cancels only long-lived
 // requests.
-func (o *inflight) end(lastingOnly bool, why error) {
+func (o *inflight) end(lastingOnly bool, cause error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.ending = why
+	o.ending = cause
 	if !lastingOnly {
-		o.ended = why
+		o.ended = cause
 	}
 	for r := range o.open {
 		if r.lasts || !lastingOnly {
-			r.End(why)
+			r.End(cause)
 		}
 	}
 }
 
-// endOf cancels the long-lived requests of principals for which known returns false.
-func (o *inflight) endOf(known func(*caller.Principal) bool, why error) {
+// endOf cancels the long-lived requests of principals for which the func isKnown returns false.
+func (o *inflight) endOf(isKnown func(*caller.Principal) bool, cause error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for r := range o.open {
-		if r.lasts && !known(r.who) {
-			r.End(why)
+		if r.lasts && !isKnown(r.who) {
+			r.End(cause)
 		}
 	}
 }
 
-// endIdle cancels all requests, like end, if no request has been open since the time then. It reports whether
-// it has done so.
-func (o *inflight) endIdle(then time.Time, why error) bool {
+// endIdle cancels all later requests, as the method end does, if no request has been open since the given time. It
+// reports whether it has done that.
+func (o *inflight) endIdle(since time.Time, cause error) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.held > 0 || len(o.open) > 0 || !o.idle.Before(then) {
+	if o.held > 0 || len(o.open) > 0 || !o.idle.Before(since) {
 		return false
 	}
-	o.ended, o.ending = why, why
+	o.ended, o.ending = cause, cause
 	return true
 }
 
-// keyOf turns a request id into a key. Strings that differ only in their escapes have the same key.
+// keyOf turns a request id into a key. Ids that are the same string in different JSON escapes have the same key.
 func keyOf(id json.RawMessage) string {
 	written := string(id)
 	if !strings.Contains(written, `\`) {

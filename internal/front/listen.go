@@ -14,8 +14,8 @@ import (
 // silent for longer.
 const keepAlive = 25 * time.Second
 
-// listen answers subscriptions/listen (SEP-2575): it acknowledges the subscription, sends changes under its id, and returns
-// the result when ctx ends.
+// listen answers subscriptions/listen (SEP-2575): it acknowledges the subscription, then sends changes with the subscription's
+// id, and returns the result when ctx ends.
 func (f *Front) listen(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	var p struct{ Notifications mcp.SubscriptionFilter }
 	if err := json.Unmarshal(orEmpty(r.Params), &p); err != nil {

@@ -18,7 +18,7 @@ type message struct {
 	wire.Message
 	requestMeta
 	row *method // the method's entry in the table of methods
-	// name, uri and arguments are the params of these names; nil if absent.
+	// name, uri and arguments are the members of params with these names; nil if absent.
 	name, uri, arguments json.RawMessage
 	input                request.Input // modern era only: the answers to an input_required result
 	told                 bool          // the message came from another replica (Front.Told), not from the client
@@ -33,7 +33,7 @@ var unknownMethod method
 type requestMeta struct {
 	version      string           // protocol revision; empty in the legacy era
 	clientName   string           // modern era only
-	capabilities json.RawMessage  // the client's, a JSON object; modern era only
+	capabilities json.RawMessage  // the client's capabilities, a JSON object; modern era only
 	token        json.RawMessage  // progressToken; nil if absent
 	level        mcp.LoggingLevel // modern era only: the lowest log level that the client wants; empty means no log messages
 	code         bool             // the call is made by a program that the model wrote
@@ -57,8 +57,8 @@ func readMessage(data []byte) *message {
 	if row := methods[m.Method]; row != nil {
 		m.row = row
 	}
-	// Invalid input is refused here, because two parsers may understand it differently. A strict upstream server
-	// might end its session because of it, and with it the calls of all clients.
+	// Invalid input is refused here, because two parsers may understand it differently. Also, a strict upstream server might
+	// end its session because of invalid input, which would end the calls of all clients.
 	switch {
 	case err != nil || !m.Valid:
 		m.refusal = &rpcError{code: mcp.PARSE_ERROR, message: "invalid JSON"}
@@ -147,7 +147,7 @@ func (m *message) readParams() *rpcError {
 // memberNames are the names of an object's members that have been read so far. mcpx refuses an object that has a name twice,
 // because parsers disagree about which of the two values counts: mcpx might check one, and the server use the other.
 type memberNames struct {
-	first [12]string // needs no allocation; enough for most messages
+	first [12]string // a fixed array, which needs no allocation; enough for most messages
 	n     int
 	more  map[string]struct{}
 	twice bool
@@ -185,7 +185,7 @@ func paramName(key string) string {
 	return key
 }
 
-// reservedMeta is the prefix of the protocol's own names in _meta. They are not passed on to the upstream
+// reservedMeta is the prefix of the protocol's own names in _meta. Members with this prefix are not passed on to the upstream
 // server.
 const reservedMeta = "io.modelcontextprotocol/"
 

@@ -91,10 +91,10 @@ type incoming struct {
 	structured view.StructuredPolicy
 	// out sends notifications before the answer; nil if the client accepts no notifications.
 	out   sender
-	event *request.Event // made by the method answer
-	anew  bool           // the client has lost its sessions with PerClient servers, because their replica has ended
-	// release, if not nil, must be called once, when all work for the request has ended. If the call is suspended, the goroutine
-	// of the suspended call does so.
+	event *request.Event // made by Front.answer
+	anew  bool           // the client has lost its sessions with PerClient servers: the replica that had them has ended
+	// release, if not nil, must be called once, when all work for the request has ended. For a suspended call, the call's own
+	// goroutine calls it.
 	release func()
 }
 
@@ -183,8 +183,8 @@ func relayed(rpc *wire.RPCError) *rpcError {
 	return e
 }
 
-// codeRefused is the error code for requests that come too early, too late or too often. SDKs call it
-// "connection closed".
+// codeRefused is the error code for requests that come too early, too late or too often. SDKs name this code "connection
+// closed".
 const codeRefused = -32000
 
 // cancelled returns the error for a request whose context has ended.
@@ -219,8 +219,8 @@ func responseHead(id json.RawMessage, member string) []byte {
 	return append(append(out, member...), `":`...)
 }
 
-// notification encodes a JSON-RPC notification. params are left out if they are nil, or null, which JSON-RPC
-// does not allow.
+// notification encodes a JSON-RPC notification. It leaves out params that are nil or null, because JSON-RPC does not allow
+// null.
 func notification(method string, params json.RawMessage) []byte {
 	out := append([]byte(`{"jsonrpc":"2.0","method":`), wire.Encode(method)...)
 	if params != nil && string(params) != "null" {
@@ -310,10 +310,10 @@ func (r *incoming) sink() (s request.Sink) {
 			r.out.notify("notifications/progress", request.WithToken(params, r.token))
 		}
 	}
-	if least := r.least(); r.out != nil && least != "" {
-		s.Level = string(least)
+	if level := r.minLevel(); r.out != nil && level != "" {
+		s.Level = string(level)
 		s.Log = func(params json.RawMessage) {
-			if atLeast(params, least) {
+			if atLeast(params, level) {
 				r.out.notify("notifications/message", params)
 			}
 		}
@@ -321,10 +321,10 @@ func (r *incoming) sink() (s request.Sink) {
 	return s
 }
 
-// least returns the lowest log level that the client wants for this request; empty means no log messages.
-func (r *incoming) least() mcp.LoggingLevel {
+// minLevel returns the lowest log level that the client wants for this request; empty means no log messages.
+func (r *incoming) minLevel() mcp.LoggingLevel {
 	if r.modern() || r.session == nil {
 		return r.level
 	}
-	return r.session.least()
+	return r.session.minLevel()
 }

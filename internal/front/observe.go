@@ -32,15 +32,16 @@ type listings struct {
 }
 
 const (
-	// mostListings is how many of these clients are remembered.
-	mostListings = 1000
-	// A client without a session that has not listed tools for the time listsAgain is treated as a new client.
-	listsAgain = 30 * time.Minute
+	// maxListings limits the clients without a session that are remembered.
+	maxListings = 1000
+	// listingTime is how long the last tools/list of a client without a session is remembered. After that, the client counts as
+	// a new one.
+	listingTime = 30 * time.Minute
 )
 
-// listsFirst reports whether a tools/list is the first of its session or, without a session, the first of the principal's
-// client program within listsAgain. Only the first list costs the client tokens: a later list replaces it in the requests
-// to the model.
+// listsFirst reports whether a tools/list is the first of its session. Without a session, it reports whether the principal's
+// client program has listed no tools within listingTime. Only the first list costs the client tokens: a later list replaces the
+// first in the requests to the model.
 func (f *Front) listsFirst(r *incoming) bool {
 	if r.session != nil {
 		return !r.session.listed.Swap(true)
@@ -49,10 +50,10 @@ func (f *Front) listsFirst(r *incoming) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.last == nil {
-		l.last = lru.New[request.Who, time.Time](mostListings, nil)
+		l.last = lru.New[request.Who, time.Time](maxListings, nil)
 	}
 	last := l.last.Get(r.event.Who)
-	first := time.Since(*last) > listsAgain
+	first := time.Since(*last) > listingTime
 	*last = r.event.Began
 	return first
 }

@@ -491,13 +491,13 @@ func TestEvents_Listed(t *testing.T) {
 		counted = 0
 		for range 5 {
 			modern("a")
-			time.Sleep(listsAgain - time.Second)
+			time.Sleep(listingTime - time.Second)
 		}
 		modern("b")
 		if counted != 2 {
 			t.Errorf("two clients without a session counted %d times", counted)
 		}
-		time.Sleep(listsAgain + time.Second)
+		time.Sleep(listingTime + time.Second)
 		if modern("a"); counted != 3 {
 			t.Errorf("counted %d times half an hour later", counted)
 		}

@@ -34,10 +34,10 @@ type Peers interface {
 	// client. program identifies the client program (see [caller.Home]) or the principal. If no live replica has the sessions,
 	// this replica becomes the home. anew means that the sessions are lost, because the earlier home has ended.
 	Home(ctx context.Context, program string) (replica string, anew bool, err error)
-	// Forward sends a request with this body to another replica, and writes the response to w. It stops when the context of r
-	// ends. The other replica handles the request with a context from [Forwarded]. An error means that the response is not
-	// complete; the error wraps ErrUntaken if the other replica has not begun to handle the request.
-	Forward(w http.ResponseWriter, r *http.Request, body []byte, to string) error
+	// Forward sends a request with this body to a replica, and writes the response to w. It stops when the context of r ends.
+	// The replica handles the request with a context from [Forwarded]. An error means that the response is not complete; the
+	// error wraps ErrUntaken if the replica has not begun to handle the request.
+	Forward(w http.ResponseWriter, r *http.Request, body []byte, replica string) error
 	// Everyone sends a message about a session to all other replicas, which pass it to [Front.Told]. It does not wait.
 	Everyone(view, session string, message []byte)
 	// Ended tells all other replicas that a session was ended. It returns when every replica that still runs has stopped
@@ -75,10 +75,10 @@ func (f *Front) homed() bool {
 	return f.options.Peers != nil && f.options.Homed != nil && len(f.options.Homed()) > 0
 }
 
-// elsewhere returns the replica to which a message must be forwarded. The result is empty if this replica can answer, or if the other
-// replica has ended. home means that the other replica is the client's home: only there can the client use its sessions with
-// PerClient servers.
-func (f *Front) elsewhere(e *exchange, m *message) (to string, home bool) {
+// elsewhere returns the replica to which a message must be forwarded. The result is empty if this replica can answer, or if the
+// other replica has ended. home means that the other replica is the client's home: the client can use its sessions with
+// PerClient servers only there.
+func (f *Front) elsewhere(e *exchange, m *message) (replica string, home bool) {
 	peers := f.options.Peers
 	if peers == nil || e.r.Context().Value(forwardedKey{}) != nil {
 		return "", false
@@ -94,8 +94,8 @@ func (f *Front) elsewhere(e *exchange, m *message) (to string, home bool) {
 }
 
 // untaken reports whether this replica must serve a request that could not be forwarded. It must do so if err says that the
-// other replica has not begun to handle the request. If the client's home cannot be reached, the request can then use only
-// servers that are not PerClient.
+// other replica has not begun to handle the request. If that replica is the client's home, the request cannot use PerClient
+// servers here.
 func (e *exchange) untaken(err error, home bool) bool {
 	if away := errors.Is(err, state.ErrAway); !errors.Is(err, ErrUntaken) || away && !home {
 		return false
@@ -106,9 +106,9 @@ func (e *exchange) untaken(err error, home bool) bool {
 }
 
 // reaches reports whether a request can be forwarded to a replica.
-func (f *Front) reaches(r *http.Request, to string) bool {
+func (f *Front) reaches(r *http.Request, replica string) bool {
 	peers := f.options.Peers
-	return peers != nil && r.Context().Value(forwardedKey{}) == nil && to != peers.Self() && peers.IsLive(to)
+	return peers != nil && r.Context().Value(forwardedKey{}) == nil && replica != peers.Self() && peers.IsLive(replica)
 }
 
 // namedIn returns the replica that a message names: the ids of questions, suspended calls, tasks and running calls each contain
@@ -206,9 +206,9 @@ func (f *Front) homeOfPerson(e *exchange) string {
 	return home
 }
 
-// beganAnew returns a text for the result of a call if the client has lost its session with a PerClient server: because the
-// replica with the session has ended, or because this process has only now taken up the client's own session. It returns each
-// loss only once, and an empty text if there is none.
+// beganAnew returns a text for the result of a call if the client has lost its session with a PerClient server. Either the
+// replica with the session has ended, or this process has only now taken up the client's own session. The text is empty if the
+// client has lost no session, or was told already.
 func (f *Front) beganAnew(ctx context.Context, r *incoming) string {
 	const gone = "mcpx: your session with %s began anew, because %s: what the server kept in it is gone"
 	switch {
@@ -226,8 +226,8 @@ func (f *Front) beganAnew(ctx context.Context, r *incoming) string {
 	return fmt.Sprintf(gone, "each of "+strings.Join(f.options.Homed(), ", "), "its replica has ended")
 }
 
-// streamOf returns the replica that has the GET stream of a session if the message changes what is sent on the stream,
-// otherwise an empty id.
+// streamOf is for messages that change what is sent on the GET stream of a session: it returns the replica that has the stream.
+// For any other message it returns an empty id.
 func (f *Front) streamOf(e *exchange, m *message) string {
 	if m == nil || !m.onStream() {
 		return ""
@@ -248,7 +248,8 @@ func (m *message) onStream() bool {
 	return false
 }
 
-// recordOf returns the record of the session that a request names; nil if its principal has no such session in this view.
+// recordOf returns the record of the session that a request names. It returns nil if the principal of the request has no such
+// session in this view.
 func (f *Front) recordOf(e *exchange) *Session {
 	id := headerOf(e.r, sessionHeader)
 	if id == "" {
@@ -276,16 +277,16 @@ func (f *Front) passed(e *exchange, m *message, body []byte) bool {
 }
 
 // forward forwards a request. It returns false if the request was not answered and can safely be executed again here.
-func (f *Front) forward(e *exchange, m *message, body []byte, to string, home bool) bool {
+func (f *Front) forward(e *exchange, m *message, body []byte, replica string, home bool) bool {
 	w := &forwarding{exchange: e}
-	err := f.send(w, e.r, m, body, to)
+	err := f.send(w, e.r, m, body, replica)
 	if err == nil || e.r.Context().Err() != nil {
 		return true
 	}
-	f.log.Warn("a request could not be answered by another replica", "replica", to, "error", err)
+	f.log.Warn("a request could not be answered by another replica", "replica", replica, "error", err)
 	switch isRequest := m != nil && m.isRequest(); {
 	case !w.begun && (e.untaken(err, home) || m == nil || m.onStream() || isRequest && home && !m.row.asks):
-		return false // these requests were not begun, or may be executed twice
+		return false // such a request was not begun, or may be executed twice
 	case !w.begun && !isRequest:
 		e.accepted()
 	case !isRequest || w.begun && e.w.Header().Get("Content-Type") != "text/event-stream":
@@ -300,10 +301,10 @@ func (f *Front) forward(e *exchange, m *message, body []byte, to string, home bo
 }
 
 // send forwards a request with its body until it is answered, or until the endpoint ends its calls.
-func (f *Front) send(w http.ResponseWriter, r *http.Request, m *message, body []byte, to string) error {
+func (f *Front) send(w http.ResponseWriter, r *http.Request, m *message, body []byte, replica string) error {
 	ctx, open := f.stateless.begin(r.Context(), "forwarded", m == nil || m.row.lasts)
 	defer f.stateless.done(open)
-	err := f.options.Peers.Forward(w, r.WithContext(ctx), body, to)
+	err := f.options.Peers.Forward(w, r.WithContext(ctx), body, replica)
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -340,7 +341,7 @@ func (w *forwarding) WriteHeader(status int) {
 	w.w.WriteHeader(status)
 }
 
-// Write implements http.ResponseWriter. A client that does not read blocks it only until a deadline.
+// Write implements http.ResponseWriter. If the client does not read, Write blocks only until a deadline.
 func (w *forwarding) Write(data []byte) (int, error) {
 	w.begun, w.partial = true, !bytes.HasSuffix(data, []byte("\n\n"))
 	w.extend()
@@ -367,7 +368,7 @@ func (f *Front) passedOfBatch(e *exchange, m *message, body []byte) bool {
 			e.write([]byte("\n\n"))
 		}
 		e.answer(refuse(m.ID, forwardError(err)).body)
-	case w.body.Len() > 0: // otherwise it was a stream, or the client has cancelled the request
+	case w.body.Len() > 0: // otherwise the response was a stream, or the client has cancelled the request
 		e.answer(w.body.Bytes())
 	}
 	return true
@@ -432,12 +433,12 @@ func (f *Front) Told(session string, message []byte) {
 	}
 }
 
-// streamTime is the longest time for storing which replica has a session's GET stream.
+// streamTime limits the time for storing which replica has a session's GET stream.
 const streamTime = 5 * time.Second
 
 // streams runs while this replica has a session's GET stream. It writes the id of this replica into the session's record, and
-// removes it when ctx ends. Meanwhile it also makes the subscriptions that the client requests at other replicas. If writing
-// fails, these reach this replica only with the next stream.
+// removes the id when ctx ends. Meanwhile it also makes the subscriptions that the client requests at other replicas. If the id
+// cannot be written, such subscriptions may be made only with the next stream.
 func (f *Front) streams(ctx context.Context, s *session) {
 	self := f.options.Peers.Self()
 	at := func(change func(*Session)) {

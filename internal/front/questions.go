@@ -57,7 +57,7 @@ func (q *questions) ask(
 		delete(q.open, id)
 		q.mu.Unlock()
 	}()
-	if progress != nil { // mcpx sends its own token, since the server's may not be unique at this client
+	if progress != nil { // mcpx sends its own token, since the server's token may not be unique at this client
 		params = wire.Edit(params, "_meta", func(meta json.RawMessage) json.RawMessage {
 			return wire.Edit(meta, "progressToken", func(json.RawMessage) json.RawMessage { return json.RawMessage(id) })
 		})

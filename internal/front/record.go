@@ -33,11 +33,11 @@ type Session struct {
 	// Followed are the URIs of the resources that the client subscribes to. A new live part subscribes to them when
 	// the client opens its GET stream.
 	Followed []string `json:"followed,omitempty"`
-	// Stream is the replica that has the GET stream of the session. Home is the replica that has the client's sessions with
-	// PerClient servers. Empty means that no replica has them.
+	// Stream is the replica that has the GET stream of the session; Home is the replica that has the client's sessions with
+	// PerClient servers. Each is empty if no replica has them.
 	Stream string `json:"stream,omitempty"`
 	Home   string `json:"home,omitempty"`
-	// Anew means that an earlier Home has ended, so that the client's sessions with PerClient servers are lost, and that the
+	// Anew means that the client's sessions with PerClient servers are lost, because an earlier Home has ended, and that the
 	// client has not been told yet.
 	Anew bool `json:"anew,omitempty"`
 	// Began is when the session was opened.
@@ -110,10 +110,10 @@ func (f *Front) foreign(record *Session, who *caller.Principal) bool {
 }
 
 // find returns a principal's session, and makes its live part if this process has none. The session does not end as idle until
-// the caller calls inflight.free. If ends is true, the caller only wants to end the session, so find returns a session with an
-// id and no live part: this works even if the client is at its limit of sessions. An error is state.ErrUnknown, state.ErrAway or
-// a *request.LimitError.
-func (f *Front) find(ctx context.Context, id string, who *caller.Principal, headers http.Header, ends bool) (*session, error) {
+// the caller calls inflight.free. If toEnd is true, the caller only wants to end the session, so find returns a session with an
+// id and no live part: this works even if the client is at its limit of sessions. An error is state.ErrUnknown, state.ErrAway
+// or a *request.LimitError.
+func (f *Front) find(ctx context.Context, id string, who *caller.Principal, headers http.Header, toEnd bool) (*session, error) {
 	s := f.sessions.get(id)
 	var known *Session
 	if s != nil {
@@ -123,7 +123,7 @@ func (f *Front) find(ctx context.Context, id string, who *caller.Principal, head
 	switch {
 	case err == nil && f.foreign(record, who):
 		return nil, state.ErrUnknown
-	case err == nil && ends:
+	case err == nil && toEnd:
 		s = &session{id: id}
 		s.inflight.hold()
 		return s, nil
@@ -134,7 +134,7 @@ func (f *Front) find(ctx context.Context, id string, who *caller.Principal, head
 		return s, nil
 	case err == nil:
 		return f.takeUp(ctx, id, record, who, headers)
-	case s != nil && errors.Is(err, state.ErrUnknown): // another process has ended it
+	case s != nil && errors.Is(err, state.ErrUnknown): // another process has ended the session
 		f.release(s)
 	}
 	return nil, err
@@ -151,7 +151,7 @@ func (f *Front) takeUp(ctx context.Context, id string, record *Session, who *cal
 			return f.anew(ctx, id, record, who, headers)
 		}
 		f.sessions.making.Unlock()
-		if s.inflight.hold() { // another request has made it in the meantime
+		if s.inflight.hold() { // another request has made the live part in the meantime
 			return s, nil
 		}
 		f.release(s)
@@ -167,7 +167,7 @@ func (f *Front) anew(ctx context.Context, id string, record *Session, who *calle
 	if f.options.Homed != nil && f.options.Peers == nil { // with Peers, the field Anew of the record says that sessions were lost
 		s.mu.Lock()
 		s.anew = f.options.Homed()
-		if f.options.Personal != nil { // other clients of the principal may still use these sessions
+		if f.options.Personal != nil { // other clients of the principal may still use the personal sessions
 			personal := f.options.Personal()
 			s.anew = slices.DeleteFunc(slices.Clone(s.anew), func(name string) bool { return slices.Contains(personal, name) })
 		}
@@ -205,8 +205,8 @@ func (f *Front) change(ctx context.Context, s *session, change func(*Session)) e
 	return err
 }
 
-// endEnded ends the live parts of sessions that another process has ended. For the other sessions, it tells the store that they
-// are still used, by calling Get: a client with an open stream may send no request for days.
+// endEnded ends the live parts of sessions that another process has ended. By calling Get, it also tells the store that the
+// other sessions are still used: a client with an open stream may send no request for days.
 func (f *Front) endEnded() {
 	f.sessions.each(func(s *session) {
 		if _, err := f.options.Sessions.Get(context.Background(), s.id); errors.Is(err, state.ErrUnknown) {
@@ -215,14 +215,14 @@ func (f *Front) endEnded() {
 	})
 }
 
-// endSession ends a session and its open requests. If it returns an error (state.ErrAway), the session continues. After
-// a success no process answers requests of the session, unless why is state.Released.
-func (f *Front) endSession(ctx context.Context, s *session, why state.Ending) error {
-	if err := f.options.Sessions.End(ctx, s.id, why); err != nil {
+// endSession ends a session and its open requests. If it returns an error (state.ErrAway), the session continues. After a
+// success no process answers requests of the session, except if ending is state.Released.
+func (f *Front) endSession(ctx context.Context, s *session, ending state.Ending) error {
+	if err := f.options.Sessions.End(ctx, s.id, ending); err != nil {
 		return err
 	}
 	f.release(s)
-	if why != state.Closed {
+	if ending != state.Closed {
 		return nil
 	}
 	f.Ended(s.id) // a request may have made a new live part just before

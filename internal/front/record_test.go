@@ -180,7 +180,7 @@ func TestSession_Elsewhere(t *testing.T) {
 	if status, got := there.status(t, "POST", "logging/setLevel", `{"level":"warning"}`); status != 200 {
 		t.Errorf("%d %s", status, got)
 	}
-	if status, _ := here.status(t, "POST", "ping", "{}"); status != 200 || p.fronts["here"].sessions.get(here.session).least() != "warning" {
+	if status, _ := here.status(t, "POST", "ping", "{}"); status != 200 || p.fronts["here"].sessions.get(here.session).minLevel() != "warning" {
 		t.Errorf("%d, or the level is unknown here", status)
 	}
 	stream, err := there.send(t.Context(), "GET", "", "")
@@ -247,7 +247,7 @@ func TestSession_Lost(t *testing.T) {
 		}
 		all.Wait()
 		s := f.sessions.get(c.session)
-		if s == nil || f.Sessions() != 1 || s.least() != "error" || s.client.Load().Name != "many" || p.ended["here"].Load() != 1 {
+		if s == nil || f.Sessions() != 1 || s.minLevel() != "error" || s.client.Load().Name != "many" || p.ended["here"].Load() != 1 {
 			t.Fatalf("%d live, %+v", f.Sessions(), s)
 		}
 	}

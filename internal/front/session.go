@@ -76,18 +76,18 @@ func (f *Front) attach(s *session) {
 }
 
 // listens records that the client has opened or closed a stream for messages that are not part of any request.
-func (s *session) listens(on sender, open bool) {
+func (s *session) listens(stream sender, open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if open {
-		s.stream = on
-	} else if s.stream == on {
+		s.stream = stream
+	} else if s.stream == stream {
 		s.stream = nil
 	}
 }
 
-// outside returns the sender for messages that are not part of any request, or nil if the client has no stream
-// for them open.
+// outside returns the sender for messages that are not part of any request. It returns nil if the client has no open stream
+// for such messages.
 func (s *session) outside() sender {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,11 +106,11 @@ func (s *session) lost(server string) bool {
 	return at >= 0
 }
 
-// notify sends a notification that is not part of any request, if the client has a stream for it open. Log
-// messages below the client's level are dropped.
+// notify sends a notification that is not part of any request, if the client has a stream open for such notifications. It drops
+// log messages below the client's level.
 func (s *session) notify(method string, params json.RawMessage) {
 	out := s.outside()
-	if level := s.least(); method == "notifications/message" && (level == "" || !atLeast(params, level)) {
+	if level := s.minLevel(); method == "notifications/message" && (level == "" || !atLeast(params, level)) {
 		return
 	}
 	if out != nil {
@@ -118,29 +118,29 @@ func (s *session) notify(method string, params json.RawMessage) {
 	}
 }
 
-// least returns the lowest log level that the client wants; empty means no log messages.
-func (s *session) least() mcp.LoggingLevel { return s.record.Load().Level }
+// minLevel returns the lowest log level that the client wants; empty means no log messages.
+func (s *session) minLevel() mcp.LoggingLevel { return s.record.Load().Level }
 
-// atLeast reports whether the log message with these params is at least as severe as the parameter least. It returns true for
-// an unknown level.
-func atLeast(params json.RawMessage, least mcp.LoggingLevel) bool {
+// atLeast reports whether the log message with these params is at least as severe as the level minimum. It returns true for an
+// unknown level.
+func atLeast(params json.RawMessage, minimum mcp.LoggingLevel) bool {
 	at := slices.Index(upstream.LogLevels, mcp.LoggingLevel(wire.MemberText(params, "level")))
-	return at < 0 || at >= slices.Index(upstream.LogLevels, least)
+	return at < 0 || at >= slices.Index(upstream.LogLevels, minimum)
 }
 
 // isLevel reports whether the protocol defines this log level.
 func isLevel(level mcp.LoggingLevel) bool { return slices.Contains(upstream.LogLevels, level) }
 
-// ask returns a func that asks the client a question (caller.Client.Request). The question goes on the stream
-// of a request (out) or, if out is nil or has ended, on the session's own stream. The func first waits until
-// the client has sent notifications/initialized or a request.
-func (s *session) ask(out sender) caller.Ask {
+// ask returns a func that asks the client a question (caller.Client.Request). stream is the stream of the request that causes
+// the question. If it is nil or has ended, the question goes on the session's own stream. The func first waits until the client
+// has sent notifications/initialized or a request.
+func (s *session) ask(stream sender) caller.Ask {
 	return func(ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
 		select {
 		case <-s.begun:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		return s.questions.ask(ctx, []sender{out, s.outside()}, method, params, progress)
+		return s.questions.ask(ctx, []sender{stream, s.outside()}, method, params, progress)
 	}
 }

@@ -46,7 +46,7 @@ func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string
 	f.sseStreams.Store(key, client)
 	defer f.sseStreams.Delete(key)
 	defer in.Close() // ends a POST that is waiting for the reader
-	// If the connection ends, the input ends, which cancels the open calls. A shutdown waits for them instead.
+	// If the connection ends, the input ends, which cancels the open calls. A shutdown waits for the open calls instead.
 	defer context.AfterFunc(r.Context(), func() { client.Close() })()
 	ctx, open := f.stateless.begin(context.WithoutCancel(r.Context()), id, true)
 	defer f.stateless.done(open)

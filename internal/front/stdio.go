@@ -34,11 +34,12 @@ type StdioOptions struct {
 	MaxOpen int
 	// Session is the ID of the client if the process has several clients; empty means that this is the only one.
 	Session string
-	// Only is the ID of the only client, for what other clients of the process use too; empty means "stdio". It has no effect with
-	// Session.
+	// Only is the ID of the client if it is the only one, for other parts of the process that use the same ID; empty means
+	// "stdio". It has no effect with Session.
 	Only string
-	// Admit means that every message is counted for the limits of the principal. Without it, only the further messages of a
-	// batch are: each of the others came with an HTTP request, which was counted.
+	// Admit means that every message is counted for the limits of the principal. Without Admit, a message over HTTP is counted
+	// with the HTTP request that brought it, so mcpx counts only the second and later messages of a batch. Over stdio it then
+	// counts none.
 	Admit bool
 	// Headers and Principal are from the HTTP request that opened the client's stream.
 	Headers   http.Header
@@ -83,13 +84,13 @@ type stdioServer struct {
 	all        sync.WaitGroup // the workers and the method pump
 }
 
-// ServeStdio serves one client until in ends or ctx is done. Before it returns, it answers the open requests
-// and refuses new ones. It writes only whole messages. A read or write that blocks may go on after ServeStdio
-// has returned; it ends with the process.
-func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, options StdioOptions) error {
+// ServeStdio serves one client until the input ends or ctx is done. Before it returns, it answers the open requests and refuses
+// new ones. It writes only whole messages. A read or write that blocks may go on after ServeStdio has returned; it ends with
+// the process.
+func (f *Front) ServeStdio(ctx context.Context, input io.Reader, output io.Writer, options StdioOptions) error {
 	s := f.newStdioServer(options)
 	noise := func([]byte) { s.refuse(nil, &rpcError{code: mcp.PARSE_ERROR, message: "not a JSON-RPC message"}) }
-	return s.serve(ctx, &lines{wire.NewReader(in, s.options.MaxMessage, noise), wire.NewWriter(out, wire.Newline)})
+	return s.serve(ctx, &lines{wire.NewReader(input, s.options.MaxMessage, noise), wire.NewWriter(output, wire.Newline)})
 }
 
 func (f *Front) newStdioServer(options StdioOptions) *stdioServer {
@@ -144,10 +145,10 @@ func (s *stdioServer) serve(ctx context.Context, c Socket) error {
 // lastAnswers is how long mcpx tries to write the errors of cancelled calls.
 const lastAnswers = 300 * time.Millisecond
 
-// drain refuses new requests and waits for the open ones, for at most bound. Then it cancels the rest and
-// waits until their errors are written. If the input ends during the wait, the remaining wait is at most
-// options.Drain.
-func (s *stdioServer) drain(bound time.Duration, ended <-chan error, why error) {
+// drain refuses new requests and waits for the open ones, for at most the given limit. Then it cancels the requests that are
+// still open, and waits until their errors are written. If the input ends while drain waits, drain waits from then on for at
+// most options.Drain.
+func (s *stdioServer) drain(limit time.Duration, ended <-chan error, cause error) {
 	s.mu.Lock()
 	s.closing = true
 	s.mu.Unlock()
@@ -156,7 +157,7 @@ func (s *stdioServer) drain(bound time.Duration, ended <-chan error, why error) 
 		s.unanswered.Wait()
 		close(answered)
 	}()
-	timer := time.NewTimer(bound)
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for waiting := true; waiting; {
 		select {
@@ -166,10 +167,10 @@ func (s *stdioServer) drain(bound time.Duration, ended <-chan error, why error) 
 			waiting = false
 		case <-ended:
 			ended = nil
-			timer.Reset(min(bound, s.options.Drain))
+			timer.Reset(min(limit, s.options.Drain))
 		}
 	}
-	s.session.inflight.end(false, why)
+	s.session.inflight.end(false, cause)
 	close(s.stop)
 	go func() {
 		s.all.Wait()
@@ -280,8 +281,8 @@ func (s *stdioServer) refuse(id json.RawMessage, err *rpcError) {
 	s.out.later(refuse(id, err).body, written)
 }
 
-// maxUnread is the highest number of answers that wait for the client to read. When it is reached, requests
-// and refusals are dropped.
+// maxUnread is the highest number of answers that wait for the client to read. Beyond it, requests are dropped, and so are the
+// errors for refused messages.
 const maxUnread = 10_000
 
 // job is an open request.

@@ -89,8 +89,8 @@ func (o *output) wake() {
 	}
 }
 
-// flush writes the queue, unless another flush is running. If more answers will be queued in a moment, flush
-// lets them come first, so that one write is enough for all. With 64 callers this saves a third of the writes.
+// flush writes the queue, unless another flush is running. If other goroutines will queue more answers in a moment, flush
+// first lets them run, so that one write is enough for all answers. With 64 callers this saves a third of the writes.
 func (o *output) flush() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -28,7 +28,7 @@ import (
 const (
 	// suspendedTime is how long a suspended call waits for its client's next request.
 	suspendedTime = 30 * time.Minute
-	// maxSuspended is the highest number of suspended calls; one principal may have a tenth of it.
+	// maxSuspended is the highest number of suspended calls; one principal may have at most a tenth of that number.
 	maxSuspended = 1000
 	// suspendedState is the beginning of the requestState of a suspended call. The name of the process and a
 	// secret that identifies the call follow.
@@ -55,8 +55,8 @@ type suspendedCalls struct {
 	all   sync.WaitGroup
 }
 
-// NewOnce returns a store of the requestStates that have been used, in the memory of this process. It may forget old ones: a
-// suspended call can be resumed only once anyway.
+// NewOnce returns a store of the requestStates that have been used, in the memory of this process. The store may forget old
+// requestStates: a suspended call can be resumed only once anyway.
 func NewOnce() state.Once { return state.NewOnce(maxSuspended, slog.New(slog.DiscardHandler)) }
 
 // suspendedCall is one call during which the client can be asked questions. It may extend over several
@@ -65,7 +65,7 @@ type suspendedCall struct {
 	principal string
 	params    [sha256.Size]byte
 	cancel    context.CancelCauseFunc
-	event     *request.Event // the call's event; the call may last longer than one request; ended before done is closed
+	event     *request.Event // may outlast the request that began the call; ended before done is closed
 	done      chan struct{}  // closed when result and err are set
 	result    []byte
 	err       *rpcError
@@ -122,8 +122,8 @@ func (p *suspendedCall) over(r *incoming) ([]byte, *rpcError) {
 	return p.result, p.err
 }
 
-// begin runs a request in a goroutine that ends with the answer; the method end cancels it. The request's
-// release is called when the call has ended.
+// begin runs a request in a goroutine that ends with the answer; the method end cancels it. When the call has ended, begin
+// calls the request's func release.
 func (k *suspendedCalls) begin(ctx context.Context, r *incoming, run func(context.Context, *incoming) ([]byte, *rpcError)) *suspendedCall {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &suspendedCall{
@@ -177,7 +177,7 @@ func (k *suspendedCalls) park(p *suspendedCall, requests []byte) ([]byte, *rpcEr
 	p.mu.Unlock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.calls) >= maxSuspended || p.principal != "" && k.of(p.principal) >= maxSuspended/10 {
+	if len(k.calls) >= maxSuspended || p.principal != "" && k.count(p.principal) >= maxSuspended/10 {
 		p.cancel(errCrowded)
 		return nil, &rpcError{code: mcp.INTERNAL_ERROR, message: errCrowded.Error()}
 	}
@@ -192,8 +192,8 @@ func (k *suspendedCalls) park(p *suspendedCall, requests []byte) ([]byte, *rpcEr
 	return fmt.Appendf(out, `,"requestState":"%s%s.%s","_meta":%s}`, suspendedState, k.process, secret, k.identity), nil
 }
 
-// of returns the number of suspended calls of a principal. The caller holds the lock.
-func (k *suspendedCalls) of(principal string) (n int) {
+// count returns the number of suspended calls of a principal. The caller holds the lock.
+func (k *suspendedCalls) count(principal string) (n int) {
 	for _, p := range k.calls {
 		if p.principal == principal {
 			n++

@@ -16,8 +16,8 @@ type Changes struct{ Started, Stopped []string }
 // calls of the others continue. Of the options, only Rules, MaxConcurrency, Queue, Grace and Again take effect.
 //
 // Apply calls swap, unless it is nil, as soon as the snapshot has the new servers and rules. In swap, the caller makes the rest
-// of its new configuration effective, so that no call sees only a part of it. swap must only store a value, because all calls
-// wait for it.
+// of its new configuration effective, so that no call sees only a part of the new configuration. swap must only store a value,
+// because all calls wait for it.
 //
 // A call that was prepared from an older snapshot gets a [ReplacedError] if its server was replaced. Open calls on the old
 // server may continue for Grace; after that they fail. Because the old process may hold a lock or a port, the new one starts
@@ -80,14 +80,14 @@ func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes
 	return changes
 }
 
-// replaceBy replaces the entries by next. It stops the upstreams that are not in next, and the sessions with them that belong
-// to single clients, and returns the names of their servers. The caller holds the lock.
-func (r *Registry) replaceBy(next map[string]*entry, grace time.Duration) (names []string) {
+// replaceBy replaces the entries of the registry. It stops the upstreams that the new entries do not use, and the sessions of
+// single clients with the same servers. It returns the names of the stopped servers. The caller holds the lock.
+func (r *Registry) replaceBy(entries map[string]*entry, grace time.Duration) (names []string) {
 	if grace <= 0 {
 		grace = defaultGrace
 	}
 	for name, old := range r.entries {
-		if old.upstream == nil || (next[name] != nil && next[name].upstream == old.upstream) {
+		if old.upstream == nil || (entries[name] != nil && entries[name].upstream == old.upstream) {
 			continue
 		}
 		names = append(names, name)
@@ -110,13 +110,13 @@ func (r *Registry) replaceBy(next map[string]*entry, grace time.Duration) (names
 			r.endSessions(client, end, grace, func(key sessionKey, _ *clientSession) bool { return key.server == name })
 		}
 	}
-	r.entries = next
+	r.entries = entries
 	return names
 }
 
 // startAfter starts e after the processes that it replaces have ended: the processes of a server with the same name or, if the
-// server was renamed, with the same definition. Servers with other transports start immediately. So do servers with PerClient,
-// because they must be able to run several processes at a time anyway. The caller holds the lock.
+// server was renamed, with the same definition. Servers with other transports start immediately, and so do servers with
+// PerClient, which must be able to run several processes at a time anyway. The caller holds the lock.
 func (r *Registry) startAfter(e *entry) {
 	if !r.started {
 		return // Start will start it
@@ -158,7 +158,7 @@ func (e *entry) with(server Server) *entry {
 const (
 	// defaultGrace is the default of [Options.Grace].
 	defaultGrace = 5 * time.Second
-	// retireWithin is how long the end of a stopped server may take after its grace period. Close waits for that too.
+	// retireWithin is how long the end of a stopped server may take after its grace period. Close waits for this end too.
 	retireWithin = time.Second
 )
 

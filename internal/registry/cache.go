@@ -38,7 +38,7 @@ type record struct {
 	// Offers is nil in a file from a version of mcpx that supported only tools.
 	Offers *catalog.Offers `json:"offers,omitempty"`
 	// ByEra has what the server offered in each era ([upstream.EraLegacy] or [upstream.EraModern]) in which mcpx has talked to
-	// it.
+	// the server.
 	ByEra     map[string]catalog.Offers `json:"offersByEra,omitempty"`
 	Resources []json.RawMessage         `json:"resources,omitempty"`
 	Templates []json.RawMessage         `json:"resourceTemplates,omitempty"`
@@ -91,7 +91,7 @@ func (c *cache) load(key string) *record {
 	return rec
 }
 
-// decode reads what encode has written. It returns nil if it cannot.
+// decode reads what encode has written. It returns nil if data has another format.
 func decode(data []byte) *record {
 	var rec record
 	if json.Unmarshal(data, &rec) != nil || rec.Format != cacheFormat && rec.Format != triedFormat {

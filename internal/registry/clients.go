@@ -35,7 +35,8 @@ func (r *Registry) Own(client *caller.Client) {
 // Owned returns a channel that is closed by the first call of Own.
 func (r *Registry) Owned() <-chan struct{} { return r.owned }
 
-// ownerFor returns the client that the server's session for a client belongs to: the principal as a person, or the client itself.
+// ownerFor returns the client to which the client's session with the server belongs. This is the client itself or, with
+// PerPrincipal, its principal as a person.
 func (s *Server) ownerFor(client *caller.Client) *caller.Client {
 	if s.PerPrincipal && client.On() != nil {
 		return client.Person()
@@ -44,22 +45,23 @@ func (s *Server) ownerFor(client *caller.Client) *caller.Client {
 }
 
 // clientSession returns a session with a server for one client or, if the client has a [caller.Home], for all clients of that
-// home. The session is used only with the credentials in the parameter own. The first call opens it. If lists is true, the
-// session must also read the server's lists. The caller must call release after use. c is nil if the registry is closed, or if
-// a reload has replaced the entry e.
+// home. The first call opens the session, which is used only with these credentials. If readLists is true, the session must
+// also read the server's lists. The caller must call release after use. c is nil if the registry is closed, or if a reload has
+// replaced the entry e.
 func (r *Registry) clientSession(
-	e *entry, client *caller.Client, own *request.Credentials, lists bool,
+	e *entry, client *caller.Client, credentials *request.Credentials, readLists bool,
 ) (c *clientSession, release func(), err error) {
 	client = e.server.ownerFor(client)
 	name, who := e.server.Spec.Name, client.HomeKey()
-	key := keyOf(name, own)
+	key := keyOf(name, credentials)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c = r.clients[who][key]
 	if now := r.entries[name]; r.ended || now == nil || now.upstream != e.upstream {
 		return nil, nil, nil
 	}
-	if c != nil && own != nil && *c.subject.Swap(&own.Subject) != own.Subject && c.upstream.Status().State == catalog.Unavailable {
+	if c != nil && credentials != nil && *c.subject.Swap(&credentials.Subject) != credentials.Subject &&
+		c.upstream.Status().State == catalog.Unavailable {
 		// Connecting may have failed because of the old token, so try the new token now instead of waiting.
 		r.endSessions(who, retired{}, 0, func(_ sessionKey, other *clientSession) bool { return other == c })
 		c = nil
@@ -74,8 +76,8 @@ func (r *Registry) clientSession(
 			}
 		}
 		c = &clientSession{home: client.Home}
-		spec := r.clientSpec(e, client.Remembered(), own, c)
-		if lists {
+		spec := r.clientSpec(e, client.Remembered(), credentials, c)
+		if readLists {
 			r.listing(&spec, client.Remembered(), e, c)
 		}
 		c.upstream = upstream.New(spec)
@@ -88,7 +90,7 @@ func (r *Registry) clientSession(
 		}
 		r.clients[who][key] = c
 	}
-	if c.open++; lists {
+	if c.open++; readLists {
 		c.waiting++ // the method listFor decrements it again
 	}
 	return c, func() {
@@ -154,8 +156,8 @@ func (e *entry) listsShared() bool {
 	return e.upstream.Status().Known || e.cached != nil && !e.cached.tried
 }
 
-// listing configures a client's session to read the server's lists. Until it has read them, it has the tools of the shared
-// session.
+// listing configures a client's session to read the server's lists. Until the lists are read, the session has the tools of the
+// shared session.
 func (r *Registry) listing(spec *upstream.Spec, client *caller.Client, e *entry, c *clientSession) {
 	spec.Catalogue.Shared, spec.Catalogue.Tools = nil, e.sharedTools(e.cached)
 	spec.OnChange = func() { r.listed(client, e, c) }
@@ -227,15 +229,15 @@ func (r *Registry) forgetLists(client string) {
 	r.countDiffering()
 }
 
-// endSessions stops those sessions of a client for which the func `which` returns true. Their open calls may continue for the
+// endSessions stops those sessions of a client for which the func matches returns true. Their open calls may continue for the
 // duration grace. The caller holds the lock.
-func (r *Registry) endSessions(client string, end retired, grace time.Duration, which func(key sessionKey, c *clientSession) bool) {
+func (r *Registry) endSessions(client string, end retired, grace time.Duration, matches func(key sessionKey, c *clientSession) bool) {
 	if r.ended {
 		return // Close ends them
 	}
 	sessions, home := r.clients[client], false
 	for key, c := range sessions {
-		if which(key, c) {
+		if matches(key, c) {
 			home = c.home != nil
 			delete(sessions, key)
 			r.retire(c.upstream, end, grace)
@@ -255,9 +257,9 @@ func (r *Registry) endSessions(client string, end retired, grace time.Duration, 
 
 // keepsLists is called when the last session of a client has ended. It removes what is stored about the lists of the client's
 // sessions, except for servers that list only to principals who have logged in: mcpx cannot get these lists in another way. It
-// reports whether lists were kept. The caller holds the lock.
-func (r *Registry) keepsLists(who string) bool {
-	own := r.own[who]
+// reports whether any lists were kept. The caller holds the lock.
+func (r *Registry) keepsLists(client string) bool {
+	own := r.own[client]
 	if own == nil {
 		return false
 	}
@@ -274,11 +276,11 @@ const defaultIdle = 5 * time.Minute
 
 // idle reports whether a session was unused for the SessionIdle of its server. The caller holds the lock.
 func (r *Registry) idle(key sessionKey, c *clientSession) bool {
-	most := defaultIdle
+	limit := defaultIdle
 	if e := r.entries[key.server]; e != nil && e.server.SessionIdle > 0 {
-		most = e.server.SessionIdle
+		limit = e.server.SessionIdle
 	}
-	return c.open == 0 && time.Since(c.used) >= most
+	return c.open == 0 && time.Since(c.used) >= limit
 }
 
 // sweepClients ends idle sessions, every few seconds until Close.

@@ -22,7 +22,7 @@ type Credential struct {
 	Claim  string // the name of a claim of the caller's verified JWT
 }
 
-// sessionKey identifies one of a client's sessions. If the credentials of a client change, it gets another session.
+// sessionKey identifies one of a client's sessions. If the credentials of a client change, the client gets another session.
 type sessionKey struct {
 	server      string
 	credentials [sha256.Size]byte // a digest; zero for a server that needs no credentials from callers
@@ -59,8 +59,8 @@ func (r *Registry) Credentials(next request.Handler) request.Handler {
 	}
 }
 
-// takesCredentials reports whether each request needs credentials that come from its caller's message. A login of Personal is
-// none: mcpx has stored it.
+// takesCredentials reports whether each request needs credentials from its caller's message. A login of Personal does not
+// count, because mcpx has stored it.
 func (s *Server) takesCredentials() bool { return len(s.Credentials) > 0 || s.Exchange != nil }
 
 // ofCallers reports whether a session of the server needs the credentials of a caller.
@@ -103,9 +103,9 @@ func (s *Server) credentialsOf(ctx context.Context, client *caller.Client) (*req
 	return own, nil
 }
 
-// lacking returns the error for a request that lacks a credential. what names the credential.
-func lacking(what string) error {
-	return &request.UnavailableError{State: catalog.Unavailable, Reason: "each request to mcpx that reaches it must have " + what}
+// lacking returns the error for a request that lacks this credential. The parameter is a text that describes the credential.
+func lacking(credential string) error {
+	return &request.UnavailableError{State: catalog.Unavailable, Reason: "each request to mcpx that reaches it must have " + credential}
 }
 
 func one(values []string) string {

@@ -20,10 +20,10 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// A server that speaks both eras behaves differently in each: in the modern era it cannot send requests to its clients, and it
-// may offer other capabilities. The shared session uses the modern era. If several clients share mcpx, there are additional
-// sessions of the legacy era for the legacy clients. (A client over stdio is the only one and owns the shared sessions, so they
-// use its era.)
+// A server that speaks both eras behaves differently in each era: in the modern era it cannot send requests to its clients,
+// and it may offer other capabilities. The shared session uses the modern era. If several clients share mcpx, there are
+// additional sessions of the legacy era for the legacy clients. (A client over stdio owns the shared sessions, because it
+// is the only client. So these sessions use its era.)
 
 // olderEra has what mcpx knows about a server in the legacy era, and its session of that era. The registry's lock guards it. A
 // reload of the config that keeps the upstream of the server also keeps the olderEra.
@@ -90,8 +90,9 @@ func (e *entry) olderOffers() (offers catalog.Offers, ok bool) {
 	return status.Offers, status.Protocol != ""
 }
 
-// offersOfBoth adds to offers, which is what a server offers in the shared session, what the server offers only in the legacy
-// era: subscriptions and completions, whose requests mcpx then sends over the session of that era. The caller holds the lock.
+// offersOfBoth adds what a server offers only in the legacy era to offers, which is what the server offers in the shared
+// session. It adds only subscriptions and completions. mcpx sends their requests over the session of the legacy era. The caller
+// holds the lock.
 func (e *entry) offersOfBoth(offers catalog.Offers) catalog.Offers {
 	if older, ok := e.olderOffers(); ok && !e.server.PerClient {
 		offers.Subscribe = offers.Subscribe || older.Subscribe && offers.Resources
@@ -100,11 +101,13 @@ func (e *entry) offersOfBoth(offers catalog.Offers) catalog.Offers {
 	return offers
 }
 
-// olderRoute sends a request over a session of the legacy era, instead of the shared session, in two cases: the client speaks
-// the legacy era and can be asked questions, and the server can serve the request in that era; or the server can serve the
-// request only in that era. Over HTTP, a client of the first case gets a session of its own, so that the server's questions
-// surely reach it. A server that runs as a process has one legacy session for all legacy clients. If the server does not speak
-// the legacy era, olderRoute does not change t.
+// olderRoute changes the route of a request from the shared session to a session of the legacy era in two cases. In the first
+// case, the client speaks the legacy era and can be asked questions, and the server can serve the request in that era. In the
+// second case, the server can serve the request only in the legacy era.
+//
+// Over HTTP, a client of the first case gets a session of its own, so that the server's questions surely reach it. A server
+// that runs as a process has one legacy session for all legacy clients. If the server does not speak the legacy era, the route
+// does not change.
 func (r *Registry) olderRoute(ctx context.Context, t *route) {
 	q, e := t.request, t.entry
 	asks := asksOlder(q.Client)
@@ -119,12 +122,12 @@ func (r *Registry) olderRoute(ctx context.Context, t *route) {
 		return
 	}
 	if !asks || e.server.Spec.Type == transport.Stdio {
-		t.only, t.older = older, asks
+		t.single, t.older = older, asks
 		return
 	}
 	// If no further session can be opened, or mcpx is ending, the shared session serves the client as well as it can.
 	if own, release, err := r.clientSession(e, q.Client, nil, false); err == nil && own != nil {
-		t.only, t.release, t.older = own.upstream, release, true
+		t.single, t.release, t.older = own.upstream, release, true
 	}
 }
 
@@ -203,8 +206,8 @@ func asksByResult(err error) bool {
 	return err == errUndeclared || ok && (rpc.Message == "Handler returned an invalid result" || strings.Contains(rpc.Message, "InputRequiredResult"))
 }
 
-// undeclared reports whether the result says that the tool needs an answer from the client for which the session did not
-// declare the capability. For example, a session that several clients share declares no roots. The texts are from the SDK for
+// undeclared reports whether the result says that the tool has asked the client for something, but the session did not declare
+// the capability for that. For example, a session that several clients share declares no roots. The texts are from the SDK for
 // TypeScript.
 func undeclared(result json.RawMessage) bool {
 	return bytes.Contains(result, []byte("Cannot request input ")) && bytes.Contains(result, []byte("-era connection did not declare the required capability"))
@@ -220,9 +223,9 @@ func eraOf(modern bool) string {
 	return upstream.EraLegacy
 }
 
-// offersToOlder returns what a server offers to legacy clients. ok is false if that is unknown, or if the snapshot says the
-// same. It differs from the snapshot for a server with a session for each client, until that session has read what the server
-// offers, and for a server whose lists are known only from the cache on disk. The caller holds the lock.
+// offersToOlder returns what a server offers to legacy clients. ok is false if that is unknown, or if it is the same as in the
+// snapshot. It can differ from the snapshot in two cases: for a server with a session for each client, until that session has
+// read what the server offers; and for a server whose lists are known only from the cache on disk. The caller holds the lock.
 func (e *entry) offersToOlder() (offers catalog.Offers, ok bool) {
 	if e.upstream == nil {
 		return offers, false

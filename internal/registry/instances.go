@@ -20,7 +20,7 @@ import (
 )
 
 // instances are the upstreams of a server with several addresses. Calls are distributed over their shared sessions. The
-// catalogue comes from one of them.
+// catalogue comes from a single instance.
 type instances struct {
 	all  []*upstream.Upstream
 	host []string // the host of each instance, for messages
@@ -179,15 +179,15 @@ func (in *instances) others() string {
 	return "other tools than the catalogue has are listed by " + strings.Join(hosts, ", ")
 }
 
-// ranks is the order in which instances get calls, by state. Idle comes first too, because only a call wakes up an idle
-// instance: it would otherwise get no calls as long as others are up.
+// ranks is the order in which instances get calls, by state. An idle instance ranks as high as a ready one, because only a call
+// wakes it up: it would otherwise get no calls as long as others are up.
 var ranks = map[catalog.State]int{catalog.Ready: 0, catalog.Idle: 0, catalog.Degraded: 1, catalog.Connecting: 2, catalog.Unavailable: 3}
 
-// pick returns the instance for a request of a client. more reports whether another instance is up. The parameter tried has the
-// instances to which the request was already sent; if it has all of them, u is nil. pick prefers the instance with the fewest
-// open calls among those in the best state. But if the server may keep state between requests, all requests of a client go to
-// the same instance.
-func (in *instances) pick(client *caller.Client, tried []*upstream.Upstream) (u *upstream.Upstream, more bool) {
+// pick returns the instance for a request of a client. hasOther reports whether another instance is up. The parameter tried has
+// the instances to which the request was already sent; if it has all instances, u is nil. pick prefers the instance with the
+// fewest open calls among those in the best state. But if the server may keep state between requests, all requests of a client
+// go to the same instance.
+func (in *instances) pick(client *caller.Client, tried []*upstream.Upstream) (u *upstream.Upstream, hasOther bool) {
 	var best upstream.Status
 	var rank, open int
 	var ready []*upstream.Upstream
@@ -212,9 +212,9 @@ func (in *instances) pick(client *caller.Client, tried []*upstream.Upstream) (u 
 	return u, slices.ContainsFunc(ready, func(other *upstream.Upstream) bool { return other != u })
 }
 
-// homeOf returns the instance that may have state of a client. This is the instance that the client has used before. If it is
-// not among the instances in the parameter ready, homeOf returns the parameter best. For a client without a session, the choice
-// depends only on its connection.
+// homeOf returns the instance that may have state of a client, which is the instance that the client has used before. If that
+// instance is not in the parameter ready, homeOf returns the parameter best. For a client without a session, the choice depends
+// only on its connection.
 func (in *instances) homeOf(client *caller.Client, best *upstream.Upstream, ready []*upstream.Upstream) *upstream.Upstream {
 	if client != nil && client.Peer != "" {
 		hash := fnv.New32a()
@@ -241,9 +241,9 @@ func (in *instances) forget(client string) {
 	delete(in.home, client)
 }
 
-// elsewhere reports, for a request that failed with err on one instance, whether it may be sent to another one (next), and
-// whether the failed instance may have executed it.
-func elsewhere(err error, repeatable bool) (next, executed bool) {
+// elsewhere is for a request that failed with err on one instance. retry reports whether the request may be sent to another
+// instance; executed reports whether the failed instance may have executed the request.
+func elsewhere(err error, repeatable bool) (retry, executed bool) {
 	if unavailable, ok := errors.AsType[*request.UnavailableError](err); ok {
 		return !unavailable.Stopped, false
 	}

@@ -12,26 +12,26 @@ type unknownFunc func(server, method string, params json.RawMessage)
 func (r *Registry) OnChange(f func()) (stop func()) { return listen(r, &r.onChange, &f) }
 
 // OnUnknown registers f for notifications with a method that mcpx does not know, from all shared sessions, until the caller
-// calls stop. They are for clients that see only one server. f must not block.
+// calls stop. Such notifications are for clients that see only one server. f must not block.
 func (r *Registry) OnUnknown(f unknownFunc) (stop func()) { return listen(r, &r.onUnknown, &f) }
 
-// listen adds f to all. It never changes the old slice, because that is read without the lock.
-func listen[F any](r *Registry, all *[]*F, f *F) (stop func()) {
+// listen adds f to the functions. It never changes the old slice, because the slice is read without the lock.
+func listen[F any](r *Registry, functions *[]*F, f *F) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	*all = append(slices.Clone(*all), f)
+	*functions = append(slices.Clone(*functions), f)
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		*all = slices.DeleteFunc(slices.Clone(*all), func(other *F) bool { return other == f })
+		*functions = slices.DeleteFunc(slices.Clone(*functions), func(other *F) bool { return other == f })
 	}
 }
 
-// logged passes the log message of a server that several registries share on to the client of this one. only, if not empty, is the
-// only program that may get it.
-func (r *Registry) logged(only string, params json.RawMessage) {
+// logged is for a log message of a server that several registries share: it passes the message on to the client of this
+// registry. program, if not empty, is the only program that may get the message.
+func (r *Registry) logged(program string, params json.RawMessage) {
 	owner := r.owner.Load()
-	if owner != nil && owner.Notify != nil && (only == "" || only == owner.Program()) {
+	if owner != nil && owner.Notify != nil && (program == "" || program == owner.Program()) {
 		owner.Notify("notifications/message", params)
 	}
 }

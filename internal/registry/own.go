@@ -17,17 +17,16 @@ type ownCatalogue struct {
 	made    map[basis]*catalog.Snapshot // the snapshots made with these lists; all are removed when any ownCatalogue changes
 }
 
-// basis has what apply uses to make a snapshot, besides the client's ownCatalogue: the shared snapshot, the
-// ownCatalogue of the client's principal (theirs), and the one of clients with the same capabilities (alike). theirs
-// and alike may be nil.
+// basis has what apply needs to make a snapshot, besides the client's ownCatalogue: the shared snapshot, the ownCatalogue of
+// the client's principal, and the ownCatalogue of clients with similar capabilities. The two catalogues may be nil.
 type basis struct {
-	shared        *catalog.Snapshot
-	theirs, alike *ownCatalogue
+	shared               *catalog.Snapshot
+	ofPrincipal, similar *ownCatalogue
 }
 
-// mostMade is the maximum number of snapshots that are kept in one ownCatalogue. A principal may need several, because its
-// clients differ.
-const mostMade = 8
+// maxMade is the maximum number of snapshots that are kept in one ownCatalogue. There can be several for one principal, because
+// the clients of the principal differ.
+const maxMade = 8
 
 // ownLists has what a server lists in one session.
 type ownLists struct {
@@ -36,21 +35,21 @@ type ownLists struct {
 	toolsOnly  bool // only the tools are from the session; everything else is as in the shared lists
 	offers     catalog.Offers
 	items      *catalog.Items
-	// alone is set if the server lists nothing in the shared session, so that these lists are all that mcpx knows about
-	// it.
+	// alone is set if the server lists nothing in the shared session. Then the lists of this session are all that mcpx knows
+	// about the server.
 	alone *introduced
 }
 
 // introduced is what a server said about itself in the handshake of a session.
 type introduced struct{ title, version, instructions, protocol string }
 
-// changed returns the kinds (tools, resources, prompts) whose lists in l differ from those in the parameter before.
-func (l ownLists) changed(before ownLists) (kinds []catalog.Kind) {
-	if !catalog.EqualTools(l.tools, before.tools) {
+// changed returns the kinds (tools, resources, prompts) whose lists in l differ from the previous lists.
+func (l ownLists) changed(previous ownLists) (kinds []catalog.Kind) {
+	if !catalog.EqualTools(l.tools, previous.tools) {
 		kinds = append(kinds, catalog.Tools)
 	}
 	for _, kind := range catalog.ItemKinds {
-		if !catalog.EqualItems(l.items.Of(kind), before.items.Of(kind)) {
+		if !catalog.EqualItems(l.items.Of(kind), previous.items.Of(kind)) {
 			kinds = append(kinds, kind)
 		}
 	}
@@ -70,14 +69,14 @@ func (r *Registry) SnapshotOf(client *caller.Client) *catalog.Snapshot {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	on := basis{shared: snap, theirs: r.own[client.PersonKey()]}
+	on := basis{shared: snap, ofPrincipal: r.own[client.PersonKey()]}
 	var own *ownCatalogue
 	if client.Ident() != "" {
-		own, on.alike = r.own[client.HomeKey()], r.alike(client)
+		own, on.similar = r.own[client.HomeKey()], r.similar(client)
 	}
-	first := cmp.Or(own, on.theirs)
+	first := cmp.Or(own, on.ofPrincipal)
 	if first == nil {
-		if first = on.alike; first == nil || len(first.servers) == 0 {
+		if first = on.similar; first == nil || len(first.servers) == 0 {
 			return snap
 		}
 	}
@@ -86,7 +85,7 @@ func (r *Registry) SnapshotOf(client *caller.Client) *catalog.Snapshot {
 		maps.DeleteFunc(first.made, func(k basis, _ *catalog.Snapshot) bool {
 			return k.shared != r.snapshot.Load() && k.shared != r.forOlder.Load()
 		})
-		if made = own.apply(on); first.made == nil || len(first.made) >= mostMade {
+		if made = own.apply(on); first.made == nil || len(first.made) >= maxMade {
 			first.made = make(map[basis]*catalog.Snapshot)
 		}
 		first.made[on] = made
@@ -94,8 +93,9 @@ func (r *Registry) SnapshotOf(client *caller.Client) *catalog.Snapshot {
 	return made
 }
 
-// of returns the lists of a server. ok is false if o is nil or has none, or if they are from an earlier entry of the server.
-func (o *ownCatalogue) of(server string, generation uint64) (lists ownLists, ok bool) {
+// listsOf returns the lists of a server. ok is false if o is nil or has no lists of the server, or if the lists are from an
+// earlier entry of the server.
+func (o *ownCatalogue) listsOf(server string, generation uint64) (lists ownLists, ok bool) {
 	if o == nil {
 		return lists, false
 	}
@@ -103,13 +103,14 @@ func (o *ownCatalogue) of(server string, generation uint64) (lists ownLists, ok 
 	return lists, ok && lists.generation == generation
 }
 
-// apply returns the shared snapshot with other lists for some servers: the client's own lists (o) or, if o has none for a server,
-// the lists of its principal, or else the lists of clients with the same capabilities. o may be nil.
+// apply returns the shared snapshot with other lists for some servers. For each server, it takes the first lists that
+// exist: the client's own lists (o), the lists of the client's principal, or the lists of clients with the same
+// capabilities. o may be nil.
 func (o *ownCatalogue) apply(on basis) *catalog.Snapshot {
 	servers := slices.Clone(on.shared.Servers)
 	for i := range servers {
-		for _, from := range []*ownCatalogue{o, on.theirs, on.alike} {
-			own, ok := from.of(servers[i].Name, servers[i].Generation)
+		for _, from := range []*ownCatalogue{o, on.ofPrincipal, on.similar} {
+			own, ok := from.listsOf(servers[i].Name, servers[i].Generation)
 			if !ok {
 				continue
 			}
@@ -185,8 +186,8 @@ func (r *Registry) keep(client *caller.Client, server string, listed, shared own
 	if own == nil {
 		own = &ownCatalogue{servers: make(map[string]ownLists)}
 	}
-	first, differ := r.alike(client).of(server, listed.generation)
-	kept, ok := own.of(server, listed.generation)
+	first, differ := r.similar(client).listsOf(server, listed.generation)
+	kept, ok := own.listsOf(server, listed.generation)
 	if !ok {
 		kept, ok = first, differ
 	}

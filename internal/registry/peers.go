@@ -27,7 +27,7 @@ func (r *Registry) remembered(key string) *record {
 }
 
 // Saved returns the catalogue that this registry lists for the server with this [Server.Key], for [Options.Peers] of another
-// replica. It is nil if no server has the key, or mcpx does not know its catalogue.
+// replica. It returns nil if no server has the key, or if mcpx does not know the server's catalogue.
 func (r *Registry) Saved(key string) []byte {
 	e := r.keyed(key)
 	if e == nil {

@@ -33,8 +33,8 @@ func (r *Registry) LoggedIn(next request.Handler) request.Handler {
 	}
 }
 
-// LogIn returns nil if a server needs no login of the client's principal, or if the principal has a login. If it has none and ask is
-// set, LogIn asks the client to log in. Otherwise the error says how to log in.
+// LogIn returns nil if a server needs no login of the client's principal, or if the principal has a login. If the principal has
+// none and ask is true, LogIn asks the client to log in. Otherwise it returns an error that says how to log in.
 func (r *Registry) LogIn(ctx context.Context, client *caller.Client, server string, ask bool) error {
 	r.mu.Lock()
 	e := r.entries[server]
@@ -70,7 +70,7 @@ func (r *Registry) personalLists(e *entry, client *caller.Client) bool {
 	if e.server.Personal == nil || e.upstream == nil || client.On() == nil || e.listsShared() {
 		return false
 	}
-	_, known := r.own[e.server.ownerFor(client).HomeKey()].of(e.server.Spec.Name, e.generation)
+	_, known := r.own[e.server.ownerFor(client).HomeKey()].listsOf(e.server.Spec.Name, e.generation)
 	return !known
 }
 

@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// Pool has the upstreams that several registries of this process share; each registry serves one client. It must be
-// closed after the registries. It is safe for concurrent use.
+// Pool has the upstreams that several registries of this process share; each registry serves one client. The pool must be
+// closed after the registries, which use its upstreams until then. It is safe for concurrent use.
 type Pool struct {
 	log      *slog.Logger
 	installs *semaphore.Semaphore
@@ -33,7 +33,7 @@ type pooled struct {
 	upstream *upstream.Upstream
 	starting sync.Once
 	users    map[*Registry]bool // guarded by Pool.mu
-	timer    *time.Timer        // guarded by Pool.mu; runs while there are no users, after there were some
+	timer    *time.Timer        // guarded by Pool.mu; runs after the last user has left
 	ended    bool               // guarded by Pool.mu
 }
 
@@ -78,8 +78,8 @@ func (p *Pool) join(r *Registry, key string, spec upstream.Spec) *pooled {
 	spec.OnUnknown = func(method string, params json.RawMessage) {
 		one.each(func(r *Registry) { r.unknown(one.name, method, params) })
 	}
-	spec.OnLog = func(only string, params json.RawMessage) {
-		one.each(func(r *Registry) { r.logged(only, params) })
+	spec.OnLog = func(program string, params json.RawMessage) {
+		one.each(func(r *Registry) { r.logged(program, params) })
 	}
 	spec.OnQuestion = func() {
 		p.mu.Lock()
@@ -91,8 +91,8 @@ func (p *Pool) join(r *Registry, key string, spec upstream.Spec) *pooled {
 	return one
 }
 
-// Renew removes the servers with this name from the pool, so that the next registry that uses one starts a new process.
-// Registries that already use the old one keep it until they leave it.
+// Renew removes the servers with this name from the pool, so that the next registry that uses such a server starts a new
+// process. Registries that already use the old process keep it until they leave it.
 func (p *Pool) Renew(server string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,9 +121,10 @@ func (p *pooled) start(r *Registry) {
 	r.changed() // the upstream may already run for other users, and then reports no change to r
 }
 
-// leave ends the use by r. When no user is left, the upstream is ended after the idle time. If gone is true, r goes on without
-// the server, because the config changed: then the upstream is ended at once, because no user is likely to return soon.
-func (p *pooled) leave(r *Registry, gone bool) {
+// leave ends the use by r. When no user is left, the upstream is ended after the idle time. It is ended at once if Renew has
+// removed it from the pool, or if dropped is true. dropped means that a change of the config has removed the server from r, so
+// that no user is likely to return soon.
+func (p *pooled) leave(r *Registry, dropped bool) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
 	if !p.users[r] {
@@ -134,7 +135,7 @@ func (p *pooled) leave(r *Registry, gone bool) {
 		return
 	}
 	idle := p.pool.idle
-	if gone || p.pool.all[p.key] != p {
+	if dropped || p.pool.all[p.key] != p {
 		idle = 0
 	}
 	p.timer = time.AfterFunc(idle, p.retire)

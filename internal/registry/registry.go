@@ -39,13 +39,13 @@ type Server struct {
 	PerClient   bool
 	SessionIdle time.Duration
 	// PerPrincipal makes all clients of one principal share one of the sessions that PerClient creates. A client without a
-	// principal has its own. It requires PerClient.
+	// principal has a session of its own. It requires PerClient.
 	PerPrincipal bool
-	// Shared, if not empty, identifies how the server starts. Registries with the same [Options.Pool] share the server if their
-	// Shared is equal.
+	// Shared, if not empty, identifies how the server starts. Registries with the same [Options.Pool] share a server if the
+	// server has an equal Shared in each of them.
 	Shared string
 	// Credentials are the headers of requests to the server whose values come from the caller. They require PerClient. mcpx
-	// reads the catalogue without them.
+	// reads the catalogue without these headers.
 	Credentials map[string]Credential
 	// Exchange, if not nil, exchanges the caller's JWT for a token of the server. subject returns the caller's latest JWT.
 	// authorize adds the token to requests; secrets returns the strings that must not appear in messages. Exchange requires
@@ -80,8 +80,9 @@ type Options struct {
 	Again string
 	// Grace is how long open calls may continue when [Registry.Apply] stops their server; 0 means 5 s.
 	Grace time.Duration
-	// Patience is how long mcpx must have waited for a server that has not answered, before it records, at its end, that it has
-	// tried the server. SDK clients start mcpx briefly to learn its era; such a short run says nothing about the servers.
+	// Patience is for a server that has not answered when mcpx ends. If mcpx has waited for the server at least that long, it
+	// records that it has tried the server. SDK clients start mcpx briefly to learn its era; such a short run says nothing
+	// about the servers.
 	Patience time.Duration
 	// Logger may be nil, then nothing is logged.
 	Logger *slog.Logger
@@ -129,8 +130,8 @@ type bounds struct {
 	installs *semaphore.Semaphore // limits the commands that install at the same time
 }
 
-// ofClients has the sessions and catalogues of single clients, by client ID. mu guards the maps. They are not shared with other
-// replicas of mcpx.
+// ofClients has the sessions and catalogues of single clients, by client ID. They are not shared with other replicas of
+// mcpx. mu guards the maps.
 type ofClients struct {
 	clients map[string]map[sessionKey]*clientSession
 	own     map[string]*ownCatalogue
@@ -174,7 +175,7 @@ type entry struct {
 	generation uint64
 	began      time.Time
 	earlier    bool   // a record of the server existed, on disk or at another replica, when the entry was made
-	era        string // the era of the server in that earlier record; empty if unknown
+	era        string // the era of the server in the earlier record; empty if unknown
 	server     Server
 	upstream   *upstream.Upstream // nil if the server is disabled or misconfigured
 	pooled     *pooled            // nil if no other registry can use upstream
@@ -231,7 +232,7 @@ func (r *Registry) newEntry(server Server) *entry {
 	}
 	spec := server.Spec
 	spec.Introduction.Capabilities = caller.AllCapabilities
-	if !server.PerClient || server.PerPrincipal { // otherwise it only reads the catalogue, so it declares all capabilities
+	if !server.PerClient || server.PerPrincipal { // otherwise the shared session only reads the catalogue, so it declares all capabilities
 		spec.Introduction.Capabilities, spec.Introduction.Owner = caller.SharedCapabilities, r.owner.Load
 	}
 	if spec.NoQuestions {
@@ -290,10 +291,9 @@ func (r *Registry) Start() {
 	})
 }
 
-// Close ends all sessions immediately and waits for their end, for at most within; 0 means no limit. At the same time the saver
-// writes the last changes to the cache. It has the same time for this, so that a hanging disk does not prevent mcpx from
-// ending.
-func (r *Registry) Close(within time.Duration) {
+// Close ends all sessions immediately and waits for their end. Meanwhile the saver writes the last changes to the cache. Close
+// waits for both, for at most the given limit, so that a hanging disk does not prevent mcpx from ending; 0 means no limit.
+func (r *Registry) Close(limit time.Duration) {
 	r.closed.Do(func() {
 		r.mu.Lock()
 		r.ended = true
@@ -324,12 +324,12 @@ func (r *Registry) Close(within time.Duration) {
 			close(saved)
 		}()
 		var late <-chan time.Time
-		if within > 0 {
-			late = time.After(within)
+		if limit > 0 {
+			late = time.After(limit)
 		}
 		var closing sync.WaitGroup
 		for _, u := range all {
-			closing.Go(func() { u.Close(within) })
+			closing.Go(func() { u.Close(limit) })
 		}
 		closing.Wait()
 		r.retiring.Wait()
@@ -442,8 +442,8 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 	return e.last
 }
 
-// items returns what a server offers besides tools. Until the server has listed it, it comes from the cache on disk. The caller
-// holds the lock.
+// items returns what a server offers besides tools. Until the server has listed these offers, items takes them from the cache
+// on disk. The caller holds the lock.
 func (e *entry) items(status *upstream.Status) (offers catalog.Offers, items *catalog.Items, listed bool) {
 	if !status.Listed && e.cached != nil && e.cached.Offers != nil {
 		if newer, ok := e.older.byEra[upstream.EraModern]; ok {

@@ -16,12 +16,12 @@ import (
 type route struct {
 	entry   *entry
 	request *request.Request
-	only    *upstream.Upstream // nil for a server with instances
-	// older means that the session in the field only is of the legacy era. If it cannot serve the request, the shared session
-	// does.
+	single  *upstream.Upstream // nil for a server with instances
+	// older means that the session in the field single is of the legacy era. If this session cannot serve the request, the
+	// shared session does.
 	older   bool
 	release func()
-	wait    time.Duration // what is left of the Wait with which the request began
+	wait    time.Duration // the part that is left of the field Wait of the request
 	tried   []*upstream.Upstream
 	ran     error // the error of the first instance that may have executed the request
 }
@@ -57,7 +57,7 @@ func (r *Registry) routeOf(ctx context.Context, q *request.Request) (*route, err
 			err = &request.UnavailableError{State: catalog.Unavailable, Reason: "mcpx stopped the server", Stopped: true}
 			return nil, r.stopped(t, err)
 		}
-		t.only, t.release = c.upstream, release
+		t.single, t.release = c.upstream, release
 	case e.server.ofCallers():
 		return nil, errors.New("no middleware has looked for the caller's credentials")
 	default:
@@ -69,8 +69,8 @@ func (r *Registry) routeOf(ctx context.Context, q *request.Request) (*route, err
 
 // share routes the request over the shared session, or over the instances.
 func (t *route) share() {
-	if t.only, t.older = nil, false; t.entry.instances == nil {
-		t.only = t.entry.upstream
+	if t.single, t.older = nil, false; t.entry.instances == nil {
+		t.single = t.entry.upstream
 	}
 }
 
@@ -88,8 +88,8 @@ func (t *route) next(ctx context.Context, failed error) (*upstream.Upstream, err
 			failed = nil
 		}
 	}
-	if t.only != nil {
-		return t.only, failed
+	if t.single != nil {
+		return t.single, failed
 	}
 	if failed != nil {
 		again, executed := elsewhere(failed, t.request.Repeatable)

@@ -21,8 +21,8 @@ func (r *Registry) saver() {
 	}
 }
 
-// save writes the changed catalogues to disk. last means that mcpx is ending.
-func (r *Registry) save(last bool) {
+// save writes the changed catalogues to disk. final means that mcpx is ending.
+func (r *Registry) save(final bool) {
 	r.saving.Lock()
 	defer r.saving.Unlock()
 	r.mu.Lock()
@@ -34,16 +34,16 @@ func (r *Registry) save(last bool) {
 	}
 	r.mu.Unlock()
 	for _, e := range all {
-		r.saveOne(e, last)
+		r.saveOne(e, final)
 	}
 }
 
-// saveOne writes the catalogue of a server to disk. If the server has none yet, saveOne records that mcpx has tried to connect,
-// so that later starts of mcpx do not wait for the server's first list.
-func (r *Registry) saveOne(e *entry, last bool) {
+// saveOne writes the catalogue of a server to disk. If the server has no catalogue yet, saveOne records that mcpx has tried to
+// connect, so that later starts of mcpx do not wait for the server's first list.
+func (r *Registry) saveOne(e *entry, final bool) {
 	status := e.status()
 	rec := r.recordOf(e, &status)
-	trying := status.State == catalog.Connecting && !(last && time.Since(e.began) >= r.options.Patience)
+	trying := status.State == catalog.Connecting && !(final && time.Since(e.began) >= r.options.Patience)
 	if rec.tried && (e.earlier || trying || e.saved != nil) || (e.saved != nil && e.saved.equal(rec)) {
 		return
 	}

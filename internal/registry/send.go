@@ -14,8 +14,9 @@ import (
 // message.
 func (r *Registry) Use(all ...request.Middleware) { r.handler = request.Chain(r.send, all...) }
 
-// Send sends a message through the middleware to its server, over the shared session or the client's own. The errors are those
-// of [request.Handler]; a [request.ReplacedError] means that the server was replaced after the caller took its snapshot.
+// Send sends a message through the middleware to its server, over the shared session or the client's own session. The errors
+// are those of [request.Handler]; a [request.ReplacedError] means that the server was replaced after the caller took its
+// snapshot.
 func (r *Registry) Send(ctx context.Context, q *request.Request) (json.RawMessage, error) {
 	return r.handler(ctx, q)
 }
@@ -78,7 +79,7 @@ func (r *Registry) follow(ctx context.Context, t *route) (json.RawMessage, error
 				begun = true
 				close(agreed)
 			})
-			if err = failed; !begun { // if it ends after it has begun, the subscriber has to subscribe again
+			if err = failed; !begun { // if the subscription has begun before it ends, the subscriber has to subscribe again
 				u, err = t.next(ctx, failed)
 			}
 		}

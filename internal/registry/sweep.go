@@ -14,10 +14,10 @@ import (
 const (
 	// unusedAfter is how long an unused catalogue is kept on disk.
 	unusedAfter = 30 * 24 * time.Hour
-	// touchAfter is the precision of the time of last use, for which the file's modification time is used.
+	// touchAfter is the precision of a catalogue's time of last use, which is stored as the modification time of its file.
 	touchAfter = 24 * time.Hour
-	// mostSwept is the maximum number of files that are checked at one start of mcpx.
-	mostSwept = 10_000
+	// maxSwept is the maximum number of files that are checked at one start of mcpx.
+	maxSwept = 10_000
 )
 
 // cacheFile matches the names of the cache's files, of the files of package learned, and of unfinished files left by a killed
@@ -33,8 +33,8 @@ func (c *cache) touch(key string) {
 }
 
 // sweep deletes the files of catalogues that were not used for unusedAfter, and returns how many it has deleted. It keeps the
-// files whose keys are in the parameter used, and files that the cache did not write. It ends early when stop is closed.
-func (c *cache) sweep(used map[string]bool, stop <-chan struct{}) (deleted int) {
+// files with these keys, and files that the cache did not write. It ends early when stop is closed.
+func (c *cache) sweep(keys map[string]bool, stop <-chan struct{}) (deleted int) {
 	if c.dir == "" {
 		return 0
 	}
@@ -43,7 +43,7 @@ func (c *cache) sweep(used map[string]bool, stop <-chan struct{}) (deleted int) 
 		return 0
 	}
 	defer folder.Close()
-	files, _ := folder.ReadDir(mostSwept) // after an error, the files read so far
+	files, _ := folder.ReadDir(maxSwept) // after an error, the files read so far
 	for _, file := range files {
 		select {
 		case <-stop:
@@ -51,7 +51,7 @@ func (c *cache) sweep(used map[string]bool, stop <-chan struct{}) (deleted int) 
 		default:
 		}
 		key, _, _ := strings.Cut(file.Name(), ".")
-		if !used[key] && c.unused(file) && os.Remove(filepath.Join(c.dir, file.Name())) == nil {
+		if !keys[key] && c.unused(file) && os.Remove(filepath.Join(c.dir, file.Name())) == nil {
 			deleted++
 		}
 	}

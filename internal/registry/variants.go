@@ -16,7 +16,7 @@ const maxVariants = 64
 // first list of a client's session, because later lists may depend on the calls of that client. The registry's lock guards it.
 type variant struct {
 	ownCatalogue
-	tried map[string]uint64 // by server: the generation of its entry when a session listed its tools, or failed to
+	tried map[string]uint64 // by server: the generation of the server's entry when a session last listed its tools, or failed to
 }
 
 // variantKey returns a key that is the same for all clients to which servers list the same tools. It includes the era, because
@@ -30,8 +30,8 @@ func (r *Registry) variantOf(client *caller.Client) *variant {
 	return r.variants[variantKey(client)]
 }
 
-// learn stores the first tools of a session as the tools that clients with the same capabilities see. If they do not differ
-// from the shared tools, such clients see the shared tools. The caller holds the lock.
+// learn stores the first tools of a session as the tools that clients with the same capabilities see. If differ is false, the
+// tools are the shared ones, so nothing needs to be stored for such clients. The caller holds the lock.
 func (r *Registry) learn(client *caller.Client, e *entry, tools []catalog.Tool, differ bool) {
 	name, v := e.server.Spec.Name, r.variantOf(client)
 	if v == nil {
@@ -54,9 +54,9 @@ func (r *Registry) learn(client *caller.Client, e *entry, tools []catalog.Tool, 
 	r.countDiffering()
 }
 
-// alike returns the lists of the variant for a client; nil if nothing is known. It applies to servers that have not
-// listed anything in the client's own sessions. The caller holds the lock.
-func (r *Registry) alike(client *caller.Client) *ownCatalogue {
+// similar returns the lists that servers show to clients with the same capabilities; nil if nothing is known. They are used for
+// servers that have not listed anything in the client's own sessions. The caller holds the lock.
+func (r *Registry) similar(client *caller.Client) *ownCatalogue {
 	if v := r.variantOf(client); v != nil {
 		return &v.ownCatalogue
 	}
@@ -66,11 +66,11 @@ func (r *Registry) alike(client *caller.Client) *ownCatalogue {
 // countDiffering sets the field differing after a change of own or variants. The caller holds the lock.
 func (r *Registry) countDiffering() { r.differing.Store(int32(len(r.own) + len(r.variants))) }
 
-// WaitOwn waits until mcpx knows what certain PerClient servers, those for which the func `which` returns true, list to clients
-// with the capabilities of this client. If that is unknown, WaitOwn opens the client's own session. It tries this once per
-// server; if it fails, the client sees the shared lists until one of its sessions has listed others. WaitOwn returns when ctx
-// ends, at the latest.
-func (r *Registry) WaitOwn(ctx context.Context, client *caller.Client, which func(server string) bool) {
+// WaitOwn is for the PerClient servers for which the func matches returns true. It waits until mcpx knows what they list to
+// clients with the capabilities of this client. If that is unknown, WaitOwn opens the client's own session. It tries this once
+// per server; after a failure, the client sees the shared lists until one of its sessions has listed others. WaitOwn returns
+// when ctx ends, at the latest.
+func (r *Registry) WaitOwn(ctx context.Context, client *caller.Client, matches func(server string) bool) {
 	if client.Ident() == "" || ctx.Err() != nil {
 		return
 	}
@@ -81,7 +81,7 @@ func (r *Registry) WaitOwn(ctx context.Context, client *caller.Client, which fun
 	var untried []*entry
 	v := r.variantOf(client)
 	for name, e := range r.entries {
-		if r.personalLists(e, client) && which(name) {
+		if r.personalLists(e, client) && matches(name) {
 			all.Go(func() { _ = r.listPersonal(ctx, e, client) }) // ends with ctx
 		}
 		if !e.server.PerClient || e.upstream == nil || e.server.ofCallers() || v != nil && v.tried[name] == e.generation ||
@@ -94,7 +94,7 @@ func (r *Registry) WaitOwn(ctx context.Context, client *caller.Client, which fun
 	}
 	r.mu.Unlock()
 	for _, e := range untried {
-		if which(e.server.Spec.Name) {
+		if matches(e.server.Spec.Name) {
 			all.Go(func() { r.listFor(ctx, e, client) }) // ends with ctx
 		}
 	}

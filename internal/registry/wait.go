@@ -11,12 +11,13 @@ import (
 
 // The functions below wait for servers. Each returns when its ctx ends, at the latest.
 
-// WaitListed waits until the servers have listed what they offer besides tools, or cannot do so now. It waits for the servers
-// for which the func `which` returns true (nil: for all), except those that mcpx has tried at an earlier start.
-func (r *Registry) WaitListed(ctx context.Context, which func(server string) bool) {
+// WaitListed waits until the servers have listed what they offer besides tools, or cannot do so now. It waits only for the
+// servers for which the func matches returns true; nil means all servers. It does not wait for servers that mcpx has tried at
+// an earlier start.
+func (r *Registry) WaitListed(ctx context.Context, matches func(server string) bool) {
 	waited := false
 	for _, s := range r.Snapshot().Servers {
-		if e := r.running(s.Name); e != nil && !s.Listed && !e.earlier && (which == nil || which(s.Name)) {
+		if e := r.running(s.Name); e != nil && !s.Listed && !e.earlier && (matches == nil || matches(s.Name)) {
 			e.lists().AwaitLists(ctx)
 			waited = true
 		}
@@ -36,10 +37,10 @@ func (r *Registry) WaitListedOne(ctx context.Context, server string) {
 }
 
 // WaitKnown waits until each server has a catalogue, or mcpx has tried once to connect to it, now or at an earlier start. It
-// waits for the servers for which the func `which` returns true (nil: for all).
-func (r *Registry) WaitKnown(ctx context.Context, which func(server string) bool) {
+// waits only for the servers for which the func matches returns true; nil means all servers.
+func (r *Registry) WaitKnown(ctx context.Context, matches func(server string) bool) {
 	r.waitFor(ctx, func(s *catalog.Server) bool {
-		return !s.Known && !s.Tried && s.State == catalog.Connecting && (which == nil || which(s.Name))
+		return !s.Known && !s.Tried && s.State == catalog.Connecting && (matches == nil || matches(s.Name))
 	})
 }
 
@@ -51,19 +52,19 @@ func (r *Registry) WaitServer(ctx context.Context, name string) {
 	r.Refresh()
 }
 
-// WaitStart waits until a server's catalogue is known or the first attempt to connect has ended, but at most for the duration
-// patience. If starting is not nil, it then waits on as long as the server's command installs or starts, and calls starting
+// WaitStart waits until a server's catalogue is known or the first attempt to connect has ended, but at most for the time
+// limit. If starting is not nil, WaitStart then waits on as long as the server's command installs or starts, and calls starting
 // from time to time with a text that says what the command does. Afterwards the snapshot is up to date. If [Registry.Apply]
 // replaces the server meanwhile, WaitStart waits for the new server.
-func (r *Registry) WaitStart(ctx context.Context, name string, patience time.Duration, starting func(does string)) {
+func (r *Registry) WaitStart(ctx context.Context, name string, limit time.Duration, starting func(activity string)) {
 	r.Prefer(name)
 	for e := r.running(name); e != nil; e = r.running(name) {
 		if e.instances != nil {
-			bounded, cancel := context.WithTimeout(ctx, patience)
+			bounded, cancel := context.WithTimeout(ctx, limit)
 			e.await(bounded)
 			cancel()
 		} else {
-			e.upstream.AwaitStart(ctx, patience, starting)
+			e.upstream.AwaitStart(ctx, limit, starting)
 		}
 		if ctx.Err() != nil || !r.replaced(name, e) {
 			break
@@ -72,8 +73,8 @@ func (r *Registry) WaitStart(ctx context.Context, name string, patience time.Dur
 	r.Refresh()
 }
 
-// Relist asks a server for its tools again, over the shared session and the client's own, because the server may have changed
-// them without a notification (see [upstream.Upstream.Relist]).
+// Relist asks a server for its tools again, over the shared session and the client's own session, because the server may have
+// changed them without a notification (see [upstream.Upstream.Relist]).
 func (r *Registry) Relist(ctx context.Context, client *caller.Client, name string) {
 	e := r.running(name)
 	if e == nil {
@@ -106,8 +107,8 @@ func (r *Registry) WaitTried(ctx context.Context) {
 	r.Refresh()
 }
 
-// WaitAgain is [Registry.WaitTried], and asks servers that other registries of this process have connected already what they are
-// now (see [upstream.Upstream.Again]). silent says of those that do not answer why, by their names.
+// WaitAgain does what [Registry.WaitTried] does. It also checks servers that other registries of this process may have
+// connected long ago (see [upstream.Upstream.Again]). silent has the servers that do not answer, by name, each with the reason.
 func (r *Registry) WaitAgain(ctx context.Context) (silent map[string]string) {
 	silent = make(map[string]string)
 	var mu sync.Mutex
@@ -128,13 +129,13 @@ func (r *Registry) WaitAgain(ctx context.Context) (silent map[string]string) {
 	return silent
 }
 
-// waitFor waits for the first attempts to connect to the servers for which the func which returns true, and then refreshes the
-// snapshot.
-func (r *Registry) waitFor(ctx context.Context, which func(*catalog.Server) bool) {
+// waitFor waits for the first attempts to connect to the servers for which the func matches returns true, and then refreshes
+// the snapshot.
+func (r *Registry) waitFor(ctx context.Context, matches func(*catalog.Server) bool) {
 	waited := false
 	snap := r.Snapshot()
 	for i := range snap.Servers {
-		if which(&snap.Servers[i]) {
+		if matches(&snap.Servers[i]) {
 			r.await(ctx, snap.Servers[i].Name)
 			waited = true
 		}
@@ -174,7 +175,8 @@ func (r *Registry) Need() { r.need() }
 // starting many processes earlier would delay the first answers.
 func (r *Registry) Needed() <-chan struct{} { return r.needed }
 
-// Prefer makes a server start before the others, because a caller is about to wait for it. It does not start an idle server.
+// Prefer makes a server start before the others, because a caller is about to wait for it. Prefer does not start an idle
+// server.
 func (r *Registry) Prefer(name string) {
 	r.mu.Lock()
 	r.preferred = name

@@ -26,7 +26,7 @@ type call struct {
 
 // Call sends a request and returns the raw result, which is valid JSON in valid UTF-8. It ends within the request's
 // timeout, whatever the server does. Errors: *RPCError, *UnavailableError, *LostError, *HTTPError, *TimeoutError,
-// *TooLargeError, *BusyError, *AnswerError, *InputError, or ctx's own.
+// *TooLargeError, *BusyError, *AnswerError, *InputError, or the error of ctx.
 func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage, error) {
 	timeout := cmp.Or(max(r.Timeout, 0), u.spec.Timeouts.Call)
 	parent, own := ctx, newCallContext(ctx, timeout)
@@ -72,8 +72,8 @@ func isUnavailable(err error) bool {
 	return unavailable || busy
 }
 
-// callWatched is [session.call], but it ends the call after the time idle without progress. It requests
-// progress even if the client did not: without it, a call that proceeds would look like one that hangs.
+// callWatched does what [session.call] does, but ends the call if there is no progress for the time idle. It requests
+// progress even if the client did not, because a call that proceeds would otherwise look like one that hangs.
 func (s *session) callWatched(ctx context.Context, r *call, idle time.Duration) (json.RawMessage, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -95,9 +95,8 @@ func (s *session) callWatched(ctx context.Context, r *call, idle time.Duration) 
 	return result, err
 }
 
-// maxAttempts is how often a call is sent at most. The third attempt is for a call that may be repeated: the first
-// attempt can lose its session, and the second can be refused because the server does not know the new session any
-// more.
+// maxAttempts limits how often one request is sent. A third attempt is for a request that may be repeated: the first
+// attempt can lose its session, and the second can be refused because the server no longer knows the new session.
 const maxAttempts = 3
 
 // attempts sends the request. If the session is lost before the answer, attempts sends the request again, provided
@@ -153,16 +152,16 @@ func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMes
 	}
 }
 
-// afterRetry returns the error to report when the sending of a request failed with err. lost is the error of an
+// afterRetry returns the error to report when the sending of a request failed with err. earlier is the error of an
 // earlier attempt that the server may have executed, or nil. If err only says that the server did not execute the
-// request this time, afterRetry returns lost, which says more. If err says that mcpx stopped the upstream, afterRetry
-// returns err, because the caller can then try another server.
-func afterRetry(lost *request.LostError, err error) error {
+// request this time, afterRetry returns earlier, which says more. If err says that mcpx stopped the upstream,
+// afterRetry returns err, because the caller can then try another server.
+func afterRetry(earlier *request.LostError, err error) error {
 	unavailable, ok := errors.AsType[*request.UnavailableError](err)
-	if lost == nil || !isUnavailable(err) || ok && unavailable.Stopped {
+	if earlier == nil || !isUnavailable(err) || ok && unavailable.Stopped {
 		return err
 	}
-	return lost
+	return earlier
 }
 
 // afterFailure turns the error of a link into the error that the caller gets. fresh reports whether a session may
@@ -170,8 +169,8 @@ func afterRetry(lost *request.LostError, err error) error {
 func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 	rpc, isRPC := errors.AsType[*wire.RPCError](err)
 	if isRPC && rpc.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION {
-		// Since the handshake, the server has changed the revisions that it supports. It executed nothing. A fresh
-		// session negotiates a supported revision.
+		// Since the handshake, the server has changed the revisions that it supports, so it did not execute the
+		// request. A fresh session negotiates a supported revision.
 		err = fmt.Errorf("%w: %s", transport.ErrGone, rpc)
 		cause := err
 		if !s.link.Traits().ConnectionPerRequest {

@@ -27,17 +27,17 @@ const (
 	silentPause = 10 * time.Second
 )
 
-// changes collects the list_changed notifications of a session. On some transports the server sends them on a
-// stream that the session must open first. The server does not announce changes made before that stream is open,
-// so the session then reads the lists again.
+// changes collects the list_changed notifications of a session. On some transports the server sends them on a stream
+// that the session must open first. The server does not announce changes made before that stream is open, so the
+// session reads the lists again once it is open.
 type changes struct {
 	// told gets a value when lists must be read again, and kinds holds which lists. told has a buffer of one, so many
-	// list_changed in a row cost one refresh.
+	// list_changed notifications in a row cost one refresh.
 	told  chan struct{}
 	mu    sync.Mutex
 	kinds map[catalog.Kind]bool
-	// asked is when Relist last requested that the tools are read again. The channel read is closed when this reading
-	// has ended. unread is the same channel as read until the reading begins, then nil.
+	// asked is when a new reading of the tools was last requested. The channel read is closed when that reading has
+	// ended. unread is the same channel until the reading begins, then nil.
 	asked        time.Time
 	read, unread chan struct{}
 	// missed signals that the stream opened only after a tools/list had begun, so changes may have been missed. It
@@ -88,7 +88,7 @@ func (c *changes) due() (due map[catalog.Kind]bool, done func()) {
 	}
 }
 
-// again requests that the tools are read again, unless that was requested within the pause. The returned channel
+// again requests that the tools are read again, unless a reading was requested within the pause. The returned channel
 // is closed once the latest requested reading has ended.
 func (c *changes) again(pause time.Duration) <-chan struct{} {
 	c.mu.Lock()
@@ -123,8 +123,8 @@ func signal(ch chan struct{}) {
 
 // awaitStream waits until the stream for the server's own messages is open, for at most streamPatience. It is called
 // before the first tools/list, so that no change after that list is missed, and before the first call, because some
-// servers drop a question to the client while the stream is not open. If the stream opens later than that, the list
-// is read a second time.
+// servers drop a question to the client while the stream is not open. If the stream opens after streamPatience, the
+// list is read a second time.
 func (s *session) awaitStream(ctx context.Context) {
 	delay.Until(ctx, streamPatience, s.changes.settled, s.link.Life().Done())
 	s.changes.listing.Store(s.spec.Catalogue.Shared == nil)
@@ -151,11 +151,12 @@ func (s *session) subscribe() {
 	}, func(error) {})
 }
 
-// keepListening keeps a subscriptions/listen request of the modern era open, on which the server reports changes; the
-// server acknowledges the request by a notification. keepListening returns when ctx ends, or when the server does not
-// offer such streams. It calls refused with each JSON-RPC error that the server returns for the request.
-func (s *session) keepListening(ctx context.Context, to mcp.SubscriptionFilter, refused func(error)) {
-	filter := wire.Encode(map[string]mcp.SubscriptionFilter{"notifications": to})
+// keepListening keeps a subscriptions/listen request of the modern era open. On this request the server reports the
+// wanted changes; it acknowledges the request by a notification. keepListening returns when ctx ends, or when the
+// server does not offer such streams. It calls refused with each JSON-RPC error that the server returns for the
+// request.
+func (s *session) keepListening(ctx context.Context, wanted mcp.SubscriptionFilter, refused func(error)) {
+	filter := wire.Encode(map[string]mcp.SubscriptionFilter{"notifications": wanted})
 	delay.Retry(ctx, func() (wait time.Duration, again bool) {
 		_, err := s.do(ctx, string(mcp.MethodSubscriptionsListen), filter)
 		if rpc, ok := errors.AsType[*wire.RPCError](err); ok {

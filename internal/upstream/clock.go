@@ -35,7 +35,7 @@ type clock struct {
 
 	mu    sync.Mutex
 	timer *time.Timer
-	left  time.Duration // the remaining time: as it was at the time since while the clock runs, exact while the clock is stopped
+	left  time.Duration // the remaining time: now if the clock is stopped, otherwise at the time in since
 	since time.Time
 	held  int // how many open questions stop the clock
 	ended bool

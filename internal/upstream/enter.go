@@ -20,8 +20,8 @@ type waits struct {
 	left    time.Duration // how long the request may still wait for a session; unused without a limit
 	// starting is called every few seconds while the request waits for a command that installs or starts. May
 	// be nil.
-	starting func(does string)
-	queued   time.Duration // how long it waited because too many other calls were open
+	starting func(activity string)
+	queued   time.Duration // how long the request waited because too many other calls were open
 }
 
 // begin counts a request as open. It fails once the upstream is stopped. If it succeeds, the caller must call the
@@ -77,7 +77,7 @@ func (u *Upstream) enter(ctx context.Context, w *waits) (*session, error) {
 
 func (u *Upstream) leave(w *waits) { u.spec.Concurrency.leave(w.owner) }
 
-// enter waits until both limits permit another call.
+// enter waits until the limits Gate and All both permit another call.
 func (c *Concurrency) enter(ctx context.Context, owner string) error {
 	if err := c.Gate.Enter(ctx, owner); err != nil {
 		return err
@@ -115,12 +115,12 @@ func (u *Upstream) awaitSession(ctx context.Context, w *waits) error {
 	if w.limited {
 		began := time.Now()
 		defer func() { w.left -= time.Since(began) }()
-		wait.over = time.After(w.left)
+		wait.timeout = time.After(w.left)
 	}
 	defer wait.tick()()
 	for {
 		u.mu.Lock()
-		s, status, changed, stopped, starts := u.session, u.status, u.changed, u.stopped, u.status.starts
+		s, status, changed, stopped, isStarting := u.session, u.status, u.changed, u.stopped, u.status.isStarting
 		u.mu.Unlock()
 		switch {
 		case stopped:
@@ -137,7 +137,7 @@ func (u *Upstream) awaitSession(ctx context.Context, w *waits) error {
 		default:
 			u.Prefer()
 		}
-		if !wait.next(ctx, u, changed, starts) {
+		if !wait.next(ctx, u, changed, isStarting) {
 			return status.Unavailable()
 		}
 	}

@@ -181,12 +181,12 @@ func (s *session) updated(params json.RawMessage) {
 	s.tellFollowers(validText(params), func(uri string, _ *topic) bool { return strings.HasPrefix(changed, uri) })
 }
 
-// tellFollowers passes params to the followers of each topic, if the func which returns true for it.
-func (s *session) tellFollowers(params json.RawMessage, which func(uri string, t *topic) bool) {
+// tellFollowers passes params to the followers of each topic for which the func matches returns true.
+func (s *session) tellFollowers(params json.RawMessage, matches func(uri string, t *topic) bool) {
 	var all []*follower
 	s.mu.Lock()
 	for uri, t := range s.topics {
-		if which(uri, t) {
+		if matches(uri, t) {
 			all = slices.AppendSeq(all, maps.Keys(t.followers))
 		}
 	}

@@ -24,13 +24,13 @@ const (
 )
 
 // handshake finds out which era the server speaks. It first sends the modern server/discover (the probe), unless the
-// server was legacy when it was last seen, or the session belongs to a legacy client. A server that does not answer
-// the probe in time may be slow to start, or may ignore unknown methods, so it then gets the legacy initialize. If it
-// refuses initialize, it gets server/discover once more.
+// server was legacy when it was last seen, or the session belongs to a legacy client. A server that does not answer the
+// probe in time may be slow to start, or may ignore unknown methods, so mcpx then sends it the legacy initialize. If
+// the server refuses initialize, mcpx sends server/discover once more.
 //
-// If a server accepts initialize, and late also the probe, handshake fails with errBoth. The caller can then connect
-// again, for a modern session. If a slow server has answered only initialize, the session is legacy, but Unprobed is
-// set, so that the next session sends the probe again.
+// If a server accepts initialize and then also the late probe, handshake fails with errBoth. The caller can then
+// connect again, for a modern session. If a slow server has answered only initialize, the session is legacy, but
+// Unprobed is set, so that the next session sends the probe again.
 func (s *session) handshake(ctx context.Context) error {
 	switch {
 	case s.spec.Protocol == EraLegacy, s.link.Traits().LegacyOnly:
@@ -38,11 +38,11 @@ func (s *session) handshake(ctx context.Context) error {
 	case s.spec.Protocol == EraModern:
 		return s.discover(ctx)
 	}
-	probe, answered, late := error(nil), false, func() bool { return false }
+	probe, answered, finish := error(nil), false, func() bool { return false }
 	owner := s.spec.owner()
 	s.Unprobed = owner != nil && owner.Version != "" && !owner.Modern()
 	if s.spec.Era != EraLegacy && !s.Unprobed {
-		answered, late, probe = s.probe(ctx)
+		answered, finish, probe = s.probe(ctx)
 		if probe == nil || answered && fatal(probe) && !likeUnknownMethod(probe) {
 			return probe
 		}
@@ -50,13 +50,13 @@ func (s *session) handshake(ctx context.Context) error {
 	began := time.Now()
 	err := s.initialize(ctx, probe)
 	slow := probe != nil && !answered && time.Since(began) >= s.spec.Timeouts.Probe
-	if agreed := late(); err == nil && agreed {
+	if agreed := finish(); err == nil && agreed {
 		return errBoth
 	} else if err == nil && slow {
 		s.Unprobed = true
 	}
 	_, rpc := errors.AsType[*wire.RPCError](err)
-	_, status := errors.AsType[*transport.StatusError](err) // a modern-only server may refuse initialize like this
+	_, status := errors.AsType[*transport.StatusError](err) // a modern-only server may refuse initialize with an HTTP status
 	if refused := rpc || status && !fatal(err); !refused {
 		return err
 	}
@@ -69,18 +69,18 @@ func (s *session) handshake(ctx context.Context) error {
 	return err
 }
 
-// errBoth means that a server has accepted initialize, and server/discover too, but the latter only after mcpx had
+// errBoth means that a server has accepted both initialize and server/discover, but server/discover only after mcpx had
 // sent initialize.
 var errBoth = errors.New("the server has accepted both eras")
 
-// probe sends server/discover and waits for the answer for at most Timeouts.Probe. answered reports whether the
-// answer came.
+// probe sends server/discover and waits for the answer for at most Timeouts.Probe. answered reports whether the answer
+// came.
 //
-// If all messages share one stream, an unanswered server/discover stays open, so that initialize can be sent
-// meanwhile. late then ends it, and reports whether the server has accepted it. But a server that was modern when it
-// was last seen is only slow to start, so it gets the whole time for connecting. Over HTTP an unanswered
-// server/discover is cancelled, because a server may serve only one request at a time.
-func (s *session) probe(ctx context.Context) (answered bool, late func() bool, err error) {
+// If all messages share one stream, an unanswered server/discover stays open, so that initialize can be sent meanwhile.
+// The returned func finish then ends server/discover, and reports whether the server has accepted it. But a server that
+// was modern when it was last seen is only slow to start, so the wait lasts for the whole time for connecting. Over
+// HTTP an unanswered server/discover is cancelled, because a server may serve only one request at a time.
+func (s *session) probe(ctx context.Context) (answered bool, finish func() bool, err error) {
 	if s.link.Traits().OneStream && s.spec.Era == EraModern {
 		err = s.discover(ctx)
 		return ctx.Err() == nil, func() bool { return false }, err
@@ -108,8 +108,8 @@ func (s *session) probe(ctx context.Context) (answered bool, late func() bool, e
 	case <-bounded.Done():
 	}
 	return false, func() bool {
-		// The server may have answered server/discover before it answered initialize. That answer may not have reached
-		// this func yet.
+		// The server may have answered server/discover before it answered initialize. The first answer may not have
+		// reached this func yet, so wait for it a little.
 		stop := time.AfterFunc(s.spec.Timeouts.Probe/20, end)
 		defer stop.Stop()
 		defer end()
@@ -117,8 +117,8 @@ func (s *session) probe(ctx context.Context) (answered bool, late func() bool, e
 	}, bounded.Err()
 }
 
-// fatal reports whether after err initialize would fail too, because mcpx did not reach the server, or the link
-// broke.
+// fatal reports whether err means that initialize would fail too: mcpx cannot reach the server, or the server currently
+// refuses all requests.
 func fatal(err error) bool {
 	if _, answered := errors.AsType[*wire.RPCError](err); answered {
 		return false
@@ -144,8 +144,8 @@ func (e *revisionError) Error() string {
 	return fmt.Sprintf("the server speaks the protocol revisions %q, mcpx %q and older ones with initialize", e.offered, modernVersion)
 }
 
-// listed returns the revisions that the server supports, as it lists them in the error for a revision that it does
-// not support.
+// listed returns the revisions that a server lists as supported when it refuses a revision. It returns nil for any
+// other error.
 func listed(err error) []string {
 	if revision, ok := errors.AsType[*revisionError](err); ok {
 		return revision.offered

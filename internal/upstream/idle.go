@@ -12,7 +12,7 @@ import (
 // errUnused ends a session that was not used for the configured time.
 var errUnused = errors.New("the server was not used for a while")
 
-// Ask records that the upstream is needed. An idle upstream then connects; one that waits for its turn to install
+// Ask records that the upstream is needed. An idle upstream then connects; an upstream that waits for its turn to install
 // moves to the front of the queue.
 func (u *Upstream) Ask() {
 	u.mu.Lock()
@@ -56,7 +56,8 @@ func (u *Upstream) useLeftLocked() time.Duration {
 	return math.MaxInt64
 }
 
-// rest marks the upstream as idle and returns true, unless it is in use. The caller must then end the session.
+// rest marks the upstream as idle and returns true, unless the upstream is in use. If it returns true, the caller must
+// end the session.
 func (u *Upstream) rest() bool {
 	u.mu.Lock()
 	if u.useLeftLocked() > 0 {

@@ -10,19 +10,19 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// incoming handles the requests and notifications that the server sends. The parameter of is the id of the request on
-// whose stream the message came, or 0 if the message came on a shared stream. The goroutine that reads from the
-// server calls incoming, so it must not block.
-func (s *session) incoming(m wire.Message, of int64) {
+// incoming handles the requests and notifications that the server sends. streamID is the id of the request on whose
+// stream the message came, or 0 if the message came on a shared stream. The goroutine that reads from the server calls
+// incoming, so it must not block.
+func (s *session) incoming(m wire.Message, streamID int64) {
 	switch {
 	case m.ID != nil && (m.Method == "initialize" || m.Method == string(mcp.MethodServerDiscover)):
 		s.link.Life().Fail(errEcho) // the server returns messages that only clients send
 	case m.ID != nil:
-		s.reply(m, of)
+		s.reply(m, streamID)
 	case m.Method == "notifications/progress":
 		s.progressed(m.Params)
 	case m.Method == "notifications/message":
-		s.logged(m.Params, of)
+		s.logged(m.Params, streamID)
 	case m.Method == methodVisited:
 		s.visited(m.Params)
 	case m.Method == "notifications/cancelled":
@@ -52,8 +52,9 @@ func (s *session) incoming(m wire.Message, of int64) {
 
 var errEcho = errors.New("the program answers with what mcpx asks it, as cat does; it is no MCP server")
 
-// grants reads the server's acknowledgement of a subscription: for which resources it was granted, and whether it was
-// granted for changes of lists. If params do not say the latter, lists is true.
+// grants reads the server's acknowledgement of a subscription. resources are the URIs of the resources whose updates
+// the server grants. lists reports whether the server grants notifications of changed lists; it is also true if the
+// acknowledgement does not say what is granted.
 func grants(params json.RawMessage) (resources []string, lists bool) {
 	var p struct {
 		Notifications *mcp.SubscriptionFilter `json:"notifications"`
@@ -68,14 +69,13 @@ func grants(params json.RawMessage) (resources []string, lists bool) {
 // maxID bounds the ids of a server's requests, in bytes, because the answers repeat them.
 const maxID = 1 << 10
 
-// reply answers a request of the server. mcpx answers ping itself, and passes other requests on to a client
-// (questions.go).
-func (s *session) reply(m wire.Message, of int64) {
+// reply answers a request of the server. mcpx answers ping itself, and passes other requests on to a client.
+func (s *session) reply(m wire.Message, streamID int64) {
 	switch {
 	case len(m.ID) > maxID:
 	case m.Method == "ping":
 		s.answer(m.ID, json.RawMessage("{}"), nil)
 	default:
-		s.question(m, of)
+		s.question(m, streamID)
 	}
 }

@@ -47,16 +47,16 @@ func (u *Upstream) rounds(ctx context.Context, r *call, w *waits, result json.Ra
 	return nil, &request.InputError{Reason: "again and again"}
 }
 
-// inputWanted reads an input_required result: the server's requests by their keys, and the state that it wants
-// back. Both may be nil. wants is false for any other result.
-func inputWanted(result json.RawMessage) (requests, state json.RawMessage, wants bool) {
+// inputWanted reads an input_required result: the server's requests by their keys, and the state that the server wants
+// back. Each of the two may be nil. required is false for any other result.
+func inputWanted(result json.RawMessage) (requests, state json.RawMessage, required bool) {
 	if !bytes.Contains(result, []byte(`"input_required"`)) {
 		return nil, nil, false
 	}
 	_ = wire.Fields(result, func(key string, value []byte) bool {
 		switch {
 		case key == "resultType":
-			wants = string(value) == `"input_required"`
+			required = string(value) == `"input_required"`
 		case key == "inputRequests" && value[0] == '{':
 			requests = value
 		case key == "requestState" && value[0] == '"':
@@ -64,11 +64,11 @@ func inputWanted(result json.RawMessage) (requests, state json.RawMessage, wants
 		}
 		return true
 	})
-	return requests, state, wants
+	return requests, state, required
 }
 
-// ask sends all the server's questions to the client at once, and returns the answers by key, or nil if there are
-// no questions. It stops the clock of the call meanwhile.
+// ask sends all the server's questions to the client at once, and returns the answers by key, or nil if there are no
+// questions. It stops the clock of the call while it waits for the answers.
 func (r *call) ask(ctx context.Context, requests json.RawMessage) (json.RawMessage, error) {
 	type question struct {
 		key            json.RawMessage

@@ -38,8 +38,8 @@ type lateError string
 
 func (e lateError) Error() string { return string(e) }
 
-// attempt opens a session. took is how long that took, left is how much time remains to read the lists.
-func (u *Upstream) attempt(parent context.Context, spec *Spec) (s *session, took, left time.Duration, err error) {
+// attempt opens a session. took is the time that this has taken; remaining is the time that is left to read the lists.
+func (u *Upstream) attempt(parent context.Context, spec *Spec) (s *session, took, remaining time.Duration, err error) {
 	if spec.installs > 0 {
 		s, took, err = u.install(parent, spec)
 		return s, took, spec.Timeouts.Connect, err
@@ -121,11 +121,11 @@ func (u *Upstream) giveUpTurn(ctx context.Context) {
 	}
 }
 
-// say publishes the progress of a first start as the reason in the status.
-func (u *Upstream) say(what string) {
+// say publishes the progress of a first start: it becomes the reason in the status.
+func (u *Upstream) say(progress string) {
 	u.update(func(st *Status) {
 		if st.Installing {
-			st.Reason = what
+			st.Reason = progress
 		}
 	})
 }
@@ -205,8 +205,8 @@ func (u *Upstream) PID() int {
 	return l.Evidence().PID()
 }
 
-// installers are the programs that may download the program that they run. If subcommands are listed for a program,
-// it downloads only if one of them is among its arguments.
+// installers are the programs that may download the program that they run. If subcommands are listed for an installer, it
+// downloads only if one of these subcommands is among its arguments.
 var installers = map[string][]string{
 	"npx": nil, "pnpx": nil, "bunx": nil, "uvx": nil, "dnx": nil,
 	"npm": {"exec", "x"}, "pnpm": {"dlx"}, "yarn": {"dlx"}, "bun": {"x"},

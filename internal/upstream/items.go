@@ -8,12 +8,12 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// itemsPatience bounds the time for reading all lists other than the tools. mcpx does not notice a change of the
-// tools while it reads them.
+// itemsPatience bounds the time for reading all lists other than the tools. The time is short because mcpx does not
+// notice a change of the tools while it reads other lists.
 const itemsPatience = 10 * time.Second
 
-// adoptOffers stores which lists beside tools the server of a fresh session offers, and clears the lists that it
-// no longer offers.
+// adoptOffers stores which lists beside tools the server of a fresh session offers, and clears the lists that the
+// server no longer offers.
 func (l *Lists) adoptOffers(offers catalog.Offers) {
 	l.Offers = offers
 	kinds := offers.Kinds()
@@ -28,8 +28,8 @@ func (l *Lists) adoptOffers(offers catalog.Offers) {
 	l.ListTried = tried || len(kinds) == 0
 }
 
-// listItems reads the lists in due that the server offers. If a list cannot be read, the old one stays in use and
-// is read again later. The server stays ready, since most clients use only tools.
+// listItems reads the lists in due that the server offers. If it cannot read a list, the old list stays in use, and
+// mcpx tries again later. The server stays ready, since most clients use only tools.
 func (u *Upstream) listItems(outer context.Context, s *session, due map[catalog.Kind]bool) {
 	kinds := slices.DeleteFunc(s.offers.Kinds(), func(kind catalog.Kind) bool { return !due[kind] })
 	if len(kinds) == 0 || u.spec.Catalogue.Shared != nil {
@@ -59,8 +59,8 @@ func (u *Upstream) listItems(outer context.Context, s *session, due map[catalog.
 	u.update(func(st *Status) { st.adoptItems(fresh, len(fresh) == len(kinds)) })
 }
 
-// adoptItems replaces the lists that were read. If they equal the old ones, Items stays the same pointer, so that
-// others can notice a change by comparing pointers.
+// adoptItems replaces the lists that were read. If the new lists equal the old ones, Items stays the same pointer, so
+// that others can notice a change by comparing pointers.
 func (l *Lists) adoptItems(fresh map[catalog.Kind][]catalog.Item, all bool) {
 	next := catalog.Items{}
 	if l.Items != nil {

@@ -21,7 +21,7 @@ type listener struct {
 	client        *caller.Client
 	progress, log func(params json.RawMessage) // a func is nil if the caller does not want such messages
 	timeout       time.Duration
-	clock, idle   *clock // they bound the whole call and the time without progress; nil means no bound
+	clock, idle   *clock // the limits of the whole call and of the time without progress; nil means no limit
 
 	mu     sync.Mutex
 	closed bool
@@ -47,7 +47,7 @@ type openCalls struct {
 	ended     map[string]time.Time // when the last call of each program has ended, for lateLogs; nil without [Spec.OnLog]
 }
 
-// listenFor registers an open request. Once unlisten has returned, none of its callbacks runs.
+// listenFor registers an open request. Once unlisten has returned, none of the request's callbacks runs.
 func (s *session) listenFor(id int64, r *call) {
 	h := &listener{
 		client: r.Client, progress: r.Sink.Progress, log: r.Sink.Log, clock: r.clock, idle: r.idle,
@@ -101,9 +101,9 @@ func (s *session) unlisten(id int64, abandoned bool) {
 // errCallOver is the cause with which the questions of an ended call are cancelled.
 var errCallOver = errors.New("the call is over")
 
-// during stops the clocks of the calls while the client answers a question of the server, until the func over is
-// called. If all these calls end before that, during cancels the question by calling cancel.
-func during(calls []*listener, cancel context.CancelCauseFunc) (over func()) {
+// during stops the clocks of the calls while the client answers a question of the server, until its caller calls
+// resume. If all these calls end before that, during cancels the question by calling cancel.
+func during(calls []*listener, cancel context.CancelCauseFunc) (resume func()) {
 	var open atomic.Int64
 	open.Store(int64(len(calls)))
 	overs := make([]func(), len(calls))
@@ -121,9 +121,9 @@ func during(calls []*listener, cancel context.CancelCauseFunc) (over func()) {
 	}
 }
 
-// asks stops the clocks of the call while the client answers a question of the server, until the func over is called.
-// If the call ends before that, cancel is called, which cancels the question.
-func (h *listener) asks(cancel context.CancelCauseFunc) (over func()) {
+// asks stops the clocks of the call while the client answers a question of the server, until its caller calls resume.
+// If the call ends before that, asks cancels the question by calling cancel.
+func (h *listener) asks(cancel context.CancelCauseFunc) (resume func()) {
 	clocks := slices.DeleteFunc([]*clock{h.clock, h.idle}, func(c *clock) bool { return c == nil })
 	for _, c := range clocks {
 		c.hold()
@@ -146,7 +146,7 @@ func (h *listener) asks(cancel context.CancelCauseFunc) (over func()) {
 	}
 }
 
-// progressed passes a progress notification on to the call with its token.
+// progressed passes a progress notification on to the call whose progress token it contains.
 func (s *session) progressed(params json.RawMessage) {
 	id, ok := wire.IntID(wire.Member(params, "progressToken"))
 	if !ok {
@@ -160,8 +160,8 @@ func (s *session) progressed(params json.RawMessage) {
 	}
 }
 
-// shared reports whether several programs have used the session. If so, output of the server that is not a message must
-// not be shown to any of them, because mcpx cannot tell which call it belongs to.
+// shared reports whether several programs have used the session. If so, mcpx shows none of them the server's output
+// outside of messages, because it cannot tell which call the output belongs to.
 func (s *session) shared() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,8 +169,8 @@ func (s *session) shared() bool {
 }
 
 const (
-	// lateLogs is how long after the end of a call, if several programs share the session, or of an abandoned call mcpx assumes
-	// that the server may still log for it.
+	// lateLogs is how long mcpx assumes that the server may still log for a call that has ended. It counts for
+	// abandoned calls and, if several programs share the session, for all calls.
 	lateLogs = 2 * time.Minute
 	// maxAbandoned bounds the abandoned calls that a session remembers.
 	maxAbandoned = 1000
@@ -193,20 +193,20 @@ func (s *session) abandon(h *listener) {
 	}
 }
 
-// callsOf returns the open calls that a message of the server may belong to, oldest first. If the parameter of is not
-// 0, it is the id of the request on whose stream the message came, and only that call is returned. If it is 0, the
-// message came on a shared stream. callsOf then returns all open calls, but none if they belong to several clients.
-// who returns a key that identifies a client. The caller holds the lock.
-func (s *session) callsOf(of int64, who func(*caller.Client) string) (calls []*listener) {
-	if of > 0 {
-		if h := s.calls.listeners[of]; h != nil {
+// callsOf returns the open calls that a message of the server may belong to, oldest first. If streamID is not 0, the
+// message came on the stream of the request with this id, and callsOf returns only that call. Otherwise the message
+// came on a shared stream, and callsOf returns all open calls, or none if they belong to several clients. key returns a
+// key that identifies a client. The caller holds the lock.
+func (s *session) callsOf(streamID int64, key func(*caller.Client) string) (calls []*listener) {
+	if streamID > 0 {
+		if h := s.calls.listeners[streamID]; h != nil {
 			calls = append(calls, h)
 		}
 		return calls
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.calls.listeners)) {
 		h := s.calls.listeners[id]
-		if len(calls) > 0 && who(h.client) != who(calls[0].client) {
+		if len(calls) > 0 && key(h.client) != key(calls[0].client) {
 			return nil
 		}
 		calls = append(calls, h)
@@ -216,8 +216,8 @@ func (s *session) callsOf(of int64, who func(*caller.Client) string) (calls []*l
 
 // lateLog reports whether a log message on a shared stream may belong to an abandoned call of another program than
 // the one that made the open calls. The caller holds the lock.
-func (s *session) lateLog(of int64, calls []*listener) bool {
-	return of == 0 && len(calls) > 0 && slices.ContainsFunc(s.calls.abandoned, func(a abandonedCall) bool {
+func (s *session) lateLog(streamID int64, calls []*listener) bool {
+	return streamID == 0 && len(calls) > 0 && slices.ContainsFunc(s.calls.abandoned, func(a abandonedCall) bool {
 		return a.client.Program() != calls[0].client.Program() && time.Since(a.at) <= lateLogs
 	})
 }
@@ -230,9 +230,9 @@ func (s *session) forgetEnded() {
 	maps.DeleteFunc(s.calls.ended, func(_ string, at time.Time) bool { return time.Since(at) > lateLogs })
 }
 
-// cause returns the program whose call may have caused a log message on a shared stream: one with an open call, or whose last call
-// has ended within lateLogs. It is empty if there is none. ok is false if there are several, or if it is no client. The caller
-// holds the lock.
+// cause returns the program whose call may have caused a log message on a shared stream. Such a call is open, or has
+// ended within lateLogs. program is empty if there is no such call. ok is false if several programs have such calls, or
+// if the call is from no client. The caller holds the lock.
 func (s *session) cause() (program string, ok bool) {
 	s.forgetEnded()
 	programs := maps.Clone(s.calls.ended)
@@ -244,21 +244,21 @@ func (s *session) cause() (program string, ok bool) {
 	return program, len(programs) == 0 || len(programs) == 1 && program != ""
 }
 
-// logged passes a log message on to the call that it belongs to. In a session that belongs to one client, a
-// message without a call goes to that client. In one that the sessions of a user share, it goes to all if no call can have
-// caused it, or to the only one whose calls can. Any other message only goes to the log of mcpx, since a client must not
-// read the messages of another.
-func (s *session) logged(params json.RawMessage, of int64) {
+// logged passes a log message on to the call that it belongs to. If there is no such call, the message goes to the
+// client that the session belongs to. If sessions of several programs share this one, the message goes to the only
+// program whose call may have caused it, or to all programs if no call may have caused it. In all other cases mcpx only
+// logs the message itself, since no client may read the messages of another.
+func (s *session) logged(params json.RawMessage, streamID int64) {
 	if !json.Valid(params) {
 		return
 	}
 	s.mu.Lock()
-	calls := s.callsOf(of, (*caller.Client).Program)
-	if s.lateLog(of, calls) {
+	calls := s.callsOf(streamID, (*caller.Client).Program)
+	if s.lateLog(streamID, calls) {
 		calls = nil
 	}
 	cause, ok := "", false
-	if s.spec.OnLog != nil && of == 0 {
+	if s.spec.OnLog != nil && streamID == 0 {
 		cause, ok = s.cause()
 	}
 	s.mu.Unlock()

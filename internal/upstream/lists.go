@@ -23,9 +23,9 @@ const (
 	maxItems = 20000
 )
 
-// list reads all pages of a list. If the server does not know the method, the list is empty. If a later page cannot
-// be read, list returns the pages before it, and the error as missing. But if the parameter whole is true, list
-// then fails: it returns the error as err.
+// list reads all pages of a list. If the server does not know the method, the list is empty. If a later page cannot be
+// read, list returns the pages before it, and the error as missing. But if the parameter whole is true, list fails: it
+// returns that error as err.
 func (s *session) list(ctx context.Context, kind catalog.Kind, whole bool) (all catalog.List, missing, err error) {
 	method := kind.Method()
 	seen := make(map[string]bool)
@@ -87,8 +87,8 @@ func (s *session) page(ctx context.Context, kind catalog.Kind, cursor json.RawMe
 	return catalog.ReadPage(kind, result)
 }
 
-// listTools reads the tools. If it could read only some of them, it sets s.relisting.missing. If a complete list
-// is in use already, it returns an error instead.
+// listTools reads the tools. If it could read only some of the tools, it sets s.relisting.missing. But if a complete list
+// is in use already, it then returns an error.
 func (s *session) listTools(ctx context.Context) (tools []catalog.Tool, faults []string, err error) {
 	all, missing, err := s.list(ctx, catalog.Tools, s.relisting.whole)
 	if s.relisting.missing = missing; err != nil {
@@ -103,8 +103,8 @@ func (s *session) listTools(ctx context.Context) (tools []catalog.Tool, faults [
 // mirrored holds the tools, by name, whose arguments are copied into HTTP headers (SEP-2243), which only modern
 // HTTP does. The session's lock guards it.
 type mirrored struct {
-	tools map[string]*mcp.Tool
-	of    []catalog.Tool // the result of [Catalogue.Shared] from which tools was computed
+	tools  map[string]*mcp.Tool
+	source []catalog.Tool // the result of [Catalogue.Shared] from which tools was computed
 }
 
 // mirrorHeaders stores the tools whose arguments are copied into HTTP headers. As SEP-2243 requires, it drops
@@ -147,16 +147,16 @@ func (s *session) headerTool(name string) *mcp.Tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.spec.Catalogue.Shared != nil {
-		if tools := s.spec.Catalogue.Shared(); !catalog.SameTools(tools, s.mirrored.of) {
-			s.mirrored.of = tools
+		if tools := s.spec.Catalogue.Shared(); !catalog.SameTools(tools, s.mirrored.source) {
+			s.mirrored.source = tools
 			_, s.mirrored.tools, _ = headerTools(tools)
 		}
 	}
 	return s.mirrored.tools[name]
 }
 
-// ping tests whether the server answers. If tools is set it sends tools/list, else server/discover in the modern
-// era and ping in the legacy one. A JSON-RPC error is an answer too.
+// ping tests whether the server answers. If tools is true, it sends tools/list. Otherwise it sends server/discover in
+// the modern era, and ping in the legacy era. A JSON-RPC error is an answer too.
 func (s *session) ping(ctx context.Context, tools bool) error {
 	method, params := "ping", json.RawMessage(nil)
 	switch {

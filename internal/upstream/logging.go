@@ -24,8 +24,8 @@ var LogLevels = []mcp.LoggingLevel{
 // misses no log message.
 const levelPatience = 500 * time.Millisecond
 
-// signed returns the params of a log message with the server's name in front of the logger's name and, in _meta,
-// as the origin.
+// signed adds the server's name to the params of a log message: in front of the logger's name and, as the origin, in
+// _meta.
 func (s *Spec) signed(params json.RawMessage) json.RawMessage {
 	name, rest := s.Name, []byte{}
 	_ = wire.Members(params, func(key string, written, value []byte) bool {
@@ -40,8 +40,8 @@ func (s *Spec) signed(params json.RawMessage) json.RawMessage {
 	return s.originated(append(append(out, rest...), '}'))
 }
 
-// originated returns the params of a notification that mcpx passes on, as valid UTF-8, with the server's name in
-// _meta.
+// originated returns the params of a notification that mcpx passes on. The params are valid UTF-8, and have the
+// server's name in _meta.
 func (s *Spec) originated(params json.RawMessage) json.RawMessage {
 	return request.Originated(s.Name, validText(params))
 }

@@ -16,8 +16,8 @@ const (
 	// waits for notifications and answers that are still being sent over HTTP.
 	noteTime     = 5 * time.Second
 	notePatience = 300 * time.Millisecond
-	// maxNotesOverHTTP bounds how many notifications and answers are being sent over HTTP at once. Beyond that,
-	// further ones are dropped, since the server is too slow to accept them.
+	// maxNotesOverHTTP bounds how many notifications and answers are being sent over HTTP at once. If more are sent, the
+	// server is too slow to accept them, and mcpx drops further ones.
 	maxNotesOverHTTP = 256
 )
 

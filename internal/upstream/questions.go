@@ -41,7 +41,7 @@ type questions struct {
 	all    sync.WaitGroup
 }
 
-// errTakenBack is the cause with which a question ends that the server has cancelled.
+// errTakenBack ends a question that the server has cancelled.
 var errTakenBack = errors.New("the server cancelled the question")
 
 // begin registers an open question and returns a context for it. It returns false if too many questions are open,
@@ -86,8 +86,8 @@ func (q *questions) cancelled(params json.RawMessage) {
 	}
 }
 
-// visit records that this client's user is asked to open a URL, so that mcpx can tell the client when that is
-// completed.
+// visit records that this client's user is asked to open a URL. When the server reports that the user has completed
+// this, mcpx can then tell the client.
 func (q *questions) visit(elicitation string, client *caller.Client) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -122,9 +122,9 @@ func (q *questions) end() {
 // question passes a request of the server on to the client that it is meant for. The goroutine that reads from the
 // server calls it, so another goroutine waits for the client. That goroutine ends when the answer comes, the call or
 // the session ends, or answerTime has passed. The end of the session waits for it.
-func (s *session) question(m wire.Message, of int64) {
+func (s *session) question(m wire.Message, streamID int64) {
 	s.spec.OnQuestion()
-	client, calls, why := s.asked(of)
+	client, calls, why := s.asked(streamID)
 	if s.spec.NoQuestions {
 		why = "this server may not ask clients anything"
 	}
@@ -176,18 +176,18 @@ func (s *session) answerProgress(params json.RawMessage) func(json.RawMessage) {
 }
 
 // asked returns the client that a request of the server is meant for, and the open calls that the request may belong
-// to. The parameter of is the id of the request on whose stream it came, or 0. If there is no such client, why says
-// the reason.
-func (s *session) asked(of int64) (client *caller.Client, calls []*listener, why string) {
+// to. streamID is the id of the client's request on whose stream the server's request came, or 0. If there is no such
+// client, reason says why.
+func (s *session) asked(streamID int64) (client *caller.Client, calls []*listener, reason string) {
 	owner := s.spec.owner()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch calls = s.callsOf(of, (*caller.Client).HomeKey); {
+	switch calls = s.callsOf(streamID, (*caller.Client).HomeKey); {
 	case len(calls) > 0:
 		return calls[0].client, calls, ""
 	case owner != nil:
 		return owner, nil, ""
-	case of > 0:
+	case streamID > 0:
 		return nil, nil, "no call is open on the connection that the question came on"
 	case len(s.calls.listeners) == 0:
 		return nil, nil, "no call is open that could ask a client; session: per_client gives each client a session of its own"

@@ -158,7 +158,8 @@ func flat(value []byte) []byte {
 	return out.Bytes()
 }
 
-// appendParams appends params with the members meta, if any, as _meta.
+// appendParams appends the object params to out. If meta is not empty, the object gets a member _meta with the members
+// in meta.
 func appendParams(out, params, meta []byte) []byte {
 	if len(meta) == 0 {
 		return append(out, params...)

@@ -80,7 +80,7 @@ func (s *session) open(ctx context.Context, dialer *transport.Dialer) error {
 		}
 	}
 	switch {
-	case err == errBoth && s.spec.Arrived != nil: // mcpx cannot open such a connection again
+	case err == errBoth && s.spec.Arrived != nil: // only the server can open such a connection, so mcpx cannot connect again
 		s.Unprobed, err = true, nil
 	case err == errBoth:
 		s.link.Close()

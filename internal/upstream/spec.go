@@ -1,6 +1,6 @@
-// Package upstream supervises one MCP server. An [Upstream] owns its session, which sends raw requests over a
-// [transport.Link] that the session owns; after a loss it opens a fresh one. Both end with Close. [Upstream.Call] lists
-// the errors.
+// Package upstream supervises one MCP server. An [Upstream] owns its session with the server, and opens a fresh session
+// after a loss. A session sends raw requests over a [transport.Link], which it owns. [Upstream.Close] ends both. The
+// errors are listed at [Upstream.Call].
 package upstream
 
 import (
@@ -46,9 +46,10 @@ type Spec struct {
 	// OnUnknown gets the server's notifications that mcpx does not know. params may be nil. The goroutine that
 	// reads from the server calls it, so it must not block. May be nil.
 	OnUnknown func(method string, params json.RawMessage)
-	// OnLog gets the log messages that belong to no call, if the sessions of several programs share this one. only, if not empty, is
-	// the program that alone may have caused the message (see [caller.Client.Program]). It must not block. May be nil.
-	OnLog func(only string, params json.RawMessage)
+	// OnLog gets the log messages that belong to no call, if the sessions of several programs share this one. program,
+	// if not empty, is the only program that may have caused the message (see [caller.Client.Program]). OnLog must not
+	// block. May be nil.
+	OnLog func(program string, params json.RawMessage)
 	// OnQuestion is called when the server asks a client something (elicitation, sampling, roots). It must not block. May be
 	// nil.
 	OnQuestion func()
@@ -105,12 +106,12 @@ type Catalogue struct {
 	// list. An error refuses the list. If a list of tools is refused, a new session does not open, and an open session
 	// keeps the tools that it had.
 	Admit func(kind catalog.Kind, items, bytes int) error
-	// Shared, if not nil, returns the current tools; the session then reads no lists itself. For example, it
+	// Shared, if not nil, returns the current tools; the session then reads no lists itself. For example, Shared
 	// returns the tools in the [Status] of a shared session. The slice must never be changed; new tools need a new
-	// slice. It is called with each call, from any goroutine, and must not block.
+	// slice. Shared is called with each call, from any goroutine, and must not block.
 	Shared func() []catalog.Tool
 	// Tools, if not nil, are the catalogue until the session has read the server's tools. If the server's tools are
-	// equal, this slice stays in use.
+	// equal to these, this slice stays in use.
 	Tools []catalog.Tool
 }
 

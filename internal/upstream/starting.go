@@ -9,33 +9,33 @@ import (
 )
 
 // startsNow records that the command installs or starts, or no longer does.
-func (u *Upstream) startsNow(starts bool) {
+func (u *Upstream) startsNow(isStarting bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.status.starts != starts {
-		u.status.starts = starts
+	if u.status.isStarting != isStarting {
+		u.status.isStarting = isStarting
 		u.wake()
 	}
 }
 
-// starting reports whether the command installs or starts, and what it does.
-func (u *Upstream) starting() (does string, starts bool) {
+// starting reports whether the command installs or starts now. activity says in words which of the two it does.
+func (u *Upstream) starting() (activity string, isStarting bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	does = "starts"
+	activity = "starts"
 	if u.status.Installing {
-		does = cmp.Or(u.status.Reason, does)
+		activity = cmp.Or(u.status.Reason, activity)
 	}
-	return does, u.status.starts && !u.stopped
+	return activity, u.status.isStarting && !u.stopped
 }
 
-// startWait is one wait for a session. It ends when the channel over gets a value. But if the func starting is set,
-// it continues after that while the server's command installs or starts.
+// startWait is one wait for a session. It ends when the channel timeout gets a value. But if the func starting is set,
+// the wait goes on after the timeout while the server's command installs or starts.
 type startWait struct {
-	over     <-chan time.Time // nil means no limit
-	starting func(does string)
+	timeout  <-chan time.Time // nil means no limit
+	starting func(activity string)
 	ticks    <-chan time.Time
-	late     bool // the channel over has sent its value
+	late     bool // the channel timeout has sent its value
 }
 
 // tellEvery is the time between two calls of startWait.starting.
@@ -51,20 +51,20 @@ func (w *startWait) tick() (stop func()) {
 	return ticker.Stop
 }
 
-// next waits until the status of u changes, the channel over gets a value, or tellEvery has passed. It returns false
-// if the whole wait has ended. starts says whether the command was installing or starting when the caller last
-// looked.
-func (w *startWait) next(ctx context.Context, u *Upstream, changed <-chan struct{}, starts bool) bool {
-	if w.late && (w.starting == nil || !starts) {
+// next waits until the status of u changes, the channel timeout gets a value, or tellEvery has passed. It returns false
+// if the whole wait has ended. isStarting says whether the command was installing or starting when the caller last read
+// the status.
+func (w *startWait) next(ctx context.Context, u *Upstream, changed <-chan struct{}, isStarting bool) bool {
+	if w.late && (w.starting == nil || !isStarting) {
 		return false
 	}
 	select {
 	case <-changed:
-	case <-w.over:
+	case <-w.timeout:
 		w.late = true
 	case <-w.ticks:
-		if does, starts := u.starting(); starts {
-			w.starting(does)
+		if activity, isStarting := u.starting(); isStarting {
+			w.starting(activity)
 		}
 	case <-ctx.Done():
 		return false
@@ -72,19 +72,19 @@ func (w *startWait) next(ctx context.Context, u *Upstream, changed <-chan struct
 	return true
 }
 
-// AwaitStart waits until the first attempt to connect has succeeded or failed, but at most for the time patience. If
-// starting is not nil, it then waits on while the command installs or starts, in all at most for the time of a call.
-// It calls starting from time to time with a text that says what the command does.
-func (u *Upstream) AwaitStart(ctx context.Context, patience time.Duration, starting func(does string)) {
-	ctx, cancel := context.WithTimeout(ctx, max(patience, u.spec.Timeouts.Call))
+// AwaitStart waits until the first attempt to connect has succeeded or failed, but at most for the time limit. If
+// starting is not nil, AwaitStart then waits on while the command installs or starts, in all at most for the time of a
+// call. It calls starting from time to time with a text that says what the command does.
+func (u *Upstream) AwaitStart(ctx context.Context, limit time.Duration, starting func(activity string)) {
+	ctx, cancel := context.WithTimeout(ctx, max(limit, u.spec.Timeouts.Call))
 	defer cancel()
-	wait := startWait{over: time.After(patience), starting: starting}
+	wait := startWait{timeout: time.After(limit), starting: starting}
 	defer wait.tick()()
 	for {
 		u.mu.Lock()
-		over, changed, starts := u.stopped || u.status.State != catalog.Connecting, u.changed, u.status.starts
+		over, changed, isStarting := u.stopped || u.status.State != catalog.Connecting, u.changed, u.status.isStarting
 		u.mu.Unlock()
-		if over || !wait.next(ctx, u, changed, starts) {
+		if over || !wait.next(ctx, u, changed, isStarting) {
 			return
 		}
 	}

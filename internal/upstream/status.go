@@ -18,8 +18,8 @@ type Status struct {
 	// Installing means that a command which may install its program first is being started for the first time, or
 	// waits for its turn.
 	Installing bool
-	// starts means that the command installs or starts, or waits for its turn.
-	starts bool
+	// isStarting means that the command installs or starts, or waits for its turn.
+	isStarting bool
 	// Took is how long the last successful attempt to connect took.
 	Took time.Duration
 	// Restarts is how many sessions were lost. CrashLoop means that sessions are lost again and again.
@@ -40,8 +40,8 @@ func (s *Status) Unavailable() *request.UnavailableError {
 type Agreement struct {
 	Protocol string // the revision
 	Modern   bool
-	// Unprobed means that the session is legacy because its owner, a client, is legacy, or because the server was
-	// too slow to answer the probe. It is then unknown whether the server also speaks the modern era.
+	// Unprobed means that it is unknown whether the server also speaks the modern era. The session is legacy because
+	// its owner is a legacy client, or because the server was too slow to answer the probe.
 	Unprobed bool
 	// Stateful means that the server may keep state between the requests of the session.
 	Stateful bool
@@ -67,8 +67,8 @@ type Lists struct {
 	Known bool
 	// Faults describe tools that were dropped because they are invalid.
 	Faults []string
-	// Offers says which lists the server has beside tools; Items are their contents. Listed is set once they were
-	// read, ListTried also after a failed attempt.
+	// Offers says which lists the server has beside tools; Items are the contents of these lists. Listed is set once
+	// all of them were read; ListTried is also set after a failed attempt to read them.
 	Offers            catalog.Offers
 	Items             *catalog.Items
 	Listed, ListTried bool

@@ -51,7 +51,7 @@ func (u *Upstream) supervise(ctx context.Context) {
 		if err != nil {
 			t.health = "" // the failed health check concerned the last session
 			// The process may have exited because of the unknown method server/discover. Or its era has changed, and it
-			// exited because of initialize. So the next attempt begins with the other one.
+			// exited because of initialize. So the next attempt begins with the other of the two methods.
 			if spec.Era != EraLegacy && spec.Type == transport.Stdio {
 				spec.Era = EraLegacy
 			} else {
@@ -108,7 +108,8 @@ func (u *Upstream) endLost(s *session, err error, t *degradation, losses int) ti
 	return wait
 }
 
-// degradation says why a server is degraded although it answers. An empty text means no trouble of that kind.
+// degradation says why a server is degraded although it answers. An empty field means that the server has no such
+// trouble.
 type degradation struct {
 	loop   string // set if the server crashed again and again, until a session lasts for loopWindow
 	health string // set if the last health check failed
@@ -136,8 +137,8 @@ func (t degradation) publish(st *Status) {
 	}
 }
 
-// restartPause returns the pause after that many losses within loopWindow. After the first loss there is no pause,
-// unless the server is in a crash loop.
+// restartPause returns the pause after the given number of losses within loopWindow. After the first loss there is no
+// pause, unless the server is in a crash loop.
 func restartPause(losses int, looped bool) time.Duration {
 	pause := time.Duration(0)
 	if losses > 1 {
@@ -167,8 +168,8 @@ func (u *Upstream) connectAny(ctx context.Context, spec *Spec, t degradation) (s
 	return nil, err
 }
 
-// connect opens a session, reads the catalogue, and publishes both. t is the degradation from earlier sessions
-// that still lasts.
+// connect opens a session, reads the catalogue, and publishes both. t is what still remains of the degradation from earlier
+// sessions.
 func (u *Upstream) connect(parent context.Context, spec *Spec, t degradation) (*session, error) {
 	s, took, left, err := u.attempt(parent, spec)
 	if err != nil {
@@ -211,7 +212,8 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, t degradation) (*
 			st.Offers = s.offers
 		}
 	})
-	// The line is logged only now, because readers rely on it: from now on the session takes calls and notifications.
+	// Readers of the log rely on this line: from now on the session takes calls and notifications. So it is not logged
+	// earlier.
 	u.spec.Logger.Info("connected", "protocol", s.Protocol, "tools", len(tools), "title", u.spec.Secrets.Line(s.Title, 80))
 	if lists && len(s.offers.Kinds()) > 0 {
 		s.changes.tell(s.offers.Kinds()...)
@@ -247,8 +249,8 @@ func (u *Upstream) failed(err error, wait time.Duration) time.Duration {
 	return wait
 }
 
-// news returns the level at which a failure is logged: a warning the first time, and less when the same failure
-// occurs again before a session lasts.
+// news returns the level at which a failure is logged: a warning the first time, and debug if the same failure occurs
+// again before a session lasts.
 func (u *Upstream) news(reason string) slog.Level {
 	if transport.SameWords(reason, u.warned) {
 		return slog.LevelDebug
@@ -257,8 +259,8 @@ func (u *Upstream) news(reason string) slog.Level {
 	return slog.LevelWarn
 }
 
-// lost publishes the end of a session. The state becomes connecting, so that new calls wait for the fresh session.
-// If the server is in trouble, the state becomes degraded.
+// lost publishes the end of a session. The state becomes connecting, so that new calls wait for the fresh session. But
+// if t says that the server is in trouble, the state becomes degraded.
 func (u *Upstream) lost(err error, t degradation, wait time.Duration) {
 	reason := u.spec.reason(err)
 	level := slog.LevelWarn

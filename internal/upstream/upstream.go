@@ -104,14 +104,14 @@ func (u *Upstream) wake() {
 	u.changed = make(chan struct{})
 }
 
-// Close ends the session and everything it started, and waits for that. Open calls fail. If within is not 0,
-// processes that still run after that time are killed. Without a Start there is nothing to end.
-func (u *Upstream) Close(within time.Duration) {
+// Close ends the session and everything it started, and waits for that. Open calls fail. If limit is not 0, processes
+// that still run after that time are killed. Without a Start there is nothing to end.
+func (u *Upstream) Close(limit time.Duration) {
 	u.refuse()
 	if u.cancel == nil {
 		return
 	}
-	u.dialer.CloseWithin(within)
+	u.dialer.CloseWithin(limit)
 	u.cancel()
 	<-u.ended
 }
@@ -155,11 +155,11 @@ func (u *Upstream) AwaitLists(ctx context.Context) {
 	})
 }
 
-// awaitStatus returns when the func done returns true, or ctx ends. It calls done under u.mu.
-func (u *Upstream) awaitStatus(ctx context.Context, done func() bool) {
+// awaitStatus returns when the func condition returns true, or ctx ends. It calls condition under u.mu.
+func (u *Upstream) awaitStatus(ctx context.Context, condition func() bool) {
 	for {
 		u.mu.Lock()
-		over, changed := done(), u.changed
+		over, changed := condition(), u.changed
 		u.mu.Unlock()
 		if over {
 			return

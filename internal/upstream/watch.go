@@ -85,7 +85,7 @@ func (w *watcher) watch(ctx context.Context) error {
 	}
 }
 
-// check does a health check, unless a message of the server came recently. Its error ends the session.
+// check does a health check, unless the server has recently shown that it works. An error of check ends the session.
 func (w *watcher) check(ctx context.Context) error {
 	u := w.u
 	var err error
@@ -124,8 +124,8 @@ func (w *watcher) check(ctx context.Context) error {
 // mutePatience is how long a server that answers no requests is still treated as alive if it sends messages of its own.
 const mutePatience = 30 * time.Minute
 
-// heard reports whether a check is not needed: a call succeeded since the last check, or a call is open and the
-// server has sent something other than the answer to a check.
+// heard reports whether a check can be skipped: a call succeeded since the last check, or a call is open and the server
+// has sent something other than the answer to a check.
 func (w *watcher) heard() bool {
 	if w.u.succeededWithin(w.u.spec.Health.Interval) {
 		return true
@@ -160,9 +160,9 @@ func (w *watcher) working() bool {
 	return w.failures < busyPatience*w.u.spec.Health.Threshold
 }
 
-// ping tests within Health.Timeout whether the server answers. Some legacy servers do not know ping, and send no
-// answer or an HTTP error. So a server that has never answered a ping also gets a tools/list. If it answers that,
-// it gets only tools/list from then on.
+// ping tests within Health.Timeout whether the server answers. Some legacy servers do not know ping, and send no answer
+// or an HTTP error. So a server that has never answered a ping also gets a tools/list. If the server answers this
+// tools/list, all later tests use only tools/list.
 func (w *watcher) ping(ctx context.Context) error {
 	timeout := w.u.spec.Health.Timeout
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -244,7 +244,8 @@ func (u *Upstream) Relist(ctx context.Context) {
 	}
 }
 
-// relisted returns when the tools were read again, at most once within the pause, or cannot be read now, or ctx ends.
+// relisted requests that the tools are read again, at most once within the pause, and waits for that. It returns
+// earlier if the session or ctx ends.
 func relisted(ctx context.Context, s *session, pause time.Duration) {
 	select {
 	case <-s.changes.again(pause):
@@ -253,9 +254,9 @@ func relisted(ctx context.Context, s *session, pause time.Duration) {
 	}
 }
 
-// Again finds out what the server is now, which others may have connected long ago. If it is unavailable, mcpx tries to connect
-// at once; over an open session the tools are read again. Again returns when that is done, or ctx ends. silent is why an open
-// session, which no call keeps busy, does not answer; empty if it does.
+// Again checks an upstream that others may have connected long ago. If it is unavailable, mcpx tries to connect at
+// once; over an open session mcpx reads the tools again. Again returns when that is done, or ctx ends. silent is why an
+// open session does not answer. It is empty if the session answers, or if an open call keeps the server busy.
 func (u *Upstream) Again(ctx context.Context) (silent string) {
 	before, s := u.Status(), u.current()
 	switch {
@@ -277,7 +278,7 @@ func (u *Upstream) Again(ctx context.Context) (silent string) {
 	case err == nil:
 		relisted(ctx, s, 0)
 		return ""
-	case busy || s.link.Life().Cause() != nil: // of a session that has ended the status says more
+	case busy || s.link.Life().Cause() != nil: // about a session that has ended, the status says more
 		return ""
 	case ctx.Err() != nil:
 		return "no answer to tools/list yet"

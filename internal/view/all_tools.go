@@ -147,12 +147,12 @@ func (v *AllTools) Tools(ctx context.Context, client *caller.Client) json.RawMes
 
 // HeaderTool implements [View].
 func (v *AllTools) HeaderTool(ctx context.Context, client *caller.Client, name string) *mcp.Tool {
-	return v.having(ctx, client, name).headerTool(name)
+	return v.listWith(ctx, client, name).headerTool(name)
 }
 
-// having returns the list of tools. If the list does not have the name and servers are still starting, having first waits for
-// these servers.
-func (v *AllTools) having(ctx context.Context, client *caller.Client, name string) *natives {
+// listWith returns the list of tools. If the list does not have the name and servers are still starting, listWith first waits
+// for these servers.
+func (v *AllTools) listWith(ctx context.Context, client *caller.Client, name string) *natives {
 	list := v.natives(client)
 	if _, ok := list.byName[name]; !ok && starting(v.catalogue(client)) {
 		v.awaitCatalogue(ctx, client)
@@ -169,7 +169,7 @@ func (v *AllTools) Call(ctx context.Context, call Call) (result *results.Result,
 		}
 	}()
 	v.registry.Need()
-	list := v.having(ctx, call.Client, call.Name)
+	list := v.listWith(ctx, call.Client, call.Name)
 	o, ok := list.byName[call.Name]
 	if !ok && v.lookAgain(ctx, call) {
 		list = v.natives(call.Client)
@@ -186,9 +186,9 @@ func (v *AllTools) Call(ctx context.Context, call Call) (result *results.Result,
 	return v.callNative(ctx, call, o)
 }
 
-// lookAgain looks for a tool that the view does not know. It lists the tools again of each server that may have it: of the only
-// server or, if there are several, of each server whose prefix begins the tool's name. It reports whether there is such a
-// server.
+// lookAgain looks for a tool that the view does not know: mcpx asks each server that may have the tool for its list again. This
+// is the only server or, if there are several, each server whose prefix begins the tool's name. lookAgain reports whether there
+// is such a server.
 func (v *AllTools) lookAgain(ctx context.Context, call Call) (found bool) {
 	snap := v.catalogue(call.Client)
 	for i := range snap.Servers {

@@ -18,9 +18,9 @@ import (
 const (
 	announceAfter  = 150 * time.Millisecond
 	announceStarts = 10
-	// announceMost is the maximum number of announcements per minute. Some catalogues change all the time, for example with the
-	// time of day in a description.
-	announceMost = 12
+	// maxAnnouncements is the maximum number of announcements per minute. Some catalogues change all the time, for example with
+	// the time of day in a description.
+	maxAnnouncements = 12
 )
 
 // announcements notify the clients of a view when its lists have changed. One goroutine watches the tools, another one the
@@ -36,9 +36,10 @@ type announcements struct {
 	loops    sync.WaitGroup
 }
 
-// watcher is a client that listens for changes. Each listening client with a principal has a watcher of its own. All clients
-// without a principal see the same lists, so one watcher stands for all of them. One goroutine compares the tools that the
-// client sees with those that it saw before, another one compares the resources and prompts.
+// watcher is a client that listens for changes. Each listening client with a principal has a watcher of its own. All
+// clients without a principal see the same lists, so one watcher stands for all clients without a principal. One goroutine
+// compares the tools that the client sees now with the tools that it saw before; another one does the same for resources
+// and prompts.
 type watcher struct {
 	client *caller.Client
 	as     Attachment
@@ -68,7 +69,7 @@ func (a *announcements) add(w *watcher) (stop func()) {
 	}
 }
 
-// tell notifies a watcher about each of the kinds, and reports whether there was any.
+// tell notifies a watcher about each of the kinds, and reports whether there was any kind.
 func (w *watcher) tell(kinds []catalog.Kind) (told bool) {
 	for _, kind := range kinds {
 		w.as.Changed(kind)
@@ -90,14 +91,14 @@ func (a *announcements) lookAgain() {
 // since its last call, and reports whether it has notified any. starting reports whether more changes will follow soon;
 // announce then waits longer before it calls tell. announce returns on Close.
 func (a *announcements) announce(look <-chan struct{}, tell func() bool, starting func() bool) {
-	var sent []time.Time // the times of the last announcements, at most announceMost
+	var sent []time.Time // the times of the last announcements, at most maxAnnouncements
 	for {
 		select {
 		case <-look:
 		case <-a.stop:
 			return
 		}
-		if len(sent) == announceMost && !a.pause(time.Minute-time.Since(sent[0])) {
+		if len(sent) == maxAnnouncements && !a.pause(time.Minute-time.Since(sent[0])) {
 			return
 		}
 		for moments := 0; moments == 0 || (moments < announceStarts && starting()); moments++ {
@@ -107,7 +108,7 @@ func (a *announcements) announce(look <-chan struct{}, tell func() bool, startin
 		}
 		if tell() {
 			sent = append(sent, time.Now())
-			sent = sent[max(0, len(sent)-announceMost):]
+			sent = sent[max(0, len(sent)-maxAnnouncements):]
 		}
 	}
 }
@@ -124,17 +125,18 @@ func (a *announcements) pause(d time.Duration) bool {
 	}
 }
 
-// toolsSince returns a func that compares the present answer to tools/list with the answer at its last call. If they differ, or
-// if others is true because the answers for other clients may have changed, it returns the kind catalog.Tools, otherwise nil.
-// shown returns a func that makes the present answer, which does not depend on the states of the servers.
-func toolsSince(shown func() (list func() json.RawMessage)) func(others bool) []catalog.Kind {
-	first := shown()
+// toolsSince returns a func that compares the present answer to tools/list with the answer at the previous call of the func.
+// The func returns the kind catalog.Tools if the answers differ, or if others is true, because then the answers for other
+// clients may have changed. Otherwise it returns nil. answer returns a func that makes the present answer, which does not
+// depend on the states of the servers.
+func toolsSince(answer func() (list func() json.RawMessage)) func(others bool) []catalog.Kind {
+	first := answer()
 	var last json.RawMessage
 	return func(others bool) []catalog.Kind {
 		if last == nil {
 			last = first() // made only now, so that mcpx starts quickly
 		}
-		tools := shown()()
+		tools := answer()()
 		same := bytes.Equal(tools, last)
 		if last = tools; same && !others {
 			return nil
@@ -143,8 +145,8 @@ func toolsSince(shown func() (list func() json.RawMessage)) func(others bool) []
 	}
 }
 
-// itemsSince returns a func that says which kinds of items (resources, prompts) have changed since its last call. The parameter
-// listed returns the servers whose items of a kind are shown.
+// itemsSince returns a func that says which kinds of items (resources, prompts) have changed since the previous call of the
+// func. The parameter listed returns the servers whose items of a kind are shown.
 func itemsSince(listed func(kind catalog.Kind) []*catalog.Server) func() []catalog.Kind {
 	last := make(map[catalog.Kind][]*catalog.Server)
 	since := func() (kinds []catalog.Kind) {

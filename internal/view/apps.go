@@ -11,19 +11,19 @@ import (
 // MCP Apps: a host that shows the user interfaces of tools needs to see these tools themselves, with the URI of the interface
 // in _meta, and passes on the calls that an app makes. Hosts hide tools that are only for apps from the model.
 
-// mostApps is the maximum number of tools with apps that are listed next to inspect and exec, because each costs tokens in
+// maxApps is the maximum number of tools with apps that are listed next to inspect and exec, because each costs tokens in
 // every request to the model. The other tools can be called with exec.
-const mostApps = 20
+const maxApps = 20
 
 // forApps returns the part of the catalogue that the view shows to a client, including the tools that are only for apps.
 func (b *base) forApps(client *caller.Client) *catalog.Snapshot {
 	return b.scope().Of(b.executor.Apps(client))
 }
 
-// withApps returns a catalogue that has only the tools to list next to inspect and exec. These are the first mostApps tools
+// withApps returns a catalogue that has only the tools to list next to inspect and exec. These are the first maxApps tools
 // that have an app and, for the servers of these tools, also the tools that only apps may call.
 func withApps(snap *catalog.Snapshot) *catalog.Snapshot {
-	left := mostApps
+	left := maxApps
 	servers := make([]catalog.Server, len(snap.Servers))
 	for i := range snap.Servers {
 		s := &snap.Servers[i]
@@ -61,7 +61,7 @@ func (v *TwoTools) appsOf(snap *catalog.Snapshot) *natives {
 	return v.texts.natives(listed, v.current().Naming)
 }
 
-// joined concatenates two JSON arrays. The first must not be empty.
+// joined concatenates two JSON arrays. The first array must not be empty.
 func joined(a, b json.RawMessage) json.RawMessage {
 	if len(b) <= len("[]") {
 		return a

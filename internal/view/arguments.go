@@ -11,28 +11,28 @@ import (
 	"mcpx/internal/results"
 )
 
-// otherNames maps each argument name of inspect and exec to its alternative. tools/list shows one of the two, but mcpx accepts
-// both, because models and frameworks use either.
+// otherNames maps each argument name of inspect and exec to another name of the same argument. tools/list shows one of the
+// two names, but mcpx accepts both, because models and frameworks use either.
 var otherNames = map[string]string{
 	"server": "server_name", "tool": "tool_name", "args": "arguments",
 	"server_name": "server", "tool_name": "tool", "arguments": "args",
 }
 
-// maxArguments is the room for arguments in a value of type given. Neither inspect nor exec has more arguments.
+// maxArguments is enough for all arguments of inspect, and for all arguments of exec.
 const maxArguments = 8
 
 // given has the arguments of a call of inspect or exec.
 type given struct {
 	// args has the values in the order in which tools/list names the arguments; nil for a missing argument.
 	args [maxArguments]json.RawMessage
-	// beside is a JSON object with the arguments whose names are unknown; nil if there are none. stray is the error message for
-	// the first of them.
-	beside []byte
-	stray  string
+	// unknown is a JSON object with the arguments whose names are unknown; nil if there are none. unknownError is the error
+	// message for the first of them.
+	unknown      []byte
+	unknownError string
 }
 
 // readArguments parses the arguments of a call of inspect or exec. names are the argument names that tools/list shows. raw is
-// the object or, because some models send that, a string that contains it.
+// the JSON object with the arguments; some models send a string that contains the object.
 func readArguments(tool string, raw json.RawMessage, names []string) (g given, failure *results.Failure) {
 	var by [maxArguments]string // the names that the client used
 	if len(raw) > 0 && raw[0] == '"' {
@@ -50,10 +50,10 @@ func readArguments(tool string, raw json.RawMessage, names []string) (g given, f
 		}
 		switch {
 		case at < 0:
-			if g.stray == "" {
-				g.stray = unknownArgument(tool, name, names)
+			if g.unknownError == "" {
+				g.unknownError = unknownArgument(tool, name, names)
 			}
-			g.beside = append(append(append(append(g.beside, ','), written...), ':'), value...)
+			g.unknown = append(append(append(append(g.unknown, ','), written...), ':'), value...)
 		case by[at] == "" || by[at] == name || string(g.args[at]) == "null":
 			g.args[at], by[at] = value, name
 		case string(value) != "null" && !bytes.Equal(value, g.args[at]):
@@ -64,20 +64,20 @@ func readArguments(tool string, raw json.RawMessage, names []string) (g given, f
 	if err != nil && failure == nil {
 		failure = results.Invalid("/: the arguments of " + tool + " must be an object")
 	}
-	if g.beside != nil {
-		g.beside[0] = '{'
-		g.beside = append(g.beside, '}')
+	if g.unknown != nil {
+		g.unknown[0] = '{'
+		g.unknown = append(g.unknown, '}')
 	}
 	return g, failure
 }
 
-// strayed returns the failure for a call that has arguments with unknown names; nil if it has none. Such a call is not made,
-// because without these arguments it could do harm.
-func (g *given) strayed() *results.Failure {
-	if g.beside == nil {
+// unknownFailure returns the failure for a call that has arguments with unknown names; nil if it has none. Such a call is not
+// made, because without these arguments it could do harm.
+func (g *given) unknownFailure() *results.Failure {
+	if g.unknown == nil {
 		return nil
 	}
-	return results.Invalid(g.stray)
+	return results.Invalid(g.unknownError)
 }
 
 // unknownArgument returns the error message for an argument with an unknown name.

@@ -24,11 +24,11 @@ type base struct {
 	log      *slog.Logger
 	began    time.Time
 	unfollow []func()
-	// shown returns a func that makes the present answer to tools/list for a client.
-	shown func(*caller.Client) (list func() json.RawMessage)
-	// late remembers the servers that did not answer while a query waited for them, so that the next query does not wait again. It
-	// maps a server's name to its generation at that time. The generation changes with the server's definition; then queries wait
-	// again.
+	// toolsFor returns a func that makes the present answer to tools/list for a client.
+	toolsFor func(*caller.Client) (list func() json.RawMessage)
+	// late has the servers that did not answer while a query waited for them, so that the next query does not wait again. It
+	// maps a server's name to the server's generation at that time. If the server's definition changes, its generation changes
+	// too, and queries wait for it again.
 	late sync.Map
 	announcements
 }
@@ -66,15 +66,15 @@ func (t Traits) Shows(kind catalog.Kind) bool {
 // scope returns the part of the catalogue that the view shows; nil means the whole catalogue.
 func (b *base) scope() *policy.Scope { return b.current().Scope }
 
-// follow starts the announcements. shown returns, for a client, a func that makes the present answer to tools/list.
-func (b *base) follow(shown func(*caller.Client) (list func() json.RawMessage)) {
-	b.shown = shown
+// follow starts the announcements. answer returns, for a client, a func that makes the present answer to tools/list.
+func (b *base) follow(answer func(*caller.Client) (list func() json.RawMessage)) {
+	b.toolsFor = answer
 	b.unfollow = []func(){b.registry.OnChange(b.lookAgain), b.registry.OnUnknown(b.passUnknown)}
 	rules := b.current().Clients
 	tellTools := func() (told bool) {
 		before := rules
 		rules = b.current().Clients
-		others := !reflect.DeepEqual(before, rules) // watchers compare lists without these rules, so they do not notice this change
+		others := !reflect.DeepEqual(before, rules) // watchers do not notice a change of the rules: they compare lists made without them
 		for _, w := range b.audience() {
 			told = w.tell(w.tools(others)) || told
 		}
@@ -108,7 +108,7 @@ func (b *base) Attach(client *caller.Client, as Attachment) (detach func()) {
 	}
 	return b.add(&watcher{
 		client: who, as: as,
-		tools: toolsSince(func() func() json.RawMessage { return b.shown(who) }),
+		tools: toolsSince(func() func() json.RawMessage { return b.toolsFor(who) }),
 		items: itemsSince(func(kind catalog.Kind) []*catalog.Server { return b.resources(who).Listed(kind) }),
 	})
 }
@@ -159,8 +159,8 @@ func (b *base) awaitCatalogue(parent context.Context, client *caller.Client) {
 	ctx, cancel := context.WithDeadline(parent, b.began.Add(patience))
 	defer cancel()
 	b.registry.WaitKnown(ctx, b.sees(client))
-	// The catalogue contains the built-in server only if servers have resources or prompts. Without this wait, it would change
-	// shortly afterwards.
+	// If servers have resources or prompts, the catalogue gets the built-in server too. Without this wait, that could happen
+	// shortly after the answer, which would change the list.
 	b.registry.WaitListed(ctx, b.sees(client))
 	ctx, stop := context.WithTimeout(parent, patience)
 	defer stop()

@@ -18,8 +18,9 @@ import (
 type StructuredPolicy = conf.StructuredPolicy
 
 // The policies. StructuredAuto passes on the server's structuredContent, except to clients that have another policy in
-// knownClients. StructuredOnce passes it on unless a text contains the same, for clients that show both to the model.
-// StructuredAlways is for programs: it also creates structuredContent if the server sends none. StructuredNever omits it.
+// knownClients. StructuredOnce omits structuredContent if a text contains the same; it is for clients that show both to the
+// model. StructuredAlways is for programs: it also creates structuredContent if the server sends none. StructuredNever omits
+// it.
 const (
 	StructuredAuto   StructuredPolicy = "auto"
 	StructuredAlways StructuredPolicy = "always"
@@ -94,17 +95,17 @@ func (b *base) form(call Call) results.Format {
 	return s.profile(client).form
 }
 
-// form returns the format of results for a client. The policy for structuredContent comes from the header of the request
-// (asked), or else from the rule for the client, or else from the config. If none of them says anything, knownClients decides,
-// except for calls that are made by a program (code).
-func (s *Settings) form(client string, asked StructuredPolicy, code bool) results.Format {
+// form returns the format of results for a client. The policy for structuredContent comes from the header of the request (the
+// parameter requested), or else from the rule for the client, or else from the config. If none of these has a policy,
+// knownClients decides. But knownClients does not count if code is true, which means that a program makes the call.
+func (s *Settings) form(client string, requested StructuredPolicy, code bool) results.Format {
 	known := func(r ClientRule) StructuredPolicy { return r.Structured }
 	text := func(r ClientRule) TextForm { return r.Text }
 	chars := func(r ClientRule) int { return r.ResultChars }
 	first := func(r ClientRule) bool { return r.LineFirst }
 	wait := func(r ClientRule) time.Duration { return r.CallWait }
 
-	policy := cmp.Or(asked, firstRule(s.Clients, client, known), s.Structured)
+	policy := cmp.Or(requested, firstRule(s.Clients, client, known), s.Structured)
 	if (policy == "" || policy == StructuredAuto) && !code {
 		policy = firstRule(knownClients, client, known)
 	}
@@ -121,7 +122,7 @@ func (s *Settings) form(client string, asked StructuredPolicy, code bool) result
 	f.JSON = code || policy == StructuredAlways || written == TextJSON
 	forms := func(r ClientRule) conf.ResultForms { return r.Forms }
 	f.Forms = cmp.Or(firstRule(s.Clients, client, forms), s.Forms)
-	// Results are not cut for programs, which read whole results, and not if the user has turned the limit off.
+	// Results for programs are not cut. No results are cut if the user has turned the limit off.
 	if f.Bytes == 0 && !f.JSON && !s.NeverCut {
 		f.Bytes = cmp.Or(firstRule(knownClients, client, chars), unknownResultChars)
 	}

@@ -12,8 +12,8 @@ import (
 
 // The answers of inspect as data, for structuredContent.
 
-// result returns a tool result with a text. If structured is true, it also has the structuredContent that data returns, which
-// has the same content as the text.
+// result returns a tool result with a text. If structured is true, the result also has structuredContent: the value that data
+// returns, which has the same content as the text.
 func result(text string, structured bool, data func() any) *results.Result {
 	r := &results.Result{Content: []json.RawMessage{wire.TextBlock(text)}}
 	if structured {

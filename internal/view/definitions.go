@@ -18,8 +18,9 @@ const (
 	ReadTool    = "exec_read"
 )
 
-// The schemas of the two tools. They are part of every request to a model, so they do not repeat the tools' descriptions.
-// arguments has additionalProperties because frameworks with a strict mode would otherwise turn it into an empty object.
+// The schemas of the two tools. They are part of every request to a model, so they do not repeat the tools' descriptions. The
+// member "arguments" has additionalProperties, because frameworks with a strict mode would otherwise turn it into an empty
+// object.
 const (
 	inspectSchema = `{"type":"object","properties":{` +
 		`"server_name":{"type":"string"},` +
@@ -40,8 +41,8 @@ const (
 // shortNames replaces the names of arguments if the config has short_argument_names.
 var shortNames = strings.NewReplacer(`"server_name"`, `"server"`, `"tool_name"`, `"tool"`, `"arguments"`, `"args"`)
 
-// explanation matches the descriptions in the schemas, which describe.Features.Brief removes. Brief is for clients that search
-// for tools themselves; for them, the descriptions of inspect and exec contain this information.
+// explanation matches a description in the schemas. These descriptions are removed for describe.Features.Brief, which is for
+// clients that search for tools themselves: for them, the descriptions of inspect and exec contain the same information.
 var explanation = pattern.New(`,"description":"[^"]*"`)
 
 // Definition is the part of a tool's definition that is in every request to a model.

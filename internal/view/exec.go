@@ -33,7 +33,7 @@ func (v *TwoTools) exec(ctx context.Context, call Call, form results.Format) (*r
 	if failure == nil {
 		r.Scope, r.Catalogue, r.Format = v.scope(), v.catalogue(call.Client), form
 		r.ReadOnly, r.References = call.Name == ReadTool, true
-		r.Beside = executor.Beside{Arguments: g.beside, Violation: g.stray}
+		r.Beside = executor.Beside{Arguments: g.unknown, Violation: g.unknownError}
 		failure = v.readCall(&r, names, &g)
 	}
 	v.needs(r.Server)
@@ -43,8 +43,8 @@ func (v *TwoTools) exec(ctx context.Context, call Call, form results.Format) (*r
 	return v.executor.Exec(ctx, r)
 }
 
-// readCall reads which tool exec should call, and how. If only a server or only a tool is given, and it is a name like
-// "server.tool", readCall splits the name.
+// readCall reads which tool exec should call, and how. If only a server or only a tool is given, and the given name has the
+// form "server.tool", readCall splits it.
 func (v *TwoTools) readCall(r *executor.Request, names []string, g *given) (failure *results.Failure) {
 	for i, text := range []*string{&r.Server, &r.Tool, nil, nil, &r.Select, &r.Grep} {
 		if text == nil {
@@ -63,8 +63,8 @@ func (v *TwoTools) readCall(r *executor.Request, names []string, g *given) (fail
 		}
 	}
 	switch missing := "is missing; exec takes " + names[0] + ", " + names[1] + " and " + names[2]; {
-	case g.beside != nil && (r.Server == "" || r.Tool == ""):
-		return g.strayed()
+	case g.unknown != nil && (r.Server == "" || r.Tool == ""):
+		return g.unknownFailure()
 	case r.Tool == "":
 		return results.Invalid("/" + names[1] + ": " + missing)
 	case r.Server == "":
@@ -76,8 +76,8 @@ func (v *TwoTools) readCall(r *executor.Request, names []string, g *given) (fail
 	return nil
 }
 
-// readEach parses the argument each, which is an array, or a string that contains one. It returns nil if the argument is
-// missing.
+// readEach parses the argument named "each", which is an array, or a string that contains an array. It returns nil if the
+// argument is missing.
 func readEach(raw json.RawMessage) (each []json.RawMessage, failure *results.Failure) {
 	if text, ok := wire.Text(raw); ok {
 		raw = json.RawMessage(strings.TrimSpace(text))

@@ -30,7 +30,7 @@ func (v *TwoTools) inspect(ctx context.Context, call Call, structured bool) *res
 	names := v.inspectArguments()
 	g, failure := readArguments(InspectTool, call.Arguments, names)
 	if failure == nil {
-		failure = g.strayed()
+		failure = g.unknownFailure()
 	}
 	var q Query
 	for i, text := range []*string{&q.Server, &q.Tool, &q.Text} {
@@ -55,13 +55,13 @@ type Query struct {
 	shown func(server string)
 }
 
-// show calls q.shown, if set, once for each server of the found tools.
-func (q Query) show(found []describe.Match) {
+// show calls q.shown, if set, once for each server of the matches.
+func (q Query) show(matches []describe.Match) {
 	if q.shown == nil {
 		return
 	}
-	for i, m := range found {
-		if !slices.ContainsFunc(found[:i], func(before describe.Match) bool { return before.Server.Name == m.Server.Name }) {
+	for i, m := range matches {
+		if !slices.ContainsFunc(matches[:i], func(before describe.Match) bool { return before.Server.Name == m.Server.Name }) {
 			q.shown(m.Server.Name)
 		}
 	}
@@ -72,7 +72,7 @@ func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, 
 	snap := v.named(client)
 	if q.Server == "" {
 		if q.Tool != "" {
-			// tool_name may be a list of names, or a name that contains its server. A simple name requires
+			// The value of tool_name may be a list of names, or a name that contains the server's name. Any other name requires
 			// server_name.
 			if strings.ContainsAny(q.Tool, ",.") || strings.Contains(q.Tool, "__") {
 				if named, _ := v.byName(client, snap, Query{Text: q.Tool}, structured); named != nil {
@@ -116,8 +116,8 @@ func (v *TwoTools) describeOptions(client *caller.Client) describe.Options {
 	return describe.Options{TypeScript: !s.JSONSchema, MaxDescription: s.MaxDescription, ShortNames: s.ShortNames, Seen: seen}
 }
 
-// single describes one tool, or several whose names are separated by commas. If a tool's own name contains commas, that tool is
-// described. Names of a list that do not exist are listed below the tools.
+// single describes one tool, or several whose names are separated by commas. If the whole text is the name of one tool, a comma
+// does not separate names. If the list contains unknown names, these are listed below the tools.
 func (v *TwoTools) single(client *caller.Client, snap *catalog.Snapshot, s *catalog.Server, name string, structured bool) *results.Result {
 	if tool, ok := s.Tool(name); ok {
 		text := describe.Tool(s, tool, v.describeOptions(client))
@@ -153,9 +153,9 @@ func (v *TwoTools) single(client *caller.Client, snap *catalog.Snapshot, s *cata
 // maxMissing is the maximum number of unknown names in an answer, because mcpx searches for similar names for each of them.
 const maxMissing = 5
 
-// byName is for a query that is a list of tool names: named is an answer with exactly these tools, and all reports whether
+// byName is for a query that is a list of tool names: named is an answer with exactly these tools, and complete reports whether
 // every name has a tool. For any other query, named is nil.
-func (v *TwoTools) byName(client *caller.Client, snap *catalog.Snapshot, q Query, structured bool) (named *results.Result, all bool) {
+func (v *TwoTools) byName(client *caller.Client, snap *catalog.Snapshot, q Query, structured bool) (named *results.Result, complete bool) {
 	index := v.texts.search(snap)
 	v.searching.Lock()
 	hits, missing := index.Named(q.Text, search.Options{Server: q.Server})
@@ -177,21 +177,21 @@ func (v *TwoTools) byName(client *caller.Client, snap *catalog.Snapshot, q Query
 const queryLimit, nameLimit = 10, 30
 
 // The best tool has the score 1. Tools with a score below queryShare are not worth their tokens, so they are not described,
-// except among the first queryLeast tools.
+// except among the first queryMinimum tools.
 const (
-	queryLeast = 4
-	queryShare = 0.3
-	// nameShare is the least score of a tool that is only named.
+	queryMinimum = 4
+	queryShare   = 0.3
+	// nameShare is the minimum score of the tools that are named but not described.
 	nameShare = 0.2
 )
 
 // unsearched returns a line with the names of the servers whose tools are not known yet, since the wanted tool may be there. If
-// the parameter only is not empty, the line is only about that server. It is empty if there is no such server.
-func unsearched(snap *catalog.Snapshot, only string) string {
+// the parameter server is not empty, the line is only about that server. The line is empty if it would name no server.
+func unsearched(snap *catalog.Snapshot, server string) string {
 	var names []string
 	for i := range snap.Servers {
 		s := &snap.Servers[i]
-		if !s.Known && s.State != catalog.Disabled && (only == "" || only == s.Name) {
+		if !s.Known && s.State != catalog.Disabled && (server == "" || server == s.Name) {
 			state := string(s.State)
 			if s.Reason != "" {
 				state += ": " + sanitize.Line(s.Reason, 80)
@@ -211,8 +211,8 @@ func unsearched(snap *catalog.Snapshot, only string) string {
 // maxUnsearched is the maximum number of servers in the line that unsearched returns.
 const maxUnsearched = 20
 
-// matches answers a query. If the query is not just a list of known tool names, it waits for servers to which mcpx connects for
-// the first time.
+// matches answers a query. If the query is a list of known tool names, it answers at once. Otherwise it first waits for servers
+// to which mcpx connects for the first time.
 func (v *TwoTools) matches(ctx context.Context, client *caller.Client, snap *catalog.Snapshot, q Query, structured bool) *results.Result {
 	named, all := v.byName(client, snap, q, structured)
 	if named != nil && all {
@@ -227,7 +227,7 @@ func (v *TwoTools) matches(ctx context.Context, client *caller.Client, snap *cat
 	}
 	index := v.texts.search(snap)
 	v.searching.Lock()
-	found, more, weak := found(snap, index, q)
+	found, more, weak := findTools(snap, index, q)
 	v.searching.Unlock()
 	if len(found) == 0 {
 		text := unsearched(snap, q.Server) + fmt.Sprintf("No tool matches %q. inspect without arguments lists the servers.", sanitize.Line(q.Text, 200))
@@ -242,13 +242,13 @@ func (v *TwoTools) matches(ctx context.Context, client *caller.Client, snap *cat
 	return result(text, structured, func() any { return matchesData(found) })
 }
 
-// found searches for the tools that fit a query, the best first. The answer describes the tools in found, and only names those
-// in more. weak means that no tool fits well.
-func found(snap *catalog.Snapshot, index *search.Index, q Query) (found, more []describe.Match, weak bool) {
+// findTools searches for the tools that fit a query, the best first. The answer should describe the tools in described, and
+// only name those in named. weak means that no tool fits well.
+func findTools(snap *catalog.Snapshot, index *search.Index, q Query) (described, named []describe.Match, weak bool) {
 	hits := index.Search(q.Text, search.Options{Server: q.Server, Limit: nameLimit})
 	end := min(len(hits), queryLimit)
 	for i, hit := range hits[:end] {
-		if i >= queryLeast && hit.Score < queryShare {
+		if i >= queryMinimum && hit.Score < queryShare {
 			end = i
 			break
 		}

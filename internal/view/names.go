@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/resources"
 )
 
-// Naming says how a view names prompts and, if it lists the tools of the servers themselves, these tools.
+// Naming says how a view names prompts. If the view lists the servers' own tools, Naming also says how it names these tools.
 type Naming struct {
 	// Separator joins the names of server and tool; "" means two underscores.
 	Separator string
@@ -79,10 +79,10 @@ func (n Naming) prefixed(server, tool string) string {
 	return strings.ReplaceAll(server, ".", "_") + separator + tool
 }
 
-// hashed shortens a name to at most maxName characters: it keeps the beginning and adds a hash. The hash is of the parameter
-// whole, which says more than the name, so that different tools get different names.
-func hashed(name, whole string) string {
-	sum := sha256.Sum256([]byte(whole))
+// hashed shortens a name to at most maxName characters: it keeps the beginning and adds a hash of identity. identity differs
+// for each tool, so that different tools get different names.
+func hashed(name, identity string) string {
+	sum := sha256.Sum256([]byte(identity))
 	suffix := "_" + hex.EncodeToString(sum[:4])
 	runes := []rune(name)
 	return string(runes[:min(len(runes), maxName-len(suffix))]) + suffix

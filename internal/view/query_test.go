@@ -44,7 +44,7 @@ func TestInspect_QueryTokens(t *testing.T) {
 		if err := d.Decode(&task); err != nil {
 			t.Fatal(err)
 		}
-		found, more, weak := found(snap, index, Query{Text: task.Query})
+		found, more, weak := findTools(snap, index, Query{Text: task.Query})
 		text := describe.Matches(found, more, describe.Options{TypeScript: true})
 		if weak {
 			text = describe.Nearest(task.Query, found)
@@ -125,7 +125,7 @@ func TestInspect_QueryTokens_Large(t *testing.T) {
 		for _, tool := range snap.Servers[i].Tools {
 			query, _, _ := strings.Cut(tool.Description, "\n")
 			query, _, _ = strings.Cut(query, ".")
-			if found, more, weak := found(snap, index, Query{Text: query}); len(found) > 0 && !weak {
+			if found, more, weak := findTools(snap, index, Query{Text: query}); len(found) > 0 && !weak {
 				costs = append(costs, tokens.Count(describe.Matches(found, more, describe.Options{TypeScript: true})))
 			}
 		}

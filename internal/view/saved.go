@@ -65,7 +65,7 @@ func counted(s *catalog.Server) bool {
 
 // direct returns the tokens of the definitions of each server's tools, as they are in a request to a model.
 func (t *texts) direct(snap *catalog.Snapshot) []request.Saving {
-	c := t.of(snap)
+	c := t.forCatalogue(snap)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.direct != nil {
@@ -87,13 +87,13 @@ func (t *texts) direct(snap *catalog.Snapshot) []request.Saving {
 	return c.direct
 }
 
-// unloaded returns, for each server, the tokens of what a client with its own tool search shows its model of the
-// server.
-func unloaded(snap *catalog.Snapshot, by *describe.Searcher) (all []request.Saving) {
+// unloaded is for a client that searches for tools itself. It returns, for each server, the tokens of the text about the server
+// that the client shows its model.
+func unloaded(snap *catalog.Snapshot, searcher *describe.Searcher) (all []request.Saving) {
 	for i := range snap.Servers {
 		if s := &snap.Servers[i]; counted(s) {
 			shown := describe.Unloaded{Name: s.Name, Instructions: s.Instructions, Tools: s.Tools}
-			all = append(all, request.Saving{Server: s.Name, Tokens: tokens.Estimate(by.Shows(shown))})
+			all = append(all, request.Saving{Server: s.Name, Tokens: tokens.Estimate(searcher.Shows(shown))})
 		}
 	}
 	return all

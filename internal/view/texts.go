@@ -12,7 +12,7 @@ import (
 )
 
 // texts caches the texts and the search indexes of the most recently used catalogues; different clients may have different
-// catalogues. Creating them takes milliseconds for thousands of tools, and clients ask for them often.
+// catalogues. Making the texts takes milliseconds for thousands of tools, and clients ask for them often.
 type texts struct {
 	mu   sync.Mutex
 	made []*catalogueTexts // the most recently used first
@@ -55,8 +55,8 @@ func (s shown) list(snap *catalog.Snapshot) *list {
 	return &list{inspect, exec, encodeTools(snap, inspect, exec, s)}
 }
 
-// of returns the texts of snap. Catalogues that differ only in the states of servers share their texts.
-func (t *texts) of(snap *catalog.Snapshot) *catalogueTexts {
+// forCatalogue returns the texts of snap. Catalogues that differ only in the states of servers share their texts.
+func (t *texts) forCatalogue(snap *catalog.Snapshot) *catalogueTexts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	at := slices.IndexFunc(t.made, func(c *catalogueTexts) bool { return c.snap == snap })
@@ -107,7 +107,7 @@ func sameCatalogue(a, b *catalog.Snapshot) bool {
 	return true
 }
 
-// once returns m[key]. If it is missing, once creates it first.
+// once returns m[key]. If the key is missing, once first stores the result of make under the key.
 func once[K comparable, V any](mu *sync.Mutex, m map[K]V, key K, make func() V) V {
 	mu.Lock()
 	defer mu.Unlock()
@@ -121,23 +121,23 @@ func once[K comparable, V any](mu *sync.Mutex, m map[K]V, key K, make func() V) 
 
 // list returns the texts of snap with the given settings.
 func (t *texts) list(snap *catalog.Snapshot, how shown) *list {
-	c := t.of(snap)
+	c := t.forCatalogue(snap)
 	return once(&c.mu, c.lists, how, func() *list { return how.list(snap) })
 }
 
 func (t *texts) instructions(snap *catalog.Snapshot, how shown) string {
-	c := t.of(snap)
+	c := t.forCatalogue(snap)
 	return once(&c.mu, c.intros, how, func() string { return describe.Instructions(snap, how.budget, how.features) })
 }
 
 // natives returns the list that shows a catalogue's tools themselves.
 func (t *texts) natives(snap *catalog.Snapshot, naming Naming) *natives {
-	c := t.of(snap)
+	c := t.forCatalogue(snap)
 	return once(&c.mu, c.native, naming, func() *natives { return newNatives(snap, naming) })
 }
 
 func (t *texts) search(snap *catalog.Snapshot) *search.Index {
-	c := t.of(snap)
+	c := t.forCatalogue(snap)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.index == nil {

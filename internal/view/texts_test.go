@@ -57,18 +57,18 @@ func TestTexts_Several(t *testing.T) {
 		t.Error("texts are made anew, or are those of another catalogue")
 	}
 	for i := range maxTexts {
-		kept.of(of(fmt.Sprint("c", i), 1))
+		kept.forCatalogue(of(fmt.Sprint("c", i), 1))
 	}
 	if len(kept.made) != maxTexts || kept.list(a, how) == first {
 		t.Errorf("the texts of %d catalogues are kept", len(kept.made))
 	}
 	for i := range 4 {
-		kept.of(of(fmt.Sprint("d", i), maxTextTools/2))
+		kept.forCatalogue(of(fmt.Sprint("d", i), maxTextTools/2))
 	}
 	if len(kept.made) != 2 {
 		t.Errorf("the texts of %d large catalogues are kept", len(kept.made))
 	}
-	if kept.of(of("e", maxTextTools+1)); len(kept.made) != 1 {
+	if kept.forCatalogue(of("e", maxTextTools+1)); len(kept.made) != 1 {
 		t.Errorf("beside one that is too large %d are kept", len(kept.made))
 	}
 }

@@ -133,8 +133,9 @@ func (v *TwoTools) Description() string {
 	return v.texts.list(v.named(nil), v.how(nil, "")).inspect
 }
 
-// named returns the catalogue that a client may see and, if servers have resources or prompts to read, the built-in server in
-// it. For the same catalogue it returns the same snapshot.
+// named returns the catalogue that a client may see, with a part of the built-in server added: its tools for resources, prompts
+// and skills, and the stored programs. If there are none of these, nothing is added. For the same catalogue it returns the same
+// snapshot.
 func (v *TwoTools) named(client *caller.Client) *catalog.Snapshot {
 	snap := v.catalogue(client)
 	reader := v.executor.Reader(client, snap)

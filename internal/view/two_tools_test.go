@@ -151,7 +151,7 @@ func golden(t *testing.T, path string, got []byte) {
 	}
 }
 
-// TestTwoTools_Restless: if a catalogue changes all the time, clients are notified only announceMost times per minute.
+// TestTwoTools_Restless: if a catalogue changes all the time, clients are notified only maxAnnouncements times per minute.
 func TestTwoTools_Restless(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, testRestless)
@@ -169,11 +169,11 @@ func testRestless(t *testing.T) {
 	}
 	mcptest.WaitFor(t, "the last of a minute", patience, func() bool {
 		change()
-		return announced.Load() == announceMost
+		return announced.Load() == maxAnnouncements
 	})
 	for range 5 {
 		change()
-		if !v.pause(announceAfter) || announced.Load() > announceMost {
+		if !v.pause(announceAfter) || announced.Load() > maxAnnouncements {
 			t.Fatalf("%d announcements", announced.Load())
 		}
 	}

@@ -38,10 +38,10 @@ type View interface {
 	List(ctx context.Context, client *caller.Client, kind catalog.Kind, cursor string) (page resources.Page, ok bool)
 	// Send sends any other message to the server that has the resource, prompt or task which the message names. An error of a
 	// server is a *[Failure] or a [wire.RPCError]. A notification goes to every server with a session that belongs only to this
-	// client. If mcpx does not know its method, it goes only to the server of a transparent view.
+	// client. But a notification with a method that mcpx does not know goes only to the server of a transparent view.
 	Send(ctx context.Context, q *request.Request) (json.RawMessage, error)
-	// Topic returns the resource with this URI, so that the client can follow its changes. If patient is true, following it goes
-	// on while the server cannot be reached.
+	// Topic returns the resource with this URI, so that the client can follow its changes. If patient is true, the client
+	// follows it even while the server cannot be reached.
 	Topic(ctx context.Context, from request.From, uri string, patient bool) (*resources.Topic, error)
 	// Attach connects a client to the view until the caller calls detach, which releases everything that belongs to the client.
 	// But if [Attachment.Changed] is set, Attach only registers the client as a listener, and detach only removes the listener.
@@ -67,8 +67,8 @@ type Greeting struct {
 	Instructions string
 	// Offers says whether there are resources, prompts and other capabilities.
 	Offers catalog.Offers
-	// RunsTasks means that the view shows the tools themselves, and that some of them can run as tasks of the legacy era, for
-	// clients that ask for it.
+	// RunsTasks means that the view shows the tools themselves, and that clients of the legacy era can run some of the tools as
+	// tasks.
 	RunsTasks bool
 }
 
