@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// Evidence is what a link has seen of its server besides messages: other output, and how the stream ended. A nil
-// Evidence is empty. Safe for concurrent use.
+// Evidence is what a link has seen of its server besides messages: other output, and how the stream ended. A nil Evidence is
+// empty. Safe for concurrent use.
 type Evidence struct {
 	dialer *Dialer
 	life   *Lifecycle

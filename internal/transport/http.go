@@ -45,8 +45,8 @@ const goneGrace = 2 * time.Second
 
 // idleTime returns how long an idle connection to a server is kept. mcpx must close the connection before the server does. If
 // the server closes it while a request is under way, the request is lost, and mcpx does not repeat it, because the server may
-// have
-// executed it. Application servers (uvicorn, Node) close idle connections after 5 s, proxies that end TLS mostly after 60 s.
+// have executed it. Application servers (uvicorn, Node) close idle connections after 5 s, most
+// proxies that end TLS after 60 s.
 func idleTime(address string) time.Duration {
 	if strings.HasPrefix(address, "https:") {
 		return 50 * time.Second
@@ -54,8 +54,8 @@ func idleTime(address string) time.Duration {
 	return 4 * time.Second
 }
 
-// newHTTPClient makes the client for one upstream. It follows a redirect only to the same host and with the same method:
-// another host must not get the configured headers.
+// newHTTPClient makes the client for one upstream. It follows a redirect only to the same host and with the same method: another
+// host must not get the configured headers.
 func newHTTPClient(remote Remote) *http.Client {
 	transport := remote.Transport
 	if transport == nil {
@@ -121,8 +121,8 @@ func (l *httpLink) bound(ctx context.Context) (context.Context, context.CancelFu
 	return ctx, func() { stop(); cancel() }
 }
 
-// reason returns why a request failed: because its caller gave up, because the link ended, or else err. If the link ended,
-// the error has only the text of the cause. The cause itself may be ErrGone, which would wrongly say that this request was not
+// reason returns why a request failed: because its caller gave up, because the link ended, or else err. If the link ended, the
+// error has only the text of the cause. The cause itself may be ErrGone, which would wrongly say that this request was not
 // executed.
 func (l *httpLink) reason(ctx context.Context, err error) error {
 	switch {
@@ -242,8 +242,8 @@ func (l *httpLink) Notify(ctx context.Context, message []byte) error {
 	return err
 }
 
-// dismiss ends the response to a notification. It returns an error if the status is an error. Otherwise it reads the body for
-// at most bodyPatience, so that the connection can be reused. The func cancel ends the HTTP request.
+// dismiss ends the response to a notification. It returns an error if the status is an error. Otherwise it reads the body for at
+// most bodyPatience, so that the connection can be reused. The func cancel ends the HTTP request.
 func (l *httpLink) dismiss(resp *http.Response, cancel context.CancelFunc) error {
 	defer resp.Body.Close()
 	timer := time.AfterFunc(bodyPatience, cancel)

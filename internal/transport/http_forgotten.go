@@ -38,8 +38,7 @@ const toolsList = "tools/list"
 // refusesAll tests whether a server has forgotten the session, and therefore refuses every request. The server has refused the
 // request r with the text refusal, but perhaps only the tool that r calls has failed. So refusesAll sends a ping and then a
 // tools/list, since some servers do not know ping. It sends each with the func send, which returns the text of a refusal, or "".
-// The
-// ids of these requests are negative, so they differ from all other ids.
+// The ids of these requests are negative, so they differ from all other ids.
 //
 // refusesAll returns the text of the last refusal, or "" if the server still accepts requests.
 func refusesAll(r Outgoing, refusal string, send func(ask Outgoing) string) string {

@@ -73,8 +73,8 @@ func (l *httpLink) openStream(ctx context.Context, lastID string) (*http.Respons
 	return nil, err
 }
 
-// pump passes the messages of an event stream to the session until the stream ends. previous is the reader of the stream
-// before: its last event ID and requested pause still hold. pump returns the reader of this stream.
+// pump passes the messages of an event stream to the session until the stream ends. previous is the reader of the stream before:
+// its last event ID and requested pause still hold. pump returns the reader of this stream.
 func (l *httpLink) pump(resp *http.Response, previous *eventReader) (*eventReader, error) {
 	defer resp.Body.Close()
 	reader := previous.resumed(resp.Body)

@@ -22,15 +22,13 @@ type response struct {
 	// giveUp ends the HTTP request.
 	giveUp context.CancelFunc
 	// resumed means that the stream of the POST broke, and the messages come on another stream. On that stream faulty servers
-	// also
-	// send messages for other requests.
+	// also send messages for other requests.
 	resumed bool
 	// asking means that the request only tests whether the session exists, so a 404 does not end the link.
 	asking bool
 
 	// nameless is an error without an id, or with an id that mcpx never uses. It comes in the response to a POST, so it can only
-	// be
-	// for this request, and the link may take it as the answer. named is an error with the id of another request.
+	// be for this request, and the link may take it as the answer. named is an error with the id of another request.
 	nameless, named *wire.Message
 }
 
@@ -235,8 +233,8 @@ func (a *response) events(reader *eventReader) (wire.Message, error) {
 	}
 }
 
-// maxReserved bounds the memory, in bytes, that is reserved for a body before the body is read, however large its
-// Content-Length is.
+// maxReserved bounds the memory, in bytes, that is reserved for a body before the body is read, however large its Content-Length
+// is.
 const maxReserved = 1 << 20
 
 // readLimited reads a body of at most limit bytes. size is the Content-Length, -1 if unknown.

@@ -20,8 +20,8 @@ const (
 	resumeFailures = 3
 )
 
-// resumable reports whether the answer may still come on another stream. A legacy server may end a stream after an event with
-// an id, and send the missing events in answer to a GET (2025-11-25, SEP-1699).
+// resumable reports whether the answer may still come on another stream. A legacy server may end a stream after an event with an
+// id, and send the missing events in answer to a GET (2025-11-25, SEP-1699).
 func (a *response) resumable(reader *eventReader, err error) bool {
 	_, large := errors.AsType[*request.TooLargeError](err)
 	return reader.lastID != "" && a.r.Header == nil && a.r.Method != "initialize" && !large

@@ -22,10 +22,8 @@ type Link interface {
 	// Agreed tells the link the negotiated revision.
 	Agreed(version string)
 	// Listen opens the stream for messages that belong to no request, on transports where a client has to open it. It calls
-	// opened
-	// each time it has opened the stream. It calls unavailable once, when it will not open the stream any more. It returns at
-	// once; Close
-	// ends the stream.
+	// opened each time it has opened the stream. It calls unavailable once, when it will not open the stream any more. It
+	// returns at once; Close ends the stream.
 	Listen(opened, unavailable func())
 	// Traits describe the kind of link.
 	Traits() Traits
@@ -53,8 +51,7 @@ type Conn interface {
 // tryWriter is a Conn that can write without waiting for the server to read.
 type tryWriter interface {
 	// TryWrite reports whether it wrote all the messages. If it wrote only a part, the next Write first writes the missing part.
-	// If
-	// writing failed, the next Write returns the error.
+	// If writing failed, the next Write returns the error.
 	TryWrite(messages ...[]byte) bool
 }
 
