@@ -242,8 +242,9 @@ func (l *httpLink) Notify(ctx context.Context, message []byte) error {
 	return err
 }
 
-// dismiss ends the response to a notification. It returns an error if the status is an error. Otherwise it reads the body for at
-// most bodyPatience, so that the connection can be reused. The func cancel ends the HTTP request.
+// dismiss ends a response that has no answer: the POST sent a notification, or the answer comes on a stream. It returns an error
+// if the status is an error. Otherwise it reads the body for at most bodyPatience, so that the connection can be reused. The func
+// cancel ends the HTTP request.
 func (l *httpLink) dismiss(resp *http.Response, cancel context.CancelFunc) error {
 	defer resp.Body.Close()
 	timer := time.AfterFunc(bodyPatience, cancel)
