@@ -103,8 +103,8 @@ func WithMember(object json.RawMessage, key string, value []byte) json.RawMessag
 	return append(out, '}')
 }
 
-// Merge returns an object with all members of the first JSON object, and then those members of the second whose names
-// the first does not have. Both may be nil.
+// Merge returns an object with all members of the object first, and then those members of second whose names first does not
+// have. Either object may be nil.
 func Merge(first, second json.RawMessage) json.RawMessage {
 	switch {
 	case second == nil:
