@@ -30,7 +30,7 @@ type member struct {
 	cpu                         uint64 // CPU time of the process and its reaped children, in clock ticks; 0 if unknown
 }
 
-// sysProcAttr makes the child the leader of a new session; see the package comment.
+// sysProcAttr makes the child the leader of a new session, so that it gets no signals from the terminal.
 func sysProcAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true}
 }

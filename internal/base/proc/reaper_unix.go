@@ -24,10 +24,10 @@ const (
 
 var errClosed = errors.New("the reaper is closed")
 
-// Reaper manages a small process, this executable started again, that holds the read end of a pipe and a list of our
-// children's groups. The pipe closes however we end; the process then kills the groups and exits. A program needs only
-// one Reaper, and its main must call ReaperMain. Reaper restarts the process if it dies. Reaper is safe for concurrent
-// use. With a nil *Reaper, children survive us when we are killed.
+// Reaper manages the reaper process, which is this executable, started again. The reaper process holds the read end of a pipe
+// and a list of our children's groups. The pipe closes however we end; the reaper process then kills the groups and exits. A
+// program needs only one Reaper, and its main must call ReaperMain. If the reaper process dies, Reaper starts it again. Reaper is
+// safe for concurrent use. With a nil *Reaper, children survive us when we are killed.
 //
 // If orphans become our children (we are the init process of a container, or a subreaper), Reaper also reaps their
 // zombies.
@@ -39,7 +39,7 @@ type Reaper struct {
 	// not reap it. starting is locked before mu.
 	starting sync.Mutex
 
-	// mu is held during writes to the pipe too, so that groups is always the same as the list of the reaper process.
+	// mu is also held during writes to the pipe, so that groups always has the same content as the list of the reaper process.
 	mu     sync.Mutex
 	groups map[int]bool // guarded by mu; true while the reaper process lists the group; false from forget until reaped
 	link   *link        // guarded by mu; nil before the first child and after Close

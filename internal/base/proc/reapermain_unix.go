@@ -39,8 +39,8 @@ func ReaperMain() {
 	syscall.Exit(0)
 }
 
-// listen reads the ids of process groups to add or remove from a pipe, until the pipe closes, and returns the groups
-// that were not removed. It uses plain system calls, so that the runtime starts no poller.
+// listen reads from a pipe which process groups to add or remove. When the pipe closes, listen returns the groups that were not
+// removed. It uses plain system calls, so that the runtime starts no poller.
 func listen(fd int) map[int]bool {
 	debug.FreeOSMemory()
 	DropFilePages()
