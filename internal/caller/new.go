@@ -30,13 +30,13 @@ type Said struct {
 	Capabilities json.RawMessage `json:"capabilities,omitempty"`
 }
 
-// New makes the client at a place. A legacy client has said nothing about itself before initialize, so said is then empty.
-func New(place Place, said Said) Client {
+// New makes the client at a place. A legacy client has said nothing about itself before initialize, so info is then empty.
+func New(place Place, info Said) Client {
 	c := Client{
 		ID: place.ID, Peer: place.Peer, View: place.View, Transparent: place.Transparent, Apps: place.Apps, Principal: place.Principal, Headers: place.Headers,
 		Notify: place.Notify, Request: place.Request,
 	}
-	return c.Saying(said)
+	return c.Saying(info)
 }
 
 // Saying returns a copy of c with what the client says about itself in its newest message. A modern client gets no

@@ -14,7 +14,7 @@ import (
 type Sees func(r *Request) *catalog.Snapshot
 
 // Rights refuses requests that the sender may not make. The executor has checked the rights only for some kinds of message, and
-// they may have changed since it did. sees returns the catalogue as it is now.
+// they may have changed since then. The func sees returns the catalogue as it is now.
 func Rights(sees Sees) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, r *Request) (json.RawMessage, error) {
@@ -26,10 +26,10 @@ func Rights(sees Sees) Middleware {
 	}
 }
 
-// permitted returns an error if the sender may not make the request, otherwise nil. seen is the catalogue that the sender may
+// permitted returns an error if the sender may not make the request, otherwise nil. visible is the catalogue that the sender may
 // see. The built-in server is in no catalogue: every caller may use its tools.
-func (r *Request) permitted(seen *catalog.Snapshot) error {
-	server, ok := seen.Server(r.To.Name)
+func (r *Request) permitted(visible *catalog.Snapshot) error {
+	server, ok := visible.Server(r.To.Name)
 	switch {
 	case !ok && r.Serve == nil:
 		return &ReplacedError{Server: r.To.Name}

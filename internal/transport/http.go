@@ -45,8 +45,7 @@ const goneGrace = 2 * time.Second
 
 // idleTime returns how long an idle connection to a server is kept. mcpx must close the connection before the server does. If
 // the server closes it while a request is under way, the request is lost, and mcpx does not repeat it, because the server may
-// have executed it. Application servers (uvicorn, Node) close idle connections after 5 s, most
-// proxies that end TLS after 60 s.
+// have executed it. Application servers (uvicorn, Node) close idle connections after 5 s, most proxies that end TLS after 60 s.
 func idleTime(address string) time.Duration {
 	if strings.HasPrefix(address, "https:") {
 		return 50 * time.Second

@@ -56,8 +56,8 @@ func refusesAll(r Outgoing, refusal string, send func(ask Outgoing) string) stri
 }
 
 // forgotten reports whether the server refused r, with this text, because it has forgotten the session. If the server has
-// forgotten the session, the link ends. But if the server refuses the test requests with another text than r, forgotten returns
-// false, because the server may have executed r before it forgot the session.
+// forgotten the session, the link ends. But if the server refuses the test requests with another text, forgotten returns false,
+// because the server may have executed r before it forgot the session.
 func (l *httpLink) forgotten(ctx context.Context, r Outgoing, text string) bool {
 	if l.session.Load() == nil || r.Method == "initialize" {
 		return false

@@ -101,7 +101,7 @@ func (l *line) first() *Place {
 	return nil
 }
 
-// before reports whether p is let in before other, the first waiting call of another owner.
+// before reports whether p is let in before other. Both are the first waiting calls of their owners.
 func (p *Place) before(other *Place) bool {
 	a, b := p.line, other.line
 	return cmp.Or(cmp.Compare(a.open, b.open), cmp.Compare(a.last, b.last), cmp.Compare(p.arrival, other.arrival)) < 0

@@ -10,7 +10,7 @@ import (
 // Bucket is a token bucket whose number of tokens can be negative. The zero value is full. It is not safe for
 // concurrent use.
 type Bucket struct {
-	taken float64   // tokens that the bucket lacked to be full at the time last
+	taken float64   // how many tokens were missing in the bucket at the time last
 	last  time.Time // zero if the bucket was never used
 }
 

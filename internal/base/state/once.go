@@ -25,7 +25,7 @@ type thing struct {
 }
 
 // standing is a context that Standing returned. Further calls of Standing with the same parent context (from) return
-// it too.
+// the same context.
 type standing struct {
 	from, ctx context.Context
 	end       context.CancelFunc
