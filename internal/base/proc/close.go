@@ -157,8 +157,8 @@ func (p *Process) kill() {
 	}
 }
 
-// reap collects the child's exit status. It also reaps zombies of the child's group that became our children because
-// we are the init process of a container.
+// reap collects the child's exit status. It also reaps zombies of the child's group that became children of this process because
+// it is the init process of a container.
 func (p *Process) reap() {
 	p.seen.stop()
 	p.group.reapAdopted()

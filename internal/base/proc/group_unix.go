@@ -84,7 +84,7 @@ func (g *group) alive() bool {
 	return slices.ContainsFunc(g.seen, runs)
 }
 
-// reapAdopted reaps zombies of the group that became our children because we are the init process of a container. The
+// reapAdopted reaps zombies of the group that became children of this process because it is the init process of a container. The
 // child itself is still a zombie, so the group's id has not been reused.
 func (g *group) reapAdopted() {
 	for _, m := range g.members() {

@@ -28,7 +28,7 @@ func ReaperMain() {
 	if !ok || token == "" {
 		return
 	}
-	// The reaper must survive signals that are sent to all our processes, and the closing of the terminal.
+	// The reaper must survive signals that are sent to all processes of mcpx, and the closing of the terminal.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGPIPE)
 	debug.SetGCPercent(10)

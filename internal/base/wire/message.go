@@ -271,7 +271,7 @@ func looseEnd(text string, start int) (end int, ok bool) {
 	return len(text), depth == 0 && len(text) > start
 }
 
-// IntID reads an integer id. Some peers return our id as a string, others with a fraction (".0").
+// IntID reads an integer id. Some peers return an id of mcpx as a string, others with a fraction (".0").
 func IntID(raw json.RawMessage) (int64, bool) {
 	text := strings.TrimSuffix(strings.Trim(string(raw), `"`), ".0")
 	id, err := strconv.ParseInt(text, 10, 64)
