@@ -16,9 +16,9 @@ var (
 // maxToken bounds a token, in bytes. The longest tokens are JWTs with many groups.
 const maxToken = 16 << 10
 
-// Bearer returns the token in the Authorization header (RFC 6750, section 2.1). It ignores a token in the query of
-// the URL, where MCP forbids it. The error is ErrNoToken if there is no header or it has another scheme than Bearer,
-// or ErrMalformed.
+// Bearer returns the token in the Authorization header (RFC 6750, section 2.1). It ignores a token in the query of the URL,
+// where MCP forbids it. The error is ErrNoToken if there is no header or if the header has another scheme than Bearer. It is
+// ErrMalformed if the header cannot be read.
 func Bearer(header http.Header) (string, error) {
 	values := header["Authorization"]
 	switch {
@@ -44,9 +44,9 @@ func Bearer(header http.Header) (string, error) {
 }
 
 // tokenByte maps each byte to whether a token may contain it (b64token of RFC 6750).
-var tokenByte = func() (is [256]bool) {
+var tokenByte = func() (allowed [256]bool) {
 	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/=") {
-		is[c] = true
+		allowed[c] = true
 	}
-	return is
+	return allowed
 }()

@@ -44,16 +44,16 @@ type Client struct {
 	View string
 	// Principal is the authenticated user on whose behalf the client acts; nil without authentication.
 	Principal *Principal
-	// Headers are the client's HTTP headers, nil on other transports; read-only. They contain the credentials for
-	// servers that get these from their callers.
+	// Headers are the client's HTTP headers, nil on other transports; read-only. They contain the credentials for servers that
+	// get credentials from their callers.
 	Headers http.Header
-	// Notify sends a notification that belongs to no request. It does not block: if the client does not read, the
-	// notification is dropped. It is nil if mcpx can send messages to the client only in answers.
+	// Notify sends a notification that belongs to no request. It does not block: if the client does not read, the notification
+	// is dropped. Notify is nil if mcpx can send messages to the client only in answers.
 	Notify func(method string, params json.RawMessage)
-	// Request sends a request to the client and waits for its result, which is valid JSON, until ctx ends. If the
-	// client answers with an error, Request returns it as a *wire.RPCError. progress may be nil; it gets the
-	// params of the client's progress notifications and must not block. Request is nil if the transport cannot
-	// send requests to the client. Use [Client.Ask] instead of calling it.
+	// Request sends a request to the client and waits for its result, which is valid JSON, until ctx ends. If the client answers
+	// with an error, Request returns it as a *wire.RPCError. progress may be nil; it gets the params of the client's progress
+	// notifications and must not block. Request is nil if the transport cannot send requests to the client. Call [Client.Ask]
+	// rather than Request: Ask also checks whether the client supports the request.
 	Request Ask
 }
 
@@ -179,8 +179,8 @@ func (c *Client) Answers() (answers bool) {
 	return answers
 }
 
-// OpensURLsOf reports whether the client itself handles this error, by which a server asks that the user opens URLs:
-// the client opens them and repeats its request (URLElicitationRequiredError of 2025-11-25).
+// OpensURLsOf reports whether the client itself handles the error e, with which a server asks that the user opens URLs
+// (URLElicitationRequiredError of 2025-11-25). Such a client opens the URLs and repeats its request.
 func (c *Client) OpensURLsOf(e *wire.RPCError) bool {
 	return e.Code == mcp.URL_ELICITATION_REQUIRED && c != nil && !c.Modern() &&
 		Lacks(c.Capabilities, string(mcp.MethodElicitationCreate), json.RawMessage(`{"mode":"url"}`)) == ""

@@ -47,9 +47,9 @@ func (h *Home) Connection() uint64 {
 	return h.connection.ID
 }
 
-// At returns the home that the same program has on the given other connection. With it, a request over this
-// connection finds the sessions that were opened over the other one, which end with that other connection. If there
-// are none, new ones are opened, which end with the connection of h.
+// At returns the home of the same program on another connection, whose id is given. With that home, a request over the
+// connection of h finds the sessions that the program opened over the other connection; they end with the other connection. If
+// there are none, the request opens new sessions, which end with the connection of h.
 func (h *Home) At(connection uint64) *Home {
 	return &Home{of: h.of, connection: &Connection{ID: connection, Life: h.connection.Life}}
 }
@@ -81,9 +81,8 @@ func ConnectionOf(ctx context.Context) *Connection {
 	return c
 }
 
-// AtHome returns c, the sender of one request, with its home set. Without a principal, the home is identified by the
-// connection. connection is nil if it is unknown or may serve several clients; then a c without a principal gets no
-// home.
+// AtHome returns c, the sender of one request, with its home set. The home belongs to the principal or, without a principal, to
+// the connection. connection is nil if it is unknown or may serve several clients; a c without a principal then gets no home.
 func (c *Client) AtHome(connection *Connection) Client {
 	next := *c
 	if c.Principal != nil || connection != nil {
@@ -107,8 +106,8 @@ func (c *Client) PersonKey() string {
 // KeyOfPerson returns the PersonKey of clients whose principal has this ID.
 func KeyOfPerson(id string) string { return fmt.Sprintf("%q", "principal "+id) }
 
-// HomeKey returns a key for the owner of the sessions with PerClient servers that c uses. The owner is the home of c
-// or, if c has none, c itself. The key is empty for a nil client.
+// HomeKey returns a key for the owner of the sessions that c has with PerClient servers: the home of c or, if c has none, c
+// itself. The key is empty for a nil client.
 func (c *Client) HomeKey() string {
 	switch {
 	case c == nil:

@@ -30,13 +30,13 @@ type Said struct {
 	Capabilities json.RawMessage `json:"capabilities,omitempty"`
 }
 
-// New makes the client at a place. For a legacy client, said is empty until initialize.
-func New(at Place, said Said) Client {
+// New makes the client at a place. A legacy client has said nothing about itself before initialize, so info is then empty.
+func New(place Place, info Said) Client {
 	c := Client{
-		ID: at.ID, Peer: at.Peer, View: at.View, Transparent: at.Transparent, Apps: at.Apps, Principal: at.Principal, Headers: at.Headers,
-		Notify: at.Notify, Request: at.Request,
+		ID: place.ID, Peer: place.Peer, View: place.View, Transparent: place.Transparent, Apps: place.Apps, Principal: place.Principal, Headers: place.Headers,
+		Notify: place.Notify, Request: place.Request,
 	}
-	return c.Saying(said)
+	return c.Saying(info)
 }
 
 // Saying returns a copy of c with what the client says about itself in its newest message. A modern client gets no
@@ -58,7 +58,7 @@ func (c *Client) Sending(p *Principal, headers http.Header) Client {
 	return next
 }
 
-// Asked returns a copy of c to which requests are sent with the func ask instead of over its connection.
+// Asked returns a copy of c. Requests to the copy are sent with the func ask instead of over the connection of c.
 func (c *Client) Asked(ask Ask) *Client {
 	next := *c
 	next.Request = ask

@@ -46,8 +46,8 @@ func (p *Principal) String() string {
 	return p.Name
 }
 
-// ProvedBy reports whether the ID begins with first: the URL of an issuer, or a kind of credential.
-func (p *Principal) ProvedBy(first string) bool { return strings.HasPrefix(p.ID, first+" ") }
+// ProvedBy reports whether the ID begins with this prefix: the URL of an issuer, or a kind of credential.
+func (p *Principal) ProvedBy(prefix string) bool { return strings.HasPrefix(p.ID, prefix+" ") }
 
 type contextKey struct{}
 
@@ -57,10 +57,9 @@ type proof struct {
 	until     time.Time
 }
 
-// With returns a context for a request of p, whose credential expires at until. A zero until means that it does
-// not expire.
-func With(ctx context.Context, p *Principal, until time.Time) context.Context {
-	return context.WithValue(ctx, contextKey{}, &proof{p, until})
+// With returns a context for a request of p. expiry is when the credential of p expires; a zero expiry means never.
+func With(ctx context.Context, p *Principal, expiry time.Time) context.Context {
+	return context.WithValue(ctx, contextKey{}, &proof{p, expiry})
 }
 
 // From returns the principal of the request that ctx belongs to; nil without authentication.

@@ -15,10 +15,10 @@ import (
 // in every process that has the secret with which it was made.
 type Tags struct{ keys [][]byte }
 
-// tagLen is the length of a tag in characters, which all may occur in a URL.
+// tagLen is the length of a tag in characters. All characters of a tag may occur in a URL.
 const tagLen = 22
 
-// NewTags derives keys from the secrets; each purpose has other keys. New tags are made with the first secret. Tags
+// NewTags derives keys from the secrets; different purposes get different keys. New tags are made with the first secret. Tags
 // that were made with any of the secrets are recognized. Without secrets, the key is random.
 func NewTags(secrets []*state.Secret, purpose string) *Tags {
 	if len(secrets) == 0 {

@@ -15,13 +15,13 @@ type Handler func(ctx context.Context, r *Request) (json.RawMessage, error)
 // To add one: write it in a file of its own and add it to the list in [executor.Executor.Chain].
 type Middleware func(next Handler) Handler
 
-// Chain returns a handler that passes a request through the middleware, in the given order, and then to the handler last. A nil
-// Middleware is left out.
-func Chain(last Handler, all ...Middleware) Handler {
-	for _, before := range slices.Backward(all) {
+// Chain returns a Handler that passes a request through each Middleware, in the given order, and then to the handler final. A
+// nil Middleware is left out.
+func Chain(final Handler, middleware ...Middleware) Handler {
+	for _, before := range slices.Backward(middleware) {
 		if before != nil {
-			last = before(last)
+			final = before(final)
 		}
 	}
-	return last
+	return final
 }

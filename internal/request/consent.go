@@ -28,7 +28,7 @@ type Consent struct {
 	asked bool // the user was asked during this request
 }
 
-// Approval is the user's consent to exactly those requests that one question showed. The zero value approves
+// Approval is the user's consent to the requests that one question showed, and to no other requests. The zero value approves
 // nothing.
 type Approval struct{ digests [][sha256.Size]byte }
 
@@ -55,13 +55,13 @@ func (e *RefusedError) Error() string { return e.Text }
 // answerWithin bounds how long the user may take to confirm a request.
 const answerWithin = 15 * time.Minute
 
-// Confirmed asks the user before it passes on a request that needs confirmation. The func needs returns the config key that
-// demands the confirmation, or an empty string if the request needs none. The time that the user takes does not count as time
-// of the call.
-func Confirmed(needs func(r *Request) (key string)) Middleware {
+// Confirmed asks the user before it passes on a request that needs confirmation. The func keyFor returns the config key that
+// demands the confirmation, or an empty string if the request needs none. The time that the user takes does not count as time of
+// the call.
+func Confirmed(keyFor func(r *Request) (key string)) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, r *Request) (json.RawMessage, error) {
-			key := needs(r)
+			key := keyFor(r)
 			if key == "" {
 				return next(ctx, r)
 			}
@@ -141,7 +141,7 @@ func ask(ctx context.Context, key string, all []*Request) error {
 			"It was not made. " + key + " says which calls are asked about"}
 	case err == nil && (run == "false" || wire.MemberText(answer, "action") == "decline"):
 		return &RefusedError{"the user declined the call of " + name + "; it was not made. Ask what to do instead"}
-	case err == nil: // the user has not agreed, or the client has no user: then it also answers "cancel"
+	case err == nil: // the user has not agreed; or the client has no user, and answers "cancel" on its own
 		return &RefusedError{"the user declined the call of " + name + ", or was not there to be asked: the client gave no answer. " +
 			"It was not made. " + key + " says which calls are asked about"}
 	case bounded.Err() != nil:

@@ -266,7 +266,7 @@ func TestConfirmed_AllShown(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || len(p.asked) != 1 || len(last.got) != 1 || utf8.RuneCountInString(p.asked[0]) > mostShown+100 {
+		if err != nil || len(p.asked) != 1 || len(last.got) != 1 || utf8.RuneCountInString(p.asked[0]) > maxShown+100 {
 			t.Errorf("%s: %v, asked %q", name, err, p.asked)
 			continue
 		}

@@ -20,7 +20,7 @@ type HTTPError struct {
 
 func (e *HTTPError) Error() string { return e.Reason }
 
-// UnavailableError says that the server has no session over which the request could be sent. It was not executed.
+// UnavailableError says that the server has no session over which the request could be sent. The request was not executed.
 type UnavailableError struct {
 	State  catalog.State
 	Reason string
@@ -85,7 +85,7 @@ type AnswerError struct{ Reason string }
 
 func (e *AnswerError) Error() string { return e.Reason }
 
-// ReplacedError says that a request was not sent, because the catalogue that the caller has read is out of date: a reload
+// ReplacedError says that a request was not sent, because the caller has read an outdated catalogue: since then, a reload
 // replaced or removed the server, or the tool has changed. The caller must check its rights again in a new catalogue.
 type ReplacedError struct{ Server string }
 

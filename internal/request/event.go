@@ -43,11 +43,11 @@ type Event struct {
 	Code int
 	Durations
 	Sizes
-	// Definitions returns how many tokens of tool definitions the answer saves or costs the client. The func is nil if there are
-	// none. Observers call it after the answer was sent, because counting the tokens may take milliseconds.
+	// Definitions returns how many tokens of tool definitions the answer saves or costs the client; nil if there are none.
+	// Observers call it after the answer was sent, because counting the tokens may take milliseconds.
 	Definitions func() []Saving
 	// ReadOn is set for a call that reads the next part of a result that was cut. Only its fields Server and Tool are set: they
-	// name the tool whose result it was. ReadOn is nil for other calls.
+	// name the tool that returned the result. ReadOn is nil for other calls.
 	ReadOn *Target
 	Trace
 	OfProgram
@@ -108,8 +108,8 @@ type Sizes struct {
 	// with a handle. LeftOut is the number of tokens that the caller did not want: they were removed by select or grep,
 	// or only a program got them.
 	Cut, LeftOut int
-	// ArgumentBytes, ReceivedBytes and SentBytes are sizes as JSON: of the arguments, the server's result, and the
-	// content of the answer.
+	// ArgumentBytes, ReceivedBytes and SentBytes are the sizes, in bytes of JSON, of the arguments, of the server's result, and
+	// of the content of the answer.
 	ArgumentBytes, ReceivedBytes, SentBytes int
 }
 
@@ -174,9 +174,8 @@ type Journal struct {
 	observers []func(*Event)
 }
 
-// Observe adds observers; it must be called before the first event. Each event is passed to all observers in turn,
-// mostly after the client has its answer. They are called from many goroutines, must be fast, and must not keep
-// the event.
+// Observe adds observers; it must be called before the first event. Each event is passed to all observers in turn, mostly after
+// the client has its answer. Observers are called from many goroutines, must be fast, and must not keep the event.
 func (j *Journal) Observe(observers ...func(*Event)) { j.observers = append(j.observers, observers...) }
 
 // Begin makes the event of a message. The caller must end it with End.

@@ -77,10 +77,10 @@ type Request struct {
 	Program bool
 	// Consent describes the user's confirmation, if the config demands one.
 	Consent Consent
-	// Credentials, for the server, are taken from the caller's message by a middleware.
+	// Credentials authenticate the caller to the server. A middleware takes them from the caller's message.
 	Credentials *Credentials
-	// Serve is set for the built-in server: it answers the request, which is then sent over no session. Charge says how such a
-	// request counts towards the limits of its caller.
+	// Serve, if not nil, answers the request in place of a server: it is the built-in server, and no session is used. Charge
+	// then says how the request counts towards the limits of its caller.
 	Serve  Handler
 	Charge Charge
 	// Check, if not nil, is called before the request is sent. opened means that a session was opened since the call began, so
@@ -102,7 +102,8 @@ const (
 	ChargeNone
 )
 
-// Times bound a request. For Timeout, 0 means the bound in the server's settings; for the others, no bound.
+// Times bound a request. If Timeout is 0, the bound in the server's settings holds; if Wait or Idle is 0, there is no such
+// bound.
 type Times struct {
 	Wait time.Duration // for how long the request may wait for a session
 	// Starting, if not nil, means that the request may wait longer than Wait, but not longer than Timeout, while the command of
@@ -129,8 +130,8 @@ type Subscription struct {
 type Credentials struct {
 	Headers map[string]string
 	Secrets []string // the secret values in Headers, which must not appear in any text
-	// Subject is the caller's JWT, if mcpx exchanges it for a token of the server. Principal is the ID of the caller. If the same
-	// principal comes with a new JWT, the open session is used on.
+	// Subject is the caller's JWT, if mcpx exchanges it for a token of the server. Principal is the ID of the caller. When the
+	// same principal sends a new JWT, mcpx goes on using the open session.
 	Subject, Principal string
 	// Login is the ID of the principal's own login with the server; empty if the server needs no login of each principal.
 	Login string
@@ -155,7 +156,7 @@ func ToolParams(tool string, arguments json.RawMessage) json.RawMessage {
 // Input is the part of a modern request that answers an input_required result (SEP-2322), as raw JSON. It is zero for a
 // first request.
 type Input struct {
-	Responses json.RawMessage // a JSON object with one answer for each of the server's requests, by its key
+	Responses json.RawMessage // a JSON object: for the key of each request of the server, the client's answer
 	State     json.RawMessage // the requestState, a JSON string, as the server wrote it
 }
 

@@ -13,8 +13,8 @@ import (
 // Sees returns the catalogue that the sender of a request may see at this moment.
 type Sees func(r *Request) *catalog.Snapshot
 
-// Rights refuses requests that the sender may not make. The executor has checked this too, when it looked for the tool, but not
-// for every kind of message, and the rights may have changed since. sees returns the catalogue as it is now.
+// Rights refuses requests that the sender may not make. The executor has checked the rights only for some kinds of message, and
+// they may have changed since then. The func sees returns the catalogue as it is now.
 func Rights(sees Sees) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, r *Request) (json.RawMessage, error) {
@@ -26,10 +26,10 @@ func Rights(sees Sees) Middleware {
 	}
 }
 
-// permitted returns an error if the sender may not make the request, otherwise nil. seen is the catalogue that the sender may
+// permitted returns an error if the sender may not make the request, otherwise nil. visible is the catalogue that the sender may
 // see. The built-in server is in no catalogue: every caller may use its tools.
-func (r *Request) permitted(seen *catalog.Snapshot) error {
-	server, ok := seen.Server(r.To.Name)
+func (r *Request) permitted(visible *catalog.Snapshot) error {
+	server, ok := visible.Server(r.To.Name)
 	switch {
 	case !ok && r.Serve == nil:
 		return &ReplacedError{Server: r.To.Name}
@@ -49,10 +49,10 @@ func (r *Request) permitted(seen *catalog.Snapshot) error {
 	return nil
 }
 
-// Pinned ensures that the definition of the called tool is still the one that the caller was shown and that was compared with
-// the lock pins. It may have changed if a session was opened during the call, or while the user was asked to confirm. Then
-// Pinned ends the call with a [ReplacedError], so that it is started again. refresh updates the catalogue to what the server
-// has just listed.
+// Pinned ensures that the called tool still has the definition that the caller was shown and that mcpx compared with the lock
+// file. The definition may have changed if a session was opened during the call, or while the user was asked to confirm.
+// Then Pinned ends the call with a [ReplacedError], so that the call is checked again from the beginning. refresh updates the
+// catalogue to what the server has just listed.
 func Pinned(sees Sees, refresh func()) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, r *Request) (json.RawMessage, error) {

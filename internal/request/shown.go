@@ -15,10 +15,10 @@ import (
 
 // The limits, in characters, for what a question shows of a request, so that the user can read what they confirm. To keep the
 // text below wantedShown, mcpx cuts the values, but none to less than shortestValue. It never cuts names and structure. If the
-// text is still longer than mostShown because of these, the request cannot be confirmed.
+// text is then still longer than maxShown, the request cannot be confirmed.
 const (
 	wantedShown   = 4_000
-	mostShown     = 12_000
+	maxShown      = 12_000
 	shortestValue = 100
 )
 
@@ -56,7 +56,7 @@ func show(raw []byte) (text, whyNot string) {
 			s.pieces[i].show(&b, limit)
 		}
 		if n := utf8.RuneCountInString(b.String()); n <= wantedShown || limit == shortestValue {
-			if n > mostShown {
+			if n > maxShown {
 				return "", tooMany
 			}
 			return b.String(), ""
@@ -68,15 +68,14 @@ func show(raw []byte) (text, whyNot string) {
 // the question shows it.
 type children func(yield func(name string, value []byte) bool) error
 
-// add appends a value, and reports whether everything can still be shown. indent is the indentation of the value's
-// line.
+// add appends a value. It returns false if the text is too long to be shown. indent is the indentation of the value's line.
 func (s *showing) add(raw []byte, indent string) bool {
 	switch {
 	case raw[0] == '{':
 		return s.nested("{", "}", indent, func(yield func(name string, value []byte) bool) error {
 			return wire.Members(raw, func(_ string, name, value []byte) bool {
 				var b strings.Builder
-				writeScalar(&b, name, mostShown)
+				writeScalar(&b, name, maxShown)
 				return yield(b.String()+": ", value)
 			})
 		})
@@ -88,18 +87,18 @@ func (s *showing) add(raw []byte, indent string) bool {
 	return s.put(piece{value: raw})
 }
 
-// put appends a piece. It returns false if the text is too long already, so that the caller stops reading.
+// put appends a piece. It returns false if the text is too long to be shown, so that the caller stops reading.
 func (s *showing) put(p piece) bool {
 	s.pieces = append(s.pieces, p)
 	s.length += utf8.RuneCountInString(p.lead)
-	return s.length <= mostShown
+	return s.length <= maxShown
 }
 
-// nested appends the children of an object or array, each on a line of its own. The parameter of calls it with each child.
-func (s *showing) nested(open, end, indent string, of children) bool {
+// nested appends the children of an object or array, each on a line of its own. The func forEach passes it each child.
+func (s *showing) nested(open, end, indent string, forEach children) bool {
 	ok, inner := s.put(piece{lead: open}), indent+"  "
 	before := ""
-	err := of(func(name string, value []byte) bool {
+	err := forEach(func(name string, value []byte) bool {
 		ok = ok && s.put(piece{lead: before + inner + name}) && s.add(value, inner)
 		before = ","
 		return ok
@@ -153,14 +152,14 @@ func (p *piece) show(b *strings.Builder, limit int) {
 	}
 }
 
-// note adds how many characters of a value are missing (left), and the SHA-256 of the whole value (of a string: without quotes
-// and escapes). The note is outside of the value's quotes, so that no value can imitate it.
-func (p *piece) note(b *strings.Builder, left int, of string) {
+// note adds how much of a value is missing, in characters or elements (unit). It also adds the SHA-256 of the whole value; a
+// string is hashed without quotes and escapes. The note is outside of the value's quotes, so that no value can imitate it.
+func (p *piece) note(b *strings.Builder, missing int, unit string) {
 	if p.sum == "" {
 		whole, _ := decoded(p.value)
 		p.sum = fmt.Sprintf("%x", sha256.Sum256([]byte(whole)))
 	}
-	fmt.Fprintf(b, " (cut: %d more %s; SHA-256 of all %s)", left, of, p.sum)
+	fmt.Fprintf(b, " (cut: %d more %s; SHA-256 of all %s)", missing, unit, p.sum)
 }
 
 // decoded returns the content of a JSON string (quoted is true), or any other JSON unchanged. A string with half a surrogate

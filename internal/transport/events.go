@@ -21,7 +21,7 @@ type event struct {
 	large *wire.TooLargeError
 }
 
-// eventEdge is how many bytes are kept of the beginning of an event over the limit, and as many of its end.
+// eventEdge bounds what is kept of an event over the limit: its first eventEdge bytes and its last eventEdge bytes.
 const eventEdge = 4 << 10
 
 // eventReader reads server-sent events. It skips an event that is longer than the limit and reports it as a
@@ -42,7 +42,7 @@ func newEventReader(r io.Reader, limit int64) *eventReader {
 	return (&eventReader{limit: limit, retry: -1}).resumed(r)
 }
 
-// resumed returns a reader of r, a stream that continues the one that e has read.
+// resumed returns a reader of r. The stream r continues the stream that e has read.
 func (e *eventReader) resumed(r io.Reader) *eventReader {
 	return &eventReader{r: bufio.NewReaderSize(r, 32<<10), limit: e.limit, lastID: e.lastID, retry: e.retry}
 }
@@ -76,7 +76,7 @@ func (e *eventReader) next() (event, error) {
 	}
 }
 
-// field adds one line to ev. tail is the end of the line if the line is over the limit, otherwise nil.
+// field adds one line to ev. If the line is over the limit, line is only its beginning, and tail its end; otherwise tail is nil.
 func (e *eventReader) field(ev *event, line, tail []byte) {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))

@@ -205,7 +205,7 @@ func TestPromisedBody(t *testing.T) {
 	if string(got) != "short" || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 4*promised {
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 4*maxReserved {
 		t.Errorf("%d bytes allocated", allocated)
 	}
 	if got, err := readLimited(endless('x'), 3<<20, 5); len(got) != 0 || err == nil {

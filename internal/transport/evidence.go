@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// Evidence is what a link has seen of its server beside messages: other output, and how the stream ended. A nil
-// Evidence is empty. Safe for concurrent use.
+// Evidence is what a link has seen of its server besides messages: other output, and how the stream ended. A nil Evidence is
+// empty. Safe for concurrent use.
 type Evidence struct {
 	dialer *Dialer
 	life   *Lifecycle
@@ -32,7 +32,7 @@ type ownServer struct {
 	failure func(err error, patience time.Duration) string
 	// stderr returns the end of the server's stderr output. May be nil.
 	stderr func() string
-	// movement returns how much the process has done so far, so that two values show whether it has made progress. May
+	// movement returns how much the process has done so far. If two values differ, the process made progress between them. May
 	// be nil.
 	movement func() proc.Movement
 	// understood is called for each valid message that arrived. May be nil.
@@ -40,8 +40,8 @@ type ownServer struct {
 }
 
 const (
-	// callPatience is how long open calls wait to learn how the process ended; exitPatience is how long the goroutine
-	// that owns the session waits for that.
+	// After the process has ended, open calls wait at most callPatience to learn how it ended. The goroutine that owns the
+	// session waits at most exitPatience.
 	callPatience = 20 * time.Millisecond
 	exitPatience = 500 * time.Millisecond
 )
@@ -92,9 +92,9 @@ func (e *Evidence) PID() int {
 	return e.own.pid
 }
 
-// Remarks returns other output of the server that can explain a failure, in the form "; text". It is the first line
-// of stdout if the server has sent no message, and the line of stderr that names a cause, or else the last lines of
-// stderr.
+// Remarks returns output of the server that can explain a failure, in the form "; text". The text quotes the first line of
+// stdout, if the server has sent no message. It also quotes stderr: the line that names a cause or, if no line does, the last
+// lines.
 func (e *Evidence) Remarks() string {
 	if e == nil || e.own == nil || e.own.stderr == nil {
 		return ""

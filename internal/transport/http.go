@@ -43,9 +43,9 @@ type httpLink struct {
 // the session.
 const goneGrace = 2 * time.Second
 
-// idleTime returns how long an idle connection to a server is kept. It is less than the time after which the server
-// closes it: a request that is sent at that moment is lost, and as it may have been executed it is not sent again.
-// Application servers (uvicorn, Node) close idle connections after 5 s, proxies that end TLS mostly after 60 s.
+// idleTime returns how long an idle connection to a server is kept. mcpx must close the connection before the server does. If
+// the server closes it while a request is under way, the request is lost, and mcpx does not repeat it, because the server may
+// have executed it. Application servers (uvicorn, Node) close idle connections after 5 s, most proxies that end TLS after 60 s.
 func idleTime(address string) time.Duration {
 	if strings.HasPrefix(address, "https:") {
 		return 50 * time.Second
@@ -53,8 +53,8 @@ func idleTime(address string) time.Duration {
 	return 4 * time.Second
 }
 
-// newHTTPClient makes the client for one upstream. It follows only redirects to the same host that keep the
-// method. It refuses all others, since they would carry the configured headers to another host.
+// newHTTPClient makes the client for one upstream. It follows a redirect only to the same host and with the same method: another
+// host must not get the configured headers.
 func newHTTPClient(remote Remote) *http.Client {
 	transport := remote.Transport
 	if transport == nil {
@@ -120,8 +120,8 @@ func (l *httpLink) bound(ctx context.Context) (context.Context, context.CancelFu
 	return ctx, func() { stop(); cancel() }
 }
 
-// reason returns why a request failed: because its caller gave up, because the link ended, or else err. If the link
-// ended, only the text of the cause is used. The cause may be ErrGone, which would say that this request was not
+// reason returns why a request failed: because its caller gave up, because the link ended, or else err. If the link ended, the
+// error has only the text of the cause. The cause itself may be ErrGone, which would wrongly say that this request was not
 // executed.
 func (l *httpLink) reason(ctx context.Context, err error) error {
 	switch {
@@ -241,8 +241,9 @@ func (l *httpLink) Notify(ctx context.Context, message []byte) error {
 	return err
 }
 
-// dismiss ends the response to a message that has no answer. It returns an error if the status is an error. It reads
-// the body for at most bodyPatience, so that the connection can be reused. The func cancel ends the HTTP request.
+// dismiss ends a response that has no answer: the POST sent a notification, or the answer comes on a stream. It returns an error
+// if the status is an error. Otherwise it reads the body for at most bodyPatience, so that the connection can be reused. The func
+// cancel ends the HTTP request.
 func (l *httpLink) dismiss(resp *http.Response, cancel context.CancelFunc) error {
 	defer resp.Body.Close()
 	timer := time.AfterFunc(bodyPatience, cancel)

@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// refusal returns the text of an error that may mean that the server has forgotten the session, or an empty string
-// for other errors. A server should answer 404 then, but many answer 400 or 401, or with a JSON-RPC error.
+// refusal returns the text of an error that may mean that the server has forgotten the session, or an empty string for other
+// errors. A server that has forgotten a session should answer 404, but many answer 400, 401 or a JSON-RPC error.
 func refusal(message wire.Message, err error) string {
 	status, isStatus := errors.AsType[*StatusError](err)
 	answer, isAnswer := errors.AsType[*request.AnswerError](err)
@@ -35,29 +35,29 @@ func refusal(message wire.Message, err error) string {
 
 const toolsList = "tools/list"
 
-// refusesAll tests whether a server has forgotten the session, and therefore refuses every request. The server has
-// refused r with the parameter text, but that may be an error of a tool. So refusesAll sends a ping and then, as some
-// servers do not know ping, a tools/list. It sends them with the func refused, which returns the text of a refusal,
-// or "". The ids of these requests are negative, so they differ from all other ids.
+// refusesAll tests whether a server has forgotten the session, and therefore refuses every request. The server has refused the
+// request r with the text refusal, but perhaps only the tool that r calls has failed. So refusesAll sends a ping and then a
+// tools/list, since some servers do not know ping. It sends each with the func send, which returns the text of a refusal, or "".
+// The ids of these requests are negative, so they differ from all other ids.
 //
-// refusesAll returns the text of the refusals, or "" if the server still accepts requests.
-func refusesAll(r Outgoing, text string, refused func(ask Outgoing) string) string {
+// refusesAll returns the text of the last refusal, or "" if the server still accepts requests.
+func refusesAll(r Outgoing, refusal string, send func(ask Outgoing) string) string {
 	ask := func(method string, id int64) string {
 		message := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q}`, id, method)
-		return refused(Outgoing{ID: id, Method: method, Message: message})
+		return send(Outgoing{ID: id, Method: method, Message: message})
 	}
 	switch {
 	case r.Method != "ping" && ask("ping", -r.ID) == "":
 		return ""
 	case r.Method == toolsList:
-		return text
+		return refusal
 	}
 	return ask(toolsList, -r.ID-1)
 }
 
-// forgotten reports whether the server refused r because it has forgotten the session. text is the text of that
-// refusal. If the server has forgotten the session, the link ends. forgotten returns false if the test requests are
-// refused with another text than r, because the server may then have executed r.
+// forgotten reports whether the server refused r, with this text, because it has forgotten the session. If the server has
+// forgotten the session, the link ends. But if the server refuses the test requests with another text, forgotten returns false,
+// because the server may have executed r before it forgot the session.
 func (l *httpLink) forgotten(ctx context.Context, r Outgoing, text string) bool {
 	if l.session.Load() == nil || r.Method == "initialize" {
 		return false

@@ -12,11 +12,11 @@ import (
 
 // Listen keeps the GET stream of a legacy session open, on which the server sends messages that belong to no
 // request. It stops when the link is closed, or when the server does not offer the stream.
-func (l *httpLink) Listen(opened, none func()) {
+func (l *httpLink) Listen(opened, unavailable func()) {
 	l.streams.Go(func() {
-		defer none()
+		defer unavailable()
 		worked := false
-		last := &eventReader{limit: l.dialer.MaxMessage, retry: -1} // the state of the stream that the next one continues
+		last := &eventReader{limit: l.dialer.MaxMessage, retry: -1} // has read the previous stream, which the next one continues
 		delay.Retry(l.ctx, func() (wait time.Duration, again bool) {
 			resp, err := l.openStream(l.ctx, last.lastID)
 			switch {
@@ -37,7 +37,7 @@ func (l *httpLink) Listen(opened, none func()) {
 	})
 }
 
-// get requests an event stream with GET. The caller must check what the response is.
+// get requests an event stream with GET. The response may be anything else: the caller must check its status and content type.
 func (l *httpLink) get(ctx context.Context, header http.Header) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.url, nil)
 	if err != nil {
@@ -48,8 +48,8 @@ func (l *httpLink) get(ctx context.Context, header http.Header) (*http.Response,
 	return l.client.Do(req)
 }
 
-// openStream opens an event stream with GET. If lastID is not empty, the stream is to begin after the event with
-// this id. [Passing] says whether the error may be temporary.
+// openStream opens an event stream with GET. If lastID is not empty, it asks the server to begin after the event with this id.
+// [Passing] tells from the error whether another attempt may succeed.
 func (l *httpLink) openStream(ctx context.Context, lastID string) (*http.Response, error) {
 	header := http.Header{}
 	if lastID != "" {
@@ -73,11 +73,11 @@ func (l *httpLink) openStream(ctx context.Context, lastID string) (*http.Respons
 	return nil, err
 }
 
-// pump passes the messages of an event stream to the session until the stream ends. last is the reader of the stream
-// before, with the last event ID and the requested pause. pump returns the reader of this stream.
-func (l *httpLink) pump(resp *http.Response, last *eventReader) (*eventReader, error) {
+// pump passes the messages of an event stream to the session until the stream ends. previous is the reader of the stream before:
+// its last event ID and requested pause still hold. pump returns the reader of this stream.
+func (l *httpLink) pump(resp *http.Response, previous *eventReader) (*eventReader, error) {
 	defer resp.Body.Close()
-	reader := last.resumed(resp.Body)
+	reader := previous.resumed(resp.Body)
 	none := &response{link: l, r: Outgoing{ID: -1}} // an id that no answer has
 	for {
 		ev, err := reader.next()

@@ -21,15 +21,14 @@ type response struct {
 	r    Outgoing
 	// giveUp ends the HTTP request.
 	giveUp context.CancelFunc
-	// resumed means that the stream of the POST broke, and the messages come on another stream. Faulty servers send
-	// messages for other requests there.
+	// resumed means that the stream of the POST broke, and the messages come on another stream. On that stream faulty servers
+	// also send messages for other requests.
 	resumed bool
 	// asking means that the request only tests whether the session exists, so a 404 does not end the link.
 	asking bool
 
-	// nameless is an error without an id, or with an id that mcpx never uses. The link may take it as the answer,
-	// because in the response to a POST it can only be for this request. named is an error with the id of another
-	// request.
+	// nameless is an error without an id, or with an id that mcpx never uses. It comes in the response to a POST, so it can only
+	// be for this request, and the link may take it as the answer. named is an error with the id of another request.
 	nameless, named *wire.Message
 }
 
@@ -203,7 +202,7 @@ func (a *response) streamed(ctx context.Context, resp *http.Response) (wire.Mess
 	return a.resume(ctx, reader, err)
 }
 
-// events reads one stream until the answer or the end of the stream.
+// events reads one stream until it has the answer, or until the stream ends.
 func (a *response) events(reader *eventReader) (wire.Message, error) {
 	var timer *time.Timer
 	for {
@@ -234,14 +233,15 @@ func (a *response) events(reader *eventReader) (wire.Message, error) {
 	}
 }
 
-// promised is how much memory is reserved in advance at most, in bytes, for a body with a large Content-Length.
-const promised = 1 << 20
+// maxReserved bounds the memory, in bytes, that is reserved for a body before the body is read, however large its Content-Length
+// is.
+const maxReserved = 1 << 20
 
 // readLimited reads a body of at most limit bytes. size is the Content-Length, -1 if unknown.
 func readLimited(r io.Reader, limit, size int64) ([]byte, error) {
 	var buf bytes.Buffer
 	if size > 0 {
-		buf.Grow(int(min(size, limit, promised)) + bytes.MinRead)
+		buf.Grow(int(min(size, limit, maxReserved)) + bytes.MinRead)
 	}
 	n, err := buf.ReadFrom(io.LimitReader(r, limit+1))
 	if n > limit {

@@ -73,8 +73,8 @@ type StatusError struct {
 
 func (e *StatusError) Error() string { return e.text }
 
-// Refused reports whether the server certainly did not execute the request, because it redirected or rejected it.
-// With the status 408 or 5xx that is not certain.
+// Refused reports whether the server certainly did not execute the request, because it redirected or rejected the request. With
+// the status 408 or 5xx that is not certain.
 func (e *StatusError) Refused() bool {
 	return e.Code >= 300 && e.Code < 500 && e.Code != http.StatusRequestTimeout
 }
@@ -113,7 +113,7 @@ func parseRetryAfter(value string) time.Duration {
 	return min(max(0, time.Until(at)), maxRetryAfter)
 }
 
-// RetryAfterOf returns how long mcpx must wait after err, because the server requested that; 0 if it did not.
+// RetryAfterOf returns how long mcpx itself must wait after err, because the server requested a pause; 0 if it requested none.
 func RetryAfterOf(err error) time.Duration {
 	if status, ok := errors.AsType[*StatusError](err); ok {
 		return min(status.RetryAfter, maxOwnWait)

@@ -21,10 +21,10 @@ type Link interface {
 	Notify(ctx context.Context, message []byte) error
 	// Agreed tells the link the negotiated revision.
 	Agreed(version string)
-	// Listen opens the stream for messages that belong to no request, on transports where a client has to open it. It
-	// calls opened each time the stream is open, and none when there will be no stream, or no stream any more. It
+	// Listen opens the stream for messages that belong to no request, on transports where a client has to open it. It calls
+	// opened each time it has opened the stream. It calls unavailable once, when it will not open the stream any more. It
 	// returns at once; Close ends the stream.
-	Listen(opened, none func())
+	Listen(opened, unavailable func())
 	// Traits describe the kind of link.
 	Traits() Traits
 	// Life returns the lifecycle of the link, always the same value.
@@ -50,8 +50,8 @@ type Conn interface {
 
 // tryWriter is a Conn that can write without waiting for the server to read.
 type tryWriter interface {
-	// TryWrite reports whether it wrote all the messages. If it did not, the next Write first writes the rest, or
-	// returns the error.
+	// TryWrite reports whether it wrote all the messages. If it wrote only a part, the next Write first writes the missing part.
+	// If writing failed, the next Write returns the error.
 	TryWrite(messages ...[]byte) bool
 }
 
@@ -85,10 +85,10 @@ type Outgoing struct {
 	Answered func()
 }
 
-// Incoming handles the notifications and requests that a server sends. The parameter of is the id of the request on
-// whose stream the message came, or 0 if the message came on a shared stream. The goroutine that reads from the
-// server calls it, so it must not block.
-type Incoming func(m wire.Message, of int64)
+// Incoming handles the notifications and requests that a server sends. requestID is the id of the request on whose stream the
+// message came, or 0 if the message came on a shared stream. The goroutine that reads from the server calls it, so it must not
+// block.
+type Incoming func(m wire.Message, requestID int64)
 
 // ErrGone means that the server does not know the session any more (HTTP 404 or an equivalent). It did not execute the
 // request.
@@ -97,7 +97,7 @@ var ErrGone = errors.New("the server ended the session")
 // ErrNotSent marks an error that occurred before any byte of the request was sent.
 var ErrNotSent = errors.New("not sent")
 
-// NotSent marks err with [ErrNotSent]. Its text stays the same.
+// NotSent marks err with [ErrNotSent]. The text of err stays the same.
 func NotSent(err error) error { return &notSentError{err} }
 
 type notSentError struct{ err error }

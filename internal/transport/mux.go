@@ -23,7 +23,7 @@ type mux struct {
 
 // pending is a request that waits for its response.
 type pending struct {
-	frame    frame // the request as it is written to the stream
+	frame    frame // has the message of the request
 	id       int64
 	done     chan struct{} // has a buffer of one; gets a value when answer is set
 	answer   answer
@@ -46,11 +46,11 @@ func (m *mux) Life() *Lifecycle { return m.life }
 
 // Agreed and Evidence do nothing, and Listen reports that there is no stream. Links that need more have their own methods.
 
-func (m *mux) Agreed(string)                {}
-func (m *mux) Listen(_ func(), none func()) { none() }
-func (m *mux) Evidence() *Evidence          { return nil }
+func (m *mux) Agreed(string)                       {}
+func (m *mux) Listen(_ func(), unavailable func()) { unavailable() }
+func (m *mux) Evidence() *Evidence                 { return nil }
 
-// register adds a request to those that wait for a response. crowded reports whether other requests are waiting too.
+// register adds a request to the requests that wait for a response. crowded reports whether others were waiting already.
 func (m *mux) register(r Outgoing) (p *pending, crowded bool, err error) {
 	p = &pending{frame: frame{message: r.Message}, id: r.ID, done: make(chan struct{}, 1), answered: r.Answered}
 	m.mu.Lock()
@@ -71,9 +71,9 @@ func (m *mux) remove(id int64) {
 	delete(m.pending, id)
 }
 
-// noticed handles a line of output that is not a message. It records the line in every waiting request that has no
-// such line yet, because the server may have written it instead of an answer. clean returns the line without secrets
-// and shortened.
+// noticed handles a line of output that is not a message. The server may have written it instead of an answer to any waiting
+// request, so noticed records it in each waiting request that has no such line yet. clean returns the line shortened and without
+// secrets.
 func (m *mux) noticed(clean func() string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,8 +92,8 @@ func (m *mux) noticed(clean func() string) {
 	}
 }
 
-// resolve passes a response to the request with that id. It returns false if no request waits for that id, because
-// the response is late, repeated, or invented.
+// resolve passes a response to the request with this id. It returns false if no such request waits, because the response is
+// late, repeated, or invented.
 func (m *mux) resolve(id int64, a answer) bool {
 	m.mu.Lock()
 	p, ok := m.pending[id]
@@ -130,12 +130,12 @@ func (m *mux) failed(err error) {
 	}
 }
 
-// deliver passes responses to their requests, and all other messages to in. It reports whether data was a message.
-func (m *mux) deliver(data []byte, in Incoming) bool {
+// deliver passes responses to their requests, and all other messages to the func handle. It reports whether data was a message.
+func (m *mux) deliver(data []byte, handle Incoming) bool {
 	switch batch, err := wire.Batch(data); err {
 	case nil:
 		for _, one := range batch {
-			m.deliver(one, in)
+			m.deliver(one, handle)
 		}
 		return len(batch) > 0
 	case wire.ErrLargeBatch:
@@ -149,7 +149,7 @@ func (m *mux) deliver(data []byte, in Incoming) bool {
 		return false
 	case message.Method != "":
 		m.life.beat()
-		in(message, 0)
+		handle(message, 0)
 		return true
 	case message.IsResponse():
 		id, ours := wire.IntID(message.ID)

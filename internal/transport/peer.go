@@ -56,8 +56,8 @@ type PeerOptions struct {
 	Received func(bytes int)
 }
 
-// counted is the ResponseWriter of a request that opens a WebSocket. It replaces the connection that the WebSocket
-// takes over by one that reports how many bytes were read.
+// counted is the ResponseWriter of a request that opens a WebSocket. It gives the WebSocket a connection that reports how many
+// bytes are read.
 type counted struct {
 	http.ResponseWriter
 	countedConn
@@ -139,7 +139,7 @@ func newPeer(conn *websocket.Conn, raw net.Conn, o PeerOptions) *Peer {
 	p := &Peer{socket: socket{conn, raw, o.MaxMessage, o.Name}, over: make(chan struct{})}
 	p.end = sync.OnceFunc(func() { close(p.over) })
 	every, within := orElse(o.Ping, pingEvery), orElse(o.Pong, pongWithin)
-	p.loops.Go(func() { p.keepAlive(every, within) }) // ends with over
+	p.loops.Go(func() { p.keepAlive(every, within) }) // ends when over is closed
 	return p
 }
 
@@ -182,10 +182,10 @@ func (p *Peer) keepAlive(every, within time.Duration) {
 	}
 }
 
-// Answers sends a ping and reports whether the other end answers it within the time within; if not, the connection
-// ends. Another goroutine must be in Read meanwhile, which receives the answer.
-func (p *Peer) Answers(within time.Duration) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), within)
+// Answers sends a ping and reports whether the other end answers within the time patience. If it does not, the connection ends.
+// Another goroutine must be in Read meanwhile, which receives the answer.
+func (p *Peer) Answers(patience time.Duration) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if p.conn.Ping(ctx) == nil {
 		return true

@@ -98,8 +98,8 @@ func (l *Launch) notFoundAdvice() string {
 	return advice + ", or write the full path of it as command; PATH is " + cmp.Or(path, "not set")
 }
 
-// exitReason returns why a child process has ended, after waiting for its end for at most the time patience. If
-// nothing is known, it returns the text of err.
+// exitReason returns why a child process has ended. It waits at most the time patience for that end. If nothing is known, it
+// returns the text of err.
 func exitReason(process *proc.Process, err error, patience time.Duration) string {
 	// The end of stdout and the end of the process are noticed one shortly after the other, in either order.
 	delay.Until(context.Background(), patience, process.Done(), nil)

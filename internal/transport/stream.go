@@ -30,10 +30,10 @@ func newStreamLink(d *Dialer) *streamLink {
 	return l
 }
 
-// use sets the Conn of the link, which the link will close. own describes the server if the link has started it;
-// otherwise it is nil.
-func (l *streamLink) use(conn Conn, own *ownServer) *streamLink {
-	l.conn, l.out, l.evidence.own = conn, newOutbox(conn), own
+// use sets the Conn of the link, which the link will close. server describes the server if the link has started it; otherwise it
+// is nil.
+func (l *streamLink) use(conn Conn, server *ownServer) *streamLink {
+	l.conn, l.out, l.evidence.own = conn, newOutbox(conn), server
 	return l
 }
 

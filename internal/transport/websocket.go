@@ -31,7 +31,7 @@ const (
 	frameBytes = 64 << 10
 )
 
-// traceConn returns a context for opening a WebSocket, and the func that returns its connection afterwards.
+// traceConn returns a context for opening a WebSocket, and a func that then returns the network connection of the WebSocket.
 func traceConn(ctx context.Context) (traced context.Context, raw func() net.Conn) {
 	var conn net.Conn
 	traced = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { conn = got.Conn }})

@@ -32,7 +32,7 @@ const (
 	Disabled State = "disabled"
 )
 
-// Tool is a tool as its server declared it. The schemas are the server's JSON, at most without its white space.
+// Tool is a tool as its server declared it. The schemas are the server's JSON; mcpx may remove white space from them.
 type Tool struct {
 	Name        string
 	Title       string
@@ -92,7 +92,7 @@ func (h Hints) IsOpenWorld() bool { return h.OpenWorld == nil || *h.OpenWorld }
 type Item struct {
 	// Name identifies the item in requests: it is its uri, uriTemplate or name.
 	Name string
-	// Raw is the whole definition, at most without its white space.
+	// Raw is the whole definition as the server wrote it; mcpx may remove white space from it.
 	Raw json.RawMessage
 }
 
@@ -152,7 +152,7 @@ func (o Offers) Kinds() []Kind {
 	return kinds
 }
 
-// MaxReason is the most runes of the reason of a state. Texts for users and models always show the whole reason.
+// MaxReason bounds the reason of a state, in runes. Texts for users and models always show the whole reason.
 const MaxReason = 500
 
 // Server is what mcpx knows about an MCP server at one moment.
@@ -178,8 +178,8 @@ type Server struct {
 	Known bool
 	// Tried means that an earlier run of mcpx got no tools/list from the server, so the startup does not wait for it.
 	Tried bool
-	// Generation distinguishes servers that had the same name one after the other. A reload of the config that makes
-	// the name mean another server increments it.
+	// Generation distinguishes servers that had the same name one after the other. A reload of the config increments it if the
+	// name then means another server.
 	Generation uint64
 	// Key names the server's files in the cache. If it is empty, nothing of the server is kept on disk.
 	Key string

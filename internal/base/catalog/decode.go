@@ -45,8 +45,8 @@ type List struct {
 }
 
 const (
-	// maxDefinitions bounds the definitions of a page. No real server has so many. The bound protects the memory, since
-	// tiny definitions need a hundred times their size.
+	// maxDefinitions bounds the definitions of a page; no real server has so many. The bound protects the memory: a tiny
+	// definition needs a hundred times its size.
 	maxDefinitions = 50_000
 	// maxFaults bounds how many refused definitions are described one by one.
 	maxFaults = 100

@@ -1,5 +1,5 @@
 // Package conf has types that package config fills from the config file, and that other packages use without
-// converting them. The comment of each type names its owner: the package that implements what the type means.
+// converting them. The comment of each type names the package that implements what the type means.
 package conf
 
 import (
@@ -11,7 +11,7 @@ import (
 	"mcpx/internal/base/semaphore"
 )
 
-// Confirm says which calls of tools the user must confirm. A larger value asks about more calls. Its owner is policy.
+// Confirm says which calls of tools the user must confirm. A larger value asks about more calls. Package policy implements it.
 type Confirm uint8
 
 // The values of [Confirm]. ConfirmNone asks about no call, ConfirmAll about every call.
@@ -21,7 +21,8 @@ const (
 	ConfirmAll
 )
 
-// Pin says what happens to tools whose definition the user has not approved with mcpx lock. Its owner is policy.
+// Pin says what happens to tools whose definition the user has not approved with mcpx lock. Package policy implements
+// it.
 type Pin uint8
 
 // The values of [Pin].
@@ -31,18 +32,18 @@ const (
 	PinBlock     // tools that the user has not approved are hidden
 )
 
-// Share says which sessions of one user's clients share a process, or a connection, of a server. Its owner is desk/share.
-// The empty Share means that the config does not say.
+// Share says which sessions of one user's clients use the same process or connection of a server. Package desk/share
+// implements it. The empty Share means that the config does not say.
 type Share string
 
 // The values of [Share].
 const (
-	ShareSession Share = "session" // none: each session has its own
+	ShareSession Share = "session" // none: each session has a process or connection of its own
 	ShareFolder  Share = "folder"  // the sessions in the same working folder
 	ShareUser    Share = "user"    // all sessions
 )
 
-// Right is a rule that says what some principals may see and do. Its owner is policy. The zero value gives all
+// Right is a rule that says what some principals may see and do. Package policy implements it. The zero value gives all
 // principals everything but Admin.
 type Right struct {
 	// Principals are globs of names; Groups and Scopes are names. The rule applies to principals that match each of
@@ -67,7 +68,7 @@ type Right struct {
 	TakeAway []string
 }
 
-// Override changes the definitions of tools whose original names match Glob. Its owner is policy.
+// Override changes the definitions of tools whose original names match Glob. Package policy implements it.
 type Override struct {
 	Glob string
 	// Name replaces the name of the tool, unless Name is empty.
@@ -81,20 +82,22 @@ type Override struct {
 	Arguments json.RawMessage
 }
 
-// ToolTimeout is the timeout for calls of tools whose names match Glob. It is more than 0. Its owner is executor.
+// ToolTimeout is the timeout for calls of tools whose names match Glob. The timeout is more than 0. Package executor
+// implements it.
 type ToolTimeout struct {
 	Glob    string
 	Timeout time.Duration
 }
 
-// StructuredPolicy says when clients get structuredContent: "auto", "always", "once" or "never". Its owner is view,
-// which explains the values.
+// StructuredPolicy says when clients get structuredContent: "auto", "always", "once" or "never". Package view
+// implements the values and explains them.
 type StructuredPolicy string
 
-// TextForm is "auto", or "json" if the texts of results must not be converted to TOON. Its owner is view.
+// TextForm is "auto", or "json" if the texts of results must not be converted to TOON. Package view implements it.
 type TextForm string
 
-// ResultForms is the set of forms that the texts of results may have; 0 means that it is not set. Its owner is view.
+// ResultForms is the set of forms that the texts of results may have; 0 means that the config does not set it. Package view
+// implements it.
 type ResultForms uint8
 
 // The members of [ResultForms]. JSON is always allowed.
@@ -107,8 +110,8 @@ const (
 // AllForms contains every form.
 const AllForms = FormJSON | FormTOON | FormJS
 
-// ClientRule has the settings for clients with certain names. A field that is empty or zero sets nothing. Its owner is
-// view.
+// ClientRule has the settings for clients with certain names. A field that is empty or zero sets nothing. Package
+// view implements it.
 type ClientRule struct {
 	// Name is a glob for clientInfo.name. It ignores case.
 	Name       string
@@ -129,15 +132,15 @@ type ClientRule struct {
 	CallWait time.Duration
 }
 
-// Health says how mcpx checks its session with a server while no calls show that the session works. Its owner is
-// the package upstream.
+// Health says how mcpx checks its session with a server while no calls show that the session works. Package upstream
+// implements it.
 type Health struct {
 	Interval  time.Duration // 0 means no checks
 	Timeout   time.Duration // 0 means 5 s
 	Threshold int           // failed checks in a row after which the session is ended; 0 means 2
 }
 
-// OAuth says how mcpx logs in to a server. Its owner is desk/logins. Most servers need none of these fields.
+// OAuth says how mcpx logs in to a server. Package desk/logins implements it. Most servers need none of these fields.
 type OAuth struct {
 	// Off means that mcpx sends no token with requests to this server.
 	Off bool
@@ -164,8 +167,8 @@ type OAuth struct {
 	AllowPrivate bool
 }
 
-// Token is a token that mcpx made for an HTTP client. mcpx knows only the digest of the token. Its owner is
-// hosted/identity.
+// Token is a token that mcpx made for an HTTP client. mcpx knows only the digest of the token. Package
+// hosted/identity checks it.
 type Token struct {
 	// Name is the owner of the token. Several tokens may have the same name.
 	Name           string
@@ -178,7 +181,7 @@ type Token struct {
 // ID identifies the token among the tokens of its owner.
 func (t *Token) ID() string { return hex.EncodeToString(t.SHA256[:4]) }
 
-// Issuer issues JWTs that prove the identity of an HTTP client. Its owner is hosted/identity.
+// Issuer issues JWTs that prove the identity of an HTTP client. Package hosted/identity checks them.
 type Issuer struct {
 	// URL identifies the issuer. It is exactly the value of the claim iss.
 	URL string
@@ -195,7 +198,7 @@ type Issuer struct {
 }
 
 // AuthServer is the authorization server that mcpx runs for clients without a token. Users log in at an OpenID issuer.
-// Its owner is hosted/authserver.
+// Package hosted/authserver implements it.
 type AuthServer struct {
 	// Issuer is the URL of the OpenID issuer at which users log in. mcpx is a client of the issuer, with ClientID and
 	// ClientSecret. If ClientSecret is empty, mcpx is a public client.
@@ -217,8 +220,8 @@ type AuthServer struct {
 	// NoDocuments means that mcpx refuses client IDs that are URLs of metadata documents. Then mcpx fetches no URLs
 	// named by strangers, and clients have to register.
 	NoDocuments bool
-	// Keys are secrets of at least 32 bytes, which the encryption keys for codes and tokens come from. The first one encrypts, all of
-	// them decrypt. If there are none, mcpx makes a secret and keeps it in a file.
+	// Keys are secrets of at least 32 bytes, from which mcpx derives the encryption keys for codes and tokens. The
+	// first secret encrypts, all of them decrypt. If there are none, mcpx makes a secret and keeps it in a file.
 	Keys []string `json:"-"`
 }
 
@@ -232,7 +235,7 @@ type Allow struct {
 	UnverifiedEmails bool
 }
 
-// TLS names the PEM files of the server's certificate. Its owner is hosted/httpd.
+// TLS names the PEM files of the server's certificate. Package hosted/httpd reads them.
 type TLS struct {
 	// Cert is the file with the certificate and the intermediate certificates, Key the file with its private key.
 	Cert, Key string
@@ -244,7 +247,7 @@ type TLS struct {
 	Identity bool
 }
 
-// Limits bound the use of mcpx. Their owner is hosted/limits. The zero value has no limits.
+// Limits bound the use of mcpx. Package hosted/limits implements them. The zero value has no limits.
 type Limits struct {
 	// All applies to all clients together, Server to each server.
 	All, Server Quota
@@ -279,12 +282,12 @@ type Quota struct {
 	// bound on the requests per second: requests that exceed only Pace are not refused, but wait.
 	RequestsPerSecond, Pace int
 	// BodyBytes bounds the bytes of request bodies that are read at the same time. A request that would exceed it is
-	// refused. BodyPace bounds the bytes of bodies that are read per second or at once. When it is reached, reading
-	// waits.
+	// refused. BodyPace is how many bytes of bodies are read per second on average, and at most in one burst. Beyond that,
+	// reading waits.
 	BodyBytes, BodyPace int64
 }
 
-// Dial says who may dial in with servers of their own. Its owner is hosted/dial.
+// Dial says who may dial in with servers of their own. Package hosted/dial implements it.
 type Dial struct {
 	// Allow are rules. The first one that matches a principal and a name decides.
 	Allow []DialRule
@@ -294,7 +297,7 @@ type Dial struct {
 	Keys   []string
 }
 
-// Compat is the key dial.compat.
+// Compat is the config key dial.compat.
 type Compat uint8
 
 // The values of [Compat].
@@ -307,7 +310,8 @@ const (
 // Agents begins the name of each principal that an agent's token has proved. No other principal has such a name.
 const Agents = "agent:"
 
-// DialRule lets principals dial in. It applies to principals that match each of these lists that is not empty.
+// DialRule lets principals dial in. It applies to principals that match each of the lists Principals, Groups and Scopes that
+// is not empty.
 type DialRule struct {
 	// Principals are globs of names; Groups and Scopes are names.
 	Principals, Groups, Scopes []string
@@ -315,7 +319,7 @@ type DialRule struct {
 	Names []string
 	// For says who can use the servers: [DialSelf], [DialGroup] or [DialAll].
 	For string
-	// Overrides correct the definitions of the tools of their servers.
+	// Overrides correct the definitions of the tools of the servers that these principals dial in with.
 	Overrides []Override
 }
 
@@ -326,7 +330,7 @@ const (
 	DialAll   = "all"   // every principal whose rights allow it
 )
 
-// Programs is the key programs: what JavaScript programs may do.
+// Programs is the config key programs: what JavaScript programs may do.
 type Programs struct {
 	Off bool
 	// Dir is the folder of the stored programs. Empty means the folder named programs beside the config file, if there is one.
@@ -336,7 +340,7 @@ type Programs struct {
 	Calls, AtOnce       int
 }
 
-// Cluster says how several processes of mcpx become one endpoint. Its owner is hosted/cluster.
+// Cluster says how several processes of mcpx become one endpoint. Package hosted/cluster implements it.
 type Cluster struct {
 	// NATS are URLs of NATS servers.
 	NATS []string `json:"-"` // may contain a password

@@ -80,10 +80,11 @@ func Receive(conn *net.UnixConn, n int) ([]*os.File, error) {
 // Stream reads from or writes to a file that other processes may have open too. Close makes a waiting Read or Write return. The owner
 // must call Close.
 type Stream struct {
-	// alone is the same pipe, opened once more, so that O_NONBLOCK does not affect other processes and Go's poller can wait for it. nil
-	// if the file cannot be opened so.
-	alone *os.File
-	// If alone is nil, the method wait polls two files: shared, and woken, a pipe that Close ends by closing wake.
+	// reopened is set if the file is a pipe and could be opened once more. Setting O_NONBLOCK on it does not affect the other
+	// processes, so Go's poller can wait for it. Otherwise reopened is nil.
+	reopened *os.File
+	// If reopened is nil, the method wait polls two files: shared, which is the file itself, and woken. woken is a pipe that
+	// Close ends by closing wake.
 	shared, wake, woken *os.File
 	fd, end             int // the descriptors of shared and woken
 	socket, regular     bool
@@ -92,7 +93,7 @@ type Stream struct {
 	closed              bool         // guarded by using
 }
 
-// Open makes a stream of f, and takes over f. write says whether the stream is for writing or for reading.
+// Open makes a stream of f, and takes over f. If write is true, the stream is for writing, otherwise for reading.
 func Open(f *os.File, write bool) (*Stream, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -112,7 +113,7 @@ func Open(f *os.File, write bool) (*Stream, error) {
 		again, err := os.OpenFile("/proc/self/fd/"+strconv.Itoa(fd), flags|syscall.O_NONBLOCK, 0)
 		if err == nil {
 			f.Close()
-			s.alone, s.shared = again, nil
+			s.reopened, s.shared = again, nil
 			return s, nil
 		}
 	}
@@ -127,8 +128,8 @@ func Open(f *os.File, write bool) (*Stream, error) {
 
 // Read implements io.Reader. After Close it returns io.EOF.
 func (s *Stream) Read(p []byte) (int, error) {
-	if s.alone != nil {
-		n, err := s.alone.Read(p)
+	if s.reopened != nil {
+		n, err := s.reopened.Read(p)
 		if errors.Is(err, os.ErrClosed) {
 			err = io.EOF
 		}
@@ -164,8 +165,8 @@ const atomicWrite = 512
 
 // Write implements io.Writer.
 func (s *Stream) Write(p []byte) (written int, err error) {
-	if s.alone != nil {
-		return s.alone.Write(p)
+	if s.reopened != nil {
+		return s.reopened.Write(p)
 	}
 	s.using.RLock()
 	defer s.using.RUnlock()
@@ -191,8 +192,8 @@ func (s *Stream) Write(p []byte) (written int, err error) {
 	return written, nil
 }
 
-// wait waits until the file is ready for events, and returns os.ErrClosed after Close. Regular files are always ready. The caller holds
-// using.
+// wait waits until the file is ready for events, and returns os.ErrClosed after Close. Regular files are always ready. The
+// caller holds the lock using.
 func (s *Stream) wait(events int16) error {
 	if s.closed {
 		return os.ErrClosed
@@ -214,8 +215,8 @@ func (s *Stream) wait(events int16) error {
 
 // Close closes the file in this process only.
 func (s *Stream) Close() error {
-	if s.alone != nil {
-		return s.alone.Close()
+	if s.reopened != nil {
+		return s.reopened.Close()
 	}
 	s.closing.Do(func() {
 		s.wake.Close() // ends the waiting in wait

@@ -199,11 +199,11 @@ func (p *Pool) release(h *helper) {
 	h.timer = time.AfterFunc(p.limits.Idle, func() { p.retire(h) })
 }
 
-// retire ends an idle helper. It may be called late, by the timer of an earlier idle time. Then it ends the helper too
-// early, which only means that the next job starts another.
+// retire ends an idle helper. The timer of an earlier idle time may call it late, when the helper has been used and is idle
+// again. Then the helper ends too early, which only means that the next job starts another.
 //
-// After the last helper, this process gives back the memory of jobs, replies and answers: it may be long until the next
-// garbage collection.
+// After the last helper has ended, this process gives back the memory of jobs, replies and answers: it may be long until the
+// next garbage collection.
 func (p *Pool) retire(h *helper) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

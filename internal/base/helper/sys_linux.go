@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dataSlack is how many bytes a helper may allocate over its memory limit before the kernel refuses more. The other
-// guards, which report a clear error, so notice the excess first.
+// dataSlack is how many bytes a helper may allocate over its memory limit before the kernel refuses more. Thus the other guards
+// notice the excess before the kernel does: they report a clear error.
 const dataSlack = 16 << 20
 
 // bindProcess makes the kernel refuse memory far over the limit (the Go runtime then ends the process). It sets the

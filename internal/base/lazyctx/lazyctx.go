@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Context is a context that ends when the outer context ends or when End is called. It makes a context of package
-// context only when Done is called, or Value after End: making one is a large part of the cost of a small call. Code
+// Context is a context that ends when the outer context ends or when End is called. Making a context of package context is a
+// large part of the cost of a small call, so Context makes one only when Done is called, or when Value is called after End. Code
 // that waits for the end of a context in only one place uses [Ends] instead of Done.
 type Context struct {
 	outer context.Context
@@ -80,9 +80,9 @@ func (c *Context) Value(key any) any {
 
 func (c *Context) Deadline() (time.Time, bool) { return c.outer.Deadline() }
 
-// Ends returns three channels, at least one of which is closed when ctx ends. inner is closed by the End of ctx, and is nil if ctx is not
-// a [Context]. outer is closed by the End of the context around ctx, and is nil if that is not a [Context] too. done is the Done channel
-// of the first context, from ctx outwards, that is not one of these two. Unlike ctx.Done(), Ends allocates nothing.
+// Ends returns three channels; when ctx ends, at least one of them is closed. If ctx is a [Context], its End closes inner. If
+// the context around ctx is a [Context] too, its End closes outer. Without such a [Context] the channel is nil. done is the Done
+// channel of the first context, from ctx outwards, that is neither of these two. Unlike ctx.Done(), Ends allocates nothing.
 func Ends(ctx context.Context) (done, inner, outer <-chan struct{}) {
 	if c, ok := ctx.(*Context); ok {
 		ctx, inner = c.outer, c.over

@@ -4,18 +4,19 @@ package lru
 
 import "iter"
 
-// Map has a value for each key. It always keeps the values that were used last; the field most says how many. It drops older values at
-// some time: apart from busy values ([New]), it never has more than twice as many. It is not safe for concurrent use.
+// Map has a value for each key. It always keeps the values that were used last, as many as the field size says. It drops older
+// values at some time: apart from busy values ([New]), it never has more than twice as many. It is not safe for concurrent use.
 type Map[K comparable, V any] struct {
-	most       int
+	size       int
 	busy       func(*V) bool
 	young, old map[K]*V
 	room       int // how many values young may have before it becomes old
 }
 
-// New returns a Map. Values for which busy returns true are kept even if they were not used recently. busy may be nil.
-func New[K comparable, V any](most int, busy func(*V) bool) *Map[K, V] {
-	return &Map[K, V]{most: most, busy: busy}
+// New returns a Map that keeps at least the size values that were used last. It also keeps all values for which busy returns
+// true. busy may be nil.
+func New[K comparable, V any](size int, busy func(*V) bool) *Map[K, V] {
+	return &Map[K, V]{size: size, busy: busy}
 }
 
 // Get returns the value of a key. If there is none, it adds a zero value.
@@ -79,5 +80,5 @@ func (m *Map[K, V]) age() {
 		}
 	}
 	m.old, m.young = m.young, young
-	m.room = max(m.most, 2*len(young))
+	m.room = max(m.size, 2*len(young))
 }

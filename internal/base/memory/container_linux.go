@@ -11,8 +11,8 @@ import (
 // container returns the memory limit of the control groups that this process is in, in bytes; 0 means no limit.
 func container() int64 { return containerIn(os.DirFS("/")) }
 
-// unlimited is the least value that means "no limit" in control groups of version 1. There, the value for "no limit"
-// is the largest multiple of the page size.
+// unlimited is the smallest value that means "no limit" in control groups of version 1. Their value for "no limit" is the
+// largest multiple of the page size.
 const unlimited = 1 << 60
 
 // containerIn does what container does, but reads the files below root.

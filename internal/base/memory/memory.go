@@ -17,11 +17,11 @@ const (
 	outside = 48 << 20
 	// usualPercent is the usual value for GOGC. The live heap of mcpx is only a few megabytes, so with GOGC=100 garbage would be
 	// collected very often. With 200, collecting takes 1/12 of the CPU time of a small call, with 400 it takes 1/24. An idle
-	// mcpx needs the same memory with both.
+	// mcpx needs the same memory with 200 as with 400.
 	usualPercent = 400
-	leastPercent = 100
-	// garbage is how many bytes GOGC over leastPercent may add to the live heap. For a larger heap GOGC is
-	// leastPercent.
+	minPercent   = 100
+	// garbage bounds how many bytes the heap may grow until the next collection, if GOGC is over minPercent. A live heap of more
+	// than garbage bytes gets minPercent.
 	garbage = 64 << 20
 )
 
@@ -73,5 +73,5 @@ func percentOf(live uint64) int {
 	if live == 0 {
 		return usualPercent
 	}
-	return min(max(int(100*garbage/live)/50*50, leastPercent), usualPercent)
+	return min(max(int(100*garbage/live)/50*50, minPercent), usualPercent)
 }

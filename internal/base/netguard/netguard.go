@@ -29,8 +29,8 @@ type Reach struct {
 	Key string
 }
 
-// guard is the transport of such a client. It keeps requests out of the user's own network: metadata documents and
-// redirects contain addresses, with which a malicious server could make mcpx send requests there.
+// guard is the transport of the clients that NewClient makes. A malicious server can name addresses of the user's own network in
+// metadata documents and redirects; guard refuses to connect to them.
 type guard struct {
 	Reach
 	checked, overProxy http.RoundTripper
@@ -47,7 +47,7 @@ func NewClient(r Reach) *http.Client {
 		return g.address(host.Addr())
 	}}
 	transport := func(dialer *net.Dialer) *http.Transport {
-		return &http.Transport{ // idle connections end before the server ends them, which usual ones do after 5 s
+		return &http.Transport{ // idle connections end before common servers end them, which is after 5 s
 			DialContext: dialer.DialContext, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
 			MaxIdleConnsPerHost: 2, IdleConnTimeout: 4 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 		}
@@ -146,8 +146,8 @@ func Cause(err error) error {
 	return outer.Err
 }
 
-// reserved are private and special address ranges for which package netip has no method: this network, carrier-grade
-// NAT, protocol assignments, benchmarks, class E, discard, Teredo.
+// reserved are private and special address ranges for which package netip has no method: the local network 0.0.0.0/8,
+// carrier-grade NAT, protocol assignments, benchmarks, class E, discard, Teredo.
 var reserved = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"),

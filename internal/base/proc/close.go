@@ -17,9 +17,9 @@ const (
 	// outputGrace is how long stdout and stderr stay open after the end of the child. In this time the rest of the
 	// output can still be read. Without a limit, a process that cannot be signalled could hold them open for ever.
 	outputGrace = 500 * time.Millisecond
-	// pollFirst and pollMost are the shortest and the longest pause between two checks of a group.
-	pollFirst = 2 * time.Millisecond
-	pollMost  = 50 * time.Millisecond
+	// pollMin and pollMax are the shortest and the longest pause between two checks of a group.
+	pollMin = 2 * time.Millisecond
+	pollMax = 50 * time.Millisecond
 )
 
 // Grace is how long a group may take to end after each step of Close.
@@ -60,8 +60,8 @@ func (p *Process) Kill() {
 	p.killOnce.Do(func() { close(p.killing) })
 }
 
-// supervise is the only code that signals and reaps the child; the package comment says why one goroutine does both.
-// It ends after the child.
+// supervise is the only code that signals and reaps the child, so that no signal is sent to an id that the kernel has given to
+// another process. supervise ends after the child.
 func (p *Process) supervise(stderr *output, drained <-chan struct{}) {
 	defer close(p.finished)
 	var g Grace
@@ -107,8 +107,8 @@ func (p *Process) supervise(stderr *output, drained <-chan struct{}) {
 	p.stdin.Close()
 }
 
-// gone waits until the child has ended and its group is empty, and then returns true. It returns false after d, or
-// when Kill is called.
+// gone waits until the child has ended and its group is empty, and then returns true. It returns false after the time d, or when
+// Kill is called.
 func (p *Process) gone(d time.Duration) bool {
 	limit := time.After(d)
 	select {
@@ -122,7 +122,7 @@ func (p *Process) gone(d time.Duration) bool {
 			return false
 		}
 	}
-	for pause := pollFirst; p.group.alive(); pause = min(2*pause, pollMost) {
+	for pause := pollMin; p.group.alive(); pause = min(2*pause, pollMax) {
 		select {
 		case <-time.After(pause):
 		case <-limit:
@@ -138,7 +138,7 @@ func (p *Process) gone(d time.Duration) bool {
 // during the search for processes.
 func (p *Process) kill() {
 	limit := time.After(killPatience)
-	for pause := pollFirst; ; pause = min(2*pause, pollMost) {
+	for pause := pollMin; ; pause = min(2*pause, pollMax) {
 		p.group.kill()
 		select {
 		case <-p.exited:
@@ -157,8 +157,8 @@ func (p *Process) kill() {
 	}
 }
 
-// reap collects the child's exit status. It also reaps zombies of the child's group that became our children because
-// we are the init process of a container.
+// reap collects the child's exit status. It also reaps zombies of the child's group that became children of this process because
+// it is the init process of a container.
 func (p *Process) reap() {
 	p.seen.stop()
 	p.group.reapAdopted()

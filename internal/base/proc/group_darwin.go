@@ -13,7 +13,7 @@ const zombie = 5 // SZOMB, sys/proc.h
 func (g *group) watch() {
 	kq, err := unix.Kqueue()
 	for ; err != nil; kq, err = unix.Kqueue() { // retry until a file descriptor is free
-		<-time.After(pollMost)
+		<-time.After(pollMax)
 	}
 	defer unix.Close(kq)
 	var ev unix.Kevent_t

@@ -30,7 +30,7 @@ type member struct {
 	cpu                         uint64 // CPU time of the process and its reaped children, in clock ticks; 0 if unknown
 }
 
-// sysProcAttr makes the child the leader of a new session; see the package comment.
+// sysProcAttr makes the child the leader of a new session, so that it gets no signals from the terminal.
 func sysProcAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true}
 }
@@ -84,7 +84,7 @@ func (g *group) alive() bool {
 	return slices.ContainsFunc(g.seen, runs)
 }
 
-// reapAdopted reaps zombies of the group that became our children because we are the init process of a container. The
+// reapAdopted reaps zombies of the group that became children of this process because it is the init process of a container. The
 // child itself is still a zombie, so the group's id has not been reused.
 func (g *group) reapAdopted() {
 	for _, m := range g.members() {

@@ -13,8 +13,8 @@ import (
 // sigKill is the only signal that a job object supports.
 const sigKill = syscall.SIGKILL
 
-// group is a job object, which contains the child and everything that the child starts. We hold its only handle. When
-// the handle is closed, also because we are killed, Windows ends all processes of the job.
+// group is a job object, which contains the child and everything that the child starts. This process holds its only handle. When
+// the handle is closed, also because this process is killed, Windows ends all processes of the job.
 type group struct {
 	pid  int
 	proc *os.Process
@@ -107,8 +107,8 @@ func (g *group) signal(syscall.Signal) { windows.TerminateJobObject(g.job, 1) }
 
 func (g *group) kill() { g.signal(sigKill) }
 
-// terminate sends CTRL_BREAK, which console programs can handle. If we have no console, nothing is sent, and Close
-// only waits for Grace.TERM.
+// terminate sends CTRL_BREAK, which console programs can handle. If this process has no console, nothing is sent, and Close only
+// waits for Grace.TERM.
 func (g *group) terminate() {
 	windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(g.pid))
 }

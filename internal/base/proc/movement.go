@@ -9,7 +9,7 @@ import (
 // them.
 type Movement struct {
 	stderr int64  // bytes written so far
-	work   uint64 // CPU time and processes; see group.work
+	work   uint64 // a number that changes with CPU time and processes
 }
 
 // movements is the last known activity of a child's group.
@@ -34,7 +34,7 @@ func (m *movements) look(at *group) Movement {
 	return Movement{stderr: m.stderr.Load(), work: m.work}
 }
 
-// stop is called before the child is reaped. After it the method look no longer uses the process group, because the
+// stop is called before the child is reaped. After stop, the method look does not use the process group any more, because the
 // group's id may soon be reused.
 func (m *movements) stop() {
 	m.mu.Lock()

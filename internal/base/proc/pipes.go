@@ -57,7 +57,8 @@ func (i *input) Close() error {
 	return i.err
 }
 
-// output is our end of a child's stdout or stderr. At EOF it closes its descriptor, so readers need not close it.
+// output is the end of a child's stdout or stderr that this process reads. At EOF it closes its descriptor, so readers need not
+// close it.
 type output struct {
 	f     *os.File
 	once  sync.Once

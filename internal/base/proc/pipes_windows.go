@@ -1,6 +1,6 @@
 package proc
 
-// exhausted always returns false: Windows cannot tell. The caller has a timeout.
+// exhausted always returns false: Windows cannot tell whether a Read would return io.EOF. So the caller waits with a timeout.
 func (o *output) exhausted() bool { return false }
 
 // trier is empty: Windows has no non-blocking write to a pipe.

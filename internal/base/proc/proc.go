@@ -3,7 +3,7 @@
 //
 // # Which processes are signalled
 //
-// A child leads its own session and process group. So it does not get signals from our terminal, a program that opens
+// A child leads its own session and process group. So it does not get signals from the terminal of mcpx, a program that opens
 // /dev/tty gets an error instead of being stopped, and all descendants that do not call setsid share its session id,
 // also if they change their group (shells with job control, timeout). Signals go to the group; on Linux also to the
 // rest of the session, and to every process whose environment contains the child's mark (the variable MCPX_CHILD),
@@ -16,21 +16,21 @@
 // The end of the child is detected without reaping it. While the child is a zombie, the kernel does not reuse its id
 // for another process, group or session. One goroutine, in this order, sends all signals, removes the group from the
 // reaper's list, and reaps the child. Single processes found in /proc are signalled through a pidfd, and checked again
-// once the pidfd is open. One gap remains: if we are killed between the end of a child and the removal of its group
+// once the pidfd is open. One gap remains: if mcpx is killed between the end of a child and the removal of its group
 // from the list, init reaps the child, and the reaper signals its id a moment later. That does harm only if a new
 // group leader gets the id within this moment.
 //
-// # When we are killed
+// # When mcpx is killed
 //
-// A reaper process (see Reaper) outlives us for a moment and kills the children and their descendants. Pdeathsig is no
+// A reaper process (see Reaper) outlives mcpx for a moment and kills the children and their descendants. Pdeathsig is no
 // alternative: it is bound to the thread that forked, so a child would die when the Go runtime ends that thread, and
 // it does not reach grandchildren. Pdeathsig would only close the gap between the fork of a child and its registration
-// with the reaper. On Linux the mark closes this gap: until its exec the child holds a copy of our end of the reaper's
+// with the reaper. On Linux the mark closes this gap: until its exec the child holds a copy of the write end of the reaper's
 // pipe, so the reaper sees the pipe close only when the child has its environment, which contains the mark. On darwin
 // a gap of some microseconds remains.
 //
-// On Windows each child is in a job object. When we end, our handle of the job is closed, and Windows ends all its
-// processes.
+// On Windows each child is in a job object. When mcpx ends, its handle of the job is closed, and Windows ends all
+// processes of the job.
 package proc
 
 import (
@@ -63,9 +63,10 @@ type Spec struct {
 	Args []string
 	// Env is the whole environment, KEY=VALUE; see Environment. MCPX_CHILD is added.
 	Env []string
-	// Dir is the working folder. If it is empty, the child gets our working folder.
+	// Dir is the working folder. If it is empty, the child gets the working folder of this process.
 	Dir string
-	// Umask is the umask of the child; nil means ours. It has an effect on Unix only, and only with a Reaper.
+	// Umask is the umask of the child; nil means the umask of this process. Umask has an effect on Unix only, and only with a
+	// Reaper.
 	Umask *int
 	// StderrBytes is how many bytes of the end of stderr are kept; 0 means 64 KiB.
 	StderrBytes int
@@ -211,8 +212,8 @@ func (p *Process) StderrTail() string { return p.stderr.text() }
 // another process.
 func (p *Process) PID() int { return p.proc.Pid }
 
-// Lookup finds the program of s in the PATH of the child. It skips empty and relative folders of PATH: with them, the
-// program would depend on our working folder.
+// Lookup finds the program of s in the PATH of the child. It skips empty and relative folders of PATH: with them, the program
+// would depend on the working folder of this process.
 func Lookup(s Spec) (string, error) {
 	if s.Command == "" {
 		return "", errors.New("the command is empty")

@@ -217,7 +217,7 @@ func subreaper() {
 		}
 	}
 	own := func(m member) bool { return m.parent == os.Getpid() && m.state == zombie }
-	for limit := time.Now().Add(slack); len(find(own)) > 0; <-time.After(pollFirst) {
+	for limit := time.Now().Add(slack); len(find(own)) > 0; <-time.After(pollMin) {
 		if time.Now().After(limit) {
 			fmt.Println("zombies while the child runs:", find(own))
 			return

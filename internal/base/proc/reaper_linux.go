@@ -56,7 +56,7 @@ func killFound(groups map[int]bool, token string) bool {
 	return len(found) > 0
 }
 
-// adoptsOrphans reports whether orphaned processes become our children: we are process 1, or a subreaper.
+// adoptsOrphans reports whether orphaned processes become children of this process, because it is process 1 or a subreaper.
 func adoptsOrphans() bool {
 	var subreaper int32
 	err := unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&subreaper)), 0, 0, 0)
@@ -87,9 +87,9 @@ func (s *sweeper) stop() {
 	<-s.done
 }
 
-// reapAdopted reaps zombies that no other code waits for: our children in another session that Start did not start.
-// They are orphaned descendants of processes that Start started. Children that other packages start are in our
-// session.
+// reapAdopted reaps zombies that no other code waits for: orphaned descendants of processes that Start started, which this
+// process has adopted. They are the children that are in another session and that Start did not start. Children that other
+// packages start are in the session of this process.
 func (r *Reaper) reapAdopted() {
 	r.starting.Lock()
 	defer r.starting.Unlock()

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// writePatience bounds a write to the reaper. Its pipe holds thousands of lines, so a write takes this long only
-	// if the reaper is stopped. We then replace the reaper.
+	// writePatience bounds a write to the reaper. Its pipe holds thousands of lines, so a write takes this long only if the
+	// reaper is stopped. Reaper then replaces it.
 	writePatience = time.Second
 	// closePatience is how long a reaper may take to end after its pipe was closed. It usually takes milliseconds.
 	closePatience = 2 * time.Second
@@ -24,13 +24,12 @@ const (
 
 var errClosed = errors.New("the reaper is closed")
 
-// Reaper manages a small process, this executable started again, that holds the read end of a pipe and a list of our
-// children's groups. The pipe closes however we end; the process then kills the groups and exits. A program needs only
-// one Reaper, and its main must call ReaperMain. Reaper restarts the process if it dies. Reaper is safe for concurrent
-// use. With a nil *Reaper, children survive us when we are killed.
+// Reaper manages the reaper process, which is this executable, started again. The reaper process holds the read end of a pipe
+// and a list of the groups of the children. The pipe closes however this process ends; the reaper process then kills the groups
+// and exits. A program needs only one Reaper, and its main must call ReaperMain. If the reaper process dies, Reaper starts it
+// again. Reaper is safe for concurrent use. With a nil *Reaper, children survive when this process is killed.
 //
-// If orphans become our children (we are the init process of a container, or a subreaper), Reaper also reaps their
-// zombies.
+// If this process adopts orphans (as the init process of a container, or as a subreaper), Reaper also reaps their zombies.
 type Reaper struct {
 	token string // unique on this machine
 	seq   atomic.Uint64
@@ -39,11 +38,11 @@ type Reaper struct {
 	// not reap it. starting is locked before mu.
 	starting sync.Mutex
 
-	// mu is held during writes to the pipe too, so that groups is always the same as the list of the reaper process.
+	// mu is also held during writes to the pipe, so that groups always has the same content as the list of the reaper process.
 	mu     sync.Mutex
 	groups map[int]bool // guarded by mu; true while the reaper process lists the group; false from forget until reaped
 	link   *link        // guarded by mu; nil before the first child and after Close
-	sweep  *sweeper     // guarded by mu; nil if we get no orphans
+	sweep  *sweeper     // guarded by mu; nil if this process adopts no orphans
 	closed bool         // guarded by mu
 }
 

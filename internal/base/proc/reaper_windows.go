@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// Reaper does nothing on Windows: each child is in a job object, which Windows ends when we end.
+// Reaper does nothing on Windows: each child is in a job object, which Windows ends when this process ends.
 type Reaper struct{}
 
 func NewReaper() *Reaper { return &Reaper{} }

@@ -28,7 +28,7 @@ func ReaperMain() {
 	if !ok || token == "" {
 		return
 	}
-	// The reaper must survive signals that are sent to all our processes, and the closing of the terminal.
+	// The reaper must survive signals that are sent to all processes of mcpx, and the closing of the terminal.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGPIPE)
 	debug.SetGCPercent(10)
@@ -39,8 +39,8 @@ func ReaperMain() {
 	syscall.Exit(0)
 }
 
-// listen reads the ids of process groups to add or remove from a pipe, until the pipe closes, and returns the groups
-// that were not removed. It uses plain system calls, so that the runtime starts no poller.
+// listen reads from a pipe which process groups to add or remove. When the pipe closes, listen returns the groups that were not
+// removed. It uses plain system calls, so that the runtime starts no poller.
 func listen(fd int) map[int]bool {
 	debug.FreeOSMemory()
 	DropFilePages()

@@ -1,6 +1,6 @@
 package proc
 
-// Used is how many processes there are, and what they use together.
+// Used says how much processes use together.
 type Used struct {
 	Processes int
 	Memory    int64 // in bytes

@@ -61,7 +61,7 @@ func exception(lines []string) string {
 		}
 		frame := len(strings.TrimSuffix(before, "Exception Group "))
 		if strings.Trim(before[:frame], " |+") != "" {
-			frame = 0 // before is a log prefix, which the next lines do not have
+			frame = 0 // not a margin but a log prefix, which the next lines do not have
 		}
 		for j, line := range lines[i+1:] {
 			if len(line) > frame && strings.Trim(line[:frame], " |+-") == "" && exceptionLine.MatchString(line[frame:]) {
@@ -79,7 +79,7 @@ func exception(lines []string) string {
 // opensList matches a line that is incomplete without the lines after it.
 var opensList = pattern.New(`:$|validation errors? for \S+$`)
 
-// whole returns the first line. If that line is incomplete, it is joined with the next ones.
+// whole returns the first line. If that line is incomplete, it is joined with the lines after it.
 func whole(lines []string) string {
 	text := strings.TrimSpace(lines[0])
 	if !opensList.MatchString(text) {
@@ -97,16 +97,16 @@ func whole(lines []string) string {
 // deeper matches a line with the cause of an error, as Node, Java and Rust print it.
 var deeper = pattern.New(`^\s*(?:\[cause\]|Caused by): *(.*)$`)
 
-// causedBy appends to an error the first cause in the lines behind it.
-func causedBy(text string, behind []string) string {
-	for i, line := range behind {
+// causedBy appends to an error the first cause in the following lines.
+func causedBy(text string, following []string) string {
+	for i, line := range following {
 		m := deeper.FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
 		cause := m[1]
-		if cause == "" && i+1 < len(behind) {
-			cause = strings.TrimSpace(behind[i+1])
+		if cause == "" && i+1 < len(following) {
+			cause = strings.TrimSpace(following[i+1])
 		}
 		return text + "; caused by " + strings.TrimSuffix(cause, " {")
 	}

@@ -15,8 +15,8 @@ func DidYouMean(name string, known []string) string {
 	return ""
 }
 
-// Nearest returns up to three known names that may be meant, the best first. If some differ from name only in case and
-// separators, it returns only these. Otherwise it returns names that are a few letters different, that contain name or
+// Nearest returns up to three known names that may be meant, the best first. If some known names differ from name only in case
+// and separators, it returns only these names. Otherwise it returns names that are a few letters different, that contain name or
 // are contained in it, or that have the same words.
 func Nearest(name string, known []string) []string {
 	type scored struct {

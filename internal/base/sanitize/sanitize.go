@@ -34,9 +34,9 @@ func isLine(s string) bool {
 	return !space || s == ""
 }
 
-// Clean makes untrusted text one line without hidden characters, like [Line], but does not append "..." to cut text. It stops after max
-// runes; 0 means no limit. more reports whether visible text was cut off.
-func Clean(s string, max int) (text string, more bool) {
+// Clean makes untrusted text one line without hidden characters, like [Line], but does not append "..." to cut text. It stops
+// after max runes; 0 means no limit. cut reports whether visible text was cut off.
+func Clean(s string, max int) (text string, cut bool) {
 	var b strings.Builder
 	n, space := 0, false
 	for len(s) > 0 {
@@ -98,10 +98,10 @@ func Lines(s string) string {
 	return lineEnds.Replace(b.String())
 }
 
-// Cut shortens text to max runes and appends "...". It cuts after a word if a word ends in the second half. If max is
-// 0, it does not cut. more means that text is already the beginning of a longer text.
-func Cut(text string, max int, more bool) string {
-	if max <= 0 || !more && runesWithin(text, max) {
+// Cut shortens text to max runes and appends "...". It cuts after a word if a word ends in the second half. If max is 0, it does
+// not cut. isCut means that text itself is only the beginning of a longer text, so that "..." is always needed.
+func Cut(text string, max int, isCut bool) string {
+	if max <= 0 || !isCut && runesWithin(text, max) {
 		return text
 	}
 	const mark = "..."
@@ -198,8 +198,8 @@ func span(s string, i int, low, high byte) int {
 	return i
 }
 
-// controlString returns the end of a control string (OSC, DCS, …) whose text starts at i. The string ends with BEL or
-// ST. Any other control character makes it invalid; the result is then i. This also keeps the time for a text linear.
+// controlString returns the end of a control string (OSC, DCS, …) whose text starts at i. The string ends with BEL or ST. Any
+// other control character makes it invalid; the result is then i.
 func controlString(s string, i int) int {
 	for j := i; j < len(s); j++ {
 		switch {

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// looked is how many bytes of a text are processed.
-	looked = 64 << 10
+	// maxText bounds how many bytes of a text are processed.
+	maxText = 64 << 10
 	// shortSecret is the length in bytes below which a secret is not removed, because so short a string occurs in any
 	// text.
 	shortSecret = 4
@@ -23,19 +23,19 @@ type Secrets struct {
 	fresh   func() []string
 }
 
-// NewSecrets returns Secrets with fixed values and with the values that fresh returns when a text is processed. fresh
-// may be nil.
-func NewSecrets(fixed []string, fresh func() []string) *Secrets {
-	return &Secrets{spellings(fixed), fresh}
+// NewSecrets returns Secrets with fixed values, and with the values that the func load returns each time a text is processed.
+// load may be nil.
+func NewSecrets(fixed []string, load func() []string) *Secrets {
+	return &Secrets{spellings(fixed), load}
 }
 
-// And returns Secrets with more fixed values. Its function fresh, which may be nil, replaces the function of s.
-func (s *Secrets) And(fixed []string, fresh func() []string) *Secrets {
+// And returns Secrets with more fixed values. The func load, which may be nil, replaces the func of s.
+func (s *Secrets) And(fixed []string, load func() []string) *Secrets {
 	more := spellings(fixed)
 	if s != nil {
 		more = inOrder(slices.Concat(s.spelled, more))
 	}
-	return &Secrets{more, fresh}
+	return &Secrets{more, load}
 }
 
 // Strike replaces each secret in text by "[secret]".
@@ -55,18 +55,18 @@ func (s *Secrets) Strike(text string) string {
 
 // Line removes secrets and applies the function [Line] to the first 64 KiB of text.
 func (s *Secrets) Line(text string, max int) string {
-	text = Line(s.Strike(text[:min(len(text), looked)]), 0)
+	text = Line(s.Strike(text[:min(len(text), maxText)]), 0)
 	return Line(s.Strike(text), max) // again, because invisible characters inside a secret have been removed only now
 }
 
 // LineOf makes bytes one line without secrets, like the method Line. It copies only the bytes that it processes.
 func (s *Secrets) LineOf(text []byte, max int) string {
-	return s.Line(string(text[:min(len(text), looked)]), max)
+	return s.Line(string(text[:min(len(text), maxText)]), max)
 }
 
 // LineEnd makes the last 64 KiB of text one line without secrets. If more than limit runes are left, it cuts off the beginning.
 func (s *Secrets) LineEnd(text string, limit int) string {
-	text = s.Strike(Line(s.Strike(text[max(0, len(text)-looked):]), 0))
+	text = s.Strike(Line(s.Strike(text[max(0, len(text)-maxText):]), 0))
 	if runes := []rune(text); len(runes) > limit {
 		return "..." + string(runes[len(runes)-limit+3:])
 	}

@@ -18,23 +18,23 @@ import (
 // others. An owner is the ID of a principal; all calls without a principal have the empty owner. The zero value has no
 // limit. Safe for concurrent use.
 type Semaphore struct {
-	mu      sync.Mutex
-	limit   int              // maximum of open; 0 means no limit
-	share   int              // maximum of open calls of one owner; 0 means no limit
-	most    Queue            // bounds of the queue
-	open    int              // how many calls are open
-	waiting int              // how many calls wait
-	arrived uint64           // counts the calls that had to wait
-	let     uint64           // counts the calls that were let in
-	owners  map[string]*line // owners with open or waiting calls; nil before the first call
-	spare   *line            // the last line removed from owners, reused for the next owner; may be nil
+	mu       sync.Mutex
+	limit    int              // maximum of open; 0 means no limit
+	share    int              // maximum of open calls of one owner; 0 means no limit
+	bounds   Queue            // bounds of the queue
+	open     int              // how many calls are open
+	waiting  int              // how many calls wait
+	arrived  uint64           // counts the calls that had to wait
+	admitted uint64           // counts the calls that were let in
+	owners   map[string]*line // owners with open or waiting calls; nil before the first call
+	spare    *line            // the last line removed from owners, reused for the next owner; may be nil
 }
 
 // line is the open and waiting calls of one owner.
 type line struct {
 	owner string
 	open  int
-	last  uint64    // value of Semaphore.let when a call of this owner was last let in
+	last  uint64    // value of Semaphore.admitted when a call of this owner was last let in
 	queue list.List // elements are *Place
 }
 
@@ -57,13 +57,13 @@ type Queue struct {
 }
 
 // New returns a semaphore that lets this many calls be open (0 means no limit), with a queue.
-func New(limit int, queue Queue) *Semaphore { return &Semaphore{limit: limit, most: queue} }
+func New(limit int, queue Queue) *Semaphore { return &Semaphore{limit: limit, bounds: queue} }
 
 // Shared is like New, but calls of one principal may use only half of the limit, so that other principals need not
 // wait for these calls to end. Calls without a principal may use the whole limit: where they occur, there are no
 // principals.
 func Shared(limit int, queue Queue) *Semaphore {
-	return &Semaphore{limit: limit, share: max(1, limit/2), most: queue}
+	return &Semaphore{limit: limit, share: max(1, limit/2), bounds: queue}
 }
 
 // Set changes the limit (0 means no limit) and the bounds of the queue. Open calls stay open, and calls that wait
@@ -71,7 +71,7 @@ func Shared(limit int, queue Queue) *Semaphore {
 func (s *Semaphore) Set(limit int, queue Queue) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.limit, s.most = limit, queue
+	s.limit, s.bounds = limit, queue
 	s.admit()
 }
 
@@ -101,7 +101,7 @@ func (l *line) first() *Place {
 	return nil
 }
 
-// before reports whether p is let in before other, the first waiting call of another owner.
+// before reports whether p is let in before other. Both are the first waiting calls of their owners.
 func (p *Place) before(other *Place) bool {
 	a, b := p.line, other.line
 	return cmp.Or(cmp.Compare(a.open, b.open), cmp.Compare(a.last, b.last), cmp.Compare(p.arrival, other.arrival)) < 0
@@ -113,9 +113,9 @@ func (s *Semaphore) mayOpen(l *line) bool { return s.share <= 0 || l.owner == ""
 // letIn counts one more open call of the owner. The caller holds the lock.
 func (s *Semaphore) letIn(l *line) {
 	s.open++
-	s.let++
+	s.admitted++
 	l.open++
-	l.last = s.let
+	l.last = s.admitted
 }
 
 // leaveQueue removes a call from the queue of its owner. The caller holds the lock.
@@ -125,7 +125,7 @@ func (s *Semaphore) leaveQueue(p *Place) {
 }
 
 // of returns the line of an owner; it creates the line if needed. The caller holds the lock.
-func (s *Semaphore) of(owner string) *line {
+func (s *Semaphore) lineOf(owner string) *line {
 	l := s.owners[owner]
 	if l == nil {
 		if s.owners == nil {
@@ -159,9 +159,9 @@ func (s *Semaphore) Use() (open, waiting int) {
 // nil error the caller must call Leave when the call ends. Any other error is a *BusyError.
 func (s *Semaphore) Enter(ctx context.Context, owner string) error {
 	s.mu.Lock()
-	most := s.most
-	l := s.of(owner)
-	if !s.free(l) && most.Calls != 0 && s.waiting >= most.Calls && !s.displace(l) {
+	bounds := s.bounds
+	l := s.lineOf(owner)
+	if !s.free(l) && bounds.Calls != 0 && s.waiting >= bounds.Calls && !s.displace(l) {
 		defer s.mu.Unlock()
 		s.forget(l)
 		return &BusyError{Open: s.open, Refused: true}
@@ -172,9 +172,9 @@ func (s *Semaphore) Enter(ctx context.Context, owner string) error {
 		return nil
 	}
 	bounded := ctx
-	if most.Wait > 0 {
+	if bounds.Wait > 0 {
 		var cancel context.CancelFunc
-		bounded, cancel = context.WithTimeout(ctx, most.Wait)
+		bounded, cancel = context.WithTimeout(ctx, bounds.Wait)
 		defer cancel()
 	}
 	err := s.Await(bounded, place, nil)
@@ -209,7 +209,7 @@ func (s *Semaphore) displace(l *line) bool {
 func (s *Semaphore) Join(owner string) *Place {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.join(s.of(owner))
+	return s.join(s.lineOf(owner))
 }
 
 // free reports whether a call of the owner can be let in at once. If calls of other owners are waiting although the limit is not reached,
@@ -275,14 +275,14 @@ func (s *Semaphore) outcome(p *Place) error {
 func (s *Semaphore) Exceed(owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.letIn(s.of(owner))
+	s.letIn(s.lineOf(owner))
 }
 
 // Leave ends one open call of this owner, so that another call can be let in.
 func (s *Semaphore) Leave(owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.end(s.of(owner))
+	s.end(s.lineOf(owner))
 }
 
 // Yield gives the slot of one open call of this owner to a waiting call of another owner. Then it waits until the owner's call is let in
@@ -290,7 +290,7 @@ func (s *Semaphore) Leave(owner string) {
 // waited is how long Yield has waited.
 func (s *Semaphore) Yield(ctx context.Context, owner string) (waited time.Duration, err error) {
 	s.mu.Lock()
-	l := s.of(owner)
+	l := s.lineOf(owner)
 	if s.waiting == l.queue.Len() || s.limit <= 0 || s.open < s.limit {
 		s.mu.Unlock()
 		return 0, nil

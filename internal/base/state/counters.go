@@ -10,7 +10,7 @@ import (
 // Bucket is a token bucket whose number of tokens can be negative. The zero value is full. It is not safe for
 // concurrent use.
 type Bucket struct {
-	taken float64   // tokens that the bucket lacked to be full at the time last
+	taken float64   // how many tokens were missing in the bucket at the time last
 	last  time.Time // zero if the bucket was never used
 }
 
@@ -47,7 +47,7 @@ func (b *Bucket) fill(now time.Time, f Rate) {
 
 // counters implement [Counters] in memory.
 type counters struct {
-	most int
+	size int
 	mu   sync.Mutex
 	kept []keptCounters // one for each What; there are few
 }
@@ -63,9 +63,9 @@ type counter struct {
 	Bucket
 }
 
-// NewCounters returns Counters in memory. For each Draw.What they always keep the buckets that were used last; the parameter most says
-// how many. They never keep more than about twice as many.
-func NewCounters(most int) Counters { return &counters{most: most} }
+// NewCounters returns Counters in memory. For each Draw.What they always keep the buckets that were used last, as many as size
+// says. They never keep more than about twice as many.
+func NewCounters(size int) Counters { return &counters{size: size} }
 
 // find returns the bucket of a draw. The caller holds the lock while it uses the bucket.
 func (c *counters) find(d *Draw) *Bucket {
@@ -86,7 +86,7 @@ func (c *counters) of(what string) *lru.Map[string, counter] {
 			return c.kept[i].of
 		}
 	}
-	of := lru.New[string, counter](c.most, nil)
+	of := lru.New[string, counter](c.size, nil)
 	c.kept = append(c.kept, keptCounters{what, of})
 	return of
 }

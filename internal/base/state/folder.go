@@ -19,17 +19,17 @@ import (
 // Followed are [Records] that report changes.
 type Followed interface {
 	Records
-	// Watch calls do with each value whose key begins with prefix, until stop is called: first with the present values, then with each
-	// new one. It gets the values of one key in the order in which they were stored. Change calls do before it returns. do must neither
-	// block nor use the Records.
-	Watch(prefix string, do func(value []byte)) (stop func())
+	// Watch calls the func receive with each value whose key begins with prefix, until stop is called: first with the present values,
+	// then with each new one. It gets the values of one key in the order in which they were stored. Change calls it before
+	// it returns, so receive must neither block nor use the Records.
+	Watch(prefix string, receive func(value []byte)) (stop func())
 }
 
 // Folder implements [Followed] with a file for each value, so that the values survive restarts. All processes that use the folder change
 // its files one after the other; Get and Watch do not see what other processes change later.
 type Folder struct {
 	folder string // if it is empty, nothing is saved
-	most   int
+	limit  int
 	log    *slog.Logger
 
 	changing sync.Mutex // held during Change
@@ -62,10 +62,11 @@ const (
 // lockFolderWithin is how long a change waits for other processes.
 const lockFolderWithin = 3 * time.Second
 
-// OpenFolder reads the folder, and creates it if it does not exist. most is how many values it keeps; beyond that, it removes the value
-// that expires first. If folder is empty, the values are in memory only. A file that cannot be read is logged and stays as it is.
-func OpenFolder(folder string, most int, log *slog.Logger) (*Folder, error) {
-	f := &Folder{folder: folder, most: most, log: log, byKey: make(map[string]saved)}
+// OpenFolder reads the folder, and creates it if it does not exist. limit is how many values it keeps; if there are more, it
+// removes the value that expires first. If folder is empty, the values are in memory only. A file that cannot be read is logged
+// and stays as it is.
+func OpenFolder(folder string, limit int, log *slog.Logger) (*Folder, error) {
+	f := &Folder{folder: folder, limit: limit, log: log, byKey: make(map[string]saved)}
 	if folder == "" {
 		return f, nil
 	}
@@ -161,7 +162,7 @@ func (f *Folder) Change(ctx context.Context, key string, change func(old []byte)
 // keep stores a value in memory, and calls the watchers. The caller holds changing.
 func (f *Folder) keep(next saved) {
 	f.mu.Lock()
-	if _, known := f.byKey[next.Key]; !known && len(f.byKey) >= f.most {
+	if _, known := f.byKey[next.Key]; !known && len(f.byKey) >= f.limit {
 		f.makeRoom()
 	}
 	f.byKey[next.Key] = next
@@ -185,8 +186,8 @@ func (f *Folder) makeRoom() {
 			first = key
 		}
 	}
-	if len(f.byKey) >= f.most {
-		f.log.Warn("too many logins to keep: the one that would end first ends now", "most", f.most, "folder", f.folder)
+	if len(f.byKey) >= f.limit {
+		f.log.Warn("too many logins to keep: the one that would end first ends now", "most", f.limit, "folder", f.folder)
 		f.remove(first)
 	}
 }
@@ -226,17 +227,17 @@ func (f *Folder) lock(ctx context.Context) (unlock func(), err error) {
 }
 
 // Watch implements [Followed].
-func (f *Folder) Watch(prefix string, do func(value []byte)) (stop func()) {
+func (f *Folder) Watch(prefix string, receive func(value []byte)) (stop func()) {
 	f.changing.Lock()
 	defer f.changing.Unlock()
-	w := &watcher{prefix, do}
+	w := &watcher{prefix, receive}
 	f.mu.Lock()
 	f.watchers = append(f.watchers, w)
 	f.mu.Unlock()
 	now := time.Now()
 	for key, one := range f.byKey { // byKey changes only while changing is held
 		if strings.HasPrefix(key, prefix) && !one.over(now) {
-			do(one.Value)
+			receive(one.Value)
 		}
 	}
 	return func() {

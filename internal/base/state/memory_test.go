@@ -91,7 +91,7 @@ func TestResults_Age(t *testing.T) {
 		<-time.After(age)
 		synctest.Wait()
 		s.mu.Lock()
-		if len(s.byHandle) != 0 || len(s.order) != 0 || s.bytes != 0 || len(s.of) != 0 || s.timer != nil {
+		if len(s.byHandle) != 0 || len(s.order) != 0 || s.bytes != 0 || len(s.byOwner) != 0 || s.timer != nil {
 			t.Errorf("%d results of %d bytes are left", len(s.byHandle), s.bytes)
 		}
 		s.mu.Unlock()
@@ -121,8 +121,8 @@ func TestResults_Sums(t *testing.T) {
 				delete(of, owner)
 			}
 		}
-		if s.bytes != bytes || fmt.Sprint(s.of) != fmt.Sprint(of) || len(s.order) != len(s.byHandle) || bytes > 1000 {
-			t.Fatalf("after %d: %d bytes, %v, counted %d, %v; %d results, %d in order", i, bytes, of, s.bytes, s.of, len(s.byHandle), len(s.order))
+		if s.bytes != bytes || fmt.Sprint(s.byOwner) != fmt.Sprint(of) || len(s.order) != len(s.byHandle) || bytes > 1000 {
+			t.Fatalf("after %d: %d bytes, %v, counted %d, %v; %d results, %d in order", i, bytes, of, s.bytes, s.byOwner, len(s.byHandle), len(s.order))
 		}
 	}
 }
@@ -256,7 +256,7 @@ func TestSecretFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	two, err := SecretFile(path, quiet)
-	if err != nil || !bytes.Equal(one.secret, two.secret) || len(one.secret) < leastSecret {
+	if err != nil || !bytes.Equal(one.secret, two.secret) || len(one.secret) < minSecret {
 		t.Errorf("%q %q %v", one.secret, two.secret, err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {

@@ -9,8 +9,8 @@ import (
 
 // once implements [Once] in memory.
 type once struct {
-	most int
-	log  *slog.Logger
+	limit int
+	log   *slog.Logger
 
 	mu    sync.Mutex
 	names map[string]thing
@@ -25,7 +25,7 @@ type thing struct {
 }
 
 // standing is a context that Standing returned. Further calls of Standing with the same parent context (from) return
-// it too.
+// the same context.
 type standing struct {
 	from, ctx context.Context
 	end       context.CancelFunc
@@ -43,9 +43,9 @@ func (one *thing) release() {
 	one.standing = nil
 }
 
-// NewOnce returns a Once in memory. most is how many names it remembers.
-func NewOnce(most int, log *slog.Logger) Once {
-	return &once{most: most, log: log, names: make(map[string]thing)}
+// NewOnce returns a Once in memory. limit is how many names it remembers.
+func NewOnce(limit int, log *slog.Logger) Once {
+	return &once{limit: limit, log: log, names: make(map[string]thing)}
 }
 
 // Redeem implements [Once].
@@ -108,7 +108,7 @@ func (o *once) Standing(ctx context.Context, name string) context.Context {
 // makeRoom forgets expired names and, if there are still too many, the name that expires first, ended names last. The
 // contexts of a forgotten name are canceled, as End could not cancel them any more. The caller holds the lock.
 func (o *once) makeRoom() {
-	if len(o.names) < o.most {
+	if len(o.names) < o.limit {
 		return
 	}
 	now, first := time.Now().Unix(), ""
@@ -125,8 +125,8 @@ func (o *once) makeRoom() {
 			first = name
 		}
 	}
-	if len(o.names) >= o.most {
-		o.log.Warn("too many used tokens to remember: a second use of the oldest is not noticed any more", "most", o.most)
+	if len(o.names) >= o.limit {
+		o.log.Warn("too many used tokens to remember: a second use of the oldest is not noticed any more", "most", o.limit)
 		forget(first)
 	}
 }

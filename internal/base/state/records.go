@@ -34,7 +34,7 @@ type Records interface {
 
 // records implement [Records] in memory.
 type records struct {
-	most, mostBytes int
+	limit, maxBytes int
 	mu              sync.RWMutex
 	byKey           map[string]record
 	bytes           int // total length of all keys and values
@@ -45,12 +45,13 @@ type record struct {
 	until time.Time
 }
 
-// NewRecords returns Records in memory: at most most values, and at most mostBytes bytes of keys and values together. If there are too
-// many values, it removes the shortest, and of equally long values those that expire first. The shortest values say that a session has
-// ended, so a client that opens and ends sessions for ever cannot push out the sessions of others. If there are too many bytes, it
-// removes the largest values, so a client that sends much cannot push out the small values of others.
-func NewRecords(most, mostBytes int) Records {
-	return &records{most: most, mostBytes: mostBytes, byKey: make(map[string]record)}
+// NewRecords returns Records in memory with at most limit values, and at most maxBytes bytes of keys and values together. If
+// there are too many values, it removes the shortest, and of equally long values those that expire first. The shortest values
+// say that a session has ended, so a client that opens and ends sessions for ever cannot push out the sessions of others. If
+// there are too many bytes, it removes the largest values, so a client that sends much cannot push out the small values of
+// others.
+func NewRecords(limit, maxBytes int) Records {
+	return &records{limit: limit, maxBytes: maxBytes, byKey: make(map[string]record)}
 }
 
 // Get implements [Records].
@@ -81,7 +82,7 @@ func (r *records) Change(_ context.Context, key string, change func(old []byte) 
 		return err
 	}
 	r.remove(key)
-	if len(r.byKey) >= r.most || r.bytes+len(key)+len(value) > r.mostBytes {
+	if len(r.byKey) >= r.limit || r.bytes+len(key)+len(value) > r.maxBytes {
 		r.makeRoom(len(key) + len(value))
 	}
 	r.byKey[key] = record{value, until}
@@ -97,7 +98,7 @@ func (r *records) remove(key string) {
 	}
 }
 
-// makeRoom removes the expired values. If that is not enough for one more of the given size, it removes others until a
+// makeRoom removes the expired values. If there is still no room for a value of the given size, it removes other values until a
 // quarter of the room is free, so that it is seldom called. The caller holds the lock.
 func (r *records) makeRoom(size int) {
 	now, keys := time.Now(), make([]string, 0, len(r.byKey))
@@ -108,21 +109,21 @@ func (r *records) makeRoom(size int) {
 			r.remove(key)
 		}
 	}
-	if r.bytes+size > r.mostBytes {
+	if r.bytes+size > r.maxBytes {
 		slices.SortFunc(keys, func(a, b string) int { return cmp.Compare(len(r.byKey[b].value), len(r.byKey[a].value)) })
-		for len(keys) > 0 && r.bytes+size > r.mostBytes/4*3 {
+		for len(keys) > 0 && r.bytes+size > r.maxBytes/4*3 {
 			r.remove(keys[0])
 			keys = keys[1:]
 		}
 	}
-	if len(keys) < r.most {
+	if len(keys) < r.limit {
 		return
 	}
 	slices.SortFunc(keys, func(a, b string) int {
 		one, other := r.byKey[a], r.byKey[b]
 		return cmp.Or(cmp.Compare(len(one.value), len(other.value)), one.until.Compare(other.until))
 	})
-	for _, key := range keys[:len(keys)-r.most/4*3] {
+	for _, key := range keys[:len(keys)-r.limit/4*3] {
 		r.remove(key)
 	}
 }

@@ -11,14 +11,14 @@ import (
 
 // results implement [Results] in memory.
 type results[R any] struct {
-	most int           // maximum of all sizes together, in bytes
-	age  time.Duration // maximum age of a result
+	limit int           // maximum of all sizes together, in bytes
+	age   time.Duration // maximum age of a result
 
 	mu       sync.Mutex
 	byHandle map[string]*kept[R]
 	order    []string // handles, the oldest result first
 	bytes    int
-	of       map[string]int // bytes per owner
+	byOwner  map[string]int // bytes per owner
 	timer    *time.Timer    // fires when the oldest result expires; nil if there are no results
 }
 
@@ -29,15 +29,14 @@ type kept[R any] struct {
 	since  time.Time
 }
 
-// NewResults returns Results in memory. most bounds all results together, in bytes; results older than age are
-// removed.
-func NewResults[R any](most int, age time.Duration) Results[R] {
-	return &results[R]{most: most, age: age, byHandle: make(map[string]*kept[R]), of: make(map[string]int)}
+// NewResults returns Results in memory. limit bounds all results together, in bytes; results older than age are removed.
+func NewResults[R any](limit int, age time.Duration) Results[R] {
+	return &results[R]{limit: limit, age: age, byHandle: make(map[string]*kept[R]), byOwner: make(map[string]int)}
 }
 
 // Keep implements [Results].
 func (s *results[R]) Keep(owner string, r *R, size int) (handle string) {
-	if size > s.most {
+	if size > s.limit {
 		return ""
 	}
 	handle = "r" + strings.ToLower(rand.Text()[:20])
@@ -85,18 +84,18 @@ func (s *results[R]) Len() int {
 // grow adds size, in bytes, to what an owner uses. The caller holds the lock.
 func (s *results[R]) grow(owner string, size int) {
 	s.bytes += size
-	if s.of[owner] += size; s.of[owner] == 0 {
-		delete(s.of, owner)
+	if s.byOwner[owner] += size; s.byOwner[owner] == 0 {
+		delete(s.byOwner, owner)
 	}
 }
 
 // makeRoom removes results until they fit the bound: each time the oldest result of the owner that uses the most
 // bytes. The caller holds the lock.
 func (s *results[R]) makeRoom() {
-	for s.bytes > s.most {
+	for s.bytes > s.limit {
 		most := ""
-		for owner, size := range s.of {
-			if size > s.of[most] {
+		for owner, size := range s.byOwner {
+			if size > s.byOwner[most] {
 				most = owner
 			}
 		}

@@ -31,12 +31,12 @@ const (
 	longestID = 1 << 10
 	// sealVersion is the first byte of the data that an id contains.
 	sealVersion = 1
-	// mostEnds and endKept limit the notes in Records that a session has ended. The first mostEnds notes of a process in a day are kept
+	// maxEnds and endKept limit the notes in Records that a session has ended. The first maxEnds notes of a process in a day are kept
 	// for as long as the ids of the sessions could be used. Further notes are kept only for endKept, so that clients that open and end
 	// sessions all the time cannot fill Records. endKept is more than the clocks of processes may differ.
-	mostEnds, endKept = 20_000, 2 * time.Minute
-	// mostKnown is how many decrypted ids a process remembers, so that it need not decrypt the id of each request again.
-	mostKnown = 10_000
+	maxEnds, endKept = 20_000, 2 * time.Minute
+	// maxKnown is how many decrypted ids a process remembers, so that it need not decrypt the id of each request again.
+	maxKnown = 10_000
 )
 
 // sealed implement [Sessions]. Their ids contain the record, encrypted ("sealed"). Records has what does not fit into ids.
@@ -88,7 +88,7 @@ type recent[S any] struct {
 // was opened. An ended session can then be used again, until 7 days after it was opened. If a process ends more than 20,000 sessions a
 // day, records keeps each further end for two minutes only: after that, the client could use the ended session again.
 func NewSealed[S any](secrets []*Secret, purpose string, records Records) Sessions[S] {
-	s := &sealed[S]{purpose: purpose, records: records, byID: lru.New[string, known[S]](mostKnown, nil)}
+	s := &sealed[S]{purpose: purpose, records: records, byID: lru.New[string, known[S]](maxKnown, nil)}
 	for _, secret := range secrets {
 		block, err := aes.NewCipher(secret.Key("mcpx sealed ids 1 " + purpose))
 		if err != nil {
@@ -334,7 +334,7 @@ func (s *sealed[S]) End(ctx context.Context, id string, why Ending) error {
 	return err
 }
 
-// endsMany counts an ended session. It reports whether more than mostEnds were counted within a day.
+// endsMany counts an ended session. It reports whether more than maxEnds were counted within a day.
 func (s *sealed[S]) endsMany() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -342,5 +342,5 @@ func (s *sealed[S]) endsMany() bool {
 		s.ends, s.counted = 0, now
 	}
 	s.ends++
-	return s.ends > mostEnds
+	return s.ends > maxEnds
 }

@@ -211,7 +211,7 @@ func TestSealed_Bounded(t *testing.T) {
 		for key, one := range r.byKey {
 			sum += len(key) + len(one.value)
 		}
-		if len(r.byKey) > 1000 || sum != r.bytes || s.(*sealed[client]).byID.Len() > 2*mostKnown {
+		if len(r.byKey) > 1000 || sum != r.bytes || s.(*sealed[client]).byID.Len() > 2*maxKnown {
 			t.Errorf("%d values, %d bytes of %d counted", len(r.byKey), sum, r.bytes)
 		}
 		if got := nameOf(s, alice); !strings.HasPrefix(got, "alice") {
@@ -302,7 +302,7 @@ func TestSecretFile_Together(t *testing.T) {
 // other clients. Each session has ended for at least two minutes; on the next day, ends are kept for long again.
 func TestSealed_ManyEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const room = mostEnds + 2_000
+		const room = maxEnds + 2_000
 		kept := NewRecords(room, 32<<20).(*records)
 		s := NewSealed[client]([]*Secret{NewSecret()}, "session", kept)
 		ended, changed := mustOpen(t, s, "alice"), mustOpen(t, s, "alice")
@@ -312,7 +312,7 @@ func TestSealed_ManyEnds(t *testing.T) {
 		}
 		open := func() bool { return nameOf(s, ended) != ErrUnknown.Error() || nameOf(s, changed) != "alice debug" }
 		last := ""
-		for i := range mostEnds + 6_000 {
+		for i := range maxEnds + 6_000 {
 			last = mustOpen(t, s, "mallory")
 			mustEnd(t, s, last, Closed)
 			if nameOf(s, last) != ErrUnknown.Error() {

@@ -17,8 +17,8 @@ import (
 // has encrypted. A Secret is immutable.
 type Secret struct{ secret []byte }
 
-// leastSecret and mostSecret are the limits of the secret in a file, in bytes.
-const leastSecret, mostSecret = 32, 64 << 10
+// minSecret and maxSecret are the limits of the secret in a file, in bytes.
+const minSecret, maxSecret = 32, 64 << 10
 
 // NewSecret returns a random secret. It is lost when this process ends.
 func NewSecret() *Secret {
@@ -50,14 +50,14 @@ func SecretFile(path string, log *slog.Logger) (*Secret, error) {
 		return nil, err
 	case !info.Mode().IsRegular(): // opening a named pipe could wait forever
 		return nil, fmt.Errorf("%s is not a regular file (%v): delete it, and mcpx makes a new key", path, info.Mode())
-	case info.Size() > mostSecret:
+	case info.Size() > maxSecret:
 		return nil, fmt.Errorf("%s is too long for a key: delete it, and mcpx makes a new one", path)
 	}
 	secret, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	if secret = bytes.TrimSpace(secret); len(secret) < leastSecret {
+	if secret = bytes.TrimSpace(secret); len(secret) < minSecret {
 		return nil, fmt.Errorf("%s is too short for a key: delete it, and mcpx makes a new one", path)
 	}
 	if others := info.Mode().Perm() & 0o077; others != 0 && runtime.GOOS != "windows" {

@@ -23,7 +23,7 @@ func TestSecretFile_Odd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	key := []byte(strings.Repeat("k", leastSecret))
+	key := []byte(strings.Repeat("k", minSecret))
 	check(syscall.Mkfifo(at("pipe"), 0o600))
 	check(os.Mkdir(at("folder"), 0o700))
 	check(os.Symlink(at("pipe"), at("link to a pipe")))
@@ -33,7 +33,7 @@ func TestSecretFile_Odd(t *testing.T) {
 	check(os.WriteFile(at("public"), key, 0o600))
 	check(os.Chmod(at("public"), 0o644))
 	check(os.Symlink(at("public"), at("link to a public file")))
-	check(os.WriteFile(at("large"), bytes.Repeat(key, mostSecret), 0o600))
+	check(os.WriteFile(at("large"), bytes.Repeat(key, maxSecret), 0o600))
 	for name, want := range map[string]struct{ failure, warning string }{
 		"pipe":                  {"not a regular file (p", ""},
 		"folder":                {"not a regular file (d", ""},

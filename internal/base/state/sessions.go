@@ -9,9 +9,9 @@ import (
 
 // sessions implement [Sessions] in memory.
 type sessions[S any] struct {
-	most int
-	mu   sync.RWMutex
-	byID map[string]session[S]
+	limit int
+	mu    sync.RWMutex
+	byID  map[string]session[S]
 }
 
 type session[S any] struct {
@@ -21,10 +21,10 @@ type session[S any] struct {
 
 func (s *session[S]) over(now time.Time) bool { return !s.until.IsZero() && !now.Before(s.until) }
 
-// NewSessions returns Sessions in memory. most is how many may exist at the same time; 0 means no bound. Use 0 only if the caller itself
-// limits the sessions and ends each of them.
-func NewSessions[S any](most int) Sessions[S] {
-	return &sessions[S]{most: most, byID: make(map[string]session[S])}
+// NewSessions returns Sessions in memory. limit is how many may exist at the same time; 0 means no bound. Use 0 only if the
+// caller itself limits the sessions and ends each of them.
+func NewSessions[S any](limit int) Sessions[S] {
+	return &sessions[S]{limit: limit, byID: make(map[string]session[S])}
 }
 
 // Open implements [Sessions].
@@ -32,7 +32,7 @@ func (s *sessions[S]) Open(_ context.Context, record *S, until time.Time) (id st
 	id = "mcpx-" + rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.most > 0 {
+	if s.limit > 0 {
 		s.makeRoom()
 	}
 	s.byID[id] = session[S]{record, until}
@@ -53,7 +53,7 @@ func (s *sessions[S]) makeRoom() {
 			first = id
 		}
 	}
-	if len(s.byID) >= s.most {
+	if len(s.byID) >= s.limit {
 		delete(s.byID, first)
 	}
 }

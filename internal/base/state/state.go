@@ -80,8 +80,8 @@ type Results[R any] interface {
 	// Keep keeps a result of the given size in bytes. It does not wait for other processes. It returns a handle that
 	// cannot be guessed, or an empty handle if the result is too large. The data of r must not change after the call.
 	Keep(owner string, r *R, size int) (handle string)
-	// Get returns the result if it belongs to the owner; otherwise the error ErrUnknown or ErrAway. For an R of another
-	// process that cannot be encoded, the error is an [Elsewhere].
+	// Get returns the result if it belongs to the owner; otherwise the error ErrUnknown or ErrAway. If the
+	// result is in another process and cannot be encoded, the error is an [Elsewhere].
 	Get(ctx context.Context, handle, owner string) (*R, error)
 	// Grow adds size, in bytes, to the size of a result that this process has kept. Then results may be removed,
 	// perhaps also this one. Grow ignores an unknown handle.

@@ -8,8 +8,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// leastName is the smallest width to which the first column is cut.
-const leastName = 8
+// minName is the smallest width to which the first column is cut.
+const minName = 8
 
 // Row is a row of a [Screen.Table]. A row without cells is printed as a line of dashes.
 type Row struct {
@@ -17,9 +17,10 @@ type Row struct {
 	Notes []string // printed below the row
 }
 
-// Table arranges rows in columns. The first row has the headings. The parameter figures is the index of the first column with numbers:
-// this column and those after it are aligned to the right. If the table is wider than the screen, the names in the first column are cut.
-func (s Screen) Table(figures int, rows []Row) string {
+// Table arranges rows in columns. The first row has the headings. firstNumber is the index of the first column with numbers:
+// this column and those after it are aligned to the right. If the table is wider than the screen, the names in the first column
+// are cut.
+func (s Screen) Table(firstNumber int, rows []Row) string {
 	widths := make([]int, len(rows[0].Cells))
 	for _, row := range rows {
 		for i, cell := range row.Cells {
@@ -31,7 +32,7 @@ func (s Screen) Table(figures int, rows []Row) string {
 		rest += width + 2
 	}
 	if s.Height() > 0 {
-		widths[0] = max(min(widths[0], s.Width()-rest), min(widths[0], leastName))
+		widths[0] = max(min(widths[0], s.Width()-rest), min(widths[0], minName))
 	}
 	var b strings.Builder
 	for i, row := range rows {
@@ -40,7 +41,7 @@ func (s Screen) Table(figures int, rows []Row) string {
 			switch {
 			case at == 0:
 				line.WriteString(Pad(ClipMiddle(cell, widths[0]), widths[0]))
-			case at >= figures:
+			case at >= firstNumber:
 				line.WriteString(strings.Repeat(" ", 2+widths[at]-ansi.StringWidth(cell)) + cell)
 			default:
 				line.WriteString("  " + Pad(cell, widths[at]))
@@ -99,12 +100,12 @@ func Count(n int, thing string) string {
 	return Number(n) + " " + thing + "s"
 }
 
-// Bar returns a bar whose length shows how large n is, compared with the parameter of. If the two are equal, the bar is as wide as the
+// Bar returns a bar that shows how large n is, compared with whole. If n is equal to whole, the bar has as many columns as the
 // parameter columns says.
-func (s Screen) Bar(n, of, columns int) string {
+func (s Screen) Bar(n, whole, columns int) string {
 	mark := "#"
 	if s.live {
 		mark = "█"
 	}
-	return strings.Repeat(mark, max(1, n*columns/max(1, of)))
+	return strings.Repeat(mark, max(1, n*columns/max(1, whole)))
 }

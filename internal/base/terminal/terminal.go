@@ -12,10 +12,10 @@ import (
 	"golang.org/x/term"
 )
 
-// The limits of [Screen.Width]. Lines of more than mostWidth columns are hard to read.
+// The limits of [Screen.Width]. Lines of more than maxWidth columns are hard to read.
 const (
-	leastWidth = 40
-	mostWidth  = 120
+	minWidth = 40
+	maxWidth = 120
 )
 
 // Screen describes what a command prints to: a terminal, a pipe or a file. The zero value is a pipe with 80 columns. A
@@ -31,7 +31,7 @@ func New(size func() (columns, rows int), colour, live bool) Screen {
 	return Screen{size: size, colour: colour, live: live}
 }
 
-// Copy is a Screen as another process can have it. A later change of the size does not reach it.
+// Copy describes a Screen for another process. A later change of the size does not reach the Copy.
 type Copy struct {
 	Columns, Rows          int
 	Terminal, Colour, Live bool
@@ -100,7 +100,7 @@ func (s Screen) Live() bool { return s.live }
 
 // Width returns the number of columns that text may use.
 func (s Screen) Width() int {
-	return min(max(s.columns(), leastWidth), mostWidth)
+	return min(max(s.columns(), minWidth), maxWidth)
 }
 
 // Height returns the number of rows, or 0 for a pipe or a file.

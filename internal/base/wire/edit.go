@@ -103,21 +103,21 @@ func WithMember(object json.RawMessage, key string, value []byte) json.RawMessag
 	return append(out, '}')
 }
 
-// Merge returns an object with all members of the first JSON object, and then those members of the second whose names
-// the first does not have. Both may be nil.
-func Merge(first, second json.RawMessage) json.RawMessage {
+// Merge returns an object with all members of base, and then those members of extra whose names base does not have. Either
+// object may be nil.
+func Merge(base, extra json.RawMessage) json.RawMessage {
 	switch {
-	case second == nil:
-		return first
-	case first == nil:
-		return second
+	case extra == nil:
+		return base
+	case base == nil:
+		return extra
 	}
 	has := make(map[string]bool)
-	out := Filter(first, func(name string, _ []byte) bool {
+	out := Filter(base, func(name string, _ []byte) bool {
 		has[name] = true
 		return true
 	})
-	rest := Filter(second, func(name string, _ []byte) bool { return !has[name] })
+	rest := Filter(extra, func(name string, _ []byte) bool { return !has[name] })
 	switch {
 	case len(out) == len("{}"):
 		return rest

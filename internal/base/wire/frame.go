@@ -187,13 +187,13 @@ func (r *Reader) skipLine(line []byte, err error) error {
 	return large
 }
 
-// Skip reads the rest of a message over the limit, which starts with begin, and returns the [TooLargeError] of the
-// message, or the error of reading rest.
-func Skip(rest io.Reader, begin []byte, limit int64) error {
+// Skip skips a message over the limit. begin is the part of the message that was read already; stream contains the other bytes.
+// Skip returns the [TooLargeError] of the message, or the error of reading stream.
+func Skip(stream io.Reader, begin []byte, limit int64) error {
 	large := &TooLargeError{Limit: limit, Head: bytes.Clone(begin[:min(edge, len(begin))])}
 	tail, part := bytes.Clone(begin[max(0, len(begin)-edge):]), make([]byte, firstBody)
 	for {
-		n, err := rest.Read(part)
+		n, err := stream.Read(part)
 		large.Head = append(large.Head, part[:min(n, edge-len(large.Head))]...)
 		tail = append(tail, part[:n]...)
 		tail = append(tail[:0], tail[max(0, len(tail)-edge):]...)
@@ -212,11 +212,11 @@ func isHeader(line []byte) bool {
 	return ok && (bytes.EqualFold(name, []byte("Content-Length")) || bytes.EqualFold(name, []byte("Content-Type")))
 }
 
-// headers reads the header lines after first, up to the empty line, and returns the Content-Length. If a line looks
-// like a message instead, ok is false: first was not a header, and the next Read returns that message.
-func (r *Reader) headers(first []byte) (length int64, ok bool) {
+// headers reads the header lines after firstLine, up to the empty line, and returns the Content-Length. If one of them looks
+// like a message instead, ok is false: firstLine was not a header, and the next Read returns that message.
+func (r *Reader) headers(firstLine []byte) (length int64, ok bool) {
 	length = -1
-	line := first
+	line := firstLine
 	for total := 0; total < maxHeaders; total += len(line) + 2 {
 		name, value, _ := strings.Cut(string(line), ":")
 		if strings.EqualFold(name, "Content-Length") {
@@ -271,8 +271,8 @@ func (r *Reader) grow(length int64) ([]byte, error) {
 	}
 }
 
-// Writer writes whole messages to a stream. It is safe for concurrent use, except that calls of TryWrite have a
-// condition.
+// Writer writes whole messages to a stream. It is safe for concurrent use, but after an incomplete TryWrite the next call must
+// be Write.
 type Writer struct {
 	mu      sync.Mutex
 	w       io.Writer

@@ -123,25 +123,26 @@ func Fields(data []byte, yield func(key string, value []byte) bool) error {
 	})
 }
 
-// FieldsAt is [Fields], but yield gets the positions of the values in data.
+// FieldsAt is like [Fields], but yield gets the positions of the values in data.
 func FieldsAt(data []byte, yield func(key string, start, end int) bool) error {
 	_, err := members(data, nil, func(key string, _, _, start, end int) bool { return yield(key, start, end) })
 	return err
 }
 
-// Members is [Fields], but yield also gets each key in its raw form with quotes (written), as a Go string cannot hold
-// half a surrogate pair.
+// Members is like [Fields], but yield also gets each key in its raw form with quotes (written), as a Go string cannot hold half
+// a surrogate pair.
 func Members(data []byte, yield func(key string, written, value []byte) bool) error {
-	_, err := members(data, nil, func(key string, at, after, start, end int) bool {
-		return yield(key, data[at:after:after], data[start:end:end])
+	_, err := members(data, nil, func(key string, keyStart, keyEnd, start, end int) bool {
+		return yield(key, data[keyStart:keyEnd:keyEnd], data[start:end:end])
 	})
 	return err
 }
 
-// members reads the members of an object; at and after are the positions of a key in data, start and end the positions
-// of its value. A key may share memory with data. valid reports whether all of data is valid JSON, and *utf8, if utf8
-// is not nil, whether it is valid UTF-8. Both are meaningful only if err is nil and yield never returned false.
-func members(data []byte, utf8 *bool, yield func(key string, at, after, start, end int) bool) (valid bool, err error) {
+// members reads the members of an object. yield gets each key, the position of the key in data (keyStart, keyEnd), and the
+// position of its value (start, end). A key may share memory with data. valid reports whether all of data is valid JSON, and
+// *utf8, if utf8 is not nil, whether data is valid UTF-8. valid and *utf8 are meaningful only if err is nil and yield never
+// returned false.
+func members(data []byte, utf8 *bool, yield func(key string, keyStart, keyEnd, start, end int) bool) (valid bool, err error) {
 	s := scanner{src: view(data)}
 	if s.begin() != tokenObject {
 		return false, ErrNotObject
@@ -161,7 +162,7 @@ func members(data []byte, utf8 *bool, yield func(key string, at, after, start, e
 		default:
 			return false, syntaxError(s.pos)
 		}
-		at, after := s.start, s.after
+		keyStart, keyEnd := s.start, s.after
 		key := s.lastKey()
 		s.peek()
 		start := s.pos
@@ -170,7 +171,7 @@ func members(data []byte, utf8 *bool, yield func(key string, at, after, start, e
 			return false, syntaxError(start)
 		}
 		valid = valid && strict
-		if !yield(key, at, after, start, s.pos) {
+		if !yield(key, keyStart, keyEnd, start, s.pos) {
 			return false, nil
 		}
 	}
@@ -181,7 +182,7 @@ func Elements(data []byte, yield func(value []byte) bool) error {
 	return ElementsAt(data, func(start, end int) bool { return yield(data[start:end:end]) })
 }
 
-// ElementsAt is [Elements], but yield gets the positions of the elements in data.
+// ElementsAt is like [Elements], but yield gets the positions of the elements in data.
 func ElementsAt(data []byte, yield func(start, end int) bool) error {
 	s := scanner{src: view(data)}
 	if s.begin() != tokenArray {
@@ -270,7 +271,7 @@ func looseEnd(text string, start int) (end int, ok bool) {
 	return len(text), depth == 0 && len(text) > start
 }
 
-// IntID reads an integer id. Some peers return our id as a string, others with a fraction (".0").
+// IntID reads an integer id. Some peers return an id of mcpx as a string, others with a fraction (".0").
 func IntID(raw json.RawMessage) (int64, bool) {
 	text := strings.TrimSuffix(strings.Trim(string(raw), `"`), ".0")
 	id, err := strconv.ParseInt(text, 10, 64)

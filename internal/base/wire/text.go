@@ -18,7 +18,7 @@ func Text(quoted []byte) (text string, ok bool) {
 	return text, ok
 }
 
-// WholeText is [Text], but ok is also false if the string contains half a surrogate pair, which Text would replace.
+// WholeText is like [Text], but ok is also false if the string contains half a surrogate pair, which Text would replace.
 func WholeText(quoted []byte) (text string, ok bool) {
 	text, lone, ok := decode(view(quoted))
 	return text, ok && !lone
@@ -42,18 +42,18 @@ func decode(quoted string) (text string, lone, ok bool) {
 	return view(out), lone, utf8.Valid(out) && (!lone || utf8.ValidString(inner))
 }
 
-// unescape appends to out the decoded content of a JSON string. Half a surrogate pair is encoded as three bytes, as if
-// UTF-8 allowed that, and lone is true. ok is false if inner has an invalid escape or byte.
-func unescape(out []byte, inner string) (text []byte, lone, ok bool) {
+// unescape decodes inner, a JSON string without its quotes, and appends the result to buf. Half a surrogate pair is encoded as
+// three bytes, as if UTF-8 allowed that, and lone is then true. ok is false if inner has an invalid escape or byte.
+func unescape(buf []byte, inner string) (text []byte, lone, ok bool) {
 	// An escape is never shorter than the character it encodes. The loop writes eight bytes at a time, so it may need
 	// up to 8 more.
-	out = slices.Grow(out, len(inner)+8)
-	n := len(out)
-	out = out[:cap(out)]
+	buf = slices.Grow(buf, len(inner)+8)
+	n := len(buf)
+	buf = buf[:cap(buf)]
 	for i := 0; i < len(inner); {
 		if i+8 <= len(inner) {
 			w := word8(inner, i)
-			binary.LittleEndian.PutUint64(out[n:], w)
+			binary.LittleEndian.PutUint64(buf[n:], w)
 			plain := bits.TrailingZeros64(special(w)) / 8 // number of bytes before the first special one; 8 if none is special
 			i, n = i+plain, n+plain
 			if plain == 8 {
@@ -64,12 +64,12 @@ func unescape(out []byte, inner string) (text []byte, lone, ok bool) {
 			if inner[i] < ' ' || inner[i] == '"' {
 				return nil, false, false
 			}
-			out[n] = inner[i]
+			buf[n] = inner[i]
 			i, n = i+1, n+1
 			continue
 		}
 		if i+1 < len(inner) && unescaped[inner[i+1]] != 0 {
-			out[n] = unescaped[inner[i+1]]
+			buf[n] = unescaped[inner[i+1]]
 			i, n = i+2, n+1
 			continue
 		}
@@ -78,14 +78,14 @@ func unescape(out []byte, inner string) (text []byte, lone, ok bool) {
 		}
 		r, size, whole := EscapedRune(inner[i:])
 		if whole {
-			n += utf8.EncodeRune(out[n:], r)
+			n += utf8.EncodeRune(buf[n:], r)
 		} else {
-			n += copy(out[n:], []byte{0xe0 | byte(r>>12), 0x80 | byte(r>>6)&0x3f, 0x80 | byte(r)&0x3f})
+			n += copy(buf[n:], []byte{0xe0 | byte(r>>12), 0x80 | byte(r>>6)&0x3f, 0x80 | byte(r)&0x3f})
 			lone = true
 		}
 		i += size
 	}
-	return out[:n], lone, true
+	return buf[:n], lone, true
 }
 
 // EscapedRune decodes the valid \u escape at the start of text. n is the number of bytes read: 6, or 12 for a
@@ -122,8 +122,7 @@ func hex4(text string) (r rune, ok bool) {
 	return r, true
 }
 
-// unescaped maps the byte after a backslash to the character that the escape encodes; 0 means that it is not such an
-// escape.
+// unescaped maps the byte after a backslash to the character that the escape encodes; 0 means that there is no such escape.
 var unescaped = [256]byte{
 	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
 }

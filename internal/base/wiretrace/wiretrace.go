@@ -19,24 +19,24 @@ import (
 
 // Trace writes one line of JSON for each message. It is safe for concurrent use if its writer is.
 type Trace struct {
-	out   io.Writer
-	named func(name string) bool
-	log   *slog.Logger
+	out      io.Writer
+	isSecret func(name string) bool
+	log      *slog.Logger
 
 	secrets func() *sanitize.Secrets
 	failed  atomic.Bool
 }
 
-// New returns a Trace. named reports whether the value of a member with this name is a secret. secrets returns values
-// that are removed wherever they occur in a message. Each line is one Write to out. The first error of out is logged;
-// after it, the trace still tries to write.
-func New(out io.Writer, named func(name string) bool, secrets func() *sanitize.Secrets, log *slog.Logger) *Trace {
-	return &Trace{out: out, named: named, secrets: secrets, log: log}
+// New returns a Trace. isSecret reports whether the value of a member with this name is a secret. secrets returns values that
+// are removed wherever they occur in a message. Each line is one Write to out. The first error of out is logged; after it, the
+// trace still tries to write.
+func New(out io.Writer, isSecret func(name string) bool, secrets func() *sanitize.Secrets, log *slog.Logger) *Trace {
+	return &Trace{out: out, isSecret: isSecret, secrets: secrets, log: log}
 }
 
 // Strike returns text without secrets, and without other text that looks like a credential.
 func Strike(secrets *sanitize.Secrets, text string) string {
-	return looks.ReplaceAllStringFunc(secrets.Strike(text), func(found string) string {
+	return credential.ReplaceAllStringFunc(secrets.Strike(text), func(found string) string {
 		if strings.HasPrefix(found, "://") {
 			return "://" + struck + "@"
 		}
@@ -45,10 +45,10 @@ func Strike(secrets *sanitize.Secrets, text string) string {
 }
 
 const (
-	// maxMessage is how many bytes of a message a line contains at most. The next beyond bytes are searched for secrets
-	// too, so that no secret is cut in half and missed.
+	// A line contains at most maxMessage bytes of a message. The next lookahead bytes are searched for secrets too, so that no
+	// secret is cut in half and missed.
 	maxMessage = 64 << 10
-	beyond     = 16 << 10
+	lookahead  = 16 << 10
 
 	struck = "[secret]"
 )
@@ -87,7 +87,7 @@ func (t *Trace) Server(name string, received bool, message []byte) {
 
 func (t *Trace) write(one line, message []byte) {
 	one.Time, one.Bytes = time.Now().UTC().Format("2006-01-02T15:04:05.000000Z07:00"), len(message)
-	text := t.clean(string(message[:min(len(message), maxMessage+beyond)]))
+	text := t.clean(string(message[:min(len(message), maxMessage+lookahead)]))
 	switch {
 	case len(message) <= maxMessage && json.Valid([]byte(text)):
 		one.Message = json.RawMessage(text)
@@ -112,8 +112,8 @@ var (
 	// JSON.
 	member = pattern.New(`"([^"\\]{1,100})"(\s*:\s*)"((?:[^"\\]|\\.)+)"`)
 	nested = pattern.New(`\\"([^"\\]{1,100})\\"(\s*:\s*)\\"((?:[^"\\]|\\\\(?:\\["\\]|[^"\\])|\\[^"\\])+)\\"`)
-	// looks matches text that looks like a credential, in any member.
-	looks = pattern.New(`(?i:\bbearer\s+|\bbasic\s+)[A-Za-z0-9._~+/=-]{8,}|` +
+	// credential matches text that looks like a credential, in any member.
+	credential = pattern.New(`(?i:\bbearer\s+|\bbasic\s+)[A-Za-z0-9._~+/=-]{8,}|` +
 		`\b(?:mcpx_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|xox[a-z]-[\w-]{10,}|AKIA[A-Z0-9]{16}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?)|` +
 		`-----BEGIN [A-Z ]*PRIVATE KEY-----[A-Za-z0-9+/=\s\\]*(?:-----END [A-Z ]*PRIVATE KEY-----)?|` +
 		`://[^/?#\s@"\\]+:[^/?#\s@"\\]+@`)
@@ -127,7 +127,7 @@ var notSecret = []string{"progressToken", "sessionId", "session"}
 func (t *Trace) clean(text string) string {
 	text = Strike(t.secrets(), text)
 	for _, form := range []*pattern.Lazy{member, nested} {
-		text = replace(form, text, func(name string) bool { return t.named(name) && !slices.Contains(notSecret, name) })
+		text = replace(form, text, func(name string) bool { return t.isSecret(name) && !slices.Contains(notSecret, name) })
 	}
 	if !utf8.ValidString(text) {
 		text = strings.ToValidUTF8(text, "\ufffd")
