@@ -67,7 +67,7 @@ func (r *right) takesTool(server string, names ...string) bool {
 	})
 }
 
-// takesNamed reports whether a glob of the rule matches SERVER.TOOL, loosely as folded allows. If the name of the
+// takesNamed reports whether a glob of the rule matches SERVER.TOOL, also in another spelling (see folded). If the name of the
 // server contains glob characters, a glob that begins with exactly that name matches too.
 func (r *right) takesNamed(server, tool string) bool {
 	return loosely(r.TakeAway, server+"."+tool) || slices.ContainsFunc(r.TakeAway, func(glob string) bool {
@@ -95,8 +95,7 @@ func (r *right) takesAll() bool {
 	})
 }
 
-// Out reports whether a rule takes all servers away from a principal. The principal then is no admin, and may not
-// dial in either.
+// Out reports whether a rule takes all servers away from a principal. Such a principal is no admin, and may not dial in.
 func (r *Rights) Out(p *caller.Principal) bool {
 	if r == nil || p == nil {
 		return false
