@@ -435,7 +435,7 @@ func (r *reader) object(p *place, depth int) bool {
 }
 
 func (r *reader) members(p *place, id uint32, depth int) bool {
-	for near := 0; ; near++ {
+	for guess := 0; ; guess++ {
 		c := r.next()
 		if c == '}' {
 			r.pos++
