@@ -51,7 +51,8 @@ func (p *presence) touch(now time.Time) {
 	}
 }
 
-// heard notes a beat. It reports whether the replica is new, and whether it has lost messages since its last beat.
+// heard notes a beat of a replica. fresh reports whether the replica is new, and lost whether it has lost messages since its last
+// beat.
 func (p *presence) heard(h *head, now time.Time) (fresh, lost bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,11 +147,11 @@ func (c *Cluster) replicas() int {
 }
 
 // sendBeat tells one replica, or all, that this replica is running.
-func (c *Cluster) sendBeat(to string) {
+func (c *Cluster) sendBeat(address string) {
 	c.presence.mu.Lock()
 	beat := head{Do: doBeat, Kind: c.name, N: c.presence.epoch, Leaves: c.presence.leaves}
 	c.presence.mu.Unlock()
-	_ = c.send(to, &beat, nil)
+	_ = c.send(address, &beat, nil)
 }
 
 // beat sends beats until Close, and removes replicas that send none.
