@@ -11,9 +11,9 @@ import (
 	"mcpx/internal/caller"
 )
 
-// aliveWithin is how long a silent server without a name of its own has to answer before a new connection takes its name. It is short
+// aliveTimeout is how long a silent server without a name of its own has to answer before a new connection takes its name. It is short
 // because clients wait 10 s for a WebSocket to open.
-const aliveWithin = 5 * time.Second
+const aliveTimeout = 5 * time.Second
 
 // ServeAgent accepts a tool server of an agent that connects as in the older system that mcpx replaces. The name of the server is in the
 // query; if there is none, the server gets a name that no other server of the agent has. The caller has authenticated the request.
@@ -41,9 +41,9 @@ func (h *Hub) placeUnnamed(p *caller.Principal, _ string) (s *slot, fresh bool, 
 	return s, fresh, err
 }
 
-// vacant returns a name for a server that brings none. If exactly one unnamed server is away, it returns that name, since most likely
-// that server has come back. If several are away, nothing tells which one has come back, so all of them are removed. Then it returns the
-// first free name. That may exceed the limit; the connection is then refused because of the limit.
+// vacant returns a name for a server that brings none. If exactly one unnamed server is away, it returns that name, since most
+// likely that server has come back. If several are away, nothing tells which one has come back, so all of them are removed. Then
+// it returns the first free name. If the principal has too many servers, the caller refuses the connection anyway.
 func (h *Hub) vacant(p *caller.Principal) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,13 +86,13 @@ func isUnnamed(name string) bool {
 	return name == "default" || ok && err == nil && n > 1
 }
 
-// endSilent ends those connections of servers without a name of their own that do not answer. A device that has lost its network does not
-// close its connection, and usually dials in again before pings find the old one dead.
+// endSilent closes the connections, of servers without a name of their own, on which no answer comes. A device that has lost its
+// network does not close its connection, and usually dials in again before pings find the old one dead.
 func (h *Hub) endSilent(p *caller.Principal) {
 	h.mu.Lock()
 	open := make(map[*slot]*conn)
 	for _, s := range h.slots {
-		if s.Owner == p.Key() && isUnnamed(s.Name) && s.live != nil && s.waiting == nil { // without waiting: the upstream has taken it
+		if s.Owner == p.Key() && isUnnamed(s.Name) && s.live != nil && s.waiting == nil { // waiting is nil if the upstream has taken the connection
 			open[s] = s.live
 		}
 	}
@@ -100,7 +100,7 @@ func (h *Hub) endSilent(p *caller.Principal) {
 	var asked sync.WaitGroup
 	for s, c := range open {
 		asked.Go(func() {
-			if !c.Answers(cmp.Or(h.options.Alive, aliveWithin)) {
+			if !c.Answers(cmp.Or(h.options.Alive, aliveTimeout)) {
 				s.gone(c)
 			}
 		})

@@ -23,7 +23,7 @@ import (
 // record. Their upstreams reach the server through a stream to that replica, here called a tunnel.
 
 const (
-	// recordPrefix begins the keys of these records. The served name of the server follows.
+	// recordPrefix begins the keys of the records about servers. The served name of the server follows.
 	recordPrefix = "dial."
 	// kindRelay is the kind of the streams to servers at other replicas. Such a stream begins with the served name.
 	kindRelay = "dial"
@@ -169,7 +169,7 @@ func (h *Hub) tell() {
 			case json.Unmarshal(old, &was) != nil || was.Conn != one.own:
 				return nil, time.Time{}, errChanged
 			case one.away:
-				return wire.Encode(one.s.holding("", one.own)), time.Now().Add(keepAway), nil
+				return wire.Encode(one.s.holding("", one.own)), time.Now().Add(awayTime), nil
 			}
 			return old, time.Now().Add(recordTime), nil
 		})
