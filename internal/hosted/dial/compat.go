@@ -86,13 +86,13 @@ func isUnnamed(name string) bool {
 	return name == "default" || ok && err == nil && n > 1
 }
 
-// endSilent closes the connections, of servers without a name of their own, on which no answer comes. A device that has lost its
+// endSilent ends the connections of those servers without a name of their own that do not answer. A device that has lost its
 // network does not close its connection, and usually dials in again before pings find the old one dead.
 func (h *Hub) endSilent(p *caller.Principal) {
 	h.mu.Lock()
 	open := make(map[*slot]*conn)
 	for _, s := range h.slots {
-		if s.Owner == p.Key() && isUnnamed(s.Name) && s.live != nil && s.waiting == nil { // waiting is nil if the upstream has taken the connection
+		if s.Owner == p.Key() && isUnnamed(s.Name) && s.live != nil && s.waiting == nil { // waiting is nil once the upstream has the connection
 			open[s] = s.live
 		}
 	}

@@ -422,8 +422,8 @@ func (s *slot) admit(kind catalog.Kind, items, bytes int) error {
 	return errors.New(why)
 }
 
-// Recheck removes the servers that the current config no longer allows, and closes their connections. It does not call Changed: its
-// caller applies the change.
+// Recheck removes the servers that the current config no longer allows, and closes their connections. It does not call Changed,
+// because the caller of Recheck applies the change.
 func (h *Hub) Recheck() {
 	dial := h.options.Current()
 	h.mu.Lock()
