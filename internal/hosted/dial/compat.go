@@ -29,16 +29,17 @@ func (h *Hub) ServeAgent(w http.ResponseWriter, r *http.Request) {
 // anyName, in place of a server's name, asks for a name that no other server of the principal has. It is not a valid name itself.
 const anyName = "*"
 
-// placeUnnamed finds or makes the slot for the connection of a server without a name of its own. fresh reports whether the slot is new.
-func (h *Hub) placeUnnamed(p *caller.Principal, _ string) (s *slot, fresh bool, err error) {
+// placeUnnamed finds or makes the slot for the connection of a server without a name of its own. isNew reports whether the slot
+// is new.
+func (h *Hub) placeUnnamed(p *caller.Principal, _ string) (s *slot, isNew bool, err error) {
 	h.naming.Lock() // otherwise a second server that comes now would get the same name
 	defer h.naming.Unlock()
-	if s, fresh, err = h.place(p, h.vacant(p)); err == nil && !fresh {
+	if s, isNew, err = h.place(p, h.vacant(p)); err == nil && !isNew {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		s.stay() // the server was away: keep the slot until the method use or unused is called
 	}
-	return s, fresh, err
+	return s, isNew, err
 }
 
 // vacant returns a name for a server that brings none. If exactly one unnamed server is away, it returns that name, since most

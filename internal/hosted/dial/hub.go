@@ -157,8 +157,8 @@ func (h *Hub) rule(dial *conf.Dial, p *caller.Principal, name string) *conf.Dial
 	return policy.MayDial(dial.Allow, p, name)
 }
 
-// place finds or makes the slot for a connection. fresh reports whether it is new.
-func (h *Hub) place(p *caller.Principal, name string) (s *slot, fresh bool, err error) {
+// place finds or makes the slot for a connection. isNew reports whether the slot is new.
+func (h *Hub) place(p *caller.Principal, name string) (s *slot, isNew bool, err error) {
 	dial := h.options.Current()
 	if dial == nil {
 		return nil, false, &refusal{404, "no server may dial in here: the config has no key dial"}

@@ -204,9 +204,9 @@ func (h *Hub) takeNews() {
 	}
 }
 
-// apply updates a slot from a record that says that the server is away or at another replica. fresh reports whether the list of servers
-// has changed.
-func (h *Hub) apply(one *holding) (fresh bool) {
+// apply updates a slot from a record that says that the server is away or at another replica. changed reports whether the list of
+// servers has changed.
+func (h *Hub) apply(one *holding) (changed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.slots[one.Dialled.Server]
@@ -216,10 +216,10 @@ func (h *Hub) apply(one *holding) (fresh bool) {
 	if s != nil && (!reflect.DeepEqual(s.Dialled, one.Dialled) || s.Place != one.Place) {
 		h.remove(s)
 		h.replaced(s)
-		s, fresh = nil, true
+		s, changed = nil, true
 	}
 	if s == nil {
-		s, fresh = h.newSlot(one.Name, one.By, one.Dialled), true
+		s, changed = h.newSlot(one.Name, one.By, one.Dialled), true
 		s.Place = one.Place
 	}
 	if s.live != nil {
@@ -236,7 +236,7 @@ func (h *Hub) apply(one *holding) (fresh bool) {
 		s.stay()
 		s.arm()
 	}
-	return fresh
+	return changed
 }
 
 // lookAfter marks servers of ended replicas as away, and lets upstreams open ended tunnels again.
