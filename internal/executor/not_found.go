@@ -59,11 +59,11 @@ func (m *notFoundError) said(limit int) string {
 	return fmt.Sprintf("no tool %q on server %q", name, m.server.Name)
 }
 
-// owners returns the servers that have the tool. seen is the catalogue of the caller. If no server has the tool, owners reads the
+// owners returns the servers that have the tool. snap is the catalogue of the caller. If no server has the tool, owners reads the
 // wanted name as server.tool. If that names no tool either, it returns the servers with a tool whose name differs from the wanted
 // name only in case and separators. It leaves out the server with the name except. It returns nil if there are more than
 // maxOwners servers.
-func (e *Executor) owners(seen *catalog.Snapshot, tool, except string) []owner {
+func (e *Executor) owners(snap *catalog.Snapshot, tool, except string) []owner {
 	wanted := sanitize.Bare(tool)
 	if wanted == "" || len(tool) > maxOwned {
 		return nil
@@ -84,12 +84,12 @@ func (e *Executor) owners(seen *catalog.Snapshot, tool, except string) []owner {
 			}
 		}
 	}
-	for i := range seen.Servers {
-		look(&seen.Servers[i])
+	for i := range snap.Servers {
+		look(&snap.Servers[i])
 	}
 	look(e.builtin.All(e.Saves(nil, nil)))
 	if len(exact) == 0 {
-		exact = slices.DeleteFunc(e.qualified(seen, tool), func(o owner) bool { return o.server == except })
+		exact = slices.DeleteFunc(e.qualified(snap, tool), func(o owner) bool { return o.server == except })
 		if len(exact) == 0 {
 			exact = like
 		}

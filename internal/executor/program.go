@@ -180,8 +180,8 @@ func (in *inside) ended(event *request.Event) {
 	in.journal.End(event)
 }
 
-// hold is called before a call of the program asks the user. It waits until no other call of the program is asking. The time
-// limit of the program is paused from the start of hold until the caller calls release.
+// hold is called before the user is asked to confirm a call of the program. It waits until the user is not being asked about
+// another call of the program. The time limit of the program is paused from the start of hold until the caller calls release.
 func (in *inside) hold(ctx context.Context, c programs.Call) (release func(), err error) {
 	resume := c.Hold()
 	select {
