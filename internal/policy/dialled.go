@@ -42,10 +42,10 @@ func (r *Rights) With(dialled []Dialled) *Rights {
 	return r
 }
 
-// dialledFor returns the dialled-in servers that a principal must not see (hidden), and those that it sees without a rule (own).
-// longer is key with one more byte for each dialled-in server, which says whether the principal sees the server. Principals with
-// equal keys share their Permissions.
-func (r *Rights) dialledFor(p *caller.Principal, key []byte) (longer []byte, hidden, own []string) {
+// dialledFor returns the dialled-in servers that a principal must not see (hidden), and those that it sees without a rule
+// (owned). longer is key with one more byte for each dialled-in server, which says whether the principal sees the server.
+// Principals with equal keys share their Permissions.
+func (r *Rights) dialledFor(p *caller.Principal, key []byte) (longer []byte, hidden, owned []string) {
 	if len(r.dialled) > 0 {
 		key = append(key, 0xff) // separates the bytes that follow from the indexes of rules
 	}
@@ -55,13 +55,13 @@ func (r *Rights) dialledFor(p *caller.Principal, key []byte) (longer []byte, hid
 		case !d.opens(p):
 			hidden = append(hidden, d.Server)
 		case d.For == conf.DialSelf:
-			mark, own = 1, append(own, d.Server)
+			mark, owned = 1, append(owned, d.Server)
 		default:
 			mark = 2
 		}
 		key = append(key, mark)
 	}
-	return key, hidden, own
+	return key, hidden, owned
 }
 
 // MayDial returns the first rule that lets a principal dial in under a name; nil if there is none. Without authentication p is
