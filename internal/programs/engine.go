@@ -256,7 +256,7 @@ func (e *engine) settled(one settled) *answer {
 	return nil
 }
 
-// js runs f, which lets the engine work, and interrupts the engine when the time that is left has passed.
+// js runs f, in which the engine works. It interrupts the engine when the time of the program is used up.
 func (e *engine) js(f func() error) error {
 	began := time.Now()
 	timer := time.AfterFunc(time.Duration(e.Nanoseconds)-e.spent, e.expire)

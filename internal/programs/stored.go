@@ -41,9 +41,9 @@ const maxStored = 200
 
 var storedName = pattern.New(`^[A-Za-z0-9_-]{1,64}$`)
 
-// ReadFolder reads the programs in a folder: the files NAME.js that begin with a JSDoc comment. taken are names that programs
+// ReadFolder reads the programs in a folder: the files NAME.js that begin with a JSDoc comment. forbidden are names that programs
 // must not have. If the folder does not exist, that is a fault if required is true; otherwise there are no programs.
-func ReadFolder(folder string, required bool, taken []string) (all []*Stored, faults []Fault) {
+func ReadFolder(folder string, required bool, forbidden []string) (all []*Stored, faults []Fault) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		if required || !os.IsNotExist(err) {
@@ -62,7 +62,7 @@ func ReadFolder(folder string, required bool, taken []string) (all []*Stored, fa
 		case !storedName.MatchString(name):
 			fault(0, "its name may have letters, digits, _ and - only, at most 64")
 			continue
-		case slices.Contains(taken, name):
+		case slices.Contains(forbidden, name):
 			fault(0, "the server mcpx has another tool of this name")
 			continue
 		case len(all) == maxStored:
