@@ -19,6 +19,6 @@ func Alive(pid int) bool {
 }
 
 // processes and openFiles return nothing: leaked processes and files are detected on Linux only.
-func processes() map[string]string          { return nil }
-func openFiles() map[string]string          { return nil }
+func processes() map[string]string               { return nil }
+func openFiles() map[string]string               { return nil }
 func killAll(earlier, current map[string]string) {}
