@@ -114,7 +114,7 @@ type forgetting struct {
 }
 
 // file writes the new form of one file of the trail to a file beside it. The last file gets one more line, about the change.
-func (f *forgetting) file(path string, last bool, r *Report) error {
+func (f *forgetting) file(path string, isLast bool, r *Report) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (f *forgetting) file(path string, last bool, r *Report) error {
 		}
 		out.WriteByte('\n')
 	}
-	if last && f.lines > 0 {
+	if isLast && f.lines > 0 {
 		end := appendRecord(nil, f.seq+1, rand.Text()[:13], forgotten, []slog.Attr{
 			slog.String("pseudonym", f.pseudonym), slog.Int("lines", f.lines), slog.Uint64("was_last", r.Last), slog.String("was_mac", r.MAC),
 		})

@@ -51,9 +51,9 @@ func (p *presence) touch(now time.Time) {
 	}
 }
 
-// heard notes a beat of a replica. fresh reports whether the replica is new, and lost whether it has lost messages since its last
-// beat.
-func (p *presence) heard(h *head, now time.Time) (fresh, lost bool) {
+// heard notes a beat of a replica. isNew reports whether the replica is new, and lostMessages whether it has lost messages since
+// its last beat.
+func (p *presence) heard(h *head, now time.Time) (isNew, lostMessages bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	one := p.peers[h.From]
@@ -61,9 +61,9 @@ func (p *presence) heard(h *head, now time.Time) (fresh, lost bool) {
 		p.peers[h.From] = &peer{h.Kind, h.N, h.Leaves, now}
 		return true, false
 	}
-	lost = one.epoch != h.N
+	lostMessages = one.epoch != h.N
 	*one = peer{h.Kind, h.N, h.Leaves, now}
-	return false, lost
+	return false, lostMessages
 }
 
 // forget removes a replica that has sent a goodbye.

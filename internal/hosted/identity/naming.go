@@ -59,10 +59,10 @@ func (n Naming) Value(claim func(name string) (value any, there bool)) (string, 
 	return strings.ToLower(value), nil
 }
 
-// Verified returns the value of the claim email_verified of the issuer. said is false if there is no such claim.
-func Verified(claim func(name string) (value any, there bool)) (verified, said bool) {
-	value, said := claim("email_verified")
-	return value == true || value == "true", said
+// Verified returns the value of the claim email_verified of the issuer. found is false if there is no such claim.
+func Verified(claim func(name string) (value any, there bool)) (verified, found bool) {
+	value, found := claim("email_verified")
+	return value == true || value == "true", found
 }
 
 // Shown returns the display name of a user, or "" if there is none. Users may be able to choose it, so no right may depend on it.
