@@ -312,11 +312,11 @@ func (l *login) again(ctx context.Context, previous *issued, who *user) (*issued
 	return &next, who, nil // it was renewed, and the issuer says nothing new about the user
 }
 
-// refresh uses the issuer's refresh token, and replaces it and the other tokens in tokens by new ones. claims are the claims of
-// the new ID token; they are empty if the issuer sends no ID token.
-func (l *login) refresh(ctx context.Context, p *provider, tokens *issued, who *user) (access string, claims jwt.MapClaims, err error) {
+// refresh uses the issuer's refresh token, and puts the new tokens into record. claims are the claims of the new ID token; they
+// are empty if the issuer sends no ID token.
+func (l *login) refresh(ctx context.Context, p *provider, record *issued, who *user) (access string, claims jwt.MapClaims, err error) {
 	web := context.WithValue(ctx, oauth2.HTTPClient, l.web)
-	token, err := l.config(p).TokenSource(web, &oauth2.Token{RefreshToken: tokens.Refresh}).Token()
+	token, err := l.config(p).TokenSource(web, &oauth2.Token{RefreshToken: record.Refresh}).Token()
 	if r, ok := errors.AsType[*oauth2.RetrieveError](err); ok && slices.Contains(refusals, r.ErrorCode) {
 		l.o.Log.Info("the issuer does not renew a login", "subject", who.Subject, "answer", plainRetrieve(err))
 		return "", nil, &refusedError{who.Subject, "the issuer does not renew the login"}
@@ -324,8 +324,8 @@ func (l *login) refresh(ctx context.Context, p *provider, tokens *issued, who *u
 	if err != nil {
 		return "", nil, fmt.Errorf("renewing at the issuer: %w", plainRetrieve(err))
 	}
-	tokens.give(token)
-	tokens.Refresh = token.RefreshToken // the earlier one if the answer has none
+	record.give(token)
+	record.Refresh = token.RefreshToken // the earlier one if the answer has none
 	raw, _ := token.Extra("id_token").(string)
 	if raw == "" {
 		return token.AccessToken, jwt.MapClaims{}, nil
@@ -337,7 +337,7 @@ func (l *login) refresh(ctx context.Context, p *provider, tokens *issued, who *u
 		return "", nil, &refusedError{who.Subject, "the issuer renewed the login of another user"}
 	}
 	if session, ok := claims["sid"].(string); ok {
-		tokens.Session = session
+		record.Session = session
 	}
 	return token.AccessToken, claims, nil
 }
