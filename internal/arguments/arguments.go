@@ -1,6 +1,5 @@
-// Package arguments checks the arguments that a model sends for a tool against the tool's
-// JSON Schema. It bounds the work, repairs common mistakes, and writes errors that a model
-// can act on. It is pure.
+// Package arguments checks the arguments that a model sends for a tool against the tool's JSON Schema. It bounds the work,
+// repairs common mistakes, and writes errors that a model can act on. It does no input or output.
 package arguments
 
 import (
@@ -14,9 +13,9 @@ import (
 type ValidationError struct {
 	// Violations are the first violations, each in the form "/path: what".
 	Violations []string
-	// Places contains a path into the arguments (property names and array indexes) for each violation. It is where the violation
-	// is, or for a misspelled name, where the argument with the right name would be. The schema at this path helps the model to
-	// correct the arguments.
+	// Places contains a path into the arguments (property names and array indexes) for each violation. The path leads to the
+	// violation or, if a name is misspelled, to where the argument with the right name would be. The schema at this path helps
+	// the model to correct the arguments.
 	Places [][]string
 	// More is the number of violations left out.
 	More int
@@ -37,8 +36,8 @@ func Invalid(violation string) *ValidationError {
 
 // Notes are remarks on arguments that were accepted.
 type Notes struct {
-	// Converted contains the JSON pointers of strings that became numbers or booleans. LeftOut contains those of
-	// nulls that were removed because the property allows no null.
+	// Converted contains the JSON pointers of strings that became numbers or booleans. LeftOut contains the JSON pointers of
+	// nulls that were removed because their properties allow no null.
 	Converted, LeftOut []string
 	// Unknown are arguments that the schema allows, but does not describe.
 	Unknown []Unknown
@@ -47,14 +46,15 @@ type Notes struct {
 	Unwrapped string
 }
 
-// Read returns the arguments object of a call. sent is an object, a string that contains an object, or nothing. If check is set,
-// the object must fit the schema. Otherwise it only must not be nested too deeply. All errors are [*ValidationError].
+// Read returns the arguments object of a call. raw is what the model sent: an object, a string that contains an object, or
+// nothing. If check is set, the object must fit the schema. Otherwise the object only must not be nested too deeply. All errors
+// are [*ValidationError].
 //
-// Arguments that already fit need one pass over their bytes. Others are first repaired (strings that contain JSON become this
-// JSON), then validated by the JSON Schema library. If they still do not fit, but their meaning is clear, they are changed to fit
-// (see mend).
-func (s *Schemas) Read(sent, schema json.RawMessage, check bool) (json.RawMessage, Notes, error) {
-	object, err := unpack(sent)
+// Arguments that already fit need one pass over their bytes. Other arguments are first repaired (strings that contain JSON become
+// this JSON), then validated by the JSON Schema library. If they still do not fit, but their meaning is clear, they are changed
+// to fit (see mend).
+func (s *Schemas) Read(raw, schema json.RawMessage, check bool) (json.RawMessage, Notes, error) {
+	object, err := unpack(raw)
 	if err != nil {
 		return nil, Notes{}, err
 	}
@@ -81,7 +81,7 @@ func (s *Schemas) Read(sent, schema json.RawMessage, check bool) (json.RawMessag
 	object = repair(object, schema)
 	measured := measure(object)
 	if measured.depth > maxDepth {
-		// Such an object might crash a server that reads it recursively, and thereby affect all its clients.
+		// A deeply nested object might crash a server that reads it recursively, and thereby affect all clients of the server.
 		return nil, Notes{}, Invalid(fmt.Sprintf("/: nested deeper than %d", maxDepth))
 	}
 	if !check || !c.checks(measured) {
@@ -99,10 +99,10 @@ func (s *Schemas) Read(sent, schema json.RawMessage, check bool) (json.RawMessag
 	return object, notes, nil
 }
 
-// unpack returns the object that was sent, also if it is in a string, as some models send it. The result begins with a brace, but
-// may be invalid JSON.
-func unpack(sent json.RawMessage) (json.RawMessage, error) {
-	trimmed := bytes.TrimSpace(sent)
+// unpack returns the object that a model sent. Some models send it in a string. The result begins with a brace, but may be
+// invalid JSON.
+func unpack(raw json.RawMessage) (json.RawMessage, error) {
+	trimmed := bytes.TrimSpace(raw)
 	if len(trimmed) > 0 && trimmed[0] == '"' {
 		var inner string
 		if err := json.Unmarshal(trimmed, &inner); err != nil {

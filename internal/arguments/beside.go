@@ -7,11 +7,11 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// With adds to the arguments sent the members of another object, beside, which the model has put next to the arguments instead of
-// into them. The schema must declare each of these members by name, and the arguments must not contain it with another value.
-// Otherwise With returns an error whose violation is the text stray, because the members may be a mistake.
-func With(sent, beside, schema json.RawMessage, stray string) (json.RawMessage, error) {
-	object, err := unpack(sent)
+// With adds the members of the object extra to the arguments. The model has put these members next to the arguments instead of
+// into them. The schema must declare each of the members by name, and the arguments must not contain it with another value.
+// Otherwise With returns an error with message as its violation, because the members may be a mistake.
+func With(arguments, extra, schema json.RawMessage, message string) (json.RawMessage, error) {
+	object, err := unpack(arguments)
 	if err != nil {
 		return nil, err
 	}
@@ -19,7 +19,7 @@ func With(sent, beside, schema json.RawMessage, stray string) (json.RawMessage, 
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
 	if json.Unmarshal(schema, &declared) != nil {
-		return nil, Invalid(stray)
+		return nil, Invalid(message)
 	}
 	given := map[string][]byte{}
 	if wire.Fields(object, func(name string, value []byte) bool { given[name] = value; return true }) != nil {
@@ -27,7 +27,7 @@ func With(sent, beside, schema json.RawMessage, stray string) (json.RawMessage, 
 	}
 	merged := bytes.TrimSuffix(bytes.TrimSpace(bytes.Clone(object)), []byte("}"))
 	fits := true
-	err = wire.Members(beside, func(name string, written, value []byte) bool {
+	err = wire.Members(extra, func(name string, written, value []byte) bool {
 		_, known := declared.Properties[name]
 		before, twice := given[name]
 		switch {
@@ -43,7 +43,7 @@ func With(sent, beside, schema json.RawMessage, stray string) (json.RawMessage, 
 		return fits
 	})
 	if err != nil || !fits {
-		return nil, Invalid(stray)
+		return nil, Invalid(message)
 	}
 	return append(merged, '}'), nil
 }

@@ -40,7 +40,7 @@ func (c *compiled) mend(
 		if again == nil {
 			return mended, notes(edits), nil
 		}
-		// A null for a required property is kept, as the error about it is clearer than "missing".
+		// A null for a required property is kept, as the error about the null is clearer than the error "missing".
 		missing := make(map[string]bool)
 		missed(again, missing)
 		kept := slices.DeleteFunc(slices.Clone(edits), func(e edit) bool { return e.value == nil && missing[pointer(e.place)] })
@@ -87,7 +87,8 @@ type mender struct {
 	steps int
 }
 
-// strings fills fixed. A string that violates more than the keyword type, such as a pattern, is where the schema allows strings.
+// strings fills the field fixed. If a string violates another keyword than type, such as pattern, the schema allows strings in
+// its place.
 func (m *mender) strings(e *jsonschema.ValidationError) {
 	if m.steps++; m.steps > maxLeaves {
 		return
@@ -151,14 +152,14 @@ func (m *mender) edits(e *jsonschema.ValidationError) (found []edit, whole bool)
 	return found, whole
 }
 
-// merged returns all of edits, and those of the list more that are for other places.
-func merged(edits, more []edit) []edit {
-	for _, e := range more {
-		if !slices.ContainsFunc(edits, func(have edit) bool { return slices.Equal(have.place, e.place) }) {
-			edits = append(edits, e)
+// merged returns the edits of first, and the edits of second that are for other places.
+func merged(first, second []edit) []edit {
+	for _, e := range second {
+		if !slices.ContainsFunc(first, func(have edit) bool { return slices.Equal(have.place, e.place) }) {
+			first = append(first, e)
 		}
 	}
-	return edits
+	return first
 }
 
 // edit returns the edit for one value, or nil if there is none.

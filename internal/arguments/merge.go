@@ -6,15 +6,15 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Merged returns the arguments for one of several calls. The parameter all has the members for all these calls, and own those for
-// this call, which take precedence. Each of the two is an object, a string that contains an object, or nothing. Errors are
-// [*ValidationError].
-func Merged(all, own json.RawMessage) (json.RawMessage, error) {
-	shared, err := unpack(all)
+// Merged returns the arguments for one of several calls. common has the members for all these calls. specific has the members for
+// this call, which take precedence. Each of the two parameters is an object, a string that contains an object, or nothing. Errors
+// are [*ValidationError].
+func Merged(common, specific json.RawMessage) (json.RawMessage, error) {
+	shared, err := unpack(common)
 	if err != nil {
 		return nil, err
 	}
-	object, err := unpack(own)
+	object, err := unpack(specific)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func Merged(all, own json.RawMessage) (json.RawMessage, error) {
 	}) != nil {
 		return nil, Invalid("/: arguments is not valid JSON")
 	}
-	// cannot fail, as it was read before
+	// cannot fail, as object was read before
 	_ = wire.Members(object, func(_ string, written, value []byte) bool { add(written, value); return true })
 	return append(merged, '}'), nil
 }

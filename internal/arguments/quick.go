@@ -16,21 +16,22 @@ type quick struct {
 	kinds kinds // the types that fit
 	// literals, if not nil, are the only strings that fit.
 	literals map[string]bool
-	// If bounded is set, whole numbers must be from least to most, and fractions must be greater than above and less than below.
-	bounded      bool
-	least, most  int64
-	above, below float64
-	leastLength  int // of strings, in characters; 0 means any length
-	mostLength   int // of strings, in characters; -1 means any length
-	leastItems   int
-	mostItems    int    // -1 means any number of items
-	items        *quick // nil means that all values fit
-	properties   map[string]property
-	required     uint64   // the bits of the required properties
-	closed       bool     // no other properties are allowed
-	additional   *quick   // the schema for other properties; nil means that all values fit
-	all          []*quick // the value must fit each of these schemas
-	any          []*quick // if not empty, the value must fit one of these schemas
+	// If bounded is set, whole numbers must be from minimum to maximum, and fractions must be greater than floor and less than
+	// ceiling.
+	bounded          bool
+	minimum, maximum int64
+	floor, ceiling   float64
+	minLength        int // of strings, in characters; 0 means any length
+	maxLength        int // of strings, in characters; -1 means any length
+	minItems         int
+	maxItems         int    // -1 means any number of items
+	items            *quick // nil means that all values fit
+	properties       map[string]property
+	required         uint64   // the bits of the required properties
+	closed           bool     // no other properties are allowed
+	additional       *quick   // the schema for other properties; nil means that all values fit
+	all              []*quick // the value must fit each of these schemas
+	any              []*quick // if not empty, the value must fit one of these schemas
 }
 
 // property is the schema of a member of an object.
@@ -49,7 +50,7 @@ type quickener struct{ made map[*jsonschema.Schema]*quick }
 
 var (
 	// anything is an empty schema.
-	anything = quick{kinds: anyKind, mostLength: -1, mostItems: -1}
+	anything = quick{kinds: anyKind, maxLength: -1, maxItems: -1}
 	// nothing is a schema that no value fits. It stands for a schema that only the library can check, so the library decides.
 	nothing quick
 )
@@ -63,7 +64,7 @@ func (b *quickener) of(s *jsonschema.Schema) *quick {
 	case b.made[s] != nil:
 		return b.made[s]
 	}
-	q := &quick{kinds: anyKind, mostLength: -1, mostItems: -1}
+	q := &quick{kinds: anyKind, maxLength: -1, maxItems: -1}
 	b.made[s] = q
 	if s.Types != nil && !s.Types.IsEmpty() {
 		q.kinds = 0
@@ -76,16 +77,16 @@ func (b *quickener) of(s *jsonschema.Schema) *quick {
 		return q
 	}
 	if s.MinLength != nil {
-		q.leastLength = *s.MinLength
+		q.minLength = *s.MinLength
 	}
 	if s.MaxLength != nil {
-		q.mostLength = *s.MaxLength
+		q.maxLength = *s.MaxLength
 	}
 	if s.MinItems != nil {
-		q.leastItems = *s.MinItems
+		q.minItems = *s.MinItems
 	}
 	if s.MaxItems != nil {
-		q.mostItems = *s.MaxItems
+		q.maxItems = *s.MaxItems
 	}
 	if items, ok := s.Items.(*jsonschema.Schema); ok {
 		q.items = b.of(items)
@@ -146,23 +147,23 @@ func (q *quick) enumeration(s *jsonschema.Schema) bool {
 // bounds reads the bounds of numbers if they are whole. For whole numbers, an exclusive bound is replaced by the
 // next number. Fractions must lie strictly inside the bounds, whether these are exclusive or not.
 func (q *quick) bounds(s *jsonschema.Schema) bool {
-	q.least, q.most = math.MinInt64, math.MaxInt64
-	q.above, q.below = math.Inf(-1), math.Inf(1)
+	q.minimum, q.maximum = math.MinInt64, math.MaxInt64
+	q.floor, q.ceiling = math.Inf(-1), math.Inf(1)
 	lower, lowerOK := wholeBound(s.Minimum)
 	over, overOK := wholeBound(s.ExclusiveMinimum)
 	upper, upperOK := wholeBound(s.Maximum)
 	under, underOK := wholeBound(s.ExclusiveMaximum)
 	if lower != nil {
-		q.least, q.above = *lower, float64(*lower)
+		q.minimum, q.floor = *lower, float64(*lower)
 	}
 	if over != nil {
-		q.least, q.above = max(q.least, *over+1), max(q.above, float64(*over))
+		q.minimum, q.floor = max(q.minimum, *over+1), max(q.floor, float64(*over))
 	}
 	if upper != nil {
-		q.most, q.below = *upper, float64(*upper)
+		q.maximum, q.ceiling = *upper, float64(*upper)
 	}
 	if under != nil {
-		q.most, q.below = min(q.most, *under-1), min(q.below, float64(*under))
+		q.maximum, q.ceiling = min(q.maximum, *under-1), min(q.ceiling, float64(*under))
 	}
 	q.bounded = lower != nil || over != nil || upper != nil || under != nil
 	return lowerOK && overOK && upperOK && underOK

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// fits is true if raw is certainly one JSON value that fits the schema. others is true if an object in it has a member that its
-// schema does not list under properties.
+// fits is true if raw is certainly one JSON value that fits the schema. others is true if an object in raw has a member that the
+// schema of the object does not list under properties.
 func (q *quick) fits(raw []byte) (fits, others bool) {
 	if q == nil {
 		return false, false
@@ -23,7 +23,7 @@ func (q *quick) fits(raw []byte) (fits, others bool) {
 type quickReader struct {
 	raw    []byte
 	others bool
-	left   int // how many bytes may still be read; each alternative of anyOf reads them again
+	left   int // how many bytes may still be read; each alternative of anyOf reads the same bytes again
 }
 
 func (r *quickReader) space(i int) int {
@@ -135,7 +135,7 @@ func (r *quickReader) object(q *quick, i, depth int) (end int, ok bool) {
 
 func (r *quickReader) array(q *quick, i, depth int) (end int, ok bool) {
 	if i = r.space(i + 1); i < len(r.raw) && r.raw[i] == ']' {
-		return i + 1, q.leastItems <= 0
+		return i + 1, q.minItems <= 0
 	}
 	for n := 1; ; n++ {
 		if i, ok = r.value(q.items, i, depth+1); !ok {
@@ -148,7 +148,7 @@ func (r *quickReader) array(q *quick, i, depth int) (end int, ok bool) {
 		case ',':
 			i = r.space(i + 1)
 		case ']':
-			return i + 1, n >= q.leastItems && (q.mostItems < 0 || n <= q.mostItems)
+			return i + 1, n >= q.minItems && (q.maxItems < 0 || n <= q.maxItems)
 		default:
 			return 0, false
 		}
@@ -175,7 +175,7 @@ func (r *quickReader) text(q *quick, i int) (end int, ok bool) {
 	if q.literals != nil {
 		return end, simple && q.literals[string(inner)]
 	}
-	if q.leastLength <= 0 && q.mostLength < 0 {
+	if q.minLength <= 0 && q.maxLength < 0 {
 		return end, true
 	}
 	most := utf8.RuneCount(inner)
@@ -183,7 +183,7 @@ func (r *quickReader) text(q *quick, i int) (end int, ok bool) {
 	if !simple {
 		least = (len(inner) + maxEscape - 1) / maxEscape
 	}
-	return end, least >= q.leastLength && (q.mostLength < 0 || most <= q.mostLength)
+	return end, least >= q.minLength && (q.maxLength < 0 || most <= q.maxLength)
 }
 
 // quoted reads a JSON string; simple reports whether it has no escapes.
@@ -251,15 +251,15 @@ func (r *quickReader) number(q *quick, i int) (end int, ok bool) {
 		if !q.bounded {
 			return i, true
 		}
-		// Rounding keeps the order, and the bounds are exact.
+		// ParseFloat may round the number, but never past a bound, since the bounds are floats.
 		f, err := strconv.ParseFloat(string(r.raw[start:i]), 64)
-		return i, err == nil && f > q.above && f < q.below
+		return i, err == nil && f > q.floor && f < q.ceiling
 	}
 	if q.kinds&kindInteger == 0 {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(string(r.raw[start:i]), 10, 64)
-	return i, err == nil && (!q.bounded || n >= q.least && n <= q.most)
+	return i, err == nil && (!q.bounded || n >= q.minimum && n <= q.maximum)
 }
 
 func (r *quickReader) digits(i int) int {

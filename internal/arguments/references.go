@@ -136,7 +136,7 @@ func pointerOr(path string) string {
 }
 
 // readReference reads an object as a reference. found is false if the object is no reference: it has other members, or the schema
-// declares its members. fault says what is wrong with a reference, and is empty if nothing is.
+// declares its members. fault says what is wrong with a reference, and is empty if the reference is valid.
 func readReference(object json.RawMessage, properties map[string]any) (ref Reference, found bool, fault string) {
 	given := map[string]int{}
 	others, declared := false, true

@@ -178,8 +178,8 @@ func kindsOf(declared any) kinds {
 	return anyKind
 }
 
-// kinds returns the types that a schema allows by type, allOf, anyOf and oneOf. If these allow all types,
-// properties imply an object, and items an array.
+// kinds returns the types that a schema allows by type, allOf, anyOf and oneOf. If these keywords allow all types, the keyword
+// properties implies an object, and the keyword items an array.
 func (r *repairer) kinds(schema any, depth int) kinds {
 	r.steps++
 	s, ok := r.follow(schema).(map[string]any)

@@ -75,7 +75,7 @@ func (c *compiled) checks(m measured) bool {
 }
 
 // validate returns the decoded object, and an error if it does not fit. If the library panics, as it does on some numbers and
-// schemas, the object is taken to fit.
+// schemas, validate returns no error, so only the server checks the object.
 func (c *compiled) validate(object json.RawMessage) (value any, failure *jsonschema.ValidationError) {
 	defer func() {
 		if recover() != nil {
@@ -84,7 +84,7 @@ func (c *compiled) validate(object json.RawMessage) (value any, failure *jsonsch
 	}()
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(object))
 	if err != nil {
-		return nil, nil // cannot happen, as Read has checked that it is valid JSON
+		return nil, nil // cannot happen, as Read has checked that object is valid JSON
 	}
 	failure, _ = c.schema.Validate(value).(*jsonschema.ValidationError)
 	return value, failure
@@ -122,7 +122,7 @@ func compile(raw json.RawMessage) (schema *jsonschema.Schema, estimated cost) {
 	return schema, estimated
 }
 
-// refuseAll loads nothing. The default loader would read local files.
+// refuseAll is the loader for schemas that a schema refers to. It loads nothing, since the default loader would read local files.
 type refuseAll struct{}
 
 // Load implements jsonschema.URLLoader.

@@ -61,7 +61,7 @@ func estimate(root any) cost {
 // unrolled is the cost of one subschema, with every reference in it replaced by its target.
 type unrolled struct {
 	size      int // number of subschemas
-	recursive int // how many references back to schemas that are being unrolled apply to the same part of a value
+	recursive int // how many references back to enclosing schemas apply to the same part of a value
 }
 
 func (u *unrolled) add(v unrolled) {
@@ -154,8 +154,8 @@ func (e *estimator) schema(node any, depth int) unrolled {
 	return total
 }
 
-// parts returns the cost of the subschemas for single members or items. Only one of them applies to each part of the value, so the
-// result has the largest of their numbers recursive, but the sum of their sizes.
+// parts returns the cost of the subschemas for single members or items. Only one of the subschemas applies to each part of the
+// value. So the field recursive of the result is the maximum of theirs, and the field size is the sum.
 func (e *estimator) parts(schema map[string]any, depth int) (all unrolled) {
 	properties, _ := schema["properties"].(map[string]any)
 	items, _ := schema["items"].([]any)

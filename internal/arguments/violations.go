@@ -158,17 +158,17 @@ func place(at []string) string {
 	return short(text, maxPlace)
 }
 
-// short returns untrusted text on one line, cut to at most that many tokens.
-func short(text string, most int) string {
-	for runes := 5 * most; ; runes = runes * 3 / 4 {
-		if line := sanitize.Line(text, runes); tokens.Estimate(line) <= most {
+// short returns untrusted text on one line, cut to at most limit tokens.
+func short(text string, limit int) string {
+	for runes := 5 * limit; ; runes = runes * 3 / 4 {
+		if line := sanitize.Line(text, runes); tokens.Estimate(line) <= limit {
 			return line
 		}
 	}
 }
 
-// member returns the place of a member of the object at a place.
-func member(at []string, name string) []string { return append(slices.Clip(at), name) }
+// member returns the place of the member name of the object at the place object.
+func member(object []string, name string) []string { return append(slices.Clip(object), name) }
 
 // what describes a violation in a few words, without the place and the given value. The library has such texts too, but they round
 // the numbers of limits.

@@ -45,8 +45,8 @@ func (p *Programs) runTool() catalog.Tool {
 		"result(handle) gives a kept result, file(path) the text of an open file; console.log. At most %d calls, %d at once. No fetch, timers or imports.", l.Calls, l.AtOnce), schema)
 }
 
-// programTool is the definition of a tool that runs a program. It has no annotations, because the effects of a program are
-// those of the tools that it calls.
+// programTool is the definition of a tool that runs a program. It has no annotations, because a program has the effects of the
+// tools that it calls.
 func programTool(name, description, schema string) catalog.Tool {
 	return catalog.Tool{Name: name, Description: description, InputSchema: json.RawMessage(schema)}
 }
@@ -63,8 +63,8 @@ func (p *Programs) stored(name string) (*programs.Stored, bool) {
 	return p.Stored[i], true
 }
 
-// tools returns the tools that run programs, without those for which the func denied returns true. If stored is true, it
-// returns only those for stored programs, without RunTool.
+// tools returns the tools that run programs, without those for which the func denied returns true. If stored is true, it returns
+// only the tools for stored programs, without RunTool.
 func (p *Programs) tools(denied func(tool string) bool, stored bool) (all []catalog.Tool) {
 	if p == nil {
 		return nil
@@ -87,7 +87,7 @@ func (s *Server) Runs(tool string) bool {
 	return p != nil && tool == RunTool || stored
 }
 
-// program runs the program that the tool run got in its arguments, or a stored program.
+// program runs the program in the arguments of the tool run, or a stored program.
 func (c *Caller) program(ctx context.Context, q *request.Request, p *Programs, given json.RawMessage) (json.RawMessage, error) {
 	run := programs.Program{Limits: p.Limits}
 	if stored, ok := p.stored(q.Tool.Name); ok {

@@ -27,8 +27,8 @@ var readingTools = [][3]string{
 	{promptTool, "Get the messages of a prompt.", `{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object","additionalProperties":{"type":"string"}}},"required":["name"]}`},
 }
 
-// reading runs one of the readingTools. It returns the result in the form in which a server would send it. The func read, if not nil, is
-// called with the name of each server from which the result contains something.
+// reading runs one of the readingTools. It returns the result in the form in which a server would send it. If the func read is
+// not nil, it is called with the name of each server from which the result contains something.
 func (s *Server) reading(
 	ctx context.Context, q *request.Request, read func(server string), tool string, arguments json.RawMessage,
 ) (json.RawMessage, error) {
@@ -133,7 +133,7 @@ func briefly(kind catalog.Kind, item json.RawMessage) (brief json.RawMessage) {
 	return brief
 }
 
-// argumentNames lists the names of a prompt's arguments; optional ones end with a question mark.
+// argumentNames lists the names of a prompt's arguments; the names of optional arguments end with a question mark.
 func argumentNames(list json.RawMessage) json.RawMessage {
 	var all []struct {
 		Name     string

@@ -51,8 +51,8 @@ func New() *Server {
 	return s
 }
 
-// described returns the definition of the whole server (all), and of the part that the catalogue lists (reader; see Reader).
-// Models learn about the other tools from results that mention them.
+// described returns two definitions: all is the whole server, and reader is the part of it that the catalogue lists. Models learn
+// about the other tools from results that mention them.
 func described() (all, reader *catalog.Server) {
 	yes, no := true, false
 	server := catalog.Server{
@@ -79,10 +79,10 @@ func described() (all, reader *catalog.Server) {
 	return &server, &named
 }
 
-// Server returns the server as a caller sees it: with the skills in the catalogue that the caller sees (seen), and without the
-// programs for which the func denied returns true. saves means that the caller may save results.
-func (s *Server) Server(seen *catalog.Snapshot, saves bool, denied func(tool string) bool) *catalog.Server {
-	return with(s.withSkills(s.Own(saves), s.skills(seen)), s.Programs().tools(denied, false))
+// Server returns the server as a caller sees it. snap is the catalogue that the caller sees; the skills in it become tools.
+// Programs for which the func denied returns true are left out. saves means that the caller may save results.
+func (s *Server) Server(snap *catalog.Snapshot, saves bool, denied func(tool string) bool) *catalog.Server {
+	return with(s.withSkills(s.Own(saves), s.skills(snap)), s.Programs().tools(denied, false))
 }
 
 // Own returns the server with only its own tools, without skills and programs. saves adds the tool save_result.
@@ -99,7 +99,7 @@ func (s *Server) All(saves bool) *catalog.Server {
 }
 
 // Reader returns the part of the server that the catalogue lists: the tools for resources, prompts and skills, and the stored
-// programs, except those for which the func denied returns true. It returns nil if there are none of these.
+// programs, except those for which the func denied returns true. It returns nil if there are no such tools.
 func (s *Server) Reader(seen *catalog.Snapshot, denied func(tool string) bool) *catalog.Server {
 	stored := s.Programs().tools(denied, true)
 	reader := s.listed(seen)
@@ -123,7 +123,7 @@ func with(s *catalog.Server, tools []catalog.Tool) *catalog.Server {
 }
 
 // listed returns the part of the server that the catalogue lists besides stored programs: the tools for resources and prompts,
-// and the skills. It returns nil if no server has any of these.
+// and the skills. It returns nil if no server has resources, prompts or skills.
 func (s *Server) listed(seen *catalog.Snapshot) *catalog.Server {
 	if skills := s.skills(seen); len(skills) > 0 {
 		return s.withSkills(s.reader, skills)

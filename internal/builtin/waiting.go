@@ -31,11 +31,11 @@ type Pending struct {
 	waits    int           // how many requests of wait_result wait for the call
 }
 
-// mostWaits is how many requests may wait for the same call. They need a limit of their own because they occupy no concurrency
-// slot. A client needs one, and another if it loses the first.
-const mostWaits = 4
+// maxWaits is how many requests may wait for the same call. These requests need a limit of their own because they occupy no
+// concurrency slot. A client needs one request, and a second if it loses the answer to the first.
+const maxWaits = 4
 
-// NewPending makes a call that began at a given time. Its maker must call Finish.
+// NewPending makes a call that began at a given time. Whoever makes it must call Finish when the call has ended.
 func NewPending(began time.Time) *Pending { return &Pending{Began: began, Done: make(chan struct{})} }
 
 // Result returns the call's result or error, once Done is closed.
@@ -59,7 +59,7 @@ func (c *Pending) Enter(l *request.Sink) (leave func()) {
 func (c *Pending) await() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.waits >= mostWaits {
+	if c.waits >= maxWaits {
 		return false
 	}
 	c.waits++
@@ -73,28 +73,28 @@ func (c *Pending) awaited() {
 	c.waits--
 }
 
-// Tell passes the params of a notification to the request that waits now. The func `which` chooses the func of the sink that
-// gets them (Progress or Log), which must not block. If no request waits, Tell does nothing.
-func (c *Pending) Tell(params json.RawMessage, which func(*request.Sink) func(json.RawMessage)) {
+// Tell passes the params of a notification to the request that waits now. The func choose returns the func of the sink that gets
+// the params: Progress or Log. That func must not block. If no request waits, Tell does nothing.
+func (c *Pending) Tell(params json.RawMessage, choose func(*request.Sink) func(json.RawMessage)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.listener == nil {
 		return
 	}
-	if on := which(c.listener); on != nil {
+	if on := choose(c.listener); on != nil {
 		on(params)
 	}
 }
 
-// Finish stores the result or the error of the call, and closes Done. From now on the result counts towards the size limit of
-// the store kept.
-func (c *Pending) Finish(kept *results.Store, result *results.Result, err error) {
+// Finish stores the result or the error of the call, and closes Done. From now on the result counts towards the size limit of the
+// store.
+func (c *Pending) Finish(store *results.Store, result *results.Result, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.result, c.err = result, err
 	close(c.Done)
 	if c.handle != "" && result != nil {
-		kept.Grow(c.handle, result.Size())
+		store.Grow(c.handle, result.Size())
 	}
 }
 
@@ -140,7 +140,7 @@ func (c *Caller) wait(ctx context.Context, q *request.Request, given json.RawMes
 		return nil, arguments.Invalid("/grep: belongs to the call whose result this waits for")
 	}
 	if !p.await() {
-		return nil, &request.LimitError{Limit: fmt.Sprintf("%d waits for one call", mostWaits), RetryAfter: time.Second}
+		return nil, &request.LimitError{Limit: fmt.Sprintf("%d waits for one call", maxWaits), RetryAfter: time.Second}
 	}
 	defer p.awaited()
 	leave := p.Enter(&q.Sink)

@@ -52,7 +52,7 @@ func (e *Executor) several(ctx context.Context, r Request) (*results.Result, err
 	return joinEach(head, calls, r.Format.Always()), nil
 }
 
-// recorded refuses a whole request, of which no call is made: it records err, and returns the answer that says it.
+// recorded refuses a request before any of its calls is made. It records err, and returns the answer that tells the client why.
 func (e *Executor) recorded(ctx context.Context, r Request, t target, err error) (*results.Result, error) {
 	r, own := e.started(r)
 	result, err := e.begin().finish(ctx, &r, t, nil, err)
@@ -118,17 +118,16 @@ func (e run) checkEach(ctx context.Context, r *Request) (calls []*oneOf, tool *c
 // maxViolations is the largest number of violations that a failure lists.
 const maxViolations = 5
 
-// within adds violations to the parameter all: those in the parameter more, which were found in the call with index i. Their
-// paths get the prefix /each/i.
-func within(all, more *arguments.ValidationError, i int) {
-	all.More += more.More
-	for n, violation := range more.Violations {
-		if len(all.Violations) == maxViolations {
-			all.More += len(more.Violations) - n
+// within adds to total the violations found in the call with index i. Their paths get the prefix /each/i.
+func within(total, found *arguments.ValidationError, i int) {
+	total.More += found.More
+	for n, violation := range found.Violations {
+		if len(total.Violations) == maxViolations {
+			total.More += len(found.Violations) - n
 			return
 		}
-		all.Violations = append(all.Violations, "/each/"+strconv.Itoa(i)+strings.Replace(violation, "/:", ":", 1))
-		all.Places = append(all.Places, more.Places[n])
+		total.Violations = append(total.Violations, "/each/"+strconv.Itoa(i)+strings.Replace(violation, "/:", ":", 1))
+		total.Places = append(total.Places, found.Places[n])
 	}
 }
 
@@ -162,18 +161,18 @@ func (e *Executor) confirmEach(ctx context.Context, calls []*oneOf) error {
 	return nil
 }
 
-// runEach makes the calls and sets their results. At most `most` calls run at the same time. If most is 1, runEach stops after
-// the first failure; calls that were not made have no result. head declares values that several results have in common (see
-// share); it may be empty.
+// runEach makes the calls and sets their results. At most maximum calls run at the same time. If maximum is 1, runEach stops
+// after the first failure; calls that were not made have no result. The text head declares values that several results have in
+// common; it may be empty.
 //
 // If a call is refused because the caller has too many concurrent calls, runEach repeats it later, with one call fewer at a
 // time.
-func (e *Executor) runEach(ctx context.Context, calls []*oneOf, most int) (head string) {
+func (e *Executor) runEach(ctx context.Context, calls []*oneOf, maximum int) (head string) {
 	var (
 		mu      sync.Mutex
 		waiting = slices.Clone(calls)
 		workers sync.WaitGroup
-		working = min(most, len(calls))
+		working = min(maximum, len(calls))
 		ended   int
 	)
 	next := func() (one *oneOf) {
@@ -201,7 +200,7 @@ func (e *Executor) runEach(ctx context.Context, calls []*oneOf, most int) (head 
 		if ended++; one.r.Sink.Progress != nil {
 			one.r.Sink.Progress(fmt.Appendf(nil, `{"progress":%d,"total":%d,"message":"%d of %d calls"}`, ended, len(calls), ended, len(calls)))
 		}
-		if most == 1 && (one.err != nil || isError(one.raw)) {
+		if maximum == 1 && (one.err != nil || isError(one.raw)) {
 			waiting = nil
 		}
 		return false
@@ -220,7 +219,7 @@ func (e *Executor) runEach(ctx context.Context, calls []*oneOf, most int) (head 
 	return e.finishEach(ctx, calls)
 }
 
-// finishEach makes the answers of several calls and ends their events. head declares values that several answers have in
+// finishEach makes the answers of several calls and ends their events. The text head declares values that several answers have in
 // common; it may be empty.
 func (e *Executor) finishEach(ctx context.Context, calls []*oneOf) (head string) {
 	defer func() {
@@ -296,7 +295,8 @@ func partOf(calls []*oneOf, tokens int) float64 {
 }
 
 // joinEach makes one answer from the results of several calls. Each text of call n begins with "#n". If a line in one of the
-// texts could be taken for such a beginning, the number is followed by a random mark. head, unless empty, is a block before them.
+// texts could be taken for such a beginning, the number is followed by a random mark. If head is not empty, it becomes a text
+// block before the results.
 func joinEach(head string, calls []*oneOf, structured bool) *results.Result {
 	out := &results.Result{IsError: true}
 	if head != "" {
@@ -329,8 +329,8 @@ func joinEach(head string, calls []*oneOf, structured bool) *results.Result {
 	return out
 }
 
-// imitates reports whether a line in the texts of a call could be taken for a line that joinEach adds, since it begins with #
-// and a digit.
+// imitates reports whether a line in the texts of a call begins with # and a digit, so that it could be taken for a line that
+// joinEach adds.
 func imitates(one *oneOf) bool {
 	if one.result == nil {
 		return false
@@ -346,8 +346,8 @@ func imitates(one *oneOf) bool {
 	return false
 }
 
-// headed puts head, the line that says which of the calls this is, before each text of the call's result. If the first block is
-// not a text, head becomes a text block before it.
+// headed puts head, a line with the number of the call, before each text of the call's result. If the first block is not a text,
+// head becomes a text block before it.
 func headed(head string, result *results.Result) (content []json.RawMessage) {
 	if result.IsError && result.Code == "" {
 		head += " (error)"

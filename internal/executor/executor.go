@@ -31,7 +31,7 @@ import (
 type Executor struct {
 	registry   *registry.Registry
 	catalogues policy.Catalogues
-	apps       policy.Catalogues // with the tools that are only for apps, which catalogues lacks
+	apps       policy.Catalogues // like catalogues, but with the tools that are only for apps
 	current    func() *Settings  // returns the current settings
 	log        *slog.Logger
 	schemas    arguments.Schemas
@@ -83,12 +83,13 @@ type run struct {
 
 func (e *Executor) begin() run { return run{e, e.current()} }
 
-// Close waits for the calls that are still running although their clients already have an answer. Closing the registry ends
-// these calls, so it must be closed first.
+// Close waits for the calls that are still running although their clients already have an answer. Closing the registry ends these
+// calls, so the registry must be closed first.
 func (e *Executor) Close() { e.calls.Wait() }
 
-// Exec runs one request. A failure is returned as a result with IsError. Exec returns an error, and no result, only if ctx has
-// ended, or with a [wire.RPCError] for a native request or one that asks the client to open a URL.
+// Exec runs one request. A failure is returned as a result with IsError. Exec returns an error instead of a result only in two
+// cases. Either ctx has ended, or the server answered with a [wire.RPCError] and the request is native or the error asks the
+// client to open a URL.
 func (e *Executor) Exec(ctx context.Context, r Request) (*results.Result, error) {
 	work := e.single
 	if r.Each != nil {
@@ -116,7 +117,8 @@ func (e *Executor) single(ctx context.Context, r Request) (result *results.Resul
 	return run.finish(ctx, &r, t, raw, err)
 }
 
-// Unknown records in the event of a call that the caller sees no tool of this name. server is empty if the server is not known.
+// Unknown records, in the event of a call, that the caller sees no tool with this name. server is empty if the server is not
+// known.
 func (e *Executor) Unknown(event *request.Event, server, tool string) {
 	if event != nil {
 		e.journal.Attempt(event)
@@ -164,8 +166,8 @@ func (e run) finish(ctx context.Context, r *Request, t target, raw json.RawMessa
 	return result, nil
 }
 
-// mostSaid is the maximum length, in bytes, of the error text in an event.
-const mostSaid = 1000
+// maxSaid is the maximum length, in bytes, of the error text in an event.
+const maxSaid = 1000
 
 // largeResult is a size in bytes. It takes milliseconds to make the answer from a result of this size or more.
 const largeResult = 256 << 10
@@ -213,10 +215,10 @@ func (e *Executor) Catalogue(client *caller.Client) *catalog.Snapshot {
 	return e.granted(client, &e.catalogues)
 }
 
-// granted returns what a client may see. The parameter of decides whether tools that are only for apps are included.
-func (e *Executor) granted(client *caller.Client, of *policy.Catalogues) *catalog.Snapshot {
+// granted returns what a client may see. The cache is e.catalogues, or e.apps to include the tools that are only for apps.
+func (e *Executor) granted(client *caller.Client, cache *policy.Catalogues) *catalog.Snapshot {
 	snap := e.registry.SnapshotOf(client)
-	return grant(snap, client).Of(of.Of(snap))
+	return grant(snap, client).Of(cache.Of(snap))
 }
 
 // grant returns the permissions that the rules in a snapshot give a client; nil means that the client may do everything.
@@ -227,7 +229,7 @@ func grant(snap *catalog.Snapshot, client *caller.Client) *policy.Permissions {
 	return policy.RightsOf(snap).Of(client.Principal, client.View)
 }
 
-// Apps returns the catalogue for the apps (MCP Apps) that a client shows to its user: also with the tools that are only for
+// Apps returns the catalogue for the apps (MCP Apps) that a client shows to its user. It includes the tools that are only for
 // apps.
 func (e *Executor) Apps(client *caller.Client) *catalog.Snapshot {
 	return e.granted(client, &e.apps)
@@ -257,8 +259,8 @@ type target struct {
 	settings  toolSettings
 }
 
-// call finds the tool, checks the arguments and the filter, and makes the call, in this order. If a reload of the
-// config replaces the server meanwhile, it starts again, because the caller's rights may have changed.
+// call finds the tool, checks the arguments and the filter, and makes the call, in this order. If a reload of the config replaces
+// the server meanwhile, call starts again, because the caller's rights may have changed.
 func (e run) call(ctx context.Context, r *Request) (json.RawMessage, target, error) {
 	for {
 		raw, t, err := e.attempt(ctx, r)
@@ -365,7 +367,7 @@ func (e run) starting(r *Request) func(does string) {
 	}
 }
 
-// answer returns how to make the answer to a request from the result of the call.
+// answer returns what is needed to make the answer to a request from the result of the call.
 func (e run) answer(r *Request, t target) *results.Answer {
 	server := t.server // so that the func below keeps only the server in memory, not all of t
 	a := &results.Answer{

@@ -251,7 +251,7 @@ func (e run) upstreamFailure(r *Request, rpc *wire.RPCError) *results.Failure {
 	return f.With("upstream", results.Object(upstreamError))
 }
 
-// numericCode returns the code of an error, or nil if the error has none or it is not a number.
+// numericCode returns the code of an error, or nil if the error has no code or the code is not a number.
 func numericCode(rpc *wire.RPCError) any {
 	switch {
 	case rpc.NoCode:

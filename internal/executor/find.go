@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/results"
 )
 
-// awaitServer waits for the server of a request. Then it renews the request's catalogue, because the earlier one does not have
-// the server's tools yet.
+// awaitServer waits for the server of a request. Then it renews the request's catalogue, because the catalogue from before the
+// wait lacks the server's tools.
 func (e run) awaitServer(ctx context.Context, r *Request) {
 	if timeout := e.options.Servers[r.Server].CallTimeout; timeout > 0 {
 		bounded, cancel := context.WithTimeout(ctx, timeout)
@@ -23,7 +23,7 @@ func (e run) awaitServer(ctx context.Context, r *Request) {
 }
 
 // FindServer finds a server for a request that is not a call. Like a call, it waits for a server whose tools are not known yet,
-// and returns the catalogue as of after the wait. If there is no such server, the failure names the servers that have the tool.
+// and returns the catalogue from after the wait. If there is no such server, the failure names the servers that have the tool.
 func (e *Executor) FindServer(ctx context.Context, r Request) (*catalog.Snapshot, *catalog.Server, *results.Failure) {
 	run := e.begin()
 	r.began, r.Event = time.Now(), &request.Event{} // observers do not receive this event
@@ -47,7 +47,7 @@ func (e *Executor) ToolNotFound(seen *catalog.Snapshot, s *catalog.Server, name 
 }
 
 func (e *Executor) toolNotFound(seen *catalog.Snapshot, s *catalog.Server, name string) *notFoundError {
-	return &notFoundError{on: s, name: name, known: s.ToolNames(), owners: e.owners(seen, name, s.Name)}
+	return &notFoundError{server: s, name: name, known: s.ToolNames(), owners: e.owners(seen, name, s.Name)}
 }
 
 // findServer finds the server of a request. It may wait for the server and then renews the request's catalogue (awaitServer).

@@ -27,8 +27,8 @@ type FileOptions struct {
 	Shared bool
 }
 
-// rootsWithin is how long a client may take to list its roots.
-const rootsWithin = 10 * time.Second
+// rootsTimeout is how long a client may take to list its roots.
+const rootsTimeout = 10 * time.Second
 
 var (
 	errShared    = &files.Error{Reason: "cannot be used: mcpx has auth, and then no files are open"}
@@ -75,7 +75,7 @@ func (e run) folders(ctx context.Context, client *caller.Client) (files.Folders,
 	}
 	all := []string{}
 	if o.Roots && client.Cannot("roots/list", nil) == "" {
-		bounded, cancel := context.WithTimeout(ctx, rootsWithin)
+		bounded, cancel := context.WithTimeout(ctx, rootsTimeout)
 		defer cancel()
 		answer, err := client.Ask(bounded, "roots/list", nil)
 		if ctx.Err() != nil {

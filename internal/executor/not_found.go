@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// An error that suggests names has at most maxGuess tokens and suggests at most maxGuesses names. It always has the first
+	// An error that suggests names has at most maxGuess tokens and suggests at most maxGuesses names. It always keeps the first
 	// suggestion and the servers that have the tool.
 	maxGuess   = 40
 	maxGuesses = 3
@@ -27,16 +27,18 @@ const (
 	// If a server has more than maxSearched tools, mcpx does not search them for the words of a wrong name, because the search
 	// takes 0.1 ms per tool.
 	maxSearched = 1000
-	// Servers that have the tool are named only if there are at most maxOwners and the tool's name has at most maxOwned bytes.
+	// Servers that have the tool are named only if there are at most maxOwners of them and the tool's name has at most maxOwned
+	// bytes.
 	maxOwners = 3
 	maxOwned  = 200
 )
 
-// notFoundError means that the server `on` has no such tool or, if on is nil, that there is no such server.
+// notFoundError means that a server has no tool with this name. If server is nil, it means that there is no server with this
+// name.
 type notFoundError struct {
-	on    *catalog.Server
-	name  string
-	known []string
+	server *catalog.Server
+	name   string
+	known  []string
 	// empty says why the catalogue is empty; it may be "".
 	empty string
 	// owners are the servers that have the wanted tool, or a tool whose name differs only in case and separators.
@@ -48,27 +50,27 @@ type owner struct{ server, tool string }
 
 func (m *notFoundError) Error() string { return m.said(maxName) }
 
-// said returns the text of the error, with the name cut to `most` characters.
-func (m *notFoundError) said(most int) string {
-	name := sanitize.Line(m.name, most)
-	if m.on == nil {
+// said returns the text of the error, with the name cut to limit characters.
+func (m *notFoundError) said(limit int) string {
+	name := sanitize.Line(m.name, limit)
+	if m.server == nil {
 		return fmt.Sprintf("no server %q", name)
 	}
-	return fmt.Sprintf("no tool %q on server %q", name, m.on.Name)
+	return fmt.Sprintf("no tool %q on server %q", name, m.server.Name)
 }
 
-// owners returns the servers that have the tool. seen is the catalogue of the caller. If there are none, it returns the server
-// with whose name the wanted name begins (as in server.tool) or, if there is none either, the servers with a tool whose name
-// differs only in case and separators. It leaves out the server with the name in the parameter but. It returns nil if there are
-// more than maxOwners.
-func (e *Executor) owners(seen *catalog.Snapshot, tool, but string) []owner {
+// owners returns the servers that have the tool. snap is the catalogue of the caller. If no server has the tool, owners reads the
+// wanted name as server.tool. If that names no tool either, it returns the servers with a tool whose name differs from the wanted
+// name only in case and separators. It leaves out the server with the name except. It returns nil if there are more than
+// maxOwners servers.
+func (e *Executor) owners(snap *catalog.Snapshot, tool, except string) []owner {
 	wanted := sanitize.Bare(tool)
 	if wanted == "" || len(tool) > maxOwned {
 		return nil
 	}
 	var exact, like []owner
 	look := func(s *catalog.Server) {
-		if s.Name == but {
+		if s.Name == except {
 			return
 		}
 		if _, ok := s.Tool(tool); ok {
@@ -82,12 +84,12 @@ func (e *Executor) owners(seen *catalog.Snapshot, tool, but string) []owner {
 			}
 		}
 	}
-	for i := range seen.Servers {
-		look(&seen.Servers[i])
+	for i := range snap.Servers {
+		look(&snap.Servers[i])
 	}
 	look(e.builtin.All(e.Saves(nil, nil)))
 	if len(exact) == 0 {
-		exact = slices.DeleteFunc(e.qualified(seen, tool), func(o owner) bool { return o.server == but })
+		exact = slices.DeleteFunc(e.qualified(snap, tool), func(o owner) bool { return o.server == except })
 		if len(exact) == 0 {
 			exact = like
 		}
@@ -98,8 +100,8 @@ func (e *Executor) owners(seen *catalog.Snapshot, tool, but string) []owner {
 	return exact
 }
 
-// qualified splits a name such as "time.get_current_time" into server and tool. It returns nil if there is no such tool. If the
-// name can be split in several ways, it returns all of them.
+// qualified splits a name such as "time.get_current_time" into server and tool. If the name can be split in several ways,
+// qualified returns all of them. It returns nil if there is no such tool.
 func (e *Executor) qualified(seen *catalog.Snapshot, name string) (readings []owner) {
 	if len(name) > maxOwned {
 		return nil
@@ -160,9 +162,9 @@ func (m *notFoundError) failure() *results.Failure {
 	key, most, more := "available_servers", maxServers, "inspect without arguments lists them"
 	near, owners := m.guesses(), m.owners
 	meant := near
-	if m.on != nil {
+	if m.server != nil {
 		f.Code = results.CodeToolNotFound
-		key, most, more = "available_tools", maxTools, "inspect with server_name "+m.on.Name+" lists them"
+		key, most, more = "available_tools", maxTools, "inspect with server_name "+m.server.Name+" lists them"
 	} else if len(owners) > 0 {
 		unlikely := func(o owner) bool { return !slices.Contains(near, o.server) }
 		if likely := slices.DeleteFunc(slices.Clone(owners), unlikely); len(likely) > 0 {
@@ -189,7 +191,7 @@ func (m *notFoundError) failure() *results.Failure {
 	if len(meant) > 0 {
 		f.With("did_you_mean", meant)
 	}
-	if m.on != nil && len(owners) > 0 {
+	if m.server != nil && len(owners) > 0 {
 		f.With("servers_with_it", serversOf(owners))
 	}
 	return f
@@ -222,16 +224,16 @@ func (m *notFoundError) guessed(code string, near []string, owners []owner) stri
 // guesses returns the names that the caller may have meant: known names with a similar spelling, and tools that a search for
 // the words of the wrong name finds.
 func (m *notFoundError) guesses() []string {
-	if m.on == nil {
+	if m.server == nil {
 		return sanitize.Nearest(m.name, m.known)
 	}
-	name := strings.TrimPrefix(m.name, m.on.Name+".")
+	name := strings.TrimPrefix(m.name, m.server.Name+".")
 	near := sanitize.Nearest(name, m.known)
 	if len(m.owners) > 0 || len(m.known) > maxSearched || len(name) > maxOwned {
 		return near
 	}
 	var found []string
-	for _, hit := range search.New(catalog.NewSnapshot([]catalog.Server{*m.on})).Search(name, search.Options{Limit: maxGuesses}) {
+	for _, hit := range search.New(catalog.NewSnapshot([]catalog.Server{*m.server})).Search(name, search.Options{Limit: maxGuesses}) {
 		if len(hit.Tool) <= maxOwned {
 			found = append(found, hit.Tool)
 		}
@@ -251,10 +253,10 @@ func (m *notFoundError) guesses() []string {
 	return guesses
 }
 
-// listed returns the known names that are nearest to the wanted name, the nearest first. There are at most `most` names, with at most
-// maxListedBytes together.
-func (m *notFoundError) listed(most int) []string {
-	names := sanitize.Closest(m.name, m.known, most)
+// listed returns the known names that are nearest to the wanted name, the nearest first. There are at most limit names, with at
+// most maxListedBytes together.
+func (m *notFoundError) listed(limit int) []string {
+	names := sanitize.Closest(m.name, m.known, limit)
 	size := 0
 	for i, name := range names {
 		if size += len(name); size > maxListedBytes {

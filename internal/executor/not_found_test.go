@@ -90,11 +90,11 @@ func TestNotFound_Dotted(t *testing.T) {
 func TestNotFound_LongNames(t *testing.T) {
 	on := &catalog.Server{Name: "s"}
 	known := []string{"short", strings.Repeat("x", maxListedBytes), strings.Repeat("y", 1<<20)}
-	f := (&notFoundError{on: on, name: "z", known: known}).failure()
+	f := (&notFoundError{server: on, name: "z", known: known}).failure()
 	if len(f.Text) > 300 || !strings.Contains(f.Text, "Available: short and 2 more") {
 		t.Errorf("got %.400s", f.Text)
 	}
-	if f = (&notFoundError{on: on, name: "xxx", known: known}).failure(); len(f.Text) > 300 {
+	if f = (&notFoundError{server: on, name: "xxx", known: known}).failure(); len(f.Text) > 300 {
 		t.Errorf("got %d bytes: %.400s", len(f.Text), f.Text)
 	}
 }

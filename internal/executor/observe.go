@@ -66,7 +66,7 @@ const maxLogged = 80
 func (e run) tell(event *request.Event, r *Request, result *results.Result) {
 	if result.IsError && len(result.Content) > 0 {
 		event.Said = strings.ToValidUTF8(wire.MemberText(result.Content[0], "text"), "")
-		event.Said = strings.ToValidUTF8(event.Said[:min(len(event.Said), mostSaid)], "")
+		event.Said = strings.ToValidUTF8(event.Said[:min(len(event.Said), maxSaid)], "")
 	}
 	if e.options.Record {
 		event.Content = func() (arguments, text string) { return string(r.Arguments), result.Text() }

@@ -119,14 +119,15 @@ type Settings struct {
 	tools map[toolName]toolSettings // has at most maxToolSettings entries
 }
 
-// NewSettings returns settings with these options. If the options of before are equal, it returns before, to keep its cache.
-func NewSettings(options Options, before *Settings) *Settings {
+// NewSettings returns settings with these options. If previous has the same options, NewSettings returns previous, to keep its
+// cache.
+func NewSettings(options Options, previous *Settings) *Settings {
 	if options.ExecWait <= 0 {
 		options.ExecWait = 20 * time.Second
 	}
 	options.Separator = cmp.Or(options.Separator, "__")
-	if before != nil && reflect.DeepEqual(before.Options, options) {
-		return before
+	if previous != nil && reflect.DeepEqual(previous.Options, options) {
+		return previous
 	}
 	return &Settings{Options: options}
 }
@@ -139,7 +140,8 @@ type toolSettings struct {
 	timeout, idle       time.Duration // 0 means the timeout of the upstream, and no idle timeout
 }
 
-// tool returns the settings of a tool. It caches them, so it must not be called for tools that do not exist.
+// tool returns the settings of a tool. It caches them, so it must be called only for tools that exist: names that clients invent
+// could fill the cache.
 func (s *Settings) tool(server, tool string) toolSettings {
 	name := toolName{server, tool}
 	s.mu.RLock()
@@ -180,7 +182,7 @@ var editedFiles = [][]byte{
 	[]byte(`.py"`), []byte(`.json"`), []byte(`.jsonc"`), []byte(`.ipynb"`), []byte(`.geojson"`), []byte(`.lock"`),
 }
 
-// namesEditedFile reports whether a string in the arguments ends like the name of such a file (editedFiles).
+// namesEditedFile reports whether a string in the arguments ends with one of the extensions in editedFiles.
 func namesEditedFile(arguments json.RawMessage) bool {
 	if bytes.IndexByte(arguments, '.') < 0 {
 		return false

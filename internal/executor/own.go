@@ -22,12 +22,12 @@ func (e run) taking(r *Request) builtin.Caller {
 	return c
 }
 
-// own returns the built-in server for a client that sees the catalogue in the parameter seen, through a view with this scope.
-func (e *Executor) own(client *caller.Client, scope *policy.Scope, seen *catalog.Snapshot) *catalog.Server {
-	return e.builtin.Server(seen, e.Saves(client, scope), e.denied(client))
+// own returns the built-in server for a client. snap is the catalogue that the client sees, and scope is that of its view.
+func (e *Executor) own(client *caller.Client, scope *policy.Scope, snap *catalog.Snapshot) *catalog.Server {
+	return e.builtin.Server(snap, e.Saves(client, scope), e.denied(client))
 }
 
-// denied returns the func that reports whether rules deny a client a tool of the built-in server.
+// denied returns a func that reports whether rules deny a client a tool of the built-in server.
 func (e *Executor) denied(client *caller.Client) func(tool string) bool {
 	rights := grant(e.registry.Snapshot(), client)
 	return func(tool string) bool { return rights.Denies(e.builtin.Own(true), tool) }

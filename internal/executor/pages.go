@@ -11,30 +11,30 @@ import (
 	"mcpx/internal/results"
 )
 
-// readable reports whether the sender of a request may read a stored result. It must still be allowed to call the tool that the
-// result comes from or, for a result of the built-in server, to read the resources and prompts of the servers in it. readable
-// waits for servers whose tools are not known yet, because another replica may have made the result.
-func (e run) readable(ctx context.Context, r *Request, of results.Origin) bool {
-	if of.Tool == builtin.OfProgram {
-		for line := range strings.Lines(of.Server) {
+// readable reports whether the sender of a request may read a stored result. The sender must still be allowed to call the tool
+// that the result comes from or, for a result of the built-in server, to read the resources and prompts of the servers that
+// origin names. readable waits for servers whose tools are not known yet, because another replica may have made the result.
+func (e run) readable(ctx context.Context, r *Request, origin results.Origin) bool {
+	if origin.Tool == builtin.OfProgram {
+		for line := range strings.Lines(origin.Server) {
 			server, _, _ := strings.Cut(line, "\t")
 			e.awaitKnown(ctx, r, server)
 		}
-		return e.readableParts(e.seen(r), of.Server)
+		return e.readableParts(e.seen(r), origin.Server)
 	}
-	if of.Tool != "" {
-		e.awaitKnown(ctx, r, of.Server)
+	if origin.Tool != "" {
+		e.awaitKnown(ctx, r, origin.Server)
 	}
 	seen := e.seen(r)
-	if of.Tool == "" {
-		for name := range strings.FieldsSeq(of.Server) {
+	if origin.Tool == "" {
+		for name := range strings.FieldsSeq(origin.Server) {
 			if s, ok := seen.Server(name); !ok || s.ToolsOnly {
 				return false
 			}
 		}
 		return true
 	}
-	return has(seen, of.Server, of.Tool)
+	return has(seen, origin.Server, origin.Tool)
 }
 
 // awaitKnown waits for a server whose tools are not known yet.
@@ -56,7 +56,7 @@ func has(seen *catalog.Snapshot, server, tool string) bool {
 	return found || slices.ContainsFunc(s.Tools, func(t catalog.Tool) bool { return t.OwnName() == tool })
 }
 
-// readableParts reports whether a catalogue still has all tools that a program has called. parts has one line for each: the
+// readableParts reports whether a catalogue still has all tools that a program has called. parts has one line for each tool: the
 // names of server and tool.
 func (e *Executor) readableParts(seen *catalog.Snapshot, parts string) bool {
 	for line := range strings.Lines(parts) {
@@ -68,8 +68,8 @@ func (e *Executor) readableParts(seen *catalog.Snapshot, parts string) bool {
 	return true
 }
 
-// leastTokens is the smallest limit, in tokens, for a result of one of several calls.
-const leastTokens = 300
+// minTokens is the smallest limit, in tokens, for a result of one of several calls.
+const minTokens = 300
 
 // pages returns the limits for the results of a request, and the store for results that are longer.
 func (e run) pages(r *Request) results.Pages {
@@ -81,10 +81,10 @@ func (e run) pages(r *Request) results.Pages {
 	if r.part > 0 && r.part < 1 {
 		limit, bytes = int(r.part*float64(limit)), int(r.part*float64(bytes))
 		if limit > 0 {
-			limit = max(limit, leastTokens)
+			limit = max(limit, minTokens)
 		}
 		if bytes > 0 {
-			bytes = max(bytes, 4*leastTokens)
+			bytes = max(bytes, 4*minTokens)
 		}
 	}
 	origin := results.Origin{Server: r.Server, Tool: r.Tool}

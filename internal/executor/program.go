@@ -18,8 +18,8 @@ import (
 	"mcpx/internal/schemats"
 )
 
-// mostHeld is how many programs of one principal may wait for the user to confirm a call.
-const mostHeld = 4
+// maxHeld is how many programs of one principal may wait for the user to confirm a call.
+const maxHeld = 4
 
 // holds counts the programs that wait for the user, by principal.
 type holds struct {
@@ -27,11 +27,11 @@ type holds struct {
 	of map[string]int
 }
 
-// enter adds a program of a principal. It returns false if mostHeld programs of the principal wait already.
+// enter adds a program of a principal. It returns false if maxHeld programs of the principal wait already.
 func (h *holds) enter(principal string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.of[principal] >= mostHeld {
+	if h.of[principal] >= maxHeld {
 		return false
 	}
 	if h.of == nil {
@@ -180,8 +180,8 @@ func (in *inside) ended(event *request.Event) {
 	in.journal.End(event)
 }
 
-// hold is called before a call of the program asks the user. It waits until no other call of the program is asking. The time
-// limit of the program is paused from the start of hold until the caller calls release.
+// hold is called before the user is asked to confirm a call of the program. It waits until the user is not being asked about
+// another call of the program. The time limit of the program is paused from the start of hold until the caller calls release.
 func (in *inside) hold(ctx context.Context, c programs.Call) (release func(), err error) {
 	resume := c.Hold()
 	select {
@@ -194,7 +194,7 @@ func (in *inside) hold(ctx context.Context, c programs.Call) (release func(), er
 	if !in.held.enter(principal) {
 		<-in.asking
 		resume()
-		return nil, &request.LimitError{Limit: fmt.Sprintf("%d programs that wait for the user's confirmation", mostHeld), RetryAfter: time.Minute}
+		return nil, &request.LimitError{Limit: fmt.Sprintf("%d programs that wait for the user's confirmation", maxHeld), RetryAfter: time.Minute}
 	}
 	began := time.Now()
 	return func() {

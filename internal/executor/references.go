@@ -29,11 +29,11 @@ type bringer struct {
 	ctx   context.Context
 	times int // how many calls get the next value; its size counts that often
 	left  int // how many bytes of maxBrought are left
-	// open are the folders with files that the caller may use. closed is the error if mcpx could not find out these folders. The
-	// first reference to a file sets both.
-	open   files.Folders
-	closed error
-	asked  bool
+	// folders are the folders with files that the caller may use. foldersErr is the error if mcpx could not find out these
+	// folders. The first reference to a file sets both fields.
+	folders    files.Folders
+	foldersErr error
+	asked      bool
 }
 
 func (e run) bringer(ctx context.Context, r *Request) *bringer {
@@ -68,13 +68,13 @@ func (b *bringer) bring(ref arguments.Reference) (value json.RawMessage, err err
 
 func (b *bringer) file(path string) (json.RawMessage, error) {
 	if !b.asked {
-		b.open, b.closed = b.e.folders(b.ctx, b.r.Client)
+		b.folders, b.foldersErr = b.e.folders(b.ctx, b.r.Client)
 		b.asked = true
 	}
-	if b.closed != nil {
-		return nil, b.closed
+	if b.foldersErr != nil {
+		return nil, b.foldersErr
 	}
-	text, err := b.open.Read(path)
+	text, err := b.folders.Read(path)
 	if err != nil {
 		return nil, err
 	}

@@ -56,8 +56,8 @@ type Request struct {
 type progressing struct {
 	began time.Time
 	origins
-	// part is for one of several calls: a factor from 0 to 1 by which the limits of the answer are multiplied to get the limits of
-	// its result. 0 means that the request consists of one call.
+	// part is a factor from 0 to 1 if the request is one of several calls: the limits for its result are the limits of the answer
+	// multiplied by part. 0 means that the request consists of one call.
 	part float64
 }
 
@@ -74,17 +74,17 @@ type Beside struct {
 	Violation string
 }
 
-// started sets the catalogue, the start time and the event of a request. own reports whether it created the event.
-func (e *Executor) started(r Request) (started Request, own bool) {
+// started sets the catalogue, the start time and the event of a request. created reports whether started created the event.
+func (e *Executor) started(r Request) (started Request, created bool) {
 	if r.Catalogue == nil {
 		r.Catalogue = e.seen(&r)
 	}
 	r.began = time.Now()
-	if own = r.Event == nil; own {
+	if created = r.Event == nil; created {
 		r.Event = e.journal.Begin("tools/call", r.Client)
 	}
 	e.journal.Attempt(r.Event)
 	r.Event.Server, r.Event.Tool, r.Event.ArgumentBytes = r.Server, r.Tool, len(r.Arguments)+len(r.Beside.Arguments)
 	e.tracing.Begin(&r.From)
-	return r, own
+	return r, created
 }

@@ -53,8 +53,8 @@ func (e *Executor) tagOf(client *caller.Client) func(id string) string {
 	return func(id string) string { return beforeTag + e.tags.Of(client.Principal, id) }
 }
 
-// untag returns a func that removes the tag from the id of a task, and reports whether it was made for the client's principal.
-// It returns nil if the client has no principal.
+// untag returns a func that removes the tag from the id of a task, and reports whether the tag was made for the client's
+// principal. It returns nil if the client has no principal.
 func (e *Executor) untag(client *caller.Client) func(tagged string) (id string, ok bool) {
 	if client == nil || client.Principal == nil {
 		return nil

@@ -22,12 +22,12 @@ type task struct {
 }
 
 const (
-	// firstPoll is the interval between polls if the server gives none. leastPoll and mostPoll are the limits for an interval
+	// firstPoll is the interval between polls if the server gives none. minPoll and maxPoll are the limits for an interval
 	// that the server gives.
 	firstPoll = time.Second
-	leastPoll = 100 * time.Millisecond
-	mostPoll  = 30 * time.Second
-	// longestTask is used in place of a ttl from a server that is longer.
+	minPoll   = 100 * time.Millisecond
+	maxPoll   = 30 * time.Second
+	// longestTask is the longest ttl that mcpx accepts from a server; a longer one is shortened to it.
 	longestTask = 24 * time.Hour
 	// cancelTime is how long mcpx waits for the answer to tasks/cancel.
 	cancelTime = 2 * time.Second
@@ -60,7 +60,7 @@ func (e run) runTask(ctx context.Context, r *request.Request) (json.RawMessage, 
 	return raw, err
 }
 
-// asTask adds params to a call that ask the server to run the call as a task.
+// asTask asks the server to run a call as a task: it adds params to the call as the member task.
 func asTask(r *request.Request, params json.RawMessage) {
 	r.Params = append(append(append(r.Params[:len(r.Params)-1:len(r.Params)-1], `,"task":`...), params...), '}')
 	r.Repeatable = false
@@ -118,7 +118,7 @@ func (t *task) interval() time.Duration {
 	if t.PollInterval == nil {
 		return firstPoll
 	}
-	return min(max(time.Duration(*t.PollInterval)*time.Millisecond, leastPoll), mostPoll)
+	return min(max(time.Duration(*t.PollInterval)*time.Millisecond, minPoll), maxPoll)
 }
 
 // cancelTask asks the server to cancel a task. It ignores the answer, because the caller already has its error.

@@ -14,15 +14,15 @@ import (
 	"mcpx/internal/caller"
 )
 
-// Some servers change their tools without a notification. So a server lists its tools again before a tool is said not to
-// exist.
+// Some servers change their tools without a notification. So before mcpx says that a tool does not exist, it asks the server for
+// its tools again.
 
-// relistPatience is how long mcpx waits for the new list of a server's tools.
-const relistPatience = 5 * time.Second
+// relistTimeout is how long mcpx waits for the new list of a server's tools.
+const relistTimeout = 5 * time.Second
 
 // lookAgain asks the server of a request for its tools again, renews the request's catalogue, and finds the tool there. If the
 // tool is not there, the error is a notFoundError. This takes the same time whether the tool is hidden from the caller or does
-// not exist.
+// not exist, so the time does not reveal hidden tools.
 func (e run) lookAgain(ctx context.Context, r *Request) (*catalog.Server, *catalog.Tool, error) {
 	if r.Server == builtin.Name {
 		s := e.own(r.Client, r.Scope, r.Catalogue)
@@ -42,9 +42,9 @@ func (e run) lookAgain(ctx context.Context, r *Request) (*catalog.Server, *catal
 	return s, nil, e.toolNotFound(r.Catalogue, s, r.Tool)
 }
 
-// Relist asks a server for its tools again, unless that was done very recently, and waits for at most relistPatience.
+// Relist asks a server for its tools again, unless that was done very recently, and waits for at most relistTimeout.
 func (e *Executor) Relist(ctx context.Context, client *caller.Client, server string) {
-	bounded, cancel := context.WithTimeout(ctx, relistPatience)
+	bounded, cancel := context.WithTimeout(ctx, relistTimeout)
 	defer cancel()
 	e.registry.Relist(bounded, client, server)
 }

@@ -128,7 +128,7 @@ func silentChanges(t *testing.T, refusal string, by func(testing.TB, *Executor, 
 		// If a server does not answer tools/list, a caller waits only for a limited time.
 		s.delay.Store(int64(time.Hour))
 		<-time.After(11 * time.Second)
-		if took := ask("a", "none", missing, 1); took > relistPatience {
+		if took := ask("a", "none", missing, 1); took > relistTimeout {
 			t.Errorf("took %v", took)
 		}
 	})

@@ -81,7 +81,7 @@ func (f Folders) Create(path string, data []byte) (string, error) {
 	return filepath.Join(append([]string{at.folder}, at.parts...)...), nil
 }
 
-// place is where a path leads: a folder, and the names of the folders below it that lead to the file, and of the
+// place is where a path leads. It has a folder, the names of the folders below it that lead to the file, and the name of the
 // file.
 type place struct {
 	folder string
@@ -126,8 +126,8 @@ func (f Folders) list() string {
 	return strings.Join(f, ", ")
 }
 
-// within returns the part of an absolute path that follows the path of a folder. The path may begin with the path of
-// the folder as it is without symbolic links. inside is false if the path is not in the folder.
+// within returns the part of an absolute path that follows the path of a folder. The path may also begin with the path that the
+// folder has without symbolic links. inside is false if the path is not in the folder.
 func within(folder, path string) (below string, inside bool) {
 	if below, inside = cut(folder, path); inside {
 		return below, true
@@ -139,8 +139,8 @@ func within(folder, path string) (below string, inside bool) {
 	return cut(actual, path)
 }
 
-// cut removes the path of a folder from the beginning of a path. It does not remove ".." from the rest, because split
-// refuses that.
+// cut removes the path of a folder from the beginning of a path. It keeps any ".." in the rest, because split refuses such a
+// path.
 func cut(folder, path string) (below string, ok bool) {
 	folder = filepath.FromSlash(folder)
 	path = filepath.FromSlash(path)

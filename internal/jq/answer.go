@@ -11,7 +11,7 @@ import (
 // kind, followed by a body.
 
 const (
-	// sizeBytes is how many bytes the size takes that is written before a filter, and before each output.
+	// sizeBytes is the length, in bytes, of the size that is written before a filter and before each output.
 	sizeBytes = 8
 	// maxFilter bounds a filter, in bytes. Real filters are far shorter.
 	maxFilter = 64 << 10

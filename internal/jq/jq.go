@@ -73,8 +73,8 @@ func (e *FilterError) Error() string { return "jq: " + e.Message }
 // Check parses a filter without running it. It returns a *FilterError if the filter is too
 // long or has a syntax error. Other errors, such as an undefined function, appear only in Run.
 //
-// It needs no helper, as the parser is not recursive, and takes time and memory in proportion
-// to the filter, which has at most 64 KB.
+// Check needs no helper: the parser is not recursive, and it takes time and memory in proportion to the filter, which has at most
+// 64 KB.
 func Check(filter string) error {
 	if err := checkLength(filter); err != nil {
 		return err
@@ -92,7 +92,7 @@ func checkLength(filter string) error {
 	return nil
 }
 
-// LimitError means that a filter exceeded a limit. Unless the limit was the output, the helper was killed.
+// LimitError means that a filter exceeded a limit. The helper was then killed, except if the limit was the output.
 type LimitError struct {
 	// What is "time", "memory" or "output".
 	What string

@@ -46,40 +46,40 @@ type fieldOf struct {
 
 // encode returns a shape as it is written to the file. Keys that were in only one result are replaced by hashes.
 func (s *Shape) encode() *placeOf {
-	in := make(map[string][2]uint32)
-	s.root.results(in)
-	return s.encodePlace(&s.root, in)
+	ranges := make(map[string][2]uint32)
+	s.root.results(ranges)
+	return s.encodePlace(&s.root, ranges)
 }
 
-// results fills in: for each key, the first and the last result that had the key anywhere in the shape. It does not
-// matter where, because the values of a map are combined into one type.
-func (p *place) results(in map[string][2]uint32) {
+// results writes to ranges, for each key, the first and the last result that had the key anywhere in the shape. The place of the
+// key does not matter, because the values of a map are combined into one type.
+func (p *place) results(ranges map[string][2]uint32) {
 	if p == nil {
 		return
 	}
 	for _, f := range p.fields {
 		first, last := f.first, f.last
-		if was, ok := in[f.key]; ok {
+		if was, ok := ranges[f.key]; ok {
 			first, last = min(first, was[0]), max(last, was[1])
 		}
-		in[f.key] = [2]uint32{first, last}
-		f.place.results(in)
+		ranges[f.key] = [2]uint32{first, last}
+		f.place.results(ranges)
 	}
-	p.items.results(in)
-	p.rest.results(in)
+	p.items.results(ranges)
+	p.rest.results(ranges)
 }
 
-func (s *Shape) encodePlace(p *place, in map[string][2]uint32) *placeOf {
+func (s *Shape) encodePlace(p *place, ranges map[string][2]uint32) *placeOf {
 	if p == nil {
 		return nil
 	}
 	out := &placeOf{
 		Kinds: p.kinds, Objects: p.objects, Others: p.others, Cut: p.cut, Blind: p.blind,
-		Items: s.encodePlace(p.items, in), Rest: s.encodePlace(p.rest, in),
+		Items: s.encodePlace(p.items, ranges), Rest: s.encodePlace(p.rest, ranges),
 	}
 	for _, f := range p.fields {
-		one := fieldOf{Key: f.key, Seen: f.seen, First: f.first, Last: f.last, placeOf: *s.encodePlace(&f.place, in)}
-		if f.key == "" || in[f.key][0] == in[f.key][1] {
+		one := fieldOf{Key: f.key, Seen: f.seen, First: f.first, Last: f.last, placeOf: *s.encodePlace(&f.place, ranges)}
+		if f.key == "" || ranges[f.key][0] == ranges[f.key][1] {
 			hash := f.hash
 			if f.key != "" {
 				hash = s.hash(f.key)
@@ -136,8 +136,8 @@ func (s *Shape) decodePlace(p *place, from *placeOf, depth int) bool {
 	return true
 }
 
-// mostInFile bounds the size of a file, in bytes.
-const mostInFile = 512 << 10
+// maxFileBytes bounds the size of a file, in bytes.
+const maxFileBytes = 512 << 10
 
 // encodeFile encodes tools for a file, in the given order. It leaves out the last ones if the file would become too
 // large.
@@ -146,7 +146,7 @@ func encodeFile(tools []toolOf) []byte {
 	kept := slices.DeleteFunc(slices.Clone(tools), func(t toolOf) bool {
 		data, err := json.Marshal(t)
 		size += len(data) + 1
-		return err != nil || size > mostInFile
+		return err != nil || size > maxFileBytes
 	})
 	data, _ := json.Marshal(fileOf{fileFormat, kept}) // cannot fail: only strings, numbers and lists
 	return data
@@ -155,7 +155,7 @@ func encodeFile(tools []toolOf) []byte {
 // decodeFile parses a file; it returns nil if mcpx cannot have written it.
 func decodeFile(data []byte) []toolOf {
 	var file fileOf
-	if len(data) > 2*mostInFile || json.Unmarshal(data, &file) != nil || file.Format != fileFormat {
+	if len(data) > 2*maxFileBytes || json.Unmarshal(data, &file) != nil || file.Format != fileFormat {
 		return nil
 	}
 	return file.Tools

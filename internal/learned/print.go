@@ -102,18 +102,18 @@ func (t *typ) like(common, objects int) bool {
 	return all&isObject == 0 || all&^isNull == isObject
 }
 
-// leastResults is how many results are needed before a shape is shown.
-const leastResults = 2
+// minResults is how many results are needed before a shape is shown.
+const minResults = 2
 
-// TypeScript returns the shape as a TypeScript type. The parameter most bounds its tokens, together with those of
-// prefix. It returns "" if too little is known. Objects that do not fit are written as "object"; if keys do not fit,
-// a comment with an ellipsis stands for them.
-func (s *Shape) TypeScript(prefix string, most int) string {
-	if s.results < leastResults || s.root.kinds == 0 {
+// TypeScript returns the shape as a TypeScript type. The prefix and the type together have at most limit tokens. It returns "" if
+// too little is known. Objects that do not fit are written as "object"; if keys do not fit, a comment with an ellipsis stands for
+// them.
+func (s *Shape) TypeScript(prefix string, limit int) string {
+	if s.results < minResults || s.root.kinds == 0 {
 		return ""
 	}
 	root := typeOf([]*place{&s.root})
-	fits := func() bool { return tokens.Ceiling(prefix+root.String()) <= most }
+	fits := func() bool { return tokens.Ceiling(prefix+root.String()) <= limit }
 	if !fits() {
 		return ""
 	}

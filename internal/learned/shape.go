@@ -96,21 +96,20 @@ func (s *Shape) Add(json []byte, cut bool) {
 // room reports whether a shape may get another place at this depth.
 func (s *Shape) room(depth int) bool { return s.places < maxPlaces-fewerByLevel*depth }
 
-// under returns the place that *at points to. If *at is nil, under first creates the place, or returns nil if the
-// shape is full.
-func (s *Shape) under(at **place, depth int) *place {
-	if *at == nil && s.room(depth) {
-		*at = new(place)
+// under returns the place in *slot. If *slot is nil, under first creates a place there, or returns nil if the shape is full.
+func (s *Shape) under(slot **place, depth int) *place {
+	if *slot == nil && s.room(depth) {
+		*slot = new(place)
 		s.places++
 	}
-	return *at
+	return *slot
 }
 
-// field returns the field of a key, and creates it if necessary. It returns nil if the key gets no field, for example
-// because there are too many. near is the index at which the field is expected.
-func (s *Shape) field(p *place, key []byte, near, depth int) *field {
-	if near < len(p.fields) && len(key) > 0 && p.fields[near].key == string(key) {
-		return p.fields[near]
+// field returns the field of a key, and creates it if necessary. It returns nil if the key gets no field, for example because
+// there are too many. guess is the index at which the field is expected.
+func (s *Shape) field(p *place, key []byte, guess, depth int) *field {
+	if guess < len(p.fields) && len(key) > 0 && p.fields[guess].key == string(key) {
+		return p.fields[guess]
 	}
 	if !identifier(key) {
 		return nil
@@ -436,13 +435,13 @@ func (r *reader) object(p *place, depth int) bool {
 }
 
 func (r *reader) members(p *place, id uint32, depth int) bool {
-	for near := 0; ; near++ {
+	for guess := 0; ; guess++ {
 		c := r.next()
 		if c == '}' {
 			r.pos++
 			return true
 		}
-		if near > 0 {
+		if guess > 0 {
 			if c != ',' {
 				return r.fail()
 			}
@@ -460,15 +459,15 @@ func (r *reader) members(p *place, id uint32, depth int) bool {
 			return r.fail()
 		}
 		r.pos++
-		if !r.value(r.member(p, key, id, near, depth), depth+1) {
+		if !r.value(r.member(p, key, id, guess, depth), depth+1) {
 			return false
 		}
 	}
 }
 
 // member returns the place for the value of a key.
-func (r *reader) member(p *place, key []byte, id uint32, near, depth int) *place {
-	f := r.shape.field(p, key, near, depth+1)
+func (r *reader) member(p *place, key []byte, id uint32, guess, depth int) *place {
+	f := r.shape.field(p, key, guess, depth+1)
 	if f == nil {
 		p.others++
 		into := r.shape.under(&p.rest, depth+1)

@@ -302,7 +302,7 @@ func TestFile_Damaged(t *testing.T) {
 			}
 		}
 	}
-	big := toolOf{Name: strings.Repeat("x", mostInFile)}
+	big := toolOf{Name: strings.Repeat("x", maxFileBytes)}
 	if kept := decodeFile(encodeFile([]toolOf{{Name: "first"}, big})); len(kept) != 1 || kept[0].Name != "first" {
 		t.Errorf("%d tools are kept", len(kept))
 	}

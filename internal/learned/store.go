@@ -96,13 +96,13 @@ func New(dir string, log *slog.Logger) *Store {
 }
 
 // Due reports whether the store should learn from the next result of a tool.
-func (s *Store) Due(of Tool) bool {
-	if s == nil || of.Tool.OutputSchema != nil {
+func (s *Store) Due(tool Tool) bool {
+	if s == nil || tool.Tool.OutputSchema != nil {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.tool(of.name())
+	t := s.tool(tool.name())
 	t.results++
 	return sampled(t.results)
 }
@@ -137,16 +137,16 @@ func (s *Store) forgetOldest() {
 	delete(s.tools, oldest)
 }
 
-// Learn learns from a result, in the background. sample returns the JSON of the result as value, or nil if the result
-// has no JSON. If cut is true, value is only the beginning of the JSON, of at most MaxBytes. sample is called later.
-// Until then, all that it refers to stays in memory, so that should be little more than value.
-func (s *Store) Learn(of Tool, sample func() (value []byte, cut bool)) {
+// Learn learns from a result, in the background. sample returns the JSON of the result as value, or nil if the result has no
+// JSON. If cut is true, value is only the beginning of the JSON, of at most MaxBytes. Learn calls sample later. Until then,
+// everything that sample refers to stays in memory, so sample should refer to little more than value.
+func (s *Store) Learn(tool Tool, sample func() (value []byte, cut bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || len(s.queue) >= maxQueue {
 		return
 	}
-	s.queue = append(s.queue, lesson{of, sample})
+	s.queue = append(s.queue, lesson{tool, sample})
 	if !s.working {
 		s.working = true
 		s.work.Go(s.learn) // ends when the queue is empty
@@ -226,27 +226,27 @@ func (s *Store) bound() {
 	}
 }
 
-// TypeScript returns the shape of a tool's results as a TypeScript type, or "" if too little is known. The parameter
-// most bounds its tokens, together with those of prefix.
-func (s *Store) TypeScript(of Tool, prefix string, most int) string {
-	if s == nil || of.Tool.OutputSchema != nil {
+// TypeScript returns the shape of a tool's results as a TypeScript type, or "" if too little is known. The prefix and the type
+// together have at most limit tokens.
+func (s *Store) TypeScript(tool Tool, prefix string, limit int) string {
+	if s == nil || tool.Tool.OutputSchema != nil {
 		return ""
 	}
-	defer s.locked(of).Unlock()
-	if t := s.current(of); t.shape != nil {
-		return t.shape.TypeScript(prefix, most)
+	defer s.locked(tool).Unlock()
+	if t := s.current(tool); t.shape != nil {
+		return t.shape.TypeScript(prefix, limit)
 	}
 	return ""
 }
 
-// path returns the path of the file for a server. Package registry deletes files that were not used for a long time (see its
-// sweep).
+// path returns the path of the file for a server. Package registry deletes files that were not used for a long time.
 func (s *Store) path(server string) string { return filepath.Join(s.dir, server+".shapes.json") }
 
-// locked locks the mutex shapes and returns it. At the first use of a server, it reads the server's file before that.
-func (s *Store) locked(of Tool) *sync.Mutex {
+// locked locks the mutex shapes and returns it. If the server of the tool is used for the first time, locked first reads the
+// server's file.
+func (s *Store) locked(tool Tool) *sync.Mutex {
 	s.shapes.Lock()
-	n := of.name()
+	n := tool.name()
 	if !n.kept || s.dir == "" || s.loaded[n.server] {
 		return &s.shapes
 	}
@@ -326,10 +326,10 @@ func (s *Store) encode(server string) (tools []toolOf) {
 	return tools
 }
 
-// merged returns tools, with two additions from there, the tools that are already in the file: tools that are
-// missing, and tools for which another process has learned from more results.
-func merged(tools, there []toolOf) []toolOf {
-	for _, one := range there {
+// merged returns tools, with two changes from stored, the tools that are already in the file: missing tools are added, and tools
+// are replaced if another process has learned from more results.
+func merged(tools, stored []toolOf) []toolOf {
+	for _, one := range stored {
 		i := slices.IndexFunc(tools, func(t toolOf) bool { return t.Name == one.Name && t.Part == one.Part })
 		switch {
 		case i < 0:
@@ -341,9 +341,9 @@ func merged(tools, there []toolOf) []toolOf {
 	return tools
 }
 
-// Close learns from the results that are still waiting and saves what was learned. It waits for at most within, because the
-// disk may hang. Afterwards the store learns nothing.
-func (s *Store) Close(within time.Duration) {
+// Close learns from the results that are still waiting and saves what was learned. It waits for at most the duration limit,
+// because the disk may hang. Afterwards the store learns nothing.
+func (s *Store) Close(limit time.Duration) {
 	s.mu.Lock()
 	s.closed = true
 	if s.timer != nil {
@@ -358,6 +358,6 @@ func (s *Store) Close(within time.Duration) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(within):
+	case <-time.After(limit):
 	}
 }

@@ -58,7 +58,7 @@ type Fault struct {
 	// Method says which requests fail: those with this JSON-RPC method, or with the HTTP method GET or DELETE. Empty
 	// means all requests.
 	Method string
-	// Skip is how many of these requests succeed first.
+	// Skip is how many of the matching requests succeed first.
 	Skip int
 	// Times is how many requests then fail: 0 means one, a negative number means all.
 	Times int
@@ -218,8 +218,8 @@ func (h *HTTPServer) lazily(w http.ResponseWriter) func() *eventWriter {
 // errTaken is returned when an answer was to be written, but a fault has replaced it.
 var errTaken = errors.New("a fault took the answer")
 
-// after applies the faults that happen after handling. ms is the answer. after returns the messages that must still
-// be sent, or nil if there are none. stream returns the event stream for the answer.
+// after applies the faults that happen after handling. ms are the messages of the answer. after returns the messages that must
+// still be sent, or nil if there are none. stream returns the event stream for the answer.
 func (f *Fault) after(h *HTTPServer, w http.ResponseWriter, r *http.Request, id string, stream func() *eventWriter, ms []message) []message {
 	switch f.Kind {
 	case FaultDropAfter:

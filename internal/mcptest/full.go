@@ -8,25 +8,25 @@ import (
 // Full is whether tests run completely. .ci/full sets MCPX_FULL, which turns it on.
 var Full = os.Getenv("MCPX_FULL") != ""
 
-// Part returns some of all cases, spread evenly, or all cases if Full is true. It is for tests that compute for many
-// seconds and whose cases are similar.
-func Part[T any](t testing.TB, all []T, some int) []T {
+// Part returns count of the cases, spread evenly, or all cases if Full is true. It is for tests that compute for many seconds and
+// whose cases are similar.
+func Part[T any](t testing.TB, cases []T, count int) []T {
 	t.Helper()
-	if Full || some >= len(all) {
-		return all
+	if Full || count >= len(cases) {
+		return cases
 	}
-	part := make([]T, some)
+	part := make([]T, count)
 	for i := range part {
-		part[i] = all[(2*i+1)*len(all)/(2*some)]
+		part[i] = cases[(2*i+1)*len(cases)/(2*count)]
 	}
-	t.Logf("%d of %d cases; MCPX_FULL=1 runs all", some, len(all))
+	t.Logf("%d of %d cases; MCPX_FULL=1 runs all", count, len(cases))
 	return part
 }
 
-// Rounds is like Part, for tests with random cases: it returns how many of them to run.
-func Rounds(t testing.TB, all, some int) int {
+// Rounds returns how many random cases a test runs: total if Full is true, otherwise at most count.
+func Rounds(t testing.TB, total, count int) int {
 	t.Helper()
-	return len(Part(t, make([]struct{}, all), some))
+	return len(Part(t, make([]struct{}, total), count))
 }
 
 // OneGoroutine skips a test under the race detector. A test that computes in one goroutine has no races, but takes

@@ -126,11 +126,11 @@ func takeCensus() census {
 	return census{goroutines: goroutines(), processes: processes(), files: openFiles()}
 }
 
-// surplus describes what exists in now, but not in before.
-func surplus(kind string, before, now map[string]string) []string {
+// surplus describes what exists in current, but not in earlier.
+func surplus(kind string, earlier, current map[string]string) []string {
 	var out []string
-	for id, what := range now {
-		if _, ok := before[id]; !ok {
+	for id, what := range current {
+		if _, ok := earlier[id]; !ok {
 			out = append(out, fmt.Sprintf("%s %s: %s", kind, id, what))
 		}
 	}

@@ -96,10 +96,10 @@ func commandLine(pid int) string {
 	return strings.TrimSpace(string(bytes.ReplaceAll(data, []byte{0}, []byte{' '})))
 }
 
-// killAll kills the processes that are in now, but not in before.
-func killAll(before, now map[string]string) {
-	for id := range now {
-		if _, ok := before[id]; ok {
+// killAll kills the processes that are in current, but not in earlier.
+func killAll(earlier, current map[string]string) {
+	for id := range current {
+		if _, ok := earlier[id]; ok {
 			continue
 		}
 		pid, _, _ := strings.Cut(id, "@")

@@ -22,8 +22,8 @@ const (
 	EventMessage = "message"
 	// EventGarbage: input arrived that is not a message; Text is its beginning.
 	EventGarbage = "garbage"
-	// EventCall: a tool was executed. If a fault happens first, there is no such entry, so tests can count them to
-	// check that a call is executed at most once.
+	// EventCall: a tool was executed. If a fault happens first, there is no such entry. So tests can count the entries to check
+	// that a call is executed at most once.
 	EventCall = "call"
 	// EventAnswer: the answer to a request is about to be written. A fault of the transport may still drop the
 	// answer.

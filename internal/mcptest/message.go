@@ -28,13 +28,13 @@ func (m message) size() int64 {
 	return int64(len(m.head)) + m.fill + int64(len(m.tail))
 }
 
-// in returns the message with before in front of it and after behind it.
-func (m message) in(before, after string) message {
-	head := append([]byte(before), m.head...)
+// in returns the message with prefix in front of it and suffix behind it.
+func (m message) in(prefix, suffix string) message {
+	head := append([]byte(prefix), m.head...)
 	if m.fill == 0 && len(m.tail) == 0 {
-		return message{head: append(head, after...)}
+		return message{head: append(head, suffix...)}
 	}
-	return message{head: head, fill: m.fill, tail: append(bytes.Clone(m.tail), after...)}
+	return message{head: head, fill: m.fill, tail: append(bytes.Clone(m.tail), suffix...)}
 }
 
 // WriteTo writes the message. If the message is endless, it writes until the writer fails.

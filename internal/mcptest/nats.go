@@ -22,12 +22,12 @@ type NATS struct {
 	program string
 	store   string
 	config  string
-	route   *Proxy // where the other servers of a cluster find it; nil without one
+	route   *Proxy // where the other servers of a cluster find this one; nil without a cluster
 	running *exec.Cmd
 }
 
 // StartNATS starts a NATS server that ends with the test; config are lines of its config file. It skips the test if the server is
-// not built. With MCPX_REQUIRE_NPM it fails instead.
+// not built. If MCPX_REQUIRE_NPM is set, it fails the test instead.
 func StartNATS(t testing.TB, config ...string) *NATS {
 	t.Helper()
 	n := newNATS(t, config...)
@@ -38,7 +38,8 @@ func StartNATS(t testing.TB, config ...string) *NATS {
 // StartNATSCluster starts three NATS servers that are a cluster.
 func StartNATSCluster(t testing.TB) []*NATS {
 	t.Helper()
-	// The servers must know the addresses of the others before these have one, so proxies are between them.
+	// Each server must know the addresses of the others before they have any, so a proxy with a fixed address is in front of
+	// each.
 	var all []*NATS
 	var routes []*Proxy
 	var addresses []string
@@ -105,26 +106,26 @@ func moduleRoot(t testing.TB) string {
 	return ""
 }
 
-// natsPorts are the addresses at which a NATS server listens, as it writes them.
+// natsPorts are the addresses at which a NATS server listens, in the form in which the server writes them to a file.
 type natsPorts struct{ NATS, Cluster, Monitoring []string }
 
-// ports waits until the server listens.
-func (n *NATS) ports(t testing.TB) (is natsPorts) {
+// ports waits until the server listens, and returns its addresses.
+func (n *NATS) ports(t testing.TB) (addresses natsPorts) {
 	t.Helper()
 	WaitFor(t, "the NATS server listens", time.Minute, func() bool {
 		files, _ := filepath.Glob(filepath.Join(filepath.Dir(n.config), "*.ports"))
 		for _, file := range files {
 			data, err := os.ReadFile(file)
-			if err == nil && json.Unmarshal(data, &is) == nil && len(is.NATS) > 0 {
+			if err == nil && json.Unmarshal(data, &addresses) == nil && len(addresses.NATS) > 0 {
 				return true
 			}
 		}
 		return false
 	})
-	return is
+	return addresses
 }
 
-// Start starts the server, or starts it again after Kill. It has what it has stored.
+// Start starts the server, or starts it again after Kill. After Kill, the server still has what it stored before.
 func (n *NATS) Start() {
 	n.t.Helper()
 	n.running = exec.Command(n.program, "-c", n.config, "-a", "127.0.0.1", "-p", "-1", "-js", "-sd", n.store, "--ports_file_dir", filepath.Dir(n.config))
@@ -163,7 +164,7 @@ func (n *NATS) Kill() {
 	}
 }
 
-// Forget deletes what the server has stored. It must not be running.
+// Forget deletes what the server has stored. The server must not be running.
 func (n *NATS) Forget() {
 	if err := os.RemoveAll(n.store); err != nil {
 		n.t.Error(err)

@@ -97,8 +97,8 @@ func cacheable(c *call) string {
 	return ""
 }
 
-// listensTo reports whether a legacy session gets a notification. The notification that a resource was updated is
-// sent only to sessions that have subscribed to its URI, or to a URI that is a prefix of it.
+// listensTo reports whether a legacy session gets a notification. The notification that a resource was updated is sent only to
+// sessions that have subscribed to the URI of the resource or to a prefix of that URI.
 func (ses *session) listensTo(method, params string) bool {
 	if method != updated {
 		return true

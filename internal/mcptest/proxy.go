@@ -77,7 +77,7 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// hostOf returns the host:port of a server, which is that or a URL.
+// hostOf returns the host:port of a server. The parameter is a URL or already host:port.
 func hostOf(server string) string {
 	if u, err := url.Parse(server); err == nil && u.Host != "" {
 		return u.Host

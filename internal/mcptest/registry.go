@@ -11,7 +11,7 @@ import (
 )
 
 // ServeRegistry serves the answers in a file as an MCP registry does, version 0.1 of its API, and returns its URL. The file has
-// an answer to a list.
+// the list of all servers, in the form of the registry's answer.
 func ServeRegistry(t testing.TB, file string) string {
 	t.Helper()
 	data, err := os.ReadFile(file)

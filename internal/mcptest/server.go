@@ -151,11 +151,11 @@ func (s *server) end(c *call) {
 }
 
 // abort cancels an open call and records why. If the call was already answered, abort does nothing.
-func (s *server) abort(c *call, why string) {
+func (s *server) abort(c *call, reason string) {
 	if !c.settle() {
 		return
 	}
-	s.rec.add(Entry{Event: EventCancel, Session: c.ses.id, ID: json.RawMessage(c.id), Method: c.method, Tool: c.tool(), Text: why})
+	s.rec.add(Entry{Event: EventCancel, Session: c.ses.id, ID: json.RawMessage(c.id), Method: c.method, Tool: c.tool(), Text: reason})
 	c.cancel()
 }
 

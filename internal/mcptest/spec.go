@@ -57,9 +57,9 @@ type Spec struct {
 	ExtraTools int
 	// OddTools adds the tools that the function OddTools returns.
 	OddTools bool
-	// Resources, Templates and Prompts are raw JSON arrays of definitions. With Resources or Templates, the fake has
-	// the capability resources; with Prompts, the capability prompts; with any of them, the capability completions.
-	// Answers contain the fake's name, see offers.go.
+	// Resources, Templates and Prompts are raw JSON arrays of definitions. With Resources or Templates, the fake has the
+	// capability resources; with Prompts, the capability prompts; with any of them, the capability completions. Answers contain
+	// the fake's name.
 	Resources, Templates, Prompts json.RawMessage `json:",omitempty"`
 	// SubscribeEra, if not empty, is the only era in which the fake offers resources/subscribe.
 	SubscribeEra string
@@ -151,8 +151,8 @@ type Spec struct {
 	ExitCode int
 	// FailStarts is how many starts of the fake fail at once. Starts are counted in LogFile, which must be set.
 	FailStarts int
-	// CrashFile is the path of a file. If a call of read_echo, idempotent_echo or destroy_echo finds the file, it
-	// removes the file and ends the fake without an answer. So the next attempt succeeds.
+	// CrashFile is the path of a file. If a call of read_echo, idempotent_echo or destroy_echo finds the file, the call removes
+	// the file and ends the fake without an answer. So the next attempt succeeds.
 	CrashFile string
 	// StderrLines are written to stderr at the start.
 	StderrLines []string
@@ -161,7 +161,7 @@ type Spec struct {
 	StderrFlood int64
 	// IgnoreTERM ignores SIGTERM and SIGINT. IgnoreEOF keeps running after stdin was closed.
 	IgnoreTERM, IgnoreEOF bool
-	// ForkGrandchild starts another process in the same process group. It does nothing, and runs until it is killed.
+	// ForkGrandchild starts another process in the same process group. That process does nothing, and runs until it is killed.
 	ForkGrandchild bool
 	// GrandchildHoldsPipes lets the grandchild inherit stdout and stderr, so that they stay open after the fake has
 	// ended.

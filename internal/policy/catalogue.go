@@ -16,7 +16,7 @@ import (
 // The same snapshot always gives the same catalogue. A server whose tools and rules are unchanged keeps the same list
 // of tools, so that caches can recognize the list by its pointer.
 type Catalogues struct {
-	// Apps means that tools are not removed that only the user interfaces of their servers (MCP Apps) may call.
+	// Apps keeps the tools that only the user interfaces of their servers (MCP Apps) may call.
 	Apps bool
 
 	mu   sync.Mutex
@@ -62,10 +62,10 @@ func sameFilters(a, b catalog.Rules) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// server returns the visible part of a server. same means that the rules are the same as in the last call. If the
-// tools are the same too, server reuses the list that it made then.
-func (c *Catalogues) server(s *catalog.Server, rules catalog.Rules, apps, same bool) catalog.Server {
-	if same {
+// server returns the visible part of a server. unchanged means that the rules are the same as in the last call. If the tools are
+// the same too, server reuses the list of tools that it made in that call.
+func (c *Catalogues) server(s *catalog.Server, rules catalog.Rules, apps, unchanged bool) catalog.Server {
+	if unchanged {
 		was, known := c.from.Server(s.Name)
 		if known && catalog.SameTools(was.Tools, s.Tools) {
 			made, _ := c.made.Server(s.Name)
@@ -113,8 +113,8 @@ func see(s *catalog.Server, t *catalog.Tool, rules catalog.Rules, apps bool) (se
 	return seen, ""
 }
 
-// hidden returns a text that explains why no tool is visible. The text is empty if the caller's rights hide tools,
-// since the caller must not learn about these.
+// hidden returns a text that explains why no tool is visible. The text is empty if the caller's rights hide tools, since the
+// caller must not learn about the hidden tools.
 func hidden(tools int, by []string) string {
 	if slices.Contains(by, byRights) {
 		return ""

@@ -23,8 +23,8 @@ func ConfirmOf(snap *catalog.Snapshot, server string) Confirm {
 	return ConfirmNone
 }
 
-// Asks reports whether the user must confirm a call of the tool. A nil tool means a method that mcpx does not
-// know, and that may do anything.
+// Asks reports whether the user must confirm a call of the tool. A nil tool means a method that mcpx does not know. Such a method
+// may do anything.
 func Asks(c Confirm, t *catalog.Tool) bool {
 	return c == ConfirmAll || c == ConfirmDestructive && (t == nil || !t.Hints.IsReadOnly())
 }

@@ -24,8 +24,8 @@ func folded(text string) string {
 	return strings.ToLower(strings.ToUpper(norm.NFKC.String(strings.TrimSpace(text))))
 }
 
-// loosely reports whether one of the globs equals a name or matches it. It compares them as they are written, and
-// then as folded returns them.
+// loosely reports whether one of the globs equals a name or matches it. It first compares them as they are written, and then
+// without regard to case and to how Unicode encodes the text.
 func loosely(globs []string, name string) bool {
 	if slices.Contains(globs, name) || Match(globs, name) {
 		return true
@@ -67,8 +67,8 @@ func (r *right) takesTool(server string, names ...string) bool {
 	})
 }
 
-// takesNamed reports whether a glob of the rule matches SERVER.TOOL, loosely as folded allows. If the name of the
-// server contains glob characters, a glob that begins with exactly that name matches too.
+// takesNamed reports whether a glob of the rule matches SERVER.TOOL. It ignores case, and how Unicode encodes the text. If the
+// name of the server contains glob characters, a glob that begins with exactly that name matches too.
 func (r *right) takesNamed(server, tool string) bool {
 	return loosely(r.TakeAway, server+"."+tool) || slices.ContainsFunc(r.TakeAway, func(glob string) bool {
 		rest, ok := strings.CutPrefix(folded(glob), folded(server+"."))
@@ -95,8 +95,7 @@ func (r *right) takesAll() bool {
 	})
 }
 
-// Out reports whether a rule takes all servers away from a principal. The principal then is no admin, and may not
-// dial in either.
+// Out reports whether a rule takes all servers away from a principal. Such a principal is no admin, and may not dial in.
 func (r *Rights) Out(p *caller.Principal) bool {
 	if r == nil || p == nil {
 		return false

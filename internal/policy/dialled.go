@@ -11,12 +11,12 @@ import (
 type Dialled struct {
 	Server string // the name under which mcpx serves it
 	Owner  string // the ID of the principal
-	// For says who sees it. A server that is only for its owner is visible to the owner without any rule of
-	// auth.rights. Other servers are visible only to principals whom a rule permits them.
+	// For says who sees the server. A server that is only for its owner is visible to the owner without any rule of auth.rights.
+	// Other servers are visible only to principals whom a rule permits them.
 	For string
-	// Groups are the groups of the principals that see it, with [conf.DialGroup].
+	// If For is [conf.DialGroup], Groups are the groups of the principals that see the server.
 	Groups []string
-	// Unapproved means that no admin has approved it for others yet: only the owner sees it.
+	// Unapproved means that no admin has approved the server for others yet: only its owner sees it.
 	Unapproved bool `json:"-"`
 }
 
@@ -42,10 +42,10 @@ func (r *Rights) With(dialled []Dialled) *Rights {
 	return r
 }
 
-// dialledFor returns the dialled-in servers that a principal must not see (hidden), and those that it sees without a
-// rule (own). longer is key with one more byte for each of these servers, which says what was decided about it.
+// dialledFor returns the dialled-in servers that a principal must not see (hidden), and those that it sees without a rule
+// (owned). longer is key with one more byte for each dialled-in server, which says whether the principal sees the server.
 // Principals with equal keys share their Permissions.
-func (r *Rights) dialledFor(p *caller.Principal, key []byte) (longer []byte, hidden, own []string) {
+func (r *Rights) dialledFor(p *caller.Principal, key []byte) (longer []byte, hidden, owned []string) {
 	if len(r.dialled) > 0 {
 		key = append(key, 0xff) // separates the bytes that follow from the indexes of rules
 	}
@@ -55,13 +55,13 @@ func (r *Rights) dialledFor(p *caller.Principal, key []byte) (longer []byte, hid
 		case !d.opens(p):
 			hidden = append(hidden, d.Server)
 		case d.For == conf.DialSelf:
-			mark, own = 1, append(own, d.Server)
+			mark, owned = 1, append(owned, d.Server)
 		default:
 			mark = 2
 		}
 		key = append(key, mark)
 	}
-	return key, hidden, own
+	return key, hidden, owned
 }
 
 // MayDial returns the first rule that lets a principal dial in under a name; nil if there is none. Without authentication p is

@@ -13,9 +13,9 @@ import (
 // the first override that has it.
 type Override = conf.Override
 
-// overridden returns a tool as corrected by the overrides. If none of them matches, it returns the tool itself. An
-// override cannot give the tool a name for which the func taken returns true.
-func overridden(overrides []Override, t *catalog.Tool, taken func(name string) bool) *catalog.Tool {
+// overridden returns a tool as corrected by the overrides. If none of them matches, it returns the tool itself. An override
+// cannot give the tool a name for which the func isTaken returns true.
+func overridden(overrides []Override, t *catalog.Tool, isTaken func(name string) bool) *catalog.Tool {
 	var all Override
 	for _, o := range overrides {
 		if !Match([]string{o.Glob}, t.Name) {
@@ -30,7 +30,7 @@ func overridden(overrides []Override, t *catalog.Tool, taken func(name string) b
 		all.Annotations = wire.Merge(all.Annotations, o.Annotations)
 		all.Arguments = wire.Merge(all.Arguments, o.Arguments)
 	}
-	if all.Name == t.Name || all.Name != "" && taken(all.Name) {
+	if all.Name == t.Name || all.Name != "" && isTaken(all.Name) {
 		all.Name = ""
 	}
 	if all.Name == "" && all.Description == nil && all.Annotations == nil && all.Arguments == nil {

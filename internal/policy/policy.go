@@ -16,8 +16,8 @@ import (
 type Rules struct {
 	// Servers has the rules of single servers, by name.
 	Servers map[string]ServerRules
-	// Allow, if not empty, contains patterns of "server.tool": only matching tools are visible. Disabled contains
-	// patterns of tools that are hidden even so.
+	// Allow, if not empty, contains patterns of "server.tool": only matching tools are visible. Disabled contains patterns of
+	// tools that are hidden even if Allow matches them.
 	Allow, Disabled []string
 	// ReadOnly hides tools that do not declare themselves read-only.
 	ReadOnly bool
@@ -27,8 +27,8 @@ type Rules struct {
 
 // ServerRules are the filters of one server.
 type ServerRules struct {
-	// Allow, if not empty, contains patterns: only matching tools are visible. Deny contains patterns of tools
-	// that are hidden even so.
+	// Allow, if not empty, contains patterns: only matching tools are visible. Deny contains patterns of tools that are hidden
+	// even if Allow matches them.
 	Allow, Deny []string
 	// ReadOnly hides tools that do not declare themselves read-only.
 	ReadOnly bool
@@ -62,8 +62,8 @@ const (
 	ByPin        = "pin"
 )
 
-// See implements [catalog.Rules]. It returns the tool as corrected by the overrides, or the config key that hides it.
-// It also hides a tool that its server declares only for its own user interface. The filters match the name that
+// See implements [catalog.Rules]. It returns the tool as corrected by the overrides, or the config key that hides it. It also
+// hides a tool that, as its server declares, only the user interface of the server may call. The filters match the name that
 // callers see and the server's own name for the tool.
 func (r *Rules) See(server *catalog.Server, tool *catalog.Tool) (seen *catalog.Tool, hiddenBy string) {
 	rules := r.Servers[server.Name]

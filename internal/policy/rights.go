@@ -123,16 +123,16 @@ func Begins(glob, prefix string) bool {
 	return false
 }
 
-// These are the bounds of two caches ([lru.Map]): maxGrants for the permissions of combinations of rules, maxKnown
-// for those of principals in views. There are few combinations, but any number of principals. As long as a token is
-// in use, its principal is always the same pointer.
+// These are the bounds of two caches ([lru.Map]): maxGrants for the permissions of combinations of rules, maxKnown for the
+// permissions of principals in views. There are few combinations, but any number of principals. A principal is a key by its
+// pointer, which stays the same as long as the principal's token is in use.
 const (
 	maxGrants = 500
 	maxKnown  = 5_000
 )
 
-// Rights decide what each principal may see and do. A principal to which no rule applies has no rights. Nil
-// Rights, for an endpoint without authentication, permit everything. Safe for concurrent use.
+// Rights decide what each principal may see and do. A principal to which no rule applies has no rights. Nil Rights are for an
+// endpoint without authentication, and permit everything. Safe for concurrent use.
 type Rights struct {
 	rules []right
 	all   bool // no rules are configured: authenticated principals may do everything except administer mcpx
@@ -304,8 +304,8 @@ func (g *Permissions) See(s *catalog.Server, t *catalog.Tool) (seen *catalog.Too
 	return nil, byRights
 }
 
-// Denies reports whether a rule denies a tool of the built-in server by name. Other rules do not restrict these
-// tools: every caller may call them, but they reach only what the rules permit.
+// Denies reports whether a rule denies a tool of the built-in server by name. Other rules do not restrict the built-in tools:
+// every caller may call them, but they reach only what the rules permit.
 func (g *Permissions) Denies(s *catalog.Server, tool string) bool {
 	return g != nil && (slices.ContainsFunc(g.rules, func(r *right) bool { return Match(r.Deny, s.Name+"."+tool) }) ||
 		slices.ContainsFunc(g.taken, func(r *right) bool { return r.takesTool(s.Name, tool) }))
@@ -332,8 +332,8 @@ func (g *Permissions) Confirms(s *catalog.Server, t *catalog.Tool) Confirm {
 	return strictest
 }
 
-// Of returns the part of a catalogue that the permissions allow. It leaves out servers of which nothing is permitted.
-// It computes that part only once for each catalogue.
+// Of returns the part of a catalogue that the permissions allow. It leaves out servers of which nothing is permitted. It computes
+// the part only once for each catalogue.
 func (g *Permissions) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 	if g == nil {
 		return snap
@@ -373,9 +373,8 @@ func (g *Permissions) whole(server string) bool {
 	return !g.takesSome(server) && slices.ContainsFunc(g.rules, func(r *right) bool { return r.whole() && r.reaches(server) })
 }
 
-// server removes the resources and prompts that no rule permits. some is false if no rule permits any part of the
-// server.
-func (g *Permissions) server(s catalog.Server) (left catalog.Server, some bool) {
+// server removes the resources and prompts that no rule permits. permitted is false if no rule permits any part of the server.
+func (g *Permissions) server(s catalog.Server) (left catalog.Server, permitted bool) {
 	if g.hides(s.Name) || g.takesServer(s.Name) {
 		return s, false
 	}
@@ -385,13 +384,13 @@ func (g *Permissions) server(s catalog.Server) (left catalog.Server, some bool) 
 		if !r.reaches(s.Name) {
 			continue
 		}
-		some = true
+		permitted = true
 		if r.whole() && !r.ReadOnly && r.Confirm == ConfirmNone && !taken {
 			s.Limited = false
 		}
 	}
-	if some && !g.whole(s.Name) {
+	if permitted && !g.whole(s.Name) {
 		s.Offers, s.Items, s.Listed, s.ToolsOnly = catalog.Offers{Tasks: s.Offers.Tasks}, nil, true, true
 	}
-	return s, some
+	return s, permitted
 }

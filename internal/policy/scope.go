@@ -6,8 +6,8 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// Scope is a part of the catalogue: some servers, of which further rules may hide tools. Nil is the whole catalogue.
-// Safe for concurrent use.
+// Scope is a part of the catalogue: some servers, whose tools further rules may hide. Nil is the whole catalogue. Safe for
+// concurrent use.
 type Scope struct {
 	// Servers are the names of the servers; nil means all servers.
 	Servers []string

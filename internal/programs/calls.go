@@ -58,8 +58,8 @@ func (d *desk) reply(ctx context.Context, request []byte) []byte {
 	return encodeReply(nil, &Failure{CodeFailed, "unknown request"})
 }
 
-// time waits until the time of the program is over. It returns then, which tells the helper to end the program. If
-// the program has not ended within the time grace, time kills the helper.
+// time waits until the time of the program is over. Its return tells the helper to end the program. If the program has not ended
+// after the further duration grace, time kills the helper.
 func (d *desk) time(ctx context.Context) {
 	d.clock.start()
 	select {

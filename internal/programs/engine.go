@@ -256,7 +256,7 @@ func (e *engine) settled(one settled) *answer {
 	return nil
 }
 
-// js runs f, which lets the engine work, and interrupts the engine when the time that is left has passed.
+// js runs f, in which the engine works. It interrupts the engine when the time of the program is used up.
 func (e *engine) js(f func() error) error {
 	began := time.Now()
 	timer := time.AfterFunc(time.Duration(e.Nanoseconds)-e.spent, e.expire)
@@ -288,13 +288,13 @@ func stackOf(err error) string {
 	return ""
 }
 
-// exhausted returns out. If out is an error by which the engine says that its memory is used up, exhausted first sets
-// its End to endMemory. If the engine has no memory even for an error, it throws null.
-func (e *engine) exhausted(out *answer) *answer {
-	if out.Message == "null" && out.Line == 0 || strings.HasSuffix(out.Message, "out of memory") {
-		out.End = endMemory
+// exhausted returns end. If end is an error by which the engine says that its memory is used up, exhausted first sets the field
+// End to endMemory. If the engine has no memory even for an error, it throws null.
+func (e *engine) exhausted(end *answer) *answer {
+	if end.Message == "null" && end.Line == 0 || strings.HasSuffix(end.Message, "out of memory") {
+		end.End = endMemory
 	}
-	return out
+	return end
 }
 
 // The prelude calls the functions below. They return an error only for arguments that the prelude never passes.

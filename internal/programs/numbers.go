@@ -18,7 +18,7 @@ func newMark() string { return "mcpx-" + rand.Text() + ":" }
 const exactDigits = 15
 
 // quoteBig replaces the integers beyond 2^53 in valid JSON by strings with the mark. found is false, and the text unchanged, if
-// there are none.
+// there are no such integers.
 func quoteBig(text, mark string) (quoted string, found bool) {
 	var out strings.Builder
 	from := 0

@@ -1,16 +1,15 @@
 // Package programs runs JavaScript programs, whose calls of tools this process makes, in bounded helper processes.
 //
-// A program comes from a model, so it may be wrong, endless or hostile. The engine (QuickJS) has no access to files,
-// the network, the environment or other processes. Its helper process (see package helper) bounds memory and time. A
-// program reaches the outside only by messages to this process, which ask for a call, a kept result or a file. This
-// process decides about each of them, and trusts nothing that the helper sends: it counts the calls itself, and what
-// it passes on is valid JSON.
+// A program comes from a model, so it may be wrong, endless or hostile. The engine (QuickJS) has no access to files, the network,
+// the environment or other processes. Its helper process (see package helper) bounds memory and time. A program reaches the
+// outside only by messages to this process, which ask for a call, a kept result or a file. This process decides about each
+// message, and trusts nothing that the helper sends: it counts the calls itself, and passes on only valid JSON.
 //
 // # Time
 //
-// Two clocks bound a program. The helper measures how long the engine runs. This process measures how long the whole
-// program takes, except while the user confirms a call. When one of them is over, the helper interrupts the engine
-// and still sends what the program has logged. If it does not do so at once, it is killed.
+// Two clocks bound a program. The helper measures how long the engine runs. This process measures how long the whole program
+// takes, except while the user confirms a call. When the time of either clock is over, the helper interrupts the engine and still
+// sends what the program has logged. If the helper does not do so at once, it is killed.
 package programs
 
 import (
@@ -57,17 +56,17 @@ const (
 	maxArguments = 1 << 20
 	// frame bounds one message of a helper, in bytes: the answer, or a call with its arguments.
 	frame = 2*(output+maxLogs) + 64<<10
-	// aside is the memory of a helper, in bytes, in addition to that of the engine: for messages and the Go runtime, which keeps
-	// address space from one program to the next.
-	aside = 128 << 20
+	// extraMemory is the memory of a helper, in bytes, in addition to the memory of the engine. It is for messages and the Go
+	// runtime, which keeps address space from one program to the next.
+	extraMemory = 128 << 20
 	// helpers is how many programs may run at the same time. One principal uses at most half of them.
 	helpers = 8
 	// idle is how long a helper is kept for the next program.
 	idle = 10 * time.Second
 	// grace is how long a helper may take to end a program after its time is over. Then the helper is killed.
 	grace = 100 * time.Millisecond
-	// confirming bounds how long all confirmations by the user together may extend the time of a program.
-	confirming = time.Hour
+	// maxConfirming bounds how long all confirmations by the user together may extend the time of a program.
+	maxConfirming = time.Hour
 	// MaxCode bounds the code of a program, in bytes.
 	MaxCode = 256 << 10
 )
@@ -149,7 +148,7 @@ func newRunner(memory int64, start helper.Starter) *Runner {
 	memory = Limits{Memory: memory}.WithDefaults().Memory
 	return &Runner{memory: memory, helpers: helper.New(Role, helper.Limits{
 		Time:     24 * time.Hour, // Run has its own clocks
-		Memory:   memory + aside,
+		Memory:   memory + extraMemory,
 		Frame:    frame,
 		Requests: maxAtOnce + 2, // for the calls, the clock, and a result or a file
 		Helpers:  helpers,
@@ -185,7 +184,7 @@ func (r *Runner) Run(ctx context.Context, owner string, p Program, host Host) (*
 		Nanoseconds: int64(limit), Memory: l.Memory, Calls: l.Calls, AtOnce: l.AtOnce, Output: output,
 		Parameters: p.Parameters, Arguments: p.Arguments,
 	}
-	backstop := time.AfterFunc(l.MostTime+confirming, d.over)
+	backstop := time.AfterFunc(l.MostTime+maxConfirming, d.over)
 	defer backstop.Stop()
 	data, err := r.helpers.Do(bounded, owner, d.reply, h.encode(), []byte(p.Code))
 	out := &Outcome{Made: d.calls()}
@@ -211,8 +210,8 @@ func (r *Runner) Run(ctx context.Context, owner string, p Program, host Host) (*
 	return out, nil
 }
 
-// Check compiles a program in a helper, without running it. It returns what is wrong with the program, or nil. The
-// field File of the Fault is empty.
+// Check compiles a program in a helper, without running it. It returns what is wrong with the program, or nil. In the Fault, the
+// field File is empty.
 func (r *Runner) Check(ctx context.Context, code string) *Fault {
 	h := header{Nanoseconds: int64(time.Minute), Memory: r.memory, Check: true}
 	var a answer

@@ -54,7 +54,7 @@ func watchRejections(vm *quickjs.VM) (r *rejections, end func(), err error) {
 	}, nil
 }
 
-// field returns the address of a field of a struct, also of one that is not exported.
+// field returns the address of a field of a struct, even if the field is not exported.
 func field(of reflect.Value, name string) unsafe.Pointer {
 	return unsafe.Pointer(of.FieldByName(name).UnsafeAddr())
 }
@@ -99,7 +99,7 @@ const (
 	plainProperty = 7
 )
 
-// first returns the index of the first reason that nothing has handled.
+// first returns the index of the reason of the first rejection that the program has not handled.
 func (r *rejections) first() (index uint32, found bool) {
 	if len(r.open) == 0 {
 		return 0, false

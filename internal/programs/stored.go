@@ -41,9 +41,9 @@ const maxStored = 200
 
 var storedName = pattern.New(`^[A-Za-z0-9_-]{1,64}$`)
 
-// ReadFolder reads the programs in a folder: the files NAME.js that begin with a JSDoc comment. taken are names that
-// they must not have. A folder that does not exist is a fault if required is true; otherwise it has no programs.
-func ReadFolder(folder string, required bool, taken []string) (all []*Stored, faults []Fault) {
+// ReadFolder reads the programs in a folder: the files NAME.js that begin with a JSDoc comment. forbidden are names that programs
+// must not have. If the folder does not exist, that is a fault if required is true; otherwise there are no programs.
+func ReadFolder(folder string, required bool, forbidden []string) (all []*Stored, faults []Fault) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		if required || !os.IsNotExist(err) {
@@ -62,7 +62,7 @@ func ReadFolder(folder string, required bool, taken []string) (all []*Stored, fa
 		case !storedName.MatchString(name):
 			fault(0, "its name may have letters, digits, _ and - only, at most 64")
 			continue
-		case slices.Contains(taken, name):
+		case slices.Contains(forbidden, name):
 			fault(0, "the server mcpx has another tool of this name")
 			continue
 		case len(all) == maxStored:
@@ -84,7 +84,7 @@ func ReadFolder(folder string, required bool, taken []string) (all []*Stored, fa
 	return all, faults
 }
 
-// cause returns the text of an error of a file without its path.
+// cause returns the text of an error without the path of the file.
 func cause(err error) string {
 	if path, ok := err.(*os.PathError); ok {
 		return path.Err.Error()
@@ -112,9 +112,9 @@ var (
 	identifier = pattern.New(`^[A-Za-z_$][A-Za-z0-9_$]*$`)
 )
 
-// parseStored reads the JSDoc comment of a program. If the comment is wrong, why says what is wrong, and line is the
-// line of the file.
-func parseStored(name, code string) (s *Stored, line int, why string) {
+// parseStored reads the JSDoc comment of a program. If the comment is wrong, fault says what is wrong, and line is the line in
+// the file.
+func parseStored(name, code string) (s *Stored, line int, fault string) {
 	start := len(code) - len(strings.TrimLeft(code, " \t\r\n\ufeff"))
 	body, found := strings.CutPrefix(code[start:], "/**")
 	comment, _, closed := strings.Cut(body, "*/")
@@ -188,7 +188,7 @@ type param struct {
 }
 
 // parseParam reads "{type} name text" or "{type} [name=default] text".
-func parseParam(text string) (p param, why string) {
+func parseParam(text string) (p param, fault string) {
 	parts := paramTag.FindStringSubmatch(text)
 	if parts == nil {
 		return p, "@param is written as @param {type} name text"
@@ -248,7 +248,8 @@ func typeOf(written string) (schema string, ok bool) {
 	return `{"enum":` + string(wire.Encode(words)) + `}`, true
 }
 
-// reserved are words that cannot be names of parameters: words of JavaScript, and names of what programs use.
+// reserved are words that cannot be names of parameters: words of JavaScript, and the names of the functions and objects that
+// programs can use.
 var reserved = make(map[string]bool)
 
 func init() {

@@ -12,16 +12,16 @@ import (
 	"mcpx/internal/request"
 )
 
-// find returns the server that has a resource, and that server's own URI for it.
-func (s *Servers) find(ctx context.Context, uri string) (snap *catalog.Snapshot, server *catalog.Server, own string, err error) {
+// find returns the server that has a resource, and the URI by which that server knows it.
+func (s *Servers) find(ctx context.Context, uri string) (snap *catalog.Snapshot, server *catalog.Server, ownURI string, err error) {
 	snap = s.Catalogue()
-	server, own, err = snap.Resource(uri)
+	server, ownURI, err = snap.Resource(uri)
 	if err != nil && anyUnlisted(snap) {
 		s.awaitLists(ctx, s.Wait)
 		snap = s.Catalogue()
-		server, own, err = snap.Resource(uri)
+		server, ownURI, err = snap.Resource(uri)
 	}
-	return snap, server, own, err
+	return snap, server, ownURI, err
 }
 
 const (
@@ -45,8 +45,8 @@ type Topic struct {
 	patient bool
 }
 
-// Topic returns the resource with this URI, so that a client can follow it. The URI is the one that clients see,
-// which may differ from the server's own. patient is the field of the same name. The errors are those of
+// Topic returns the resource with this URI, so that a client can follow it. The URI is the one that clients see, which may differ
+// from the server's own. patient means that Follow goes on trying if the server cannot be reached. The errors are those of
 // [Servers.Send], and a [ParamsError] if the server does not support subscriptions.
 func (s *Servers) Topic(ctx context.Context, from request.From, uri string, patient bool) (*Topic, error) {
 	t := &Topic{servers: s, from: from, uri: uri, patient: patient}
@@ -65,8 +65,8 @@ func (s *Servers) Topic(ctx context.Context, from request.From, uri string, pati
 // resource has changed or may have changed, for example after a lost session; params are for the notification to the
 // client. The callbacks must not block.
 //
-// Follow returns when ctx ends, or when the first subscription fails. If t is patient, only a refusal by the server
-// is such a failure; after other errors Follow tries again.
+// Follow returns when ctx ends, or when the first subscription fails. If t is patient, only a refusal by the server counts as a
+// failure; after other errors Follow tries again.
 func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params json.RawMessage)) error {
 	began := false // the server has accepted a subscription
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
@@ -154,12 +154,12 @@ func (t *Topic) shown(server string) bool {
 	return ok && (now.Offers.Resources || !now.Listed)
 }
 
-// renamed returns the params of a server's notification with the URI that clients know. The parameter own is the
-// server's URI of the resource that the client follows. If the notification is about a part of this resource, its URI
-// begins with own; renamed then replaces own and keeps the rest.
-func (t *Topic) renamed(snap *catalog.Snapshot, server *catalog.Server, own string, params json.RawMessage) json.RawMessage {
+// renamed returns the params of a server's notification with the URI that clients know. ownURI is the server's URI of the
+// resource that the client follows. If the notification is about a part of this resource, the URI in params begins with ownURI;
+// renamed then replaces ownURI and keeps the rest.
+func (t *Topic) renamed(snap *catalog.Snapshot, server *catalog.Server, ownURI string, params json.RawMessage) json.RawMessage {
 	params = wire.Edit(params, "uri", wire.EditText(func(uri string) string {
-		if part, ok := strings.CutPrefix(uri, own); ok {
+		if part, ok := strings.CutPrefix(uri, ownURI); ok {
 			return t.uri + part
 		}
 		return snap.Link(server, uri)

@@ -21,10 +21,10 @@ func Block(snap *catalog.Snapshot, server *catalog.Server, block json.RawMessage
 	return block
 }
 
-// Task returns a server's result with the task id that clients get: the server's name, a slash (which no name
-// contains), the server's own id, and a tag, by which mcpx recognizes the id. If tag is nil, there is no tag. If
-// replica is not empty, the id also names that replica (a process of mcpx), since its session with the server may be
-// the only one that knows the task.
+// Task returns a server's result with the task id that clients get: the server's name, a slash (which no name contains), the
+// server's own id, and a tag, by which mcpx recognizes the id. If tag is nil, there is no tag. If replica is not empty, the id
+// also names that replica (a process of mcpx), since that replica's session with the server may be the only one that knows the
+// task.
 func Task(server *catalog.Server, replica string, tag func(id string) string, result json.RawMessage) json.RawMessage {
 	return wire.Edit(result, "taskId", wire.EditText(func(own string) string {
 		id := server.Name + "/" + replicaPart(replica) + own
@@ -52,8 +52,7 @@ func renamed(snap *catalog.Snapshot, server *catalog.Server) func(json.RawMessag
 	return func(object json.RawMessage) json.RawMessage { return wire.Edit(object, "uri", uri) }
 }
 
-// result returns a server's result for the client: with the URIs, and the task id, under which the client knows these
-// things.
+// result returns a server's result for the client, with the URIs and the task id that the client knows.
 func (s *Servers) result(snap *catalog.Snapshot, server *catalog.Server, q *request.Request, raw json.RawMessage) json.RawMessage {
 	asked := func(string) string { return wire.MemberText(q.Params, "taskId") }
 	switch q.Method {

@@ -19,7 +19,7 @@ type Page struct {
 	Next string
 }
 
-// pageItems is how many items a page has. It is many because some clients read only the first page.
+// pageItems is how many items a page has. There are so many because some clients read only the first page.
 const pageItems = 1000
 
 // List returns one page of the items of a kind, grouped by server, in the order in which each server lists them.
@@ -117,8 +117,8 @@ func readCursor(kind catalog.Kind, cursor string) (p position, ok bool) {
 	return p, p.Kind == kind && p.Server != "" && p.Index >= 0
 }
 
-// after returns the index of the first item of the page. If the list has changed since, the page still begins with the same
-// item, if it exists.
+// after returns the index of the first item of the page. If the list has changed since the cursor was made, the page still begins
+// with the same item, if that item exists.
 func (p position) after(items []catalog.Item) int {
 	if p.Index < len(items) && items[p.Index].Name == p.Item {
 		return p.Index

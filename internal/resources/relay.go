@@ -80,9 +80,9 @@ func (s *Servers) Send(ctx context.Context, q *request.Request) (json.RawMessage
 	}
 }
 
-// absent handles the error of a request. If the server does not know prompts/get or resources/read, it has no such
-// item, and absent returns an error that says so. If it does not know completion/complete, absent returns an empty
-// answer. For any other error, absent returns what the method failed returns.
+// absent handles the error of a request. If the server does not know prompts/get or resources/read, it has no such item, and
+// absent returns the error for an unknown item. If the server does not know completion/complete, absent returns an empty answer.
+// For any other error, absent returns what the method failed returns.
 func (s *Servers) absent(method string, server *catalog.Server, params json.RawMessage, err error) (json.RawMessage, error) {
 	rpc, ok := errors.AsType[*wire.RPCError](err)
 	if !ok || rpc.NoCode || rpc.Code != wire.MethodNotFound {

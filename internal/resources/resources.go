@@ -26,8 +26,8 @@ type Servers struct {
 	Explain func(method string, err *ServerError) error
 	// Separator is put between the name of a server and the name of its prompt.
 	Separator string
-	// Prefix says which prompts get the name of their server as a prefix; empty means all. With PrefixNever, a
-	// prompt still gets one if an earlier server has a prompt of the same name.
+	// Prefix says which prompts get the name of their server as a prefix; empty means all. With PrefixNever, a prompt still gets
+	// the prefix if an earlier server has a prompt of the same name.
 	Prefix string
 	// Untag removes the tag from the id of a task ([Task]) and reports whether it is valid for the client; if nil, ids
 	// have no tag.
@@ -58,8 +58,8 @@ func (s *Servers) Shows(kind catalog.Kind) bool {
 	return !s.NoResources
 }
 
-// Offers returns what the servers offer beside tools. A server whose offers are not known yet is assumed to offer
-// everything, since the handshake with the client does not wait for it.
+// Offers returns what the servers offer beside tools. A server whose offers are not known yet is assumed to offer everything,
+// since the handshake with the client does not wait for the server.
 func (s *Servers) Offers() (offers catalog.Offers) {
 	snap := s.Catalogue()
 	for i := range snap.Servers {
@@ -107,17 +107,17 @@ func (s *Servers) separator() string {
 
 // bare returns the server of the prompt that clients see under its own name, without the name of the server before
 // it. It returns nil if there is no such prompt.
-func (s *Servers) bare(snap *catalog.Snapshot, own string) *catalog.Server {
+func (s *Servers) bare(snap *catalog.Snapshot, name string) *catalog.Server {
 	if s.Prefix == "" {
 		return nil
 	}
-	if _, _, another := snap.Prompt(own, s.separator()); another {
-		return nil // own is the name that another prompt has with its prefix
+	if _, _, another := snap.Prompt(name, s.separator()); another {
+		return nil // another prompt has this name together with its prefix
 	}
 	var first *catalog.Server
 	for i := range snap.Servers {
 		one := &snap.Servers[i]
-		if !slices.ContainsFunc(one.Items.Of(catalog.Prompts), func(item catalog.Item) bool { return item.Name == own }) {
+		if !slices.ContainsFunc(one.Items.Of(catalog.Prompts), func(item catalog.Item) bool { return item.Name == name }) {
 			continue
 		}
 		if first != nil && s.Prefix == PrefixConflict {
@@ -131,8 +131,8 @@ func (s *Servers) bare(snap *catalog.Snapshot, own string) *catalog.Server {
 }
 
 // awaitLists waits until servers that were never seen have listed their items for the first time.
-func (s *Servers) awaitLists(ctx context.Context, most time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, most)
+func (s *Servers) awaitLists(ctx context.Context, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	s.Registry.WaitListed(ctx, s.Has)
 }

@@ -131,8 +131,8 @@ func (a *anchor) write(path string, keys [][]byte) error {
 	return atomicfile.Write(path, append(data, '\n'), 0o600)
 }
 
-// locked calls do while holding the lock that keeps other processes from changing the anchor.
-func locked(path string, do func() error) error {
+// locked calls f while holding the lock that keeps other processes from changing the anchor.
+func locked(path string, f func() error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func locked(path string, do func() error) error {
 	if err := lock.Lock(); err != nil {
 		return err
 	}
-	return errors.Join(do(), lock.Close())
+	return errors.Join(f(), lock.Close())
 }
 
 // compare loads the anchor and compares it with what the method begin found in the trail. If the anchor knows of later lines, new lines
@@ -195,18 +195,19 @@ func firstSeq(path string) uint64 {
 	return head.Seq
 }
 
-// Accept makes [Verify] expect the trail in its present state: it writes the trail's first and last lines to the anchor, whose path is
-// at. It is for an operator who has moved or removed files on purpose. Another process may be writing the trail meanwhile.
-func Accept(path string, keys [][]byte, at string) error {
-	r, err := Verify(path, keys, at)
+// Accept makes [Verify] expect the trail in its present state: it writes the trail's first and last lines to the anchor at
+// anchorPath. It is for an operator who has moved or removed files on purpose. Another process may be writing the trail
+// meanwhile.
+func Accept(path string, keys [][]byte, anchorPath string) error {
+	r, err := Verify(path, keys, anchorPath)
 	if err != nil {
 		return err
 	}
 	if r.Lines == 0 {
 		return errors.New("the trail has no lines")
 	}
-	return locked(at, func() error {
+	return locked(anchorPath, func() error {
 		a := &anchor{File: path, First: r.First, Last: r.Last, MAC: r.MAC}
-		return a.write(at, keys)
+		return a.write(anchorPath, keys)
 	})
 }

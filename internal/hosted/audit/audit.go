@@ -140,8 +140,8 @@ func (t *Trail) start() error {
 	return nil
 }
 
-// begin opens the file. It continues the numbers and the HMAC chain after the last line of the file or, if the file
-// is empty, of the newest renamed file. cut is the length in bytes of an incomplete last line that begin removed.
+// begin opens the file. New lines continue the numbers and the HMAC chain after the last line of the file or, if the file is
+// empty, of the newest renamed file. cut is the length in bytes of an incomplete last line that begin removed.
 func (t *Trail) begin() (cut int64, err error) {
 	if info, err := os.Stat(t.path); err == nil && !info.Mode().IsRegular() {
 		return 0, fmt.Errorf("%s is not a regular file", t.path)

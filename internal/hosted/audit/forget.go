@@ -23,19 +23,19 @@ const (
 	forgotten = "forgotten"
 	// rewritten is the suffix of a new file that will replace the file of the trail with the name before the suffix.
 	rewritten = ".forgetting"
-	// complete is the suffix of a marker file. It is there from the moment when all new files are whole until all have replaced the old
-	// ones.
+	// complete is the suffix of a marker file. It exists from the moment when all new files are whole until they have all
+	// replaced the old files.
 	complete = ".forgetting.complete"
 )
 
 var errForgetting = errors.New("mcpx audit forget was interrupted: run it again")
 
-// Forget replaces the name of a principal by a pseudonym in all lines of a trail, and removes the principal's display name, subject and
-// addresses. All lines from the first changed one on get new HMACs, so [Verify] accepts the trail. Forget adds a last line that says how
-// many lines were changed, and which HMAC the last line had before, so that an operator's copy of this HMAC ([Report]) can still be found
-// in the trail. It refuses a trail that is open in a process, and one that has faults, because new HMACs would hide them. If Forget is
-// interrupted, calling it again completes it. at is the path of the anchor.
-func Forget(path string, keys [][]byte, at, user string) (pseudonym string, lines int, err error) {
+// Forget replaces the name of a principal by a pseudonym in all lines of a trail, and removes the principal's display name,
+// subject and addresses. All lines from the first changed one on get new HMACs, so [Verify] accepts the trail. Forget adds a last
+// line that says how many lines were changed, and which HMAC the last line had before, so that an operator's copy of this HMAC
+// ([Report]) can still be found in the trail. Forget refuses a trail that is open in a process. It also refuses a trail with
+// faults, because new HMACs would hide the faults. If Forget is interrupted, calling it again completes it.
+func Forget(path string, keys [][]byte, anchorPath, user string) (pseudonym string, lines int, err error) {
 	lock := flock.New(path+".lock", flock.SetPermissions(0o600))
 	if ok, err := lock.TryLock(); err != nil {
 		return "", 0, fmt.Errorf("locking the audit file: %w", err)
@@ -43,10 +43,10 @@ func Forget(path string, keys [][]byte, at, user string) (pseudonym string, line
 		return "", 0, &InUseError{path}
 	}
 	defer lock.Close()
-	if err := finishForgetting(path, keys, at); err != nil {
+	if err := finishForgetting(path, keys, anchorPath); err != nil {
 		return "", 0, err
 	}
-	r, err := Verify(path, keys, at)
+	r, err := Verify(path, keys, anchorPath)
 	if err != nil {
 		return "", 0, err
 	}
@@ -71,11 +71,12 @@ func Forget(path string, keys [][]byte, at, user string) (pseudonym string, line
 	if err := atomicfile.Write(path+complete, []byte("all files are whole\n"), 0o600); err != nil {
 		return "", 0, err
 	}
-	return f.pseudonym, f.lines, finishForgetting(path, keys, at)
+	return f.pseudonym, f.lines, finishForgetting(path, keys, anchorPath)
 }
 
-// finishForgetting replaces the files of the trail by the new ones if all of those are whole; otherwise it removes the new ones.
-func finishForgetting(path string, keys [][]byte, at string) error {
+// finishForgetting replaces the files of the trail by the new files if all new files are whole; otherwise it removes the new
+// files.
+func finishForgetting(path string, keys [][]byte, anchorPath string) error {
 	files, err := parts(path)
 	if err != nil {
 		return err
@@ -95,8 +96,8 @@ func finishForgetting(path string, keys [][]byte, at string) error {
 		return nil
 	}
 	syncFolder(path)
-	if at != "" {
-		if err := Accept(path, keys, at); err != nil {
+	if anchorPath != "" {
+		if err := Accept(path, keys, anchorPath); err != nil {
 			return err
 		}
 	}
@@ -113,7 +114,7 @@ type forgetting struct {
 }
 
 // file writes the new form of one file of the trail to a file beside it. The last file gets one more line, about the change.
-func (f *forgetting) file(path string, last bool, r *Report) error {
+func (f *forgetting) file(path string, isLast bool, r *Report) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -134,7 +135,7 @@ func (f *forgetting) file(path string, last bool, r *Report) error {
 		}
 		out.WriteByte('\n')
 	}
-	if last && f.lines > 0 {
+	if isLast && f.lines > 0 {
 		end := appendRecord(nil, f.seq+1, rand.Text()[:13], forgotten, []slog.Attr{
 			slog.String("pseudonym", f.pseudonym), slog.Int("lines", f.lines), slog.Uint64("was_last", r.Last), slog.String("was_mac", r.MAC),
 		})
@@ -151,7 +152,8 @@ func (f *forgetting) sealed(body []byte) []byte {
 	return append(body, '}')
 }
 
-// line returns a line without its HMACs, its closing brace and what identifies the user. changed reports whether it had any of that.
+// line returns a line without its HMACs, its closing brace and what identifies the user. changed reports whether the line
+// contained something that identifies the user.
 func (f *forgetting) line(line []byte) (body []byte, changed bool) {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	_, _ = decoder.Token() // the brace

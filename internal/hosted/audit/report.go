@@ -77,16 +77,16 @@ func (r *record) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// about reports whether a record is about a principal: about what it did, or about what it caused (By).
+// about reports whether a record is about a principal: what the principal did, or what it caused (By).
 func (r *record) about(user string) bool {
 	return r.Principal == user || r.By == user || r.By == "principal "+user
 }
 
-// Use reads a trail with all its renamed files, and adds up its calls. at is the path of the anchor. Use checks the trail like [Verify],
-// but also reads a trail with HMACs if there are no keys: then Used.Checked is false.
-func Use(path string, keys [][]byte, at string, q Question) (*Used, error) {
+// Use reads a trail with all its renamed files, and adds up its calls. Use checks the trail like [Verify], but also reads a trail
+// with HMACs if there are no keys: then Used.Checked is false.
+func Use(path string, keys [][]byte, anchorPath string, q Question) (*Used, error) {
 	used, sums := &Used{Checked: true}, make(map[string]*Usage)
-	reached, unusable := readAnchor(at, keys)
+	reached, unusable := readAnchor(anchorPath, keys)
 	v := &verifier{chains: chainsOf(keys), keyed: len(keys), unkeyed: len(keys) == 0}
 	v.calls, v.runs = make(map[call]bool), make(map[string]bool)
 	v.anchor, v.place = reached, Fault{File: path, Line: 1}
@@ -106,7 +106,7 @@ func Use(path string, keys [][]byte, at string, q Question) (*Used, error) {
 	if len(keys) == 0 && v.report.Chained {
 		used.Checked, unusable, v.anchor = false, nil, nil // the anchor has an HMAC too
 	} else {
-		v.ends(reached, unusable, at)
+		v.ends(reached, unusable, anchorPath)
 	}
 	used.Report = &v.report
 	used.Usage = slices.Collect(func(yield func(Usage) bool) {

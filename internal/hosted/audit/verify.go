@@ -45,19 +45,19 @@ const maxFaults = 100
 // ErrNeedsKey is returned if the lines have HMACs and no key was given.
 var ErrNeedsKey = errors.New("the lines have HMACs, which only the key can check")
 
-// Verify reads a trail with all its renamed files. keys is empty for a trail without HMACs; otherwise each line must have been written
-// with one of the keys. The newest key comes first. at is the path of the anchor. Without an anchor, removed lines at the end are not
-// found, and any missing line at the beginning is a fault, even one that Options.Keep has removed.
-func Verify(path string, keys [][]byte, at string) (*Report, error) {
+// Verify reads a trail with all its renamed files. keys is empty for a trail without HMACs; otherwise each line must have been
+// written with one of the keys. The newest key comes first. Without an anchor, removed lines at the end are not found, and any
+// missing line at the beginning is a fault, even one that Options.Keep has removed.
+func Verify(path string, keys [][]byte, anchorPath string) (*Report, error) {
 	// The anchor is read before the trail, so every line that it names must be in the trail.
-	reached, unusable := readAnchor(at, keys)
+	reached, unusable := readAnchor(anchorPath, keys)
 	v := &verifier{chains: chainsOf(keys), keyed: len(keys), calls: make(map[call]bool), runs: make(map[string]bool)}
 	v.anchor, v.place = reached, Fault{File: path, Line: 1}
 	if err := v.files(path); err != nil {
 		return nil, err
 	}
-	from, err := readAnchor(at, keys) // read again: Options.Keep may have removed a file meanwhile
-	v.ends(from, errors.Join(unusable, err), at)
+	from, err := readAnchor(anchorPath, keys) // read again: Options.Keep may have removed a file meanwhile
+	v.ends(from, errors.Join(unusable, err), anchorPath)
 	v.report.Open, v.report.Unclosed, v.report.MAC = len(v.calls), len(v.runs), v.mac
 	return &v.report, nil
 }
@@ -103,11 +103,11 @@ func (v *verifier) files(path string) error {
 }
 
 // ends compares the first and the last line of the trail with the anchor.
-func (v *verifier) ends(from *anchor, unusable error, at string) {
+func (v *verifier) ends(from *anchor, unusable error, anchorPath string) {
 	r := &v.report
 	r.Anchored = from != nil
 	if unusable != nil {
-		v.fault("the anchor %s cannot be used: %v", at, unusable)
+		v.fault("the anchor %s cannot be used: %v", anchorPath, unusable)
 	}
 	if reached := v.anchor; reached != nil && reached.Last > r.Last {
 		v.fault("lines number %d to %d are missing after it, by the anchor", r.Last+1, reached.Last)
@@ -144,11 +144,11 @@ type verifier struct {
 	calls   map[call]bool
 	runs    map[string]bool
 	anchor  *anchor // nil if there is no anchor
-	// place is where the last line was read, first where the first one was.
+	// place is the place of the line that was read last, and first is the place of the first line.
 	place, first Fault
 }
 
-// fault adds a fault at the line that was read last.
+// fault adds a fault whose place is the line that was read last.
 func (v *verifier) fault(format string, args ...any) {
 	if len(v.report.Faults) < maxFaults {
 		v.place.Text = fmt.Sprintf(format, args...)

@@ -21,8 +21,8 @@ type authorization struct {
 	State     string `json:"s"`
 	Challenge string `json:"p"` // PKCE code_challenge
 	Called    string `json:"n,omitempty"`
-	// Own is set if the user logs in for a web page of mcpx itself, not for a client. It is the path of that page, and the other members
-	// are empty.
+	// Own is set if the user logs in for a web page of mcpx itself, not for a client. Own is the path of that page, and the other
+	// members are empty.
 	Own string `json:"o,omitempty"`
 }
 
@@ -105,7 +105,8 @@ func (s *Server) authorizationRequest(r *http.Request, query url.Values) (*clien
 	return c, a, nil
 }
 
-// challenge reports whether text has the form of a SHA-256 hash in base64url (RFC 7636, section 4.2).
+// challenge reports whether text can be a PKCE code_challenge: whether it has the form of a SHA-256 hash in base64url (RFC 7636,
+// section 4.2).
 func challenge(text string) bool {
 	return len(text) == 43 && strings.Trim(text, base64url) == ""
 }

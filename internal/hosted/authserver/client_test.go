@@ -316,7 +316,7 @@ func TestDocuments_Silent(t *testing.T) {
 				s.documents.web.Transport = network
 				ctx, hangUp := context.WithCancel(t.Context())
 				var hostile sync.WaitGroup
-				for i := range 2 * fetching {
+				for i := range 2 * maxFetches {
 					hostile.Go(func() {
 						_, err := s.client(ctx, a.from(i), fmt.Sprintf("https://%s/c%d", a.host(i), i))
 						if f, _ := errors.AsType[*fault](err); f == nil || f.Code != "temporarily_unavailable" {

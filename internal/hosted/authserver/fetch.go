@@ -13,13 +13,13 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// These constants limit how many fetches run at the same time. fetching limits all fetches together. fetchingFor limits the fetches that
-// requests from one IP address have started; behind a proxy, all requests come from one address. fetchingOf limits the fetches from one
-// host.
+// These constants limit how many fetches run at the same time. maxFetches is for all fetches together. maxFetchesOfAddress is for
+// the fetches that requests from one IP address have started; behind a proxy, all requests come from one address.
+// maxFetchesOfHost is for the fetches from one host.
 const (
-	fetching    = 256
-	fetchingFor = 64
-	fetchingOf  = 16
+	maxFetches          = 256
+	maxFetchesOfAddress = 64
+	maxFetchesOfHost    = 16
 )
 
 // fetch is a download of a client document, shared by all requests that need it. It waits for a server that a
@@ -52,9 +52,9 @@ func (d *documents) join(id string, address netip.Addr, u *url.URL) (*client, *f
 		return nil, d.fetches[at]
 	}
 	f := &fetch{id: id, address: address, host: strings.ToLower(u.Hostname()), waiting: 1, done: make(chan struct{})}
-	d.makeRoom(fetchingOf, func(other *fetch) bool { return other.host == f.host })
-	d.makeRoom(fetchingFor, func(other *fetch) bool { return other.address == address })
-	d.makeRoom(fetching, func(*fetch) bool { return true })
+	d.makeRoom(maxFetchesOfHost, func(other *fetch) bool { return other.host == f.host })
+	d.makeRoom(maxFetchesOfAddress, func(other *fetch) bool { return other.address == address })
+	d.makeRoom(maxFetches, func(*fetch) bool { return true })
 	d.fetches = append(d.fetches, f)
 	ctx, end := context.WithCancelCause(d.ctx)
 	f.end = end
@@ -62,23 +62,23 @@ func (d *documents) join(id string, address netip.Addr, u *url.URL) (*client, *f
 	return nil, f
 }
 
-// makeRoom ends one fetch if there are already as many fetches as the parameter most allows; it counts only fetches for which the
-// function in returns true. Of these, it ends the oldest one from the host with the most fetches. So a server that never answers loses
-// its own fetches first. The caller holds mu.
-func (d *documents) makeRoom(most int, in func(*fetch) bool) {
+// makeRoom ends one fetch if there are already limit fetches. It counts only fetches for which the function counted returns true.
+// Among these fetches, it ends the oldest one from the host with the most of them. So a server that never answers loses its own
+// fetches first. The caller holds mu.
+func (d *documents) makeRoom(limit int, counted func(*fetch) bool) {
 	count, hosts := 0, make(map[string]int)
 	for _, f := range d.fetches {
-		if in(f) {
+		if counted(f) {
 			count++
 			hosts[f.host]++
 		}
 	}
-	if count < most {
+	if count < limit {
 		return
 	}
 	var victim *fetch
 	for _, f := range d.fetches {
-		if in(f) && (victim == nil || hosts[f.host] > hosts[victim.host]) {
+		if counted(f) && (victim == nil || hosts[f.host] > hosts[victim.host]) {
 			victim = f
 		}
 	}

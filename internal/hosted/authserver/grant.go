@@ -13,11 +13,11 @@ import (
 	"mcpx/internal/hosted/identity"
 )
 
-// MostLogins is how many logins are kept at most, mostOfOne how many of one user. If a user has mostOfOne logins, a new one ends the one
-// that was renewed least recently, so that no user can push out the logins of others.
+// MostLogins is how many logins are kept at most, and maxPerUser is how many of them one user may have. If a user has maxPerUser
+// logins, a new login ends the user's login that was renewed least recently, so that no user can push out the logins of others.
 const (
 	MostLogins = 10_000
-	mostOfOne  = 100
+	maxPerUser = 100
 )
 
 // grant is one login: of one user, by one client. The store has it encrypted. The client's tokens, encrypted too, contain the number of
@@ -68,7 +68,8 @@ func (i *issued) give(token *oauth2.Token) {
 	}
 }
 
-// end ends the login. It drops the issuer's tokens, and keeps the rest until every access token of the login has expired.
+// end ends the login. It drops the issuer's tokens. The rest of the record is kept until every access token of the login has
+// expired.
 func (g *grant) end(why string) {
 	g.Ended, g.Issued, g.Renewing = why, issued{}, ""
 	g.Until = deadline(accessTime + time.Minute)
@@ -105,12 +106,12 @@ var (
 	errNothing = errors.New("nothing to change")
 )
 
-// change calls its parameter change with a login from the store, stores the changed login and returns it. If that function returns an
+// change calls the function update with a login from the store, stores the changed login and returns it. If update returns an
 // error, nothing is stored, and the error is returned together with the login. Other errors are errUnknown and errUnavailable.
 //
 // This process may not know the login yet, because another process has just begun it. So change asks the store. The store answers only to
 // a change: if it has no such login, a login that has ended is stored for a while.
-func (s *Server) change(ctx context.Context, number string, change func(*grant) error) (*grant, error) {
+func (s *Server) change(ctx context.Context, number string, update func(*grant) error) (*grant, error) {
 	var last grant
 	var changed error
 	unknown := false
@@ -119,7 +120,7 @@ func (s *Server) change(ctx context.Context, number string, change func(*grant) 
 		if old == nil || s.seals.grant.open(string(old), &last) != nil || last.Number != number {
 			last, unknown = grant{Number: number}, true
 			last.end("unknown")
-		} else if changed = change(&last); changed != nil {
+		} else if changed = update(&last); changed != nil {
 			return nil, time.Time{}, changed
 		}
 		return []byte(s.seals.grant.close(last)), last.kept(), nil
@@ -147,7 +148,7 @@ func (s *Server) begin(ctx context.Context, g *grant) error {
 	return nil
 }
 
-// makeRoom ends one login of a user who has mostOfOne logins.
+// makeRoom ends one login of a user who has maxPerUser logins.
 func (s *Server) makeRoom(ctx context.Context, who *user) {
 	oldest, n := (*grant)(nil), 0
 	for _, g := range s.standing() {
@@ -157,7 +158,7 @@ func (s *Server) makeRoom(ctx context.Context, who *user) {
 			}
 		}
 	}
-	if n >= mostOfOne {
+	if n >= maxPerUser {
 		_, _ = s.end(ctx, oldest.Number, "the user has too many logins")
 	}
 }
@@ -207,9 +208,9 @@ type known struct {
 // entry is one login in known. Its grant is immutable: after a change there is a new entry.
 type entry struct {
 	*grant
-	// stands is cancelled when the login ends. All entries of a login share it.
-	stands context.Context
-	end    context.CancelFunc
+	// life is cancelled when the login ends. All entries of a login share it.
+	life context.Context
+	end  context.CancelFunc
 	// changed is closed when a newer entry replaces this one.
 	changed chan struct{}
 }
@@ -225,10 +226,10 @@ func (s *Server) learn(value []byte) {
 	defer k.mu.Unlock()
 	e := &entry{grant: g, changed: make(chan struct{})}
 	if before := k.byNumber[g.Number]; before != nil {
-		e.stands, e.end = before.stands, before.end
+		e.life, e.end = before.life, before.end
 		close(before.changed)
 	} else {
-		e.stands, e.end = context.WithCancel(s.ctx)
+		e.life, e.end = context.WithCancel(s.ctx)
 	}
 	if g.Ended != "" {
 		e.end()
@@ -326,10 +327,10 @@ func (s *Server) sweep(ctx context.Context) {
 	}
 }
 
-// stands returns a context that is cancelled when the login ends, or nil if the login has ended. If this process does not know the login,
-// another process may have begun it a moment ago. Then stands returns the context of the server, and the login's access tokens are valid
-// until they expire or the server is closed.
-func (s *Server) stands(number string) context.Context {
+// lifeOf returns a context that is cancelled when the login ends, or nil if the login has ended. If this process does not know
+// the login, another process may have begun it a moment ago. Then lifeOf returns the context of the server, and the login's
+// access tokens are valid until they expire or the server is closed.
+func (s *Server) lifeOf(number string) context.Context {
 	e := s.find(number)
 	switch {
 	case e == nil:
@@ -337,7 +338,7 @@ func (s *Server) stands(number string) context.Context {
 	case e.Ended != "":
 		return nil
 	}
-	return e.stands
+	return e.life
 }
 
 // Standing returns the user of a login of mcpx's own pages ([Parts.SignedIn]). If this process does not know the login, or if the last
@@ -357,7 +358,7 @@ func (s *Server) Standing(ctx context.Context, number string) (*identity.Proof, 
 		return nil, identity.ErrInvalid
 	}
 	until := time.Unix(e.Renewed, 0).Add(accessTime)
-	return &identity.Proof{Principal: s.principal(&e.Who), Revoked: e.stands, Until: until}, nil
+	return &identity.Proof{Principal: s.principal(&e.Who), Revoked: e.life, Until: until}, nil
 }
 
 // ofPage decides for the method renewed whether a login of mcpx's own pages is renewed. It returns errEnded if the login has ended or

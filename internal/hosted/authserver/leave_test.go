@@ -164,7 +164,7 @@ func TestRenew_AtOnce(t *testing.T) {
 	if status, answer := s.refresh(client, tokens); status != 400 || s.counts(tokens) {
 		t.Errorf("the refresh token afterwards: %d %v", status, answer)
 	}
-	if second.stands(got[0].Number) != nil {
+	if second.lifeOf(got[0].Number) != nil {
 		t.Error("the login goes on at the other server")
 	}
 }
@@ -292,12 +292,12 @@ func TestEnd(t *testing.T) {
 // TestTooMany: nobody can push out the logins of others: who has too many loses the one that was unused for longest.
 func TestTooMany(t *testing.T) {
 	s := still(t, storeIn(t, ""), 'k')
-	for range mostOfOne + 1 {
+	for range maxPerUser + 1 {
 		if _, err := s.redeem(t.Context(), s.codeOf(t, "c")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := len(s.standing()); n != mostOfOne {
+	if n := len(s.standing()); n != maxPerUser {
 		t.Errorf("%d logins", n)
 	}
 }

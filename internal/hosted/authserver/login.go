@@ -100,8 +100,9 @@ func (l *login) config(p *provider) *oauth2.Config {
 	}
 }
 
-// scopes returns the scopes that the issuer is asked for. Without offline_access most issuers give no refresh token, or one that ends
-// with the user's session in the browser. It is left out if the issuer does not list it, as the issuer may then refuse it.
+// scopes returns the scopes that the issuer is asked for. Without offline_access most issuers give no refresh token, or one that
+// ends with the user's session in the browser. The scope offline_access is left out if the issuer does not list it, as the issuer
+// may then refuse it.
 func (l *login) scopes(p *provider) []string {
 	switch {
 	case l.o.Scopes != nil:
@@ -115,7 +116,7 @@ func (l *login) scopes(p *provider) []string {
 // google is the issuer of Google accounts. It gives refresh tokens only for parameters of its own, and only if it asks the user again.
 const google = "https://accounts.google.com"
 
-// asking returns the parameters of an authorization request that only this issuer needs.
+// asking returns additional parameters of an authorization request, if the issuer needs any of its own.
 func (l *login) asking() (more []oauth2.AuthCodeOption) {
 	if l.o.Issuer == google {
 		more = append(more, oauth2.AccessTypeOffline, oauth2.SetAuthURLParam("prompt", "consent"))
@@ -208,7 +209,7 @@ type refusedError struct{ subject, why string }
 
 func (e *refusedError) Error() string { return e.why }
 
-// finish exchanges the issuer's code for tokens, and returns these and the user that the ID token names.
+// finish exchanges the issuer's code for tokens, and returns the tokens and the user that the ID token names.
 func (l *login) finish(ctx context.Context, query url.Values, b *pendingLogin) (*issued, *user, error) {
 	p, err := l.provider(ctx)
 	if err != nil {
@@ -242,7 +243,7 @@ func (l *login) finish(ctx context.Context, query url.Values, b *pendingLogin) (
 	got.give(token)
 	got.Session, _ = claims["sid"].(string)
 	if p.UserInfo != "" {
-		// If it fails, the login continues without its claims; Allow may then refuse the user.
+		// If the userinfo endpoint fails, the login continues without the claims from there; Allow may then refuse the user.
 		err := l.addUserInfo(ctx, p, token.AccessToken, claims)
 		if got.Info = err == nil; err != nil {
 			l.o.Log.Warn("cannot read UserInfo; only the claims of the ID token are used", "error", err)
@@ -275,27 +276,27 @@ func (l *login) withoutRefresh(got *issued, token *oauth2.Token) {
 	}
 }
 
-// again asks the issuer whether a user who has logged in before may stay logged in, and what the issuer says about the user now. The
-// error is a *refusedError if the user may not; after any other error, mcpx does not know. The *issued must be stored even after an
-// error, as the issuer may have replaced the refresh token.
-func (l *login) again(ctx context.Context, was *issued, who *user) (*issued, *user, error) {
-	next := *was
+// again asks the issuer whether a user who has logged in before may stay logged in, and what the issuer says about the user now.
+// The error is a *refusedError if the user may not; after any other error, mcpx does not know. The *issued must be stored even
+// after an error, as it may contain a new refresh token that replaces the earlier one.
+func (l *login) again(ctx context.Context, previous *issued, who *user) (*issued, *user, error) {
+	next := *previous
 	p, err := l.provider(ctx)
 	if err != nil {
 		return &next, nil, err
 	}
-	access, claims := was.Access, jwt.MapClaims{}
-	if was.Refresh != "" {
+	access, claims := previous.Access, jwt.MapClaims{}
+	if previous.Refresh != "" {
 		if access, claims, err = l.refresh(ctx, p, &next, who); err != nil {
 			return &next, nil, err
 		}
 	}
-	if was.Info && p.UserInfo != "" {
+	if previous.Info && p.UserInfo != "" {
 		if claims["sub"] == nil {
 			claims["sub"] = who.Subject
 		}
 		switch err := l.addUserInfo(ctx, p, access, claims); {
-		case err != nil && was.Refresh == "" && refusedBy(err):
+		case err != nil && previous.Refresh == "" && refusedBy(err):
 			return &next, nil, &refusedError{who.Subject, "the issuer does not know the login any more"}
 		case err != nil: // a user without the groups of UserInfo would lose rights or the login
 			return &next, nil, fmt.Errorf("reading UserInfo: %w", err)
@@ -305,17 +306,17 @@ func (l *login) again(ctx context.Context, was *issued, who *user) (*issued, *us
 	case claims["sub"] != nil:
 		now, err := l.user(claims)
 		return &next, now, err
-	case was.Refresh == "":
+	case previous.Refresh == "":
 		return &next, nil, &refusedError{who.Subject, "the issuer gives nothing to renew the login with"}
 	}
 	return &next, who, nil // it was renewed, and the issuer says nothing new about the user
 }
 
-// refresh uses the issuer's refresh token, and puts the new tokens into next. claims are the claims of the new ID token; they are empty
-// if there is none.
-func (l *login) refresh(ctx context.Context, p *provider, next *issued, who *user) (access string, claims jwt.MapClaims, err error) {
+// refresh uses the issuer's refresh token, and puts the new tokens into record. claims are the claims of the new ID token; they
+// are empty if the issuer sends no ID token.
+func (l *login) refresh(ctx context.Context, p *provider, record *issued, who *user) (access string, claims jwt.MapClaims, err error) {
 	web := context.WithValue(ctx, oauth2.HTTPClient, l.web)
-	token, err := l.config(p).TokenSource(web, &oauth2.Token{RefreshToken: next.Refresh}).Token()
+	token, err := l.config(p).TokenSource(web, &oauth2.Token{RefreshToken: record.Refresh}).Token()
 	if r, ok := errors.AsType[*oauth2.RetrieveError](err); ok && slices.Contains(refusals, r.ErrorCode) {
 		l.o.Log.Info("the issuer does not renew a login", "subject", who.Subject, "answer", plainRetrieve(err))
 		return "", nil, &refusedError{who.Subject, "the issuer does not renew the login"}
@@ -323,8 +324,8 @@ func (l *login) refresh(ctx context.Context, p *provider, next *issued, who *use
 	if err != nil {
 		return "", nil, fmt.Errorf("renewing at the issuer: %w", plainRetrieve(err))
 	}
-	next.give(token)
-	next.Refresh = token.RefreshToken // the earlier one if the answer has none
+	record.give(token)
+	record.Refresh = token.RefreshToken // the earlier one if the answer has none
 	raw, _ := token.Extra("id_token").(string)
 	if raw == "" {
 		return token.AccessToken, jwt.MapClaims{}, nil
@@ -336,7 +337,7 @@ func (l *login) refresh(ctx context.Context, p *provider, next *issued, who *use
 		return "", nil, &refusedError{who.Subject, "the issuer renewed the login of another user"}
 	}
 	if session, ok := claims["sid"].(string); ok {
-		next.Session = session
+		record.Session = session
 	}
 	return token.AccessToken, claims, nil
 }
@@ -387,7 +388,7 @@ func (l *login) addUserInfo(ctx context.Context, p *provider, token string, clai
 		return errors.New("it is about another user")
 	}
 	if claims["email"] == nil {
-		delete(claims, "email_verified") // the claims have no address that it could be about
+		delete(claims, "email_verified") // it has no address to be about, and must not vouch for the address from UserInfo
 	} else if claims["email"] != more["email"] {
 		delete(more, "email_verified") // it is about another address
 	}

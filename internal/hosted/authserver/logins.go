@@ -43,11 +43,11 @@ func (s *Server) shown(g *grant) Login {
 	}
 }
 
-// End ends the login whose ID is the parameter which, or all logins of the principal with this name. Their access tokens are refused from
-// now on; other replicas refuse them within two seconds.
-func (s *Server) End(ctx context.Context, which, why string) (ended []Login, err error) {
+// End ends the login with the ID target, or all logins of the principal with the name target. The access tokens of these logins
+// are refused from now on, at other replicas within two seconds.
+func (s *Server) End(ctx context.Context, target, why string) (ended []Login, err error) {
 	for _, g := range s.standing() {
-		if g.id() != which && s.principal(&g.Who).Name != which {
+		if g.id() != target && s.principal(&g.Who).Name != target {
 			continue
 		}
 		done, err := s.end(ctx, g.Number, why)
@@ -76,10 +76,10 @@ func (s *Server) nameFree(who *user) error {
 	return nil
 }
 
-// SignIn sends a browser to the login at the issuer, for a page of mcpx itself. back is the path of the page, with one slash at the
-// beginning: the browser is sent there after the login.
-func (s *Server) SignIn(w http.ResponseWriter, r *http.Request, back string) {
-	s.startLogin(w, r, &authorization{Own: back})
+// SignIn sends a browser to the login at the issuer, for a page of mcpx itself. After the login, the browser is sent to path, the
+// path of the page. It must begin with exactly one slash.
+func (s *Server) SignIn(w http.ResponseWriter, r *http.Request, path string) {
+	s.startLogin(w, r, &authorization{Own: path})
 }
 
 // SignOut ends a login of one of mcpx's own pages.
@@ -88,8 +88,8 @@ func (s *Server) SignOut(ctx context.Context, login string) error {
 	return err
 }
 
-// signedIn completes a login for a page of mcpx itself, and sends the browser to the path back.
-func (s *Server) signedIn(w http.ResponseWriter, r *http.Request, g *grant, back string) {
+// signedIn completes a login for a page of mcpx itself, and sends the browser to path.
+func (s *Server) signedIn(w http.ResponseWriter, r *http.Request, g *grant, path string) {
 	g.Client, g.Called, g.Next = "", "the page of mcpx", 1
 	g.Until = s.until(g)
 	err := s.begin(r.Context(), g)
@@ -102,6 +102,6 @@ func (s *Server) signedIn(w http.ResponseWriter, r *http.Request, g *grant, back
 		return
 	}
 	s.began(g)
-	w.Header().Set("Location", s.issuer+back)
+	w.Header().Set("Location", s.issuer+path)
 	w.WriteHeader(http.StatusSeeOther)
 }

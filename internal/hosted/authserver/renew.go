@@ -75,8 +75,8 @@ func (s *Server) renewed(ctx context.Context, number string, accept func(*grant)
 // reports the change earlier, through learn.
 const lookAgain = 250 * time.Millisecond
 
-// changes waits until a newer entry replaces e, at most for lookAgain. e may be nil: then changes waits for lookAgain. The only error is
-// that of ctx.
+// changes waits until a newer entry replaces e, at most for lookAgain. If e is nil, changes waits for lookAgain. The only error
+// is that of ctx.
 func changes(ctx context.Context, e *entry) error {
 	var changed <-chan struct{}
 	if e != nil {
@@ -136,13 +136,13 @@ func (s *Server) asked(ctx context.Context, of *grant, me string) (*grant, error
 	return g, nil
 }
 
-// givenFor is the least number of seconds for which an access token of the issuer must still be valid when IssuerToken returns it.
-const givenFor = 30 // seconds
+// minGiven is the least number of seconds for which an access token of the issuer must still be valid when IssuerToken returns it.
+const minGiven = 30 // seconds
 
 // IssuerToken returns the issuer's own newest access token of a login, which is renewed if it ends soon. The caller must not send it to
 // clients.
 func (s *Server) IssuerToken(ctx context.Context, number string) (string, error) {
-	good := func(g *grant) bool { return g.Issued.Given != "" && !expired(g.Issued.GivenUntil-givenFor) }
+	good := func(g *grant) bool { return g.Issued.Given != "" && !expired(g.Issued.GivenUntil-minGiven) }
 	e := s.find(number)
 	switch {
 	case e == nil || e.Ended != "":

@@ -26,7 +26,7 @@ type seal struct {
 	aeads []cipher.AEAD
 }
 
-// newSeals derives the keys from the secrets. They differ between resources, even if the secrets are the same.
+// newSeals derives the keys from the secrets. The keys differ between resources, even if the secrets are the same.
 func newSeals(secrets []*state.Secret, resource string) (s seals) {
 	for _, secret := range secrets {
 		s.add(secret, resource)
@@ -72,8 +72,8 @@ func (s seal) close(v any) string {
 
 var errSeal = errors.New("not issued by this server, or issued under another key")
 
-// open decrypts a string made by close, into the value that into points to.
-func (s seal) open(text string, into any) error {
+// open decrypts a string made by close, into the value that target points to.
+func (s seal) open(text string, target any) error {
 	text, ok := strings.CutPrefix(text, s.prefix)
 	sealed, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || !ok {
@@ -81,7 +81,7 @@ func (s seal) open(text string, into any) error {
 	}
 	for _, aead := range s.aeads {
 		if data, err := aead.Open(nil, nil, sealed, nil); err == nil {
-			return json.Unmarshal(data, into)
+			return json.Unmarshal(data, target)
 		}
 	}
 	return errSeal

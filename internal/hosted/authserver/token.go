@@ -165,8 +165,9 @@ func (s *Server) renew(ctx context.Context, form url.Values) (*grant, error) {
 		return nil, &fault{"invalid_target", "resource must be " + s.o.Resource}
 	}
 	client := digest(form.Get("client_id"))
-	// A client may send one token in two requests at the same time, as when several programs share a login. The first request uses the
-	// token. A second one that arrives before the first is done gets the same result. If the token arrives later, it was stolen.
+	// A client may send one token in two requests at the same time, as when several programs share a login. The first request
+	// uses the token. A second request that arrives before the first is done gets the same result. If the token arrives later
+	// than that, it was stolen.
 	arrived := time.Now().UnixMilli()
 	return s.renewed(ctx, old.Grant, func(g *grant) error {
 		switch {
@@ -232,7 +233,7 @@ func (s *Server) Prove(token string) *identity.Proof {
 	if !strings.HasPrefix(token, accessPrefix) || s.seals.access.open(token, &a) != nil || expired(a.Until) || !s.o.admits(&a.Who) {
 		return nil
 	}
-	stands := s.stands(a.Grant)
+	stands := s.lifeOf(a.Grant)
 	if stands == nil {
 		return nil
 	}

@@ -258,7 +258,7 @@ func TestOnce(t *testing.T) {
 		t.Errorf("%d got tokens", n)
 	}
 	var c code
-	if err := s.seals.code.open(form.Get("code"), &c); err != nil || s.stands(c.Grant) != nil {
+	if err := s.seals.code.open(form.Get("code"), &c); err != nil || s.lifeOf(c.Grant) != nil {
 		t.Errorf("the login counts: %v", err)
 	}
 }
@@ -363,16 +363,16 @@ func TestServers_Shared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stands, other := next.stands(one.Number), next.stands(two.Number)
+	stands, other := next.lifeOf(one.Number), next.lifeOf(two.Number)
 	if done, err := before.end(t.Context(), one.Number, "test"); !done || err != nil {
 		t.Fatal(done, err)
 	}
-	if stands.Err() == nil || next.stands(one.Number) != nil || other.Err() != nil {
+	if stands.Err() == nil || next.lifeOf(one.Number) != nil || other.Err() != nil {
 		t.Error("the end at one server is not the end at the other")
 	}
-	here := before.stands(two.Number)
+	here := before.lifeOf(two.Number)
 	before.Close()
-	if here.Err() == nil || other.Err() != nil || next.stands(two.Number) == nil {
+	if here.Err() == nil || other.Err() != nil || next.lifeOf(two.Number) == nil {
 		t.Error("closing a server does not end its requests, or ends those of another")
 	}
 	if still(t, store, 'l').find(two.Number) != nil {

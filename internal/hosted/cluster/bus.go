@@ -15,8 +15,8 @@ import (
 // messageAge is how old a message may be, and by how much the clocks of two replicas may differ.
 const messageAge = time.Minute
 
-// mostPiece is the most data in one message, in bytes.
-const mostPiece = 256 << 10
+// maxPiece is the most data in one message, in bytes.
+const maxPiece = 256 << 10
 
 // head is the first line of each message before encryption. A replica ignores members that it does not know, and messages with an unknown
 // Do, so that replicas of two versions can work together.
@@ -26,7 +26,7 @@ type head struct {
 	At   int64  `json:"at"` // Unix time of sending in milliseconds
 	// Kind is the kind given to Tell, Ask or Open; in a beat, it is the name of the replica.
 	Kind string `json:"kind,omitempty"`
-	// Of is the number of an exchange, which the asker has given it. Asks means that the sender of this message is the asker.
+	// Of is the number that the asker has given to an exchange. Asks means that the sender of this message is the asker.
 	Of   uint64 `json:"of,omitempty"`
 	Asks bool   `json:"asks,omitempty"`
 	// N is the number of a piece, the number of pieces that were read (doTaken), or the epoch of a replica (doBeat).
@@ -49,8 +49,8 @@ const (
 
 var errOld = fmt.Errorf("it is more than %v old or new: compare the clocks of the replicas", messageAge)
 
-// send sends a message to all, or to one replica if to is "to." and its id.
-func (c *Cluster) send(to string, h *head, data []byte) error {
+// send sends a message to all replicas if address is "all", or to one replica if address is "to." and its id.
+func (c *Cluster) send(address string, h *head, data []byte) error {
 	if !c.Connected() {
 		return state.ErrAway
 	}
@@ -60,7 +60,7 @@ func (c *Cluster) send(to string, h *head, data []byte) error {
 		return err
 	}
 	text = append(append(text, '\n'), data...)
-	subject := c.prefix + to
+	subject := c.prefix + address
 	switch err := c.conn.Publish(subject, c.box.seal("message "+subject, text)); {
 	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrConnectionClosed):
 		return state.ErrAway
@@ -115,15 +115,15 @@ func (c *Cluster) take(h *head, data []byte) {
 // Tell sends data, at most 256 KB, to all other replicas, and does not wait until they have received it. If NATS cannot be reached, the
 // error is [state.ErrAway], and no replica gets the data.
 func (c *Cluster) Tell(kind string, data []byte) error {
-	if len(data) > mostPiece {
+	if len(data) > maxPiece {
 		return fmt.Errorf("%d bytes are too many for one message", len(data))
 	}
 	return c.send("all", &head{Do: doTell, Kind: kind}, data)
 }
 
-// Hear calls do for each message that another replica sends with Tell under this kind, one after the other, until Close. Each kind has at
-// most one do: later calls for the same kind are ignored.
-func (c *Cluster) Hear(kind string, do func(from string, data []byte)) {
+// Hear calls handle for each message that another replica sends with Tell under this kind, one after the other, until Close. Only
+// the first call of Hear for a kind has an effect.
+func (c *Cluster) Hear(kind string, handle func(from string, data []byte)) {
 	queue := make(chan heard, 4096)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,7 +133,7 @@ func (c *Cluster) Hear(kind string, do func(from string, data []byte)) {
 	c.hear[kind] = queue
 	c.closed.Go(func() { // ends with Close, which closes the queue
 		for one := range queue {
-			do(one.from, one.data)
+			handle(one.from, one.data)
 		}
 	})
 }

@@ -128,7 +128,7 @@ func TestTell(t *testing.T) {
 	if err := a.Tell("other", nil); err != nil {
 		t.Error(err)
 	}
-	if a.Tell("word", make([]byte, mostPiece+1)) == nil {
+	if a.Tell("word", make([]byte, maxPiece+1)) == nil {
 		t.Error("too much is sent")
 	}
 	mcptest.WaitFor(t, "both others hear it", wait, func() bool { mu.Lock(); defer mu.Unlock(); return len(got) == 200 })
@@ -149,7 +149,7 @@ func TestAsk(t *testing.T) {
 		return fmt.Errorf("no %s for %s", data, from)
 	})
 	meet(t, a, b)
-	for _, size := range []int{0, 1, mostPiece, mostPiece + 1, 30 << 20} {
+	for _, size := range []int{0, 1, maxPiece, maxPiece + 1, 30 << 20} {
 		data := bytes.Repeat([]byte{7}, size)
 		if got, err := asked(t, a, b, "echo", data); err != nil || !bytes.Equal(got, data) {
 			t.Errorf("%d bytes come back as %d: %v", size, len(got), err)

@@ -38,7 +38,8 @@ type Options struct {
 // ErrGone means that the other replica has ended, or cannot be reached.
 var ErrGone = errors.New("the replica that had this has ended")
 
-// ErrUntaken means that the other replica has done nothing: it has not received the question, or it accepts no more questions.
+// ErrUntaken means that the other replica has done nothing. Either it has not received the question, or it accepts no more
+// questions.
 var ErrUntaken = errors.New("that replica takes no requests any more")
 
 // joinTime is how long a start waits for NATS.
@@ -155,8 +156,8 @@ func (c *Cluster) connect(ctx context.Context, o *Options) error {
 }
 
 func (c *Cluster) listen(ctx context.Context) error {
-	if most := c.conn.MaxPayload(); most < 2*mostPiece {
-		return fmt.Errorf("NATS takes messages of %d bytes; mcpx needs a max_payload of at least %d", most, 2*mostPiece)
+	if most := c.conn.MaxPayload(); most < 2*maxPiece {
+		return fmt.Errorf("NATS takes messages of %d bytes; mcpx needs a max_payload of at least %d", most, 2*maxPiece)
 	}
 	for _, subject := range []string{c.prefix + "all", c.prefix + "to." + c.self} {
 		received := windows{of: make(map[salt]*window)}
@@ -188,7 +189,7 @@ func (c *Cluster) Close() {
 	}
 	c.end()
 	for _, one := range c.Live() {
-		if one.ID != c.self { // to each, not to all: NATS keeps the order only on one subject, and the goodbye must follow the last answers
+		if one.ID != c.self { // to each, not to all: the goodbye must come after the last answers, and NATS keeps the order only on one subject
 			_ = c.send("to."+one.ID, &head{Do: doBye}, nil)
 		}
 	}

@@ -18,16 +18,17 @@ const kindTakes, kindTaken = "takes", "taken"
 // takesEvery is how long a replica collects what was taken from its buckets before it tells the others.
 const takesEvery = 20 * time.Millisecond
 
-// mostTakes is the largest number of buckets in one message. mostTaken is the largest size, in bytes, of an answer about buckets.
-const mostTakes, mostTaken = 1000, 64 << 20
+// maxTakes is the largest number of buckets in one message. maxTaken is the largest size, in bytes, of an answer about buckets.
+const maxTakes, maxTaken = 1000, 64 << 20
 
-// counters implement [state.Counters]. Each replica has all buckets, takes from its own without waiting, and sends what was taken to the
-// others within 20 ms; they take the same from theirs, even if a bucket has too few tokens.
+// counters implement [state.Counters]. Each replica has all buckets, takes from its own buckets without waiting, and sends what
+// was taken to the other replicas within 20 ms. Those take the same from their buckets, even if a bucket has too few tokens.
 //
-// So all replicas together never exceed the Rate of a Flow over a longer time. They exceed its Burst by at most the calls that the others
-// admit before a message arrives: about 30 ms of calls at each, if messages need up to 10 ms. After that the buckets are in debt, and the
-// next calls wait longer. While NATS cannot be reached, each of n replicas takes n tokens for one, so that it admits an n-th of Rate and
-// Burst. A replica that starts asks the others what is missing from their buckets; until they answer, its own are full.
+// So all replicas together never exceed the Rate of a Flow over a longer time. They exceed its Burst by at most the calls that
+// the others admit before a message arrives: about 30 ms of calls at each, if messages need up to 10 ms. After that the buckets
+// are in debt, and the next calls wait longer. While NATS cannot be reached, each of n replicas takes n tokens for one, so that
+// it admits an n-th of Rate and Burst. A replica that starts asks the others what is missing from their buckets; until they
+// answer, its own buckets are full.
 type counters struct {
 	state.Counters
 	c *Cluster
@@ -47,7 +48,7 @@ type take struct {
 	Tokens float64    `json:"t"`
 }
 
-// NewCounters returns counters whose buckets, kept in local, also take what other replicas take.
+// NewCounters returns counters that keep their buckets in local, and also take from them what other replicas take.
 func (c *Cluster) NewCounters(local state.Counters) state.Counters {
 	s := &counters{Counters: local, c: c, pending: make(map[bucketName]*take)}
 	s.timer = time.AfterFunc(time.Hour, s.send)
@@ -64,8 +65,8 @@ func (c *Cluster) NewCounters(local state.Counters) state.Counters {
 	return s
 }
 
-// catchUp asks the other replicas what is missing from their buckets, and takes the same from the buckets of this replica. What the others
-// take while they answer may be taken here twice.
+// catchUp asks the other replicas what is missing from their buckets, and takes the same from the buckets of this replica. Tokens
+// that the others take while they answer may be taken twice at this replica.
 func (s *counters) catchUp() {
 	ctx, cancel := context.WithTimeout(s.c.life, deadAfter)
 	defer cancel()
@@ -97,7 +98,7 @@ func (s *counters) catchUp() {
 // taken asks a replica how many tokens are missing from its buckets. It returns nil if there is no answer.
 func (s *counters) taken(ctx context.Context, replica string) (all []byte) {
 	for piece, err := range s.c.Ask(ctx, replica, kindTaken, nil) {
-		if all = append(all, piece...); err != nil || len(all) > mostTaken {
+		if all = append(all, piece...); err != nil || len(all) > maxTaken {
 			return nil
 		}
 	}
@@ -193,7 +194,7 @@ func (s *counters) send() {
 	for _, one := range pending {
 		list = append(list, one)
 	}
-	for part := range slices.Chunk(list, mostTakes) {
+	for part := range slices.Chunk(list, maxTakes) {
 		if data, err := json.Marshal(part); err == nil {
 			_ = s.c.Tell(kindTakes, data) // if NATS cannot be reached, the others multiply what they take (shares)
 		}

@@ -165,7 +165,7 @@ func TestResults(t *testing.T) {
 	meet(t, a, b)
 	large := strings.Repeat("x", 10<<20)
 	handle, call := here.Keep("alice", &held{text: large}, 10), here.Keep("alice", &held{calls: true}, 10)
-	huge, later := here.Keep("alice", &held{text: strings.Repeat("x", mostResult)}, 10), here.Keep("alice", &held{text: "later"}, 10)
+	huge, later := here.Keep("alice", &held{text: strings.Repeat("x", maxResult)}, 10), here.Keep("alice", &held{text: "later"}, 10)
 	got, err := there.Get(t.Context(), handle, "alice")
 	if err != nil || got.text != large {
 		t.Errorf("%d bytes: %v", len(large), err)

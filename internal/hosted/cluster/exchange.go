@@ -13,8 +13,8 @@ import (
 // pieces is how many pieces one side may send before the other side has read them.
 const pieces = 16
 
-// mostAsked is the most bytes of the question of one Ask.
-const mostAsked = 256 << 20
+// maxQuestion is the largest size, in bytes, of the question of one Ask.
+const maxQuestion = 256 << 20
 
 // exchanges are the running exchanges, by either side: those that this replica asks and those that it answers.
 type exchanges struct {
@@ -76,12 +76,12 @@ func (e *exchanges) find(id callID) *exchange {
 	return e.open[id]
 }
 
-// fail ends, with the error err, all exchanges that the function given as which accepts.
-func (e *exchanges) fail(which func(*exchange) bool, err error) {
+// fail ends, with the error err, all exchanges for which the function matches returns true.
+func (e *exchanges) fail(matches func(*exchange) bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, x := range e.open {
-		if which(x) {
+		if matches(x) {
 			x.cancel(err)
 		}
 	}
@@ -129,11 +129,11 @@ func (x *exchange) message(h head, data []byte) error {
 	return x.cluster.send("to."+x.id.peer, &h, data)
 }
 
-// write sends data in pieces, and waits while the other side has too many unread ones. If last is set, the last piece, which may be
-// empty, is marked as such.
-func (x *exchange) write(kind string, data []byte, last bool, failure string) error {
+// write sends data in pieces, and waits while the other side has too many unread pieces. If isLast is true, the other side learns
+// from the last piece, which may be empty, that no more pieces follow.
+func (x *exchange) write(kind string, data []byte, isLast bool, failure string) error {
 	for {
-		n := min(len(data), mostPiece)
+		n := min(len(data), maxPiece)
 		select {
 		case <-x.credit:
 		case <-x.ctx.Done():
@@ -142,7 +142,7 @@ func (x *exchange) write(kind string, data []byte, last bool, failure string) er
 		if x.ctx.Err() != nil {
 			return context.Cause(x.ctx)
 		}
-		h := head{Do: doPiece, Kind: kind, N: x.sent, Last: last && n == len(data), Err: failure}
+		h := head{Do: doPiece, Kind: kind, N: x.sent, Last: isLast && n == len(data), Err: failure}
 		if err := x.message(h, data[:n]); err != nil {
 			return err
 		}
@@ -283,9 +283,9 @@ func (x *exchange) stop(why string) { _ = x.message(head{Do: doStop, Err: why}, 
 // answerer handles one exchange that another replica has begun.
 type answerer func(ctx context.Context, x *exchange) error
 
-// Answer calls do for each Ask of that kind. do writes its answer in any number of parts; write waits until the asker takes
-// them. ctx ends when the asker needs no more, or is gone.
-func (c *Cluster) Answer(kind string, do func(ctx context.Context, from string, data []byte, write func([]byte) error) error) {
+// Answer calls handle for each Ask of that kind. handle writes its answer in any number of parts with the func write, which waits
+// until the asker takes the parts. ctx ends when the asker needs no more, or is gone.
+func (c *Cluster) Answer(kind string, handle func(ctx context.Context, from string, data []byte, write func([]byte) error) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answer[kind] = func(ctx context.Context, x *exchange) error {
@@ -293,7 +293,7 @@ func (c *Cluster) Answer(kind string, do func(ctx context.Context, from string, 
 		if err != nil {
 			return err
 		}
-		return do(ctx, x.id.peer, asked, func(data []byte) error { return x.write("", data, false, "") })
+		return handle(ctx, x.id.peer, asked, func(data []byte) error { return x.write("", data, false, "") })
 	}
 }
 
@@ -340,7 +340,7 @@ func (x *exchange) all() (data []byte, err error) {
 		if p.last {
 			return data, nil
 		}
-		if len(data) > mostAsked {
+		if len(data) > maxQuestion {
 			return nil, errors.New("too much for one exchange")
 		}
 	}

@@ -14,7 +14,7 @@ import (
 func TestLeave(t *testing.T) {
 	mcptest.NoLeaks(t)
 	here, there := two(t)
-	long, asked, release := bytes.Repeat([]byte("x"), 20*mostPiece), make(chan struct{}), make(chan struct{})
+	long, asked, release := bytes.Repeat([]byte("x"), 20*maxPiece), make(chan struct{}), make(chan struct{})
 	there.Answer("long", func(_ context.Context, _ string, _ []byte, write func([]byte) error) error {
 		close(asked)
 		<-release

@@ -107,14 +107,14 @@ func TestAway_Stalled(t *testing.T) {
 func TestRecords_Room(t *testing.T) {
 	r := &records{}
 	for _, c := range []struct {
-		full, size int // full is in parts of mostRecords, in percent
+		full, size int // full is in parts of maxRecords, in percent
 		fits       bool
 	}{
 		{0, state.MostRecord, true}, {0, state.MostRecord + 1, false}, {40, state.MostRecord, true},
 		{75, state.MostRecord, false}, {75, 20 << 10, true}, {95, 20 << 10, false}, {95, 4 << 10, true},
 		{100, 4 << 10, false}, {100, smallRecord, true}, {201, 1, false},
 	} {
-		r.bytes = mostRecords / 100 * c.full
+		r.bytes = maxRecords / 100 * c.full
 		if err := r.fits(c.size); (err == nil) != c.fits {
 			t.Errorf("%d bytes, %d %% full: %v", c.size, c.full, err)
 		}

@@ -24,9 +24,9 @@ type thing struct {
 	Ended bool   `json:"ended,omitempty"`
 }
 
-// Once returns the [state.Once] for one purpose. most is how many names its copy in memory remembers.
-func (c *Cluster) Once(purpose string, most int, log *slog.Logger) state.Once {
-	o := &once{records: c.records, prefix: "once." + purpose + ".", copy: state.NewOnce(most, log)}
+// Once returns the [state.Once] for one purpose. limit is how many names the copy in memory remembers.
+func (c *Cluster) Once(purpose string, limit int, log *slog.Logger) state.Once {
+	o := &once{records: c.records, prefix: "once." + purpose + ".", copy: state.NewOnce(limit, log)}
 	next := make(map[string]int) // thing.Next by name, as the copy has it; Watch calls the func for one value at a time
 	o.records.Watch(o.prefix, func(value []byte) {
 		var one thing
@@ -42,7 +42,7 @@ func (c *Cluster) Once(purpose string, most int, log *slog.Logger) state.Once {
 			_, _ = o.copy.Redeem(context.Background(), one.Name, one.Next-1, until)
 			next[one.Name] = one.Next
 		}
-		if len(next) > 2*most {
+		if len(next) > 2*limit {
 			clear(next)
 		}
 	})

@@ -51,8 +51,9 @@ func (p *presence) touch(now time.Time) {
 	}
 }
 
-// heard notes a beat. It reports whether the replica is new, and whether it has lost messages since its last beat.
-func (p *presence) heard(h *head, now time.Time) (fresh, lost bool) {
+// heard notes a beat of a replica. isNew reports whether the replica is new, and lostMessages whether it has lost messages since
+// its last beat.
+func (p *presence) heard(h *head, now time.Time) (isNew, lostMessages bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	one := p.peers[h.From]
@@ -60,9 +61,9 @@ func (p *presence) heard(h *head, now time.Time) (fresh, lost bool) {
 		p.peers[h.From] = &peer{h.Kind, h.N, h.Leaves, now}
 		return true, false
 	}
-	lost = one.epoch != h.N
+	lostMessages = one.epoch != h.N
 	*one = peer{h.Kind, h.N, h.Leaves, now}
-	return false, lost
+	return false, lostMessages
 }
 
 // forget removes a replica that has sent a goodbye.
@@ -146,11 +147,11 @@ func (c *Cluster) replicas() int {
 }
 
 // sendBeat tells one replica, or all, that this replica is running.
-func (c *Cluster) sendBeat(to string) {
+func (c *Cluster) sendBeat(address string) {
 	c.presence.mu.Lock()
 	beat := head{Do: doBeat, Kind: c.name, N: c.presence.epoch, Leaves: c.presence.leaves}
 	c.presence.mu.Unlock()
-	_ = c.send(to, &beat, nil)
+	_ = c.send(address, &beat, nil)
 }
 
 // beat sends beats until Close, and removes replicas that send none.

@@ -23,12 +23,12 @@ import (
 const (
 	// changeTime is how long a change may take in NATS.
 	changeTime = 3 * time.Second
-	// mostTries is how often a change is tried while other replicas change the same record.
-	mostTries = 200
-	// mostRecords limits the bytes of all records together, so that clients that send much about themselves cannot fill the memory of
+	// maxTries is how often a change is tried while other replicas change the same record.
+	maxTries = 200
+	// maxRecords limits the bytes of all records together, so that clients that send much about themselves cannot fill the memory of
 	// all replicas. The less room is left, the smaller a new record must be, so these clients are refused first. Records of at most
-	// smallRecord bytes are accepted until all records have twice mostRecords.
-	mostRecords, smallRecord = 256 << 20, 1 << 10
+	// smallRecord bytes are accepted until all records have twice maxRecords.
+	maxRecords, smallRecord = 256 << 20, 1 << 10
 	// ownerKey is the key of a record that only the replicas of this cluster can open.
 	ownerKey = "cluster"
 )
@@ -99,11 +99,11 @@ func newRecords(c *Cluster, bucket string) (*records, error) {
 	}, err
 }
 
-// Watch calls do with the present and each new value of all records whose keys begin with prefix, until Close. do must neither block nor
-// use the records.
-func (c *Cluster) Watch(prefix string, do func(value []byte)) { c.records.Watch(prefix, do) }
+// Watch calls handle with the present and each new value of all records whose keys begin with prefix, until Close. handle must
+// neither block nor use the records.
+func (c *Cluster) Watch(prefix string, handle func(value []byte)) { c.records.Watch(prefix, handle) }
 
-// Records returns the shared records. Their Get reads the copy of this replica, which exists since Join returned.
+// Records returns the shared records. The method Get reads only the copy of the records at this replica.
 func (c *Cluster) Records() state.Followed { return c.records }
 
 // Get implements [state.Records].
@@ -124,7 +124,7 @@ func (r *records) Change(ctx context.Context, key string, change func(old []byte
 	ctx, cancel := context.WithTimeout(ctx, changeTime)
 	defer cancel()
 	newest := uint64(0) // revision of the newest value in NATS, which may be one that this replica has refused or that has expired
-	for try := range mostTries {
+	for try := range maxTries {
 		r.mu.RLock()
 		var known record
 		if one := r.byKey[key]; one != nil {
@@ -166,8 +166,8 @@ func (r *records) Change(ctx context.Context, key string, change func(old []byte
 func (r *records) fits(size int) error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	room := (mostRecords - r.bytes) >> 11 // = state.MostRecord as long as half of mostRecords is free
-	if size > state.MostRecord || size > max(room, smallRecord) || r.bytes > 2*mostRecords {
+	room := (maxRecords - r.bytes) >> 11 // = state.MostRecord as long as half of maxRecords is free
+	if size > state.MostRecord || size > max(room, smallRecord) || r.bytes > 2*maxRecords {
 		return state.ErrLarge
 	}
 	return nil
@@ -281,7 +281,8 @@ func (r *records) apply(name string, one *record) bool {
 	return true
 }
 
-// refuse counts a value that should not be in NATS. If this replica knows the right one, the method write replaces the value by it.
+// refuse counts a value that should not be in NATS. If this replica knows the right value, the method write will write that to
+// NATS.
 func (r *records) refuse(name string, revision uint64, err error) {
 	r.mu.Lock()
 	known := r.byHash[name]
@@ -316,14 +317,14 @@ func (r *records) expire(now time.Time) {
 }
 
 // Watch implements [state.Followed].
-func (r *records) Watch(prefix string, do func(value []byte)) (stop func()) {
+func (r *records) Watch(prefix string, handle func(value []byte)) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w := &watcher{prefix, do}
+	w := &watcher{prefix, handle}
 	r.watch = append(r.watch, w)
 	for key, one := range r.byKey {
 		if strings.HasPrefix(key, prefix) {
-			do(one.value)
+			handle(one.value)
 		}
 	}
 	return func() {

@@ -13,12 +13,12 @@ import (
 
 const (
 	kindResult = "result"
-	// mostResult is the size in bytes of the largest result that another replica gets.
-	mostResult = 64 << 20
-	// copyAge and mostCopies limit the copies of other replicas' results, for callers that read a result in several parts: how long, and
-	// how many bytes in all.
-	copyAge    = time.Minute
-	mostCopies = 128 << 20
+	// maxResult is the size in bytes of the largest result that another replica gets.
+	maxResult = 64 << 20
+	// copyAge and maxCopies limit the copies of other replicas' results, which are for callers that read a result in several
+	// parts: copyAge is how long a copy is kept, and maxCopies how many bytes all copies have.
+	copyAge   = time.Minute
+	maxCopies = 128 << 20
 	// handleStart is the first letter of a handle. After it come the ID of the replica and the handle that this replica knows.
 	handleStart = "r"
 )
@@ -59,7 +59,7 @@ func NewResults[R any](c *Cluster, local state.Results[R]) state.Results[R] {
 			return err
 		}
 		text, err := json.Marshal(r)
-		if err == nil && len(text) > mostResult {
+		if err == nil && len(text) > maxResult {
 			err = state.ErrUnknown
 		}
 		if err != nil {
@@ -111,7 +111,7 @@ func (s *results[R]) Get(ctx context.Context, handle, owner string) (*R, error) 
 	}
 	var text []byte
 	for piece, err := range s.c.Ask(ctx, replica, kindResult, question) {
-		if err == nil && len(text)+len(piece) > mostResult {
+		if err == nil && len(text)+len(piece) > maxResult {
 			err = state.ErrUnknown
 		}
 		if err != nil {
@@ -154,11 +154,11 @@ func (s *results[R]) copyOf(key wanted) *R {
 	return nil
 }
 
-// remember keeps a copy for copyAge. If the copies would exceed mostCopies, it first removes all of them.
+// remember keeps a copy for copyAge. If the copies would exceed maxCopies, it first removes all of them.
 func (s *results[R]) remember(key wanted, one *copied[R]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.bytes+one.size > mostCopies {
+	if s.bytes+one.size > maxCopies {
 		clear(s.copies)
 		s.bytes = 0
 	}

@@ -46,8 +46,8 @@ type box struct {
 	known map[salt]cipher.AEAD // ciphers of the processes whose texts were decrypted, by salt
 }
 
-// mostKnown bounds box.known. Only processes with a key of this cluster are added to it.
-const mostKnown = 1000
+// maxKnown bounds box.known. Only processes with a key of this cluster are added to it.
+const maxKnown = 1000
 
 func newBox(secrets []*state.Secret) *box {
 	b := &box{known: make(map[salt]cipher.AEAD)}
@@ -73,7 +73,7 @@ func derive(key []byte, of salt) cipher.AEAD {
 	return aead
 }
 
-// seal encrypts a text. Only open with the same subject can decrypt it.
+// seal encrypts a text. Only a call of open with the same subject can decrypt it.
 func (b *box) seal(subject string, text []byte) []byte {
 	sealed := make([]byte, sealHead, sealHead+len(text)+b.aead.Overhead())
 	sealed[0] = sealVersion
@@ -88,38 +88,39 @@ func nonce(sealed []byte) []byte {
 
 func extra(sealed []byte, subject string) []byte { return append([]byte{sealed[0]}, subject...) }
 
-// open decrypts a text. by is the salt of the process that encrypted it, and number is that process's number of the text.
-func (b *box) open(subject string, sealed []byte) (text []byte, by salt, number uint64, err error) {
+// open decrypts a text. sender is the salt of the process that encrypted the text, and number is the number of the text in that
+// process.
+func (b *box) open(subject string, sealed []byte) (text []byte, sender salt, number uint64, err error) {
 	switch {
 	case len(sealed) < sealHead:
-		return nil, by, 0, errSeal
+		return nil, sender, 0, errSeal
 	case sealed[0] > sealVersion:
-		return nil, by, 0, errVersion
+		return nil, sender, 0, errVersion
 	}
-	copy(by[:], sealed[1:])
+	copy(sender[:], sealed[1:])
 	number = binary.BigEndian.Uint64(sealed[1+saltLength:])
 	b.mu.Lock()
-	aead := b.known[by]
+	aead := b.known[sender]
 	b.mu.Unlock()
 	if aead != nil {
 		if text, err = aead.Open(nil, nonce(sealed), sealed[sealHead:], extra(sealed, subject)); err != nil {
-			return nil, by, 0, errSeal
+			return nil, sender, 0, errSeal
 		}
-		return text, by, number, nil
+		return text, sender, number, nil
 	}
 	for _, key := range b.keys {
-		aead := derive(key, by)
+		aead := derive(key, sender)
 		if text, err = aead.Open(nil, nonce(sealed), sealed[sealHead:], extra(sealed, subject)); err == nil {
 			b.mu.Lock()
-			if len(b.known) >= mostKnown {
+			if len(b.known) >= maxKnown {
 				clear(b.known)
 			}
-			b.known[by] = aead
+			b.known[sender] = aead
 			b.mu.Unlock()
-			return text, by, number, nil
+			return text, sender, number, nil
 		}
 	}
-	return nil, by, 0, errSeal
+	return nil, sender, 0, errSeal
 }
 
 // windows remember which numbers of each sender were received, so that a repeated message is refused. NATS delivers the messages of a
@@ -139,7 +140,7 @@ type window struct {
 
 // take reports whether a number is received for the first time. A sender that was silent for twice messageAge is forgotten: its earlier
 // messages are refused by their age.
-func (w *windows) take(by salt, number uint64, now time.Time) bool {
+func (w *windows) take(sender salt, number uint64, now time.Time) bool {
 	if now.Sub(w.cleaned) > messageAge {
 		for by, one := range w.of {
 			if now.Sub(one.at) > 2*messageAge {
@@ -148,10 +149,10 @@ func (w *windows) take(by salt, number uint64, now time.Time) bool {
 		}
 		w.cleaned = now
 	}
-	one := w.of[by]
+	one := w.of[sender]
 	if one == nil {
 		one = new(window)
-		w.of[by] = one
+		w.of[sender] = one
 	}
 	one.at = now
 	return one.take(number)

@@ -13,15 +13,15 @@ type Stream struct {
 	over error  // what Read returns from now on
 }
 
-// Open opens a stream to another replica. There, the function that was given to [Cluster.Accept] for that kind serves the stream; its
-// parameter first has the bytes of first. The caller must close the stream. The errors are those of [Cluster.Ask]; the first Read returns
-// a [RemoteError].
-func (c *Cluster) Open(ctx context.Context, to, kind string, first []byte) (*Stream, error) {
+// Open opens a stream to another replica. There, the function that was given to [Cluster.Accept] for that kind gets the bytes
+// opening, and serves the stream. The caller must close the stream. The errors are those of [Cluster.Ask], but not a
+// [RemoteError], which only Read returns.
+func (c *Cluster) Open(ctx context.Context, to, kind string, opening []byte) (*Stream, error) {
 	x, err := c.ask(ctx, to)
 	if err != nil {
 		return nil, err
 	}
-	if err := x.write(kind, first, false, ""); err != nil {
+	if err := x.write(kind, opening, false, ""); err != nil {
 		x.stop("")
 		c.calls.remove(x)
 		return nil, err
@@ -31,7 +31,7 @@ func (c *Cluster) Open(ctx context.Context, to, kind string, first []byte) (*Str
 
 // Accept calls serve for each stream of that kind that another replica opens. The stream ends when serve returns, and the other side gets
 // serve's error. ctx ends with the stream.
-func (c *Cluster) Accept(kind string, serve func(ctx context.Context, first []byte, s *Stream) error) {
+func (c *Cluster) Accept(kind string, serve func(ctx context.Context, opening []byte, s *Stream) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answer[kind] = func(ctx context.Context, x *exchange) error {
@@ -76,7 +76,7 @@ func (s *Stream) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// Close ends the stream for both sides. Further calls do nothing harmful.
+// Close ends the stream for both sides. It may be called more than once.
 func (s *Stream) Close() error {
 	s.x.stop("")
 	s.x.cluster.calls.remove(s.x)

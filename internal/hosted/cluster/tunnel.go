@@ -125,7 +125,7 @@ func (c *Cluster) served(serve func(http.ResponseWriter, *http.Request), w http.
 	return nil
 }
 
-// responseWriter sends a response in pieces: at each Flush, when mostPiece bytes are queued, and at the end.
+// responseWriter sends a response in pieces: at each Flush, when maxPiece bytes are queued, and at the end.
 type responseWriter struct {
 	header http.Header
 	write  func([]byte) error
@@ -156,7 +156,7 @@ func (w *responseWriter) Write(data []byte) (int, error) {
 		w.WriteHeader(http.StatusOK)
 	}
 	w.queued = append(w.queued, data...)
-	if len(w.queued) >= mostPiece {
+	if len(w.queued) >= maxPiece {
 		return len(data), w.FlushError()
 	}
 	return len(data), w.err

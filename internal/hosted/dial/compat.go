@@ -11,9 +11,9 @@ import (
 	"mcpx/internal/caller"
 )
 
-// aliveWithin is how long a silent server without a name of its own has to answer before a new connection takes its name. It is short
+// aliveTimeout is how long a silent server without a name of its own has to answer before a new connection takes its name. It is short
 // because clients wait 10 s for a WebSocket to open.
-const aliveWithin = 5 * time.Second
+const aliveTimeout = 5 * time.Second
 
 // ServeAgent accepts a tool server of an agent that connects as in the older system that mcpx replaces. The name of the server is in the
 // query; if there is none, the server gets a name that no other server of the agent has. The caller has authenticated the request.
@@ -29,21 +29,22 @@ func (h *Hub) ServeAgent(w http.ResponseWriter, r *http.Request) {
 // anyName, in place of a server's name, asks for a name that no other server of the principal has. It is not a valid name itself.
 const anyName = "*"
 
-// placeUnnamed finds or makes the slot for the connection of a server without a name of its own. fresh reports whether the slot is new.
-func (h *Hub) placeUnnamed(p *caller.Principal, _ string) (s *slot, fresh bool, err error) {
+// placeUnnamed finds or makes the slot for the connection of a server without a name of its own. isNew reports whether the slot
+// is new.
+func (h *Hub) placeUnnamed(p *caller.Principal, _ string) (s *slot, isNew bool, err error) {
 	h.naming.Lock() // otherwise a second server that comes now would get the same name
 	defer h.naming.Unlock()
-	if s, fresh, err = h.place(p, h.vacant(p)); err == nil && !fresh {
+	if s, isNew, err = h.place(p, h.vacant(p)); err == nil && !isNew {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		s.stay() // the server was away: keep the slot until the method use or unused is called
 	}
-	return s, fresh, err
+	return s, isNew, err
 }
 
-// vacant returns a name for a server that brings none. If exactly one unnamed server is away, it returns that name, since most likely
-// that server has come back. If several are away, nothing tells which one has come back, so all of them are removed. Then it returns the
-// first free name. That may exceed the limit; the connection is then refused because of the limit.
+// vacant returns a name for a server that brings none. If exactly one unnamed server is away, it returns that name, since most
+// likely that server has come back. If several are away, nothing tells which one has come back, so all of them are removed. Then
+// it returns the first free name. If the principal has too many servers, the caller refuses the connection anyway.
 func (h *Hub) vacant(p *caller.Principal) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,13 +87,13 @@ func isUnnamed(name string) bool {
 	return name == "default" || ok && err == nil && n > 1
 }
 
-// endSilent ends those connections of servers without a name of their own that do not answer. A device that has lost its network does not
-// close its connection, and usually dials in again before pings find the old one dead.
+// endSilent ends the connections of those servers without a name of their own that do not answer. A device that has lost its
+// network does not close its connection, and usually dials in again before pings find the old one dead.
 func (h *Hub) endSilent(p *caller.Principal) {
 	h.mu.Lock()
 	open := make(map[*slot]*conn)
 	for _, s := range h.slots {
-		if s.Owner == p.Key() && isUnnamed(s.Name) && s.live != nil && s.waiting == nil { // without waiting: the upstream has taken it
+		if s.Owner == p.Key() && isUnnamed(s.Name) && s.live != nil && s.waiting == nil { // waiting is nil once the upstream has the connection
 			open[s] = s.live
 		}
 	}
@@ -100,7 +101,7 @@ func (h *Hub) endSilent(p *caller.Principal) {
 	var asked sync.WaitGroup
 	for s, c := range open {
 		asked.Go(func() {
-			if !c.Answers(cmp.Or(h.options.Alive, aliveWithin)) {
+			if !c.Answers(cmp.Or(h.options.Alive, aliveTimeout)) {
 				s.gone(c)
 			}
 		})

@@ -27,10 +27,10 @@ import (
 )
 
 const (
-	// mostConnections is how many servers a principal may have, including those that are away.
-	mostConnections = 10
-	// keepAway is how long a server without a connection keeps its name and its place in the texts of inspect.
-	keepAway = 10 * time.Minute
+	// maxServers is how many servers a principal may have, including those that are away.
+	maxServers = 10
+	// awayTime is how long a server without a connection keeps its name and its place in the texts of inspect.
+	awayTime = 10 * time.Minute
 )
 
 // Options are the settings of a [Hub].
@@ -87,8 +87,8 @@ type Server struct {
 	// Place identifies the slot of a server that brought no name; it is empty for other servers. A later slot of the same name has
 	// another Place, since it may be for another server: what mcpx knows about the old Place does not apply to it.
 	Place string
-	// Serial is different for each Server value. A later one may have the same name; then Arrived and Connect of the earlier one wait in
-	// vain.
+	// Serial is different for each Server value. A later Server may have the same name; then Arrived and Connect of the earlier
+	// Server wait in vain.
 	Serial string
 	// Arrived waits until the server has a connection, and Connect returns the connection ([transport.Options]). Admit refuses lists that
 	// are too large ([upstream.Catalogue]).
@@ -135,8 +135,8 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.text }
 
-// servedName returns the name under which clients see a server. Under [conf.DialSelf] it has a suffix that depends on the owner, so that
-// servers of two principals never have the same name.
+// servedName returns the name under which clients see a server. If the audience is [conf.DialSelf], the name has a suffix that
+// depends on the owner, so that servers of two principals never have the same name.
 func servedName(name, owner, audience string) string {
 	if audience != conf.DialSelf {
 		return name
@@ -145,8 +145,8 @@ func servedName(name, owner, audience string) string {
 	return name + "-" + hex.EncodeToString(sum[:4])
 }
 
-// ownName matches the names that servedName makes under [conf.DialSelf]. Other servers may not have such names: they could take one
-// before its owner comes.
+// ownName matches the names that servedName makes under [conf.DialSelf]. Other servers may not have such names: otherwise one
+// could take a name before the server that it belongs to dials in.
 var ownName = pattern.New(`-[0-9a-f]{8}$`)
 
 // rule returns the rule by which a principal may dial in under a name; nil if there is none.
@@ -157,8 +157,8 @@ func (h *Hub) rule(dial *conf.Dial, p *caller.Principal, name string) *conf.Dial
 	return policy.MayDial(dial.Allow, p, name)
 }
 
-// place finds or makes the slot for a connection. fresh reports whether it is new.
-func (h *Hub) place(p *caller.Principal, name string) (s *slot, fresh bool, err error) {
+// place finds or makes the slot for a connection. isNew reports whether the slot is new.
+func (h *Hub) place(p *caller.Principal, name string) (s *slot, isNew bool, err error) {
 	dial := h.options.Current()
 	if dial == nil {
 		return nil, false, &refusal{404, "no server may dial in here: the config has no key dial"}
@@ -212,7 +212,8 @@ func dialledAs(rule *conf.DialRule, p *caller.Principal, name string) policy.Dia
 	return as
 }
 
-// replaced ends the connection of a slot that another slot or replica has replaced. The caller holds the lock.
+// replaced ends the connection of a slot, because the server has another connection now, in another slot or at another replica.
+// The caller holds the lock.
 func (h *Hub) replaced(s *slot) {
 	if older := s.live; older != nil {
 		h.loop.Go(func() { // ends within a second
@@ -233,8 +234,8 @@ func (h *Hub) newSlot(name string, by *caller.Principal, as policy.Dialled) *slo
 	return s
 }
 
-// room makes room for one more server of a principal. If there are too many, it removes the one that has been away longest, or refuses.
-// The caller holds the lock.
+// room makes room for one more server of a principal. If there are too many, it removes the server that has been away longest. If
+// none is away, it returns an error. The caller holds the lock.
 func (h *Hub) room(owner string) error {
 	count, oldest := 0, (*slot)(nil)
 	for _, s := range h.slots {
@@ -245,11 +246,11 @@ func (h *Hub) room(owner string) error {
 			oldest = s
 		}
 	}
-	if count < mostConnections {
+	if count < maxServers {
 		return nil
 	}
 	if oldest == nil {
-		return &refusal{429, fmt.Sprintf("you have %d connections already, which is the limit", mostConnections)}
+		return &refusal{429, fmt.Sprintf("you have %d connections already, which is the limit", maxServers)}
 	}
 	h.remove(oldest)
 	return nil
@@ -340,7 +341,7 @@ func (h *Hub) leave(s *slot) {
 	}
 	s.since = time.Now()
 	s.disarm()
-	s.forget = time.AfterFunc(keepAway, func() { // stopped by use, remove and Close
+	s.forget = time.AfterFunc(awayTime, func() { // stopped by use, remove and Close
 		h.mu.Lock()
 		lost := h.slots[s.Dialled.Server] == s && s.live == nil && s.at == ""
 		if lost {
@@ -421,8 +422,8 @@ func (s *slot) admit(kind catalog.Kind, items, bytes int) error {
 	return errors.New(why)
 }
 
-// Recheck removes the servers that the current config no longer allows, and closes their connections. It does not call Changed: its
-// caller applies the change.
+// Recheck removes the servers that the current config no longer allows, and closes their connections. It does not call Changed,
+// because the caller of Recheck applies the change.
 func (h *Hub) Recheck() {
 	dial := h.options.Current()
 	h.mu.Lock()

@@ -349,7 +349,7 @@ func TestHub_Place(t *testing.T) {
 				t.Fatal("no place")
 			}
 			s.gone(c)
-			time.Sleep(keepAway - time.Second)
+			time.Sleep(awayTime - time.Second)
 			if _, _, err := h.place(bob, "x"); err == nil || len(h.Servers()) != 1 || h.State("x") != "away" {
 				t.Fatalf("after less than ten minutes: %v, %d servers", err, len(h.Servers()))
 			}

@@ -58,12 +58,12 @@ func (h *Hub) serve(w http.ResponseWriter, r *http.Request, p *caller.Principal,
 
 // unused is called if no connection uses the slot that the method place has returned: it removes a new slot, and lets an older slot
 // expire.
-func (h *Hub) unused(s *slot, fresh bool) {
+func (h *Hub) unused(s *slot, isNew bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case s.live != nil || s.at != "" || s.forget != nil || h.slots[s.Dialled.Server] != s:
-	case fresh:
+	case isNew:
 		h.remove(s)
 	default:
 		h.leave(s)
@@ -72,9 +72,9 @@ func (h *Hub) unused(s *slot, fresh bool) {
 
 // hold gives a connection to the slot, and returns when the connection has ended. It closes the connection when the credential expires or
 // is revoked, which ends ctx.
-func (h *Hub) hold(ctx context.Context, s *slot, c *conn, fresh bool) {
+func (h *Hub) hold(ctx context.Context, s *slot, c *conn, isNew bool) {
 	if err := h.claim(ctx, s); err != nil {
-		h.unused(s, fresh)
+		h.unused(s, isNew)
 		h.options.Logger.Info("dialling in refused", "name", s.Name, "principal", s.Owner, "reason", err)
 		_ = c.CloseWith(transport.CloseGoingAway, "try again: "+err.Error())
 		return
@@ -90,7 +90,7 @@ func (h *Hub) hold(ctx context.Context, s *slot, c *conn, fresh bool) {
 		_ = older.CloseWith(transport.CloseReplaced, "replaced: the same principal has dialled in again as "+s.Name)
 	}
 	log.Info("a server has dialled in", "for", s.For)
-	if fresh {
+	if isNew {
 		h.options.Changed()
 	}
 	var expired <-chan time.Time

@@ -23,7 +23,7 @@ import (
 // record. Their upstreams reach the server through a stream to that replica, here called a tunnel.
 
 const (
-	// recordPrefix begins the keys of these records. The served name of the server follows.
+	// recordPrefix begins the keys of the records about servers. The served name of the server follows.
 	recordPrefix = "dial."
 	// kindRelay is the kind of the streams to servers at other replicas. Such a stream begins with the served name.
 	kindRelay = "dial"
@@ -169,7 +169,7 @@ func (h *Hub) tell() {
 			case json.Unmarshal(old, &was) != nil || was.Conn != one.own:
 				return nil, time.Time{}, errChanged
 			case one.away:
-				return wire.Encode(one.s.holding("", one.own)), time.Now().Add(keepAway), nil
+				return wire.Encode(one.s.holding("", one.own)), time.Now().Add(awayTime), nil
 			}
 			return old, time.Now().Add(recordTime), nil
 		})
@@ -204,9 +204,9 @@ func (h *Hub) takeNews() {
 	}
 }
 
-// apply updates a slot from a record that says that the server is away or at another replica. fresh reports whether the list of servers
-// has changed.
-func (h *Hub) apply(one *holding) (fresh bool) {
+// apply updates a slot from a record that says that the server is away or at another replica. changed reports whether the list of
+// servers has changed.
+func (h *Hub) apply(one *holding) (changed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.slots[one.Dialled.Server]
@@ -216,10 +216,10 @@ func (h *Hub) apply(one *holding) (fresh bool) {
 	if s != nil && (!reflect.DeepEqual(s.Dialled, one.Dialled) || s.Place != one.Place) {
 		h.remove(s)
 		h.replaced(s)
-		s, fresh = nil, true
+		s, changed = nil, true
 	}
 	if s == nil {
-		s, fresh = h.newSlot(one.Name, one.By, one.Dialled), true
+		s, changed = h.newSlot(one.Name, one.By, one.Dialled), true
 		s.Place = one.Place
 	}
 	if s.live != nil {
@@ -236,7 +236,7 @@ func (h *Hub) apply(one *holding) (fresh bool) {
 		s.stay()
 		s.arm()
 	}
-	return fresh
+	return changed
 }
 
 // lookAfter marks servers of ended replicas as away, and lets upstreams open ended tunnels again.

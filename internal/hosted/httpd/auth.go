@@ -73,23 +73,24 @@ func register(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "mcpx has no authorization server here: the client needs a token (mcpx token new NAME) in the header Authorization: Bearer TOKEN", http.StatusNotFound)
 }
 
-// refuse answers a request without a principal. The log says why a token is not valid; the answer does not, since the reason would help
-// an attacker who guesses tokens. Only a genuine token for another audience gets an answer that names its audience.
-func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, why error) {
-	a.refusals.note(slog.LevelInfo, r, why.Error(), "")
-	answerOf(w).reason = why.Error()
-	lacks, _ := errors.AsType[*identity.ScopeError](why)
-	foreign, _ := errors.AsType[*identity.AudienceError](why)
+// refuse answers a request without a principal. The reason why a token is not valid goes to the log, but not into the answer,
+// since it would help an attacker who guesses tokens. Only a genuine token for another audience gets an answer that names its
+// audience.
+func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, reason error) {
+	a.refusals.note(slog.LevelInfo, r, reason.Error(), "")
+	answerOf(w).reason = reason.Error()
+	lacks, _ := errors.AsType[*identity.ScopeError](reason)
+	foreign, _ := errors.AsType[*identity.AudienceError](reason)
 	switch {
-	case errors.Is(why, identity.ErrMalformed):
+	case errors.Is(reason, identity.ErrMalformed):
 		http.Error(w, "the Authorization header is malformed", http.StatusBadRequest)
-	case errors.Is(why, identity.ErrUnavailable): // not 401: a client would then discard a token that may be valid
+	case errors.Is(reason, identity.ErrUnavailable): // not 401: a client would then discard a token that may be valid
 		w.Header().Set("Retry-After", "10")
 		http.Error(w, "the issuer of the token cannot be reached", http.StatusServiceUnavailable)
 	case lacks != nil:
 		a.challenge(w, r, "insufficient_scope", lacks.Missing)
 		http.Error(w, "the token lacks a scope", http.StatusForbidden)
-	case errors.Is(why, identity.ErrNone):
+	case errors.Is(reason, identity.ErrNone):
 		a.challenge(w, r, "", nil)
 		http.Error(w, "this needs a token", http.StatusUnauthorized)
 	case foreign != nil:

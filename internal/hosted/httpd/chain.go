@@ -19,7 +19,7 @@ func (o *Options) handler() http.Handler {
 	o.draining = new(atomic.Bool)
 	var h http.Handler = o.pages()
 	refused := &refusals{log: o.Logger}
-	flood := &flood{options: o, pauses: make(chan struct{}, mostPaused)}
+	flood := &flood{options: o, pauses: make(chan struct{}, maxPaused)}
 	h = flood.afterAuth(h)
 	h = &authenticated{h, o.Identity, o.AuthServer, refused}
 	h = flood.beforeAuth(h)

@@ -24,13 +24,13 @@ import (
 // waits. Without auth, all connections count as proved, and wait in Accept.
 type connections struct {
 	net.Listener
-	slots     chan struct{} // holds one element per proved connection; nil means no bound
-	most      int           // the most strangers from other machines; 0 means no bound
-	ofAddress func() int    // returns the most strangers from one address; 0 means no bound
-	auth      func() bool   // whether credentials are needed
-	ended     chan struct{} // closed by Close
-	once      sync.Once
-	last      atomic.Uint64 // the ID of the newest connection
+	slots        chan struct{} // holds one element per proved connection; nil means no bound
+	maxStrangers int           // how many strangers from other machines there may be; 0 means no bound
+	perAddress   func() int    // returns how many strangers one address may have; 0 means no bound
+	auth         func() bool   // whether credentials are needed
+	ended        chan struct{} // closed by Close
+	once         sync.Once
+	last         atomic.Uint64 // the ID of the newest connection
 
 	mu        sync.Mutex
 	strangers list.List // *connection of strangers from other machines; the one silent for longest is first
@@ -41,10 +41,10 @@ func (o *Options) connections(listener net.Listener) *connections {
 	l := &connections{Listener: listener, ended: make(chan struct{}), addresses: make(map[netip.Addr]*list.List)}
 	if most, ofAddress := o.Limits.Connections(); most > 0 {
 		l.slots = make(chan struct{}, most)
-		l.most = max(most/4, ofAddress)
+		l.maxStrangers = max(most/4, ofAddress)
 	}
 	l.auth = func() bool { return o.Identity.Options() != nil }
-	l.ofAddress = func() int {
+	l.perAddress = func() int {
 		_, most := o.Limits.Connections()
 		return most
 	}
@@ -105,10 +105,10 @@ func (l *connections) admit(c *connection) {
 	}
 	var over []*connection
 	l.mu.Lock()
-	for most, of := l.ofAddress(), l.addresses[c.address]; most > 0 && of != nil && of.Len() >= most; {
+	for most, of := l.perAddress(), l.addresses[c.address]; most > 0 && of != nil && of.Len() >= most; {
 		over = append(over, l.forget(of.Front().Value.(*connection)))
 	}
-	for !here && l.most > 0 && l.strangers.Len() >= l.most {
+	for !here && l.maxStrangers > 0 && l.strangers.Len() >= l.maxStrangers {
 		over = append(over, l.forget(l.strangers.Front().Value.(*connection)))
 	}
 	of := l.addresses[c.address]
@@ -126,7 +126,7 @@ func (l *connections) admit(c *connection) {
 	}
 }
 
-// forget removes a connection from the lists of strangers, if it is in them, and returns it. The caller holds mu.
+// forget removes a connection from the lists of strangers, if it is in them, and returns the connection. The caller holds mu.
 func (l *connections) forget(c *connection) *connection {
 	if c.ofAddress != nil {
 		of := l.addresses[c.address]
@@ -150,7 +150,7 @@ type connection struct {
 	caller  caller.Connection  // Life ends with the connection; the context of a request ends so early only after its body is read
 	end     context.CancelFunc // ends caller.Life
 
-	// These are guarded by of.mu. The list elements are nil if the connection is not a stranger.
+	// These fields are guarded by of.mu. The list elements are nil if the connection is not a stranger.
 	ofAddress, stranger *list.Element
 	closed              bool
 }
@@ -228,7 +228,7 @@ type connectionKey struct{}
 
 // withConnection adds the connection to the context of its requests ([http.Server.ConnContext]).
 func withConnection(ctx context.Context, c net.Conn) context.Context {
-	if secret, ok := c.(interface{ NetConn() net.Conn }); ok { // a TLS connection around it
+	if secret, ok := c.(interface{ NetConn() net.Conn }); ok { // c is a TLS connection around the one that is needed
 		c = secret.NetConn()
 	}
 	own, ok := c.(*connection)

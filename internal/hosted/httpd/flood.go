@@ -13,9 +13,9 @@ import (
 	"mcpx/internal/caller"
 )
 
-// flood answers 429 to requests that come too fast, before their bodies are read. Its handler beforeAuth counts a
-// request for its address, unless the credential of the request was already valid earlier. Its handler afterAuth
-// counts it for its principal.
+// flood answers 429 to requests that come too fast, before their bodies are read. The handler beforeAuth counts a request for the
+// address of the sender, unless the credential of the request was already valid earlier. The handler afterAuth counts the request
+// for its principal.
 type flood struct {
 	options *Options
 	pauses  chan struct{} // holds one element per delayed request
@@ -26,8 +26,8 @@ const (
 	// floodPause is the average delay of a refusal. It slows down a sender that waits for each answer. The delays are
 	// random, so that they do not all end at the same time.
 	floodPause = 100 * time.Millisecond
-	// mostPaused is the most requests that are delayed at the same time. Further answers are not delayed.
-	mostPaused = 10_000
+	// maxPaused is how many refusals may be delayed at the same time. Further refusals are sent at once.
+	maxPaused = 10_000
 	// floodLog is the least time between two log lines about floods.
 	floodLog = 10 * time.Second
 )
@@ -84,7 +84,7 @@ func (f *flood) refused(r *http.Request) {
 	}
 }
 
-// pause waits for the duration wait, or until ctx ends. It returns at once if mostPaused requests are already
+// pause waits for the duration wait, or until ctx ends. It returns at once if maxPaused requests are already
 // waiting.
 func (f *flood) pause(ctx context.Context, wait time.Duration) {
 	if wait <= 0 {

@@ -11,9 +11,9 @@ import (
 	"mcpx/internal/base/netguard"
 )
 
-// guard admits only requests whose Host and Origin belong to mcpx. It protects against web pages: browsers send the
-// origin of the page with each request, and a page that reaches mcpx by DNS rebinding sends another host. Probes may have
-// any Host, because load balancers send one of their own choice; the answer then tells only yes or no.
+// guard admits only requests whose Host and Origin belong to mcpx. It protects against web pages: browsers send the origin of the
+// page with each request, and a page that reaches mcpx by DNS rebinding sends another host. Probes may have any Host, because
+// load balancers send one of their own choice. A probe with a foreign Host gets only the public content of /readyz ([Readiness]).
 type guard struct {
 	next     http.Handler
 	options  *Options
@@ -42,7 +42,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ownHost reports the same as [Options.ownHost], but remembers the last Host for which the result was true.
+// ownHost calls [Options.ownHost], but remembers the last Host for which the result was true.
 func (g *guard) ownHost(r *http.Request) bool {
 	if local := g.local.Load(); local != nil && *local == r.Host {
 		return true

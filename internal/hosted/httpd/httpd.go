@@ -148,8 +148,8 @@ func (e *ListenError) Hint() string {
 	return "take another port"
 }
 
-// Listen listens on addr, which is an address, or only a port, which means that port of 127.0.0.1. Unless anywhere is
-// true, it accepts only loopback addresses.
+// Listen listens on addr, which is an address or only a port. A port alone means that port of 127.0.0.1. Unless anywhere is true,
+// Listen accepts only loopback addresses.
 func Listen(ctx context.Context, addr string, anywhere bool) (net.Listener, error) {
 	if addr != "" && strings.Trim(addr, "0123456789") == "" {
 		addr = net.JoinHostPort("127.0.0.1", addr)
@@ -330,10 +330,10 @@ func (o *Options) readyz(w http.ResponseWriter, r *http.Request) {
 	WriteJSON(w, status, info)
 }
 
-// only serves principals for which may returns true; a nil may means everyone.
-func only(may func(*caller.Principal) bool, next http.Handler) http.Handler {
+// only serves the principals for which the func allowed returns true. If allowed is nil, it serves everyone.
+func only(allowed func(*caller.Principal) bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if may != nil && !may(caller.From(r.Context())) {
+		if allowed != nil && !allowed(caller.From(r.Context())) {
 			http.Error(w, "this token may not see this", http.StatusForbidden)
 			return
 		}

@@ -25,7 +25,7 @@ func (o *Options) metadata(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	path := strings.TrimPrefix(r.URL.Path, wellKnown)
-	if below, ok := strings.CutPrefix(path, asked.Folder()); ok { // a proxy may serve mcpx below another path
+	if below, ok := strings.CutPrefix(path, asked.Folder()); ok { // the path has the beginning under which a proxy serves mcpx
 		path = below
 	}
 	if strings.Trim(path, "/") == "" {

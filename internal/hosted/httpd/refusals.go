@@ -18,9 +18,8 @@ type refusals struct {
 // shownRefused is the longest text from a request in a log line, in bytes.
 const shownRefused = 200
 
-// note logs a refused request. what is the part of the request that caused the refusal; it is empty if reason says
-// everything.
-func (l *refusals) note(level slog.Level, r *http.Request, reason, what string) {
+// note logs a refused request. cause is the part of the request that caused the refusal; it is empty if reason says everything.
+func (l *refusals) note(level slog.Level, r *http.Request, reason, cause string) {
 	if !l.log.Enabled(context.Background(), level) {
 		return
 	}
@@ -29,8 +28,8 @@ func (l *refusals) note(level slog.Level, r *http.Request, reason, what string) 
 		return
 	}
 	args := []any{"reason", sanitize.Line(reason, shownRefused)}
-	if what != "" {
-		args = append(args, reason, sanitize.Line(what, shownRefused))
+	if cause != "" {
+		args = append(args, reason, sanitize.Line(cause, shownRefused))
 	}
 	args = append(args, "method", sanitize.Line(r.Method, shownRefused), "path", sanitize.Line(r.URL.Path, shownRefused), "remote", r.RemoteAddr)
 	if left > 0 {

@@ -139,7 +139,7 @@ func (t *TLS) config() *tls.Config {
 	}
 }
 
-// trusted refuses a request if the CA of its client certificate is no longer trusted, even if it was during the
+// trusted refuses a request if the CA of its client certificate is no longer trusted, even if the CA was trusted during the
 // handshake. A client certificate that is still trusted proves its connection.
 func (t *TLS) trusted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -162,5 +162,5 @@ func trusts(roots map[string]bool, chains [][]*x509.Certificate) bool {
 			return true
 		}
 	}
-	return len(chains) == 0 // no client certificate: the handshake has accepted that
+	return len(chains) == 0 // the handshake has accepted a client without a certificate
 }

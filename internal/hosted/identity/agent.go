@@ -28,8 +28,8 @@ type Agents struct {
 // AgentKind begins the ID of a principal that an agent's token has proved.
 const AgentKind = "agent"
 
-// agentID matches the names that an agent may have. It excludes the forms of other principals' names: those have an @, or no "agent:"
-// before them.
+// agentID matches the IDs that an agent may have. So the name of an agent, which is "agent:" and the ID, differs from the names
+// of all other principals: they have an @, or do not begin with "agent:".
 var agentID = pattern.New(`^[A-Za-z0-9._-]{1,64}$`)
 
 // agentClaim names the agent. It is a claim in a signed token, and a member of the JSON object in an encrypted one.
@@ -149,14 +149,14 @@ func encryptionKey(text string) []byte {
 	return key
 }
 
-// newAgents returns the credential that all agents' tokens share, or nil if none are accepted. Unless Options.Agents has changed, it is
-// the same as before, so that connections stay valid.
-func newAgents(o *Options, before *State) *credential {
+// newAgents returns the credential that all agents' tokens share, or nil if none are accepted. Unless Options.Agents has changed,
+// it is the credential of the previous state, so that connections stay valid.
+func newAgents(o *Options, previous *State) *credential {
 	switch {
 	case o.Agents == nil:
 		return nil
-	case before.agents != nil && reflect.DeepEqual(before.options.Agents, o.Agents):
-		return before.agents
+	case previous.agents != nil && reflect.DeepEqual(previous.options.Agents, o.Agents):
+		return previous.agents
 	}
 	return newCredential(Token{}, nil)
 }

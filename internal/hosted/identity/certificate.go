@@ -13,8 +13,8 @@ import (
 // certificates begins the ID of a principal that a client certificate has proved.
 const certificates = "certificate"
 
-// ofCertificate returns the principal of a verified client certificate. Its name is the first URI of the certificate,
-// where workloads have their SPIFFE ID, or else the first DNS name. The common name is ignored, since CAs do not
+// ofCertificate returns the principal of a verified client certificate. The name of the principal is the first URI of the
+// certificate, where workloads have their SPIFFE ID, or else the first DNS name. The common name is ignored, since CAs do not
 // verify it. The expiry is checked because a connection may be open longer than the certificate is valid.
 func ofCertificate(c *x509.Certificate, now time.Time) (*caller.Principal, error) {
 	name := ""

@@ -22,10 +22,10 @@ import (
 )
 
 const (
-	// discoverWithin is how long the search for an issuer's keys may take, fetchWithin how long each later download
-	// may take.
-	discoverWithin = 10 * time.Second
-	fetchWithin    = 5 * time.Second
+	// discoverTimeout is how long the search for an issuer's keys may take. fetchTimeout is how long each later download of the
+	// keys may take.
+	discoverTimeout = 10 * time.Second
+	fetchTimeout    = 5 * time.Second
 	// tryAgain is the time between two attempts to discover the keys of an issuer.
 	tryAgain = 10 * time.Second
 	// lookEvery is the time between two downloads that are made because a token has an unknown key ID, so that forged
@@ -66,8 +66,8 @@ func newIssuer(of Issuer, log *slog.Logger) *issuer {
 	return i
 }
 
-// key returns the public key named in the header of a token. If the key is unknown, it waits for a download, at most
-// until ctx ends.
+// key returns the public key named in the header of a token. If the key is unknown, the method key waits for a download of the
+// keys, at most until ctx ends.
 func (i *issuer) key(ctx context.Context, t *jwt.Token) (any, error) {
 	keys, err := i.reach()
 	if err != nil {
@@ -98,7 +98,7 @@ func (i *issuer) reach() (keyfunc.Keyfunc, error) {
 }
 
 func (i *issuer) discover() (keyfunc.Keyfunc, error) {
-	ctx, cancel := context.WithTimeout(i.ctx, discoverWithin)
+	ctx, cancel := context.WithTimeout(i.ctx, discoverTimeout)
 	defer cancel()
 	at, err := i.keysURL(ctx)
 	if err != nil {
@@ -106,7 +106,7 @@ func (i *issuer) discover() (keyfunc.Keyfunc, error) {
 	}
 	known := &keySet{jwkset.NewMemoryStorage()}
 	keys, err := jwkset.NewStorageFromHTTP(at, jwkset.HTTPClientStorageOptions{
-		Client: i.web, Ctx: i.ctx, HTTPTimeout: fetchWithin,
+		Client: i.web, Ctx: i.ctx, HTTPTimeout: fetchTimeout,
 		RefreshInterval: refreshEvery, // its goroutine ends with i.ctx
 		RefreshErrorHandler: func(_ context.Context, err error) {
 			i.log.Warn("cannot refresh the keys of an issuer; the earlier keys stay in use", "issuer", i.URL, "err", err)
@@ -120,7 +120,7 @@ func (i *issuer) discover() (keyfunc.Keyfunc, error) {
 	}
 	// unlimited would download the keys whenever an unknown key is read; lookedUp limits how often that happens.
 	unlimited, err := jwkset.NewHTTPClient(jwkset.HTTPClientOptions{
-		HTTPURLs: map[string]jwkset.Storage{at: keys}, RateLimitWaitMax: fetchWithin, RefreshUnknownKID: rate.NewLimiter(rate.Inf, 1),
+		HTTPURLs: map[string]jwkset.Storage{at: keys}, RateLimitWaitMax: fetchTimeout, RefreshUnknownKID: rate.NewLimiter(rate.Inf, 1),
 	})
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (i *issuer) discover() (keyfunc.Keyfunc, error) {
 	return keyfunc.New(keyfunc.Options{Ctx: i.ctx, Storage: looked, UseWhitelist: []jwkset.USE{"", jwkset.UseSig}})
 }
 
-// keySet keeps its old keys if a download has no keys, which is a mistake of the issuer.
+// keySet keeps its old keys if a download contains no keys, because that is a mistake of the issuer.
 type keySet struct{ *jwkset.MemoryJWKSet }
 
 // KeyReplaceAll implements jwkset.Storage.

@@ -18,9 +18,9 @@ import (
 const (
 	// leeway is how far the clock of an issuer may be off.
 	leeway = 30 * time.Second
-	// keepVerified is how long a verified token is cached. mostVerified is the most tokens in the cache ([lru.Map]).
+	// keepVerified is how long a verified token is cached. maxVerified is how many tokens the cache ([lru.Map]) holds at most.
 	keepVerified = time.Minute
-	mostVerified = 2048
+	maxVerified  = 2048
 )
 
 // Algorithms are the accepted signature algorithms. All are asymmetric. With "none", anyone could make tokens; with

@@ -543,7 +543,7 @@ func BenchmarkRequest(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			s := v.state.Load()
-			s.verified = lru.New[[sha256.Size]byte, verified](mostVerified, nil)
+			s.verified = lru.New[[sha256.Size]byte, verified](maxVerified, nil)
 			if _, err := v.Request(jwt); err != nil {
 				b.Fatal(err)
 			}

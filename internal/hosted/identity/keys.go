@@ -12,7 +12,7 @@ import (
 type Keys struct{ issuer *issuer }
 
 // NewKeys returns the keys of an issuer. The caller must close them.
-func NewKeys(of Issuer, log *slog.Logger) *Keys { return &Keys{newIssuer(of, log)} }
+func NewKeys(issuer Issuer, log *slog.Logger) *Keys { return &Keys{newIssuer(issuer, log)} }
 
 // Close ends all downloads.
 func (k *Keys) Close() {

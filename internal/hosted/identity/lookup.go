@@ -38,8 +38,8 @@ func (l *lookedUp) KeyRead(ctx context.Context, kid string) (jwkset.JWK, error) 
 	}
 }
 
-// look returns the next download to begin. It does not return a download that has begun, because the issuer may have
-// answered that before the key was added.
+// look returns the next download to begin. It does not return a download that has begun, because the issuer may have answered
+// that download before it added the key.
 func (l *lookedUp) look(kid string) *look {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -33,9 +33,10 @@ type Naming struct {
 	Unverified bool
 }
 
-// Value returns the value of the claim Naming.Principal, or "" if users are named by their subject. It fails if the claim is missing or
-// could be forged by the user, such as an address that the issuer has not verified. Addresses are returned in lower case, since people
-// write them in any. They must be ASCII, since some other letters become ASCII ones in lower case. Other claims stay as they are.
+// Value returns the value of the claim Naming.Principal, or "" if users are named by their subject. It fails if the claim is
+// missing or could be forged by the user, such as an address that the issuer has not verified. Addresses are returned in lower
+// case, since people write them in upper and lower case. Addresses must be ASCII, since some other letters become ASCII letters
+// in lower case. The values of other claims stay as they are.
 func (n Naming) Value(claim func(name string) (value any, there bool)) (string, error) {
 	if n.Principal == "" || n.Principal == "sub" {
 		return "", nil
@@ -58,10 +59,10 @@ func (n Naming) Value(claim func(name string) (value any, there bool)) (string, 
 	return strings.ToLower(value), nil
 }
 
-// Verified returns what the issuer says in the claim email_verified. said is false if there is no such claim.
-func Verified(claim func(name string) (value any, there bool)) (verified, said bool) {
-	value, said := claim("email_verified")
-	return value == true || value == "true", said
+// Verified returns the value of the claim email_verified of the issuer. found is false if there is no such claim.
+func Verified(claim func(name string) (value any, there bool)) (verified, found bool) {
+	value, found := claim("email_verified")
+	return value == true || value == "true", found
 }
 
 // Shown returns the display name of a user, or "" if there is none. Users may be able to choose it, so no right may depend on it.
@@ -92,8 +93,8 @@ const (
 	// NameHeld is how long a name stays reserved for the subject that used it last. If an issuer gives an address to another user, that
 	// user can use it after this time.
 	NameHeld = 24 * time.Hour
-	// mostNames is the most names that are remembered ([lru.Map]).
-	mostNames = 50_000
+	// maxNames is how many names are remembered at most ([lru.Map]).
+	maxNames = 50_000
 )
 
 // names remembers which principal uses each name, so that no two subjects of an issuer have one name at the same time. Safe for
@@ -109,7 +110,7 @@ type holder struct {
 	seen time.Time
 }
 
-func newNames() *names { return &names{held: lru.New[string, holder](mostNames, nil)} }
+func newNames() *names { return &names{held: lru.New[string, holder](maxNames, nil)} }
 
 // take reserves the name of a principal and returns true, unless another principal has used the name within NameHeld.
 func (n *names) take(p *caller.Principal, now time.Time) bool {

@@ -118,8 +118,8 @@ type State struct {
 	verified *lru.Map[[sha256.Size]byte, verified] // by the SHA-256 of the token
 }
 
-// credential is a static token, or the permission to use certificates or agents' tokens. When the options change, it is kept as long as
-// the new options have it too.
+// credential is a static token, or the permission to use certificates or agents' tokens. When the options change, the credential
+// is kept as long as the new options have it too.
 type credential struct {
 	token     Token
 	principal *caller.Principal // nil for certificates and agents, since each of these has another principal
@@ -141,18 +141,18 @@ func (v *Verifier) Options() *Options {
 	return nil
 }
 
-// NewState makes the state for options. It returns nil if o is nil. Unchanged credentials and issuers are taken from
-// before, the previous state; before may be nil and is not modified.
-func NewState(o *Options, before *State) *State {
+// NewState makes the state for options. It returns nil if o is nil. Unchanged credentials and issuers are taken from the state
+// previous, which may be nil and is not modified.
+func NewState(o *Options, previous *State) *State {
 	if o == nil {
 		return nil
 	}
-	if before == nil {
-		before = &State{}
+	if previous == nil {
+		previous = &State{}
 	}
 	next := &State{
 		options: o, tokens: make(map[[sha256.Size]byte]*credential), issuers: make(map[string]*issuer),
-		verified: lru.New[[sha256.Size]byte, verified](mostVerified, nil), names: before.names,
+		verified: lru.New[[sha256.Size]byte, verified](maxVerified, nil), names: previous.names,
 	}
 	if next.names == nil {
 		next.names = newNames()
@@ -161,7 +161,7 @@ func NewState(o *Options, before *State) *State {
 		next.base = canonical(o.Resource.String())
 	}
 	for _, t := range o.Tokens {
-		c := before.tokens[t.SHA256]
+		c := previous.tokens[t.SHA256]
 		if c == nil || !reflect.DeepEqual(c.token, t) {
 			c = newCredential(t, OfToken(t))
 		}
@@ -171,20 +171,20 @@ func NewState(o *Options, before *State) *State {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	same := before.options != nil && before.base == next.base && slices.Equal(before.options.Scopes, o.Scopes)
+	same := previous.options != nil && previous.base == next.base && slices.Equal(previous.options.Scopes, o.Scopes)
 	for _, one := range o.Issuers {
-		i := before.issuers[one.URL]
+		i := previous.issuers[one.URL]
 		if i == nil || !same || !reflect.DeepEqual(i.Issuer, one) {
 			i = newIssuer(one, log)
 		}
 		next.issuers[one.URL] = i
 	}
-	if next.certificates = before.certificates; !o.Certificates {
+	if next.certificates = previous.certificates; !o.Certificates {
 		next.certificates = nil
 	} else if next.certificates == nil {
 		next.certificates = newCredential(Token{}, nil)
 	}
-	next.agents = newAgents(o, before)
+	next.agents = newAgents(o, previous)
 	return next
 }
 
@@ -193,7 +193,7 @@ func OfToken(t Token) *caller.Principal {
 	return &caller.Principal{ID: "token " + t.Name, Name: t.Name, Groups: t.Groups, Scopes: t.Scopes}
 }
 
-// Revoke ends the credentials and issuers that are not in next, and so the requests that they proved
+// Revoke ends the credentials and issuers of s that are not in next. This also ends the requests whose principal they have proved
 // ([Proof.Context]). Both states may be nil.
 func (s *State) Revoke(next *State) {
 	if s == nil {

@@ -15,9 +15,9 @@ import (
 // share one address, so a request is not counted for its address if its credential was valid earlier. The cache of
 // such credentials is used for nothing else: the credential of each request is still verified.
 
-// Connections returns how many connections may be open in all, and how many from one address on which no authenticated request has come
-// yet. 0 means no bound.
-func (l *Limits) Connections() (all, ofAddress int) {
+// Connections returns two bounds; 0 means no bound. total is for all open connections. perAddress is for those connections from
+// one address on which no authenticated request has come yet.
+func (l *Limits) Connections() (total, perAddress int) {
 	if l == nil {
 		return 0, 0
 	}
@@ -69,9 +69,9 @@ func (l *Limits) Known(p *caller.Principal, address netip.Addr, credential strin
 	return l.request(p)
 }
 
-// Request counts one more message in a request that [Limits.Known] has already counted. If over is not nil, the
-// message must be refused; otherwise it should be delayed by wait.
-func (l *Limits) Request(p *caller.Principal) (wait time.Duration, over *request.LimitError) {
+// Request counts one more message in a request that [Limits.Known] has already counted. If refusal is not nil, the message must
+// be refused; otherwise it should be delayed by wait.
+func (l *Limits) Request(p *caller.Principal) (wait time.Duration, refusal *request.LimitError) {
 	if l == nil {
 		return 0, nil
 	}

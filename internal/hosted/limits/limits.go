@@ -44,12 +44,12 @@ type Limits struct {
 	refused    *lru.Map[refusedKey, state.Bucket]
 }
 
-// mostKept is the most entries in each map of Limits ([lru.Map]), since callers can make up keys. An entry that was
-// dropped starts anew.
-const mostKept = 10_000
+// maxKept is how many entries each map of Limits ([lru.Map]) has at most, since callers can make up keys. What a dropped entry
+// has counted is forgotten.
+const maxKept = 10_000
 
 // NewCounters makes counters that only this process uses.
-func NewCounters() state.Counters { return state.NewCounters(mostKept) }
+func NewCounters() state.Counters { return state.NewCounters(maxKept) }
 
 // New makes limits whose options do not change, with counters that only this process uses.
 func New(options Options) *Limits {
@@ -61,10 +61,10 @@ func New(options Options) *Limits {
 func Following(current func() *Options, counters state.Counters) *Limits {
 	return &Limits{
 		options: current, counters: counters, seed: maphash.MakeSeed(),
-		servers:    lru.New[string](mostKept, (*usage).busy),
-		principals: lru.New[string](mostKept, (*usage).busy),
-		proved:     lru.New[uint64, struct{}](mostKept, nil),
-		refused:    lru.New[refusedKey, state.Bucket](mostKept, nil),
+		servers:    lru.New[string](maxKept, (*usage).busy),
+		principals: lru.New[string](maxKept, (*usage).busy),
+		proved:     lru.New[uint64, struct{}](maxKept, nil),
+		refused:    lru.New[refusedKey, state.Bucket](maxKept, nil),
 	}
 }
 
@@ -107,16 +107,16 @@ func (h *usage) under(q Quota, kind *kind, whose string) *usage {
 	return h
 }
 
-// draw appends to the parameter from what a new call takes from the counters. The size of the call's result is not known yet, so draw
-// only checks that the bytes are not used up.
-func (h *usage) draw(from []state.Draw) []state.Draw {
+// draw appends to draws what a new call takes from the counters. The size of the call's result is not known yet, so draw only
+// checks that the bytes are not used up.
+func (h *usage) draw(draws []state.Draw) []state.Draw {
 	if h.quota.CallsPerMinute > 0 {
-		from = append(from, state.Draw{What: h.kind.calls, Whose: h.whose, Flow: h.callRate(), Tokens: 1})
+		draws = append(draws, state.Draw{What: h.kind.calls, Whose: h.whose, Flow: h.callRate(), Tokens: 1})
 	}
 	if h.quota.ResultBytesPerMinute > 0 {
-		from = append(from, h.bytes(0))
+		draws = append(draws, h.bytes(0))
 	}
-	return from
+	return draws
 }
 
 // bytes returns a draw of n bytes of results.
@@ -189,10 +189,10 @@ func (l *Limits) Limit(next request.Handler) request.Handler {
 	}
 }
 
-// Begin admits a call of a principal to a server. It may wait for one of the principal's concurrency slots. An empty
-// server means the built-in server, which has no limit per server. part marks a request that belongs to an admitted
-// call, such as a request about its task; only its result is counted. If the error is nil, the caller must call End.
-// Otherwise it is a *request.LimitError or the error of ctx.
+// Begin admits a call of a principal to a server. It may wait for one of the principal's concurrency slots. An empty server means
+// the built-in server, which has no limit per server. part marks a request that belongs to an admitted call, such as a request
+// about its task; only its result is counted. If the error is nil, the caller must call End. Otherwise the error is a
+// *request.LimitError or that of ctx.
 func (l *Limits) Begin(ctx context.Context, p *caller.Principal, server string, part bool) (Call, error) {
 	if l == nil {
 		return Call{}, nil
@@ -239,7 +239,7 @@ func (l *Limits) begin(p *caller.Principal, server string, part bool) (Call, err
 	return c, nil
 }
 
-// charge takes what the call needs from the counters, or returns an error that names the limit it has reached. The
+// charge takes what the call needs from the counters, or returns an error that names the limit that the call has reached. The
 // caller holds the lock.
 func (l *Limits) charge(c *Call) error {
 	draws := l.draws[:0]
@@ -334,9 +334,9 @@ func (l *Limits) ServerSession(open int) error {
 	return nil
 }
 
-// ReadBody counts bytes of a body before they are read. ok is false if the bodies that the principal is sending are
-// together too large. wait is how long to wait before reading. After the body was processed, the caller calls
-// BodyRead with the total.
+// ReadBody counts bytes of a body before they are read. ok is false if the bodies that the principal is sending are together too
+// large. wait is how long to wait before reading. After the body was processed, the caller calls BodyRead with the total of these
+// bytes.
 func (l *Limits) ReadBody(p *caller.Principal, bytes int) (wait time.Duration, ok bool) {
 	if l == nil {
 		return 0, true

@@ -188,7 +188,7 @@ func TestMadeUpKeys(t *testing.T) {
 	if err := l.OpenSession(alice); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 5 * mostKept {
+	for i := range 5 * maxKept {
 		_ = once(l, &caller.Principal{ID: fmt.Sprint("p", i)}, "a", 0)
 		l.Arrived(netip.AddrFrom4([4]byte{1, byte(i >> 16), byte(i >> 8), byte(i)}), "")
 		l.Known(bob, netip.Addr{}, fmt.Sprint("credential", i))
@@ -197,7 +197,7 @@ func TestMadeUpKeys(t *testing.T) {
 		"principals": l.principals.Len(),
 		"proved":     l.proved.Len(),
 	} {
-		if n > 2*mostKept+1 {
+		if n > 2*maxKept+1 {
 			t.Errorf("%d %s are kept", n, name)
 		}
 	}

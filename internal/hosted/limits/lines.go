@@ -14,23 +14,23 @@ type Lines struct {
 	left   uint64 // lines dropped since the last logged line
 }
 
-// mostLines is the most lines per second.
-const mostLines = 50
+// maxLines is how many lines may be logged per second.
+const maxLines = 50
 
-// Take reports whether a line may be logged now. left is how many lines were dropped before it; the line should
-// mention this number.
-func (l *Lines) Take() (left uint64, ok bool) {
+// Take reports whether a line may be logged now. dropped is how many lines were dropped since the last logged line; the new line
+// should mention this number.
+func (l *Lines) Take() (dropped uint64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if second := time.Now().Unix(); second != l.second {
 		l.second, l.count = second, 0
 	}
-	if l.count++; l.count > mostLines {
+	if l.count++; l.count > maxLines {
 		l.left++
 		return 0, false
 	}
-	left, l.left = l.left, 0
-	return left, true
+	dropped, l.left = l.left, 0
+	return dropped, true
 }
 
 // Left returns how many lines were dropped since the last logged line.

@@ -15,11 +15,11 @@ func TestFewLinesInASecondAndNoneIsForgotten(t *testing.T) {
 				written++
 			}
 		}
-		if written != mostLines || l.Left() != 1000-mostLines {
+		if written != maxLines || l.Left() != 1000-maxLines {
 			t.Errorf("%d lines, %d left out", written, l.Left())
 		}
 		time.Sleep(time.Second)
-		if left, ok := l.Take(); !ok || left != 1000-mostLines || l.Left() != 0 {
+		if left, ok := l.Take(); !ok || left != 1000-maxLines || l.Left() != 0 {
 			t.Errorf("in the next second: %d left out before, %v", left, ok)
 		}
 	})

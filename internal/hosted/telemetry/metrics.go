@@ -52,7 +52,8 @@ type Server struct {
 const (
 	// other is the label for names that are not in the catalogue, and for all calls once there are maxSeries series.
 	other = "_other"
-	// maxSeries is the most series of calls, since a server may change its tools all the time.
+	// maxSeries is how many series of calls there are at most. The bound is needed because a server may change its tools all the
+	// time.
 	maxSeries = 2000
 )
 
@@ -153,8 +154,8 @@ const (
 	kindCut         = "cut"
 )
 
-// savings counts what a message has saved. A counter cannot fall, so the tokens that mcpx costs have a counter of their own (spent). Both
-// always get a series with the same labels, so that queries can subtract one from the other.
+// savings counts the tokens that a message has saved. A counter cannot fall, so the tokens that mcpx costs have a counter of
+// their own (spent). Both counters always get a series with the same labels, so that queries can subtract one from the other.
 func (m *Metrics) savings(r *request.Event) {
 	add := func(server, kind string, tokens int) {
 		if tokens != 0 {

@@ -19,7 +19,7 @@ import (
 )
 
 // Traces sends two spans for each sampled call to an OpenTelemetry collector, in batches of OTLP/JSON over HTTP
-// (docs/decisions/0043). [Traces.Close] sends the last batch.
+// (docs/decisions/0043).
 type Traces struct {
 	options  TraceOptions
 	resource []attribute
@@ -102,7 +102,7 @@ func (t *Traces) run(ctx context.Context) {
 }
 
 // send sends a batch to the collector. If it fails, later reports whether the collector may accept the batch later.
-func (t *Traces) send(ctx context.Context, batch []span, within time.Duration) (later bool, err error) {
+func (t *Traces) send(ctx context.Context, batch []span, timeout time.Duration) (later bool, err error) {
 	if len(batch) == 0 {
 		return false, nil
 	}
@@ -110,7 +110,7 @@ func (t *Traces) send(ctx context.Context, batch []span, within time.Duration) (
 	if err != nil {
 		return false, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, within)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, t.options.Endpoint, bytes.NewReader(body))
 	if err != nil {
@@ -127,7 +127,7 @@ func (t *Traces) send(ctx context.Context, batch []span, within time.Duration) (
 	defer answer.Body.Close()
 	said, _ := io.ReadAll(io.LimitReader(answer.Body, 4096))
 	switch code := answer.StatusCode; {
-	// For these codes, OTLP says to retry.
+	// With these codes, the collector asks to retry later, according to OTLP.
 	case code == http.StatusTooManyRequests, code >= http.StatusBadGateway && code <= http.StatusGatewayTimeout:
 		return true, fmt.Errorf("the collector answered %s", answer.Status)
 	case code/100 != 2:
@@ -176,7 +176,7 @@ func (t *Traces) Call(r *request.Event) {
 	}
 }
 
-// add drops the span if too many are waiting, since a call must not wait for the collector.
+// add queues a span for the collector. If too many are waiting, it drops the span, since a call must not wait for the collector.
 func (t *Traces) add(one span) {
 	select {
 	case t.spans <- one:

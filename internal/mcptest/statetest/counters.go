@@ -9,9 +9,9 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// Counters tests an implementation of [state.Counters]. more is how many tokens beyond the burst may be taken,
-// because processes may take some in advance; it is 0 for counters in memory. For doors, see the package comment.
-func Counters(t *testing.T, more int, doors func(t *testing.T) (here, there state.Counters)) {
+// Counters tests an implementation of [state.Counters]. extra is how many tokens beyond the burst may be taken, because processes
+// may take some in advance; it is 0 for counters in memory. For doors, see the package comment.
+func Counters(t *testing.T, extra int, doors func(t *testing.T) (here, there state.Counters)) {
 	for name, test := range map[string]func(*testing.T, state.Counters){
 		"a burst": countBurst, "all or none": countAllOrNone, "only asked": countAsked, "debts": countDebts, "another flow": countFlow,
 	} {
@@ -22,7 +22,7 @@ func Counters(t *testing.T, more int, doors func(t *testing.T) (here, there stat
 	}
 	t.Run("many at once", func(t *testing.T) {
 		here, there := doors(t)
-		countMany(t, more, here, there)
+		countMany(t, extra, here, there)
 	})
 }
 

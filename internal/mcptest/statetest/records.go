@@ -59,7 +59,7 @@ func recordKept(t *testing.T, here, there state.Records) {
 			}
 		}
 	}
-	// Change gets the newest value, also if it was kept by another process a moment ago.
+	// Change gets the newest value, even if another process has kept it only a moment ago.
 	put(t, there, key, []byte("newest"))
 	if err := here.Change(t.Context(), key, func(old []byte) ([]byte, time.Time, error) {
 		return append([]byte("after "), old...), time.Now().Add(time.Hour), nil

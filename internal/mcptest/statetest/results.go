@@ -12,17 +12,17 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// Results tests an implementation of [state.Results]. most, the argument of doors, is how many bytes the store may
-// keep. For doors, see the package comment.
-func Results(t *testing.T, doors func(t *testing.T, most int) (here, there state.Results[Record])) {
-	bounded := func(t *testing.T) (here, there state.Results[Record]) { return doors(t, mostBytes) }
+// Results tests an implementation of [state.Results]. limit, the argument of doors, is how many bytes the store may keep. For
+// doors, see the package comment.
+func Results(t *testing.T, doors func(t *testing.T, limit int) (here, there state.Results[Record])) {
+	bounded := func(t *testing.T) (here, there state.Results[Record]) { return doors(t, maxBytes) }
 	run(t, bounded, map[string]func(*testing.T, state.Results[Record], state.Results[Record]){
 		"a result is what was kept": resultKept, "owners": resultOwned, "room": resultRoom, "a fair room": resultFair, "growth": resultGrown,
 		"many at once": resultMany,
 	})
 }
 
-const mostBytes = 1000
+const maxBytes = 1000
 
 // reads reports whether an owner can read a result. Any error except ErrUnknown fails the test.
 func reads(t *testing.T, r state.Results[Record], handle, owner string) bool {
@@ -75,7 +75,7 @@ func resultRoom(t *testing.T, here, _ state.Results[Record]) {
 	put := func(size int, want ...int) {
 		t.Helper()
 		handle := here.Keep("", record("a"), size)
-		if (handle == "") != (size > mostBytes) {
+		if (handle == "") != (size > maxBytes) {
 			t.Errorf("%d bytes: handle %q", size, handle)
 		}
 		handles = append(handles, handle)
@@ -94,8 +94,8 @@ func resultRoom(t *testing.T, here, _ state.Results[Record]) {
 	put(200, 0, 1, 2) // exactly full
 	put(1, 1, 2, 3)
 	put(800, 3, 4)
-	put(mostBytes+1, 3, 4)
-	put(mostBytes, 6)
+	put(maxBytes+1, 3, 4)
+	put(maxBytes, 6)
 	put(0, 6, 7)
 	put(1, 7, 8)
 }
@@ -123,7 +123,7 @@ func resultFair(t *testing.T, here, _ state.Results[Record]) {
 
 func resultGrown(t *testing.T, here, _ state.Results[Record]) {
 	first, second := here.Keep("alice", record("a"), 0), here.Keep("alice", record("b"), 500)
-	here.Grow("unknown", mostBytes)
+	here.Grow("unknown", maxBytes)
 	here.Grow(second, 500)
 	if !reads(t, here, first, "alice") || !reads(t, here, second, "alice") {
 		t.Error("what fits is gone")
@@ -133,7 +133,7 @@ func resultGrown(t *testing.T, here, _ state.Results[Record]) {
 		t.Error("more is kept than fits")
 	}
 	here.Grow(second, 1) // has no effect: the result is already gone
-	if here.Keep("alice", record("c"), mostBytes) == "" || here.Len() != 1 {
+	if here.Keep("alice", record("c"), maxBytes) == "" || here.Len() != 1 {
 		t.Errorf("%d are kept", here.Len())
 	}
 }
@@ -154,7 +154,7 @@ func resultMany(t *testing.T, here, there state.Results[Record]) {
 		})
 	}
 	all.Wait()
-	if n := here.Len(); n != mostBytes/35 {
+	if n := here.Len(); n != maxBytes/35 {
 		t.Errorf("%d of 35 bytes are kept", n)
 	}
 }

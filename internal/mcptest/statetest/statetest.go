@@ -22,18 +22,18 @@ func record(name string) *Record {
 	return &Record{Name: name, Parts: map[string]string{"a": `<&> "é"`}, Until: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)}
 }
 
-// heard is how long it may take until one process sees a change made by another. It is twice the time in the
+// maxDelay is how long it may take until one process sees a change made by another. It is twice the time in the
 // contracts of package state, in case the machine is busy.
-const heard = 4 * time.Second
+const maxDelay = 4 * time.Second
 
-// soon waits until a condition is true. If that takes longer than heard, the test fails.
-func soon(t *testing.T, what string, is func() bool) {
+// soon waits until a condition is true. If that takes longer than maxDelay, the test fails.
+func soon(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
-	for end := time.Now().Add(heard); !is(); <-look.C {
+	for end := time.Now().Add(maxDelay); !cond(); <-look.C {
 		if time.Now().After(end) {
-			t.Errorf("after %v not so: %s", heard, what)
+			t.Errorf("after %v not so: %s", maxDelay, what)
 			return
 		}
 	}
