@@ -146,8 +146,8 @@ func withoutHandle(r *results.Result) *results.Result {
 	return &cut
 }
 
-// selection returns what --select prints: only the value, or an error. For models, the error names a handle with which they can read
-// the whole result later. selection removes it, because the stored result is lost when the command ends.
+// selection returns what --select prints: only the value, or an error. For models, the error names a handle with which they can read the
+// whole result later. selection removes the handle, because the stored result is lost when the command ends.
 func selection(r *results.Result) *results.Result {
 	var data struct {
 		Result json.RawMessage
