@@ -68,8 +68,8 @@ func (a *App) accountEnded(reason string) func(one *logins.Account, local bool) 
 }
 
 // ofPrincipal returns a func that reports whether a login at a server belongs to a principal of this config. Another config of this
-// user may have a principal with the same ID. So the login must also be at a server of this config, or it must have been made at the
-// public URL of this mcpx; then its server may have left the config.
+// user may have a principal with the same ID. So the login must also be at a server of this config. If the server has left the config,
+// the login must have been made at the public URL of this mcpx.
 func ofPrincipal(cfg *config.Config, path, principal string) func(*logins.Account) bool {
 	return func(one *logins.Account) bool {
 		here := cfg.Auth != nil && one.Redirect == publicBase(cfg, path)+connect.CallbackPath

@@ -42,7 +42,7 @@ type dialout struct {
 	address, token string
 	view           string
 	say            func(line string)
-	connect        func(ctx context.Context) error // opens and serves one connection; this is the method once, except in tests
+	connect        func(ctx context.Context) error // opens and serves one connection; the method serveOne, except in tests
 	count          int                             // how many connections there were
 }
 
@@ -130,8 +130,8 @@ func (d *dialout) final(err error) bool {
 	return ok && closed.Code == transport.CloseReplaced
 }
 
-// once serves one connection, and returns why it ended.
-func (d *dialout) once(ctx context.Context) error {
+// serveOne serves one connection, and returns why it ended.
+func (d *dialout) serveOne(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, dialWithin)
 	headers := http.Header{}
 	if d.token != "" {

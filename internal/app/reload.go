@@ -92,7 +92,7 @@ type reloader struct {
 	files   []string       // the files to which the last loaded config refers
 	stored  string         // the state of the folder of stored programs when current was applied
 	seen    fingerprint    // the fingerprint of the file when it was last loaded or refused
-	beside  fingerprints   // the fingerprints of the lock file and of files, taken at the same time as seen
+	beside  fingerprints   // the fingerprints of the lock file and of the files in files, taken with seen
 }
 
 // configChange is the change from one config to the next.
