@@ -70,7 +70,7 @@ func (cmd *checkCommand) Help() string {
 // Run checks the servers in the daemon, if one runs, so that a server that sessions share is not started a second time. Otherwise it checks
 // them in this process.
 func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
-	if ran, err := c.warm(ctx, s, warmly{command: "check", options: cmd}); ran {
+	if ran, err := c.warm(ctx, s, daemonCommand{command: "check", options: cmd}); ran {
 		return err
 	}
 	return cmd.runHere(ctx, c, s)

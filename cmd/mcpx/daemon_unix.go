@@ -60,7 +60,7 @@ func (cmd *serveCommand) attach(ctx context.Context, c *cli, s streams, place at
 }
 
 // warm runs a command in the daemon, where servers run already and stay up after the command.
-func (c *cli) warm(ctx context.Context, s streams, w warmly) (ran bool, err error) {
+func (c *cli) warm(ctx context.Context, s streams, w daemonCommand) (ran bool, err error) {
 	place, err := c.daemonPlace(s)
 	if place == "" || err != nil {
 		return false, nil

@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/desk/attach"
 )
 
-// warmly is a command that runs in the daemon if possible, because servers run there already.
-type warmly struct {
+// daemonCommand is a command that runs in the daemon if possible, because servers run there already.
+type daemonCommand struct {
 	command string
 	options any  // the flags and arguments of the command
 	reads   bool // the command reads the input

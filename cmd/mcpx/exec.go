@@ -68,7 +68,7 @@ func (cmd *execCommand) resolve(cfg *config.Config) error {
 // this process.
 func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 	reads := len(cmd.Arguments) == 1 && strings.TrimSpace(cmd.Arguments[0]) == "-"
-	if ran, err := c.warm(ctx, s, warmly{"exec", cmd, reads, true}); ran {
+	if ran, err := c.warm(ctx, s, daemonCommand{"exec", cmd, reads, true}); ran {
 		return err
 	}
 	return cmd.runHere(ctx, c, s)

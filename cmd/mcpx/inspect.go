@@ -36,7 +36,7 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 		return errors.New("the tool needs its server: mcpx inspect SERVER TOOL")
 	}
 	if cmd.Server != "" { // else it only reads the disk
-		if ran, err := c.warm(ctx, s, warmly{command: "inspect", options: cmd}); ran {
+		if ran, err := c.warm(ctx, s, daemonCommand{command: "inspect", options: cmd}); ran {
 			return err
 		}
 	}

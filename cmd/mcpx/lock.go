@@ -25,7 +25,7 @@ func (cmd *lockCommand) Help() string {
 // Run approves the tools in the daemon, if one runs, so that a server that sessions share is not started a second time. Otherwise it
 // approves them in this process.
 func (cmd *lockCommand) Run(ctx context.Context, c *cli, s streams) error {
-	if ran, err := c.warm(ctx, s, warmly{command: "lock", options: cmd, reads: !cmd.Yes}); ran {
+	if ran, err := c.warm(ctx, s, daemonCommand{command: "lock", options: cmd, reads: !cmd.Yes}); ran {
 		return err
 	}
 	return cmd.runHere(ctx, c, s)
