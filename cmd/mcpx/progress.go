@@ -84,7 +84,7 @@ type progress struct {
 	said  bool // the method plain has printed which servers it waits for
 }
 
-// show shows the progress until done is closed.
+// show shows the progress until the channel done is closed.
 func (p *progress) show(done <-chan struct{}) {
 	p.began, p.took = time.Now(), make(map[string]time.Duration)
 	every, draw := quietFor/8, p.plain

@@ -93,7 +93,7 @@ func (b *builder) identities(cfg *config.Config, server *authServer) *identity.O
 	return o
 }
 
-// auth returns the config key auth to use after a reload: the auth of the config next or, for a reason that it logs, the previous auth. If
+// auth returns the config key auth to use after a reload: the auth of the new config or, for a reason that it logs, the previous auth. If
 // auth was removed from the file, the previous auth stays in use until the next start, when Listen checks the address again.
 func (b *builder) auth(next *config.Config, previous *config.Auth) *config.Auth {
 	switch {
@@ -174,7 +174,7 @@ func NewToken() (token, digest string) {
 	return token, hex.EncodeToString(sum[:])
 }
 
-// NewAgentToken returns a token for the servers and clients of an agent (config key dial.compat). The token expires at the time until.
+// NewAgentToken returns a token for the servers and clients of an agent (config key dial.compat). until is when the token expires.
 func NewAgentToken(cfg *config.Config, agent string, until time.Time) (string, error) {
 	if !compat(cfg.Dial) {
 		return "", &noAgentsError{}

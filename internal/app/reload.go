@@ -306,7 +306,7 @@ func (a *App) Stop(name string) bool {
 	return len(a.Registry.Apply(servers, options, nil).Stopped) > 0
 }
 
-// swap makes next the current Runtime, and ends what next no longer contains.
+// swap makes the Runtime next the current one, and ends what next does not contain any more.
 //
 // The servers, their filters, the rights and what must be confirmed are in the registry's snapshot, which Apply replaces as one value. A
 // call reads all of these from one snapshot, so it never combines the rights of one config with the servers of another. If the server of a

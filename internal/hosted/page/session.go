@@ -88,9 +88,9 @@ func (p *Page) prove(r *http.Request, token string) (*identity.Proof, *refusal) 
 	return p.may(proof, err, token != "")
 }
 
-// may refuses a principal that may not see the page. proof and err come from the verification of the request. given means that the viewer
-// has sent a credential.
-func (p *Page) may(proof *identity.Proof, err error, given bool) (*identity.Proof, *refusal) {
+// may refuses a principal that may not see the page. proof and err come from the verification of the request. credential means that the
+// viewer has sent one.
+func (p *Page) may(proof *identity.Proof, err error, credential bool) (*identity.Proof, *refusal) {
 	const lacksRight = `this account may not see the page: a rule under auth.rights with "admin": true must name it`
 	_, lacksScope := errors.AsType[*identity.ScopeError](err)
 	switch {
@@ -100,7 +100,7 @@ func (p *Page) may(proof *identity.Proof, err error, given bool) (*identity.Proo
 		return nil, &refusal{http.StatusServiceUnavailable, "busy", "the issuer of the token cannot be reached; try again", err}
 	case err != nil && p.People.issuer() != nil:
 		return nil, &refusal{http.StatusUnauthorized, "sign_in", "sign in", err}
-	case err != nil && given:
+	case err != nil && credential:
 		return nil, &refusal{http.StatusUnauthorized, "sign_in", "this token is not valid here", err}
 	case err != nil:
 		return nil, &refusal{http.StatusUnauthorized, "sign_in", "sign in with a token", err}
