@@ -58,7 +58,7 @@ type Options struct {
 }
 
 // Server is a function that serves one MCP session with newline-delimited JSON-RPC, until in or ctx ends. The method Listen of mcp-go's
-// StdioServer is one. If the session breaks, mcpx calls the function again for a new one.
+// StdioServer is such a function. If the session breaks, mcpx calls the function again for a new session.
 type Server func(ctx context.Context, in io.Reader, out io.Writer) error
 
 // Gateway serves many servers as one. It is safe for concurrent use.
@@ -108,7 +108,7 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 // errClosed is the error of a gateway after Close.
 var errClosed = errors.New("mcpx: the gateway is closed")
 
-// begin registers work, such as a session, that Close must end and wait for. working is the context for it; the caller must call end
+// begin registers work, such as a session, that Close must end and wait for. working is the context for the work; the caller must call end
 // when the work is done. After Close, begin returns an error.
 func (g *Gateway) begin(ctx context.Context) (working context.Context, end func(), err error) {
 	g.mu.Lock()
@@ -126,8 +126,8 @@ func (g *Gateway) begin(ctx context.Context) (working context.Context, end func(
 	}, nil
 }
 
-// Serve serves one client with newline-delimited JSON-RPC, until in or ctx ends or the gateway is closed. Several clients may be served
-// at the same time. After Serve has returned, a goroutine may still be waiting in a read of in.
+// Serve serves one client with newline-delimited JSON-RPC, until its input or ctx ends, or the gateway is closed. Several clients may be
+// served at the same time. After Serve has returned, a goroutine may still be waiting for more input.
 func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, end, err := g.begin(ctx)
 	if err != nil {
@@ -138,9 +138,9 @@ func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 }
 
 // Handler returns a handler for the paths that the command serves over HTTP: the config's http_path (/mcp), the views below it, and
-// /healthz, /readyz, /status and /metrics. It must see these paths unchanged. It answers only requests whose header Host names this
-// machine or the host of auth.resource. The program's own HTTP server must encrypt the connections and limit their number. Some servers
-// have one session for each client. For these servers, every request without a principal counts as a new client.
+// /healthz, /readyz, /status and /metrics. The handler must get requests with these paths unchanged. It answers only requests whose header
+// Host names this machine or the host of auth.resource. The program's own HTTP server must encrypt the connections and limit their number.
+// Some servers have one session for each client. For these servers, every request without a principal counts as a new client.
 func (g *Gateway) Handler() (http.Handler, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

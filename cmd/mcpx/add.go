@@ -106,9 +106,9 @@ func (cmd *addCommand) added(ctx context.Context, c *cli, s streams, file string
 	return cmd.try(ctx, c, s, check)
 }
 
-// try starts the new server and prints what it offers. An unavailable server is no error, because it has been added. again is the
-// command that tries it again.
-func (cmd *addCommand) try(ctx context.Context, c *cli, s streams, again string) error {
+// try starts the new server and prints what the server offers. An unavailable server is no error, because it has been added. retry is the
+// command that tries the server again.
+func (cmd *addCommand) try(ctx context.Context, c *cli, s streams, retry string) error {
 	cfg, err := c.loadConfig(ctx, s, cmd.Name)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (cmd *addCommand) try(ctx context.Context, c *cli, s streams, again string)
 		}
 		fmt.Fprint(s.out, s.screen.Hang("", text))
 		if one.State != catalog.Ready && one.State != catalog.Disabled {
-			fmt.Fprintln(s.out, "try it again: "+again+"; or take it out: "+strings.Replace(again, "mcpx check", "mcpx remove", 1))
+			fmt.Fprintln(s.out, "try it again: "+retry+"; or take it out: "+strings.Replace(retry, "mcpx check", "mcpx remove", 1))
 		}
 	}
 	return nil

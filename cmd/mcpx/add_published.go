@@ -28,8 +28,8 @@ type publishedFlags struct {
 // given reports whether the user set a flag that is only for a server of an MCP registry.
 func (f publishedFlags) given() bool { return f.As != "" || f.From != "" || len(f.Set) > 0 }
 
-// publishedServer is a server from an MCP registry that add puts into the config. A registry may know several ways to use a server,
-// such as running its npm package or connecting to a URL; way is the chosen one.
+// publishedServer is a server from an MCP registry that add puts into the config. A registry may know several ways to use a server, such as
+// running its npm package or connecting to a URL; the field way is the chosen one.
 type publishedServer struct {
 	*published.Server
 	way     published.Way
@@ -120,13 +120,13 @@ func (cmd *addCommand) free(c *cli, name string) error {
 	return err
 }
 
-// choose chooses the way in which mcpx will use the server. If from is not empty, only ways of this kind (such as npm) count. choose
-// takes the first way whose program, such as npx, is installed or that needs none; if there is none, it takes the first way.
-func (p *publishedServer) choose(from string) error {
+// choose chooses the way in which mcpx will use the server: the first one that needs no program, or whose program, such as npx, is
+// installed. If there is none, it takes the first way. If kind is not empty, only ways of this kind, such as npm, count.
+func (p *publishedServer) choose(kind string) error {
 	ways, unusable := p.Ways()
 	at := -1
 	for i, way := range ways {
-		if from != "" && way.Kind != from {
+		if kind != "" && way.Kind != kind {
 			continue
 		}
 		if _, err := exec.LookPath(way.Runner); way.Runner == "" || err == nil {
@@ -140,8 +140,8 @@ func (p *publishedServer) choose(from string) error {
 	if at < 0 {
 		kinds := kindsOf(p.Server)
 		text := fmt.Sprintf("%s has no way that mcpx can use", sanitize.Line(p.Name, 200))
-		if from != "" && kinds != "-" {
-			text = fmt.Sprintf("%s has no %s, but %s", sanitize.Line(p.Name, 200), from, kinds)
+		if kind != "" && kinds != "-" {
+			text = fmt.Sprintf("%s has no %s, but %s", sanitize.Line(p.Name, 200), kind, kinds)
 		}
 		return &hintError{text, cmp.Or(strings.Join(unusable, "; "), "see "+sanitize.Line(p.Repository.URL, 200))}
 	}
@@ -154,10 +154,10 @@ func (p *publishedServer) choose(from string) error {
 	return nil
 }
 
-// values asks the user for the required values that the flags do not give. It asks for secrets first: they must not appear on the
-// terminal, and hiding them is no longer possible once the asker has begun to read lines. again is the command line without the values;
-// hints show it.
-func (p *publishedServer) values(ctx context.Context, a *asker, again string) error {
+// values asks the user for the required values that the flags do not give. It asks for secrets first: they must not appear on the terminal,
+// and hiding them is no longer possible once the asker has begun to read lines. commandLine is the command line without the values, for
+// hints.
+func (p *publishedServer) values(ctx context.Context, a *asker, commandLine string) error {
 	var missing []string
 	asks := p.way.Asks()
 	for name := range p.given {
@@ -196,13 +196,13 @@ func (p *publishedServer) values(ctx context.Context, a *asker, again string) er
 	}
 	if len(missing) > 0 {
 		return &hintError{sanitize.Line(p.Name, 200) + " needs values: " + askNames(asks),
-			again + " " + strings.Join(missing, " ") + " --yes"}
+			commandLine + " " + strings.Join(missing, " ") + " --yes"}
 	}
 	return nil
 }
 
-// paths makes those values absolute that are relative paths of existing files, because clients start mcpx in another folder. A value
-// counts as a path if it begins with . or ~, or if the registry says that it is a path.
+// paths replaces each value that is the relative path of an existing file by the absolute path, because clients start mcpx in another
+// folder. A value counts as a path if it begins with . or ~, or if the registry says that it is a path.
 func (p *publishedServer) paths() (err error) {
 	for _, ask := range p.way.Asks() {
 		value, given := p.given[ask.Name]
@@ -226,8 +226,8 @@ func (p *publishedServer) variable(ask published.Ask) {
 	p.unset = append(p.unset, name)
 }
 
-// sealed adds value, a secret, to those that will be stored in the keyring. It returns the reference that the config gets in place of
-// the secret.
+// sealed adds a secret value to the secrets that will be stored in the keyring. It returns the reference that the config gets in place of
+// the value.
 func (p *publishedServer) sealed(ask published.Ask, value string) string {
 	secret := setup.Secret{Name: published.SecretName(p.name, ask), Value: value}
 	p.secrets = append(p.secrets, secret)

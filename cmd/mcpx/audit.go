@@ -91,7 +91,7 @@ func auditKeys(ctx context.Context, c *cli, s streams, trail string, files []str
 	if err != nil && c.Config != "" {
 		return nil, err
 	}
-	if err != nil { // without a config there are no keys: the trail may come from another machine
+	if err != nil { // no error: the trail may come from another machine, so the config and its keys may be missing here
 		return nil, nil
 	}
 	s.absent = true

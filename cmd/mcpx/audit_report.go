@@ -67,7 +67,7 @@ func (cmd *auditReportCommand) Run(ctx context.Context, c *cli, s streams) error
 	if err != nil {
 		return err
 	}
-	return cmd.said(used, s)
+	return cmd.printFaults(used, s)
 }
 
 // find sets File to the audit trail of the config, unless the user gave a file.
@@ -86,9 +86,9 @@ func (cmd *auditReportCommand) find(ctx context.Context, c *cli, s streams) erro
 	return nil
 }
 
-// said prints a warning if the trail cannot be checked or records are missing. If the trail was changed, it prints the faults and
+// printFaults prints a warning if the trail cannot be checked or records are missing. If the trail was changed, it prints the faults and
 // returns errFailed, which makes mcpx exit with 1.
-func (cmd *auditReportCommand) said(used *app.AuditUsed, s streams) error {
+func (cmd *auditReportCommand) printFaults(used *app.AuditUsed, s streams) error {
 	if faults := used.Report.Faults; len(faults) > 0 {
 		for _, fault := range faults {
 			fmt.Fprintln(s.err, fault)

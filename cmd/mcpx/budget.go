@@ -109,7 +109,7 @@ func (cmd *budgetCommand) assemble(ctx context.Context, c *cli, s streams) (*app
 }
 
 // servers returns the servers to measure and, as the second result, notes for the user. With --tools, it reads the servers from files.
-// Otherwise they are those of the config; it connects to servers whose catalogue is not on disk yet.
+// Otherwise it returns the servers of the config, and connects to those whose catalogue is not on disk yet.
 func (cmd *budgetCommand) servers(ctx context.Context, a *app.App) (*catalog.Snapshot, []string, error) {
 	if cmd.Tools != "" {
 		snap, notes, err := budget.ReadTools(os.DirFS(cmd.Tools))

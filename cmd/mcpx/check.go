@@ -27,11 +27,11 @@ type checkCommand struct {
 	JSON    bool     `name:"json" help:"Print the outcome as JSON."`
 	Timeout duration `help:"Wait no longer than this, such as 90 or 1m30s; without it, as long as the servers' connect_timeout." placeholder:"DURATION"`
 
-	// brief leaves out what the servers cost and save, which the command that called runHere prints later. With it, the definitions
-	// are counted.
+	// brief means that runHere does not print what the servers cost and save, because its caller prints that later. Instead, runHere counts
+	// the tokens of the tool definitions.
 	brief   bool
 	outcome *outcome          // set by runHere
-	silent  map[string]string // servers that other sessions have connected, and that do not answer now, with the reason
+	silent  map[string]string // why a server that other sessions use does not answer now, by server
 }
 
 // states returns the state that runHere found for each server.
@@ -67,10 +67,10 @@ func (cmd *checkCommand) Help() string {
 		"mcpx check", "mcpx check github filesystem", "mcpx check github.create_issue", "mcpx check --json --timeout 90s")
 }
 
-// Run checks in the daemon if it runs, so that a server which sessions share is asked and not started a second time, else in this
-// process.
+// Run checks the servers in the daemon, if one runs, so that a server that sessions share is not started a second time. Otherwise it checks
+// them in this process.
 func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
-	if ran, err := c.warm(ctx, s, warmly{command: "check", options: cmd}); ran {
+	if ran, err := c.warm(ctx, s, daemonCommand{command: "check", options: cmd}); ran {
 		return err
 	}
 	return cmd.runHere(ctx, c, s)
@@ -125,9 +125,9 @@ func (cmd *checkCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	return err
 }
 
-// listsPatience is how long check waits for the lists of resources and prompts of all servers. It is longer than one attempt to get a
-// list may take.
-const listsPatience = 15 * time.Second
+// listsTime is how long check waits for the lists of resources and prompts of all servers. It is longer than the 10 s that
+// one attempt to get a list may take.
+const listsTime = 15 * time.Second
 
 // wait waits until mcpx has tried every server and has the lists of its resources and prompts, but at most for --timeout. The lists go
 // to the disk cache. Without them in the cache, the tool descriptions that the next client gets would change once after its start.
@@ -138,7 +138,7 @@ func (cmd *checkCommand) wait(ctx context.Context, a *app.App, s streams) {
 		ctx = bounded
 	}
 	cmd.silent = tryAll(ctx, a, s)
-	bounded, cancel := context.WithTimeout(ctx, listsPatience)
+	bounded, cancel := context.WithTimeout(ctx, listsTime)
 	defer cancel()
 	for _, server := range a.Config.Servers {
 		a.Registry.WaitListedOne(bounded, server.Name)
@@ -232,8 +232,8 @@ type checkedTool struct {
 	Why     string `json:"why"`
 }
 
-// checked returns the outcome for these servers and tools. If servers is empty, it includes all servers. silent has those that are
-// connected and do not answer.
+// checked returns the outcome for these servers and tools. If servers is empty, it includes all servers. silent has the connected servers
+// that do not answer, each with the reason.
 func checked(a *app.App, servers []string, tools []checkedTool, silent map[string]string) *outcome {
 	cfg, full, seen := a.Config, a.Registry.Snapshot(), a.Executor.Catalogue(nil)
 	unmatched := app.Unmatched(cfg, full)

@@ -95,7 +95,7 @@ func offer(w io.Writer, word, candidate, help string) {
 type typedLine struct {
 	node       *kong.Node // the command
 	positional []string   // the arguments before the word to complete
-	flag       *kong.Flag // if the word to complete is the value of a flag, that flag, else nil
+	flag       *kong.Flag // the flag whose value is to be completed; nil if it is no value
 	config     string     // the value of --config
 }
 

@@ -12,21 +12,21 @@ import (
 	"mcpx/internal/desk/secret"
 )
 
-// loadConfig finds and reads the config file. It looks up the secrets of the servers that only names; if only is empty, it looks up
-// those of all servers.
-func (c *cli) loadConfig(ctx context.Context, s streams, only ...string) (*config.Config, error) {
+// loadConfig finds and reads the config file. It looks up the secrets of the servers in names or, if names is empty, those of all servers.
+func (c *cli) loadConfig(ctx context.Context, s streams, names ...string) (*config.Config, error) {
 	path, err := c.findConfig(s)
 	if err != nil {
 		return nil, err
 	}
-	return readConfig(ctx, path, s, only...)
+	return readConfig(ctx, path, s, names...)
 }
 
-// loadServers finds and reads the config file for a command that needs only the servers in it. Secrets that only a hosted mcpx needs,
-// such as auth.front.client_secret, may be missing. only has the same meaning as in loadConfig.
-func (c *cli) loadServers(ctx context.Context, s streams, only ...string) (*config.Config, error) {
+// loadServers finds and reads the config file for a command that needs only the servers in it. It looks up the secrets of the servers
+// in names or, if names is empty, those of all servers. Secrets that only a hosted mcpx needs, such as auth.front.client_secret, may be
+// missing.
+func (c *cli) loadServers(ctx context.Context, s streams, names ...string) (*config.Config, error) {
 	s.absent = true
-	return c.loadConfig(ctx, s, only...)
+	return c.loadConfig(ctx, s, names...)
 }
 
 func (c *cli) findConfig(s streams) (string, error) {
@@ -34,12 +34,11 @@ func (c *cli) findConfig(s streams) (string, error) {
 	return config.Find(c.Config, s.getenv, s.terminal, folder)
 }
 
-// readConfig reads the config file at path. It looks up the secrets of the servers that only names; if only is empty, it looks up those
-// of all servers.
-func readConfig(ctx context.Context, path string, s streams, only ...string) (*config.Config, error) {
+// readConfig reads the config file at path. It looks up the secrets of the servers in names or, if names is empty, those of all servers.
+func readConfig(ctx context.Context, path string, s streams, names ...string) (*config.Config, error) {
 	o := s.readingSecrets(ctx)
 	o.Run = func(argv []string) (string, error) { return secret.Run(ctx, argv, s.origin.Folder, s.origin.Environ) }
-	o.Only = slices.DeleteFunc(only, func(name string) bool { return name == "" })
+	o.Only = slices.DeleteFunc(names, func(name string) bool { return name == "" })
 	cfg, err := config.Load(path, o)
 	if err == nil && ctx.Err() != nil { // cfg may have faults only because ctx has ended while secrets were looked up
 		return nil, ctx.Err()
@@ -76,21 +75,21 @@ func (c *cli) logger(s streams, level, format string) *slog.Logger {
 
 // startOrKeep returns an app for one command: a new one or, in the daemon, one that several commands share. The caller must call done
 // when it no longer uses the app.
-func (c *cli) startOrKeep(s streams, cfg *config.Config, profile app.Profile, only ...string) (a *app.App, done func(), err error) {
+func (c *cli) startOrKeep(s streams, cfg *config.Config, profile app.Profile, names ...string) (a *app.App, done func(), err error) {
 	if s.keep != nil {
-		return s.keep(cfg, profile, only...)
+		return s.keep(cfg, profile, names...)
 	}
-	if a, err = c.start(s, cfg, profile, only...); err != nil {
+	if a, err = c.start(s, cfg, profile, names...); err != nil {
 		return nil, nil, err
 	}
 	return a, a.Close, nil
 }
 
-// start makes an app and starts its servers: those that only names; if only is empty, all. If the profile is app.Command, it also
-// starts servers that would otherwise start at their first call. The caller closes the app.
-func (c *cli) start(s streams, cfg *config.Config, profile app.Profile, only ...string) (*app.App, error) {
+// start makes an app and starts the servers in names or, if names is empty, all servers. If the profile is app.Command, it also starts
+// servers that would otherwise start at their first call. The caller closes the app.
+func (c *cli) start(s streams, cfg *config.Config, profile app.Profile, names ...string) (*app.App, error) {
 	a, err := app.New(app.Options{
-		Config: cfg, Profile: profile, Log: c.logger(s, "error", cfg.LogFormat), Only: only, Origin: s.origin,
+		Config: cfg, Profile: profile, Log: c.logger(s, "error", cfg.LogFormat), Only: names, Origin: s.origin,
 	})
 	if err != nil {
 		return nil, err

@@ -196,9 +196,9 @@ type wiring struct {
 	checked map[string]catalog.State
 }
 
-// served returns all servers of mcpx's config, and in seen those that have worked with mcpx. Only those may be removed from a client's
-// file. A server has worked if its catalogue is on disk and, if there was a check, the check found it ready or idle.
-func (w wiring) served(ctx context.Context, file string) (all, seen []setup.Found, err error) {
+// served returns all servers of mcpx's config, and those that have worked with mcpx. Only servers that have worked may be removed from a
+// client's file. A server has worked if its catalogue is on disk and, if there was a check, the check found it ready or idle.
+func (w wiring) served(ctx context.Context, file string) (all, worked []setup.Found, err error) {
 	cfg, err := readConfig(ctx, file, w.s)
 	if err != nil {
 		return nil, nil, err
@@ -215,10 +215,10 @@ func (w wiring) served(ctx context.Context, file string) (all, seen []setup.Foun
 			continue
 		}
 		if state := w.checked[server.Name]; w.checked == nil || state == catalog.Ready || state == catalog.Idle {
-			seen = append(seen, one)
+			worked = append(worked, one)
 		}
 	}
-	return all, seen, nil
+	return all, worked, nil
 }
 
 // connect plans the changes of a client's files, shows each to the user, and writes it if the user agrees. unasked is the command that
@@ -333,15 +333,15 @@ func (w wiring) servers(client setup.Client, file string) (all []setup.Found) {
 	return all
 }
 
-// doubled returns the names of those servers in own that the client also starts by itself.
-func (w wiring) doubled(client setup.Client, file string, own []setup.Found) []string {
-	return setup.Doubled(w.servers(client, file), own)
+// doubled returns the names of the servers in list that the client also starts by itself.
+func (w wiring) doubled(client setup.Client, file string, list []setup.Found) []string {
+	return setup.Doubled(w.servers(client, file), list)
 }
 
-// warnDoubled names the servers that both the client and mcpx start. It says of those in seen that they can be removed from the
-// client's file; the others have not worked with mcpx yet.
-func (w wiring) warnDoubled(client setup.Client, file string, served, seen []setup.Found) {
-	take := w.doubled(client, file, seen)
+// warnDoubled prints which servers both the client and mcpx start. It says that the servers in worked can be removed from the client's
+// file. The other servers have not worked with mcpx yet.
+func (w wiring) warnDoubled(client setup.Client, file string, served, worked []setup.Found) {
+	take := w.doubled(client, file, worked)
 	if len(take) > 0 {
 		fmt.Fprintf(w.s.out, "%s still has %s itself, beside mcpx; to take %s out: mcpx connect %s --move\n",
 			client.Name, strings.Join(take, ", "), them(take), client.ID)

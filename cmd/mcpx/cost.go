@@ -18,7 +18,7 @@ import (
 // cost says how much memory and how many processes the servers on this machine use while all of them run.
 type cost struct {
 	Servers int `json:"servers"`
-	// Lazy is how many of them start only with their first call.
+	// Lazy is how many of the servers start only with their first call.
 	Lazy int `json:"lazy"`
 	usage
 	// Slowest is the time that the slowest server took to start, in seconds.
@@ -40,14 +40,14 @@ type often struct {
 	Share   conf.Share `json:"share"`
 	Servers []string   `json:"servers"`
 	usage
-	lazy int // how many of them start with their first call
+	lazy int // how many of the servers start with their first call
 }
 
 // costOf measures the servers that a check has just started. daemon means that sessions use the daemon. It returns nil if none
 // of the servers runs on this machine.
 func costOf(a *app.App, daemon bool) *cost {
 	c := &cost{}
-	all, _ := proc.Usage() // in the daemon with the servers of others
+	all, _ := proc.Usage() // in the daemon, this includes the servers of other sessions
 	kinds := []often{{Share: conf.ShareUser}, {Share: conf.ShareFolder}, {Share: conf.ShareSession}}
 	for i := range a.Config.Servers {
 		server := &a.Config.Servers[i]

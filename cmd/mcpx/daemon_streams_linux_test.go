@@ -112,7 +112,7 @@ func TestHandable_Lost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	files, done, err := handable(streams{in: null, out: screen, err: screen})
+	files, done, err := handedFiles(streams{in: null, out: screen, err: screen})
 	if err != nil {
 		t.Fatal(err)
 	}

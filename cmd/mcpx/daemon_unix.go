@@ -24,8 +24,8 @@ import (
 // daemon.
 const withinVariable = "MCPX_DAEMON_WITHIN"
 
-// place returns the address of the daemon for this session. It returns "" if the session should run without a daemon, because the user
-// or the config says so, or because it does not serve an MCP client over stdio. An error means that there is no usable address.
+// place returns the address of the daemon for this session. It returns "" if the session should run without a daemon: the user or the
+// config says so, or the session does not serve an MCP client over stdio. An error means that there is no usable address.
 func (cmd *serveCommand) place(c *cli, s streams) (attach.Place, error) {
 	if _, file := s.in.(*os.File); !file || s.terminal || cmd.HTTP != "" || cmd.Demo || cmd.Trace != "" || cmd.Pprof != "" {
 		return "", nil
@@ -53,19 +53,19 @@ func (c *cli) daemonPlace(s streams) (attach.Place, error) {
 	return attach.PlaceOf(path, os.Environ())
 }
 
-// attach serves the session in the daemon. If served is true, err is the error that ended the session. If served is false, err is
-// why the daemon could not serve it.
+// attach serves the session in the daemon. If served is true, err is the error that ended the session. If served is false, err is the
+// reason why the daemon could not serve the session.
 func (cmd *serveCommand) attach(ctx context.Context, c *cli, s streams, place attach.Place) (served bool, err error) {
 	return c.inDaemon(ctx, s, request{place: place, command: "serve", options: &serveCommand{View: cmd.View, Watch: true}, start: true})
 }
 
-// warm runs a command in the daemon, where servers run already and stay up after it.
-func (c *cli) warm(ctx context.Context, s streams, w warmly) (ran bool, err error) {
+// warm runs a command in the daemon, where servers run already and stay up after the command.
+func (c *cli) warm(ctx context.Context, s streams, w daemonCommand) (ran bool, err error) {
 	place, err := c.daemonPlace(s)
 	if place == "" || err != nil {
 		return false, nil
 	}
-	if !w.reads { // leave the input to the programs that read it
+	if !w.reads { // the command must not take the input from programs that read it
 		null, err := os.Open(os.DevNull)
 		if err != nil {
 			return false, err
@@ -77,9 +77,9 @@ func (c *cli) warm(ctx context.Context, s streams, w warmly) (ran bool, err erro
 	return c.inDaemon(ctx, s, request{place, w.command, w.options, w.start && (ci == "" || ci == "false")})
 }
 
-// ask runs a command in all daemons of the config: in the one for this process's environment variables, and in those that were started
-// with other ones. The error is attach.ErrNone if there are none. Daemons of other builds of mcpx may not understand the command, so
-// ask only prints that they run.
+// ask runs a command in all daemons of the config: in the daemon for this process's environment variables, and in daemons that were started
+// with other environment variables. The error is attach.ErrNone if there are none. Daemons of other builds of mcpx may not understand the
+// command, so ask only prints that they run.
 func (c *cli) ask(ctx context.Context, s streams, command string, options any) error {
 	path, missing := c.findConfig(s)
 	if missing != nil {
@@ -156,7 +156,7 @@ func (c *cli) inDaemon(ctx context.Context, s streams, r request) (ran bool, err
 	if err != nil {
 		return false, err
 	}
-	files, done, err := handable(s) // after all that can fail, because it begins to read the terminal
+	files, done, err := handedFiles(s) // after all that can fail, because it begins to read the terminal
 	if err != nil {
 		conn.Close()
 		return false, err
@@ -207,11 +207,11 @@ func (c *cli) describe(s streams, r request) (attach.Start, error) {
 // lastWords is how long a command goes on printing the output of the daemon after the connection to the daemon was lost.
 const lastWords = time.Second
 
-// handable returns the files for stdin, stdout and stderr that this process gives to the daemon. In place of a terminal it returns a
+// handedFiles returns the files for stdin, stdout and stderr that this process gives to the daemon. In place of a terminal it returns a
 // pipe, and this process copies between the pipe and the terminal: the daemon must not change the terminal's flags, which belong to the
-// shell, and a session must end with its terminal. done waits until all output was copied. Its parameter lost says that the connection
-// to the daemon was lost; then done waits for at most lastWords.
-func handable(s streams) (files [3]*os.File, done func(lost bool), err error) {
+// shell, and a session must end with its terminal. done waits until all output was copied. If its parameter lost is true, the connection to
+// the daemon was lost, and done waits for at most lastWords.
+func handedFiles(s streams) (files [3]*os.File, done func(lost bool), err error) {
 	out := s.out
 	if checked, ok := out.(*checkedWriter); ok {
 		out = checked.Writer

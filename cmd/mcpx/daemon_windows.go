@@ -15,7 +15,7 @@ func (cmd *serveCommand) attach(context.Context, *cli, streams, attach.Place) (s
 	return false, errors.ErrUnsupported
 }
 
-func (c *cli) warm(context.Context, streams, warmly) (ran bool, err error) {
+func (c *cli) warm(context.Context, streams, daemonCommand) (ran bool, err error) {
 	return false, nil
 }
 

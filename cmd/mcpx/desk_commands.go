@@ -9,12 +9,12 @@ import (
 	"mcpx/internal/desk/attach"
 )
 
-// warmly is a command that runs in the daemon if it can.
-type warmly struct {
+// daemonCommand is a command that runs in the daemon if possible, because servers run there already.
+type daemonCommand struct {
 	command string
-	options any  // its fields
-	reads   bool // it reads its input
-	start   bool // it starts a daemon if none runs, but not where CI is set
+	options any  // the flags and arguments of the command
+	reads   bool // the command reads the input
+	start   bool // a daemon is started if none runs, unless the variable CI is set
 }
 
 type statusCommand struct {
@@ -33,7 +33,7 @@ func (cmd *statusCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return withoutDaemon(s, c, err)
 }
 
-// withoutDaemon prints that no daemon runs, if err says so, and then returns nil: that is no failure.
+// withoutDaemon prints that no daemon runs, if err says so, and then returns nil, because that is no failure.
 func withoutDaemon(s streams, c *cli, err error) error {
 	if errors.Is(err, attach.ErrNone) {
 		_, err = fmt.Fprintln(s.out, "no daemon runs for", c.Config)

@@ -33,14 +33,13 @@ type deskState struct {
 	Config    string         `json:"config"`
 	Version   string         `json:"version"`
 	Since     time.Time      `json:"since"`
-	Processes int            `json:"processes"`        // of the servers and of what they have started
+	Processes int            `json:"processes"`        // of the servers, including processes that the servers have started
 	Memory    int64          `json:"memory,omitempty"` // the memory of these processes, in bytes
 	Sessions  []sessionState `json:"sessions"`
 	Page      string         `json:"page,omitempty"` // the address of the page of mcpx ui; empty if it is closed
 }
 
-// sessionState describes one session over stdio, or one app that commands such as mcpx exec share. The latter has Kind "exec" and no
-// PID.
+// sessionState describes one session over stdio, or one app that commands such as mcpx exec share. Such an app has Kind "exec" and no PID.
 type sessionState struct {
 	Kind    string        `json:"kind"` // "stdio" or "exec"
 	PID     int           `json:"pid,omitempty"`
@@ -65,7 +64,7 @@ func (d *desk) state(config string) deskState {
 	all, _ := proc.Usage()
 	used := proc.Sum(all)
 	state.Processes, state.Memory = used.Processes, used.Memory
-	if page := d.page.now(); page != nil {
+	if page := d.page.current(); page != nil {
 		state.Page = "http://" + page.links.Host + "/"
 	}
 	for _, one := range d.sorted() {

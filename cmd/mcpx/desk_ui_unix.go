@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/app"
 )
 
-// deskPage is the page of mcpx ui in a daemon. The daemon opens at most one.
+// deskPage is the page of mcpx ui in a daemon. The daemon opens at most one page.
 type deskPage struct {
 	mu      sync.Mutex
 	open    *ui // nil while the page is closed
@@ -20,8 +20,8 @@ type deskPage struct {
 // wait waits until the page is closed. The page closes when nobody uses it, and soon after the daemon's context has ended.
 func (p *deskPage) wait() { p.serving.Wait() }
 
-// now returns the open page, or nil.
-func (p *deskPage) now() *ui {
+// current returns the open page, or nil.
+func (p *deskPage) current() *ui {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.open

@@ -86,7 +86,7 @@ func daemonMain() {
 type deskOptions struct {
 	Config            string
 	LogLevel          level
-	Terminal          bool // somebody can be asked
+	Terminal          bool // a user at a terminal can be asked
 	Screen, ErrScreen terminal.Copy
 	Command           json.RawMessage // the command struct, such as execCommand, as JSON
 }
@@ -112,8 +112,8 @@ func (d *desk) run(ctx context.Context, s streams, session *attach.Session) erro
 	}
 	c := &cli{Config: o.Config, LogLevel: o.LogLevel, Daemon: true}
 	s.terminal, s.screen, s.errScreen = o.Terminal, o.Screen.Screen(), o.ErrScreen.Screen()
-	s.keep = func(cfg *config.Config, profile app.Profile, only ...string) (*app.App, func(), error) {
-		return d.keep(s, cfg, profile, only)
+	s.keep = func(cfg *config.Config, profile app.Profile, names ...string) (*app.App, func(), error) {
+		return d.keep(s, cfg, profile, names)
 	}
 	var command interface {
 		runHere(ctx context.Context, c *cli, s streams) error
@@ -150,7 +150,7 @@ func (d *desk) run(ctx context.Context, s streams, session *attach.Session) erro
 	return command.runHere(ctx, c, s)
 }
 
-// enter adds a session to the list of sessions, until ended is called.
+// enter adds a session to the list of sessions, until the function ended is called.
 func (d *desk) enter(a *app.App, session *attach.Session) (ended func()) {
 	one := &deskSession{app: a, folder: session.Folder, view: a.Config.View, pid: session.PID, began: time.Now()}
 	d.mu.Lock()
@@ -174,7 +174,7 @@ func (d *desk) setIdle(idle time.Duration) {
 
 // apps returns the apps of all sessions and commands, and the app of the page.
 func (d *desk) apps() (all []*app.App) {
-	if page := d.page.now(); page != nil {
+	if page := d.page.current(); page != nil {
 		all = append(all, page.app)
 	}
 	d.mu.Lock()
@@ -199,13 +199,13 @@ type keptApp struct {
 	timer      *time.Timer // ends the app; runs while no command uses it
 }
 
-// keep returns the app that commands share if they have the same folder, the same config and the same names of servers in only. It
-// makes the app if there is none. So a server that mcpx inspect has started also serves mcpx exec. The caller must call done after use.
-// When no command uses the app any more, it stays for daemon_idle if one of its servers was started. Otherwise it ends at once, so that
-// the next command reads the catalogue from disk again. If the config has changed, keep makes another app and ends the old one.
-func (d *desk) keep(s streams, cfg *config.Config, profile app.Profile, only []string) (a *app.App, done func(), err error) {
-	place := s.origin.Folder + "\x00" + strings.Join(only, "\x00")
-	key := place + "\x00" + s.origin.Digest(cfg, only)
+// keep returns the app that commands share if they have the same folder, the same config and the same names of servers. It makes the app if
+// there is none. So a server that mcpx inspect has started also serves mcpx exec. The caller must call done after use. When no command uses
+// the app any more, it stays for daemon_idle if one of its servers was started. Otherwise it ends at once, so that the next command reads
+// the catalogue from disk again. If the config has changed, keep makes another app and ends the old one.
+func (d *desk) keep(s streams, cfg *config.Config, profile app.Profile, names []string) (a *app.App, done func(), err error) {
+	place := s.origin.Folder + "\x00" + strings.Join(names, "\x00")
+	key := place + "\x00" + s.origin.Digest(cfg, names)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.setIdle(cfg.DaemonIdle)
@@ -215,7 +215,7 @@ func (d *desk) keep(s streams, cfg *config.Config, profile app.Profile, only []s
 			key: key, place: place, folder: s.origin.Folder, began: time.Now(), stderr: &fanOut{to: make(map[*droppingWriter]bool)},
 		}
 		log := slog.New(slog.NewTextHandler(&keptWriter{one.stderr, d.lines}, &slog.HandlerOptions{Level: slog.LevelError}))
-		if one.app, err = app.New(app.Options{Config: cfg, Profile: profile, Log: log, Only: only, Origin: s.origin}); err != nil {
+		if one.app, err = app.New(app.Options{Config: cfg, Profile: profile, Log: log, Only: names, Origin: s.origin}); err != nil {
 			return nil, nil, err
 		}
 		one.app.Registry.Start()
@@ -252,12 +252,12 @@ func (k *keptApp) started() bool {
 	})
 }
 
-// endKept ends those kept apps for which the function which returns true. It calls this function with the lock held.
-func (d *desk) endKept(which func(*keptApp) bool) {
+// endKept ends the kept apps for which match returns true. It calls match with the lock held.
+func (d *desk) endKept(match func(*keptApp) bool) {
 	var ending []*keptApp
 	d.mu.Lock()
 	for key, one := range d.kept {
-		if which(one) {
+		if match(one) {
 			one.timer.Stop()
 			ending = append(ending, one)
 			delete(d.kept, key)

@@ -68,7 +68,7 @@ func (cmd *execCommand) resolve(cfg *config.Config) error {
 // this process.
 func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 	reads := len(cmd.Arguments) == 1 && strings.TrimSpace(cmd.Arguments[0]) == "-"
-	if ran, err := c.warm(ctx, s, warmly{"exec", cmd, reads, true}); ran {
+	if ran, err := c.warm(ctx, s, daemonCommand{"exec", cmd, reads, true}); ran {
 		return err
 	}
 	return cmd.runHere(ctx, c, s)
@@ -146,8 +146,8 @@ func withoutHandle(r *results.Result) *results.Result {
 	return &cut
 }
 
-// selection returns what --select prints: only the value, or an error. For models, the error names a handle with which they can read
-// the whole result later. selection removes it, because the stored result is lost when the command ends.
+// selection returns what --select prints: only the value, or an error. For models, the error names a handle with which they can read the
+// whole result later. selection removes the handle, because the stored result is lost when the command ends.
 func selection(r *results.Result) *results.Result {
 	var data struct {
 		Result json.RawMessage

@@ -98,8 +98,8 @@ func unreached(err error) error {
 		`"registry" in the config names another registry`}
 }
 
-// publishedAs finds the server that the user means: by its full name in the registry, or by the part after the slash if only one
-// server has that part.
+// publishedAs finds the server that the user means: by its full name in the registry, or by the part of the name after the slash if only
+// one server has this part.
 func publishedAs(ctx context.Context, registry published.Registry, name string) (*published.Server, error) {
 	if strings.Contains(name, "/") {
 		server, err := registry.Latest(ctx, name)

@@ -36,7 +36,7 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 		return errors.New("the tool needs its server: mcpx inspect SERVER TOOL")
 	}
 	if cmd.Server != "" { // else it only reads the disk
-		if ran, err := c.warm(ctx, s, warmly{command: "inspect", options: cmd}); ran {
+		if ran, err := c.warm(ctx, s, daemonCommand{command: "inspect", options: cmd}); ran {
 			return err
 		}
 	}
@@ -85,7 +85,7 @@ func (cmd *inspectCommand) runHere(ctx context.Context, c *cli, s streams) error
 // starts the server.
 func (cmd *inspectCommand) find(ctx context.Context, a *app.App) {
 	if status, ok := a.Registry.Status(cmd.Server); ok && status.State != catalog.Idle {
-		a.Registry.Ask(cmd.Server) // it starts anyway; asking for it keeps it up for the next command in the daemon
+		a.Registry.Ask(cmd.Server) // the server starts anyway; Ask keeps it up for the next command in the daemon
 	}
 	a.Registry.WaitServer(ctx, cmd.Server)
 	server, ok := a.Registry.Snapshot().Server(cmd.Server)

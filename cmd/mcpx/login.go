@@ -67,7 +67,7 @@ func (cmd *loginCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return nil
 }
 
-// show opens the login page in the user's browser, or prints its address if it cannot.
+// show prints the address of the login page and, unless the flag --no-browser is set, opens it in the user's browser.
 func (cmd *loginCommand) show(ctx context.Context, s streams, address string) {
 	fmt.Fprintf(s.out, "log in with a browser:\n\n%s\n\n", address)
 	if cmd.NoBrowser {

@@ -146,10 +146,10 @@ func loginsOf(ctx context.Context, c *cli, s streams, end []string) ([]login, er
 	return all, errors.Join(err, failed)
 }
 
-// loginsOfRunning asks all the running mcpx processes in mine for their logins, because only replicas of a cluster share them. If end
-// is not empty, the processes end the logins that it names. asked is false if no process can have logins.
-func loginsOfRunning(ctx context.Context, mine []*control.Running, end []string) (all []login, asked bool, err error) {
-	for _, one := range mine {
+// loginsOfRunning asks all the given processes for their logins, because only replicas of a cluster have the same logins. If end is not
+// empty, the processes end the logins that end names. possible is false if none of the processes can have logins.
+func loginsOfRunning(ctx context.Context, processes []*control.Running, end []string) (all []login, possible bool, err error) {
+	for _, one := range processes {
 		out, failed := one.Logins(ctx, control.LoginsQuery{End: end})
 		switch {
 		case failed != nil:
@@ -160,10 +160,10 @@ func loginsOfRunning(ctx context.Context, mine []*control.Running, end []string)
 		case out.Failed != "":
 			err = errors.Join(err, fmt.Errorf("%d (%s): %s", one.PID, one.Serves, out.Failed))
 		}
-		asked = true
+		possible = true
 		var some []login
 		if failed := json.Unmarshal(out.Logins, &some); failed != nil {
-			return all, asked, failed
+			return all, possible, failed
 		}
 		for _, l := range some {
 			if !slices.ContainsFunc(all, func(other login) bool { return other.ID == l.ID }) {
@@ -171,7 +171,7 @@ func loginsOfRunning(ctx context.Context, mine []*control.Running, end []string)
 			}
 		}
 	}
-	return all, asked, err
+	return all, possible, err
 }
 
 // converted turns logins of package app into the form in which a running mcpx sends them.
@@ -183,7 +183,7 @@ func converted(from any) (all []login, err error) {
 	return all, err
 }
 
-// logins answers the request of mcpx logins. If the query names logins, it ends them and returns those; otherwise it returns all open
+// logins answers the request of mcpx logins. If the query names logins, it ends and returns these logins; otherwise it returns all open
 // logins.
 func (r *reloading) logins(ctx context.Context, query control.LoginsQuery) control.LoginsAnswer {
 	all, has, err := r.app.Logins(ctx)

@@ -122,11 +122,11 @@ type streams struct {
 	// the daemon to read the config again. Outside the daemon, both are zero.
 	origin  app.Origin
 	reloads <-chan os.Signal
-	// began tells the daemon that a session with this app has begun; its result must be called when the session ends. It is nil outside
-	// the daemon.
+	// began tells the daemon that a session with this app has begun. Its result ended must be called when the session ends. began is nil
+	// outside the daemon.
 	began func(*app.App) (ended func())
 	// keep returns an app that several commands of the daemon share; done must be called after use. It is nil outside the daemon.
-	keep func(cfg *config.Config, profile app.Profile, only ...string) (a *app.App, done func(), err error)
+	keep func(cfg *config.Config, profile app.Profile, names ...string) (a *app.App, done func(), err error)
 }
 
 func main() {

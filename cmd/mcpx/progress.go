@@ -23,15 +23,15 @@ const (
 	quietFor = 2 * time.Second
 )
 
-// tryAll waits until mcpx has tried once to connect to each server, or until ctx ends. It shows the progress
-// on stderr. silent is that of [registry.Registry.WaitAgain].
+// tryAll waits until mcpx has tried once to connect to each server, or until ctx ends. It shows the progress on stderr. silent has the
+// servers that were connected before but do not answer now, each with the reason.
 func tryAll(ctx context.Context, a *app.App, s streams) (silent map[string]string) {
 	showing(ctx, a, s, func(ctx context.Context) { silent = a.Registry.WaitAgain(ctx) })
 	return silent
 }
 
-// installed waits until no server is installing its program (as npx does at the first start), or until ctx ends. It shows the progress
-// on stderr. A command must not end before, because an interrupted install can leave a broken cache.
+// installed waits until no server is installing its program (as npx does at the first start), or until ctx ends. It shows the progress on
+// stderr. A command must not end earlier, because an interrupted install can leave a broken cache.
 func installed(ctx context.Context, a *app.App, s streams) {
 	if slices.ContainsFunc(attempts(a), func(one attempt) bool { return one.installing }) {
 		showing(ctx, a, s, a.Registry.WaitInstalled)
@@ -84,7 +84,7 @@ type progress struct {
 	said  bool // the method plain has printed which servers it waits for
 }
 
-// show shows the progress until done is closed.
+// show shows the progress until the channel done is closed.
 func (p *progress) show(done <-chan struct{}) {
 	p.began, p.took = time.Now(), make(map[string]time.Duration)
 	every, draw := quietFor/8, p.plain
@@ -105,18 +105,18 @@ func (p *progress) show(done <-chan struct{}) {
 	}
 }
 
-// now returns the attempts that have not ended (open), and those that have ended (over), which have the time that they took.
-func (p *progress) now() (open, over []attempt) {
+// now returns the attempts that are still running, and those that have ended, with the time that each has taken.
+func (p *progress) now() (pending, finished []attempt) {
 	for _, one := range p.look() {
 		if one.state == catalog.Connecting && p.took[one.name] == 0 {
-			open = append(open, one)
+			pending = append(pending, one)
 			continue
 		}
 		one.took = cmp.Or(p.took[one.name], time.Since(p.began))
 		p.took[one.name] = one.took
-		over = append(over, one)
+		finished = append(finished, one)
 	}
-	return open, over
+	return pending, finished
 }
 
 // plain prints, once quietFor is over, which servers mcpx waits for. Later it prints which attempts have

@@ -56,24 +56,23 @@ func (cmd *reloadCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return told(s, mine, outcomes, failures)
+	return printOutcomes(s, mine, outcomes, failures)
 }
 
-// readers finds this user's running mcpx processes. Those that use the config file with this absolute path are in mine; the caller must
-// close or reload each of them. others has the config files of the other processes. silent is the number of processes that do not
-// answer.
-func readers(ctx context.Context, path string) (mine []*control.Running, others []string, silent int) {
+// readers finds this user's running mcpx processes. processes has those that use the config file with this absolute path; the caller must
+// close or reload each of them. others has the config files of the other processes. silent is the number of processes that do not answer.
+func readers(ctx context.Context, path string) (processes []*control.Running, others []string, silent int) {
 	running, silent := control.Find(ctx)
 	for _, one := range running {
 		if one.File == path || sameFile(one.File, path) {
-			mine = append(mine, one)
+			processes = append(processes, one)
 			continue
 		}
 		one.Close()
 		others = append(others, one.File)
 	}
-	slices.SortFunc(mine, func(a, b *control.Running) int { return cmp.Compare(a.PID, b.PID) })
-	return mine, others, silent
+	slices.SortFunc(processes, func(a, b *control.Running) int { return cmp.Compare(a.PID, b.PID) })
+	return processes, others, silent
 }
 
 // hintReload tells the user, after a change of the config file, how to make running mcpx processes use the change. It prints nothing if
@@ -97,9 +96,9 @@ func hintReload(ctx context.Context, named bool, s streams, file string) {
 	fmt.Fprintf(s.out, "%s the file: %s makes it take the change\n", plural(len(mine), "running mcpx reads", "running mcpx read"), reload)
 }
 
-// told prints the outcome of the reload of each process in mine. The error that it returns determines the exit code.
-func told(s streams, mine []*control.Running, outcomes []control.Outcome, failures []error) (worst error) {
-	for i, one := range mine {
+// printOutcomes prints how the reload of each process has ended. The error that it returns determines the exit code.
+func printOutcomes(s streams, processes []*control.Running, outcomes []control.Outcome, failures []error) (worst error) {
+	for i, one := range processes {
 		who := fmt.Sprintf("%d (%s)", one.PID, one.Serves)
 		out, err := outcomes[i], failures[i]
 		switch {
@@ -153,8 +152,8 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// listen opens the control socket, through which commands such as mcpx reload find and ask this process. It sends their requests to
-// reload to requests. stop closes the socket. If the socket cannot be made, mcpx serves without one.
+// listen opens the control socket, through which commands such as mcpx reload find and ask this process. It passes on each request for a
+// reload to the channel requests. stop closes the socket. If the socket cannot be made, mcpx serves without one.
 func (r *reloading) listen(requests chan<- app.Request) (stop func()) {
 	file, err := filepath.Abs(r.app.Config.Path)
 	var socket *control.Socket

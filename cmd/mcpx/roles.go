@@ -6,6 +6,5 @@ import (
 	"mcpx/internal/desk/attach"
 )
 
-// roles are further tasks for which mcpx starts its own executable again, besides those of the helpers in package mcpx: to be the
-// daemon.
+// roles are tasks for which mcpx starts its own executable again. Here, that is the daemon; package mcpx has the tasks of helpers.
 var roles = helper.Roles{attach.Role: daemonMain}

@@ -49,9 +49,9 @@ func (cmd *serveCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	return cmd.serve(ctx, c, s, nil)
 }
 
-// serve serves in this process. The parameter alone is the reason why the daemon did not serve the session; nil if the session was not
-// meant for the daemon, or if this process is the daemon.
-func (cmd *serveCommand) serve(ctx context.Context, c *cli, s streams, alone error) error {
+// serve serves in this process. reason is why the daemon did not serve the session; nil if the session was not meant for the daemon, or if
+// this process is the daemon.
+func (cmd *serveCommand) serve(ctx context.Context, c *cli, s streams, reason error) error {
 	defer surviveBrokenPipes()()
 	stderr := newDroppingWriter(s.err)
 	defer stderr.close()
@@ -64,8 +64,8 @@ func (cmd *serveCommand) serve(ctx context.Context, c *cli, s streams, alone err
 	if s.began != nil {
 		defer s.began(a)()
 	}
-	if alone != nil {
-		log.Info("serving without the daemon", "reason", alone)
+	if reason != nil {
+		log.Info("serving without the daemon", "reason", reason)
 	}
 	end, err := a.Open()
 	if err != nil {

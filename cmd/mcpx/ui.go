@@ -26,7 +26,7 @@ func (cmd *uiCommand) Help() string {
 
 // Run opens the page in the daemon if possible. Otherwise it serves the page in this process.
 func (cmd *uiCommand) Run(ctx context.Context, c *cli, s streams) error {
-	if ran, err := c.warm(ctx, s, warmly{"ui", cmd, true, true}); ran {
+	if ran, err := c.warm(ctx, s, daemonCommand{"ui", cmd, true, true}); ran {
 		return err
 	}
 	page, err := newUI(ctx, c, s, &app.Lines{})

@@ -20,21 +20,20 @@ import (
 // revokeTime bounds how long the end of a login at a server may take.
 const revokeTime = time.Minute
 
-// followPeople registers a function that runs whenever the last login of a principal at mcpx has ended. It then ends the logins of this
-// principal at servers.
+// followPeople makes mcpx end all logins of a principal at servers as soon as the last login of this principal at mcpx has ended.
 func (a *App) followPeople() {
 	a.state.logins.onLeft(func(p *caller.Principal) {
 		a.loops.Go(func() { a.endPerson(p.ID, "the last login at mcpx has ended") }) // ends within revokeTime for each server
 	})
 }
 
-// endDeleted ends the logins at servers of those principals that have a token in the Runtime before, but none in the Runtime next.
-func (a *App) endDeleted(before, next *Runtime) {
-	if before.config.Auth == nil {
+// endDeleted ends the logins at servers of each principal that has a token in the previous Runtime, but none in the next one.
+func (a *App) endDeleted(previous, next *Runtime) {
+	if previous.config.Auth == nil {
 		return
 	}
 	gone := map[string]bool{}
-	for _, t := range before.config.Auth.Tokens {
+	for _, t := range previous.config.Auth.Tokens {
 		gone[identity.OfToken(t).ID] = true
 	}
 	if next.config.Auth != nil {
@@ -48,29 +47,29 @@ func (a *App) endDeleted(before, next *Runtime) {
 }
 
 // endPerson ends all logins of a principal at servers.
-func (a *App) endPerson(principal, why string) {
+func (a *App) endPerson(principal, reason string) {
 	cfg := a.current.Load().config
-	_, err := a.endAccounts(cfg, ofPrincipal(cfg, a.path, principal), a.accountEnded(why))
+	_, err := a.endAccounts(cfg, ofPrincipal(cfg, a.path, principal), a.accountEnded(reason))
 	if err != nil {
 		a.log.Warn("logins of somebody who has left were forgotten, but could not be revoked", "err", err)
 	}
 }
 
-// accountEnded returns a function to be called when a login at a server has ended. Its parameter here is true if this process has ended
-// the login: only then it logs and records that. why is the reason to record.
-func (a *App) accountEnded(why string) func(one *logins.Account, here bool) {
-	return func(one *logins.Account, here bool) {
-		if here {
-			a.log.Info("a login at a server has ended", "server", one.Server, "principal", one.Name, "reason", why)
-			a.auditor.Login(audit.Login{Event: audit.LoginEnded, Principal: one.Name, Server: one.Server, Number: one.ID, Reason: why})
+// accountEnded returns a function that must be called when a login at a server has ended. The parameter local of that function is true if
+// this process has ended the login. Only then the function logs the end, and records it with the reason.
+func (a *App) accountEnded(reason string) func(one *logins.Account, local bool) {
+	return func(one *logins.Account, local bool) {
+		if local {
+			a.log.Info("a login at a server has ended", "server", one.Server, "principal", one.Name, "reason", reason)
+			a.auditor.Login(audit.Login{Event: audit.LoginEnded, Principal: one.Name, Server: one.Server, Number: one.ID, Reason: reason})
 		}
 		a.Registry.ForgetLogin(one.Server, one.Principal)
 	}
 }
 
 // ofPrincipal returns a func that reports whether a login at a server belongs to a principal of this config. Another config of this
-// user may have a principal with the same ID. So the login must also be at a server of this config, or it must have been made at the
-// public URL of this mcpx; then its server may have left the config.
+// user may have a principal with the same ID. So the login must also be at a server of this config. If the server has left the config,
+// the login must have been made at the public URL of this mcpx.
 func ofPrincipal(cfg *config.Config, path, principal string) func(*logins.Account) bool {
 	return func(one *logins.Account) bool {
 		here := cfg.Auth != nil && one.Redirect == publicBase(cfg, path)+connect.CallbackPath
@@ -80,8 +79,8 @@ func ofPrincipal(cfg *config.Config, path, principal string) func(*logins.Accoun
 	}
 }
 
-// accountsOf returns the store of the principals' logins at servers, and all logins in it, even those at servers that are no longer in
-// the config. The store is nil if this mcpx has never had such logins.
+// accountsOf returns the store of the logins that principals have at servers, and all logins in the store. Some of them may be at servers
+// that are no longer in the config. The store is nil if this mcpx has never had logins of principals at servers.
 func (b *builder) accountsOf(ctx context.Context, cfg *config.Config) (*logins.Logins, []logins.Account, error) {
 	used := slices.ContainsFunc(cfg.Servers, func(s config.Server) bool { return perPrincipal(&s) }) || b.state.cluster != nil
 	if !used && b.state.noFolder == nil {
@@ -99,23 +98,23 @@ func (b *builder) accountsOf(ctx context.Context, cfg *config.Config) (*logins.L
 	return all, accounts, err
 }
 
-// endAccounts ends those logins at servers for which the function which returns true: it revokes and forgets each, and then calls gone
-// with it. The error says which logins could not be revoked; they are forgotten too.
+// endAccounts revokes and forgets each login at a server for which match returns true, and then calls notify with the login. The error says
+// which logins could not be revoked; these logins are forgotten too.
 func (b *builder) endAccounts(
-	cfg *config.Config, which func(*logins.Account) bool, gone func(one *logins.Account, here bool),
+	cfg *config.Config, match func(*logins.Account) bool, notify func(one *logins.Account, local bool),
 ) (ended []logins.Account, err error) {
 	all, accounts, err := b.accountsOf(context.Background(), cfg)
 	for _, one := range accounts {
-		if !which(&one) {
+		if !match(&one) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), revokeTime)
-		here, failed := all.End(ctx, &one)
+		local, failed := all.End(ctx, &one)
 		cancel()
 		if failed != nil {
 			err = errors.Join(err, fmt.Errorf("%s at %s: %w", one.Name, one.Server, failed))
 		}
-		gone(&one, here)
+		notify(&one, local)
 		ended = append(ended, one)
 	}
 	return ended, err

@@ -20,8 +20,8 @@ import (
 	"mcpx/internal/transport"
 )
 
-// agents serves the paths of an older system that mcpx can replace (config key dial.compat). There, an agent is a name under which tool
-// servers connect at the path mcp/, and clients that call their tools connect at the path call/.
+// agents serves the HTTP paths of an older system, which mcpx can replace (config key dial.compat). In that system, an agent is a name that
+// servers and clients share: tool servers connect at the path mcp/, and clients that call the tools connect at the path call/.
 type agents struct {
 	app   *App
 	calls sync.WaitGroup // counts the connected clients
@@ -31,7 +31,7 @@ type agents struct {
 	ended   bool
 }
 
-// ServeHTTP implements http.Handler. Package httpd has authenticated the requests for mcp/ and call/, by [identity.Verifier.Agent].
+// ServeHTTP implements http.Handler. Package httpd calls it, after it has authenticated the requests for the paths mcp/ and call/.
 func (g *agents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !compat(g.app.current.Load().config.Dial) {
 		http.NotFound(w, r)
@@ -75,7 +75,7 @@ func (g *agents) call(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer context.AfterFunc(r.Context(), func() {
-		if errors.Is(context.Cause(r.Context()), identity.ErrRevoked) { // not at a shutdown, which lets open calls finish
+		if errors.Is(context.Cause(r.Context()), identity.ErrRevoked) { // a shutdown ends the context too, but lets open calls finish
 			_ = peer.CloseWith(transport.ClosePolicy, "the token is not valid any more")
 		}
 	})()
@@ -89,7 +89,7 @@ func (g *agents) call(w http.ResponseWriter, r *http.Request) {
 	a.log.Debug("a client of an agent has left", "principal", who.String(), "err", err)
 }
 
-// begin counts a client that has connected, until end is called. After close, it counts nothing and returns false.
+// begin counts a client as connected, until end is called for it. After close, begin counts nothing and returns false.
 func (g *agents) begin(who *caller.Principal) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -110,7 +110,7 @@ func (g *agents) end(who *caller.Principal) {
 	g.calls.Done()
 }
 
-// close ends the connections of all clients. Their open calls may take as long as [App.grace].
+// close ends the connections of all clients, and waits for them. Open calls may still take a while (config key shutdown_grace).
 func (g *agents) close() {
 	g.mu.Lock()
 	g.ended = true
@@ -122,7 +122,7 @@ func (g *agents) close() {
 // agentOf returns the ID of an agent.
 func agentOf(p *caller.Principal) string { return strings.TrimPrefix(p.Name, conf.Agents) }
 
-// codeUnauthorized is the error code for a wrong key. mcpx takes it over from the system that it replaces (config key dial.compat).
+// codeUnauthorized is the error code for a wrong key. It is the code of the older system that mcpx replaces (config key dial.compat).
 const codeUnauthorized = -32004
 
 // health answers in the form of the system that mcpx replaces (config key dial.compat). If the query has the right key, the answer says
@@ -140,8 +140,8 @@ func (g *agents) health(w http.ResponseWriter, r *http.Request) {
 	writeRPC(w, http.StatusOK, "result", map[string]any{"status": "success", "connections": g.connections()})
 }
 
-// connections are the numbers in the answer of health. Their names come from the system that mcpx replaces (config key dial.compat).
-// That system calls a client a robot.
+// connections has the counts in the answer of health. The JSON names come from the older system that mcpx replaces (config key
+// dial.compat); it calls a client a robot.
 type connections struct {
 	Servers        int                               `json:"mcp_server_connections"`
 	Robots         int                               `json:"robot_connections"`

@@ -61,18 +61,18 @@ type Options struct {
 	// Origin is the process on whose behalf servers are started; the zero value means this process.
 	Origin Origin
 
-	state *clientState // nil means a new one in memory
+	state *clientState // nil means that New creates one
 }
 
-// dialling has what an App needs for servers that connect to mcpx by themselves ("dial in"), and for the command mcpx dial, with which
-// this mcpx dials in to a hosted mcpx.
+// dialling has what an App needs for servers that dial in, which means that they open the connection to mcpx. It also has what the command
+// mcpx dial needs, with which this mcpx dials in to a hosted mcpx.
 type dialling struct {
 	// offered is the name and version of the single server that mcpx dial offers. It is empty if mcpx dial offers several servers,
 	// and for other commands.
 	offered offered
 	// dialled has the servers that have dialled in. New sets it.
 	dialled *dial.Hub
-	// agents serves the older system's clients of agents.
+	// agents serves the HTTP paths of the older system that mcpx can replace (config key dial.compat).
 	agents *agents
 }
 
@@ -95,13 +95,13 @@ type Origin struct {
 
 // App is one running mcpx. The caller of New must close it.
 type App struct {
-	Config   *config.Config // the config at the start; current has the one in use
+	Config   *config.Config // the config at the start; the field current has the config in use
 	Registry *registry.Registry
 	Executor *executor.Executor
 	View     *view.TwoTools // shows the whole catalogue
 
-	// current is the Runtime that is now in use. The other packages read their settings from it each time they use them. Only
-	// swap replaces it.
+	// current is the Runtime that is now in use. The other packages read their settings from it each time they use them. Only the method
+	// swap replaces the Runtime.
 	current atomic.Pointer[Runtime]
 	builder
 	views *views
@@ -134,17 +134,17 @@ type reloading struct {
 // MemoryOf returns the soft limit for the memory of mcpx, in bytes; 0 means no limit.
 func MemoryOf(cfg *config.Config) int64 { return cmp.Or(cfg.Memory, memory.Default()) }
 
-// filterMemory returns the memory limit for each helper process that runs filters, in bytes; 0 means the default of package jq. The
-// parameter all is the limit for mcpx as a whole. The result is a part of it, because helpers run in the same container.
-func filterMemory(all int64) int64 {
-	if all == 0 {
+// filterMemory returns the memory limit for each helper process that runs filters, in bytes; 0 means the default of package jq. total is
+// the limit for mcpx as a whole. The result is a part of total, because helpers run in the same container as mcpx.
+func filterMemory(total int64) int64 {
+	if total == 0 {
 		return 0
 	}
-	return min(max(all/8, 64<<20), 256<<20)
+	return min(max(total/8, 64<<20), 256<<20)
 }
 
-// OwnMemory returns the soft memory limit for this process alone, in bytes: the limit for mcpx minus the limit of one helper,
-// because a principal has only one helper at a time. 0 means no limit.
+// OwnMemory returns the soft memory limit for this process alone, in bytes: the limit for mcpx as a whole, minus the limit for one helper
+// process that runs filters. It counts one helper, because a principal has only one at a time. 0 means no limit.
 func OwnMemory(cfg *config.Config) int64 {
 	all := MemoryOf(cfg)
 	return max(all/2, all-filterMemory(all))
@@ -206,8 +206,8 @@ func New(o Options) (*App, error) {
 	return a, nil
 }
 
-// keepState creates the clientState, unless the caller gave one. By default it is in memory. If the profile has the field sealed, the
-// state is in the cluster that the config names or, without a cluster, sessions can go on after a restart of mcpx.
+// keepState creates the clientState, unless the caller gave one. By default, the state is in memory. If the profile has the field sealed,
+// the state is in the cluster that the config names. Without a cluster, sealed means that sessions can go on after a restart of mcpx.
 func (o *Options) keepState(cfg *config.Config) error {
 	if o.state != nil {
 		return nil
@@ -254,14 +254,14 @@ func (a *App) viewOf(name string) view.Options {
 	return view.Options{Current: func() *view.Settings { return a.current.Load().settings(name) }, Logger: a.log}
 }
 
-// start connects to all servers in the background. It first waits for one of these events: a request needs a server, the duration after
-// has passed, or the duration startAfter has passed since the client over stdio sent its name and capabilities, which mcpx passes on to
-// servers. Its goroutine ends with Close.
-func (a *App) start(after time.Duration) {
+// start connects to all servers in the background. Before that, it waits until a request needs a server, but not longer than delay. Once
+// the client over stdio has sent its name and capabilities, which mcpx passes on to servers, start waits only startAfter longer. The
+// goroutine of start ends with Close.
+func (a *App) start(delay time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stopStarting = cancel
 	a.loops.Go(func() {
-		timer := time.NewTimer(after)
+		timer := time.NewTimer(delay)
 		defer timer.Stop()
 		owned := a.Registry.Owned()
 		for waiting := true; waiting; {
@@ -278,7 +278,7 @@ func (a *App) start(after time.Duration) {
 			}
 		}
 		changes := &changedTools{log: a.log, seen: make(map[string][]catalog.Tool), told: make(map[string][]string)}
-		changes.look(a.Registry.Snapshot()) // from the cache on disk: later snapshots show what has changed since the last run
+		changes.look(a.Registry.Snapshot()) // this snapshot is from the cache on disk, so the next one shows what has changed since the last run
 		a.Registry.OnChange(func() { changes.look(a.Registry.Snapshot()) })
 		a.Registry.Start()
 		a.loops.Go(func() { a.followLogins(ctx) })
@@ -286,7 +286,7 @@ func (a *App) start(after time.Duration) {
 	})
 }
 
-// Close ends all sessions, then the servers, and finally the reaper.
+// Close ends all sessions, then the servers, and finally the reaper, which is the process that ends child processes if mcpx is killed.
 func (a *App) Close() {
 	if a.stopStarting != nil {
 		a.stopStarting()
@@ -307,7 +307,7 @@ func (a *App) Close() {
 	a.learned.Close(closeWithin)
 	a.book.Close(closeWithin)
 	a.filters.Close()
-	a.logins.Close(2 * closeWithin) // waits until renewed tokens are saved, because an unsaved one would lose the login
+	a.logins.Close(2 * closeWithin) // waits until renewed tokens are saved, because a login is lost without its new token
 	if a.origin.Reaper == nil {
 		_ = a.reaper.Close()
 	}
@@ -337,8 +337,9 @@ func (a *App) LogWarnings(cfg *config.Config) {
 // settleAfter is the time for the work that follows the start of the last server, such as writing cache files.
 const settleAfter = time.Second
 
-// settle waits until mcpx has tried to connect to every server, and then gives the memory that only the start needed back to the
-// system. With 10 servers and 500 tools, mcpx and its reaper use 17 MB after settle, and 49 MB without it.
+// settle waits until mcpx has tried to connect to every server. Then it returns unused memory to the operating system, because the start
+// needs much more memory than the work after it. With 10 servers and 500 tools, mcpx and its reaper use 17 MB after settle, and 49 MB
+// without it.
 func (a *App) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -31,8 +31,8 @@ type auditor struct {
 	refusals limits.Lines
 }
 
-// OpenAudit opens the audit trail that the config names, if it names one. It must be called before clients are served. The caller
-// calls end after Close.
+// OpenAudit opens the audit trail that the config names, if it names one. It must be called before clients are served, so that every call
+// is recorded. The caller calls end after Close, because Close still writes records.
 func (a *App) OpenAudit() (end func(), err error) {
 	wanted := a.Config.Audit
 	if wanted == nil {
@@ -59,7 +59,7 @@ func (a *App) OpenAudit() (end func(), err error) {
 	return func() { a.auditor.close(a.log) }, nil
 }
 
-// unwritableError says that the file which a config key names cannot be written.
+// unwritableError is the error that mcpx cannot write the file in the config key named key.
 type unwritableError struct {
 	key, file string
 	err       error
@@ -79,9 +79,9 @@ func (e *unwritableError) Hint() string {
 // errNotRecorded is the error for a call that is refused because it cannot be recorded (config key audit.required).
 var errNotRecorded = errors.New("the call was not made: the audit trail cannot be written, and this mcpx makes no calls without it; tell its administrator")
 
-// admit is the middleware that writes a message to the audit trail before the message is sent. If audit.required is set, it does
-// so for every message, and refuses the message if the trail cannot be written. Otherwise it does so only for messages that may
-// change something; the others are recorded when they end.
+// admit is the middleware that records a message in the audit trail before the message is sent to the server. If audit.required is set, it
+// records every message, and refuses a message that cannot be recorded. Otherwise it records only messages that may change something; other
+// messages get only the record at their end.
 func (a *App) admit(next request.Handler) request.Handler {
 	return func(ctx context.Context, r *request.Request) (json.RawMessage, error) {
 		if err := a.auditor.began(r.Event); err != nil {
@@ -103,8 +103,7 @@ func (a *auditor) began(r *request.Event) error {
 	return nil
 }
 
-// ended receives the event of each message when the message has ended, and records it. An event can also stand for an HTTP request that
-// was refused.
+// ended records a message that has ended, or an HTTP request that was refused; r is the event of that message or request.
 func (a *auditor) ended(r *request.Event) {
 	switch {
 	case a.trail == nil:
@@ -189,8 +188,8 @@ func (a *auditor) loggedIn(e authserver.Event) {
 	a.Login(l)
 }
 
-// changed records that another config was applied: who asked for it, the digest of the new config, and how it differs from the old
-// one.
+// changed records that another config was applied: who asked for it, the digest of the new config, and how the new config differs from the
+// old one.
 func (a *auditor) changed(c configChange) {
 	if a.trail == nil {
 		return
@@ -205,11 +204,12 @@ func (a *auditor) changed(c configChange) {
 // configLoaded is the name of the record that says that a config has taken effect.
 const configLoaded = "config_loaded"
 
-// loaded returns the members of the record configLoaded. by says who asked for the config; text is the text of the config file.
-func loaded(by string, cfg *config.Config, text []byte) []slog.Attr {
+// loaded returns the members of the record configLoaded. requester says who asked for the config; text is the text of the config file.
+func loaded(requester string, cfg *config.Config, text []byte) []slog.Attr {
 	sum := sha256.Sum256(text)
 	return []slog.Attr{
-		slog.String("by", by), slog.String("file", cfg.Path), slog.String("sha256", hex.EncodeToString(sum[:])), slog.Int("servers", len(cfg.Servers)),
+		slog.String("by", requester), slog.String("file", cfg.Path), slog.String("sha256", hex.EncodeToString(sum[:])),
+		slog.Int("servers", len(cfg.Servers)),
 	}
 }
 
@@ -269,8 +269,8 @@ func AuditAnchor(trail string) (string, error) {
 	return audit.AnchorPath(filepath.Join(folder, "mcpx", "audit"), trail)
 }
 
-// VerifyAudit checks the audit trail at path, with all its rotated files, against its anchor. keys is empty for a trail without
-// HMACs.
+// VerifyAudit checks the audit trail at path, with all its rotated files, against the anchor file. keys has the keys of the HMACs in the
+// trail; it is empty for a trail without HMACs.
 func VerifyAudit(path string, keys []string, anchor string) (*AuditReport, error) {
 	return audit.Verify(path, bytesOf(keys), anchor)
 }
@@ -291,8 +291,8 @@ func AuditUse(path string, keys []string, anchor string, q AuditQuestion) (*Audi
 	return audit.Use(path, bytesOf(keys), anchor, q)
 }
 
-// ForgetAudit replaces a principal in the audit trail at path by a pseudonym. lines is how many lines it changed. No mcpx may have
-// the trail open meanwhile.
+// ForgetAudit replaces a principal in the audit trail at path by a pseudonym. lines is how many lines it changed. Meanwhile, no mcpx may
+// have the trail open, because ForgetAudit rewrites the files.
 func ForgetAudit(path string, keys []string, anchor, user string) (pseudonym string, lines int, err error) {
 	return audit.Forget(path, bytesOf(keys), anchor, user)
 }

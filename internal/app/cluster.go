@@ -18,9 +18,9 @@ import (
 	"mcpx/internal/registry"
 )
 
-// mostNames limits how many IDs of used requests each replica remembers in memory. A client repeats a request with the answer to a
-// question, and may do so only once. The cluster's bucket in NATS has the IDs of all replicas.
-const mostNames = 100_000
+// maxUsedIDs limits how many IDs of used requests a replica keeps in memory. A request is used when its client repeats it with the answer
+// to a question, which is allowed only once. The cluster's bucket in NATS has the used IDs of all replicas.
+const maxUsedIDs = 100_000
 
 // join connects to the cluster. From then on, the state that all replicas share, such as sessions and logins, is in the cluster. Each
 // replica keeps its own counters and results in memory, and sends the others what they need.
@@ -43,7 +43,7 @@ func (s *clientState) join(to *conf.Cluster, log *slog.Logger) error {
 	s.cluster, s.secrets = c, options.Keys
 	s.sessions = state.NewSealed[front.Session](options.Keys, "session", c.Records())
 	s.browsers = state.NewStored[page.Session]("browser", c.Records())
-	s.once = c.Once("call", mostNames, slog.New(slog.DiscardHandler))
+	s.once = c.Once("call", maxUsedIDs, slog.New(slog.DiscardHandler))
 	s.logins.store = c.Records()
 	s.counters = c.NewCounters(s.counters)
 	s.results = cluster.NewResults(c, s.results)
@@ -60,8 +60,8 @@ const askCatalogue = "catalogue"
 // maxCatalogue bounds the catalogue of one server that another replica sends, in bytes.
 const maxCatalogue = 32 << 20
 
-// cataloguesOf returns a function that asks the other replicas, one after the other, for the catalogue of a server, and returns the
-// first answer or nil.
+// cataloguesOf returns a function that asks the other replicas, one after the other, for the catalogue of a server. The function returns
+// the first answer, or nil if there is none.
 func cataloguesOf(c *cluster.Cluster) registry.Peers {
 	return func(ctx context.Context, key string) []byte {
 		for _, one := range c.Live() {
@@ -83,17 +83,17 @@ func cataloguesOf(c *cluster.Cluster) registry.Peers {
 	}
 }
 
-// leaves waits in the background for the end of ctx, and then tells the other replicas that this one shuts down. The caller calls
-// finish after that. finish returns when the requests that other replicas have forwarded to this one are answered, or when the duration
-// within has passed since the end of ctx.
-func (s *clientState) leaves(ctx context.Context, within time.Duration) (finish func()) {
+// leaves waits in the background for the end of ctx, and then tells the other replicas that this one shuts down. The caller calls finish at
+// the end. finish waits until the requests that other replicas have forwarded to this one are answered, but not longer than limit after the
+// end of ctx.
+func (s *clientState) leaves(ctx context.Context, limit time.Duration) (finish func()) {
 	if s.cluster == nil {
 		return func() {}
 	}
 	open, expire := context.WithCancel(context.Background())
 	stop := context.AfterFunc(ctx, func() {
 		s.cluster.Leave()
-		time.AfterFunc(within, expire)
+		time.AfterFunc(limit, expire)
 	})
 	return func() {
 		defer expire()
@@ -110,8 +110,8 @@ func (s *clientState) close() {
 	}
 }
 
-// clientTLS returns the TLS settings for the connections to the cluster. If the config names no files for them, it returns nil; then
-// the scheme of each URL decides whether TLS is used.
+// clientTLS returns the TLS settings for the connections to the cluster. If the config names no TLS files, it returns nil; then the scheme
+// of each URL decides whether TLS is used.
 func clientTLS(files *conf.ClientTLS) (*tls.Config, error) {
 	if *files == (conf.ClientTLS{}) {
 		return nil, nil

@@ -35,12 +35,12 @@ func (d *definitionText) tool() *catalog.Tool {
 	}
 }
 
-// asWritten replaces the escapes for <, > and &, which servers written in Go have in their schemas, by these characters. The pair of
-// two backslashes comes first, so that the second one does not count as the beginning of an escape.
+// asWritten replaces the escapes for <, > and & by the characters themselves; schemas from servers written in Go have such escapes. The
+// first pair keeps two backslashes as they are, so that the second backslash is not taken for the beginning of an escape.
 var asWritten = strings.NewReplacer(`\\`, `\\`, `\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
 
-// text returns the definition for a person, who must see every character: those that are invisible or change the direction of
-// text are escaped.
+// text returns the definition for a person. It escapes characters that are invisible or change the direction of text, so that the person
+// sees every character.
 func (d definitionText) text() string {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -63,8 +63,8 @@ func (d definitionText) text() string {
 	return out.String()
 }
 
-// keptDefinitions returns the path of the file with the approved definitions of a server, or "" if there is no folder for it. The lock
-// file has only their digests, because it may be kept in a repository.
+// keptDefinitions returns the path of the file with the approved definitions of a server, or "" if there is no folder for the file. The
+// lock file has only digests of the definitions, because users may keep it in a repository.
 func keptDefinitions(cfg *config.Config, server string) string {
 	dir := cacheDir()
 	if dir == "" {
@@ -77,8 +77,8 @@ func keptDefinitions(cfg *config.Config, server string) string {
 	return filepath.Join(filepath.Dir(dir), "approved", registry.Key(file, server)+".json")
 }
 
-// KeepDefinitions keeps the present definitions of a server when the user approves them, so that mcpx can show a later change beside
-// them. It ignores an error, because then only this comparison is missing.
+// KeepDefinitions stores the present tool definitions of a server when the user approves them, so that mcpx can show how a later definition
+// differs. It ignores an error, because then only this comparison is missing.
 func KeepDefinitions(cfg *config.Config, s *catalog.Server) {
 	file := keptDefinitions(cfg, s.Name)
 	if file == "" {
@@ -94,8 +94,8 @@ func KeepDefinitions(cfg *config.Config, s *catalog.Server) {
 	}
 }
 
-// approvedDefinitions returns the kept definitions, by the name of the tool. It leaves out definitions whose digest is not the
-// approved one, because the file may have been changed.
+// approvedDefinitions returns the definitions that KeepDefinitions has stored, by the name of the tool. It leaves out a definition whose
+// digest is not the approved one, because somebody may have changed the file.
 func approvedDefinitions(cfg *config.Config, server string, approved map[string]string) map[string]definitionText {
 	found := make(map[string]definitionText)
 	data, err := os.ReadFile(keptDefinitions(cfg, server))

@@ -42,9 +42,9 @@ func (a *App) newHub() *dial.Hub {
 	})
 }
 
-// withDialled returns the servers that have dialled in, and adds their rules to rules. If a server can be used by other principals than
-// its owner, its tools are hidden until an admin has approved them. Such a server may not ask clients anything, and not give
-// instructions to models.
+// withDialled returns the servers that have dialled in, and adds their rules to rules. If principals other than the owner can use a server,
+// its tools are hidden until an admin has approved them. Moreover, such a server may neither ask clients anything nor give instructions to
+// models.
 func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock) (servers []registry.Server) {
 	var dialled []policy.Dialled
 	for _, s := range b.dialledIn() {
@@ -73,7 +73,7 @@ func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock
 			Catalogue:    upstream.Catalogue{Admit: s.Admit},
 			NoQuestions:  shared, NoInstructions: shared,
 		}
-		if strings.HasPrefix(s.Owner, identity.AgentKind+" ") { // the older system (see agents) speaks only this revision of the protocol
+		if strings.HasPrefix(s.Owner, identity.AgentKind+" ") { // the older system (dial.compat) speaks only this revision of MCP
 			spec.Protocol = upstream.EraLegacy
 		}
 		if cfg.HealthCheck {
@@ -85,8 +85,8 @@ func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock
 	return servers
 }
 
-// approvedAs is the key of a dialled-in server in a [Lock]. It contains the owner, because another principal may later use the same
-// name. It cannot be the name of a server of the config.
+// approvedAs returns the key under which a [Lock] has the approved tools of a server that has dialled in. The key contains the owner,
+// because another principal may later use the same server name. The spaces in it keep it apart from the names of the config's servers.
 func approvedAs(s *dial.Server) string { return s.Dialled.Server + " of " + s.Owner }
 
 // configured reports whether the current config or mcpx itself has a server of this name, in whatever case.
@@ -103,7 +103,7 @@ func (a *App) redial() {
 	a.rebuild()
 }
 
-// rebuild builds a Runtime from the current config and makes it the current one. The caller holds applying.
+// rebuild builds a Runtime from the current config and makes it the current one. The caller holds the mutex applying.
 func (a *App) rebuild() {
 	before := a.current.Load()
 	next, err := a.build(before.config, before)
@@ -125,8 +125,8 @@ type dialledServer struct {
 }
 
 // serveDialled serves /api/dialled to admins. GET lists the servers that have dialled in. GET /api/dialled/NAME returns the tool
-// definitions of a server, with a digest. POST /api/dialled/NAME/approve approves the present tools; with ?digest= it does so only
-// if they are the ones that the admin has read. Package httpd has checked the Origin header.
+// definitions of a server, and their digest. POST /api/dialled/NAME/approve approves the present tools. With ?digest=, the admin says which
+// definitions they have read; if the tools differ from them, the request is refused. Package httpd has checked the Origin header.
 func (a *App) serveDialled(w http.ResponseWriter, r *http.Request) {
 	name, approve := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, "/api/dialled/"), "/approve")
 	switch {
@@ -216,7 +216,8 @@ func (a *App) approveDialled(w http.ResponseWriter, r *http.Request, name string
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// storeApproval stores the approved tools of a server that has dialled in: in the lock file or, with a cluster, for all replicas.
+// storeApproval stores the approved tools of a server that has dialled in: in the lock file or, with a cluster, in the cluster for all
+// replicas.
 func (a *App) storeApproval(ctx context.Context, key string, tools map[string]string) error {
 	if c := a.state.cluster; c != nil {
 		return c.Records().Change(ctx, approvalPrefix+key, func([]byte) ([]byte, time.Time, error) {
@@ -244,8 +245,8 @@ type approvals struct {
 	all Lock
 }
 
-// follow adds the approvals that the cluster stores to s, now and whenever a replica stores another one. It calls the function changed
-// after each.
+// follow copies the approvals in the cluster to s: all that are there now, and later each one that a replica stores. After each copy it
+// calls changed.
 func (s *approvals) follow(c *cluster.Cluster, changed func()) {
 	c.Watch(approvalPrefix, func(value []byte) {
 		var one Lock
@@ -258,8 +259,8 @@ func (s *approvals) follow(c *cluster.Cluster, changed func()) {
 	})
 }
 
-// The method and joins the approvals in lock with the shared ones. If both have a key, the result has the shared approval.
-func (s *approvals) and(lock Lock) Lock {
+// merge returns lock together with the shared approvals. If lock and s have different approvals for a key, that of s counts.
+func (s *approvals) merge(lock Lock) Lock {
 	if s == nil {
 		return lock
 	}

@@ -29,8 +29,8 @@ const (
 	longRedial  = time.Minute
 	// dialWithin is how long one attempt to open the WebSocket may take.
 	dialWithin = 30 * time.Second
-	// The pause between two attempts grows. After a connection that has lasted for lastedWell or longer, it is short again.
-	lastedWell = time.Minute
+	// The pause between two attempts grows. After a connection that has lasted for stableTime or longer, the pause is short again.
+	stableTime = time.Minute
 	// serversWithin is how long mcpx waits for each server before its first connection. After that time it goes on waiting only for a
 	// server whose command is still installing or starting.
 	serversWithin = 30 * time.Second
@@ -42,7 +42,7 @@ type dialout struct {
 	address, token string
 	view           string
 	say            func(line string)
-	connect        func(ctx context.Context) error // opens and serves one connection; this is the method once, except in tests
+	connect        func(ctx context.Context) error // opens and serves one connection; the method serveOne, except in tests
 	count          int                             // how many connections there were
 }
 
@@ -97,7 +97,7 @@ func (d *dialout) run(ctx context.Context) error {
 		if d.final(err) {
 			return err
 		}
-		if time.Since(began) >= lastedWell {
+		if time.Since(began) >= stableTime {
 			pause = firstRedial
 		}
 		wait := pause/2 + rand.N(pause) // random, so that many devices do not reconnect at the same time
@@ -114,9 +114,9 @@ func (d *dialout) run(ctx context.Context) error {
 	}
 }
 
-// final reports whether further attempts are useless after the error err. Before any connection has worked, most refusals are final.
-// Later, only a refused token and the replacement of this connection by another one are: other refusals may pass, such as the answer of
-// a proxy while the hosted mcpx restarts.
+// final reports whether further attempts are useless after the error err. Before any connection has worked, most refusals are final. Later,
+// only two errors are final: the hosted mcpx refuses the token, or another connection has replaced this one. Other refusals may be
+// temporary, such as the answer of a proxy while the hosted mcpx restarts.
 func (d *dialout) final(err error) bool {
 	if refused, ok := errors.AsType[*transport.RefusedError](err); ok {
 		switch refused.Status {
@@ -130,8 +130,8 @@ func (d *dialout) final(err error) bool {
 	return ok && closed.Code == transport.CloseReplaced
 }
 
-// once serves one connection, and returns why it ended.
-func (d *dialout) once(ctx context.Context) error {
+// serveOne serves one connection, and returns why it ended.
+func (d *dialout) serveOne(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, dialWithin)
 	headers := http.Header{}
 	if d.token != "" {
@@ -174,8 +174,8 @@ func (d *dialout) serve(ctx context.Context, peer *transport.Peer) error {
 	return err
 }
 
-// pass copies the messages of the connection to lines, one per line. It replaces line breaks in a message: JSON has them only
-// between tokens. A message that is not JSON must stay one line too.
+// pass writes each message of the connection to lines, as one line. It replaces line breaks in a message by spaces. That does not change
+// the meaning of JSON, which has line breaks only between tokens.
 func (d *dialout) pass(peer *transport.Peer, frames *frameWriter, lines *io.PipeWriter) error {
 	for {
 		message, err := peer.Read()

@@ -34,7 +34,7 @@ func TestDialout_Pauses(t *testing.T) {
 			}
 			switch attempts {
 			case 10: // this one lasts
-				time.Sleep(lastedWell)
+				time.Sleep(stableTime)
 			case 12:
 				cancel()
 			}

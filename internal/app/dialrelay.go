@@ -15,10 +15,10 @@ import (
 	"mcpx/internal/request"
 )
 
-// relay lets another replica use a server that has dialled in at this replica. The server appears there as an MCP server of the legacy
-// era, over a stream. relay sends requests directly to the session with the server. It checks no rights and limits and writes no audit
-// trail, because the replica that the client is connected to does that. It passes on neither subscriptions nor questions of the server
-// to clients.
+// relay lets another replica of the cluster use a server that has dialled in at this replica. Over a stream, relay looks to the other
+// replica like an MCP server of the legacy era. It sends each request directly to the session with the server. It checks no rights or
+// limits and writes no audit trail, because the other replica does that. Subscriptions, and the server's questions to clients, are not
+// passed on.
 type relay struct {
 	registry *registry.Registry
 	name     string
@@ -27,7 +27,7 @@ type relay struct {
 	seen     catalog.Server // the lists of tools, resources and prompts that the other replica has seen
 
 	mu    sync.Mutex
-	open  map[string]context.CancelFunc // cancels each request that is being answered; the key is its raw id
+	open  map[string]context.CancelFunc // cancel the requests that are being answered, by raw id
 	calls sync.WaitGroup
 }
 
@@ -66,7 +66,7 @@ func serveRelay(ctx context.Context, r *registry.Registry, name string, limit in
 	for {
 		data, err := in.Read()
 		if err != nil {
-			return err // the stream has ended, or a message is too large; the other replica has the same limit, so it sends none
+			return err // the stream has ended, or a message is too large; the other replica has the same limit, so it sends no such message
 		}
 		one.take(ctx, data)
 	}
@@ -113,7 +113,6 @@ func (r *relay) take(ctx context.Context, data []byte) {
 	}
 }
 
-// answer answers a request.
 func (r *relay) answer(ctx context.Context, m wire.Message) (json.RawMessage, error) {
 	switch m.Method {
 	case "initialize":
@@ -145,7 +144,7 @@ func (r *relay) greeting(version json.RawMessage) json.RawMessage {
 	status, _ := r.registry.Status(r.name)
 	changes := map[string]bool{"listChanged": true}
 	capabilities := map[string]any{"tools": changes}
-	_ = json.Unmarshal([]byte(status.Offers.Others), &capabilities) // an error leaves only the entry tools
+	_ = json.Unmarshal([]byte(status.Offers.Others), &capabilities) // after an error, only the entry tools is sent
 	if status.Offers.Resources {
 		capabilities["resources"] = changes
 	}

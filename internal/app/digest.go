@@ -10,9 +10,9 @@ import (
 	"mcpx/internal/registry"
 )
 
-// Digest returns a digest of a config with all its values, and of the way in which its servers would start for the process o. If only
-// is not empty, the way of other servers than those in only is left out. Two commands with the same digest can share one App.
-func (o Origin) Digest(cfg *config.Config, only []string) string {
+// Digest returns a digest of a config with all values, and of how the config's servers would start on behalf of the process o. If names is
+// not empty, only the start of the servers in names counts. Two commands with the same digest can share one App.
+func (o Origin) Digest(cfg *config.Config, names []string) string {
 	session := share.NewSession(o.Environ, o.Folder)
 	whole, err := json.Marshal(cfg)
 	parts := []string{string(whole)}
@@ -20,7 +20,7 @@ func (o Origin) Digest(cfg *config.Config, only []string) string {
 		parts = append(parts, err.Error()) // without the JSON, the parts that follow still identify the servers
 	}
 	for _, s := range cfg.Servers {
-		if len(only) == 0 || slices.Contains(only, s.Name) {
+		if len(names) == 0 || slices.Contains(names, s.Name) {
 			parts = append(parts, s.Name, definition(cfg, s), session.Digest(&s, conf.ShareFolder))
 		}
 	}

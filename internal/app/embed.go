@@ -17,8 +17,8 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// Local is a server that runs in this process, in addition to the servers of the config. The config has no settings for it. Serve
-// serves one session with newline-delimited JSON-RPC until in or ctx ends.
+// Local is a server that runs in this process, in addition to the servers of the config. The config has no settings for it. Serve serves
+// one session with newline-delimited JSON-RPC until its input or ctx ends.
 type Local struct {
 	Name  string
 	Serve func(ctx context.Context, in io.Reader, out io.Writer) error
@@ -49,8 +49,8 @@ func checkLocals(cfg *config.Config, locals []Local) error {
 	return nil
 }
 
-// ReadConfig reads a config file for a program that is not the command mcpx, with its secrets. Without a path, it returns a
-// config without servers.
+// ReadConfig reads a config file and its secrets, for a Go program that uses mcpx as a package. Without a path, it returns a config without
+// servers.
 func ReadConfig(ctx context.Context, path string) (*config.Config, error) {
 	if path == "" {
 		cfg, err := config.Parse("", []byte(`{"mcpServers": {}}`), config.Options{})
@@ -67,8 +67,8 @@ func ReadConfig(ctx context.Context, path string) (*config.Config, error) {
 	})
 }
 
-// Open logs the faults of the config, and opens the audit trail and the traces that the config asks for. It must be called before
-// clients are served. The caller calls end after Close.
+// Open logs the faults of the config, and opens the audit trail and the traces that the config asks for. It must be called before clients
+// are served, so that no call is missing there. The caller calls end after Close.
 func (a *App) Open() (end func(), err error) {
 	a.LogWarnings(a.Config)
 	endAudit, err := a.OpenAudit()
@@ -85,9 +85,9 @@ func (a *App) Open() (end func(), err error) {
 // Start connects to the servers in the background. Programs that use [App.Attach] or [App.Handler] call it once.
 func (a *App) Start() { a.start(startAfter) }
 
-// Handler returns what [App.ServeHTTP] serves, for the HTTP server of another program. If the config has no auth and anywhere is false,
-// it answers only requests that arrive at a loopback address. stop ends the open requests; the caller calls it before Close. Start must
-// have been called.
+// Handler returns the handler with which [App.ServeHTTP] serves clients, for a program that has an HTTP server of its own. If the config
+// has no auth, the handler answers only requests that arrive at a loopback address, unless anywhere is true. stop ends the open requests;
+// the caller calls it before Close. Start must have been called.
 func (a *App) Handler(anywhere bool) (h http.Handler, stop func(), err error) {
 	switch cfg := a.Config; {
 	case cfg.TLS != nil:

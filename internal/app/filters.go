@@ -17,8 +17,8 @@ type Filtered struct {
 	Why     string
 }
 
-// Explain says whether models see a tool of a server. s must come from the registry, with all tools. name is the tool's own name.
-// refused has the errors of those tool definitions that the registry has left out because they are broken.
+// Explain says whether models see a tool of a server. s must have all tools of the server, as in the registry's snapshot. name is the name
+// that the server gives the tool. refused has the errors of tool definitions that the registry has left out because they are broken.
 func Explain(cfg *config.Config, s *catalog.Server, refused []string, name string) Filtered {
 	tool, known := s.Tool(name)
 	switch {
@@ -69,9 +69,9 @@ func explainKnown(cfg *config.Config, s *catalog.Server, tool *catalog.Tool) Fil
 	return Filtered{true, "visible"}
 }
 
-// Unmatched returns a message for each pattern of a config that matches no tool. The key of the map is the name of the server, or ""
-// for patterns outside of servers. snap must come from the registry, with all tools. While the tools of a server are not known yet,
-// Unmatched says nothing about patterns that may match them.
+// Unmatched returns a message for each pattern of a config that matches no tool. The key of the map is the name of the server, or "" for
+// patterns outside of servers. snap must have all tools, as in the registry's snapshot. While the tools of a server are not known yet,
+// Unmatched says nothing about patterns that may match these tools.
 func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 	all := make(map[string][]string)
 	for _, of := range cfg.Servers {
@@ -121,11 +121,11 @@ func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 	return all
 }
 
-// unmatched returns a message for each glob that matches none of the names, as the function of reports. The message is format with the
-// glob in it, followed by a similar name, if there is one.
-func unmatched(format string, globs, names []string, of func(glob, name string) bool) (all []string) {
+// unmatched returns a message for each glob for which matches is false with every name. The message is format with the glob in it, and then
+// a similar name, if there is one.
+func unmatched(format string, globs, names []string, matches func(glob, name string) bool) (all []string) {
 	for _, glob := range globs {
-		if !slices.ContainsFunc(names, func(name string) bool { return of(glob, name) }) {
+		if !slices.ContainsFunc(names, func(name string) bool { return matches(glob, name) }) {
 			all = append(all, fmt.Sprintf(format, glob)+sanitize.DidYouMean(strings.Trim(glob, "*?"), names))
 		}
 	}

@@ -93,18 +93,18 @@ func (b *builder) identities(cfg *config.Config, server *authServer) *identity.O
 	return o
 }
 
-// auth returns the auth to use after a reload. That is the new config's auth or, for a reason that it logs, the old one. If auth
-// was removed from the file, the old one stays in use until the next start, when Listen checks the address again.
-func (b *builder) auth(to *config.Config, before *config.Auth) *config.Auth {
+// auth returns the config key auth to use after a reload: the auth of the new config or, for a reason that it logs, the previous auth. If
+// auth was removed from the file, the previous auth stays in use until the next start, when Listen checks the address again.
+func (b *builder) auth(next *config.Config, previous *config.Auth) *config.Auth {
 	switch {
-	case to.Auth == nil && before != nil:
+	case next.Auth == nil && previous != nil:
 		b.log.Error("auth was removed from the config: the old one stays in force until mcpx restarts")
-		return before
-	case b.public && nameless(to):
+		return previous
+	case b.public && nameless(next):
 		b.log.Error("auth stays as it was", "err", &namelessError{})
-		return before
+		return previous
 	}
-	return to.Auth
+	return next.Auth
 }
 
 // authServer is the OAuth authorization server that mcpx runs itself (auth.front), with the options from which it was made.
@@ -114,15 +114,15 @@ type authServer struct {
 	keyInFile bool // the key comes from a file, not from the config
 }
 
-// newAuthServer returns the authorization server for the config key auth, or nil if it has no front. If before was made from the same
-// options, it returns before.
-func (b *builder) newAuthServer(auth *config.Auth, before *authServer) (*authServer, error) {
-	wanted, err := b.authServerOptions(auth, before)
+// newAuthServer returns the authorization server for the config key auth, or nil if auth has no front. If previous was made from the same
+// options, newAuthServer returns previous.
+func (b *builder) newAuthServer(auth *config.Auth, previous *authServer) (*authServer, error) {
+	wanted, err := b.authServerOptions(auth, previous)
 	switch {
 	case err != nil || wanted == nil:
 		return nil, err
-	case before != nil && reflect.DeepEqual(before.of, wanted):
-		return before, nil
+	case previous != nil && reflect.DeepEqual(previous.of, wanted):
+		return previous, nil
 	}
 	store, err := b.state.loginStore(b.log)
 	if err != nil {
@@ -174,7 +174,7 @@ func NewToken() (token, digest string) {
 	return token, hex.EncodeToString(sum[:])
 }
 
-// NewAgentToken makes a token for an agent at the paths of the older system.
+// NewAgentToken returns a token for the servers and clients of an agent (config key dial.compat). until is when the token expires.
 func NewAgentToken(cfg *config.Config, agent string, until time.Time) (string, error) {
 	if !compat(cfg.Dial) {
 		return "", &noAgentsError{}

@@ -17,21 +17,21 @@ import (
 	"mcpx/internal/hosted/page"
 )
 
-// loginState has the store of the logins through auth.front, the functions in told, which are called when a login begins or ends, and
-// the function left, which is called when a principal has no login any more. It is safe for concurrent use.
+// loginState has the store of the logins through auth.front, and the functions to call when such a login begins or ends. It is safe for
+// concurrent use.
 type loginState struct {
-	mu    sync.Mutex
-	store state.Followed // nil before the first use
-	told  []func(authserver.Event)
-	// left has a mutex of its own: it is called while the store is locked, and must not wait for the functions in told, which may wait
-	// for a disk.
+	mu        sync.Mutex
+	store     state.Followed // nil before the first use
+	listeners []func(authserver.Event)
+	// leaving protects left and waiting. mu cannot protect them: left is called while the store is locked, and must not wait for a function
+	// in listeners, which may wait for a disk.
 	leaving sync.Mutex
-	left    func(*caller.Principal) // nil before onLeft
-	waiting []*caller.Principal     // those to call left with once it is set
+	left    func(*caller.Principal) // to be called when a principal's last login has ended; nil before onLeft
+	waiting []*caller.Principal     // the principals with whom to call left once it is set
 }
 
-// onLeft makes l call the function tell with each principal whose last login ends. It calls tell at once for those whose last login has
-// already ended. tell must not block.
+// onLeft makes l call tell with each principal whose last login ends. If the last login of a principal has already ended, onLeft calls tell
+// at once. tell must not block.
 func (l *loginState) onLeft(tell func(*caller.Principal)) {
 	l.leaving.Lock()
 	defer l.leaving.Unlock()
@@ -52,22 +52,22 @@ func (l *loginState) hasLeft(p *caller.Principal) {
 	l.left(p)
 }
 
-// onLogin makes l call the function tell whenever a login begins or ends. tell must not block.
+// onLogin makes l call tell whenever a login begins or ends. tell must not block.
 func (l *loginState) onLogin(tell func(authserver.Event)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.told = append(l.told, tell)
+	l.listeners = append(l.listeners, tell)
 }
 
 func (l *loginState) happened(e authserver.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, tell := range l.told {
+	for _, tell := range l.listeners {
 		tell(e)
 	}
 }
 
-// loginStore returns the store of logins: in the cluster or, without one, in a folder of the user.
+// loginStore returns the store of logins: in the cluster or, without a cluster, in a folder of the user.
 func (s *clientState) loginStore(log *slog.Logger) (state.Followed, error) {
 	s.logins.mu.Lock()
 	defer s.logins.mu.Unlock()
@@ -103,9 +103,9 @@ type Login struct {
 	Server string `json:"server,omitempty"`
 }
 
-// Logins returns the logins through auth.front and those of principals at servers. The result is is false if the config has no
-// auth.front and there is no store of logins at servers.
-func (a *App) Logins(ctx context.Context) (all []Login, is bool, err error) {
+// Logins returns the logins through auth.front and the logins of principals at servers. possible is false if there can be no logins: the
+// config has no auth.front, and no store of logins at servers exists.
+func (a *App) Logins(ctx context.Context) (all []Login, possible bool, err error) {
 	now := a.current.Load()
 	return a.allLogins(ctx, now.config, serverOf(now.authServer))
 }
@@ -117,9 +117,8 @@ func serverOf(s *authServer) *authserver.Server {
 	return s.Server
 }
 
-// allLogins returns all logins of a config. The result is is false if server is nil and there is no store of logins at servers. server
-// may be nil.
-func (b *builder) allLogins(ctx context.Context, cfg *config.Config, server *authserver.Server) (all []Login, is bool, err error) {
+// allLogins returns all logins of a config. server may be nil. possible is false if server is nil and no store of logins at servers exists.
+func (b *builder) allLogins(ctx context.Context, cfg *config.Config, server *authserver.Server) (all []Login, possible bool, err error) {
 	if server != nil {
 		for _, one := range server.Logins() {
 			all = append(all, Login{Login: one})
@@ -136,21 +135,20 @@ func loginAt(one *logins.Account) Login {
 	return Login{authserver.Login{ID: one.ID, Principal: one.Name, Began: one.Began, Renewed: one.Renewed}, one.Server}
 }
 
-// EndLogins ends some logins and returns them. Each element of which is the ID of a login, or the name of a principal, whose logins all
-// end.
-func (a *App) EndLogins(ctx context.Context, which []string) (ended []Login, err error) {
+// EndLogins ends logins and returns them. Each target is either the ID of a login, or the name of a principal, whose logins all end.
+func (a *App) EndLogins(ctx context.Context, targets []string) (ended []Login, err error) {
 	now := a.current.Load()
-	return a.endLogins(ctx, now.config, serverOf(now.authServer), which, a.accountEnded(byAdministrator))
+	return a.endLogins(ctx, now.config, serverOf(now.authServer), targets, a.accountEnded(byAdministrator))
 }
 
 const byAdministrator = "ended by an administrator"
 
-// endLogins ends the logins that which names by ID or principal. It calls gone with each login at a server that has ended. server may
-// be nil.
+// endLogins ends each login whose ID or principal's name is a target. It calls notify with each login at a server that has ended. server
+// may be nil.
 func (b *builder) endLogins(
-	ctx context.Context, of *config.Config, server *authserver.Server, which []string, gone func(*logins.Account, bool),
+	ctx context.Context, of *config.Config, server *authserver.Server, targets []string, notify func(*logins.Account, bool),
 ) (ended []Login, err error) {
-	for _, one := range which {
+	for _, one := range targets {
 		if server == nil {
 			break
 		}
@@ -162,8 +160,10 @@ func (b *builder) endLogins(
 			return ended, err
 		}
 	}
-	named := func(a *logins.Account) bool { return slices.Contains(which, a.ID) || slices.Contains(which, a.Name) }
-	accounts, err := b.endAccounts(of, named, gone)
+	named := func(a *logins.Account) bool {
+		return slices.Contains(targets, a.ID) || slices.Contains(targets, a.Name)
+	}
+	accounts, err := b.endAccounts(of, named, notify)
 	for _, a := range accounts {
 		ended = append(ended, loginAt(&a))
 	}
@@ -176,7 +176,7 @@ type StoredLogins struct {
 	builder *builder
 	config  *config.Config
 	server  *authserver.Server
-	gone    []*caller.Principal // those whose last login has ended
+	gone    []*caller.Principal // the principals whose last login has ended
 }
 
 var (
@@ -209,7 +209,8 @@ func (l *StoredLogins) Close() {
 	}
 }
 
-// Logins returns the logins through auth.front and those of principals at servers. If the config can have neither, it returns an error.
+// Logins returns the logins through auth.front and the logins of principals at servers. It returns an error if the config allows no logins
+// at all.
 func (l *StoredLogins) Logins(ctx context.Context) ([]Login, error) {
 	all, is, err := l.builder.allLogins(ctx, l.config, l.server)
 	if !is && err == nil {
@@ -218,11 +219,11 @@ func (l *StoredLogins) Logins(ctx context.Context) ([]Login, error) {
 	return all, err
 }
 
-// EndLogins ends the logins with the IDs in which, and those of the principals whose names are in which. If that was the last login of
-// a principal at mcpx, its logins at servers end too. The error says which logins at servers could not be revoked there.
-func (l *StoredLogins) EndLogins(ctx context.Context, which []string) ([]Login, error) {
+// EndLogins ends each login whose ID or principal's name is a target. If this ends the last login of a principal at mcpx, the logins of the
+// principal at servers end too. The error says which logins could not be revoked at their servers.
+func (l *StoredLogins) EndLogins(ctx context.Context, targets []string) ([]Login, error) {
 	forgotten := func(*logins.Account, bool) {}
-	ended, err := l.builder.endLogins(ctx, l.config, l.server, which, forgotten)
+	ended, err := l.builder.endLogins(ctx, l.config, l.server, targets, forgotten)
 	for _, p := range l.gone {
 		more, failed := l.builder.endAccounts(l.config, ofPrincipal(l.config, l.builder.path, p.ID), forgotten)
 		err = errors.Join(err, failed)

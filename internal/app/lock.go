@@ -45,7 +45,7 @@ func (b *builder) lock(cfg *config.Config) (Lock, error) {
 		return nil, nil
 	}
 	lock, err := LoadLock(cfg)
-	return b.state.approvals.and(lock), err
+	return b.state.approvals.merge(lock), err
 }
 
 // Save writes the lock file of a config.
@@ -62,7 +62,7 @@ func (l Lock) Save(cfg *config.Config) error {
 	return nil
 }
 
-// Approve makes the present tools of a server the approved ones. It does not save them.
+// Approve makes the present tools of a server the approved ones. It does not write the lock file.
 func (l Lock) Approve(s *catalog.Server) {
 	l[s.Name] = make(map[string]string, len(s.Tools))
 	for i := range s.Tools {
@@ -70,8 +70,8 @@ func (l Lock) Approve(s *catalog.Server) {
 	}
 }
 
-// Changes returns the sorted names of the tools that were added, changed and removed since the user approved the server. s must
-// come from the registry, with all tools.
+// Changes returns the sorted names of the tools that were added, changed and removed since the user approved the server. s must have all
+// tools of the server, as in the registry's snapshot.
 func (l Lock) Changes(s *catalog.Server) (added, changed, gone []string) {
 	approved := l[s.Name]
 	for i := range s.Tools {
@@ -94,8 +94,8 @@ func (l Lock) Changes(s *catalog.Server) (added, changed, gone []string) {
 }
 
 // changedTools logs tools whose definition has changed, because a server that was harmless when it was added can turn malicious. It
-// compares with the definitions that the user approved or, without an approval, with those of the previous snapshot. The first snapshot
-// is from the cache on disk, so it also finds changes since the last run.
+// compares with the definitions that the user approved or, without an approval, with the previous snapshot. The first snapshot is from the
+// cache on disk, so changes since the last run are logged too.
 type changedTools struct {
 	log  *slog.Logger
 	seen map[string][]catalog.Tool // the tools in the last snapshot, by server
@@ -129,9 +129,9 @@ func (c *changedTools) look(snap *catalog.Snapshot) {
 	}
 }
 
-// compare logs the tools of a server whose definitions differ from those in before.
-func (c *changedTools) compare(s *catalog.Server, before []catalog.Tool) {
-	old := catalog.Server{}.WithTools(before)
+// compare logs the tools of a server whose definitions differ from the previous ones.
+func (c *changedTools) compare(s *catalog.Server, previous []catalog.Tool) {
+	old := catalog.Server{}.WithTools(previous)
 	for i := range s.Tools {
 		now := &s.Tools[i]
 		was, there := old.Tool(now.Name)
@@ -141,8 +141,8 @@ func (c *changedTools) compare(s *catalog.Server, before []catalog.Tool) {
 	}
 }
 
-// Unapproved returns a message for the user that says which tools of a server differ from the approved ones. It returns "" if none
-// differ, nothing is approved, or pin is off. s must come from the registry.
+// Unapproved returns a message for the user that says which tools of a server differ from the approved ones. It returns "" if none differ,
+// nothing is approved, or pin is off. s must have all tools of the server, as in the registry's snapshot.
 func Unapproved(cfg *config.Config, s *catalog.Server) string {
 	lock, err := LoadLock(cfg)
 	if err != nil {

@@ -19,8 +19,7 @@ import (
 	"mcpx/internal/request"
 )
 
-// observers has the parts of mcpx that receive an event at the end of each message, such as the metrics. (What the status page counts
-// is in Seen.)
+// observers has the parts of mcpx that receive an event at the end of each message, such as the metrics.
 type observers struct {
 	journal  request.Journal
 	book     *savings.Book
@@ -68,14 +67,15 @@ func (a *App) strike(text string) string {
 	return a.current.Load().struck.Strike(text)
 }
 
-// sessionEnded adds a session of a client over HTTP that has ended to the metrics.
+// sessionEnded tells the metrics that a session of an HTTP client has ended.
 func (a *App) sessionEnded(client *caller.Client, lasted time.Duration) {
 	if a.metrics != nil {
 		a.metrics.SessionEnded(client.Version, lasted)
 	}
 }
 
-// traceTo makes mcpx write all messages to out. If out is nil, it does nothing. It must be called before the method wire.
+// traceTo makes mcpx write all messages to out. If out is nil, it does nothing. It must be called before the method wire, which connects
+// the trace to clients and servers.
 func (a *App) traceTo(out io.Writer) {
 	if out != nil {
 		a.messages = wiretrace.New(out, config.SecretName, func() *sanitize.Secrets { return a.current.Load().struck }, a.log)

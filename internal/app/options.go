@@ -99,12 +99,12 @@ func viewOptions(cfg *config.Config, name string) view.Options {
 	}
 }
 
-// wait converts a waiting time in the config to the option of another package. 0 means not to wait in the config, but the default in
-// the option; so wait returns 1 ns for 0.
+// wait converts a waiting time from the config to the option of another package. In the config, 0 means not to wait at all; in the option,
+// 0 means the default. So wait returns 1 ns for 0.
 func wait(d time.Duration) time.Duration { return max(d, 1) }
 
-// MaxDescription converts the config key max_description_len, in characters, to the option of another package. 0 means no limit in the
-// config, but the default in the option; so MaxDescription returns a very large number for 0.
+// MaxDescription converts the config key max_description_len, in characters, to the option of another package. In the config, 0 means no
+// limit; in the option, 0 means the default. So MaxDescription returns a very large number for 0.
 func MaxDescription(cfg *config.Config) int {
 	if cfg.MaxDescriptionLen == 0 {
 		return math.MaxInt32

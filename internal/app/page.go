@@ -168,18 +168,18 @@ func configured(cfg *config.Config, name string) *config.Server {
 	return nil
 }
 
-// describe sets the fields that come from of, the server's entry in the config.
-func (s *pageServer) describe(a *App, of *config.Server) {
-	s.Configured, s.Type, s.Enabled, s.Runs = true, of.Type, of.Enabled, of.URL
-	if of.Type == config.Stdio {
-		s.Runs = strings.Join(append([]string{of.Command}, of.Args...), " ")
+// describe sets the fields whose values come from the server's entry in the config.
+func (s *pageServer) describe(a *App, entry *config.Server) {
+	s.Configured, s.Type, s.Enabled, s.Runs = true, entry.Type, entry.Enabled, entry.URL
+	if entry.Type == config.Stdio {
+		s.Runs = strings.Join(append([]string{entry.Command}, entry.Args...), " ")
 	}
-	s.Runs = sanitize.NewSecrets(of.Secrets, nil).Line(s.Runs, 400)
+	s.Runs = sanitize.NewSecrets(entry.Secrets, nil).Line(s.Runs, 400)
 	switch {
-	case of.Type == config.Stdio || of.OAuth.Off:
+	case entry.Type == config.Stdio || entry.OAuth.Off:
 	case strings.Contains(s.Reason, "mcpx login"):
 		s.Login = "needed"
-	case a.logins.Holds(LoginServer(*of)):
+	case a.logins.Holds(LoginServer(*entry)):
 		s.Login = "held"
 	}
 }
@@ -207,12 +207,11 @@ func (p *pageWork) others() []*App {
 	return slices.DeleteFunc(p.app.origin.Sessions(), func(a *App) bool { return a == p.app })
 }
 
-// each calls the function do with the App of the page and with the App of each session. It returns true if do returned true for one of
-// them.
-func (p *pageWork) each(do func(*App) bool) bool {
-	done := do(p.app)
+// each calls visit with the App of the page and with the App of each session. It returns true if visit returned true for one of them.
+func (p *pageWork) each(visit func(*App) bool) bool {
+	done := visit(p.app)
 	for _, a := range p.others() {
-		done = do(a) || done
+		done = visit(a) || done
 	}
 	return done
 }
@@ -265,8 +264,8 @@ func (p *pageWork) show(w http.ResponseWriter, status int, name string) {
 // ErrUnused is the error of ServePage after the page was unused for half an hour.
 var ErrUnused = errors.New("nobody has used the page for half an hour")
 
-// ServePage serves the page on an address of this machine until ctx ends or the page was unused for half an hour. Viewers need one of
-// the links that the parameter links makes. It starts the servers first. At the end it closes a and the listener.
+// ServePage starts the servers, and serves the page on an address of this machine until ctx ends or the page was unused for half an hour.
+// Viewers need one of the links that the parameter links makes. At the end it closes a and the listener.
 func (a *App) ServePage(ctx context.Context, listener net.Listener, links *Links) error {
 	defer a.Close()
 	defer links.Close()
@@ -310,8 +309,8 @@ type Links = page.Links
 // NewLinks returns the links to a page at an address of this machine.
 func NewLinks(listener net.Listener) *Links { return page.NewLinks(listener.Addr().String()) }
 
-// body decodes the JSON body of a request into the value that into points to. If it returns false, it has answered the request with an
-// error.
-func body(w http.ResponseWriter, r *http.Request, into any) bool {
-	return page.Read(w, r, maxEntry, into)
+// body decodes the JSON body of a request into the value that target points to. If that fails, it answers the request with an error and
+// returns false.
+func body(w http.ResponseWriter, r *http.Request, target any) bool {
+	return page.Read(w, r, maxEntry, target)
 }

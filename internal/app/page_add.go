@@ -38,12 +38,12 @@ type wanted struct {
 	Registry string
 	Way      int
 	Set      map[string]string
-	// Names says which servers to add, and how to call them. The keys are their names in the preview, the values the new names. nil
-	// means to add all servers with the names in the preview.
+	// Names says which servers to add, and under which names. Each key is the name of a server in the preview, its value the name to use.
+	// nil means to add all servers under their names in the preview.
 	Names map[string]string
 }
 
-// draft is a server that the page proposes to add, because the viewer has entered it. entry is nil if it cannot be added.
+// draft is a server that the page proposes to add, because the viewer has entered it. entry is nil if the server cannot be added.
 type draft struct {
 	name  string
 	entry any // a [setup.Entry] or raw JSON
@@ -229,7 +229,7 @@ type shownDraft struct {
 	Notes    []string        `json:"notes"`
 }
 
-// preview responds with what add would write, and what would run then.
+// preview responds with the config entries that the method add would write, and with the commands and programs that would then run.
 func (p *pageWork) preview(w http.ResponseWriter, r *http.Request) {
 	var in wanted
 	if !body(w, r, &in) {
@@ -277,7 +277,7 @@ func (d *shownDraft) fill(entry any) error {
 		Args    []string
 		URL     string
 	}
-	_ = json.Unmarshal(shown.Entry, &of) // entries of other clients may have other types there; then of stays empty
+	_ = json.Unmarshal(shown.Entry, &of) // the entry of another client may have other types, which leaves fields of of empty
 	d.URL = of.URL
 	if of.Command != "" {
 		words := []string{of.Command}

@@ -15,8 +15,8 @@ import (
 	"mcpx/internal/policy"
 )
 
-// toolChange is a tool whose definition differs from the approved one. Before is the text of the approved definition; nil if there is
-// none or the text was not kept.
+// toolChange is a tool whose definition differs from the approved one. Before is the text of the approved definition; nil if nothing was
+// approved or the text was not kept.
 type toolChange struct {
 	Name    string   `json:"name"`
 	Kind    string   `json:"kind"` // changed, new or gone
@@ -111,7 +111,7 @@ func (p *pageWork) approve(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusConflict, errChanged)
 		return
 	}
-	what := change{what: "approve", name: name}
+	what := change{action: "approve", name: name}
 	save := func(setup.ConfigFile) error {
 		if err := p.app.auditor.changing(caller.From(r.Context()), what, ""); err != nil {
 			return err

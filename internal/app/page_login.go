@@ -22,9 +22,9 @@ import (
 const (
 	// loginTime is how long a viewer has to complete a login.
 	loginTime = 10 * time.Minute
-	// mostSigning is the largest number of logins that mcpx keeps in memory at the same time: open ones, and ended ones whose outcome
-	// the page can still ask for.
-	mostSigning = 16
+	// maxLogins is the largest number of logins that mcpx keeps in memory at the same time: open logins, and ended logins whose outcome the
+	// page can still ask for.
+	maxLogins = 16
 )
 
 // signing has the logins to servers that viewers of the page have begun, at most one for each server. An ended login is kept until the
@@ -36,7 +36,7 @@ type signing struct {
 	open   sync.WaitGroup
 }
 
-// close waits until the open logins have ended; the caller has ended their contexts. Later logins are refused.
+// close waits until the open logins have ended; the caller has cancelled their contexts. Later logins are refused.
 func (s *signing) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -116,8 +116,8 @@ func (p *pageWork) login(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// signIn logs in to a server. It calls open with the URL of the login page. After the login, the issuer sends the browser back to mcpx:
-// to the page if it has a public address that mcpx can register with the issuer, else to a port of this machine. A browser on another
+// signIn logs in to a server. It calls open with the URL of the login page. After the login, the issuer sends the browser back to mcpx: to
+// the page, if the page has a public address that mcpx can register with the issuer, else to a port of this machine. A browser on another
 // machine cannot reach that port; then the viewer pastes the address from the browser's address bar into the page.
 func (p *pageWork) signIn(ctx context.Context, server logins.Server, one *openLogin, open func(url string)) (*logins.Result, error) {
 	if to := p.returnsTo(server); to != "" {
@@ -142,8 +142,8 @@ func (p *pageWork) signIn(ctx context.Context, server logins.Server, one *openLo
 	return p.app.logins.Login(ctx, server, logins.Options{Open: open, Pasted: one.pasted})
 }
 
-// returnsTo returns the URL of this page to which an issuer can send a browser back after a login, or "" if it cannot. It also returns
-// "" if the config names an OAuth client for the server, because such a client is registered for mcpx login only.
+// returnsTo returns the URL of this page to which an issuer can send a browser back after a login, or "" if this is not possible. It is not
+// possible either if the config names an OAuth client for the server, because such a client is registered for mcpx login only.
 func (p *pageWork) returnsTo(server logins.Server) string {
 	cfg := p.app.current.Load().config
 	if p.desk || server.ClientID != "" || server.ClientMetadataURL != "" || cfg.Auth == nil || !netguard.Safe(cfg.Auth.Resource) {
@@ -198,8 +198,8 @@ func failureOf(err error) string {
 	return sanitize.Line(text, 500)
 }
 
-// add adds one, a login to a server, and cancels the previous login to the same server. The caller must call s.open.Done when the login
-// has ended. add returns false if there are too many logins, or after close.
+// add stores a login to a server, and cancels the previous login to the same server. When the login has ended, the caller must call
+// s.open.Done. add returns false if there are too many logins, or after close.
 func (s *signing) add(server string, one *openLogin) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,13 +208,13 @@ func (s *signing) add(server string, one *openLogin) bool {
 	}
 	if before := s.all[server]; before != nil {
 		before.cancel()
-	} else if len(s.all) >= mostSigning {
+	} else if len(s.all) >= maxLogins {
 		for name, other := range s.all {
 			if other.over() {
 				delete(s.all, name)
 			}
 		}
-		if len(s.all) >= mostSigning {
+		if len(s.all) >= maxLogins {
 			return false
 		}
 	}
@@ -235,8 +235,8 @@ func (o *openLogin) over() bool {
 	}
 }
 
-// of returns the login that a request is about. If there is none, it returns nil and has answered the request.
-func (s *signing) of(w http.ResponseWriter, r *http.Request, id string) *openLogin {
+// requested returns the login with the id that is in a request. If there is none, it returns nil and has answered the request.
+func (s *signing) requested(w http.ResponseWriter, r *http.Request, id string) *openLogin {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if one := s.all[r.PathValue("name")]; one != nil && one.id == id {
@@ -248,7 +248,7 @@ func (s *signing) of(w http.ResponseWriter, r *http.Request, id string) *openLog
 
 // loginState responds with the state of a login.
 func (p *pageWork) loginState(w http.ResponseWriter, r *http.Request) {
-	one := p.signing.of(w, r, r.URL.Query().Get("id"))
+	one := p.signing.requested(w, r, r.URL.Query().Get("id"))
 	switch {
 	case one == nil:
 	case !one.over():
@@ -264,7 +264,7 @@ func (p *pageWork) loginState(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *pageWork) endLogin(w http.ResponseWriter, r *http.Request) {
-	if one := p.signing.of(w, r, r.URL.Query().Get("id")); one != nil {
+	if one := p.signing.requested(w, r, r.URL.Query().Get("id")); one != nil {
 		one.cancel()
 		w.WriteHeader(http.StatusNoContent)
 	}
@@ -276,7 +276,7 @@ func (p *pageWork) pasteLogin(w http.ResponseWriter, r *http.Request) {
 	if !body(w, r, &in) {
 		return
 	}
-	one := p.signing.of(w, r, in.ID)
+	one := p.signing.requested(w, r, in.ID)
 	if one == nil {
 		return
 	}

@@ -62,7 +62,7 @@ func (p *pageWork) server(w http.ResponseWriter, r *http.Request) {
 				continue
 			}
 			why := Explain(cfg, full, status.Faults, t.Name)
-			if why.Visible { // then the viewer's rights hide it, not a filter
+			if why.Visible { // no filter hides the tool, so the viewer's rights do
 				why.Why = "you may not use it: auth.rights"
 			}
 			out.Hidden = append(out.Hidden, shownTool{
@@ -165,9 +165,9 @@ func (p *pageWork) enable(on bool) http.HandlerFunc {
 	}
 }
 
-// act returns the handler for a button of the page. word names the button, such as start or stop. do carries it out for a server, and
-// returns false if that is not possible.
-func (p *pageWork) act(word string, do func(name string) bool) http.HandlerFunc {
+// act returns the handler for a button of the page. word is the name of the button, such as start or stop. run does what the button says
+// with a server, and returns false if that is not possible.
+func (p *pageWork) act(word string, run func(name string) bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("name")
 		of := configured(p.app.current.Load().config, name)
@@ -178,7 +178,7 @@ func (p *pageWork) act(word string, do func(name string) bool) http.HandlerFunc 
 		if !p.recorded(w, r, word, name) {
 			return
 		}
-		if of.Fault != "" || !of.Enabled || !do(name) {
+		if of.Fault != "" || !of.Enabled || !run(name) {
 			page.Refuse(w, http.StatusConflict, "not_here",
 				"this cannot be done to the server now: it is disabled, has a fault, or does not run")
 			return
@@ -190,13 +190,13 @@ func (p *pageWork) act(word string, do func(name string) bool) http.HandlerFunc 
 
 // recorded records in the log and the audit trail what a viewer is about to do. If it returns false, it has answered the request
 // with an error.
-func (p *pageWork) recorded(w http.ResponseWriter, r *http.Request, what, name string) bool {
+func (p *pageWork) recorded(w http.ResponseWriter, r *http.Request, action, name string) bool {
 	who := caller.From(r.Context())
-	if err := p.app.auditor.changing(who, change{what: what, name: name}, ""); err != nil {
+	if err := p.app.auditor.changing(who, change{action: action, name: name}, ""); err != nil {
 		refuse(w, http.StatusServiceUnavailable, err)
 		return false
 	}
-	p.app.log.Info("asked by the page", "what", what, "server", sanitize.Line(name, 80), "principal", who.String())
+	p.app.log.Info("asked by the page", "what", action, "server", sanitize.Line(name, 80), "principal", who.String())
 	return true
 }
 
@@ -229,8 +229,8 @@ func (p *pageWork) restart(name string) bool {
 }
 
 const (
-	// mostLines is the largest number of log lines in a response; mostLine is the largest number of characters in a line.
-	mostLines, mostLine = 500, 4000
+	// maxLines is the largest number of log lines in a response; maxLineLength is the largest number of characters in a line.
+	maxLines, maxLineLength = 500, 4000
 )
 
 type logLine struct {
@@ -238,7 +238,8 @@ type logLine struct {
 	Text string `json:"text"`
 }
 
-// log responds with the log lines after a position in the log (see Lines.From), those about one server or all of them.
+// log responds with the lines after a position in the log, which counts bytes from the beginning. If the request names a server, the
+// response has only lines about this server.
 func (p *pageWork) log(w http.ResponseWriter, r *http.Request) {
 	server := r.URL.Query().Get("server")
 	after, err := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
@@ -254,23 +255,23 @@ func (p *pageWork) log(w http.ResponseWriter, r *http.Request) {
 			n := at
 			at += int64(len(line))
 			if server == "" || About([]byte(line), server) {
-				lines = append(lines, logLine{n, sanitize.Line(p.app.strike(strings.TrimRight(line, "\n")), mostLine)})
+				lines = append(lines, logLine{n, sanitize.Line(p.app.strike(strings.TrimRight(line, "\n")), maxLineLength)})
 			}
 		}
 	}
-	lines = lines[max(0, len(lines)-mostLines):]
+	lines = lines[max(0, len(lines)-maxLines):]
 	httpd.WriteJSON(w, http.StatusOK, map[string]any{"lines": lines, "next": next, "kept": p.app.lines != nil})
 }
 
-// SavedBy returns how many tokens mcpx with this config file has saved in the last days. by says how the report groups them: by server,
-// tool, client or day.
-func SavedBy(file string, days int, by string) (*savings.Report, error) {
-	r := &savings.Report{Encoding: "o200k_base", Since: time.Now().AddDate(0, 0, 1-days).Format(time.DateOnly), Days: days, By: by}
+// SavedBy returns how many tokens mcpx with this config file has saved in the last days. grouping says how the report groups the tokens: by
+// server, tool, client or day.
+func SavedBy(file string, days int, grouping string) (*savings.Report, error) {
+	r := &savings.Report{Encoding: "o200k_base", Since: time.Now().AddDate(0, 0, 1-days).Format(time.DateOnly), Days: days, By: grouping}
 	list, err := savings.Load(SavingsDir(file), r.Since)
 	if err != nil {
 		return nil, err
 	}
-	r.Total, r.Rows = savings.Sum(list, by)
+	r.Total, r.Rows = savings.Sum(list, grouping)
 	return r, nil
 }
 
@@ -291,8 +292,8 @@ func (p *pageWork) stats(w http.ResponseWriter, r *http.Request) {
 	httpd.WriteJSON(w, http.StatusOK, report)
 }
 
-// detached returns a context for work that goes on after the request. It ends with the App, or after the duration within; its cause is
-// then the error why.
-func (p *pageWork) detached(within time.Duration, why error) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(p.ctx, within, why)
+// detached returns a context for work that goes on after the request. The context ends with the App, or after the duration limit, and then
+// reason is its cause.
+func (p *pageWork) detached(limit time.Duration, reason error) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(p.ctx, limit, reason)
 }

@@ -25,15 +25,15 @@ import (
 type peers struct{ *cluster.Cluster }
 
 const (
-	// kindSession is the kind of message that all replicas get when something happens in a session (see Everyone).
+	// kindSession is the kind of message that a replica sends to all others when something happens in a session.
 	kindSession = "session"
-	// kindEnded is the kind of message with which a replica asks another one to end a session (see Ended). The answer is empty.
+	// kindEnded is the kind of message with which a replica asks another one to end a session. The answer is empty.
 	kindEnded = "ended"
 	// endedTime is how long a replica that ends a session waits, at most, for the answers of the other replicas.
 	endedTime = 3 * time.Second
 	// Some servers have a session for each client program. The replica that holds the sessions of a program is its home. The cluster
-	// forgets the home homeTime after it was stored or renewed. A request of the program renews it if that was longer than homeRenewed
-	// ago.
+	// forgets a home after homeTime, unless it is renewed. A request of the program renews the home if the last renewal was longer than
+	// homeRenewed ago.
 	homeTime    = 2 * time.Hour
 	homeRenewed = 10 * time.Minute
 )
@@ -105,8 +105,8 @@ func (p peers) Everyone(view, session string, message []byte) {
 	}
 }
 
-// Ended tells all other replicas that a session has ended, and waits until they have ended it too, for at most endedTime. It implements
-// [front.Peers].
+// Ended tells all other replicas that a session has ended, and waits until they have marked the session as ended too, but not longer than
+// endedTime. It implements [front.Peers].
 func (p peers) Ended(ctx context.Context, view, session string) {
 	ctx, cancel := context.WithTimeout(ctx, endedTime)
 	defer cancel()
@@ -115,7 +115,7 @@ func (p peers) Ended(ctx context.Context, view, session string) {
 	for _, one := range p.Live() {
 		if one.ID != p.Self() {
 			asked.Go(func() {
-				for range p.Ask(ctx, one.ID, kindEnded, data) { // after an error, the replica is gone or will read it in the records
+				for range p.Ask(ctx, one.ID, kindEnded, data) { // after an error, the replica is gone, or will find the end in the records
 				}
 			})
 		}
@@ -132,9 +132,9 @@ func (p peers) Forward(w http.ResponseWriter, r *http.Request, body []byte, to s
 	return err
 }
 
-// Home returns the replica that is the home of a client program. If none is, this replica becomes the home. anew means that an earlier
-// home has ended, and the sessions with it. Home implements [front.Peers].
-func (p peers) Home(ctx context.Context, program string) (home string, anew bool, err error) {
+// Home returns the replica that is the home of a client program. If the program has no home, this replica becomes the home. lost means that
+// the program had another home before, which has ended together with the program's sessions. Home implements [front.Peers].
+func (p peers) Home(ctx context.Context, program string) (home string, lost bool, err error) {
 	hash := sha256.Sum256([]byte(program))
 	key, now := "home."+hex.EncodeToString(hash[:]), time.Now()
 	value, err := p.Records().Get(key)
@@ -143,7 +143,7 @@ func (p peers) Home(ctx context.Context, program string) (home string, anew bool
 	}
 	err = p.Records().Change(ctx, key, func(old []byte) ([]byte, time.Time, error) {
 		if home, _, _ = strings.Cut(string(old), " "); home == "" || !p.Stays(home) {
-			home, anew = p.Self(), home != ""
+			home, lost = p.Self(), home != ""
 		}
 		return []byte(home + " " + strconv.FormatInt(now.Unix(), 10)), now.Add(homeTime), nil
 	})
@@ -151,7 +151,7 @@ func (p peers) Home(ctx context.Context, program string) (home string, anew bool
 		home, _, _ = strings.Cut(string(value), " ")
 		return home, false, nil
 	}
-	return home, anew, err
+	return home, lost, err
 }
 
 // homeIn returns the replica that the record of a home names. It returns "" if the replica has ended or is shutting down, or if the
@@ -164,13 +164,13 @@ func (p peers) homeIn(value []byte, now time.Time) string {
 	return home
 }
 
-// homed returns the names of those enabled servers of a view for which the function which returns true.
-func (a *App) homed(view string, which func(*config.Server) bool) (names []string) {
+// homed returns the names of those enabled servers of a view for which match returns true.
+func (a *App) homed(view string, match func(*config.Server) bool) (names []string) {
 	cfg := a.current.Load().config
 	part, _ := scopeOf(cfg, view)
 	for i := range cfg.Servers {
 		s := &cfg.Servers[i]
-		if s.Enabled && which(s) && (part == nil || slices.Contains(part.Servers, s.Name)) {
+		if s.Enabled && match(s) && (part == nil || slices.Contains(part.Servers, s.Name)) {
 			names = append(names, s.Name)
 		}
 	}

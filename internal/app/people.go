@@ -40,7 +40,7 @@ type accounts struct {
 // peopleFolder is the name of the folder with the logins of principals, in the user's folder for mcpx.
 const peopleFolder = "people"
 
-// personalLogins returns the logins of principals: in the cluster, else in a folder of the user.
+// personalLogins returns the logins of principals: in the cluster or, without a cluster, in a folder of the user.
 func (b *builder) personalLogins() (*logins.Logins, error) {
 	b.accounts.mu.Lock()
 	defer b.accounts.mu.Unlock()
@@ -83,8 +83,8 @@ func (p *personal) Held(ctx context.Context, who *caller.Principal) (string, err
 	return p.all.Held(ctx, p.of(who.ID))
 }
 
-// Authorize returns a function that makes a transport add the tokens of the login with this ID to requests, and a function that lists
-// these tokens, which must be removed from texts.
+// Authorize returns two functions for the login with this ID. The first makes a transport add the login's tokens to requests. The second
+// lists the tokens, so that mcpx can remove them from texts.
 func (p *personal) Authorize(who *caller.Principal, id string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
 	return p.all.Person(p.of(who.ID), id)
 }
@@ -98,9 +98,9 @@ const (
 	lookEvery    = 200 * time.Millisecond
 )
 
-// Need is called when a principal without a login uses the server. It returns an error with a link at which the principal logs in. If
-// ask is true and the client can open links for the user, Need first shows the link and waits for the login; it returns nil if the
-// principal has logged in.
+// Need is called when a principal without a login uses the server. It returns an error with a link to the page on which the principal logs
+// in. If ask is true and the client can open links for the user, Need first shows the link and waits for the login. It returns nil if the
+// principal has then logged in.
 func (p *personal) Need(ctx context.Context, client *caller.Client, ask bool) error {
 	who := client.On()
 	link := p.link(p.server.Name, who)
@@ -142,8 +142,8 @@ func (a *App) linkFor(server string, p *caller.Principal) string {
 	return ""
 }
 
-// publicBase returns the public URL of this mcpx, which is auth.resource without path, the path of the endpoint. cfg.Auth must not be
-// nil.
+// publicBase returns the public URL of this mcpx: the URL in auth.resource without path, which is the path of the endpoint. cfg.Auth must
+// not be nil.
 func publicBase(cfg *config.Config, path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(cfg.Auth.Resource, "/"), path)
 }
@@ -229,7 +229,7 @@ func (a *appAccounts) server(name, principal string) (s logins.Server, ok bool) 
 	return s, false
 }
 
-// Title returns the URL of a server. The second result is false if principals do not log in to it.
+// Title returns the URL of a server. The second result is false if principals do not log in to this server.
 func (a *appAccounts) Title(server string) (string, bool) {
 	s, ok := a.server(server, "")
 	return s.URL, ok
@@ -255,8 +255,8 @@ func (a *appAccounts) Connected(ctx context.Context, server, principal string) b
 	return err == nil && id != ""
 }
 
-// Begin begins a login, after which the browser comes back to the URL redirect. pending must be given to Finish; it contains secrets.
-// address returns the URL of the login page, for the OAuth parameter state.
+// Begin begins a login, after which the browser comes back to the URL redirect. pending is the state of the login, which Finish needs; it
+// contains secrets. address returns the URL of the login page with the given OAuth parameter state.
 func (a *appAccounts) Begin(
 	ctx context.Context, server string, of connect.Person, redirect string,
 ) (pending json.RawMessage, address func(state string) string, err error) {

@@ -21,10 +21,10 @@ type Profile struct {
 	// manyClients means that mcpx can serve many clients, with older and newer versions of MCP, and that they share mcpx's sessions
 	// with servers.
 	manyClients bool
-	// byPerson is for a single call by the user. The user sees the whole result and need not confirm the call.
+	// byPerson means that mcpx makes a single call for the user, who sees the whole result and need not confirm the call.
 	byPerson bool
-	// fromDisk means that servers start only when they are needed, as with "start": "lazy". The tools of the others are read from the
-	// cache on disk.
+	// fromDisk means that servers start only when they are needed, as with "start": "lazy". mcpx reads the tools of servers that have not
+	// started from the cache on disk.
 	fromDisk bool
 	// samples means that mcpx serves the servers of the demo, without a config file.
 	samples bool
@@ -86,10 +86,10 @@ func (p Profile) config(cfg *config.Config) (*config.Config, error) {
 	return cfg, nil
 }
 
-// servers returns which servers a command needs that was given these names; nil means all servers.
+// servers returns the servers that a command needs if the user gave it these names of servers; nil means all servers.
 func (p Profile) servers(names []string) []string {
 	if p.byPerson && slices.ContainsFunc(names, func(name string) bool { return name == "" || name == builtin.Name }) {
-		return nil // without a name, or for the built-in server mcpx, whose tools use all servers
+		return nil // an empty name means all servers, and the tools of the built-in server mcpx use all servers
 	}
 	return names
 }

@@ -30,8 +30,8 @@ const (
 	// Some file systems store the modification time in whole seconds. So a file that is younger than youngFile may change again without
 	// getting another time.
 	youngFile = 3 * time.Second
-	// A fingerprint covers only the first mostLooked bytes of a file. No config is longer.
-	mostLooked = 64 << 20
+	// A fingerprint covers only the first fingerprintBytes bytes of a file. No config is longer.
+	fingerprintBytes = 64 << 20
 )
 
 // Source reads the config file. Load resolves all references in it. Reading has the options for checking an edited text, in which
@@ -58,11 +58,11 @@ type Request struct {
 	Done func(Reloaded, error)
 }
 
-// Follow applies the config file after each request from asked and after each edit over HTTP. If watch is true, it also does so when
-// the file, its lock file (mcpx lock) or a file that it refers to (${file:PATH}, envFile) changes. It always follows the folder of
-// stored programs, if there is one. If it refuses a file, it logs the reason, and mcpx keeps using the old config. It returns when ctx
-// ends.
-func (a *App) Follow(ctx context.Context, from Source, asked <-chan Request, watch bool) {
+// Follow applies the config file after each request from the channel requests, and after each edit over HTTP. If watch is true, it also
+// does so when the file, its lock file (mcpx lock) or a file that it refers to (${file:PATH}, envFile) changes. It always follows the
+// folder of stored programs, if there is one. If Follow refuses a file, it logs the reason, and mcpx keeps using the old config. Follow
+// returns when ctx ends.
+func (a *App) Follow(ctx context.Context, from Source, requests <-chan Request, watch bool) {
 	file := setup.ConfigFile{Path: a.Config.Path, Reading: from.Reading}
 	a.source.Store(&file)
 	r := &reloader{
@@ -71,7 +71,7 @@ func (a *App) Follow(ctx context.Context, from Source, asked <-chan Request, wat
 		outcome: func() Reloaded { return a.reloaded }, record: a.auditor.changed,
 	}
 	r.text, _ = os.ReadFile(a.Config.Path)
-	r.run(ctx, asked, watch)
+	r.run(ctx, requests, watch)
 }
 
 // reloader applies the changes of one config file.
@@ -89,10 +89,10 @@ type reloader struct {
 
 	current *config.Config // the config that was applied last
 	text    []byte         // the text of the file when current was applied
-	files   []string       // the files that the config which was loaded last refers to
+	files   []string       // the files to which the last loaded config refers
 	stored  string         // the state of the folder of stored programs when current was applied
 	seen    fingerprint    // the fingerprint of the file when it was last loaded or refused
-	beside  fingerprints   // the fingerprints of the lock file and the files in files at that time
+	beside  fingerprints   // the fingerprints of the lock file and of the files in files, taken with seen
 }
 
 // configChange is the change from one config to the next.
@@ -184,10 +184,10 @@ func storedIn(cfg *config.Config) string {
 	return programs.Print(folder)
 }
 
-// reload applies the file, or logs and returns the reason why it refuses the file. If the file is empty, broken or missing, it tries
-// again for up to settleTime. asked means that somebody has asked for the reload, or that the lock file or a file that the config
-// refers to has changed. Only then does reload apply a file that equals the current config.
-func (r *reloader) reload(ctx context.Context, by string, asked bool) error {
+// reload applies the file, or logs and returns the reason why it refuses the file. If the file is empty, broken or missing, it tries again
+// for up to settleTime. A reload is forced if somebody has asked for it, or if the lock file or a file that the config refers to has
+// changed. Only a forced reload applies a file that equals the current config.
+func (r *reloader) reload(ctx context.Context, by string, forced bool) error {
 	patience := time.NewTimer(settleTime)
 	defer patience.Stop()
 	for {
@@ -197,7 +197,7 @@ func (r *reloader) reload(ctx context.Context, by string, asked bool) error {
 		cfg, err := r.load()
 		r.follow(cfg, err)
 		if err == nil {
-			if !asked && reflect.DeepEqual(r.current, cfg) {
+			if !forced && reflect.DeepEqual(r.current, cfg) {
 				return nil
 			}
 			if err := r.apply(cfg); err != nil {
@@ -306,14 +306,14 @@ func (a *App) Stop(name string) bool {
 	return len(a.Registry.Apply(servers, options, nil).Stopped) > 0
 }
 
-// swap makes next the current Runtime, and ends what next no longer contains.
+// swap makes the Runtime next the current one, and ends what next does not contain any more.
 //
-// The servers, their filters, the rights and what must be confirmed are in the registry's snapshot, which Apply replaces as one
-// value. A call reads them there, so it never combines the rights of one config with the servers of another; if its server was
-// replaced meanwhile, it starts again with a newer snapshot. Apply stores the Runtime right after the snapshot, so a client
-// that authenticates with the new auth gets the new rights. A request whose credential was removed may get them too, until end
-// cancels it. The filter and confirm of a group are read when the request begins. The other settings are limits, times and
-// texts; there it does no harm if a request uses some old and some new ones.
+// The servers, their filters, the rights and what must be confirmed are in the registry's snapshot, which Apply replaces as one value. A
+// call reads all of these from one snapshot, so it never combines the rights of one config with the servers of another. If the server of a
+// call was replaced meanwhile, the call starts again with a newer snapshot. Apply stores the Runtime right after the snapshot, so a client
+// that authenticates with the new auth gets the new rights. A request whose credential was removed may get the new rights too, until the
+// method end cancels the request. The filter and confirm of a group are read when the request begins. The other settings are limits, times
+// and texts. It does no harm if a request uses some old and some new ones.
 func (a *App) swap(next *Runtime) registry.Changes {
 	before := a.current.Load()
 	changes := a.Registry.Apply(next.servers, next.registry, func() { a.current.Store(next) })
@@ -333,8 +333,8 @@ type fingerprint struct {
 	modified time.Time
 	size     int64
 	digest   [sha256.Size]byte
-	// settled means that the file was older than youngFile when it was read. As long as its time and size are the same, so is
-	// its content.
+	// settled means that the file was older than youngFile when it was read. As long as its time and size do not change, its content does
+	// not change either.
 	settled bool
 }
 
@@ -342,15 +342,15 @@ func (f fingerprint) same(other fingerprint) bool {
 	return f.size == other.size && f.digest == other.digest
 }
 
-// lookAt returns the fingerprint of a file. The parameter was is its previous fingerprint: if that is settled, and the file still has
-// the same time and size, lookAt returns it without reading the file.
-func lookAt(path string, was fingerprint) fingerprint {
+// lookAt returns the fingerprint of a file. previous is an earlier fingerprint of this file. If previous is settled, and the file still has
+// the same time and size, lookAt returns previous without reading the file.
+func lookAt(path string, previous fingerprint) fingerprint {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
 		return fingerprint{}
 	}
-	if was.settled && info.ModTime().Equal(was.modified) && info.Size() == was.size {
-		return was
+	if previous.settled && info.ModTime().Equal(previous.modified) && info.Size() == previous.size {
+		return previous
 	}
 	now := fingerprint{modified: info.ModTime(), size: info.Size(), settled: time.Since(info.ModTime()) > youngFile}
 	f, err := os.Open(path)
@@ -359,7 +359,7 @@ func lookAt(path string, was fingerprint) fingerprint {
 	}
 	defer f.Close()
 	digest := sha256.New()
-	if _, err := io.Copy(digest, io.LimitReader(f, mostLooked)); err != nil {
+	if _, err := io.Copy(digest, io.LimitReader(f, fingerprintBytes)); err != nil {
 		return fingerprint{}
 	}
 	digest.Sum(now.digest[:0])

@@ -64,25 +64,25 @@ type builder struct {
 	dialledIn func() []dial.Server // returns the servers that are dialled in at the moment
 }
 
-// build creates the Runtime for a config, and does everything that can fail. before is the current Runtime, or nil at the start. The
-// new Runtime uses those parts of before again that have state and have not changed; before itself is not modified. The caller must
-// make the new Runtime the current one, or call its method end with before.
-func (b *builder) build(to *config.Config, before *Runtime) (*Runtime, error) {
+// build creates the Runtime for a config, and does everything that can fail. previous is the current Runtime, or nil at the start. The new
+// Runtime reuses those parts of previous that have state and have not changed; previous itself is not modified. The caller must make the
+// new Runtime the current one, or call its method end with previous.
+func (b *builder) build(to *config.Config, previous *Runtime) (*Runtime, error) {
 	cfg := *to
 	lock, err := b.lock(to)
 	switch {
-	case err != nil && before != nil:
+	case err != nil && previous != nil:
 		return nil, err
 	case err != nil:
 		b.log.Error("the approved tools cannot be read, so no tool is approved", "err", err)
 	}
-	if before == nil {
-		before = &Runtime{}
+	if previous == nil {
+		previous = &Runtime{}
 	} else {
-		cfg.MaxMessageBytes, cfg.Auth = before.config.MaxMessageBytes, b.auth(to, before.config.Auth)
+		cfg.MaxMessageBytes, cfg.Auth = previous.config.MaxMessageBytes, b.auth(to, previous.config.Auth)
 	}
 	r := &Runtime{config: &cfg}
-	if r.authServer, err = b.newAuthServer(cfg.Auth, before.authServer); err != nil {
+	if r.authServer, err = b.newAuthServer(cfg.Auth, previous.authServer); err != nil {
 		return nil, fmt.Errorf("auth.front: %w", err)
 	}
 	// Nothing below can fail, so the authorization server need not be closed again.
@@ -90,9 +90,9 @@ func (b *builder) build(to *config.Config, before *Runtime) (*Runtime, error) {
 	rules := rulesOf(&cfg, lock)
 	r.servers = append(r.servers, b.withDialled(&cfg, rules, lock)...)
 	r.registry = registryOptions(&cfg, rules)
-	r.calls = executor.NewSettings(b.callOptions(&cfg), before.calls)
+	r.calls = executor.NewSettings(b.callOptions(&cfg), previous.calls)
 	r.limits = limitsOf(&cfg)
-	r.identity = identity.NewState(b.identities(&cfg, r.authServer), before.identity)
+	r.identity = identity.NewState(b.identities(&cfg, r.authServer), previous.identity)
 	r.struck = sanitize.NewSecrets(secretsOf(&cfg), nil)
 	return r, nil
 }

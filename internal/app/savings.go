@@ -35,7 +35,7 @@ func (a *App) count(r *request.Event) {
 	if r.Definitions != nil {
 		for _, one := range r.Definitions() {
 			f := savings.Figures{Definitions: int64(one.Tokens)}
-			if one.Server == builtin.Name && one.Tool == "" { // each tools/list has one such definition, so this counts sessions
+			if one.Server == builtin.Name && one.Tool == "" { // the answer to tools/list has one such definition, so this counts sessions
 				f.Sessions = 1
 			}
 			a.book.Add(r.Began, savings.Key{Server: one.Server, Tool: one.Tool, Client: r.Client}, f)

@@ -79,7 +79,7 @@ func (a *App) DialOut(ctx context.Context, address, token, view string, say func
 	defer a.Close()
 	a.start(0)
 	d := &dialout{app: a, address: address, token: token, view: view, say: say}
-	d.connect = d.once
+	d.connect = d.serveOne
 	d.awaitServers(ctx)
 	return d.run(ctx)
 }

@@ -115,8 +115,8 @@ func sessionsOfOwn(s *config.Server) bool {
 // personalSession reports whether each principal has a session of its own with a server.
 func personalSession(s *config.Server) bool { return s.Session == "per_principal" }
 
-// personally makes each principal use a login of its own with a server. The session with which mcpx reads the lists of the server for
-// all principals uses the login of the config's user. Without that login, it sends no request.
+// personally makes each principal use a login of its own at a server. mcpx reads the lists of the server for all principals in a session
+// with the login of the config's user. Without that login, this session sends no request.
 func (b *builder) personally(server *registry.Server, s *config.Server) {
 	all, err := b.personalLogins()
 	if err != nil {
@@ -129,9 +129,9 @@ func (b *builder) personally(server *registry.Server, s *config.Server) {
 	server.Spec.Remote.Authorize, server.Spec.Secrets = b.logins.Needed(own), server.Spec.Secrets.And(nil, tokens)
 }
 
-// share makes several sessions of the daemon use the same process or connection of a server: all sessions, or those in the same folder.
-// The config decides this or, if it does not say, mcpx's table of packages that are known to keep nothing of a session. A server that
-// sessions do not share starts when the session first uses it.
+// share makes several sessions of the daemon use the same process or connection of a server: all sessions, or only those in the same
+// folder. The config decides which. If the config does not say, a table in mcpx decides; it lists packages that keep nothing of a session.
+// A server that sessions do not share starts when the session first uses it.
 func (b *builder) share(server *registry.Server, s *config.Server) {
 	among := share.Of(s).Share
 	if among == conf.ShareSession { // lazy, because the session may never use the server
@@ -151,8 +151,8 @@ func (b *builder) share(server *registry.Server, s *config.Server) {
 var liveFields = []string{
 	"Description", "Tools", "ReadOnly", "Overrides", "Confirm", "Pin", "Validate", "Verbatim",
 	"CallTimeout", "IdleTimeout", "ToolTimeouts", "MaxConcurrency", "SessionIdle",
-	// A renamed server always gets a new entry in the registry. Its definition must not contain the name: it is equal to the old one,
-	// so the registry starts the server only after the one with the old name has ended.
+	// A renamed server always gets a new entry in the registry. But its definition stays the same, because the name is not in it. So the
+	// registry knows that it must start the server only after the one with the old name has ended.
 	"Name",
 	// If a credential changes, the field Secrets changes too and makes the server restart. The field Credentials affects only the name
 	// of the cache file.

@@ -75,9 +75,9 @@ func (h *serversAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// entered returns a handler that adds or changes a server. The request's body is the server's entry for the config. The handler takes
-// the name of a new server from the body, and the name of an existing one from the path. what is "add" or "change", for the log.
-func (h *serversAPI) entered(what string, edit func(data []byte, name string, entry json.RawMessage) ([]byte, error)) http.HandlerFunc {
+// entered returns a handler that adds or changes a server. The request's body is the server's entry for the config. The handler takes the
+// name of a new server from the body, and the name of an existing one from the path. action is "add" or "change", for the log.
+func (h *serversAPI) entered(action string, edit func(data []byte, name string, entry json.RawMessage) ([]byte, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("name")
 		written, entry, ok := h.entry(w, r)
@@ -95,7 +95,7 @@ func (h *serversAPI) entered(what string, edit func(data []byte, name string, en
 		name = cmp.Or(name, written)
 		set := func(data []byte, name string) ([]byte, error) { return edit(data, name, entry) }
 		var served string
-		if !h.change(w, r, change{what, name, set, usable(name, &served)}) {
+		if !h.change(w, r, change{action, name, set, usable(name, &served)}) {
 			return
 		}
 		status := http.StatusOK
@@ -123,9 +123,9 @@ func usable(name string, served *string) func(*config.Config) error {
 
 // change is a change of the config that a request asks for.
 type change struct {
-	what, name string // for the log and the audit trail
-	edit       func(data []byte, name string) ([]byte, error)
-	check      func(*config.Config) error // may refuse the changed config; nil means no check
+	action, name string // for the log and the audit trail
+	edit         func(data []byte, name string) ([]byte, error)
+	check        func(*config.Config) error // may refuse the changed config; nil means no check
 }
 
 // serverFault says what is wrong in the config entry of a server, and where.
@@ -154,18 +154,18 @@ func (h *serversAPI) change(w http.ResponseWriter, r *http.Request, c change) bo
 	})
 }
 
-// apply makes the change c by calling write, which must record it in the audit trail before it writes a file. If that fails, apply
+// apply makes the change c by calling write, which must record the change in the audit trail before it writes a file. If write fails, apply
 // answers the request with an error and returns false.
 func (h *serversAPI) apply(w http.ResponseWriter, r *http.Request, c change, write func(setup.ConfigFile) error) bool {
 	who := caller.From(r.Context())
 	if err := h.app.edit(r.Context(), write); err != nil {
-		h.app.log.Warn("servers not changed over HTTP", "what", c.what, "server", sanitize.Line(c.name, 80),
+		h.app.log.Warn("servers not changed over HTTP", "what", c.action, "server", sanitize.Line(c.name, 80),
 			"principal", who.String(), "err", err)
 		refuse(w, statusOf(err), err)
 		return false
 	}
 	h.app.Registry.Refresh()
-	h.app.log.Info("servers changed over HTTP", "what", c.what, "server", c.name, "principal", who.String())
+	h.app.log.Info("servers changed over HTTP", "what", c.action, "server", c.name, "principal", who.String())
 	return true
 }
 
@@ -292,8 +292,8 @@ func (a *auditor) changing(who *caller.Principal, c change, changes string) erro
 	if a.trail == nil {
 		return nil
 	}
-	err := a.trail.Write("servers_change", slog.String("principal", who.String()), slog.String("what", c.what), slog.String("server", c.name),
-		slog.Any("changes", audit.Long(changes)))
+	err := a.trail.Write("servers_change", slog.String("principal", who.String()), slog.String("what", c.action),
+		slog.String("server", c.name), slog.Any("changes", audit.Long(changes)))
 	if err != nil && a.required {
 		return errNotRecordedChange
 	}

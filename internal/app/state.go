@@ -15,8 +15,8 @@ import (
 	"mcpx/internal/results"
 )
 
-// clientState is what mcpx remembers about its clients, such as their sessions and logins. Another process could serve these clients
-// with it. It is in memory and in the user's config folder or, in a cluster, shared with the other replicas. An App has one
+// clientState is what mcpx remembers about its clients, such as their sessions and logins. Another process that has this state could serve
+// the same clients. The state is in memory and in the user's config folder or, in a cluster, shared with the other replicas. An App has one
 // clientState, which reloads do not replace.
 type clientState struct {
 	sessions state.Sessions[front.Session] // of clients of the legacy era over HTTP
@@ -28,9 +28,9 @@ type clientState struct {
 	// catalogues asks the other replicas for a server's catalogue; nil without a cluster.
 	catalogues registry.Peers
 	approvals  *approvals // nil without a cluster
-	// secrets are the keys for sealing (encrypting) what clients store for mcpx. They are the keys of the cluster or, without a
-	// cluster, those of the authorization server at the start; without both, they are random. mcpx seals with the first, and opens what
-	// any of them has sealed.
+	// secrets are the keys for sealing (encrypting) what clients store for mcpx: the keys of the cluster or, without a cluster, those of
+	// the authorization server at the start. If there is no authorization server either, the key is random. mcpx seals with the first key,
+	// and opens data that was sealed with any of the keys.
 	secrets []*state.Secret
 
 	cluster *cluster.Cluster // nil means that mcpx runs alone
@@ -39,11 +39,11 @@ type clientState struct {
 	noFolder error  // why there is no such folder
 }
 
-// Limits of what mcpx keeps in memory about sessions that have changed or ended since their ids were sealed: a number of records, and
-// bytes.
+// Limits for the records that mcpx keeps in memory about sessions that have changed or ended since their ids were sealed: how many records,
+// and how many bytes.
 const (
-	mostRecords     = 100_000
-	mostRecordBytes = 32 << 20
+	maxRecords     = 100_000
+	maxRecordBytes = 32 << 20
 )
 
 // newClientState returns a new state. memory is how many bytes the process may use; 0 means no limit.
@@ -72,13 +72,13 @@ func (s *clientState) seal(log *slog.Logger) {
 		log.Warn("there is no file for the key of sessions: clients cannot go on with their sessions after a restart of mcpx", "error", err)
 		secret = state.NewSecret()
 	}
-	s.sessions = state.NewSealed[front.Session]([]*state.Secret{secret}, "session", state.NewRecords(mostRecords, mostRecordBytes))
+	s.sessions = state.NewSealed[front.Session]([]*state.Secret{secret}, "session", state.NewRecords(maxRecords, maxRecordBytes))
 }
 
 // secretsOf returns the secrets of the authorization server: the keys in the config; if there are none, those of the cluster; without a
-// cluster, the key in a file. If the previous authorization server, before, uses the key from the file, it stays in use even if the
-// file was deleted meanwhile.
-func (s *clientState) secretsOf(keys []string, before *authServer, log *slog.Logger) (secrets []*state.Secret, err error) {
+// cluster, the key in a file. If the previous authorization server uses the key from the file, the key stays in use even if the file was
+// deleted meanwhile.
+func (s *clientState) secretsOf(keys []string, previous *authServer, log *slog.Logger) (secrets []*state.Secret, err error) {
 	for _, key := range keys {
 		secrets = append(secrets, state.SecretOf([]byte(key)))
 	}
@@ -87,8 +87,8 @@ func (s *clientState) secretsOf(keys []string, before *authServer, log *slog.Log
 		return secrets, nil
 	case s.cluster != nil:
 		return s.secrets, nil
-	case before != nil && before.keyInFile:
-		return before.of.Secrets, nil
+	case previous != nil && previous.keyInFile:
+		return previous.of.Secrets, nil
 	case s.noFolder != nil:
 		return nil, fmt.Errorf("there is no folder to keep a key in: %w; set auth.front.key", s.noFolder)
 	}

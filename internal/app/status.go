@@ -143,8 +143,8 @@ type clientCounts struct {
 	LastCall time.Time `json:"last_call"`
 }
 
-// maxClients is the maximum number of clients that are counted. It is needed because clients choose their names. If there are
-// more, the client whose last call is oldest is removed.
+// maxClients is the maximum number of clients that are counted. There must be a limit, because clients choose their names. If there are
+// more clients, the one whose last call is oldest is removed.
 const maxClients = 1000
 
 func (c *counts) add(failed bool) {

@@ -68,7 +68,7 @@ func (v *views) get(name string) *openView {
 	return one
 }
 
-// viewAgent is the name of the view for the clients of agents (see agents). It has no path under /mcp.
+// viewAgent is the name of the view for the clients of agents (config key dial.compat). It has no path under /mcp.
 const viewAgent = "agent"
 
 // opened returns a view that clients have connected to, or nil if there is none of this name.
@@ -78,9 +78,9 @@ func (v *views) opened(name string) *openView {
 	return v.open[name]
 }
 
-// of returns the view at a path under /mcp. It returns nil if there is no such view, or if the principal of the request may not use it.
+// find returns the view at a path under /mcp. It returns nil if there is no such view, or if the principal of the request may not use it.
 // If no rule in auth.rights names the principal, it may use the view at /mcp, but sees no tools there.
-func (v *views) of(r *http.Request, path string) *openView {
+func (v *views) find(r *http.Request, path string) *openView {
 	name, who, rights := cmp.Or(path, v.app.Config.View), caller.From(r.Context()), v.app.Rights()
 	cfg := v.app.current.Load().config
 	part, _ := scopeOf(cfg, name)
@@ -99,8 +99,8 @@ func (a *App) hasView(cfg *config.Config, name string) bool {
 		server != name && (a.dialled.State(server) != "" || slices.ContainsFunc(a.locals, func(l Local) bool { return l.Name == server }))
 }
 
-// drain ends, together with their sessions, those open views that are no longer in the current config, or whose field native differs
-// from it. It never ends the view at /mcp.
+// drain ends open views, together with their sessions: a view that is no longer in the current config, or whose field native is no longer
+// right. It never ends the view at /mcp.
 func (v *views) drain() {
 	v.mu.Lock()
 	cfg := v.app.current.Load().config
@@ -116,10 +116,10 @@ func (v *views) drain() {
 	v.end(gone, (*front.Front).Remove)
 }
 
-// end closes the views in gone. Before that, it calls the function end with the front of each.
-func (v *views) end(gone []*openView, end func(*front.Front)) {
-	for _, one := range gone {
-		end(one.front)
+// end closes the views in list. Before it closes a view, it calls stop with the view's front.
+func (v *views) end(list []*openView, stop func(*front.Front)) {
+	for _, one := range list {
+		stop(one.front)
 		if one.view != v.app.View { // App.Close ends this view
 			one.view.Close()
 		}
@@ -140,11 +140,11 @@ func (v *views) close() {
 func (v *views) Serve(w http.ResponseWriter, r *http.Request) []*request.Event {
 	at := v.app.Config.HTTPPath
 	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, at), "/")
-	if one := v.of(r, path); one != nil {
+	if one := v.find(r, path); one != nil {
 		return one.front.Serve(w, r)
 	}
 	if i := strings.LastIndexByte("/"+path, '/'); v.app.Config.SSE {
-		one := v.of(r, path[:max(0, i-1)])
+		one := v.find(r, path[:max(0, i-1)])
 		switch what := path[i:]; {
 		case one != nil && what == "sse":
 			one.front.ServeSSE(w, r, strings.TrimSuffix(r.URL.Path, "sse")+"messages")
@@ -161,7 +161,7 @@ func (v *views) Serve(w http.ResponseWriter, r *http.Request) []*request.Event {
 // EndStreams ends the requests of clients that wait for events, not for a result. It implements [httpd.Endpoint].
 func (v *views) EndStreams() { v.each((*front.Front).EndStreams) }
 
-// EndCalls ends all other open requests of clients with an error. It implements [httpd.Endpoint].
+// EndCalls ends, with an error, all open requests of clients that wait for a result. It implements [httpd.Endpoint].
 func (v *views) EndCalls() { v.each((*front.Front).EndCalls) }
 
 // each calls the function f with the front of every open view. It does not hold mu meanwhile.

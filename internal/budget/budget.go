@@ -55,8 +55,8 @@ type Meter struct {
 // [Meter.Results].
 func (m *Meter) Report() *Report { return &Report{Encoding: "o200k_base", Price: m.Price} }
 
-// Catalogue measures the definitions of all tools in snap. To notes, it adds notes about servers that are not in the
-// figures.
+// Catalogue measures the definitions of all tools in snap. The result has the given notes, and further ones about servers that are not in
+// the figures.
 func (m *Meter) Catalogue(snap *catalog.Snapshot, notes []string) *Catalogue {
 	c := &Catalogue{Servers: make([]Server, 0, len(snap.Servers)), Notes: notes}
 	var bare, lookups []int
@@ -105,8 +105,8 @@ func missing(s *catalog.Server) string {
 	return note
 }
 
-// server measures one server. It also returns two counts for each tool: the tokens of its definition (bare), and the
-// tokens of the answer of inspect about it (lookups).
+// server measures one server. For each tool, bare has the tokens of its definition, and lookups the tokens of the answer of inspect about
+// it.
 func (m *Meter) server(s *catalog.Server) (out Server, bare, lookups []int) {
 	alone := *s
 	alone.State, alone.Reason = catalog.Ready, "" // the state must not affect the length of the text that inspect returns
@@ -129,7 +129,8 @@ func (m *Meter) surface(servers []catalog.Server) int {
 	return sumTokens(tools)
 }
 
-// derive computes the fields of s that follow from the counts of single tools, which the method server explains.
+// derive computes those fields of s that follow from the counts of single tools: bare has the tokens of each definition, lookups the tokens
+// of each answer of inspect.
 func (m *Meter) derive(s *Server, bare, lookups []int) {
 	s.Definition, s.Inspect = spread(bare), spread(lookups)
 	if s.Inspect.Median > 0 {
@@ -138,7 +139,7 @@ func (m *Meter) derive(s *Server, bare, lookups []int) {
 	s.Cost = Cost{m.dollars(s.Direct), m.dollars(s.Surface), m.dollars(s.Inspect.Median)}
 }
 
-// dollars returns what 1,000 requests cost of which each has n tokens.
+// dollars returns the cost of 1,000 requests with n tokens each.
 func (m *Meter) dollars(n int) float64 { return float64(n) * 1000 * m.Price / 1e6 }
 
 func spread(costs []int) Spread {

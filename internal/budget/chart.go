@@ -104,8 +104,7 @@ func (c image) pair(first, second string, direct, surface, largest int) {
 	c.Down(10)
 }
 
-// results draws a row for each class of results. Its bars show the tokens received, minified and sent, relative to
-// those received.
+// results draws a row for each class of results. The bars show the tokens received, minified and sent, relative to the tokens received.
 func (c image) results(r *Report) {
 	c.Heading("Tool results, in parts of what was received",
 		chart.Key{Colour: chart.Orange, Name: "received"}, chart.Key{Colour: chart.Blue, Name: "minified"}, chart.Key{Colour: chart.Green, Name: "sent"})

@@ -89,10 +89,9 @@ func serverName(name string) string {
 	}, strings.TrimPrefix(name, "@"))
 }
 
-// Results measures the recorded results in dir (*.json and *.txt). The class of a result is its file name up to "--";
-// classes in the parameter without are left out. Each file is measured as one text block of a tool without special
-// settings, and is never cut.
-func (m *Meter) Results(dir fs.FS, without []string) (*Results, error) {
+// Results measures the recorded results in dir (*.json and *.txt). The class of a result is its file name up to "--"; excluded names
+// classes that are left out. Each file is measured as one text block of a tool without special settings, and is never cut.
+func (m *Meter) Results(dir fs.FS, excluded []string) (*Results, error) {
 	files, err := fs.ReadDir(dir, ".")
 	if err != nil {
 		return nil, err
@@ -104,7 +103,7 @@ func (m *Meter) Results(dir fs.FS, without []string) (*Results, error) {
 			continue
 		}
 		name, _, _ := strings.Cut(strings.TrimSuffix(file.Name(), extension), "--")
-		if slices.Contains(without, name) {
+		if slices.Contains(excluded, name) {
 			continue
 		}
 		text, err := fs.ReadFile(dir, file.Name())

@@ -60,9 +60,9 @@ type Server struct {
 	Cost Cost `json:"cost_per_1000_requests"`
 }
 
-// Search is the size of a request of a client that searches for tools itself. Such a request contains the names of
-// the tools or servers or a line for each, the servers' instructions if the client shows them, and the definitions
-// that the client has loaded.
+// Search is the size of a request of a client that searches for tools itself. Such a request contains the definitions that the client has
+// loaded. It also contains the names of the tools or servers, or a line for each. If the client shows the servers' instructions, it
+// contains these too.
 type Search struct {
 	// Client is the client's name.
 	Client string `json:"client"`

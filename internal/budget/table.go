@@ -14,10 +14,10 @@ import (
 	"mcpx/internal/describe"
 )
 
-// WriteTable writes r as text for the screen s. If s is a terminal and the parameter all is false, it writes only
-// what fits on one screen: the totals, and the servers that cost the most.
-func WriteTable(w io.Writer, r *Report, s terminal.Screen, all bool) error {
-	t := &table{Screen: s, all: all || s.Height() == 0}
+// WriteTable writes r as text for the screen s. If s is a terminal and complete is false, it writes only what fits on one screen: the
+// totals, and the servers that cost the most.
+func WriteTable(w io.Writer, r *Report, s terminal.Screen, complete bool) error {
+	t := &table{Screen: s, all: complete || s.Height() == 0}
 	if r.Catalogue != nil {
 		t.catalogue(r)
 	}
@@ -182,7 +182,7 @@ func (t *table) server(name string, s Server) []string {
 	)
 }
 
-// cells returns a row of the table. It leaves out RAW if the screen is too narrow.
+// cells returns a row of the table. It leaves out the column RAW if the screen is too narrow.
 func (t *table) cells(all ...string) []string {
 	if t.narrow() {
 		return slices.Delete(all, 3, 4)

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// packed has the texts of the tokens of o200k_base, compressed, in the order of their ranks (numbers): first the length of each in
+// packed has the texts of the tokens of o200k_base, compressed, in the order of their ranks (numbers): first the length of each text in
 // one byte, then all texts. TestTable makes the file.
 //
 //go:embed o200k.gz

@@ -7,8 +7,8 @@ package tokens
 
 import "unicode/utf8"
 
-// maxMerge is the longest piece, in bytes, that is merged as a whole. Longer ones (base64, rows of
-// dashes) are cut, which keeps merging linear in the text and adds at most a token for each cut.
+// maxMerge is the length, in bytes, of the longest piece that is merged as a whole. A longer piece, such as base64 or a row of dashes, is
+// cut. So the time for merging grows only in proportion to the text, and each cut adds at most one token.
 const maxMerge = 64
 
 // Estimate returns the number of o200k_base tokens of s, on real texts within 0.1 % of [Count].
@@ -116,12 +116,12 @@ func merge(p string) int {
 	return n
 }
 
-// parts fills at with the parts of which merging begins: the characters that are tokens, and the single bytes of other characters.
-// The bytes of a character nearly always merge first; to skip these merges makes most scripts three times as fast.
-func parts(p string, at *[maxMerge + 2]uint8) int {
+// parts fills starts with the positions of the parts with which merging begins. A part is a character that is a token, or a single byte of
+// another character. The bytes of a character nearly always merge first; to skip these merges makes most scripts three times as fast.
+func parts(p string, starts *[maxMerge + 2]uint8) int {
 	n := 0
 	for i := 0; i < len(p); {
-		at[n] = uint8(i)
+		starts[n] = uint8(i)
 		n++
 		if p[i] < utf8.RuneSelf {
 			i++
@@ -133,6 +133,6 @@ func parts(p string, at *[maxMerge + 2]uint8) int {
 		}
 		i += size
 	}
-	at[n] = uint8(len(p))
+	starts[n] = uint8(len(p))
 	return n
 }

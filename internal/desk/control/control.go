@@ -28,10 +28,10 @@ const (
 	// command waits for the connection, and then for the first line from the process.
 	requestWithin = 5 * time.Second
 	helloWithin   = 2 * time.Second
-	// mostOpen is how many connections a process serves at the same time. Further connections wait until the process accepts them.
-	mostOpen = 4
-	// mostBytes is how many bytes are read from one connection.
-	mostBytes = 16 << 20
+	// maxOpen is how many connections a process serves at the same time. Further connections wait until the process accepts them.
+	maxOpen = 4
+	// maxBytes is how many bytes are read from one connection.
+	maxBytes = 16 << 20
 	// staleAfter is the age after which Find removes the file of a socket at which no process listens. A younger file may belong to
 	// a process that is about to listen.
 	staleAfter = time.Minute
@@ -95,7 +95,7 @@ type LoginsAnswer struct {
 	// None means that nobody logs in through the process.
 	None   bool            `json:"none,omitempty"`
 	Logins json.RawMessage `json:"logins,omitempty"`
-	// Failed says why the process could not end all of them; empty if it could.
+	// Failed says why the process could not end all the logins that the query names; empty if it could.
 	Failed string `json:"failed,omitempty"`
 }
 
@@ -147,10 +147,10 @@ func Claim(folder string) error {
 }
 
 // Serve answers the requests of commands in the background until Close is called.
-func (s *Socket) Serve(with Answers) {
+func (s *Socket) Serve(answers Answers) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
-	slots := make(chan struct{}, mostOpen)
+	slots := make(chan struct{}, maxOpen)
 	s.served.Go(func() { // ends with Close
 		for {
 			slots <- struct{}{}
@@ -165,7 +165,7 @@ func (s *Socket) Serve(with Answers) {
 			}
 			s.served.Go(func() { // ends when Close is called, when no request comes within requestWithin, or after the request
 				defer func() { <-slots }()
-				answer(ctx, conn, with)
+				answer(ctx, conn, answers)
 			})
 		}
 	})
@@ -180,20 +180,20 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func answer(ctx context.Context, conn net.Conn, with Answers) {
+func answer(ctx context.Context, conn net.Conn, answers Answers) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	_ = conn.SetDeadline(time.Now().Add(requestWithin))
 	var r request
-	if write(conn, with.Self()) != nil || read(bufio.NewReader(io.LimitReader(conn, mostBytes)), &r) != nil {
+	if write(conn, answers.Self()) != nil || read(bufio.NewReader(io.LimitReader(conn, maxBytes)), &r) != nil {
 		return
 	}
 	var out any
 	switch {
 	case r.Reload:
-		out = with.Reload(ctx)
-	case r.Logins != nil && with.Logins != nil:
-		out = with.Logins(ctx, *r.Logins)
+		out = answers.Reload(ctx)
+	case r.Logins != nil && answers.Logins != nil:
+		out = answers.Logins(ctx, *r.Logins)
 	default:
 		return
 	}
@@ -285,7 +285,7 @@ func connect(ctx context.Context, path string) (*Running, error) {
 	case err != nil:
 		return nil, err
 	}
-	r := &Running{conn: conn, from: bufio.NewReader(io.LimitReader(conn, mostBytes))}
+	r := &Running{conn: conn, from: bufio.NewReader(io.LimitReader(conn, maxBytes))}
 	_ = conn.SetDeadline(time.Now().Add(helloWithin))
 	if err := read(r.from, &r.Process); err != nil {
 		conn.Close()

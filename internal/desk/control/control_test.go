@@ -100,7 +100,7 @@ func TestSocket_Hostile(t *testing.T) {
 	defer s.Close()
 	var reloads atomic.Int32
 	s.Serve(Answers{Self: func() Process { return Process{PID: 1, File: folder} }, Reload: func(context.Context) Outcome { reloads.Add(1); return Outcome{} }})
-	for _, said := range []string{"", "\n", "{}\n", "[1]\n", `{"reload":"yes"}` + "\n", strings.Repeat("x", 2*mostBytes)} {
+	for _, said := range []string{"", "\n", "{}\n", "[1]\n", `{"reload":"yes"}` + "\n", strings.Repeat("x", 2*maxBytes)} {
 		conn, err := net.Dial("unix", s.path)
 		if err != nil {
 			t.Fatal(err)

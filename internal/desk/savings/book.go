@@ -14,9 +14,9 @@ const (
 	// saveAfter is how long figures stay in memory before they are written. If the process is killed, it loses the figures of this
 	// time.
 	saveAfter = 5 * time.Second
-	// mostPending is the largest number of different keys in memory that are not written yet. Without it there could be any number,
-	// because clients choose their names.
-	mostPending = 2000
+	// maxPending is the largest number of different keys in memory that are not written yet. There must be a limit, because clients choose
+	// their names.
+	maxPending = 2000
 	// longestName is the length, in characters, to which names are cut.
 	longestName = 80
 )
@@ -47,18 +47,18 @@ func New(dir string, log *slog.Logger) *Book {
 	return &Book{dir: dir, log: log, pending: make(map[entry]*Figures), servers: make(map[string]Figures)}
 }
 
-// Add adds figures to the sums of a key, on the day that contains the time at. They are written to the files later.
-func (b *Book) Add(at time.Time, k Key, f Figures) {
-	year, month, day := at.Local().Date()
+// Add adds figures to the sums of a key, for the local day of date. The sums are written to the files later.
+func (b *Book) Add(date time.Time, k Key, f Figures) {
+	year, month, day := date.Local().Date()
 	e := entry{year*10000 + int(month)*100 + day, k}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	addTo(&b.servers, k.Server, f, mostServers)
+	addTo(&b.servers, k.Server, f, maxServers)
 	if b.dir == "" || b.closed {
 		return
 	}
 	if b.pending[e] == nil {
-		if len(b.pending) >= mostPending {
+		if len(b.pending) >= maxPending {
 			e.Key = otherKey
 		}
 		if b.pending[e] == nil {
@@ -127,8 +127,8 @@ func (b *Book) save() {
 	b.saveLater()
 }
 
-// Close writes the pending figures. It gives up after the time within, because the disk may hang.
-func (b *Book) Close(within time.Duration) {
+// Close writes the pending figures. It gives up after the duration limit, because the disk may hang.
+func (b *Book) Close(limit time.Duration) {
 	b.mu.Lock()
 	b.closed = true
 	if b.timer != nil {
@@ -142,6 +142,6 @@ func (b *Book) Close(within time.Duration) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(within):
+	case <-time.After(limit):
 	}
 }

@@ -26,8 +26,8 @@ const (
 	suffix = ".json"
 )
 
-// addToFiles adds sums to the files of their days. Processes take turns, so that no process overwrites what another has added. The
-// map written has the days whose files were written.
+// addToFiles adds sums to the files of their days. Processes take turns, so that no process overwrites what another has added. written has
+// the days whose files were written.
 func addToFiles(dir string, days map[int]*Day) (written map[int]bool, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -110,10 +110,10 @@ func dates(dir string) (all []string) {
 	return all
 }
 
-// Load reads the days from the date since (such as 2026-11-23) on. Days without a file are left out.
-func Load(dir, since string) (days []Day, err error) {
+// Load reads the days from the date start, such as 2026-11-23, until today. Days without a file are left out.
+func Load(dir, start string) (days []Day, err error) {
 	for _, date := range dates(dir) {
-		if date < since {
+		if date < start {
 			continue
 		}
 		day, err := read(filepath.Join(dir, date+suffix))

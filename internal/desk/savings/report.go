@@ -14,7 +14,7 @@ import (
 type Report struct {
 	// Encoding is the encoding whose tokens are estimated: o200k_base.
 	Encoding string `json:"encoding"`
-	// Since is the first of Days days. The last day is today.
+	// Since is the first day of the report, Days the number of days. The last day is today.
 	Since string `json:"since"`
 	Days  int    `json:"days"`
 	// By says what each row is about: a server, tool, client or day.
@@ -60,16 +60,16 @@ func Sum(days []Day, by string) (total Figures, rows []Row) {
 	return total, rows
 }
 
-// Fewer returns at most `most` rows. The last row (for days: the first one) sums up the rows that do not fit: those with the least
-// savings, or the oldest days.
-func (r *Report) Fewer(most int) []Row {
+// Fewer returns at most limit rows. If there are more, one row sums up those that do not fit. This is the last row, for the rows with the
+// least savings; if the rows are days, it is the first row, for the oldest days.
+func (r *Report) Fewer(limit int) []Row {
 	n := len(r.Rows)
-	if n <= most {
+	if n <= limit {
 		return r.Rows
 	}
-	kept, left := r.Rows[:most-1], r.Rows[most-1:]
+	kept, left := r.Rows[:limit-1], r.Rows[limit-1:]
 	if r.By == "day" {
-		kept, left = r.Rows[n-most+1:], r.Rows[:n-most+1]
+		kept, left = r.Rows[n-limit+1:], r.Rows[:n-limit+1]
 	}
 	rest := Row{Name: fmt.Sprintf("%d others", len(left))}
 	for _, one := range left {

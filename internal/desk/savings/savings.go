@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Figures are sums of estimated tokens, in the encoding o200k. Definitions, Compression and Cut are the three kinds of savings. One
-// of them is negative if mcpx has cost more tokens there than it has saved.
+// Figures are sums of estimated tokens, in the encoding o200k. Definitions, Compression and Cut are the three kinds of savings. Each of the
+// three is negative if mcpx has cost more tokens of this kind than it has saved.
 type Figures struct {
 	// Calls is the number of calls that servers have answered, and Sessions how many sessions have listed tools.
 	Calls    int64 `json:"calls"`
@@ -69,15 +69,15 @@ type Day struct {
 
 // The largest numbers of names in a day. The file of a day with so many names has about 100 KB; most files have 2 KB.
 const (
-	mostServers = 150
-	mostTools   = 500
-	mostClients = 50
+	maxServers = 150
+	maxTools   = 500
+	maxClients = 50
 )
 
 func (d *Day) add(k Key, f Figures) {
-	addTo(&d.Servers, k.Server, f, mostServers)
-	addTo(&d.Tools, k.tool(), f, mostTools)
-	addTo(&d.Clients, k.Client, f, mostClients)
+	addTo(&d.Servers, k.Server, f, maxServers)
+	addTo(&d.Tools, k.tool(), f, maxTools)
+	addTo(&d.Clients, k.Client, f, maxClients)
 }
 
 // merge adds another day to d.
@@ -86,21 +86,20 @@ func (d *Day) merge(other Day) {
 		into *map[string]Figures
 		from map[string]Figures
 		most int
-	}{{&d.Servers, other.Servers, mostServers}, {&d.Tools, other.Tools, mostTools}, {&d.Clients, other.Clients, mostClients}} {
+	}{{&d.Servers, other.Servers, maxServers}, {&d.Tools, other.Tools, maxTools}, {&d.Clients, other.Clients, maxClients}} {
 		for _, name := range slices.Sorted(maps.Keys(part.from)) {
 			addTo(part.into, name, part.from[name], part.most)
 		}
 	}
 }
 
-// addTo adds f to the sum of a name. If sums already has as many names as the parameter most says, f is added to the sum of Other
-// instead of a new name.
-func addTo(sums *map[string]Figures, name string, f Figures, most int) {
+// addTo adds f to the sum of a name. If the name is new, and sums already has limit names, it adds f to the sum of Other instead.
+func addTo(sums *map[string]Figures, name string, f Figures, limit int) {
 	if *sums == nil {
 		*sums = make(map[string]Figures)
 	}
 	sum, known := (*sums)[name]
-	if !known && len(*sums) >= most {
+	if !known && len(*sums) >= limit {
 		name = Other
 		sum = (*sums)[name]
 	}

@@ -179,21 +179,21 @@ func TestBook_Bounds(t *testing.T) {
 	mcptest.Parallel(t)
 	dir := t.TempDir()
 	b := New(dir, slog.New(slog.DiscardHandler))
-	const calls = 2 * mostPending
+	const calls = 2 * maxPending
 	for n := range calls {
 		name := strconv.Itoa(n)
 		b.Add(noon, Key{"server " + name, "tool", "client " + strings.Repeat(name, 100)}, Figures{Calls: 1})
 	}
 	b.Close(time.Minute)
 	day := loaded(t, dir, "")[0]
-	if len(day.Servers) > mostServers+1 || len(day.Tools) > mostTools+1 || len(day.Clients) > mostClients+1 || day.total().Calls != calls || day.Clients[Other].Calls < calls-3*mostClients {
+	if len(day.Servers) > maxServers+1 || len(day.Tools) > maxTools+1 || len(day.Clients) > maxClients+1 || day.total().Calls != calls || day.Clients[Other].Calls < calls-3*maxClients {
 		t.Errorf("%d servers, %d tools, %d clients, %+v", len(day.Servers), len(day.Tools), len(day.Clients), day.total())
 	}
 	info, err := os.Stat(filepath.Join(dir, "2026-11-23.json"))
 	if err != nil || info.Size() > 100_000 {
 		t.Errorf("the file has %d bytes, %v", info.Size(), err)
 	}
-	if len(b.Servers()) > mostServers+1 {
+	if len(b.Servers()) > maxServers+1 {
 		t.Errorf("%d servers in memory", len(b.Servers()))
 	}
 }

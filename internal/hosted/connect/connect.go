@@ -1,10 +1,10 @@
-// Package connect serves the pages on which a person connects an account at a server to their principal, so that mcpx calls the
-// server with that account for this principal alone (oauth.per).
+// Package connect serves the pages on which a person connects an account at a server to their principal, so that mcpx calls the server with
+// that account for this principal alone (oauth.per).
 //
-// A link names a principal and a server, and gives nothing by itself: the pages first prove that whoever looks at them is that principal,
-// then ask for consent, and only then send the browser to the login page of the server. When it comes back, the same browser must still
-// be proved to be the same principal. So nobody gains anything by sending a link to another person: it neither connects that person's
-// account to the sender's principal, nor the sender's account to that person's principal.
+// A link names a principal and a server, and gives no access by itself. The pages first make the person prove to be that principal, then
+// ask for consent, and only then send the browser to the login page of the server. When the browser comes back, the pages check that it is
+// the same browser, and that it still belongs to the principal. So nobody gains anything by sending a link to another person: that person's
+// account is not connected to the sender's principal, and the sender's account is not connected to that person's principal.
 package connect
 
 import (
@@ -27,7 +27,7 @@ import (
 	"mcpx/internal/hosted/httpd"
 )
 
-// These are the paths, relative to the folder of the endpoint.
+// Paths of the pages, relative to the folder of the endpoint.
 const (
 	pagePath     = "/connect"
 	CallbackPath = "/connect/callback" // where authorization servers send browsers back to after a login to a server
@@ -36,11 +36,11 @@ const (
 
 const (
 	linkTime   = time.Hour        // how long a link can be opened
-	viewerTime = 15 * time.Minute // how long the cookie of a proved browser is valid
+	viewerTime = 15 * time.Minute // how long the cookie that proves the principal of a browser is valid
 	codeTime   = 10 * time.Minute
 	maxForm    = 16 << 10
-	// mostPending and mostCodes bound what one process keeps in memory.
-	mostPending, mostCodes = 1000, 1000
+	// maxPending is the maximum number of logins that one process keeps in memory, and maxCodes that of codes.
+	maxPending, maxCodes = 1000, 1000
 )
 
 // Person is the part of a principal that these pages need.
@@ -51,14 +51,15 @@ type Person struct {
 
 // Accounts logs principals in to servers. Safe for concurrent use.
 type Accounts interface {
-	// Title returns the address of a server. ok is false if principals do not log in to it with accounts of their own.
+	// Title returns the address of a server. ok is false if principals do not log in to this server with accounts of their own.
 	Title(server string) (address string, ok bool)
 	// Connected reports whether a principal has a login that can be used.
 	Connected(ctx context.Context, server, principal string) bool
-	// Begin prepares a login. pending is what Finish needs, with secrets; address returns the login page for a state.
+	// Begin prepares a login. pending is what Finish needs; it contains secrets. address returns the URL of the login page with the given
+	// OAuth parameter state.
 	Begin(ctx context.Context, server string, of Person, redirect string) (pending json.RawMessage,
 		address func(state string) string, err error)
-	// Finish stores the login, from the query of the redirect.
+	// Finish stores the login. answer is the query of the URL with which the browser came back.
 	Finish(ctx context.Context, server string, of Person, pending json.RawMessage, answer url.Values) error
 	// Disconnect revokes a login and forgets it.
 	Disconnect(ctx context.Context, server string, of Person) error
@@ -82,8 +83,8 @@ type Code struct {
 }
 
 // NewPending and NewCodes make stores in the memory of this process.
-func NewPending() state.Sessions[Pending] { return state.NewSessions[Pending](mostPending) }
-func NewCodes() state.Sessions[Code]      { return state.NewSessions[Code](mostCodes) }
+func NewPending() state.Sessions[Pending] { return state.NewSessions[Pending](maxPending) }
+func NewCodes() state.Sessions[Code]      { return state.NewSessions[Code](maxCodes) }
 
 // Options are the settings. All are required unless they say otherwise.
 type Options struct {
@@ -98,8 +99,8 @@ type Options struct {
 	Caller func(r *http.Request) (*caller.Principal, error)
 	// Viewer returns the principal that has signed in to another page of mcpx with this browser; nil if there is none.
 	Viewer func(r *http.Request) *caller.Principal
-	// SignIn sends the browser to the login of that other page, and then back to a path below Base; after that Viewer knows the browser.
-	// It is nil if there is no such login.
+	// SignIn sends the browser to the login of mcpx's other pages, and then back to the path back, which is below Base. After that, Viewer
+	// knows the browser. SignIn is nil if there is no such login.
 	SignIn func(w http.ResponseWriter, r *http.Request, back string)
 	Log    *slog.Logger
 }
@@ -127,7 +128,7 @@ func New(o Options) (*Pages, error) {
 // Serves reports whether a request for this path is for these pages.
 func Serves(path string) bool { return path == pagePath || path == CallbackPath || path == codePath }
 
-// link is the content of a link. mcpx signs it, so nobody else can make one.
+// link is the content of a link. mcpx signs it, so nobody else can make a link.
 type link struct {
 	Server string `json:"s"`
 	Of     Person `json:"of"`
@@ -152,10 +153,10 @@ func tagged(tags *caller.Tags, v any) string {
 }
 
 // untag decodes what tagged has returned. It returns false if the tag is wrong.
-func untag(tags *caller.Tags, text string, into any) bool {
+func untag(tags *caller.Tags, text string, target any) bool {
 	text, tag, _ := strings.Cut(text, ".")
 	data, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	return err == nil && tags.Is(tag, nil, text) && json.Unmarshal(data, into) == nil
+	return err == nil && tags.Is(tag, nil, text) && json.Unmarshal(data, target) == nil
 }
 
 // ServeHTTP implements http.Handler.
@@ -177,7 +178,7 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// page shows what a link is about to the principal of the link, and handles its forms.
+// page serves the page of a link, and handles the forms on it.
 func (p *Pages) page(w http.ResponseWriter, r *http.Request) {
 	to := r.URL.Query()["to"]
 	var l link
@@ -227,8 +228,8 @@ func (p *Pages) page(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// look shows the page of a link. The principal of the link is asked for consent; other browsers are asked to prove that they belong to
-// that principal.
+// look shows the page of a link. A browser that belongs to the link's principal is asked for consent. Any other browser is asked to prove
+// that it belongs to this principal.
 func (p *Pages) look(w http.ResponseWriter, r *http.Request, l *link, address string) {
 	if r.URL.Query().Has("back") { // coming from another site, the browser left out the cookie of the login (SameSite=Strict)
 		w.Header().Set("Refresh", "0; url="+p.address(r.URL.Query().Get("to")))
@@ -252,8 +253,8 @@ func (p *Pages) look(w http.ResponseWriter, r *http.Request, l *link, address st
 }
 
 // somebodyElse returns the principal that has signed in in this browser, or nil if nobody has, or if it is the principal of the link. If
-// it is not nil, typing a code proves nothing: somebody may have sent this person the link and the code, so that the person's account is
-// connected to the sender's principal.
+// another principal has signed in, typing a code proves nothing: somebody may have sent this person the link and the code, so that the
+// person's account is connected to the sender's principal.
 func (p *Pages) somebodyElse(r *http.Request, l *link) *caller.Principal {
 	if who := p.Viewer(r); who != nil && who.ID != l.Of.ID {
 		return who
@@ -307,7 +308,7 @@ func (p *Pages) proved(w http.ResponseWriter, of Person) *viewer {
 	return &v
 }
 
-// viewerOf returns the content of the cookie that the method proved has set; nil if there is none that is valid.
+// viewerOf returns the content of the cookie that the method proved has set; nil if the browser has no valid cookie.
 func (p *Pages) viewerOf(r *http.Request) *viewer {
 	var v viewer
 	all := r.CookiesNamed(p.cookieName())
@@ -335,7 +336,7 @@ func (p *Pages) begin(w http.ResponseWriter, r *http.Request, l *link, v *viewer
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// callback is where the authorization server of a server sends the browser back to.
+// callback handles the request of a browser that an authorization server has sent back after a login to a server.
 func (p *Pages) callback(w http.ResponseWriter, r *http.Request) {
 	const foreign = "This login was not begun in this browser, was begun too long ago, or has come back already. Open the link again."
 	query, err := url.ParseQuery(r.URL.RawQuery)

@@ -59,7 +59,7 @@ func (p *Page) call(w http.ResponseWriter, r *http.Request) {
 		Consent: request.Consent{Ask: func(text string) bool {
 			if text != body.Confirmed {
 				question = text
-				cancel() // not a refusal by the viewer: the page will repeat the call
+				cancel() // the viewer has not refused: the page will repeat the call
 				return false
 			}
 			return true

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// mostCalls is how many calls are kept; a new one replaces the oldest.
-	mostCalls = 500
-	// mostSaid is how many characters of an error text are kept. mostContent is how many bytes of the arguments and of the result are
-	// kept.
-	mostSaid, mostContent = 300, 8 << 10
+	// maxCalls is how many calls are kept; a new one replaces the oldest.
+	maxCalls = 500
+	// maxErrorText is how many characters of an error text are kept. maxContent is how many bytes of the arguments are kept, and how many
+	// of the result.
+	maxErrorText, maxContent = 300, 8 << 10
 )
 
 // Calls keeps the newest calls. The zero value is ready. Safe for concurrent use.
 type Calls struct {
 	mu   sync.Mutex
 	full bool
-	ring [mostCalls]recentCall
+	ring [maxCalls]recentCall
 	next int64 // the number of calls so far
 }
 
@@ -72,8 +72,8 @@ func (c *Calls) mode() string {
 	return "names"
 }
 
-// Add keeps a call that has ended. strike removes secrets from a text. Messages that are no calls are ignored, and calls that were
-// cancelled before their server got them.
+// Add keeps a call that has ended. strike removes secrets from a text. Add ignores messages that are no calls, and calls that were
+// cancelled before they were sent to their server.
 func (c *Calls) Add(r *request.Event, strike func(string) string) {
 	if !r.Attempted || !r.IsCall() || r.Cancelled() && r.Upstream == 0 {
 		return
@@ -85,7 +85,7 @@ func (c *Calls) Add(r *request.Event, strike func(string) string) {
 		Milliseconds: r.Duration.Milliseconds(), Received: r.Received, Sent: r.Sent,
 	}
 	if r.Said != "" {
-		one.Error = sanitize.Line(strike(r.Said), mostSaid)
+		one.Error = sanitize.Line(strike(r.Said), maxErrorText)
 	}
 	c.mu.Lock()
 	full := c.full && r.Content != nil
@@ -100,17 +100,17 @@ func (c *Calls) Add(r *request.Event, strike func(string) string) {
 		one.Arguments, one.Result = "", ""
 	}
 	one.N = c.next
-	c.ring[c.next%mostCalls] = one
+	c.ring[c.next%maxCalls] = one
 	c.next++
 }
 
-// shortened cuts a text after at most mostContent bytes, between two characters.
+// shortened cuts a text after at most maxContent bytes, between two characters.
 func shortened(text string) string {
-	if len(text) <= mostContent {
+	if len(text) <= maxContent {
 		return text
 	}
-	for cut := mostContent; ; cut-- {
-		if text[cut]&0xC0 != 0x80 { // byte cut begins a character
+	for cut := maxContent; ; cut-- {
+		if text[cut]&0xC0 != 0x80 { // the byte at cut begins a character
 			return text[:cut] + "…"
 		}
 	}
@@ -121,8 +121,8 @@ func (c *Calls) since(n int64) (calls []recentCall, next int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	calls = []recentCall{}
-	for at := max(n, c.next-mostCalls, 0); at < c.next; at++ {
-		calls = append(calls, c.ring[at%mostCalls])
+	for at := max(n, c.next-maxCalls, 0); at < c.next; at++ {
+		calls = append(calls, c.ring[at%maxCalls])
 	}
 	slices.Reverse(calls)
 	return calls, c.next

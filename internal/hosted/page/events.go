@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxViewers is the most open event streams. A page that gets no stream polls instead.
+	// maxViewers is the maximum number of open event streams. A page that gets no stream asks for the state every few seconds instead.
 	maxViewers = 50
 	// lookEvery is how often a stream checks whether the state has changed.
 	lookEvery = 2 * time.Second
@@ -21,8 +21,8 @@ const (
 	writeWithin = 30 * time.Second
 )
 
-// current returns the state of mcpx as JSON. If the cached state is younger than age, it returns that, so that the state is not made anew
-// for each viewer.
+// current returns the state of mcpx as JSON. If the cached state is younger than age, it returns the cached state. So the state is not made
+// anew for each viewer.
 func (p *Page) current(age time.Duration) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -43,7 +43,8 @@ func (p *Page) current(age time.Duration) []byte {
 	return p.state
 }
 
-// sendState sends the present state of mcpx, and whether the viewer has a session to sign out of. The page asks for it after a change.
+// sendState sends the present state of mcpx, and whether the viewer has a session to sign out of. The page asks for this state after a
+// change.
 func (p *Page) sendState(w http.ResponseWriter, r *http.Request) {
 	_, err := r.Cookie(cookieName)
 	if p.Links != nil {
@@ -90,7 +91,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		case <-ticker.C:
 		case <-r.Context().Done(): // the viewer has disconnected, or its token was revoked
 		case <-p.ended:
-			_, _ = fmt.Fprintf(w, "event: ended\ndata: {\"why\":%q}\n\n", p.why)
+			_, _ = fmt.Fprintf(w, "event: ended\ndata: {\"why\":%q}\n\n", p.reason)
 			return
 		}
 		if _, refused := p.viewer(r); refused != nil {

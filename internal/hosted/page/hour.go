@@ -20,8 +20,8 @@ type minute struct {
 // series has the counts of the last minutes. It is a ring, indexed by the minute modulo 60.
 type series [minutes]minute
 
-// in returns the counts of a minute.
-func (s *series) in(at int64) *minute {
+// counts returns the counts of a minute.
+func (s *series) counts(at int64) *minute {
 	m := &s[at%minutes]
 	if m.at != at {
 		*m = minute{at: at}
@@ -31,7 +31,7 @@ func (s *series) in(at int64) *minute {
 
 // add counts a call.
 func (s *series) add(at int64, r *request.Event) {
-	m := s.in(at)
+	m := s.counts(at)
 	m.calls++
 	if r.Failed() {
 		m.errors++
@@ -75,9 +75,9 @@ type Hour struct {
 	servers map[string]*series
 }
 
-// Add counts the tokens that a message has saved and, if it is a call, the call. A call to an unknown server is counted only in the
-// total, since callers can make up any number of server names. A call that was cancelled before it was sent to its server is not counted:
-// the page does this to ask its viewer for consent.
+// Add counts the tokens that a message has saved and, if it is a call, the call. A call to an unknown server is counted only in the total,
+// since callers can make up any number of server names. A call that was cancelled before it was sent to its server is not counted, because
+// the page cancels a call in this way to ask its viewer for consent.
 func (h *Hour) Add(r *request.Event) {
 	h.addSavings(r)
 	if !r.Attempted || !r.IsCall() || r.Cancelled() && r.Upstream == 0 {
@@ -115,10 +115,10 @@ func (h *Hour) addSavings(r *request.Event) {
 	defer h.mu.Unlock()
 	at := time.Now().Unix() / 60
 	for _, one := range saved {
-		h.all.in(at).definitions += one.Tokens
+		h.all.counts(at).definitions += one.Tokens
 	}
 	if r.ReadOn != nil {
-		h.all.in(at).cut -= r.Sent
+		h.all.counts(at).cut -= r.Sent
 	}
 }
 

@@ -13,11 +13,11 @@ import (
 
 // Issuer is the authorization server of auth.front, where people without a token log in.
 type Issuer interface {
-	// SignIn sends the browser to the login. After the login it calls [People.SignedIn], and then sends the browser back to the page of
-	// mcpx at the path that the parameter back holds.
+	// SignIn sends the browser to the login. After the login it calls [People.SignedIn], and then sends the browser back to mcpx, to the
+	// path back.
 	SignIn(w http.ResponseWriter, r *http.Request, back string)
-	// Standing returns the user of a login. From time to time it asks the issuer whether the login is still valid, so it may wait. The
-	// errors are those of [identity.Verifier.Request].
+	// Standing returns the user of a login. From time to time it asks the issuer whether the login is still valid, which may take a while.
+	// The errors are those of [identity.Verifier.Request].
 	Standing(ctx context.Context, login string) (*identity.Proof, error)
 	// SignOut ends a login.
 	SignOut(ctx context.Context, login string) error
@@ -26,7 +26,7 @@ type Issuer interface {
 // People knows the browsers that have signed in to a page of mcpx, through the issuer or with a token. Everyone who can log in can sign
 // in; each page decides itself what its viewers may see.
 type People struct {
-	// Sessions has a session for each browser. A store outside this process must encrypt them.
+	// Sessions has a session for each browser. A store outside this process must encrypt the sessions.
 	Sessions state.Sessions[Session]
 	// Issuer returns the present issuer; nil if people need tokens.
 	Issuer func() Issuer
@@ -43,8 +43,8 @@ func (p *People) issuer() Issuer {
 	return p.Issuer()
 }
 
-// Link is the address, relative to the page, where people sign in through the issuer. It is empty if there is no issuer, so that they
-// need a token.
+// Link is the address, relative to the page, where people sign in through the issuer. If there is no issuer, Link is empty, and people need
+// a token.
 func (p *People) Link() string {
 	if p.issuer() == nil {
 		return ""
@@ -99,7 +99,7 @@ func (p *People) standing(ctx context.Context, one *Session) (*identity.Proof, e
 	return proof, err
 }
 
-// forget ends the session of a browser, and its login. If that fails, both end after sessionLife.
+// forget ends the session of a browser, and the login of that session. If this fails, the session and the login end after sessionLife.
 func (p *People) forget(r *http.Request) {
 	if one, err := p.session(r); err == nil {
 		_ = p.end(r, one)

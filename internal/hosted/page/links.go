@@ -18,19 +18,19 @@ import (
 const (
 	// linkLife is how long a link can be used.
 	linkLife = 2 * time.Minute
-	// unusedFor is after how much time without use the page closes.
+	// unusedFor is how long nobody must have used the page before it closes.
 	unusedFor = 30 * time.Minute
-	// mostLinks is how many links and how many sessions there are at most; one more ends the oldest.
-	mostLinks = 20
+	// maxLinks is the maximum number of links, and also the maximum number of sessions. One more ends the oldest.
+	maxLinks = 20
 	// sessionHeader is the header with the key of a session. The key is not in a cookie, since browsers send the cookies of 127.0.0.1 to
 	// the servers on all its ports, and some browsers keep no Secure cookie that came over http.
 	sessionHeader = "X-Mcpx-Session"
 )
 
-// Links lets a user of this machine see the page: mcpx ui prints a link with a secret, which works once. The page exchanges it for the
-// key of a session, which only its browser tab has. Safe for concurrent use.
+// Links lets a user of this machine see the page: mcpx ui prints a link with a secret, which works once. The page exchanges the secret for
+// the key of a session, which only the browser tab with the page has. Safe for concurrent use.
 type Links struct {
-	// Host is the address at which the page is served. The page closes after the time For without use.
+	// Host is the address at which the page is served. The page closes when nobody has used it for the time For.
 	Host string
 	For  time.Duration
 
@@ -59,11 +59,11 @@ func (l *Links) New() string {
 	}
 	one := link{rand.Text(), time.Now().Add(linkLife)}
 	l.links, l.used = append(l.links, one), time.Now()
-	l.links = l.links[max(0, len(l.links)-mostLinks):]
+	l.links = l.links[max(0, len(l.links)-maxLinks):]
 	return "http://" + l.Host + "/#link=" + one.secret
 }
 
-// Unused reports whether the page was not used for the time For, or is closed; if so, it closes the page. Only actions of a person are
+// Unused reports whether the page was not used for the time For, or is closed; if so, it closes the page. Only actions of a person count as
 // use, not the requests that an open page sends by itself.
 func (l *Links) Unused() bool {
 	l.mu.Lock()
@@ -85,8 +85,8 @@ func (l *Links) use() {
 	l.used = time.Now()
 }
 
-// addressed reports whether the Host of a request is this machine. Another Host means that a foreign web page has pointed its own name at
-// this machine (DNS rebinding).
+// addressed reports whether the header Host of a request names this machine. Another name means that a foreign web page has pointed its own
+// name at this machine (DNS rebinding).
 func (l *Links) addressed(r *http.Request) bool {
 	_, port, err := net.SplitHostPort(l.Host)
 	return err == nil && (r.Host == l.Host || r.Host == net.JoinHostPort("localhost", port))
@@ -106,7 +106,7 @@ func (l *Links) signIn(w http.ResponseWriter, secret string) {
 		key = rand.Text() + rand.Text()
 		l.links = slices.Delete(l.links, at, at+1)
 		l.sessions = append(l.sessions, key)
-		l.sessions = l.sessions[max(0, len(l.sessions)-mostLinks):]
+		l.sessions = l.sessions[max(0, len(l.sessions)-maxLinks):]
 		l.used = now
 	}
 	l.mu.Unlock()
@@ -137,7 +137,7 @@ func (l *Links) session(r *http.Request) (at int) {
 	return at
 }
 
-// viewer accepts a request with the key of a session. Its proof has no principal, as for clients over stdio.
+// viewer accepts a request with the key of a session. The proof that it returns has no principal, as for clients over stdio.
 func (l *Links) viewer(r *http.Request) (*identity.Proof, *refusal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -194,7 +194,7 @@ func TestCalls(t *testing.T) {
 	add := func(outcome, said string) {
 		calls.Add(&request.Event{
 			Method: "tools/call", Attempted: true, Outcome: outcome, Said: said, Target: request.Target{Server: "s\x1b[1m", Tool: "t"},
-			Content: func() (string, string) { return `{"a":"secret"}`, "secret " + strings.Repeat("é", mostContent) },
+			Content: func() (string, string) { return `{"a":"secret"}`, "secret " + strings.Repeat("é", maxContent) },
 		}, func(text string) string { return strings.ReplaceAll(text, "secret", "[secret]") })
 	}
 	add(results.CodeToolNotFound, "no secret\nhere")
@@ -205,17 +205,17 @@ func TestCalls(t *testing.T) {
 	calls.KeepContent(true)
 	add(request.OutcomeResult, "")
 	list, _ = calls.since(1)
-	if len(list) != 1 || list[0].Arguments != `{"a":"[secret]"}` || !strings.HasPrefix(list[0].Result, "[secret] é") || len(list[0].Result) > mostContent+4 || calls.mode() != "full" {
+	if len(list) != 1 || list[0].Arguments != `{"a":"[secret]"}` || !strings.HasPrefix(list[0].Result, "[secret] é") || len(list[0].Result) > maxContent+4 || calls.mode() != "full" {
 		t.Errorf("%+v", list)
 	}
 	calls.KeepContent(false)
 	if list, _ = calls.since(0); len(list) != 2 || list[0].Arguments+list[0].Result != "" {
 		t.Errorf("%+v", list)
 	}
-	for range mostCalls {
+	for range maxCalls {
 		add(request.OutcomeResult, "")
 	}
-	if list, next = calls.since(0); len(list) != mostCalls || next != mostCalls+2 || list[0].N != next-1 {
+	if list, next = calls.since(0); len(list) != maxCalls || next != maxCalls+2 || list[0].N != next-1 {
 		t.Errorf("%d calls, the next is %d", len(list), next)
 	}
 }

@@ -35,7 +35,7 @@ type Options struct {
 	Identity *identity.Verifier
 	// Admin reports whether a principal may see the page.
 	Admin func(*caller.Principal) bool
-	// Links is set only for the page of a user's own machine. Whoever has a link is that user, and People, Identity and Admin are not
+	// Links is set only for the page of a user's own machine. Whoever has a link counts as that user, so People, Identity and Admin are not
 	// used.
 	Links *Links
 	// Calls are the recent calls that the page shows.
@@ -45,8 +45,8 @@ type Options struct {
 	// Routes are handlers below /ui/, by their pattern for [http.ServeMux]. Page calls them only for viewers who may see the page; may be
 	// nil.
 	Routes map[string]http.HandlerFunc
-	// Back serves BackPath, where the browser comes back to from a login to a server. The handler must verify the request by itself,
-	// since the browser sends no SameSite=Strict cookie with it. May be nil.
+	// Back serves BackPath, to which the browser returns after a login to a server. The handler must verify the request by itself, because
+	// the browser sends no SameSite=Strict cookie with it. May be nil.
 	Back   http.HandlerFunc
 	Logger *slog.Logger
 }
@@ -59,7 +59,7 @@ type Page struct {
 	Options
 	mux     *http.ServeMux
 	ended   chan struct{} // closed by EndUnused
-	why     string        // reason for the viewers; set before ended is closed
+	reason  string        // the reason for the viewers; set before ended is closed
 	endOnce sync.Once
 
 	viewers chan struct{} // holds one element per open event stream
@@ -96,8 +96,8 @@ func New(o Options) *Page {
 	return p
 }
 
-// contentPolicy lets the page load its own files and talk to this mcpx, and nothing else, since it shows texts
-// from untrusted servers.
+// contentPolicy lets the page load its own files and talk to this mcpx, and nothing else, because the page shows texts from untrusted
+// servers.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
@@ -147,13 +147,13 @@ func (p *Page) files() {
 	})
 }
 
-// EndStreams ends the event streams without a reason.
+// EndStreams ends the event streams, and gives the viewers no reason.
 func (p *Page) EndStreams() { p.EndUnused("") }
 
-// EndUnused ends the event streams, and sends why to them.
-func (p *Page) EndUnused(why string) {
+// EndUnused ends the event streams, and sends the reason to the viewers.
+func (p *Page) EndUnused(reason string) {
 	p.endOnce.Do(func() {
-		p.why = why
+		p.reason = reason
 		close(p.ended)
 	})
 }

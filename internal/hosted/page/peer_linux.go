@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// ownPeer reports whether a program of this user or of root holds the connection from remote to host, both addresses of this
-// machine. Every user of a machine may connect to its ports, and may read the arguments of a browser, which contain the link.
+// ownPeer reports whether a program of this user or of root has opened the connection from remote to host, both addresses of this machine.
+// Other users of the machine can connect to its ports too, and can read the link in the arguments of a browser.
 //
-// ownPeer returns false for a connection that the kernel does not list. Under WSL it does not list those of Windows' browsers, so
-// there ownPeer returns true.
+// ownPeer returns false for a connection that the kernel does not list. Under WSL, the kernel does not list the connections of Windows'
+// browsers, so ownPeer always returns true there.
 func ownPeer(remote, host string) bool {
 	if os.Getenv("WSL_DISTRO_NAME") != "" {
 		return true
@@ -33,7 +33,7 @@ func ownPeer(remote, host string) bool {
 	return false
 }
 
-// established is the state of a connection that is open at both ends. In the states after it, the kernel may not know the user of the
+// established is the state of a connection that is open at both ends. Once one end is closed, the kernel may not know the user of the
 // connection any more.
 const established = "01"
 

@@ -19,7 +19,7 @@ const (
 	cookieName = "__Host-mcpx"
 	// sessionLife is the longest life of a session. The session ends earlier if its token expires.
 	sessionLife = 12 * time.Hour
-	// maxSessions is the most sessions. A new one above that ends the oldest.
+	// maxSessions is the maximum number of sessions. One more session ends the oldest.
 	maxSessions = 200
 	// maxToken is the longest body of a sign-in, in bytes.
 	maxToken = 64 << 10
@@ -39,14 +39,14 @@ type Session struct {
 // NewSessions makes a store of sessions in the memory of this process.
 func NewSessions() state.Sessions[Session] { return state.NewSessions[Session](maxSessions) }
 
-// refusal says why a request may not see the page: text is for the viewer, why for the log.
+// refusal says why a request may not see the page: text is for the viewer, reason for the log.
 type refusal struct {
 	status     int
 	code, text string
-	why        error
+	reason     error
 }
 
-func (r *refusal) Error() string { return r.text + ": " + r.why.Error() }
+func (r *refusal) Error() string { return r.text + ": " + r.reason.Error() }
 
 // viewer finds the principal of a browser's request by its cookie or client certificate. It ignores an Authorization
 // header.
@@ -88,9 +88,9 @@ func (p *Page) prove(r *http.Request, token string) (*identity.Proof, *refusal) 
 	return p.may(proof, err, token != "")
 }
 
-// may refuses a principal that may not see the page. proof and err come from the verification of the request. given means that the viewer
-// has sent a credential.
-func (p *Page) may(proof *identity.Proof, err error, given bool) (*identity.Proof, *refusal) {
+// may refuses a principal that may not see the page. proof and err come from the verification of the request. credential means that the
+// viewer has sent one.
+func (p *Page) may(proof *identity.Proof, err error, credential bool) (*identity.Proof, *refusal) {
 	const lacksRight = `this account may not see the page: a rule under auth.rights with "admin": true must name it`
 	_, lacksScope := errors.AsType[*identity.ScopeError](err)
 	switch {
@@ -100,7 +100,7 @@ func (p *Page) may(proof *identity.Proof, err error, given bool) (*identity.Proo
 		return nil, &refusal{http.StatusServiceUnavailable, "busy", "the issuer of the token cannot be reached; try again", err}
 	case err != nil && p.People.issuer() != nil:
 		return nil, &refusal{http.StatusUnauthorized, "sign_in", "sign in", err}
-	case err != nil && given:
+	case err != nil && credential:
 		return nil, &refusal{http.StatusUnauthorized, "sign_in", "this token is not valid here", err}
 	case err != nil:
 		return nil, &refusal{http.StatusUnauthorized, "sign_in", "sign in with a token", err}
@@ -197,9 +197,9 @@ func cookie(value string, age int) *http.Cookie {
 	return &http.Cookie{Name: cookieName, Value: value, Path: "/", MaxAge: age, Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode}
 }
 
-// Read decodes the JSON body of a request. If that fails, it responds with an error.
-func Read(w http.ResponseWriter, r *http.Request, most int64, into any) bool {
-	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, most)).Decode(into)
+// Read decodes the JSON body of a request. If that fails, it responds with an error and returns false.
+func Read(w http.ResponseWriter, r *http.Request, limit int64, target any) bool {
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, limit)).Decode(target)
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		Refuse(w, http.StatusRequestEntityTooLarge, "too_large", "this is too large")
 	} else if err != nil {
