@@ -48,8 +48,9 @@ type Output struct {
 const (
 	shareTOON = 95
 	shareJS   = 90
-	// JavaScript is considered, and its tokens are counted, only if it has at most mostScript percent of the bytes of compact JSON.
-	mostScript = 95
+	// JavaScript is considered, and its tokens are counted, only if it has at most maxScriptShare percent of the bytes of
+	// compact JSON.
+	maxScriptShare = 95
 	// If JavaScript has at most trustScript percent of the bytes of compact JSON, it is chosen without counting tokens, unless
 	// there is TOON. Of a thousand real texts with so few bytes, none had more than 65 % of the tokens.
 	trustScript = 50
@@ -111,19 +112,19 @@ func Text(in string, o Options) Output {
 	return out
 }
 
-// shortest returns the compact JSON in the form that has the fewest tokens. The parameter doc is nil if TOON is not possible, and
-// whole means that the input was exactly one JSON value. The result least is the number of tokens of text, or 0 if they were not
-// counted.
-func shortest(doc *document, compact string, whole bool, o Options) (text string, form Form, least int) {
+// shortest returns the compact JSON in the form that has the fewest tokens. The parameter doc is nil if TOON is not possible,
+// and whole means that the input was exactly one JSON value. The result textTokens is the number of tokens of text, or 0 if
+// they were not counted.
+func shortest(doc *document, compact string, whole bool, o Options) (text string, form Form, textTokens int) {
 	text, form = compact, FormJSON
 	weight := -1 // tokens of compact; -1 if not yet known
 	try := func(other string, as Form, share int) {
 		if weight < 0 {
 			weight = Weigh(compact)
-			least = weight
+			textTokens = weight
 		}
-		if n := Weigh(other); n*100 <= weight*share && n < least {
-			text, form, least = other, as, n
+		if n := Weigh(other); n*100 <= weight*share && n < textTokens {
+			text, form, textTokens = other, as, n
 		}
 	}
 	if doc != nil {
@@ -134,23 +135,23 @@ func shortest(doc *document, compact string, whole bool, o Options) (text string
 	if o.JS && whole && promising(compact) {
 		script, ok := asScript(compact)
 		switch {
-		case !ok || len(script)*100 > len(compact)*mostScript:
+		case !ok || len(script)*100 > len(compact)*maxScriptShare:
 		case weight < 0 && len(script)*100 <= len(compact)*trustScript:
 			return script, FormJS, 0
 		default:
 			try(script, FormJS, shareJS)
 		}
 	}
-	return text, form, least
+	return text, form, textTokens
 }
 
-// ofLiteral shortens a Python literal: the parameter in is its text, and literal is the same value as JSON. The result is mostly
-// TOON or JavaScript. It is JSON only if the text has calls such as Decimal('1.5'). In any case it must save so many tokens that
-// the change of the format is worth it.
-func ofLiteral(in, literal string, o Options) Output {
+// ofLiteral shortens a Python literal. The parameter source is its text, and literal is the same value as JSON. The output is
+// TOON, JavaScript or, if the text has calls such as Decimal('1.5'), JSON. It must save so many tokens that the change of the
+// format is worth it; otherwise the text is returned unchanged.
+func ofLiteral(source, literal string, o Options) Output {
 	doc, compact, ok := read(literal, o.TOON)
 	if !ok {
-		return Output{Text: in, Form: FormText}
+		return Output{Text: source, Form: FormText}
 	}
 	compact = unescapeJSON(compact)
 	text, form, _ := shortest(doc, compact, true, o)
@@ -158,8 +159,8 @@ func ofLiteral(in, literal string, o Options) Output {
 	if form == FormTOON {
 		share = shareTOON
 	}
-	if form == FormJSON && !strings.Contains(in, "(") || Weigh(text)*100 > Weigh(in)*share {
-		return Output{Text: in, Form: FormText}
+	if form == FormJSON && !strings.Contains(source, "(") || Weigh(text)*100 > Weigh(source)*share {
+		return Output{Text: source, Form: FormText}
 	}
 	return Output{Text: text, Form: form, Value: compact}
 }

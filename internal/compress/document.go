@@ -5,7 +5,7 @@ import "mcpx/internal/base/wire"
 // A document that exceeds one of these limits is not converted to TOON.
 const (
 	maxBytes   = 8 << 20 // bytes of its compact JSON
-	maxDepth   = 64      // levels of nested containers; the size of TOON's indentation is quadratic in them
+	maxDepth   = 64      // levels of nested containers; TOON needs indentation that grows with the square of this number
 	maxColumns = 256     // columns of one table, since a reader has to count cells
 	maxFields  = 512     // columns and groups of columns of one table
 )

@@ -11,8 +11,8 @@ import (
 // indentation is the indentation of one level: the default of the reference encoder, which its decoder expects.
 const indentation = "  "
 
-// encode writes a document whose layouts were chosen by plan; its text has about size bytes. As soon as the text has more than
-// limit bytes, encode stops and returns false; 0 means no limit.
+// encode writes a document whose layouts were chosen by plan. size is the expected number of bytes. As soon as the text has
+// more than limit bytes, encode stops and returns false; a limit of 0 means no limit.
 func (d *document) encode(size, limit int) (string, bool) {
 	e := encoder{doc: d, limit: limit, out: make([]byte, 0, size)}
 	root := &d.Nodes[0]

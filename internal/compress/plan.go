@@ -87,7 +87,8 @@ func (p *planner) array(i int32, n *wire.Node, listed bool) {
 	}
 }
 
-// scalars reports whether the array holds only scalars, and checks them.
+// scalars reports whether the array i holds only scalars. If so, it also checks whether TOON can represent the numbers among
+// them.
 func (p *planner) scalars(i int32, n *wire.Node) bool {
 	if n.Next != i+1+n.Count { // some item has children
 		return false

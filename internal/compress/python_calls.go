@@ -68,27 +68,27 @@ func (p *python) quotedCall(write func(text string) string) bool {
 	return p.accept(')')
 }
 
-// numbers reads numbers until the call ends or an argument with a name begins. It returns false if there are fewer than least or
-// more than most.
-func (p *python) numbers(least, most int) (n []int, named, ok bool) {
+// numbers reads numbers until the call ends or an argument with a name begins. It returns false if there are fewer than
+// minimum or more than maximum.
+func (p *python) numbers(minimum, maximum int) (n []int, named, ok bool) {
 	for {
 		p.peek()
 		rest := p.src[p.pos:]
 		end := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
 		v, err := strconv.Atoi(rest[:end])
-		if err != nil || len(n) == most {
+		if err != nil || len(n) == maximum {
 			return nil, false, false
 		}
 		p.pos += end
 		n = append(n, v)
 		if p.accept(')') {
-			return n, false, len(n) >= least
+			return n, false, len(n) >= minimum
 		}
 		if !p.accept(',') {
 			return nil, false, false
 		}
 		if c := p.peek(); letter(c) {
-			return n, true, len(n) >= least
+			return n, true, len(n) >= minimum
 		}
 	}
 }

@@ -25,7 +25,7 @@ const (
 	maxTemplated  = 64      // if a kind has more parameters, its strings are not compared with each other
 	maxDerived    = 1 << 10 // bytes of a string that may be derived from another member
 	leastShared   = 10      // least bytes of a string that may become a const
-	manyKeys      = 16      // if an object has at least so many keys, a map finds equal ones
+	manyKeys      = 16      // if an object has at least so many keys, equal keys are found with a map
 	integerDigits = 15      // JavaScript certainly writes a number of at most so many digits as it was read
 )
 
@@ -36,7 +36,7 @@ type part struct {
 	next       int32 // index of the part that follows this one and all parts inside it
 	count      int32 // number of members or items
 	parent     int32 // index of the container around it; -1 if there is none
-	same       int32 // the first part with the same text; short texts are not compared, so it is then this part
+	same       int32 // index of the first part with the same text; of this part if the text is short, since short texts are not compared
 	kind       int32 // index in kinds, for an object
 }
 
@@ -54,7 +54,7 @@ type kind struct {
 // writes, or a leaf: a member with different values.
 type member struct {
 	key      string // as it is written in JSON
-	constant int32  // its index in parts, in the first object; -1 if the member is not a constant
+	constant int32  // index of its part in the first object; -1 if the member is not a constant
 	inner    []member
 	leaf     int32
 }
@@ -64,7 +64,7 @@ type script struct {
 	text     string
 	parts    []part
 	kinds    []kind
-	absorbed []bool // which parts the function of a kind around them writes
+	absorbed []bool // whether a part is written by the function of a kind around it
 	bad      bool   // JavaScript would not evaluate to the same value
 }
 
@@ -104,29 +104,29 @@ func (s *script) str(i int32) string { return s.text[s.parts[i].start:s.parts[i]
 func (s *script) key(i int32) string { return s.text[s.parts[i].key:s.parts[i].colon] }
 
 // read reads the value at a position of valid compact JSON and returns its end.
-func (s *script) read(at int, parent int32, levels int) int {
+func (s *script) read(pos int, parent int32, levels int) int {
 	i := len(s.parts)
-	s.parts = append(s.parts, part{start: int32(at), parent: parent, same: int32(i), kind: -1})
-	open := s.text[at]
+	s.parts = append(s.parts, part{start: int32(pos), parent: parent, same: int32(i), kind: -1})
+	open := s.text[pos]
 	switch {
 	case open == '"':
-		at = stringEnd(s.text, at)
+		pos = stringEnd(s.text, pos)
 	case open == '{' || open == '[':
 		if levels == 0 {
 			s.bad = true
-			return at
+			return pos
 		}
-		at = s.readParts(i, at, levels)
+		pos = s.readParts(i, pos, levels)
 	default:
-		end := at
+		end := pos
 		for end < len(s.text) && s.text[end] != ',' && s.text[end] != ']' && s.text[end] != '}' {
 			end++
 		}
-		s.bad = s.bad || !finite(s.text[at:end])
-		at = end
+		s.bad = s.bad || !finite(s.text[pos:end])
+		pos = end
 	}
-	s.parts[i].end, s.parts[i].next = int32(at), int32(len(s.parts))
-	return at
+	s.parts[i].end, s.parts[i].next = int32(pos), int32(len(s.parts))
+	return pos
 }
 
 // readParts reads the members or items of the container i.
@@ -153,13 +153,13 @@ func (s *script) readParts(i, at, levels int) int {
 }
 
 // stringEnd is the end of the string that begins at a position.
-func stringEnd(text string, at int) int {
-	for at++; text[at] != '"'; at++ {
-		if text[at] == '\\' {
-			at++
+func stringEnd(text string, pos int) int {
+	for pos++; text[pos] != '"'; pos++ {
+		if text[pos] == '\\' {
+			pos++
 		}
 	}
-	return at + 1
+	return pos + 1
 }
 
 // finite reports whether a scalar is not a number beyond the range of float64, such as 1e400, which JavaScript reads as

@@ -46,7 +46,7 @@ func (s *script) analyse(k *kind) {
 		return
 	}
 	s.absorb(k.members, k)
-	k.name = "Item" // placeholder until the method name is called
+	k.name = "Item" // a placeholder, which the method name replaces later
 }
 
 // leastGain is how many bytes a function must save at least.
@@ -101,7 +101,7 @@ func (s *script) equal(column []int32) bool {
 }
 
 // flat reports whether the function for the outer objects should also write the inner objects in this column. It should if the
-// column has nearly all objects of their kind, and they are mostly different from each other.
+// column has nearly all objects of the inner kind, and if these inner objects are mostly different from each other.
 func (s *script) flat(column []int32) bool {
 	of := s.parts[column[0]].kind
 	if of < 0 || s.parts[column[0]].count == 0 {
@@ -195,13 +195,13 @@ func (s *script) derive(k *kind) {
 	}
 }
 
-// alias looks for a second leaf that has the same value in every object as the leaf with index of. If it finds one, it marks the leaf
-// with index of as derived, so that its value is taken from the second leaf.
-func (s *script) alias(k *kind, of int32) {
-	l := &k.leaves[of]
+// alias looks for a second leaf that has the same value in every object as the first leaf, which has the given index. If there
+// is a second leaf, alias marks the first as derived, so that its value is taken from the second.
+func (s *script) alias(k *kind, index int32) {
+	l := &k.leaves[index]
 	for j := range k.leaves {
 		other := &k.leaves[j]
-		if int32(j) == of || other.derived || !s.alike(l.column, other.column) {
+		if int32(j) == index || other.derived || !s.alike(l.column, other.column) {
 			continue
 		}
 		l.derived, l.template, other.base = true, []piece{{leaf: int32(j)}}, true
@@ -218,16 +218,16 @@ func (s *script) alike(a, b []int32) bool {
 	return true
 }
 
-// deriveOne makes a template for the leaf with index of, if the strings of this leaf contain the values of other leaves.
-func (s *script) deriveOne(k *kind, of int32, plain []bool) {
-	l := &k.leaves[of]
+// deriveOne makes a template for the leaf with this index, if the strings of the leaf contain the values of other leaves.
+func (s *script) deriveOne(k *kind, index int32, plain []bool) {
+	l := &k.leaves[index]
 	n := len(l.column)
 	first, _ := s.plain(l.column[0])
 	last, _ := s.plain(l.column[n-1])
 	var bases []int32
 	for j := range k.leaves {
 		other := &k.leaves[j]
-		if int32(j) == of || other.derived || !plain[j] {
+		if int32(j) == index || other.derived || !plain[j] {
 			continue
 		}
 		a, _ := s.plain(other.column[0])

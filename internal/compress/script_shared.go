@@ -11,7 +11,7 @@ func Shared(values, texts []string) (head string, bodies []string, ok bool) {
 		return "", nil, false
 	}
 	n, size := weighAll(bodies)+Weigh(head), sizeOf(bodies)+len(head)
-	if size*100 > sizeOf(values)*mostScript || n*100 > weighAll(values)*shareJS || n >= weighAll(texts) {
+	if size*100 > sizeOf(values)*maxScriptShare || n*100 > weighAll(values)*shareJS || n >= weighAll(texts) {
 		return "", nil, false
 	}
 	return head, bodies, true

@@ -12,7 +12,7 @@ import (
 type scriptWriter struct {
 	*script
 	uses   []int32          // how often a part is written, at the index of the first of all equal parts; see count
-	object []int32          // the index of an object in its kind, plus 1; 0 if it is in none
+	object []int32          // the index of an object in its kind, plus 1; 0 for a part that is in no kind
 	done   map[int32]string // what is written for a part that repeats: the name of its const, or its text
 	consts []string
 	named  map[string]int

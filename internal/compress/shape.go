@@ -48,20 +48,20 @@ func ShapeOf(head string, parts []json.RawMessage, tail string, count, maxTokens
 		raw = append(raw, part...)
 	}
 	raw = append(raw, tail...)
-	return (&shaper{at: &raw[at], left: count - len(parts)}).shape(raw, maxTokens)
+	return (&shaper{opening: &raw[at], missing: count - len(parts)}).shape(raw, maxTokens)
 }
 
-// shaper makes the shape of a value. The field at points to the first byte of a container of which elements or members are missing
-// in the JSON, and left is their number.
+// shaper makes the shape of a value. In the JSON, some elements or members of one container may be missing. The field opening
+// points to the first byte of this container, and missing is their number.
 type shaper struct {
-	at   *byte
-	left int
+	opening *byte
+	missing int
 }
 
 // leftOf returns how many elements or members of a container are missing in the JSON.
 func (m *shaper) leftOf(container []byte) int {
-	if &container[0] == m.at {
-		return m.left
+	if &container[0] == m.opening {
+		return m.missing
 	}
 	return 0
 }
@@ -88,16 +88,16 @@ func (m *shaper) shape(raw []byte, maxTokens int) string {
 
 // shape summarizes all values at the same position in a document.
 type shape struct {
-	kinds      [wire.Object + 1]bool
-	keys       []string // at most shapeKeys
-	fields     map[string]*field
-	more       int // largest number of keys of one object that are not in keys
-	objects    int
-	items      *shape
-	few, many  int // smallest and largest number of items in an array
-	haveArrays bool
-	value      *shape // for a map, the shape of its values: see [shape.asMap]
-	notMap     bool
+	kinds              [wire.Object + 1]bool
+	keys               []string // at most shapeKeys
+	fields             map[string]*field
+	more               int // largest number of keys of one object that are not in keys
+	objects            int
+	items              *shape
+	minItems, maxItems int // smallest and largest number of items in an array
+	haveArrays         bool
+	value              *shape // for a map, the shape of its values: see [shape.asMap]
+	notMap             bool
 }
 
 type field struct {
@@ -159,12 +159,12 @@ func (m *shaper) addItems(s *shape, array []byte, depth int) {
 	s.addCounts(count, count)
 }
 
-// addCounts records arrays with at least few and at most many items.
-func (s *shape) addCounts(few, many int) {
+// addCounts records arrays of which the shortest has minimum and the longest maximum items.
+func (s *shape) addCounts(minimum, maximum int) {
 	if !s.haveArrays {
-		s.haveArrays, s.few = true, few
+		s.haveArrays, s.minItems = true, minimum
 	}
-	s.few, s.many = min(s.few, few), max(s.many, many)
+	s.minItems, s.maxItems = min(s.minItems, minimum), max(s.maxItems, maximum)
 }
 
 // field returns the field for a key, which is created if there is none. It returns nil if there are already shapeKeys keys.
@@ -228,7 +228,7 @@ func (s *shape) merge(o *shape) {
 		s.items.merge(o.items)
 	}
 	if o.haveArrays {
-		s.addCounts(o.few, o.many)
+		s.addCounts(o.minItems, o.maxItems)
 	}
 }
 
@@ -333,15 +333,15 @@ func (s *shape) writeObject(out *strings.Builder, depth, keys int) {
 }
 
 func (s *shape) writeArray(out *strings.Builder, depth, keys int) {
-	if s.many == 0 {
+	if s.maxItems == 0 {
 		out.WriteString("[]")
 		return
 	}
 	out.WriteByte('[')
-	if s.few < s.many {
-		out.WriteString(strconv.Itoa(s.few) + "-")
+	if s.minItems < s.maxItems {
+		out.WriteString(strconv.Itoa(s.minItems) + "-")
 	}
-	out.WriteString(strconv.Itoa(s.many))
+	out.WriteString(strconv.Itoa(s.maxItems))
 	if depth == 0 || s.items == nil {
 		out.WriteString(" items]")
 		return

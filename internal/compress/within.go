@@ -66,13 +66,13 @@ type brackets struct {
 }
 
 // next returns where the first opening bracket at or after a position is, or the length of the text. Positions must ascend.
-func (b *brackets) next(at int) int {
+func (b *brackets) next(pos int) int {
 	find := func(known int, bracket byte) int {
-		if known >= at || at >= len(b.text) {
-			return max(known, at)
+		if known >= pos || pos >= len(b.text) {
+			return max(known, pos)
 		}
-		if next := strings.IndexByte(b.text[at:], bracket); next >= 0 {
-			return at + next
+		if next := strings.IndexByte(b.text[pos:], bracket); next >= 0 {
+			return pos + next
 		}
 		return len(b.text)
 	}

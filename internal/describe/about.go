@@ -14,7 +14,7 @@ import (
 const (
 	// maxAbout is the most tokens of a server's purpose in an answer about the server.
 	maxAbout = 4000
-	// aboutBytes is how many bytes of a line of the purpose are read at most: no real text of maxAbout tokens has more.
+	// aboutBytes is how many bytes of a line of the purpose are read at most: no real text of maxAbout tokens has more bytes.
 	aboutBytes = 16 * maxAbout
 	// maxIndent is the most spaces at the beginning of a line.
 	maxIndent = 8
@@ -34,11 +34,10 @@ func about(s *catalog.Server) string {
 	return "// " + line + "\n"
 }
 
-// wholeLines cleans each line of text, replaces several empty lines by one, and cuts the text so that it has at most as many tokens
-// as the parameter most says.
-func wholeLines(text string, most int) string {
+// wholeLines cleans each line of text, replaces several empty lines by one, and cuts the text to at most limit tokens.
+func wholeLines(text string, limit int) string {
 	var b strings.Builder
-	at, left, gap := 0, most, ""
+	at, left, gap := 0, limit, ""
 	for line := range strings.Lines(text) {
 		shown, _ := sanitize.Clean(line[:min(len(line), aboutBytes)], 0)
 		if shown == "" {
@@ -71,12 +70,12 @@ func indent(line string) string {
 	return strings.Repeat(" ", min(n, maxIndent))
 }
 
-// within returns the longest beginning of text, in whole words, that does not have more tokens than the parameter most says.
-func within(text string, most int) string {
+// within returns the longest beginning of text, in whole words, that has at most limit tokens.
+func within(text string, limit int) string {
 	fits, over := 0, len(text)+1
 	for over-fits > 1 {
 		n := (fits + over) / 2
-		if tokens.Estimate(text[:n]) <= most {
+		if tokens.Estimate(text[:n]) <= limit {
 			fits = n
 		} else {
 			over = n

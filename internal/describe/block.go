@@ -148,8 +148,8 @@ func writeNames(b *strings.Builder, list []schemats.Param, p params) {
 	}
 }
 
-// skips reports whether d must not be used for this server: it shows topics, but the server has so few tools that their names are
-// better.
+// skips reports whether d must not be used for this server: d shows topics, but the server has so few tools that their names
+// are better.
 func (s *source) skips(d detail) bool {
 	return d.tools == topics && len(s.server.Tools) <= fewTools
 }

@@ -124,7 +124,7 @@ type canvas struct {
 	noPurposes bool
 }
 
-// start returns the blocks of all servers in the poorest detail. ok is false if even these do not fit.
+// start returns the blocks of all servers in the poorest detail. ok is false if even these blocks do not fit.
 func (c *canvas) start(servers []*catalog.Server) (steps []step, ok bool) {
 	steps = make([]step, len(servers))
 	total := size{}
@@ -156,7 +156,8 @@ func (c *canvas) fits(steps []step) bool {
 	return ok
 }
 
-// A share says how much of the room a block takes. The value whole means all of it; half of it means half of the room, and so on.
+// A share says how much of the room a block takes. The value whole means the whole room, whole/2 means half of the room, and
+// so on.
 const whole = 1 << 16
 
 // fill returns the catalogue with as much detail as the room allows, one text for each page.
@@ -173,25 +174,26 @@ func (c *canvas) fill(servers []*catalog.Server) (texts []string, ok bool) {
 	return c.pack(steps)
 }
 
-// raise gives the servers more detail, but no detail of a kind above most. Every server may take the same share of the room, and
-// gets the richest detail that fits into its share. So all tools of small servers may be listed, while large ones have only topics.
-// The share grows in fixed steps, so that a change of one server mostly does not change the blocks of the others.
-func (c *canvas) raise(steps []step, most kind) []step {
+// raise gives the servers more detail, but no detail of a kind above highest. Every server may take the same share of the
+// room, and gets the richest detail that fits into its share. So all tools of small servers may be listed, while large ones
+// have only topics. The share grows in fixed steps, so that a change of one server mostly does not change the blocks of the
+// others.
+func (c *canvas) raise(steps []step, highest kind) []step {
 	left := c.room.tokens
 	for i := range steps {
 		left -= steps[i].size.tokens
 	}
 	for i := range steps {
 		steps[i].above = nil
-		if most == names || len(steps[i].source.server.Tools) <= left { // a higher kind adds at least one token for each tool
-			steps[i].findAbove(most)
+		if highest == names || len(steps[i].source.server.Tools) <= left { // a higher kind adds at least one token for each tool
+			steps[i].findAbove(highest)
 		}
 	}
 	for share := whole >> 12; ; share = min(share+share/8+1, whole) {
 		next := make([]step, len(steps))
 		done := true
 		for i := range steps {
-			next[i] = steps[i].upgrade(share, most)
+			next[i] = steps[i].upgrade(share, highest)
 			done = done && next[i].above == nil
 		}
 		if !c.fits(next) {
@@ -204,7 +206,7 @@ func (c *canvas) raise(steps []step, most kind) []step {
 	}
 }
 
-// kind says up to what the catalogue describes each tool.
+// kind says how much a detail says about each tool.
 type kind int
 
 const (
@@ -231,7 +233,7 @@ type step struct {
 	text   string
 	size   size
 	share  int
-	above  *step // the next larger block; nil if there is none, or before findAbove
+	above  *step // the next larger block; nil if there is none, or if findAbove was not called yet
 }
 
 func makeStep(src *source, c *canvas, level int) step {
@@ -245,12 +247,13 @@ func makeStep(src *source, c *canvas, level int) step {
 	return s
 }
 
-// findAbove sets s.above to the next larger block of the server, or to nil if there is none. Its detail must not be of a kind above
-// most. If a richer block is not larger, it replaces s at once. The search ends at a block that is larger than the whole room.
-func (s *step) findAbove(most kind) {
+// findAbove sets s.above to the next larger block of the server, or to nil if there is none. The detail of that block must not
+// be of a kind above highest. If a richer block is not larger, it replaces s at once. The search ends at a block that is
+// larger than the whole room.
+func (s *step) findAbove(highest kind) {
 	s.above = nil
 	ladder := s.canvas.form.ladder
-	for level := s.level + 1; level < len(ladder) && ladder[level].kind() <= most; level++ {
+	for level := s.level + 1; level < len(ladder) && ladder[level].kind() <= highest; level++ {
 		if s.source.skips(ladder[level]) {
 			continue
 		}
@@ -266,12 +269,12 @@ func (s *step) findAbove(most kind) {
 	}
 }
 
-// upgrade returns the richest block of the server that takes no more than the given share of the room, and whose detail is not of a
-// kind above most.
-func (s step) upgrade(share int, most kind) step {
+// upgrade returns the richest block of the server that takes no more than the given share of the room, and whose detail is not
+// of a kind above highest.
+func (s step) upgrade(share int, highest kind) step {
 	for s.above != nil && s.above.share <= share {
 		s = *s.above
-		s.findAbove(most)
+		s.findAbove(highest)
 	}
 	return s
 }
@@ -338,10 +341,9 @@ func (p *packer) write(line string) {
 
 func (p *packer) done() []string { return append(p.texts, p.page.String()) }
 
-// cutTools returns the length in bytes of the longest beginning of line that ends with a comma
-// between two tools, outside brackets, and has at most most UTF-16 units. It returns 0 if there
-// is no such comma.
-func cutTools(line string, most int) (end int) {
+// cutTools returns the length in bytes of the longest beginning of line that ends with a comma between two tools, outside
+// brackets, and has at most limit UTF-16 units. It returns 0 if there is no such comma.
+func cutTools(line string, limit int) (end int) {
 	depth, n := 0, 0
 	for i, r := range line {
 		if n++; r > 0xffff {
@@ -353,7 +355,7 @@ func cutTools(line string, most int) (end int) {
 		case '}', ')':
 			depth--
 		case ',':
-			if depth == 0 && n < most && strings.HasPrefix(line[i:], ", ") {
+			if depth == 0 && n < limit && strings.HasPrefix(line[i:], ", ") {
 				end = i + 1
 			}
 		}
@@ -371,8 +373,8 @@ func units(s string) (n int) {
 	return n
 }
 
-// nameRows returns the catalogue for very little room: the names of all servers or, if there is no room for them, the first names
-// and the number of the other servers. named is how many names it has; 0 means that not even one name fits.
+// nameRows returns the catalogue for very little room: the names of all servers or, if there is no room for them, the first
+// names and the number of the other servers. named is how many names the catalogue has; 0 means that not even one name fits.
 func (c *canvas) nameRows(servers []*catalog.Server) (texts []string, named int) {
 	line := func(n int) string { return "Servers: " + nameRow(servers, n, " more: inspect {}") }
 	named = mostOf(len(servers), func(n int) bool {
@@ -387,16 +389,16 @@ func (c *canvas) nameRows(servers []*catalog.Server) (texts []string, named int)
 	return p.done(), named
 }
 
-// nameRow returns the names of the first n servers. If there are more servers, their number
-// and the text rest follow.
-func nameRow(servers []*catalog.Server, n int, rest string) string {
+// nameRow returns the names of the first n servers. If there are more servers, the number of the others and the text suffix
+// follow.
+func nameRow(servers []*catalog.Server, n int, suffix string) string {
 	names := make([]string, n)
 	for i, s := range servers[:n] {
 		names[i] = sanitize.Line(s.Name, 0)
 	}
 	text := strings.Join(names, ", ")
 	if more := len(servers) - n; more > 0 {
-		text += " and " + strconv.Itoa(more) + rest
+		text += " and " + strconv.Itoa(more) + suffix
 	}
 	return text
 }

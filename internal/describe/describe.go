@@ -141,8 +141,8 @@ func (b Budget) canvases(limit size, forms []form, intro, exec string) []*canvas
 	return list
 }
 
-// withoutMarks returns a canvas for a catalogue that has only the names of servers. It needs no explanation above it, so it has
-// more room.
+// withoutMarks returns a canvas for a catalogue that has only the names of servers. Such a catalogue needs no explanation
+// above it, so it has more room.
 func (c *canvas) withoutMarks() *canvas {
 	names := *c
 	names.form = &forms[0]
@@ -174,8 +174,9 @@ func enabled(snap *catalog.Snapshot) []*catalog.Server {
 	return list
 }
 
-// limit returns how large the descriptions may be: what b says, or its defaults, and fewer tokens if the servers have few tools.
-// The description as a JSON string may have 3 % more tokens than the description itself.
+// limit returns how large the descriptions may be: as large as b says or, where b says nothing, as the defaults say. If the
+// servers have few tools, it allows fewer tokens. The description as a JSON string may have 3 % more tokens than the
+// description itself.
 func (b Budget) limit(servers []*catalog.Server) size {
 	t := min(b.Tokens, unlimited)
 	if t <= 0 {
@@ -243,9 +244,10 @@ const programs = " Loops and joins: server mcpx, tool run {code}, JavaScript wit
 // readJS explains results that are written as JavaScript.
 const readJS = " JSON may be shown as JavaScript that evaluates to it."
 
-// size is the length of a text. The field tokens is its estimated number of o200k_base tokens, json is the same for the text as a
-// JSON string in the answer to tools/list, and chars is its number of UTF-16 units. The size of several lines is exactly the sum of
-// their sizes, if each line includes its line end: no token of o200k_base has both a line end and text of the next line.
+// size is the length of a text. The field tokens is its estimated number of o200k_base tokens, json is the estimated number
+// for the text as a JSON string in the answer to tools/list, and chars is the number of UTF-16 units. The size of several
+// lines is exactly the sum of their sizes, if each line includes its line end: no token of o200k_base has both a line end and
+// text of the next line.
 type size struct{ tokens, json, chars int }
 
 // measure returns the size of s. For the field json, it adds the tokens that the encoding as JSON costs: one for a line end after a
@@ -289,8 +291,8 @@ func (z size) fits(o size) bool {
 	return o.tokens <= z.tokens && o.json <= z.json && o.chars <= z.chars
 }
 
-// share returns which share of the limits z a text of size o takes. Of the three limits, the one counts of which o takes the
-// largest share. The result is whole if o takes all of this limit, and more if o exceeds it.
+// share returns the share of the limits z that a text of size o takes. It compares tokens, json and chars with their limits,
+// and returns the largest of the three shares. The result is whole if o takes all of that limit, and more if o exceeds it.
 func (z size) share(o size) int {
 	part := func(n, of int) int64 {
 		if of <= 0 {

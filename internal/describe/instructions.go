@@ -105,8 +105,8 @@ func mostOf(n int, fits func(n int) bool) int {
 	return most
 }
 
-// unnamed returns the servers for whose names the descriptions may have no room. It returns none if all names fit, even if a large
-// number of tools is written after each.
+// unnamed returns the servers for whose names the descriptions may have no room. It returns none if all names would fit even
+// with a large number of tools after each name.
 func (c *canvas) unnamed(servers []*catalog.Server) []*catalog.Server {
 	p, cost := packer{left: slices.Clone(c.pages)}, 0
 	for _, s := range servers {
@@ -119,9 +119,8 @@ func (c *canvas) unnamed(servers []*catalog.Server) []*catalog.Server {
 	return nil
 }
 
-// purposes returns one line for each server, with its purpose. The purposes are shortened until
-// all lines fit into room. If even the shortest lines do not fit, only the servers with the most
-// tools have one.
+// purposes returns one line for each server, with its purpose. The purposes are shortened until all lines fit into room. If
+// even the shortest lines do not fit, only the servers with the most tools have a line.
 func purposes(servers []*catalog.Server, room size) string {
 	for _, most := range []int{maxPurpose, 200, 120, fewWords} {
 		if text := purposeLines(servers, most); room.fits(measure(text)) {

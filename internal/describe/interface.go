@@ -70,7 +70,7 @@ func Servers(snap *catalog.Snapshot) string {
 	return text
 }
 
-// nothing returns the answer if there is no server.
+// nothing returns the answer to inspect if there is no server.
 func nothing(snap *catalog.Snapshot) string { return cmp.Or(snap.Empty, "No servers are configured.") }
 
 func servers(snap *catalog.Snapshot, maxPurpose int) string {
@@ -188,12 +188,12 @@ func Tools(s *catalog.Server, ts []*catalog.Tool, o Options) string {
 	return stateLine(s) + legend + strings.Join(texts, "\n\n")
 }
 
-// Input returns the input type of t as TypeScript, reduced to the parts that lead to the places, in at most `most` tokens (see
-// [schemats.Along]). It is for errors about arguments: places are the paths of the wrong ones.
-func Input(t *catalog.Tool, places [][]string, most int) string {
+// Input returns the input type of t as TypeScript, reduced to the parts that lead to the places, in at most limit tokens (see
+// [schemats.Along]). It is for errors about arguments: places are the paths of the wrong arguments.
+func Input(t *catalog.Tool, places [][]string, limit int) string {
 	return schemats.Along(t.InputSchema, places, schemats.Options{
 		MaxDescription: inputDescription,
-	}, most, tokens.Estimate)
+	}, limit, tokens.Estimate)
 }
 
 // Declaration returns the input and output types of t as complete and valid TypeScript, for

@@ -37,14 +37,14 @@ func all(s *catalog.Server, o Options) (string, bool) {
 	return text, tokens.Estimate(text) <= o.ListingTokens
 }
 
-// listing returns all tools of s in as much detail as fits into the limit most, in tokens, and explains how to get the complete
+// listing returns all tools of s in as much detail as fits into limit tokens, and explains how to get the complete
 // definitions.
-func listing(s *catalog.Server, o Options, most int) string {
+func listing(s *catalog.Server, o Options, limit int) string {
 	more := o.named(` inspect with tool_name, several as "a,b"`)
 	lines := func(head string, line func(t *catalog.Tool) string) (string, bool) {
 		var b strings.Builder
 		b.WriteString("// " + head + "\n")
-		left := most - tokens.Estimate(b.String())
+		left := limit - tokens.Estimate(b.String())
 		for i := range s.Tools {
 			text := line(&s.Tools[i]) + "\n"
 			if left -= tokens.Estimate(text); left < 0 {
@@ -69,7 +69,7 @@ func listing(s *catalog.Server, o Options, most int) string {
 	head = "// " + count(len(s.Tools)) + ", names only"
 	flat := head + ". For more" + more + ", or with query.\n" + strings.Join(names, ", ")
 	grouped := head + ": a_{b, c} is a_b and a_c. For more" + more + ", or with query.\n" + byPrefix(names)
-	if n := tokens.Estimate(flat); n <= most || n <= tokens.Estimate(grouped) {
+	if n := tokens.Estimate(flat); n <= limit || n <= tokens.Estimate(grouped) {
 		return flat
 	}
 	return grouped

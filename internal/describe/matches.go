@@ -14,9 +14,9 @@ import (
 const (
 	// CompleteMatches is how many tools the answer to a query shows complete.
 	CompleteMatches = 3
-	// In the answer to a query, a tool is shown with its description and all parameters if that takes at most matchTokens tokens.
-	// If tools are shown as TypeScript, the second and the third tool are shown so only if all such tools together take at most
-	// allMatchTokens. Other tools are shown by a signature of at most signatureTokens.
+	// The answer to a query shows a tool complete, with its description and all parameters, if this takes at most matchTokens
+	// tokens. In TypeScript, the second and the third tool are shown complete only if the complete tools take at most
+	// allMatchTokens together. Other tools are shown by a signature of at most signatureTokens.
 	matchTokens, allMatchTokens, signatureTokens = 500, 250, 100
 	// matchDescription is the most characters of a parameter's description in the answer to
 	// a query.
@@ -31,11 +31,10 @@ type Match struct {
 	Also []string
 }
 
-// Matches returns the answer to a query. ms are the tools that the query found, best first. The
-// first [CompleteMatches] tools are shown complete, the others as signatures with the parameters
-// that a call needs. more are further tools, whose names are listed at the end. The tools in
-// each of the three parts are grouped by server.
-func Matches(ms, more []Match, o Options) string {
+// Matches returns the answer to a query. ms are the tools that the query found, best first. The first [CompleteMatches] tools
+// are shown complete, the others as signatures with the parameters that a call needs. further has more tools, of which only
+// the names are listed, at the end. The tools in each of the three parts are grouped by server.
+func Matches(ms, further []Match, o Options) string {
 	if len(ms) == 0 {
 		return o.named("No tool matches. Try other words, or inspect with a server_name.")
 	}
@@ -46,8 +45,8 @@ func Matches(ms, more []Match, o Options) string {
 	w.b.WriteString(legend)
 	w.complete(first, texts)
 	w.listed(byServer(ms[len(first):]), func(t *catalog.Tool) string { return brief(t, o) })
-	if len(more) > 0 {
-		w.b.WriteString("// more, names only:\n" + nameLines(more))
+	if len(further) > 0 {
+		w.b.WriteString("// more, names only:\n" + nameLines(further))
 	}
 	return w.text()
 }
@@ -209,7 +208,7 @@ func (o Options) notComplete() string {
 }
 
 // completeTexts returns the complete definition of each tool, or only its signature if the definition exceeds matchTokens, or
-// exceeds allMatchTokens together with those before it. legend is a line to write above them, or empty.
+// exceeds allMatchTokens together with the definitions before it. legend is a line to write above the texts, or empty.
 func completeTexts(ms []Match, o Options) (texts []string, legend string) {
 	texts = make([]string, len(ms))
 	var whole []*catalog.Tool

@@ -141,16 +141,16 @@ var (
 	toolWords   = strings.Fields("a an the all of in on for to by from with and or new existing given specified specific single its this tool using")
 )
 
-// repeats reports whether text says no more than name: each word of text must be in name, or in the list nothing, which has words
-// that say nothing. With the list serverWords, "secure-filesystem-server" repeats the name filesystem.
-func repeats(text, name string, nothing []string) bool {
+// repeats reports whether text says no more than name: each word of text must be in name, or in fillers, the words that say
+// nothing. With the list serverWords, "secure-filesystem-server" repeats the name filesystem.
+func repeats(text, name string, fillers []string) bool {
 	other := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 	known := strings.FieldsFunc(strings.ToLower(name), other)
 	for i := range known {
 		known[i] = strings.TrimSuffix(known[i], "s")
 	}
 	for _, word := range strings.FieldsFunc(strings.ToLower(text), other) {
-		if !slices.Contains(nothing, word) && !slices.Contains(known, strings.TrimSuffix(word, "s")) {
+		if !slices.Contains(fillers, word) && !slices.Contains(known, strings.TrimSuffix(word, "s")) {
 			return false
 		}
 	}

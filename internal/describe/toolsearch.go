@@ -17,7 +17,7 @@ type Searcher struct {
 	// Loads is true if the client gives the model the full definitions of those tools whose _meta asks for it, without a search.
 	// The tools of mcpx ask for it.
 	Loads bool
-	// Says describes in a few words what the client shows.
+	// Says describes in a few words what the client shows to the model before a search.
 	Says string
 	// Shows returns the text with which the client shows a server whose tools are not loaded.
 	Shows func(s Unloaded) string

@@ -13,8 +13,8 @@ const (
 	fewTools = 12
 	// maxTopics is the most topics of a server.
 	maxTopics = 60
-	// pairShare says when two words such as "pull request" become one topic: if at least this share of the names with the more
-	// frequent of the two words has them side by side.
+	// Two words such as "pull request" become one topic if they are often side by side: in at least the share pairShare of the
+	// names that have the more frequent of the two words.
 	pairShare = 0.75
 	// A word in more than the share mostShare of the names does not distinguish tools. It becomes a topic, but its tools may also
 	// belong to later topics.
@@ -27,13 +27,13 @@ type topic struct {
 	tools []int // indexes of the tools that have the topic in their names
 }
 
-// about returns a line with topics of s, of which there are no more than the parameter most says. A topic of ten tools or more is
-// followed by their number, which is rounded down so that one more tool mostly does not change it.
-func (s *source) about(most int) string {
+// about returns a line with at most limit topics of s. A topic of ten tools or more is followed by their number, which is
+// rounded down so that one more tool mostly does not change it.
+func (s *source) about(limit int) string {
 	if s.topics == nil {
 		s.topics = topicsOf(s.server.Name, s.toolNames())
 	}
-	list := make([]string, min(most, len(s.topics)))
+	list := make([]string, min(limit, len(s.topics)))
 	for i, t := range s.topics[:len(list)] {
 		list[i] = t.text
 		if n := len(t.tools); n >= 10 {
@@ -44,8 +44,8 @@ func (s *source) about(most int) string {
 }
 
 // topicsOf returns the topics of tools with these names; topics of more tools come first. A topic is left out if all its tools
-// already belong to earlier topics. If there are more than fewExact tools, a topic is also left out if only one of its tools does
-// not, so that one more tool mostly adds no topic.
+// already belong to earlier topics. If there are more than fewExact tools, a topic is also left out if all its tools except
+// one belong to earlier topics, so that one more tool mostly adds no topic.
 func topicsOf(server string, names []string) []topic {
 	words := make([][]string, len(names))
 	common := wordsOf(server)

@@ -51,7 +51,7 @@ type column struct {
 	parent   *column
 	level    int
 	listed   bool               // the values are within arrays
-	excess   int                // by how many bytes each key of the path is longer than usualKey, added up
+	excess   int                // number of bytes by which the keys of the path are longer than usualKey, added up
 	fields   map[string]*column // the columns of the members of objects here, by key
 	inner    []*column          // the fields, in the order in which they first occur
 	elements *column            // the column of the elements of arrays here
@@ -79,9 +79,9 @@ type stats struct {
 	weight   float64 // tokens per byte
 }
 
-// Read reads items, which must be JSON values, or members with their keys if members is true. beside is what is shown beside them.
-// ok is false if they cannot be shortened.
-func Read(items []json.RawMessage, members bool, beside string) (d *Items, ok bool) {
+// Read reads the items of a list. They are JSON values or, if members is true, members of an object with their keys. around is
+// the text that is shown around the items. ok is false if the items cannot be shortened.
+func Read(items []json.RawMessage, members bool, around string) (d *Items, ok bool) {
 	begin, end := byte('['), byte(']')
 	if members {
 		begin, end = '{', '}'
@@ -105,7 +105,7 @@ func Read(items []json.RawMessage, members bool, beside string) (d *Items, ok bo
 	d = &Items{doc: doc, members: members, marks: slices.Clone(marks), runes: map[int32]int{}, seed: maphash.MakeSeed()}
 	d.at = make([]int32, 0, len(items))
 	d.root = d.column(nil, "")
-	d.unmark(beside)
+	d.unmark(around)
 	for at := int32(1); at < doc.Nodes[0].Next; at = doc.Nodes[at].Next {
 		d.unmark(doc.Str(doc.Nodes[at].Key))
 		d.add(d.root, at, 0)
@@ -173,23 +173,23 @@ func (d *Items) element(c *column) *column {
 	return c.elements
 }
 
-// add adds the value of a node to its column. The parameter most is the largest index of the array elements that
-// contain the node; it is 0 outside of arrays.
-func (d *Items) add(c *column, at int32, most int) {
+// add adds the value of a node to its column. The parameter maxIndex is the largest index of the array elements that contain
+// the node; it is 0 outside of arrays.
+func (d *Items) add(c *column, at int32, maxIndex int) {
 	n := &d.doc.Nodes[at]
 	switch {
 	case c == nil:
 		d.beyond = true
 	case n.Count == 0:
-		d.addValue(c, at, most)
+		d.addValue(c, at, maxIndex)
 	case n.Kind == wire.Object:
 		for kid := at + 1; kid < n.Next; kid = d.doc.Nodes[kid].Next {
-			d.add(d.field(c, d.doc.Str(d.doc.Nodes[kid].Key)), kid, most)
+			d.add(d.field(c, d.doc.Str(d.doc.Nodes[kid].Key)), kid, maxIndex)
 		}
 	default:
 		i := 0
 		for kid := at + 1; kid < n.Next; kid = d.doc.Nodes[kid].Next {
-			d.add(d.element(c), kid, max(most, i))
+			d.add(d.element(c), kid, max(maxIndex, i))
 			i++
 		}
 	}

@@ -29,7 +29,7 @@ const comparedLines = 4000
 type repeats struct {
 	groups [len(prefixes)]map[uint64]*group
 	filled int // lines that are not blank
-	every  int // only each line with an offset divisible by every is compared
+	every  int // only lines whose offset is divisible by this number are compared
 }
 
 // repeatsIn groups the lines of a text.
@@ -53,7 +53,7 @@ type group struct {
 // line adds a line to the groups. It takes all words with a digit as the same word.
 func (r *repeats) line(offset int, line string) {
 	const prime, start = 1099511628211, 14695981039346656037
-	hash, run := uint64(start), uint64(start) // run is the hash as it is if the letters of the current word count
+	hash, run := uint64(start), uint64(start) // hash ends before the current word; run includes the letters of this word
 	words, digit, blank := 0, false, true
 	end := min(len(line), maxCompared)
 	for i := 0; i < end; i++ {
@@ -116,11 +116,11 @@ func (r *repeats) best() []*group {
 	return nil
 }
 
-// largest returns the largest groups for the prefix with the index at.
-func (r *repeats) largest(at int) (large []*group) {
-	for _, g := range r.groups[at] {
+// largest returns the largest groups for the prefix with this index.
+func (r *repeats) largest(index int) (large []*group) {
+	for _, g := range r.groups[index] {
 		if g.count >= leastGroup {
-			if large = append(large, g); prefixes[at] > 0 {
+			if large = append(large, g); prefixes[index] > 0 {
 				g.text += " …"
 			}
 		}

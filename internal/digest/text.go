@@ -16,9 +16,9 @@ type entry struct {
 	text          string
 }
 
-// Overview says what is in the lines of a text, in at most about budget tokens: its headings, the files of a diff,
-// the directories of a listing or the outermost lines of a tree, and which lines repeat and how often. Where a line
-// of the overview quotes a line of the text, it begins with the number of lines before that. The overview is empty if
+// Overview says what is in the lines of a text, in at most about budget tokens: its headings, the files of a diff, the
+// directories of a listing or the outermost lines of a tree, and which lines repeat and how often. Where a line of the
+// overview quotes a line of the text, it begins with the number of lines before the quoted line. The overview is empty if
 // there is nothing to say.
 func Overview(lines []string, budget int) string {
 	s := scan{diff: diffOf(lines)}

@@ -139,12 +139,12 @@ func (w *writer) quote(at int32) {
 	w.out = wire.AppendQuoted(w.out, text)
 }
 
-// shortened writes a string, the mark, and left, the number of characters or elements that are left out. It does not
-// write left if that is negative.
-func (w *writer) shortened(text string, left int) {
+// shortened writes a string, the mark, and omitted, which is the number of characters or elements that are left out. It does
+// not write this number if it is negative.
+func (w *writer) shortened(text string, omitted int) {
 	w.marked = true
-	if text += w.marks[0]; left >= 0 {
-		text += strconv.Itoa(left)
+	if text += w.marks[0]; omitted >= 0 {
+		text += strconv.Itoa(omitted)
 	}
 	w.out = wire.AppendQuoted(w.out, text)
 }
@@ -174,7 +174,7 @@ func (w *writer) constants(c *column) bool {
 	return true
 }
 
-// maxLeftOut is how many paths [Look.LeftOut] names, and maxSiblings how many of one object. It only counts further ones.
+// maxLeftOut is how many paths [Look.LeftOut] names, and maxSiblings how many of one object. Further paths are only counted.
 const maxLeftOut, maxSiblings = 10, 4
 
 // leftOut returns the paths of the columns that are left out. If a column and everything below it are left out, it

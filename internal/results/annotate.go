@@ -8,9 +8,9 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Annotate tells the client how mcpx interpreted the arguments. Which arguments were converted or left out is written into
-// _meta. Arguments that the tool does not declare, and an object that wrapped all arguments, are named in a text block, which
-// the model sees, since the tool may have ignored them.
+// Annotate tells the client how mcpx interpreted the arguments. The arguments that mcpx converted or left out are listed in
+// _meta. A text block, which the model sees, names an object that wrapped all arguments, and arguments that the tool does not
+// declare. The tool may have ignored the latter.
 func (r *Result) Annotate(tool string, notes arguments.Notes) {
 	if len(notes.Converted)+len(notes.LeftOut) > 0 {
 		r.Meta = wire.WithMember(r.Meta, "mcpx/arguments", wire.Encode(struct {

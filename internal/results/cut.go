@@ -26,14 +26,14 @@ type Pages struct {
 	// say how to read the rest. It also serves clients that count characters, since a text has no more characters than bytes.
 	Bytes int
 	// Preview is how many tokens of a long result are shown at first, not counting the line that says how to read the rest. To
-	// tell as much as possible within them, items are shortened, and a text shows both its ends. 0 means as much as Limit, from
-	// the beginning.
+	// tell as much as possible in so few tokens, the items of a list are shortened, and of a text both ends are shown. 0 means
+	// that a long result is shown from its beginning, up to Limit.
 	Preview int
 	// LineFirst puts the line that says how to read the rest before the text, for clients that keep only the beginning of a
 	// result.
 	LineFirst bool
-	// ShortNames means that this line names the arguments of exec server, tool and args, not server_name, tool_name and
-	// arguments.
+	// ShortNames means that the line that says how to read the rest uses the argument names server, tool and args, not
+	// server_name, tool_name and arguments.
 	ShortNames bool
 	// Texts are the options for compressing texts.
 	Texts compress.Options
@@ -41,18 +41,16 @@ type Pages struct {
 	Filter *jq.Runner
 	// Work bounds how many greps run at the same time; nil means no bound.
 	Work    *semaphore.Semaphore
-	unasked bool // what is kept now was left out by a grep or a filter, so the reader did not ask for it
+	unasked bool // a grep or a filter left out the result that is being kept, so the client did not ask for it
 }
 
-// keep keeps h in the store and returns its handle, which is empty if h is too long to be kept. If p.unasked is true,
-// h is marked as unasked too.
+// keep keeps h in the store and returns its handle, which is empty if h is too long to be kept.
 func (p Pages) keep(h *result) (handle string) {
 	h.unasked = p.unasked
 	return p.Store.add(h)
 }
 
-// limit returns how much all texts of one answer may weigh together: Limit or, if that is 0, Bytes. The method weigh
-// says what weight is.
+// limit returns the greatest weight that all texts of one answer may have together: Limit or, if Limit is 0, Bytes. See weigh.
 func (p Pages) limit() int {
 	switch {
 	case p.Limit > 0:
@@ -63,8 +61,8 @@ func (p Pages) limit() int {
 	return 1 << 30
 }
 
-// weigh returns the weight of texts, which tells how much of the limit they use up. The weight is the number of
-// tokens. But if the bytes use up more of the limit Bytes, the weight is the same fraction of the limit of tokens.
+// weigh returns the weight of texts, which is the number of their tokens. But if the texts use up a greater part of Bytes than
+// of Limit, the weight is that part of Limit. For example, texts of half of Bytes weigh at least half of Limit.
 func (p Pages) weigh(texts ...string) int {
 	return max(tokensOf(texts...), p.weighBytes(bytesOf(texts)))
 }
@@ -84,8 +82,7 @@ func bytesOf(texts []string) (n int) {
 	return n
 }
 
-// weighBytes returns the weight that a text of size bytes has because of its bytes alone. Its tokens may make it
-// heavier.
+// weighBytes returns the weight that a text of size bytes has at least. The text weighs more if it has many tokens.
 func (p Pages) weighBytes(size int) int {
 	if p.Bytes <= 0 {
 		return 0
@@ -93,7 +90,7 @@ func (p Pages) weighBytes(size int) int {
 	return (size*p.limit() + p.Bytes - 1) / p.Bytes
 }
 
-// rest returns the most that the line about how to read the rest can weigh, not counting the part about a grep.
+// rest returns the greatest possible weight of the line about how to read the rest, not counting the part about a grep.
 func (p Pages) rest() int { return max(restTokens, p.weighBytes(restBytes)) }
 
 // minRoom returns the smallest weight that is enough to show the beginning of a text and the line about how to read
@@ -110,10 +107,10 @@ func (p Pages) Fits(texts ...string) bool {
 	return p.weigh(texts...) <= p.limit()
 }
 
-// cutShown cuts a text so that it weighs at most room, and adds a line that says how to read the rest. The store
-// keeps text; what the model sees is the beginning of shown, which is text in its compressed form.
-func (p Pages) cutShown(text, shown string, verbatim bool, room int) string {
-	return p.look(p.divide(text, shown, verbatim), room)
+// cutShown cuts a text so that it weighs at most room, and adds a line that says how to read the rest. The complete result is
+// kept in the store. The parameter compressed is the text in the form that the model sees.
+func (p Pages) cutShown(text, compressed string, verbatim bool, room int) string {
+	return p.look(p.divide(text, compressed, verbatim), room)
 }
 
 // CutText cuts a text that is not compressed, so that it weighs at most room, or the limit if that is less. It adds a
@@ -146,9 +143,10 @@ type Shown struct {
 	Verbatim bool
 }
 
-// Append appends a text to the blocks of a result. If they do not fit together, it first cuts the blocks, to have
-// room for the beginning of the text, and then cuts the text. The store then keeps the parameter whole, of which text
-// is a shorter form. tokens is the number of tokens in the result if anything was cut, otherwise 0.
+// Append appends a text to the blocks of a result. If the blocks and the text do not fit together, Append first cuts the
+// blocks, to have room for the beginning of the text, and then cuts the text. The parameter whole is the text before it was
+// compressed. It is used to divide the text into parts for the store. tokens is the number of tokens in the result if anything
+// was cut, otherwise 0.
 func (p Pages) Append(s Shown, whole, text string) (content []json.RawMessage, tokens int) {
 	content = s.Content
 	if !p.Fits(append(s.Texts, text)...) {
@@ -172,8 +170,8 @@ func (p Pages) CutBlocks(s Shown) (content []json.RawMessage, tokens int) {
 }
 
 // cutBlocks cuts the texts of a result to limit tokens. Blocks that are the elements of one list are first merged into one
-// block. The texts that fit are not changed, and the first that does not fit is cut. The texts after it are kept together as
-// one array, and a single line says how to read them.
+// block. The texts that fit are not changed, and the first text that does not fit is cut. All later texts are kept together as
+// one array, and a single line says how to read this array.
 func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens int) {
 	s, _ = p.Merged(s)
 	out := make([]json.RawMessage, 0, len(s.Content))
@@ -215,7 +213,7 @@ func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens 
 func (p Pages) collapse(out []json.RawMessage, left []wire.Block, verbatim bool) []json.RawMessage {
 	texts := rawBlocks(left, hasText)
 	handle := p.keep(p.divideBlocks(texts, verbatim))
-	out = wire.AppendText(out, p.restLine(rest{left: len(texts), total: len(texts), what: "text blocks left", next: ReadArguments{Handle: handle}}))
+	out = wire.AppendText(out, p.restLine(rest{left: len(texts), total: len(texts), noun: "text blocks left", next: ReadArguments{Handle: handle}}))
 	return append(out, rawBlocks(left, func(b wire.Block) bool { return !b.HasText })...)
 }
 
@@ -233,39 +231,39 @@ func (p Pages) divideBlocks(blocks []json.RawMessage, verbatim bool) *result {
 func hasText(b wire.Block) bool { return b.HasText }
 func isText(b wire.Block) bool  { return b.IsText }
 
-// rawBlocks returns those blocks that the func which accepts, as the upstream sent them.
-func rawBlocks(blocks []wire.Block, which func(wire.Block) bool) []json.RawMessage {
+// rawBlocks returns the blocks for which accept returns true, as the upstream sent them.
+func rawBlocks(blocks []wire.Block, accept func(wire.Block) bool) []json.RawMessage {
 	var out []json.RawMessage
 	for _, b := range blocks {
-		if which(b) {
+		if accept(b) {
 			out = append(out, b.Raw)
 		}
 	}
 	return out
 }
 
-// cut renders as many of the wanted items or lines as fit into limit tokens, then the text about, then a line that
-// says how to read the rest. This line contains the arguments again, with the offset of the next part. If again has
-// no handle, cut keeps h under a new handle. If limit is p.limit(), cut shows at least a part of one item or line, so
-// that a reader who reads on always comes to the end.
-func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments, about string) string {
-	line := rest{total: wanted.len(), first: again.Handle == ""}
+// cut renders as many of the wanted items or lines as fit into limit tokens. The text about follows, and a line that says how
+// to read the rest. This line repeats args, with the offset of the next part. If args has no handle, cut keeps h under a new
+// handle. If limit is p.limit(), cut shows at least a part of one item or line. So a client that reads part after part always
+// comes to the end.
+func (p Pages) cut(h *result, wanted span, limit int, args ReadArguments, about string) string {
+	line := rest{total: wanted.len(), first: args.Handle == ""}
 	kept := "" // the new handle of h, if a grep leaves out much of h; the text then says how to read the rest of h
 	if line.first && h.omitsMuch(wanted) {
 		kept = p.keep(h)
-		again.Handle = kept
+		args.Handle = kept
 	}
-	wanted.numbered = again.Handle != ""
+	wanted.numbered = args.Handle != ""
 	if h.within(wanted, likelyBytes*limit) {
 		if text := p.withMatched(p.render(h, wanted), h, wanted, kept); p.weigh(text) <= limit {
 			return text
 		}
 	}
-	if again.Handle == "" {
-		again.Handle = p.keep(h)
-		wanted.numbered = again.Handle != ""
+	if args.Handle == "" {
+		args.Handle = p.keep(h)
+		wanted.numbered = args.Handle != ""
 	}
-	room := limit - p.rest() - p.weigh(again.Grep) - p.weigh(about)
+	room := limit - p.rest() - p.weigh(args.Grep) - p.weigh(about)
 	if wanted.list != nil {
 		room -= p.weigh(h.matched(wanted, wanted.len()))
 	}
@@ -284,38 +282,37 @@ func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments, about
 	if line.left = wanted.len() - shown; line.left == 0 {
 		return p.withMatched(text, h, wanted, kept)
 	}
-	again.Offset += shown
-	if again.Limit > 0 {
-		again.Limit -= shown
+	args.Offset += shown
+	if args.Limit > 0 {
+		args.Limit -= shown
 	}
-	line.what, line.next = h.noun()+" left", again
+	line.noun, line.next = h.noun()+" left", args
 	switch {
 	case wanted.list != nil:
-		line.what = "matching " + h.noun() + " left; " + h.matched(wanted, shown)
+		line.noun = "matching " + h.noun() + " left; " + h.matched(wanted, shown)
 	case h.goesOn(wanted.first(shown)):
-		line.what += ", the line goes on"
+		line.noun += ", the line goes on"
 	}
 	return p.withLines(text, about, p.restLine(line))
 }
 
-// likelyBytes is an estimate of the most bytes that a token has. A text with more bytes than likelyBytes times the limit is
-// taken as too long without counting its tokens.
+// likelyBytes is an estimate: texts have fewer bytes per token. If a text has more bytes than the limit of tokens times
+// likelyBytes, it is taken as too long, and its tokens are not counted.
 const likelyBytes = 16
 
-// beginItem shows the items that the span some selects: short ones completely, and only the beginning of the last
-// one, which is too long. It keeps these items under a handle of their own. ok is false if nothing of the long item
-// would be shown. If its first part is too long as well, beginItem shows the beginning of that part in the same way,
-// at most levels levels deep.
-func (p Pages) beginItem(h *result, some span, room, levels int) (text string, ok bool) {
+// beginItem shows the wanted items, of which the last is too long. Of this long item it shows only the beginning. It keeps the
+// wanted items as a separate result. If the first part of the long item is too long as well, beginItem shows the beginning of
+// that part in the same way, at most levels levels deep. ok is false if nothing of the long item would be shown.
+func (p Pages) beginItem(h *result, wanted span, room, levels int) (text string, ok bool) {
 	if h.items == nil {
-		return h.part(some), true
+		return h.part(wanted), true
 	}
-	item := h.json(h.chosen(some), some.whole)
+	item := h.json(h.chosen(wanted), wanted.whole)
 	if compact, ok := wire.Compact(item); ok && !h.verbatim {
 		item = compact
 	}
 	inner := p.divide(item, item, h.verbatim)
-	if some.len() > 1 && inner.inner == 0 {
+	if wanted.len() > 1 && inner.inner == 0 {
 		return "", false
 	}
 	text, shown := p.fill(inner, inner.all(), room)
@@ -331,18 +328,19 @@ func (p Pages) beginItem(h *result, some span, room, levels int) (text string, o
 	if shown == 0 {
 		text, shown = inner.units[0], 1
 	}
-	line := rest{left: inner.count() - shown, total: inner.count(), what: inner.noun() + " of this item left"}
+	line := rest{left: inner.count() - shown, total: inner.count(), noun: inner.noun() + " of this item left"}
 	if line.left == 0 {
 		return text, true
 	}
 	if inner.goesOn(inner.all().first(shown)) {
-		line.what += ", the line goes on"
+		line.noun += ", the line goes on"
 	}
-	line.next = ReadArguments{Handle: p.Store.addItem(h, some, inner), Offset: shown}
+	line.next = ReadArguments{Handle: p.Store.addItem(h, wanted, inner), Offset: shown}
 	return p.withLines(text, "", p.restLine(line)), true
 }
 
-// itemLevels is how deeply long items within long items are shown in part. Each of them is kept as a result of its own.
+// itemLevels is the depth up to which the beginning of a long item within a long item is shown. At each level, a separate
+// result is kept.
 const (
 	itemLevels = 3
 	maxBegun   = keptBytes / 16 // in bytes; to keep the parts of longer items would displace other results
@@ -370,9 +368,9 @@ func (p Pages) compressed(h *result, which span) compress.Output {
 	return compress.Text(part, p.Texts)
 }
 
-// fill renders as many of the wanted items or lines as fit into limit tokens, beginning with the first. It returns
-// their number, which is 0 if the first one does not fit. It stops searching when the text is nearly full. It is only
-// called if not all of them fit.
+// fill renders as many of the wanted items or lines as fit into limit tokens, beginning with the first. It returns their
+// number, which is 0 if the first one does not fit. It stops searching when the text nearly fills the limit. It is only called
+// if not all wanted items or lines fit.
 func (p Pages) fill(h *result, wanted span, limit int) (text string, shown int) {
 	few, many := 0, wanted.len()+1 // few parts fit into limit, many parts do not; the search moves these bounds together
 	// The first guess assumes three bytes per token. Later guesses use the number of bytes per token in the previous try.

@@ -8,8 +8,8 @@ import (
 	"mcpx/internal/digest"
 )
 
-// ends shows the beginning and the end of a long text in room tokens and, between them, an overview of its lines. ok is false if
-// the text has no parts that can be left out.
+// ends shows the beginning and the end of a long text in room tokens and, between them, an overview of its lines. ok is false
+// if no part of the text can be left out.
 func (p Pages) ends(h *result, room int, about string) (text string, ok bool) {
 	if room < leastRoom || len(h.units) < 2 {
 		return "", false
@@ -32,9 +32,9 @@ func (p Pages) ends(h *result, room int, about string) (text string, ok bool) {
 	}
 	line.next.Handle = p.keep(h)
 	line.left = len(h.units) - last - line.next.Offset
-	line.what = h.noun() + " left"
+	line.noun = h.noun() + " left"
 	if h.goesOn(all.first(line.next.Offset)) && !h.quoted {
-		line.what += ", the line goes on"
+		line.noun += ", the line goes on"
 	}
 	middle := overview + fmt.Sprintf("[after %d %s that are left out, the last %d from offset %d:]\n", line.left, h.noun(), last, len(h.units)-last)
 	switch {
@@ -46,11 +46,11 @@ func (p Pages) ends(h *result, room int, about string) (text string, ok bool) {
 	return p.withLines(withLine(text, middle+tail), about, p.restLine(line)), true
 }
 
-// marginTokens is the room for the lines that ends adds to the overview; they never have so many tokens.
+// marginTokens is the room for the lines that ends adds to the overview. These lines always have fewer tokens.
 const marginTokens = 40
 
-// tail returns the last lines or other units of a text that weigh at most room together, and their number. If the last one is too
-// long, tail is its end and the number is 0.
+// tail returns the last lines or other units of a text that weigh at most room together, and their number. If even the last
+// unit is too long, it returns the end of that unit, and 0 as the number.
 func (p Pages) tail(units []string, room int) (tail string, count int) {
 	for i := len(units) - 1; i > 0; i-- {
 		cost := p.weigh(units[i])

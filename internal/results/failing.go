@@ -41,7 +41,7 @@ func Invalid(violation string) *Failure {
 	return (&Failure{Code: CodeValidation, Message: violation}).With("violations", []string{violation})
 }
 
-// ErrBusy means that a filter or a grep was not started because too many of other requests are running.
+// ErrBusy means that a filter or a grep was not started because too many filters and greps of other requests are running.
 var ErrBusy = errors.New("too many filters and greps are under way")
 
 // Busy is the failure for [ErrBusy].
@@ -64,7 +64,8 @@ func (f *Failure) Said() string {
 	return f.Code + ": " + f.Message
 }
 
-// Result returns the failure as a tool result. structured means that its JSON is also sent as structuredContent.
+// Result returns the failure as a tool result. If structured is true, the JSON of the failure is also sent as
+// structuredContent.
 func (f *Failure) Result(structured bool) *Result {
 	text := f.Said()
 	result := &Result{IsError: true, Code: f.Code, Content: []json.RawMessage{wire.TextBlock(text)}, Sent: Roughly(text)}

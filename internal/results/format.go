@@ -23,7 +23,7 @@ type Format struct {
 	Bytes int
 	// LineFirst puts the line that says how to read the rest of a cut text before the text.
 	LineFirst bool
-	// ShortNames means that this line names the arguments of exec server, tool and args; see [Pages.ShortNames].
+	// ShortNames means that the line that says how to read the rest uses short argument names; see [Pages.ShortNames].
 	ShortNames bool
 	// Wait is how long the client waits for an answer; 0 means without a limit. A call that takes longer goes on, and the
 	// client gets a handle to wait for its result.
@@ -36,8 +36,8 @@ type Structured uint8
 const (
 	// StructuredNone: the client gets none. Content that the upstream sent only as structuredContent becomes a text block.
 	StructuredNone Structured = iota
-	// StructuredOnce: the client gets content only once. It gets the upstream's structuredContent if no text block has
-	// the same content, unless the content is shorter as a text in another form (TOON or JavaScript).
+	// StructuredOnce: the client gets content only once. It gets the upstream's structuredContent if no text block has the same
+	// content. But if this content is shorter as a text in TOON or JavaScript, the client gets such a text instead.
 	StructuredOnce
 	// StructuredOwn: the client gets structuredContent if the upstream sent one.
 	StructuredOwn
@@ -46,15 +46,15 @@ const (
 	StructuredAlways
 )
 
-// Texts returns the options for compressing texts. If the format names no forms, it returns the parameter unless.
-func (f Format) Texts(unless compress.Options) compress.Options {
+// Texts returns the options for compressing texts. If the format names no forms, these are the defaults.
+func (f Format) Texts(defaults compress.Options) compress.Options {
 	switch {
 	case f.JSON:
 		return compress.Options{}
 	case f.Forms != 0:
 		return compress.Options{TOON: f.Forms&conf.FormTOON != 0, JS: f.Forms&conf.FormJS != 0}
 	}
-	return unless
+	return defaults
 }
 
 // Always reports whether the client also gets structuredContent that mcpx makes.
@@ -157,8 +157,8 @@ func onlyMember(value json.RawMessage) (only json.RawMessage) {
 	return only
 }
 
-// itemsIn reports whether the blocks are texts that are equal to the elements of a list. There must be at least two, as a
-// single text does not show that it comes from a list.
+// itemsIn reports whether the blocks are texts that are equal to the elements of a list. There must be at least two blocks, as
+// a single text does not show that it comes from a list.
 func itemsIn(blocks []wire.Block, list json.RawMessage) bool {
 	if len(list) == 0 || list[0] != '[' || len(blocks) < 2 {
 		return false

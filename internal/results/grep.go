@@ -21,9 +21,9 @@ const (
 	// grepTime is how long one grep may take, not counting the time for which it waits for other greps.
 	grepTime = 2 * time.Second
 	// The matcher counts its work in units of about 10 ns. One match takes at most as many units as the states of the
-	// expression times the bytes of the text. After grepStep units the matcher checks the time and lets other greps
-	// run. It can do so during a match only if it reads the text character by character, which is slow. Therefore it
-	// does that only with a text that may take more than grepWhole units.
+	// expression times the bytes of the text. After grepStep units the matcher checks the time and lets other greps run. During
+	// a match it can check the time only if it reads the text character by character, which is slow. It reads a text in this
+	// way only if a match may take more than grepWhole units.
 	grepStep  = 1_000_000
 	grepWhole = 100_000_000
 	// grepRunes is the number of characters after which the matcher checks the time if it reads a text character by
@@ -33,28 +33,27 @@ const (
 
 var errGrepTime = errors.New("the grep took too long")
 
-// CheckGrep returns a [RefusedError] if [Pages.Grep] would refuse the expression whatever the result is.
+// CheckGrep returns a [RefusedError] if [Pages.Grep] would refuse the expression for any result.
 func CheckGrep(pattern string) error {
 	_, err := compileGrep(pattern)
 	return refusedGrep(err)
 }
 
-// compileGrep compiles the expression of a grep.
 func compileGrep(pattern string) (*regexp.Regexp, error) {
 	if len(pattern) > maxGrep {
 		return nil, errors.New("is longer than 1000 bytes")
 	}
-	return regexp.Compile(ofLines + pattern)
+	return regexp.Compile(multiline + pattern)
 }
 
-// ofLines makes ^ and $ match at the beginning and the end of each line.
-const ofLines = "(?m)"
+// multiline makes ^ and $ match at the beginning and the end of each line.
+const multiline = "(?m)"
 
 // maxGrep is the longest allowed expression, in bytes.
 const maxGrep = 1000
 
-// newGrep makes the matcher of a grep. If too many greps are running, it first waits until another one has ended. The
-// caller must call end.
+// newGrep makes the matcher of a grep. If too many greps are running, it first waits until another one has ended. The caller
+// must call end afterwards, which lets the next waiting grep run.
 func (p Pages) newGrep(ctx context.Context, pattern string) (*matcher, error) {
 	re, err := compileGrep(pattern)
 	if err != nil {
@@ -71,7 +70,8 @@ func (p Pages) newGrep(ctx context.Context, pattern string) (*matcher, error) {
 	return m, nil
 }
 
-// refusedGrep converts an error of a grep into a [RefusedError], except [ErrBusy] and the error of a canceled context.
+// refusedGrep converts an error of a grep into a [RefusedError], but returns [ErrBusy] and the error of a canceled context
+// unchanged.
 func refusedGrep(err error) error {
 	var wrong *syntax.Error
 	switch {
@@ -80,7 +80,7 @@ func refusedGrep(err error) error {
 	case errors.Is(err, errGrepTime):
 		return &RefusedError{"/grep: took more than " + grepTime.String() + "; use a simpler expression, or select"}
 	case errors.As(err, &wrong):
-		return &RefusedError{"/grep: " + wrong.Code.String() + " `" + strings.TrimPrefix(wrong.Expr, ofLines) + "`"}
+		return &RefusedError{"/grep: " + wrong.Code.String() + " `" + strings.TrimPrefix(wrong.Expr, multiline) + "`"}
 	}
 	return &RefusedError{"/grep: " + err.Error()}
 }
@@ -127,7 +127,7 @@ type matcher struct {
 	deadline time.Time
 	work     int64 // units of work since the time was last checked
 
-	slots *semaphore.Semaphore // bounds the greps that run at the same time; nil if this grep does not count there
+	slots *semaphore.Semaphore // bounds the greps that run at the same time; nil if they are not bounded for this grep
 	owner string               // the principal for whom this grep counts
 }
 
@@ -162,7 +162,7 @@ func (m *matcher) over() error {
 	return nil
 }
 
-// end lets the next waiting grep run.
+// end ends this grep, which lets the next waiting grep run.
 func (m *matcher) end() {
 	if m.slots != nil {
 		m.slots.Leave(m.owner)
@@ -271,7 +271,7 @@ func (h *result) matches(m *matcher, i int) (bool, error) {
 		return matches, err
 	}
 	if !bytes.ContainsAny(h.items[i], " \t\r\n\\") {
-		return false, nil // the compact form is what the upstream sent
+		return false, nil // the compact form is the same text, which did not match
 	}
 	shown := compress.Text(h.json(h.items[i:i+1], false), compress.Options{}).Text
 	return m.match([]byte(shown[1 : len(shown)-1]))

@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/compress"
 )
 
-// grepped returns the parts of a result's texts that match a.Grep, or nil if all of them match. out is the complete result. If
-// some content is only in structuredContent, it is searched as a text.
+// grepped returns the parts of a result's texts that match a.Grep, or nil if all of them match. The parameter out is the
+// complete result. If some content is only in structuredContent, it is searched as a text.
 func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, shown Shown) (*Result, error) {
 	p := a.Pages
 	p.unasked = true
@@ -82,7 +82,7 @@ func (s *Shown) withText(text string, options compress.Options) (received, sent 
 	return Roughly(block.Text), Roughly(short)
 }
 
-// bound cuts the texts of a result made by mcpx to the limit, and counts their tokens.
+// bound is for a result that mcpx itself made: it cuts the texts to the limit, and counts their tokens.
 func (a *Answer) bound(out *Result) {
 	blocks := make([]wire.Block, len(out.Content))
 	for i, raw := range out.Content {
@@ -97,7 +97,7 @@ func (a *Answer) bound(out *Result) {
 }
 
 // grepFailure is the failure for a grep that failed after the tool was called. refused is nil if the grep was not started
-// because too many are running. The result of the call is kept under the handle.
+// because too many greps are running. The result of the call is kept under the handle.
 func (a *Answer) grepFailure(refused *RefusedError, handle string) *Failure {
 	f := Busy()
 	if refused != nil {

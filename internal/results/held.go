@@ -2,8 +2,8 @@ package results
 
 import "context"
 
-// A call that takes longer than its client waits gets a handle, as a long result does. This handle is valid only in this
-// process, and it does not read the call in parts.
+// A call that takes longer than its client waits gets a handle, as a long result does. The handle of a call is valid only in
+// this process. It serves to wait for the result, not to read parts of it.
 
 // Hold keeps a running call of this process for its principal and returns its handle.
 func (p Pages) Hold(value any) (handle string) {
@@ -12,7 +12,7 @@ func (p Pages) Hold(value any) (handle string) {
 
 // Held finds a running call by its handle. It finds only calls of this principal, and only if the principal may still call the
 // tool.
-func (p Pages) Held(ctx context.Context, handle string) (value any, of Origin, ok bool) {
+func (p Pages) Held(ctx context.Context, handle string) (value any, origin Origin, ok bool) {
 	kept, err := p.Store.kept.Get(ctx, handle, p.Principal)
 	if err != nil || kept.held == nil || !p.MayRead(ctx, kept.origin) {
 		return nil, Origin{}, false

@@ -7,27 +7,28 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// restTokens and restBytes are the most that the line about how to read the rest needs, not counting the part about a grep.
+// restTokens and restBytes are the most tokens and bytes that the line about how to read the rest needs, not counting the part
+// about a grep.
 const (
 	restTokens = 100
 	restBytes  = 320
 )
 
-// rest is what the line about how to read the rest says: how many parts are not shown, and the call that reads them.
+// rest is the content of the line about how to read the rest: how many parts are not shown, and the call that reads them.
 type rest struct {
 	left, total int
-	what        string // the kind of the parts, such as "items"
+	noun        string // the kind of the parts, such as "items"
 	next        ReadArguments
-	// first means that this line is at the end of the first part. It also explains how to search.
+	// first means that this line is at the end of the first part. The line then also explains how to search.
 	first bool
 	// shortened is how many items are shown without parts of them.
 	shortened int
 }
 
-// also is what the line at the end of the first part says about the handle. shortened is what it says about shortened items.
+// The line at the end of the first part says handleHint about the handle, and shortenedHint about shortened items.
 const (
-	also      = `, grep (regex), select (jq). {"$result":handle} passes the whole on as an argument`
-	shortened = ", %d shortened (whole at offset 0)"
+	handleHint    = `, grep (regex), select (jq). {"$result":handle} passes the whole on as an argument`
+	shortenedHint = ", %d shortened (whole at offset 0)"
 )
 
 // restLine returns the line about how to read the rest. If there is no handle, the line says that the rest is lost.
@@ -35,24 +36,24 @@ func (p Pages) restLine(r rest) string {
 	more := ""
 	switch {
 	case r.next.Handle == "":
-		return fmt.Sprintf("[%d of %d %s, and dropped: the result is too long to be kept; ask for less, or use select]", r.left, r.total, r.what)
+		return fmt.Sprintf("[%d of %d %s, and dropped: the result is too long to be kept; ask for less, or use select]", r.left, r.total, r.noun)
 	case r.shortened > 0 && r.left == 0:
 		r.left = r.shortened
-		more = "; it also takes offset, limit" + also
+		more = "; it also takes offset, limit" + handleHint
 	case r.first:
-		more = "; it also takes limit" + also
+		more = "; it also takes limit" + handleHint
 	}
 	if r.shortened > 0 && r.shortened < r.total {
-		r.what += fmt.Sprintf(shortened, r.shortened)
+		r.noun += fmt.Sprintf(shortenedHint, r.shortened)
 	}
-	return fmt.Sprintf("[%d of %d %s: %s%s]", r.left, r.total, r.what, p.Call(r.next), more)
+	return fmt.Sprintf("[%d of %d %s: %s%s]", r.left, r.total, r.noun, p.Call(r.next), more)
 }
 
 // Call returns a call of read_result, written so that a model can copy it.
 func (p Pages) Call(args ReadArguments) string { return p.CallOf(Tool, args) }
 
-// CallOf returns a call of another tool of the built-in server that takes a handle, written so that a model can copy
-// it.
+// CallOf returns a call of a tool of the built-in server, written so that a model can copy it. The tool takes a handle, as
+// read_result does.
 func (p Pages) CallOf(tool string, args ReadArguments) string {
 	if p.ShortNames {
 		return "exec " + string(wire.Encode(struct {
@@ -68,15 +69,15 @@ func (p Pages) CallOf(tool string, args ReadArguments) string {
 	}{Server, tool, args}))
 }
 
-// withMatched adds a line to a text that shows all matches of a grep. The line says how many matches there are. If
-// kept is not empty, h was kept under this handle, and the line also says how to read what is around the matches.
-func (p Pages) withMatched(text string, h *result, wanted span, kept string) string {
+// withMatched adds a line to a text that shows all matches of a grep. The line says how many matches there are. If h was kept,
+// handle is its handle, and the line also says how to read the parts around the matches.
+func (p Pages) withMatched(text string, h *result, wanted span, handle string) string {
 	if wanted.list == nil {
 		return text
 	}
 	line := h.matched(wanted, wanted.len())
-	if kept != "" {
-		next, around := ReadArguments{Handle: kept}, "; all: "
+	if handle != "" {
+		next, around := ReadArguments{Handle: handle}, "; all: "
 		if wanted.len() > 0 {
 			around, next.Offset = "; around them: ", wanted.at(0)
 		}
@@ -85,21 +86,20 @@ func (p Pages) withMatched(text string, h *result, wanted span, kept string) str
 	return withLine(text, "["+line+"]")
 }
 
-// withLines adds about, which describes the complete result and may be empty, and rest, the line about how to read the rest.
-// rest is put first for clients that keep only the beginning of a result.
-func (p Pages) withLines(text, about, rest string) string {
+// withLines adds two parts to a text: about, which describes the complete result and may be empty, and line, which says how to
+// read the rest. For clients that keep only the beginning of a result, line is put first.
+func (p Pages) withLines(text, about, line string) string {
 	switch {
 	case about == "" && p.LineFirst:
-		return rest + "\n" + text
+		return line + "\n" + text
 	case p.LineFirst:
-		return rest + "\n" + about + "\n" + text
+		return line + "\n" + about + "\n" + text
 	case about != "":
 		text = withLine(text, about)
 	}
-	return withLine(text, rest)
+	return withLine(text, line)
 }
 
-// withLine adds a line to a text.
 func withLine(text, line string) string {
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"

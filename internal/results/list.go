@@ -12,8 +12,8 @@ import (
 )
 
 // list is the part of a JSON value that a reader reads piece by piece: the elements of an array, the members of an object, the
-// objects of JSON Lines, or the lines of a string. In a value such as {"total":900,"data":{"rows":[…]}} it is the inner array,
-// since that is nearly all of the value.
+// objects of JSON Lines, or the lines of a string. In a value such as {"total":900,"data":{"rows":[…]}} the list is the inner
+// array, since this array is nearly all of the value.
 type list struct {
 	// items are slices of the value. A member of an object includes its key. items is nil if there is no list, or if the list
 	// consists of the lines of a JSON string.
@@ -42,9 +42,9 @@ const (
 // place is a range of bytes in a value.
 type place struct{ start, end int }
 
-// listIn finds the list in h.value and divides h into its items. If the list consists of the lines of a JSON string,
-// h is divided into these lines. It returns false if there is no list. As long as everything beside the largest part of the value needs
-// little of the first page, the list is searched in that part.
+// listIn finds the list in h.value and divides h into the items of the list. If the list consists of the lines of a JSON
+// string, h is divided into these lines. listIn returns false if there is no list. It searches in the largest part of the
+// value, and in the largest part of that part, as long as the other parts need little of the first page.
 func (p Pages) listIn(h *result) bool {
 	value, room := h.value, p.limit()/3
 	if p.Preview > 0 {
@@ -100,7 +100,7 @@ func (p Pages) linesIn(h *result, at place) bool {
 	return ok
 }
 
-// sheds reports whether the value weighs at most room without the part at the place inner.
+// sheds reports whether the value weighs at most room if the part at the place inner is removed.
 func (p Pages) sheds(value json.RawMessage, inner place, room int) bool {
 	if len(value)-(inner.end-inner.start) > likelyBytes*room {
 		return false
@@ -160,7 +160,7 @@ func outlineOf(container json.RawMessage) (o outline, ok bool) {
 	return o, true
 }
 
-// fill makes the parts of the container at this place the items of l.
+// fill sets the items of l to the parts of the container at this place.
 func (l *list) fill(value json.RawMessage, at place, o outline) {
 	if l.items = o.parts; cap(l.items) > len(l.items)+len(l.items)/4 {
 		l.items = slices.Clone(l.items)
@@ -230,13 +230,13 @@ const (
 	shapeBytes  = 128 << 10
 )
 
-// shape describes which keys and types the value has. The parameter most bounds the description, in tokens.
-func (h *result) shape(most int) string {
+// shape describes which keys and types the value has. The description has at most limit tokens.
+func (h *result) shape(limit int) string {
 	switch {
 	case h.quoted:
-		return compress.Shape([]byte(h.head+`""`+h.tail), most)
+		return compress.Shape([]byte(h.head+`""`+h.tail), limit)
 	case h.items == nil:
-		return compress.Shape(h.value, most)
+		return compress.Shape(h.value, limit)
 	}
 	some, size := h.items, 0
 	for _, item := range h.items[:min(len(h.items), shapeFirst)] {
@@ -257,5 +257,5 @@ func (h *result) shape(most int) string {
 	if h.asLines {
 		head, tail = "[", "]"
 	}
-	return compress.ShapeOf(head, some, tail, len(h.items), most)
+	return compress.ShapeOf(head, some, tail, len(h.items), limit)
 }

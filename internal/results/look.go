@@ -39,12 +39,12 @@ const (
 	leastMembers = 20
 	// leastItem is how many tokens an item should have at least, unless all items can be shown with fewer.
 	leastItem = 24
-	// If there are more than maxBare items, each is assumed to need about beside tokens more than the parts that
+	// If there are more than manyItems items, an item is assumed to need about extraTokens tokens in addition to the parts that
 	// identify it.
-	maxBare, beside = 100, 10
-	// An item is assumed to need at least leastOf tokens, so a list of more than room/leastOf items is not shown
+	manyItems, extraTokens = 100, 10
+	// An item is assumed to need at least assumedItem tokens, so a list of more than room/assumedItem items is not shown
 	// completely.
-	leastOf = 8
+	assumedItem = 8
 	// digestBytes is how many bytes of items are read to shorten them.
 	digestBytes = 4 << 20
 	// digestTries is how often the shortened items are written and weighed. After each try, the amount that is shown
@@ -55,15 +55,15 @@ const (
 // shortened shows as many items of a list as possible in room tokens, each without the parts that need most tokens. ok is false
 // if there is no list of several items, or if the items that fit need not be shortened.
 func (p Pages) shortened(h *result, room int, about string) (text string, ok bool) {
-	s := p.shorten(h, room-p.rest()-p.weigh(shortened)-p.weigh(about))
+	s := p.shorten(h, room-p.rest()-p.weigh(shortenedHint)-p.weigh(about))
 	n := len(s.Items)
 	if n == 0 {
 		return "", false
 	}
-	line := rest{left: len(h.items) - n, total: len(h.items), what: h.noun() + " left", shortened: n, first: true}
+	line := rest{left: len(h.items) - n, total: len(h.items), noun: h.noun() + " left", shortened: n, first: true}
 	line.next.Handle = p.keep(h)
 	if line.left == 0 {
-		line.what = h.noun() + " shortened"
+		line.noun = h.noun() + " shortened"
 	} else {
 		line.next.Offset = n
 	}
@@ -78,8 +78,8 @@ type short struct {
 	cost  int    // what text and notes weigh together
 }
 
-// shorten shortens the items of a list, or the first of them, until they weigh at most room together with their
-// notes. s has no items if they cannot or need not be shortened.
+// shorten shortens the items of a list, or the first of them, until they weigh at most room together with their notes. s has
+// no items if the items of h cannot or need not be shortened.
 func (p Pages) shorten(h *result, room int) (s short) {
 	if room < leastRoom || len(h.items) < 2 || h.open == "{" && len(h.items) < leastMembers {
 		return s
@@ -88,7 +88,7 @@ func (p Pages) shorten(h *result, room int) (s short) {
 		return s
 	}
 	most := len(h.items)
-	if most > max(leastMembers, room/leastOf) {
+	if most > max(leastMembers, room/assumedItem) {
 		most = max(leastMembers, 2*room/leastItem)
 	}
 	n, size := 0, 0
@@ -104,8 +104,8 @@ func (p Pages) shorten(h *result, room int) (s short) {
 		return s
 	}
 	least := d.Least(n) / float64(n)
-	if n > maxBare {
-		least += beside
+	if n > manyItems {
+		least += extraTokens
 	}
 	if n == len(h.items) && least*float64(n) < 1.6*float64(room) { // an estimate that may be too high
 		if s = p.fitAll(h, d, room, least*float64(n)); len(s.Items) > 0 {
@@ -115,10 +115,9 @@ func (p Pages) shorten(h *result, room int) (s short) {
 	return p.fitSome(h, d, room, max(leastItem, 1.1*least))
 }
 
-// fitAll shortens all items until they weigh at most room together with their notes. It never tries a budget below
-// least.
-func (p Pages) fitAll(h *result, d *digest.Items, room int, least float64) (best short) {
-	budget, most := max(float64(room)*0.9, least), float64(3*room) // most is a budget with which the items do not fit
+// fitAll shortens all items until they weigh at most room together with their notes. It tries no budget below minimum tokens.
+func (p Pages) fitAll(h *result, d *digest.Items, room int, minimum float64) (best short) {
+	budget, tooMuch := max(float64(room)*0.9, minimum), float64(3*room) // tooMuch is a budget with which the items do not fit
 	planned := 0.0
 	for range digestTries {
 		plan := d.Plan(len(h.items), budget)
@@ -133,26 +132,26 @@ func (p Pages) fitAll(h *result, d *digest.Items, room int, least float64) (best
 			if 5*now.cost >= 4*room || now.whole() {
 				return best
 			}
-			budget = min(budget*min(0.98*float64(room)/float64(now.cost), 2), (budget+most)/2)
-		case budget <= least:
+			budget = min(budget*min(0.98*float64(room)/float64(now.cost), 2), (budget+tooMuch)/2)
+		case budget <= minimum:
 			return best
 		default:
-			most = budget
-			budget = max(budget*0.95*float64(room)/float64(now.cost), least)
+			tooMuch = budget
+			budget = max(budget*0.95*float64(room)/float64(now.cost), minimum)
 		}
 	}
 	return best
 }
 
-// fitSome shortens as many of the first items as weigh at most room together with their notes. own is a guess at the tokens of
-// an item.
-func (p Pages) fitSome(h *result, d *digest.Items, room int, own float64) (best short) {
-	n := min(d.Len(), int(float64(room)/own))
+// fitSome shortens as many of the first items as weigh at most room together with their notes. estimate is about how many
+// tokens an item needs.
+func (p Pages) fitSome(h *result, d *digest.Items, room int, estimate float64) (best short) {
+	n := min(d.Len(), int(float64(room)/estimate))
 	for range digestTries {
 		if n < 2 || n == len(best.Items) {
 			break
 		}
-		now := p.write(h, d.Look(d.Plan(n, own*float64(n))))
+		now := p.write(h, d.Look(d.Plan(n, estimate*float64(n))))
 		if now.cost <= room {
 			if best = now; 5*now.cost >= 4*room || now.whole() {
 				break

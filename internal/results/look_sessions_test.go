@@ -59,7 +59,7 @@ func lookAt(server, text string) (l looked, ok bool) {
 	look := p.look(h, p.Limit)
 	l.tokens = tokens.Count(look)
 	shape := "[shape: " + h.shape(min(shapeTokens, (p.Preview+p.rest())/10)) + "]"
-	s := p.shorten(h, p.Preview-p.weigh(shortened)-p.weigh(shape))
+	s := p.shorten(h, p.Preview-p.weigh(shortenedHint)-p.weigh(shape))
 	for i, item := range s.Items {
 		if idOf(json.RawMessage(item)) == idOf(h.items[i]) {
 			l.ids++

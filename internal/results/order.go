@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/jq"
 )
 
-// maxOrdered is how deeply nested objects are reordered. maxKeySets is for how many different sets of keys the order is looked
-// up in the document.
+// maxOrdered is the depth of nesting up to which objects are reordered. maxKeySets is the number of different sets of keys for
+// which an order is looked up.
 const maxOrdered, maxKeySets = 12, 64
 
 // inOrder reorders the keys of the objects in the outputs of a filter, because jq sorts them. The new order is the one in which
@@ -31,7 +31,8 @@ func inOrder(filter string, document json.RawMessage, outputs []json.RawMessage)
 
 // keyOrder has the order of the keys for each set of keys in the outputs.
 type keyOrder struct {
-	// sets maps a set of keys (setOf of the keys in the order in which jq writes them) to the order to use.
+	// sets maps a set of keys to the order to use. The set is the string that setOf makes of the keys in the order in which jq
+	// writes them.
 	sets map[string][]string
 }
 

@@ -21,9 +21,9 @@ type Value struct {
 	sampled bool
 }
 
-// ReadValue reads the result of a server. typed means that structuredContent is the value even if it only wraps what the texts
-// have. This is because inspect shows the type of structuredContent as a whole. A filter may name the wrapper or leave it out,
-// but a program needs one form. The error is [ErrNoResult] or [ErrTask].
+// ReadValue reads the result of a server. If typed is true, structuredContent is the value even if it only wraps what the
+// texts have, since inspect shows the type of the whole structuredContent. A filter may name the wrapper or leave it out, but
+// a program must know whether there is a wrapper. The error is [ErrNoResult] or [ErrTask].
 func ReadValue(raw json.RawMessage, typed bool) (*Value, error) {
 	got, err := readUpstream(raw)
 	if err != nil {

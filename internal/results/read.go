@@ -79,8 +79,8 @@ type Page struct {
 	Structured json.RawMessage
 	// Value is the content of Text as compact JSON. It is empty if Text is not exactly one JSON value.
 	Value string
-	// Origin is the tool whose kept result the page is a part of; zero if the page is not a part of a result that was kept for
-	// its length.
+	// Origin is the tool that the kept result comes from. It is zero if the page is not a part of a kept result, or if that
+	// result was kept for another reason than its length.
 	Origin Origin
 	// cut is how many tokens of a selection are not on the page but kept under a handle.
 	cut int
@@ -138,8 +138,8 @@ func (p Pages) read(ctx context.Context, h *result, args ReadArguments) (*Page, 
 }
 
 // MayRead reports whether the principal may, at this moment, read results of this origin (server and tool).
-func (p Pages) MayRead(ctx context.Context, of Origin) bool {
-	return p.Readable == nil || p.Readable(ctx, of)
+func (p Pages) MayRead(ctx context.Context, origin Origin) bool {
+	return p.Readable == nil || p.Readable(ctx, origin)
 }
 
 // page renders the wanted items or lines. args are the arguments of the request.

@@ -91,8 +91,8 @@ const glimpseRunes = 100
 // knownResultTypes are the values of resultType that Answer.Of handles. Any other value is passed to the client in _meta.
 var knownResultTypes = map[string]bool{"complete": true, "input_required": true, "task": true}
 
-// resultMeta returns the _meta for the client. It is the upstream's _meta and, if there are others, a member
-// mcpx/result with them.
+// resultMeta returns the _meta for the client. It is the upstream's _meta. If r.others is not empty, the member mcpx/result
+// has these others.
 func (r *upstreamResult) resultMeta() json.RawMessage {
 	if len(r.others) == 0 {
 		return r.meta
@@ -170,7 +170,7 @@ func textsOf(blocks []wire.Block) []string {
 	return texts
 }
 
-// compressBlocks compresses the text blocks. It returns what the compression of the last one gave.
+// compressBlocks compresses the text blocks. It returns the output of the compression of the last text block.
 func (a *Answer) compressBlocks(out *Result, shown *Shown) (last compress.Output) {
 	for i, b := range shown.Received {
 		if !b.IsText {

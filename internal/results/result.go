@@ -11,8 +11,8 @@ import (
 )
 
 // divide makes a result of a text. JSON with a list is divided into the items of the list. Other texts, and very long lists,
-// are divided into the lines of shown, which is the text as the model sees it.
-func (p Pages) divide(text, shown string, verbatim bool) *result {
+// are divided into the lines of compressed, which is the text as the model sees it.
+func (p Pages) divide(text, compressed string, verbatim bool) *result {
 	h := &result{principal: p.Principal, origin: p.Origin, verbatim: verbatim}
 	if value, lines, ok := compress.Value(text); ok && (value[0] == '[' || value[0] == '{') {
 		h.value = value
@@ -27,7 +27,7 @@ func (p Pages) divide(text, shown string, verbatim bool) *result {
 			return h
 		}
 	}
-	h.units, h.kind = p.unitsOf(shown)
+	h.units, h.kind = p.unitsOf(compressed)
 	return h
 }
 
@@ -65,12 +65,12 @@ const (
 	pieces
 )
 
-// unitsOf splits a text into lines. A line with more bytes than longest is split into the rows of a list in it; if a
-// row is too long, it is split at a space. If the text has more lines than the parameter most, it is split into units
-// of several lines, of up to longest bytes. Joined together, the units are the text again.
-func unitsOf(text string, longest, most int) (units []string, kind unitKind) {
+// unitsOf splits a text into lines. A line with more bytes than longest is split into the rows of a list in it; if a row is
+// too long, it is split at a space. If the text has more than maxUnits lines, it is split into units of several lines, of up
+// to longest bytes. Joined together, the units are the text again.
+func unitsOf(text string, longest, maxUnits int) (units []string, kind unitKind) {
 	count := strings.Count(text, "\n") + 1
-	if count > most {
+	if count > maxUnits {
 		return mergedLines(text, longest), pieces
 	}
 	units = make([]string, 0, count+len(text)/longest)
@@ -79,7 +79,7 @@ func unitsOf(text string, longest, most int) (units []string, kind unitKind) {
 			units = append(units, line)
 			continue
 		}
-		ends := rowEnds(line, most-count)
+		ends := rowEnds(line, maxUnits-count)
 		if count += len(ends); len(ends) > 0 {
 			kind = max(kind, rows)
 		}
@@ -114,10 +114,10 @@ func mergedLines(text string, longest int) (units []string) {
 	return units
 }
 
-// rowEnds finds where the rows of a list on one line end, in JSON or a similar language. A row is text in brackets,
-// followed by a comma and another text in the same kind of brackets. If lists are nested, the rows are those of the
-// outermost list. If there are more rows than the parameter most, it returns none.
-func rowEnds(line string, most int) (ends []int) {
+// rowEnds finds where the rows of a list on one line end, in JSON or a similar language. A row is text in brackets, followed
+// by a comma and another text in the same kind of brackets. If lists are nested, the rows are those of the outermost list. If
+// there are more than maxRows rows, it returns nil.
+func rowEnds(line string, maxRows int) (ends []int) {
 	start := max(0, strings.IndexAny(line, "[{("))
 	level, outermost := 0, len(line)
 	quote := byte(0)
@@ -143,7 +143,7 @@ func rowEnds(line string, most int) (ends []int) {
 			if level < outermost {
 				outermost, ends = level, ends[:0]
 			}
-			if len(ends) == most {
+			if len(ends) == maxRows {
 				return nil
 			}
 			ends = append(ends, len(line)-len(rest))
@@ -197,15 +197,15 @@ func (h *result) length(i int) int {
 	return len(h.units[i])
 }
 
-// matched tells the model how many parts match a grep. The parameter shown is how many of them are shown. If the span is numbered, the
-// offsets of matching items are listed. Matching lines need no list, since each is shown with its number.
-func (h *result) matched(which span, shown int) string {
+// matched tells the model how many parts match a grep. The parameter count is how many of these parts are shown. If the span
+// is numbered, the offsets of matching items are listed. Matching lines need no list, since each is shown with its number.
+func (h *result) matched(which span, count int) string {
 	line := fmt.Sprintf("%d of %d %s match", len(which.list), h.count(), h.noun())
-	if shown < len(which.list) {
-		line = fmt.Sprintf("%d shown, %s", shown, line)
+	if count < len(which.list) {
+		line = fmt.Sprintf("%d shown, %s", count, line)
 	}
-	if h.items != nil && shown > 0 && which.numbered {
-		line += ", offset " + offsets(which.first(shown))
+	if h.items != nil && count > 0 && which.numbered {
+		line += ", offset " + offsets(which.first(count))
 	}
 	return line
 }
@@ -243,8 +243,8 @@ type span struct {
 	// list has the numbers of the matching items or lines, and from and to are indexes into it. If list is nil, from and to are
 	// numbers of items or lines.
 	list []int
-	// numbered means that matches are shown with their numbers, because there is a handle with which to read what is around
-	// them.
+	// numbered means that matches are shown with their numbers, because there is a handle with which the client can read the
+	// parts around the matches.
 	numbered bool
 	// whole means that items are shown together with everything around their list.
 	whole bool

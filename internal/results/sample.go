@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxSample is the size of a sample in bytes, and maxSampled the number of its blocks, at most.
+	// A sample has at most maxSample bytes, and comes from a result of at most maxSampled blocks.
 	maxSample  = 64 << 10
 	maxSampled = 1_000
 )

@@ -31,14 +31,14 @@ func (e *FilterError) Error() string { return e.Err.Error() }
 // Unwrap returns the error that the jq runner returned.
 func (e *FilterError) Unwrap() error { return e.Err }
 
-// Select applies a filter to a value, and then a grep, unless that is empty, to the output. If the filter fails on the value
-// and other is not nil, the filter is applied to other. The error is the error of ctx, a [FilterError], a [RefusedError] or,
-// from the grep, [ErrBusy].
-func (p Pages) Select(ctx context.Context, filter, grep string, value, other json.RawMessage) (*Page, error) {
+// Select applies a filter to a value. If grep is not empty, it then applies the grep to the output of the filter. If the
+// filter fails on the value and fallback is not nil, the filter is applied to fallback. The error is the error of ctx, a
+// [FilterError], a [RefusedError] or, from the grep, [ErrBusy].
+func (p Pages) Select(ctx context.Context, filter, grep string, value, fallback json.RawMessage) (*Page, error) {
 	s, err := p.filter(ctx, filter, value)
-	if _, unfit := errors.AsType[*jq.FilterError](err); unfit && other != nil {
-		if fits, otherErr := p.filter(ctx, filter, other); otherErr == nil {
-			s, value, err = fits, other, nil
+	if _, unfit := errors.AsType[*jq.FilterError](err); unfit && fallback != nil {
+		if fits, otherErr := p.filter(ctx, filter, fallback); otherErr == nil {
+			s, value, err = fits, fallback, nil
 		}
 	}
 	if err != nil && ctx.Err() == nil {
@@ -177,7 +177,7 @@ func (p Pages) filter(ctx context.Context, filter string, value json.RawMessage)
 		s.value = append(append([]byte{'['}, bytes.Join(lines, []byte{','})...), ']')
 	}
 	if s.empty() {
-		s.text = nothing
+		s.text = noOutput
 	}
 	return s, nil
 }
@@ -206,15 +206,16 @@ func nullsIn(value json.RawMessage) (n int) {
 // maxNulls is the size of the longest value that nullsIn reads, in bytes.
 const maxNulls = 256 << 10
 
-// nothing is the text that the model gets if the filter has no output.
-const nothing = "[select gave nothing]"
+// noOutput is the text that the model gets if the filter has no output.
+const noOutput = "[select gave nothing]"
 
 // empty reports whether the filter had no output.
 func (s *selection) empty() bool { return s.several && len(s.value) == len("[]") }
 
 var errNoFilter = errors.New("filters are not available here")
 
-// plainText returns a value as text: a string without its quotes, unless that would look like another JSON value.
+// plainText returns a value as text: a string is written without its quotes, unless it would then look like another JSON
+// value.
 func plainText(value json.RawMessage) string {
 	var text string
 	if len(value) == 0 || value[0] != '"' || json.Unmarshal(value, &text) != nil {

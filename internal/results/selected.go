@@ -35,14 +35,14 @@ func FilterFailure(failed *FilterError, p Pages) *Failure {
 	return f.With("shape", shape)
 }
 
-// kept tells a model whose filter failed that the call was made and must not be repeated. next are the arguments of read_result
-// that read the result; without a handle in them, the text says that the result is lost.
-func (f *Failure) kept(p Pages, next ReadArguments) string {
-	if next.Handle == "" {
+// kept tells a model whose filter failed that the call was made and must not be repeated. args are the arguments with which
+// read_result reads the result. If args has no handle, the text says that the result is lost.
+func (f *Failure) kept(p Pages, args ReadArguments) string {
+	if args.Handle == "" {
 		return "\nThe call was made; its result is too long to be kept"
 	}
-	f.With("handle", next.Handle)
-	return "\nThe call was made; its result is kept: " + p.Call(next)
+	f.With("handle", args.Handle)
+	return "\nThe call was made; its result is kept: " + p.Call(args)
 }
 
 // noTextFailure is the failure for a filter on a result that has neither JSON nor text.
@@ -53,11 +53,12 @@ func noTextFailure() *Failure {
 }
 
 // selectable returns the JSON that a filter is applied to. This is what the model saw: JSON, or a plain text as a JSON string.
-// If the filter fails on value, it is applied to other, which may be nil. Both are nil if there is neither JSON nor text.
+// If the filter fails on value, it is applied to fallback, which may be nil. value and fallback are both nil if there is
+// neither JSON nor text.
 //
 // Sometimes structuredContent only wraps what the text blocks have: it is {"content":"…"} with the same text. Then value is the
 // text, or the JSON in it. A filter that names the wrapper, such as .content, is applied to structuredContent first.
-func selectable(filter string, structured json.RawMessage, blocks []wire.Block) (value, other json.RawMessage) {
+func selectable(filter string, structured json.RawMessage, blocks []wire.Block) (value, fallback json.RawMessage) {
 	texts := slices.ContainsFunc(blocks, isText)
 	if structured == nil || string(structured) == "null" && texts {
 		return ofTexts(blocks)
@@ -72,10 +73,11 @@ func selectable(filter string, structured json.RawMessage, blocks []wire.Block) 
 	return inner, structured
 }
 
-// ofTexts returns what text blocks contain, as JSON. If one text is an array or object, or contains one, value is the array or
-// object; if several do, value is an array of what they contain. Otherwise value is the only text, or an array of all texts;
-// nil without texts. If the JSON is only a part of a text, other is the only text or an array of all texts.
-func ofTexts(blocks []wire.Block) (value, other json.RawMessage) {
+// ofTexts returns what text blocks contain, as JSON. If exactly one text is or contains an array or object, value is this
+// array or object. If several texts do, value is an array of all that they contain. If no text does, value is the only text,
+// an array of all texts, or nil if there are no texts. If the JSON is only a part of a text, fallback is the only text, or an
+// array of all texts.
+func ofTexts(blocks []wire.Block) (value, fallback json.RawMessage) {
 	var all, containers, texts []json.RawMessage
 	parts := false
 	for _, b := range blocks {
@@ -93,9 +95,9 @@ func ofTexts(blocks []wire.Block) (value, other json.RawMessage) {
 		all = containers
 	}
 	if parts {
-		other = together(texts)
+		fallback = together(texts)
 	}
-	return together(all), other
+	return together(all), fallback
 }
 
 // together returns the only value, or an array of the values if there are several, or nil if there are none.

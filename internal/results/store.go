@@ -21,8 +21,8 @@ const (
 	// pieceBytes bounds a unit of text (a line, or a part of it), in bytes; longer lines are split. A low limit of
 	// tokens makes units even smaller.
 	pieceBytes = 4 << 10
-	// maxItems and maxLines are how many items or lines a result may be divided into, as each needs itemBytes or unitBytes. A
-	// result with more is divided into pieces of text.
+	// maxItems and maxLines are how many items or lines a result may be divided into, as each needs itemBytes or unitBytes of
+	// memory. A result with more items or lines is divided into pieces of text.
 	maxItems = 200_000
 	maxLines = 1_000_000
 )
@@ -69,16 +69,17 @@ type itemHandle struct {
 // safe for concurrent use.
 type Store struct{ kept state.Results[Kept] }
 
-// NewStore makes a store that keeps its results in kept. If kept is nil, they are kept in memory, within keptBytes and keptAge.
-func NewStore(kept state.Results[Kept]) Store {
-	if kept == nil {
-		kept = InMemory(0)
+// NewStore makes a store that keeps its results in storage. If storage is nil, the results are kept in memory, within
+// keptBytes and keptAge.
+func NewStore(storage state.Results[Kept]) Store {
+	if storage == nil {
+		storage = InMemory(0)
 	}
-	return Store{kept}
+	return Store{storage}
 }
 
-// InMemory keeps results in the memory of this process. They take at most keptBytes, and at most a quarter of memory, which is
-// how much the process may use (0 means no limit).
+// InMemory keeps results in the memory of this process. The parameter memory is how much memory the process may use; 0 means
+// no limit. The results take at most keptBytes, and at most a quarter of this limit.
 func InMemory(memory int64) state.Results[Kept] {
 	most := int64(keptBytes)
 	if memory > 0 {
@@ -93,15 +94,15 @@ const (
 	unitBytes = 16
 	// handleBytes is the memory that every handle needs for the handle itself, its map entries and its structs.
 	handleBytes = 1 << 10
-	// mostClass is the size up to which the allocator rounds up to a size class, which wastes at most an eighth. Larger sizes
-	// are rounded up to pages.
-	mostClass = 32 << 10
+	// The allocator rounds sizes of at most maxClass bytes up to a size class, which wastes at most an eighth. It rounds larger
+	// sizes up to pages.
+	maxClass  = 32 << 10
 	pageBytes = 8 << 10
 )
 
 // allocated returns the memory that the allocator uses for n bytes.
 func allocated(n int) int {
-	if n <= mostClass {
+	if n <= maxClass {
 		return n + n/8
 	}
 	return (n + pageBytes - 1) / pageBytes * pageBytes
@@ -117,7 +118,8 @@ func (h *result) size() int {
 		allocated(len(h.head)+len(h.tail)+len(h.before)+len(h.after))
 }
 
-// own copies the units of a result, since they are slices of a text that may be part of a much longer message.
+// own copies the units of a result. They are slices of a text that may be part of a much longer message, which would otherwise
+// stay in memory.
 func (h *result) own() {
 	if len(h.units) == 0 {
 		return

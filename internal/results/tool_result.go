@@ -27,8 +27,8 @@ type Result struct {
 
 	Code           string // error code if mcpx itself failed the call; empty for every result of a tool
 	Received, Sent int    // tokens of the upstream's texts, and of the texts in Content
-	// Cut and LeftOut are the tokens of the upstream's texts that are missing in Content, by why they are missing; see
-	// [request.Sizes].
+	// Cut and LeftOut count the tokens of the upstream's texts that are missing in Content: Cut for a text that was too long,
+	// LeftOut for what the client did not want; see [request.Sizes].
 	Cut, LeftOut int
 }
 

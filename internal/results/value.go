@@ -17,10 +17,10 @@ type ValueError struct{ Member, Reason string }
 
 func (e *ValueError) Error() string { return e.Reason }
 
-// Value returns a kept result as one JSON value: the result's JSON or, if it is not JSON, its text as a string. If filter is not
-// empty, the filter is applied to that value and must have exactly one output. If text is set, an object or array is returned as
-// a string that contains its JSON. The error is the error of
-// ctx, a [ValueError], [ErrBusy] or [state.ErrAway]. The value must not be changed.
+// Value returns a kept result as one JSON value: the result's JSON or, if it is not JSON, its text as a string. If filter is
+// not empty, the filter is applied to that value and must have exactly one output. If text is set, an object or array is
+// returned as a string that contains its JSON. The error is the error of ctx, a [ValueError], [ErrBusy] or [state.ErrAway].
+// The value must not be changed.
 func (p Pages) Value(ctx context.Context, handle, filter string, text bool) (json.RawMessage, error) {
 	h, err := p.get(ctx, handle)
 	switch {
@@ -66,7 +66,7 @@ func (p Pages) valueOf(ctx context.Context, filter string, value json.RawMessage
 	return s.value, nil
 }
 
-// whole returns the text of a result as it was kept, or its JSON if only that was kept.
+// whole returns the text of a result as it was kept, or its JSON if only the JSON was kept.
 func (h *result) whole() string {
 	switch {
 	case h.items != nil:

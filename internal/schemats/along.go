@@ -14,51 +14,51 @@ const inPart = " // in part"
 // into the arguments: property names and array indexes, from the outside to the inside. If an object has no property with the name
 // in the path, all its properties are written.
 //
-// The text has at most `most` tokens, as counted by the function estimate. If it would be longer, Along leaves out the
+// The text has at most limit tokens, as counted by the function estimate. If it would be longer, Along leaves out the
 // descriptions, then the deeper levels. If it still does not fit, Along returns "".
-func Along(input json.RawMessage, places [][]string, o Options, most int, estimate func(string) int) string {
+func Along(input json.RawMessage, places [][]string, o Options, limit int, estimate func(string) int) string {
 	s := load(input, "Args")
 	if s == nil || len(places) == 0 {
 		return ""
 	}
-	w := way{left: maxSteps}
-	s.root = &def{hint: "Args", body: w.along(s.root.body, places), done: true}
+	r := reducer{left: maxSteps}
+	s.root = &def{hint: "Args", body: r.along(s.root.body, places), done: true}
 	nameShared(s, nil)
 	for _, noDescriptions := range [...]bool{false, true} {
-		p := &printer{o: o, noDescriptions: noDescriptions, limit: 16 * most}
+		p := &printer{o: o, noDescriptions: noDescriptions, limit: 16 * limit}
 		p.statements(s, map[*def]bool{})
 		p.statement("Args", s.root.body)
 		text := strings.TrimSuffix(string(p.b), "\n")
-		if w.cut {
+		if r.cut {
 			text += inPart
 		}
-		if !p.over && estimate(text) <= most {
+		if !p.over && estimate(text) <= limit {
 			return text
 		}
 	}
 	const mark = ";" + inPart
-	text := s.brief(most-8, mark, estimate)
-	if text == "unknown"+mark || estimate(text) > most-8 {
+	text := s.brief(limit-8, mark, estimate)
+	if text == "unknown"+mark || estimate(text) > limit-8 {
 		return ""
 	}
 	return "type Args = " + text
 }
 
-// way reduces a type to the parts on the way to the places (see [Along]).
-type way struct {
+// reducer reduces a type to the parts that lead to the places (see [Along]).
+type reducer struct {
 	cut  bool // a part was left out
-	left int  // how many more types may be visited; then the rest is kept as it is
+	left int  // how many more types may be visited; all further types are kept unchanged
 }
 
 // along returns t, reduced to the parts that lead to the places.
-func (w *way) along(t *typ, places [][]string) *typ {
-	w.left--
-	by := make(map[string][][]string, len(places))
+func (r *reducer) along(t *typ, places [][]string) *typ {
+	r.left--
+	groups := make(map[string][][]string, len(places))
 	for _, place := range places {
-		if len(place) == 0 || w.left < 0 {
+		if len(place) == 0 || r.left < 0 {
 			return t // the path ends here, or no steps are left
 		}
-		by[place[0]] = append(by[place[0]], place[1:])
+		groups[place[0]] = append(groups[place[0]], place[1:])
 	}
 	part := *t.body()
 	if part.kind == tRef {
@@ -67,38 +67,38 @@ func (w *way) along(t *typ, places [][]string) *typ {
 	part.desc, part.notes = "", nil
 	switch part.kind {
 	case tObject:
-		w.object(&part, by)
+		r.object(&part, groups)
 	case tArray:
-		part.elem = w.along(part.elem, inside(by))
+		part.elem = r.along(part.elem, inside(groups))
 	case tUnion, tInter:
-		w.members(&part, places)
+		r.members(&part, places)
 	default:
 		return t
 	}
 	return &part
 }
 
-// object removes from the object type t the properties with which no place begins. It keeps constants, since they distinguish the
-// members of a union. by has the places, grouped by their first name, without this name. If t does not list such a name, object
-// keeps the type that t has for other names or, if there is none, all properties.
-func (w *way) object(t *typ, by map[string][][]string) {
-	strange := maps.Clone(by)
+// object removes from the object type t the properties with which no place begins. It keeps constants, since they distinguish
+// the members of a union. groups maps a name to the places that begin with it, without this name. If t does not list one of
+// the names, object keeps the type that t has for unlisted names or, if t has no such type, all properties.
+func (r *reducer) object(t *typ, groups map[string][][]string) {
+	missing := maps.Clone(groups)
 	for _, q := range t.props {
-		delete(strange, q.key)
+		delete(missing, q.key)
 	}
-	all := len(strange) > 0 && (t.rest == nil || t.rest.kind == tUnknown)
-	if len(strange) > 0 && !all {
-		t.rest = w.along(t.rest, inside(strange))
+	all := len(missing) > 0 && (t.rest == nil || t.rest.kind == tUnknown)
+	if len(missing) > 0 && !all {
+		t.rest = r.along(t.rest, inside(missing))
 	}
 	var props []prop
 	for _, q := range t.props {
 		switch {
-		case by[q.key] != nil:
-			q.t = w.along(q.t, by[q.key])
+		case groups[q.key] != nil:
+			q.t = r.along(q.t, groups[q.key])
 		case all:
 			q.t = q.t.withoutDocs()
 		case q.t.body().kind != tLit:
-			w.cut = true
+			r.cut = true
 			continue
 		}
 		props = append(props, q)
@@ -106,33 +106,33 @@ func (w *way) object(t *typ, by map[string][][]string) {
 	t.props = props
 }
 
-// inside returns all the places that by has, which are already without their first name or index.
-func inside(by map[string][][]string) (places [][]string) {
-	for _, step := range slices.Sorted(maps.Keys(by)) {
-		places = append(places, by[step]...)
+// inside returns all places in groups, where they already lack their first name or index.
+func inside(groups map[string][][]string) (places [][]string) {
+	for _, step := range slices.Sorted(maps.Keys(groups)) {
+		places = append(places, groups[step]...)
 	}
 	return places
 }
 
-// members removes from t, a union or an intersection, the members in whose values none of the places can exist. If that is true of
-// all members, t stays as it is.
-func (w *way) members(t *typ, places [][]string) {
+// members removes from t, a union or an intersection, the members in whose values none of the places can exist. If it would
+// remove all members, t stays as it is.
+func (r *reducer) members(t *typ, places [][]string) {
 	var members []*typ
 	for _, m := range t.members {
-		held := slices.DeleteFunc(slices.Clone(places), func(place []string) bool { return !w.holds(m, place[0]) })
+		held := slices.DeleteFunc(slices.Clone(places), func(place []string) bool { return !r.holds(m, place[0]) })
 		if len(held) > 0 {
-			members = append(members, w.along(m, held))
+			members = append(members, r.along(m, held))
 		}
 	}
 	if len(members) > 0 {
-		w.cut = w.cut || len(members) < len(t.members)
+		r.cut = r.cut || len(members) < len(t.members)
 		t.members = members
 	}
 }
 
 // holds reports whether values of type t may have a property of that name, or an array element at that index.
-func (w *way) holds(t *typ, name string) bool {
-	if w.left--; w.left < 0 {
+func (r *reducer) holds(t *typ, name string) bool {
+	if r.left--; r.left < 0 {
 		return false
 	}
 	t = t.body()
@@ -145,5 +145,5 @@ func (w *way) holds(t *typ, name string) bool {
 	case tObject:
 		return t.rest != nil || len(t.props) == 0 || slices.ContainsFunc(t.props, func(q prop) bool { return q.key == name })
 	}
-	return slices.ContainsFunc(t.members, func(m *typ) bool { return w.holds(m, name) })
+	return slices.ContainsFunc(t.members, func(m *typ) bool { return r.holds(m, name) })
 }

@@ -102,7 +102,7 @@ func (a *answer) result(t Tool) (s *schema, brief string) {
 	if a.estimate(string(p.b)) > a.o.MaxResult {
 		return nil, ": " + s.brief(a.o.MaxResult, shortened, a.estimate)
 	}
-	s, _ = asShown(t.Output, true) // convert it again, since the first conversion now has names
+	s, _ = asShown(t.Output, true) // convert it again, since nameShared has given names to types in the first conversion
 	return s, ""
 }
 
@@ -134,12 +134,12 @@ func (a *answer) tool(t *converted) string {
 	return text
 }
 
-// parts returns the header, the type statements and the signature of a tool. lossy reports whether these do not express a part
-// of the schema.
+// parts returns the header, the type statements and the signature of a tool. lossy reports whether a part of the schema is
+// missing in them.
 //
-// If the arguments cannot be written as parameters, the signature is only the name, and after has the types Args and Result.
-// They are not written as one parameter named args, because models then send {"args": …}.
-func (a *answer) parts(t *converted) (head, types, sig, after string, lossy bool) {
+// If the arguments cannot be written as parameters, the signature is only the name, and separate has the types Args and Result
+// as type statements. The arguments are not written as one parameter named args, because models then send {"args": …}.
+func (a *answer) parts(t *converted) (head, types, sig, separate string, lossy bool) {
 	p := &printer{o: a.o, limit: maxOutput, tight: true, said: &a.said}
 	if t.in != nil {
 		p.statements(t.in, a.said.types)
@@ -174,11 +174,11 @@ func (a *answer) parts(t *converted) (head, types, sig, after string, lossy bool
 		sig = string(p.b) + string(q.b) + t.brief
 	} else {
 		sig, p.b = string(p.b), nil
-		after = a.apart(t, p, q)
+		separate = a.apart(t, p, q)
 	}
 	lossy = lossy || p.over || t.out != nil && (t.out.lossy || q.over)
 	a.cut = a.cut || p.cut || q.cut
-	return head, types, sig, after, lossy
+	return head, types, sig, separate, lossy
 }
 
 // apart returns type statements for a tool whose arguments cannot be written as parameters: Args, which the printer p writes, and

@@ -100,8 +100,9 @@ func (p *printer) line(key string, t *typ, depth int, end string) {
 	p.write(end)
 }
 
-// above returns text, the docs of the property key, unless an earlier property has the same docs. Then it returns "as above" if the
-// earlier property is the last one named key, too, and otherwise "as NAME" with the name of the earlier one.
+// above returns text, which has the docs of the property key. If an earlier property has the same docs, above returns a
+// reference to that property instead: "as above" if the last earlier property named key has these docs, otherwise "as NAME"
+// with the name of the earlier property.
 func (p *printer) above(key, text string) string {
 	if p.said == nil || text == "" {
 		return text

@@ -161,7 +161,7 @@ func (v *value) put(key string, val *value) {
 	}
 }
 
-// appendJSON appends the minified JSON of v, for a comment. Invisible characters are escaped, and the JSON ends soon after b
+// appendJSON appends the minified JSON of v, for a comment. Invisible characters are escaped, and the JSON is cut soon after b
 // has max bytes.
 func appendJSON(b []byte, v *value, max int) []byte {
 	if len(b) > max {

@@ -8,9 +8,9 @@ type marks uint8
 
 const (
 	openInside marks = 1 << iota // all objects within the arguments and the result accept other keys
-	openAll                      // so does the arguments object itself
+	openAll                      // all these objects, and the arguments object itself, accept other keys
 	nullInside                   // in all objects within the arguments and the result, optional properties may be null
-	nullAll                      // so may the optional arguments themselves
+	nullAll                      // in all these objects, optional properties may be null, and so may optional arguments
 )
 
 func (m marks) notes() []string {

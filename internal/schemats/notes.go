@@ -128,7 +128,7 @@ func minimum(v *value, key string) string {
 	return ""
 }
 
-// redundantPattern reports whether this is a format for which zod also writes a pattern.
+// redundantPattern reports whether zod writes a pattern in addition to this format.
 func redundantPattern(format string) bool {
 	switch format {
 	case "email", "uuid", "date", "date-time", "time", "ipv4", "ipv6", "duration":

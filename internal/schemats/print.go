@@ -37,8 +37,8 @@ type printer struct {
 	// limit is the most bytes of b. When b is longer, over is set, and what follows is left out.
 	limit int
 	over  bool
-	// trial means that the text is written to see whether it fits on one line. A description
-	// sets over then, since it needs more lines.
+	// trial means that the text is only written to see whether it fits on one line. During a trial, a description sets over,
+	// since it needs more lines.
 	trial bool
 	// plain is for listings, which show many tools with one line each. They have no comments and no named types. Objects that are
 	// nested more than levels deep become "object", and an enum of more than listed values becomes the type of its values.
@@ -259,9 +259,9 @@ func (p *printer) tuple(t *typ, each func(*typ, int)) {
 	p.write("]")
 }
 
-// record writes an object type that lists no properties, as a Record for example. For other types it writes nothing and returns
-// false. It calls the function each to write the type of the values.
-func (p *printer) record(t *typ, each func(*typ)) bool {
+// record writes an object type that lists no properties, as a Record for example. For other types it writes nothing and
+// returns false. It calls writeValue to write the type of the values.
+func (p *printer) record(t *typ, writeValue func(*typ)) bool {
 	switch {
 	case len(t.props) > 0:
 		return false
@@ -273,7 +273,7 @@ func (p *printer) record(t *typ, each func(*typ)) bool {
 			p.write("unknown>>")
 			return true
 		}
-		each(t.rest)
+		writeValue(t.rest)
 		p.write(">>")
 	case t.rest == nil && t.closed:
 		p.write("Record<string, never>")
@@ -287,7 +287,7 @@ func (p *printer) record(t *typ, each func(*typ)) bool {
 		return false
 	default:
 		p.write("Record<string, ")
-		each(t.rest)
+		writeValue(t.rest)
 		p.write(">")
 	}
 	return true

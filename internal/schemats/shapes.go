@@ -84,14 +84,14 @@ func requiredNames(v *value) (map[string]bool, []string) {
 	return set, names
 }
 
-// unlisted returns the type of a key that is required but not listed under properties. rest is
-// the type of additionalProperties, or nil.
-func unlisted(closed bool, rest *typ) *typ {
+// unlisted returns the type of a key that is required but not listed under properties. additional is the type of
+// additionalProperties, or nil.
+func unlisted(closed bool, additional *typ) *typ {
 	switch {
 	case closed:
 		return neverType
-	case rest != nil:
-		return rest
+	case additional != nil:
+		return additional
 	}
 	return unknownType
 }

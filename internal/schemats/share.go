@@ -200,8 +200,8 @@ func (s *sharing) parts(t *typ, counted bool, hint string) {
 	})
 }
 
-// loop adds a recursive definition to the types that may get a name. It visits each such definition only once, because it would not
-// end otherwise.
+// loop adds a recursive definition to the types that may get a name. It visits each recursive definition only once, because
+// the recursion would not end otherwise.
 func (s *sharing) loop(d *def) {
 	if s.walked[d.body] {
 		return

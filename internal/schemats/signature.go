@@ -137,16 +137,16 @@ func wrapsResult(output json.RawMessage) bool {
 	return s.Marked || strings.HasSuffix(s.Title, "Output")
 }
 
-// asShown returns the type of a result as models and the argument select get it: without an object that only wraps a string or the
-// result. A wrapped string may contain JSON; if the parameter says is true, a comment in the type explains this. The returned type
-// shown is nil if there is no output schema. unwrapped reports whether an object was left out.
-func asShown(output json.RawMessage, says bool) (shown *schema, unwrapped bool) {
+// asShown returns the type of a result as models and the argument select get it: without an object that only wraps a string or
+// the result. A wrapped string may contain JSON; if explain is true, a comment in the type says so. resultType is nil if there
+// is no output schema. unwrapped reports whether an object was left out.
+func asShown(output json.RawMessage, explain bool) (resultType *schema, unwrapped bool) {
 	s := load(output, "Result")
 	inner := s.only()
 	switch {
 	case s.wraps():
 		other := "JSON"
-		if says {
+		if explain {
 			other = "JSON /* if the text is JSON */"
 		}
 		inner = &typ{kind: tUnion, members: []*typ{inner, {kind: tPrim, text: other}}}
@@ -171,9 +171,9 @@ func Unwraps(output json.RawMessage) bool {
 // shortened is the mark after a type that is not complete.
 const shortened = " /* shortened; see the result */"
 
-// brief returns the type of s on one line, without comments, followed by mark. It has as many levels as fit into the limit `most`,
-// in tokens. If not even one level fits, it has as many properties of the first level as fit.
-func (s *schema) brief(most int, mark string, estimate func(string) int) string {
+// brief returns the type of s on one line, without comments, followed by mark. It has as many levels as fit into limit tokens.
+// If not even one level fits, it has as many properties of the first level as fit.
+func (s *schema) brief(limit int, mark string, estimate func(string) int) string {
 	root := s.root.body
 	for i := 0; i < 100 && root.kind == tRef; i++ { // at most 100 times, since a type may refer to itself
 		root = root.def.body
@@ -181,9 +181,9 @@ func (s *schema) brief(most int, mark string, estimate func(string) int) string 
 	for _, step := range [...]struct{ levels, part int }{
 		{8, 1}, {6, 1}, {5, 1}, {4, 1}, {3, 1}, {2, 1}, {1, 1}, {1, 4}, {1, 8}, {1, 16}, {1, 32}, {1, 64},
 	} {
-		p := &printer{plain: true, levels: step.levels, listed: 6, limit: 16 * most / step.part}
+		p := &printer{plain: true, levels: step.levels, listed: 6, limit: 16 * limit / step.part}
 		p.inline(root, loose)
-		if text := string(p.b) + mark; (!p.over || step.part > 1) && estimate(text) <= most {
+		if text := string(p.b) + mark; (!p.over || step.part > 1) && estimate(text) <= limit {
 			return text
 		}
 	}

@@ -7,7 +7,7 @@ type kind uint8
 const (
 	tUnknown kind = iota
 	tNever
-	// tPrim is a type with a keyword, which is in text: string, number, boolean or null.
+	// tPrim is a type that is a keyword: string, number, boolean or null. The field text has the keyword.
 	tPrim
 	// tLit is the type of one literal value. The field text is the literal as it is printed.
 	tLit
@@ -16,7 +16,7 @@ const (
 	tTuple
 	tUnion
 	tInter
-	// tRef is a reference to the definition def. Either its name is printed, or its body.
+	// tRef is a reference to the definition def, of which either the name or the body is printed.
 	tRef
 )
 
@@ -96,9 +96,8 @@ var (
 	neverType   = &typ{kind: tNever}
 )
 
-// unreadable returns the type for a part of a schema that cannot be converted: unknown, with a
-// note that says why.
-func unreadable(why string) *typ { return unknownType.withDocs("", []note{{why, true}}) }
+// unreadable returns the type for a part of a schema that cannot be converted: unknown, with the reason in a note.
+func unreadable(reason string) *typ { return unknownType.withDocs("", []note{{reason, true}}) }
 
 func prim(text string, notes ...note) *typ {
 	return &typ{kind: tPrim, text: text, notes: notes}
@@ -263,8 +262,9 @@ func hoist(u *typ) *typ {
 	return u
 }
 
-// either returns the union of two types that differ only in their docs. If only one of them has constraints, they are dropped,
-// since the other type has none; if both have, they are joined with "or".
+// either returns the union of two types that differ only in their docs. If only one of the two has constraints, these are
+// dropped, since the union also allows all values of the other type. If both types have constraints, the constraints are
+// joined with "or".
 func either(a, b *typ) *typ {
 	n := *a
 	n.desc = joinText(a.desc, b.desc)

@@ -20,7 +20,8 @@ const eventsPerTool = 80
 type builder struct {
 	x     *Index
 	terms terms
-	// tool and srv collect the words of tools and of servers: tools are the documents of one, servers those of the other.
+	// tool collects the words of tools: each tool is one of its documents. srv collects the words of servers: each server is
+	// one of its documents.
 	tool, srv corpus
 	// last maps each definition to the number of the tool that was the last one with this definition.
 	last map[definition]uint32
@@ -46,7 +47,7 @@ func newBuilder(tools int) *builder {
 
 func (b *builder) addServer(s *catalog.Server) {
 	at := uint32(len(b.x.servers))
-	ref := serverRef{name: s.Name, from: uint32(len(b.x.tools))}
+	ref := serverRef{name: s.Name, first: uint32(len(b.x.tools))}
 	lead, _ := splitLead(s.Purpose())
 	b.add(&b.srv, inServerName, s.Name)
 	b.add(&b.srv, inServerName, s.Title)
@@ -56,7 +57,7 @@ func (b *builder) addServer(s *catalog.Server) {
 		b.add(&b.srv, inToolNames, s.Tools[i].Name)
 	}
 	b.srv.docs++
-	ref.to, ref.prefix = uint32(len(b.x.tools)), prefixOf(s.Tools)
+	ref.end, ref.prefix = uint32(len(b.x.tools)), prefixOf(s.Tools)
 	b.x.named[folded(s.Name)] = at
 	b.x.servers = append(b.x.servers, ref)
 }
@@ -146,7 +147,7 @@ func (p *placer) word(w word) {
 	for _, t := range w.parts {
 		p.piece(t, w.script)
 	}
-	p.addTerm(p.b.terms.of(w.text, w.script).own)
+	p.addTerm(p.b.terms.of(w.text, w.script).term)
 }
 
 // piece adds a word that has no parts.
@@ -157,7 +158,7 @@ func (p *placer) piece(text string, c script) {
 		t := &p.b.x.tools[len(p.b.x.tools)-1]
 		t.act = t.act.then(e.act)
 	}
-	for _, id := range e.more {
+	for _, id := range e.grams {
 		p.addTerm(id)
 	}
 	for _, id := range e.english {
@@ -167,16 +168,16 @@ func (p *placer) piece(text string, c script) {
 		p.last = ""
 		return
 	}
-	p.addTerm(e.own)
-	p.b.terms.texts[e.own] = text
-	if names[p.field] && p.last != "" && c == latin { // so that "cashflow" finds cash_flow too
-		p.addTerm(p.b.terms.of(p.last+text, c).own)
+	p.addTerm(e.term)
+	p.b.terms.texts[e.term] = text
+	if joinedFields[p.field] && p.last != "" && c == latin { // so that "cashflow" finds cash_flow too
+		p.addTerm(p.b.terms.of(p.last+text, c).term)
 	}
 	p.last = text
 }
 
-// names says in which fields two adjacent words are also indexed as one joined word.
-var names = [fields]bool{inName: true, inTitle: true, inServerName: true}
+// joinedFields says in which fields two adjacent words are also indexed as one joined word.
+var joinedFields = [fields]bool{inName: true, inTitle: true, inServerName: true}
 
 func (p *placer) addTerm(term uint32) {
 	p.c.events = append(p.c.events, event{p.c.docs, term, p.field})

@@ -98,7 +98,7 @@ func (l *list) find() {
 				qualified[rest] = append(qualified[rest], i)
 			}
 		}
-		for d := s.from; d < s.to; d++ {
+		for d := s.first; d < s.end; d++ {
 			name := l.x.tools[d].name
 			if i, ok := l.at[name]; ok {
 				l.items[i].docs = append(l.items[i].docs, d)

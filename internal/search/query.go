@@ -19,16 +19,15 @@ const (
 // The weights of terms and words, where an ordinary word of the query has 1. If one of them changes to three quarters or four
 // thirds of its value, the recall that TestRetrieval measures on public tasks changes by 0.02 at most.
 const (
-	// standIn is the weight of a synonym.
-	standIn = 0.3
-	// half is the weight of a number, of a quoted value, of two adjacent words joined, and of words such as "file" that say what a
-	// mention is.
-	half = 0.5
-	// implied is the weight of a word that is not in the query, but that other words of it imply (see hints).
-	implied = 0.8
-	// isNamed is added to the scores of the tools of a server that the query names, so that they come first.
-	// mayBeNamed is added instead if the name of the server may also be an ordinary word of the query.
-	isNamed, mayBeNamed = 1, 0.15
+	synonymWeight = 0.3
+	// halfWeight is the weight of a number, of a quoted value, of two adjacent words joined, and of words such as "file" that
+	// say what a mention is.
+	halfWeight = 0.5
+	// impliedWeight is the weight of a word that is not in the query, but that other words of the query imply (see hints).
+	impliedWeight = 0.8
+	// namedBonus is added to the scores of the tools of a server that the query names, so that these tools come first.
+	// maybeNamedBonus is added instead if the name of the server may also be an ordinary word of the query.
+	namedBonus, maybeNamedBonus = 1, 0.15
 	// The weights in scripts without spaces: of two adjacent characters, of two adjacent characters inside a word
 	// of the lexicon, and of a single character.
 	gramWeight      = 0.6
@@ -36,8 +35,8 @@ const (
 	charWeight      = 0.15
 )
 
-// group is one word of a query with its synonyms and translations. Only that term counts which adds most to the score of a
-// document.
+// group is one word of a query with its synonyms and translations. The score of a document counts only one term of a group:
+// the one that adds most.
 type group struct {
 	alts   []alt
 	weight float32
@@ -58,12 +57,12 @@ type need struct {
 	act act
 	// about is the sum of the word vectors of its words.
 	about vector
-	// other means that some words are in a script for which there are no word vectors.
-	other bool
+	// otherScript means that some words are in a script for which there are no word vectors.
+	otherScript bool
 	// deprecated means that the query mentions deprecation.
 	deprecated bool
-	// strange is the total weight of the words that no tool and no server has, not even as a synonym.
-	strange float32
+	// unknownWeight is the total weight of the words that occur in no tool and in no server, not even as a synonym.
+	unknownWeight float32
 	// servers maps the number of each server that the query names to what is added to the scores of its tools.
 	servers map[uint32]float32
 }
@@ -126,9 +125,9 @@ func (x *Index) analyse(query string) (whole need, parts []need) {
 			for i, key := range p.keys {
 				whole.add(key, p.groups[i])
 			}
-			whole.other = whole.other || p.other
+			whole.otherScript = whole.otherScript || p.otherScript
 			whole.about.plus(&p.about, 1)
-			whole.strange += p.strange
+			whole.unknownWeight += p.unknownWeight
 			if p.servers != nil {
 				whole.servers = p.servers
 			}
@@ -154,10 +153,10 @@ type reader struct {
 	last string
 	// writing is set after a word such as "save", which means that a file is written.
 	writing bool
-	// share is the weight of the words that are being read: less than 1 inside quotes.
-	share float32
-	// into is set directly after "to" or "into": a file named next will be written.
-	into bool
+	// weight is the weight of the words that are being read: 1, but less inside quotes.
+	weight float32
+	// afterTo is set directly after "to" or "into": a file that is named next will be written.
+	afterTo bool
 }
 
 // quoted matches a quoted value, which seldom names a tool.
@@ -167,13 +166,13 @@ var quoted = pattern.New("\"[^\"]+\"|“[^”]+”|«[^»]+»|`[^`]+`|\\B'[^']+'
 func (r *reader) clause(c string) {
 	from := 0
 	for _, q := range quoted.FindAllStringIndex(c, -1) {
-		r.share = 1
+		r.weight = 1
 		r.read(c[from:q[0]])
-		r.share = half
+		r.weight = halfWeight
 		r.read(c[q[0]:q[1]])
 		from = q[1]
 	}
-	r.share = 1
+	r.weight = 1
 	r.read(c[from:])
 	r.hint()
 	r.named(c)
@@ -194,7 +193,7 @@ func (r *reader) hint() {
 	for _, h := range hints() {
 		if !slices.ContainsFunc(h[0], func(st string) bool { return !slices.Contains(r.need.keys, st) }) {
 			for _, st := range h[1] {
-				r.need.add(st, r.x.expand(st, implied))
+				r.need.add(st, r.x.expand(st, impliedWeight))
 			}
 		}
 	}
@@ -217,9 +216,9 @@ func (r *reader) named(c string) {
 		if r.need.servers == nil {
 			r.need.servers = map[uint32]float32{}
 		}
-		r.need.servers[at] = mayBeNamed
+		r.need.servers[at] = maybeNamedBonus
 		if meant {
-			r.need.servers[at] = isNamed
+			r.need.servers[at] = namedBonus
 		}
 	}
 }
@@ -264,13 +263,13 @@ func (r *reader) mention(m mention) {
 	r.last = ""
 	kinds := stems(m.words)
 	for _, st := range kinds {
-		r.need.add(st, r.x.expand(st, half))
+		r.need.add(st, r.x.expand(st, halfWeight))
 	}
 	if !m.path {
 		return
 	}
 	act := "read"
-	if r.writing || r.into {
+	if r.writing || r.afterTo {
 		act = "write"
 	}
 	f := need{act: actOf(act)}
@@ -281,17 +280,17 @@ func (r *reader) mention(m mention) {
 	for i, st := range kinds {
 		weight := float32(1)
 		if i > 0 {
-			weight = half
+			weight = halfWeight
 		}
 		f.add(st, r.x.expand(st, weight))
 	}
-	f.add(act+" "+kinds[0], r.x.expand(stem(act+kinds[0], latin), half))
+	f.add(act+" "+kinds[0], r.x.expand(stem(act+kinds[0], latin), halfWeight))
 	r.files = append(r.files, f)
 }
 
 // word adds a word of any script.
 func (r *reader) word(w word) {
-	r.need.other = r.need.other || w.script != latin && w.script != number
+	r.need.otherScript = r.need.otherScript || w.script != latin && w.script != number
 	if w.script == dense {
 		r.last = ""
 		r.dense(w)
@@ -334,22 +333,22 @@ func (r *reader) noteAct(st string) {
 func (r *reader) plain(text, st string) {
 	r.noteAct(st)
 	if stopWords[text] {
-		r.into = text == "to" || text == "into"
+		r.afterTo = text == "to" || text == "into"
 		return
 	}
-	r.into = false
-	weight := r.share
+	r.afterTo = false
+	weight := r.weight
 	if strings.Trim(text, "0123456789") == "" {
-		weight *= half
+		weight *= halfWeight
 	}
 	r.need.about.word(text, weight)
 	g := r.x.expand(st, weight)
 	r.need.add(st, g)
 	if len(g.alts) == 0 {
-		r.need.strange += weight
+		r.need.unknownWeight += weight
 	}
 	if r.last != "" {
-		r.need.add(r.last+" "+st, r.x.expand(stem(r.last+text, latin), half*r.share))
+		r.need.add(r.last+" "+st, r.x.expand(stem(r.last+text, latin), halfWeight*r.weight))
 	}
 	r.last = text
 }
@@ -385,7 +384,7 @@ func (x *Index) expand(st string, weight float32) group {
 	}
 	for _, s := range thesaurus()[st] {
 		if id, ok := x.vocab[s]; ok {
-			g.alts = append(g.alts, alt{id, standIn})
+			g.alts = append(g.alts, alt{id, synonymWeight})
 		}
 	}
 	return g

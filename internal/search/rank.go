@@ -19,12 +19,14 @@ const (
 	changeFactor = 0.5
 	// deprecatedFactor lowers the score of deprecated tools, unless the query mentions deprecation.
 	deprecatedFactor = 0.3
-	// served lowers the weight of a part of the query, as a factor, after a hit for this part was picked.
-	served = 0.5
-	// leastFit is the share of the words of a query that the best tool must have. If it has fewer, the hits are weak.
-	leastFit = 0.2
-	// least is the least score of a hit, relative to the first hit.
-	least = 0.1
+	// After a hit that fits a part of the query completely was picked, the weight of this part is multiplied by pickedFactor.
+	// After a hit that fits less well, the weight is lowered less.
+	pickedFactor = 0.5
+	// minFit is the share of the words of a query that the best tool must have. If it has a smaller share, the hits are weak
+	// (see [Hit]).
+	minFit = 0.2
+	// minScore is the least score of a hit, as a share of the score of the first hit.
+	minScore = 0.1
 )
 
 // scored is the number of a tool and its score.
@@ -81,12 +83,12 @@ func (p *postings) addTo(scores, best []float32, groups []group) {
 	}
 }
 
-// ranking is one search among the tools in range: from the number in the field from to the one before the field to. best is the
-// buffer for addTo.
+// ranking is one search among the tools in range, which are those with the numbers from first to end-1. best is the buffer for
+// addTo.
 type ranking struct {
-	x        *Index
-	from, to uint32
-	best     []float32
+	x          *Index
+	first, end uint32
+	best       []float32
 }
 
 // score returns how well each tool in range fits one need; the best tool has 1. fit is the highest score before word vectors and
@@ -96,9 +98,9 @@ func (r *ranking) score(n *need) (s []float32, fit float32) {
 	tools, servers := make([]float32, len(x.tools)), make([]float32, len(x.servers))
 	x.tool.addTo(tools, r.best, n.groups)
 	x.srv.addTo(servers, r.best, n.groups)
-	s = tools[r.from:r.to]
+	s = tools[r.first:r.end]
 	for i := range s {
-		s[i] += serverShare * servers[x.tools[int(r.from)+i].server]
+		s[i] += serverShare * servers[x.tools[int(r.first)+i].server]
 	}
 	if fit = slices.Max(s); fit == 0 {
 		return s, 0
@@ -109,10 +111,10 @@ func (r *ranking) score(n *need) (s []float32, fit float32) {
 		if nearest > 0 {
 			s[i] = (1-nearShare)*s[i] + nearShare*near[i]/nearest
 		}
-		s[i] *= x.tools[int(r.from)+i].factor(n)
+		s[i] *= x.tools[int(r.first)+i].factor(n)
 	}
 	for i := range s {
-		if at := x.tools[int(r.from)+i].server; s[i] > 0 {
+		if at := x.tools[int(r.first)+i].server; s[i] > 0 {
 			s[i] += n.servers[at]
 		}
 	}
@@ -135,31 +137,31 @@ func (t *toolRef) factor(n *need) float32 {
 	return f
 }
 
-// weak reports whether even the best tool has less than leastFit of a query's words, by weight. A query with several needs is
-// never weak, since longer queries contain words that only describe the situation.
+// weak reports whether even the best tool has less than the share minFit of a query's words, by weight. A query with several
+// needs is never weak, since longer queries contain words that only describe the situation.
 func (r *ranking) weak(n *need, parts []need) bool {
-	return len(parts) <= 1 && (r.fit(n) < leastFit || r.onlyServer(n))
+	return len(parts) <= 1 && (r.fit(n) < minFit || r.onlyServer(n))
 }
 
-// onlyServer reports whether the query names a server, but the rest of its words fit no tool. It considers only servers whose tools
-// all begin with the same word, since this word of the query then says nothing about the tool: of git_log, git_show…, none fits
-// "git push".
+// onlyServer reports whether the query names a server, but its other words fit no tool. It considers only servers whose tools
+// all begin with the same word, since this word of the query then says nothing about the tool: of git_log, git_show…, none
+// fits "git push".
 func (r *ranking) onlyServer(n *need) bool {
 	for at := range n.servers {
 		prefix := r.x.servers[at].prefix
 		if prefix == "" || !slices.Contains(n.keys, prefix) {
 			continue
 		}
-		others := need{strange: n.strange, act: n.act, deprecated: n.deprecated}
+		others := need{unknownWeight: n.unknownWeight, act: n.act, deprecated: n.deprecated}
 		for i, g := range n.groups {
 			if key := n.keys[i]; key != prefix && !strings.Contains(key, " ") {
 				g.alts = slices.DeleteFunc(slices.Clone(g.alts), func(a alt) bool { return a.term == r.x.vocab[prefix] })
 				if others.add(key, g); len(g.alts) == 0 {
-					others.strange += g.weight
+					others.unknownWeight += g.weight
 				}
 			}
 		}
-		return (len(others.groups) > 0 || others.strange > 0) && r.fit(&others) < leastFit
+		return (len(others.groups) > 0 || others.unknownWeight > 0) && r.fit(&others) < minFit
 	}
 	return false
 }
@@ -168,7 +170,7 @@ func (r *ranking) onlyServer(n *need) bool {
 // its weight.
 func (r *ranking) fit(n *need) float32 {
 	x := r.x
-	most := n.strange * idf(x.tool.docs, 1)
+	most := n.unknownWeight * idf(x.tool.docs, 1)
 	for i, g := range n.groups {
 		if !strings.Contains(n.keys[i], " ") { // two joined words are not counted again
 			most += x.tool.mass(g)
@@ -178,19 +180,20 @@ func (r *ranking) fit(n *need) float32 {
 	return fit / max(most, 0.01)
 }
 
-// near compares the vector of each tool in range with the vector of n. The greater the result for a tool, the nearer it is in
-// meaning; 0 means that it is no nearer than an average tool. nearest is the greatest of the results; it is 0 if n has no vector.
-func (r *ranking) near(n *need) (near []float32, nearest float32) {
+// near compares the vector of each tool in range with the vector of n. The nearer a tool is in meaning, the greater its
+// nearness; 0 means that it is no nearer than an average tool. nearest is the greatest nearness. If n has no vector, nearest
+// is 0.
+func (r *ranking) near(n *need) (nearness []float32, nearest float32) {
 	about := n.about
-	if n.other || about == (vector{}) {
+	if n.otherScript || about == (vector{}) {
 		return nil, 0
 	}
 	about.seenFrom(&r.x.centre)
-	near = make([]float32, r.to-r.from)
-	for i := range near {
-		near[i] = max(0, about.dot(&r.x.vectors[int(r.from)+i]))
+	nearness = make([]float32, r.end-r.first)
+	for i := range nearness {
+		nearness[i] = max(0, about.dot(&r.x.vectors[int(r.first)+i]))
 	}
-	return near, slices.Max(near)
+	return nearness, slices.Max(nearness)
 }
 
 // fuse ranks the tools in range by their scores for the whole query and for its parts. It picks the best tool again and again, but
@@ -208,18 +211,18 @@ func (r *ranking) fuse(whole *need, parts []need, limit int) []scored {
 		best, at := float32(0), 0
 		for i, v := range base {
 			_, most := fittest(fits, i)
-			if v += most; v > best && !taken[r.x.tools[int(r.from)+i].same] {
+			if v += most; v > best && !taken[r.x.tools[int(r.first)+i].same] {
 				best, at = v, i
 			}
 		}
-		if best == 0 || len(list) > 0 && float64(best) < least*list[0].score {
+		if best == 0 || len(list) > 0 && float64(best) < minScore*list[0].score {
 			break
 		}
-		doc := r.from + uint32(at)
+		doc := r.first + uint32(at)
 		taken[r.x.tools[doc].same] = true
 		list = append(list, scored{doc, float64(best)})
 		if part, most := fittest(fits, at); most > 0 {
-			scale(fits[part], 1-(1-served)*most)
+			scale(fits[part], 1-(1-pickedFactor)*most)
 		}
 	}
 	for i := len(list) - 1; i >= 0; i-- {

@@ -109,15 +109,15 @@ func mayHaveParts(run string) bool {
 	return false
 }
 
-// cut shortens s to at most that many bytes, in whole characters.
-func cut(s string, most int) string {
-	if len(s) <= most {
+// cut shortens s to at most limit bytes, in whole characters.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
 		return s
 	}
-	for most > 0 && !utf8.RuneStart(s[most]) {
-		most--
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
 	}
-	return s[:most]
+	return s[:limit]
 }
 
 func isWordRune(r rune) bool {

@@ -62,10 +62,10 @@ type toolRef struct {
 	same, next uint32
 }
 
-// serverRef is a server. Its tools have the numbers from the field from to the one before the field to.
+// serverRef is a server. Its tools have the numbers from first to end-1.
 type serverRef struct {
-	name     string
-	from, to uint32
+	name       string
+	first, end uint32
 	// prefix is the stem of the word with which the names of all tools of the server begin, such as git_log and git_show; it is
 	// empty if there is none.
 	prefix string
@@ -88,19 +88,19 @@ func (x *Index) Search(query string, o Options) []Hit {
 	if limit <= 0 {
 		limit = defaultLimit
 	}
-	from, to := uint32(0), uint32(len(x.tools))
+	first, end := uint32(0), uint32(len(x.tools))
 	if o.Server != "" {
 		at := slices.IndexFunc(x.servers, func(s serverRef) bool { return s.name == o.Server })
 		if at < 0 {
 			return nil
 		}
-		from, to = x.servers[at].from, x.servers[at].to
+		first, end = x.servers[at].first, x.servers[at].end
 	}
-	if from == to {
+	if first == end {
 		return nil
 	}
 	whole, parts := x.analyse(query)
-	r := ranking{x: x, from: from, to: to, best: make([]float32, max(len(x.tools), len(x.servers)))}
+	r := ranking{x: x, first: first, end: end, best: make([]float32, max(len(x.tools), len(x.servers)))}
 	ranked := r.fuse(&whole, parts, limit)
 	if len(ranked) == 0 {
 		return nil
@@ -111,7 +111,7 @@ func (x *Index) Search(query string, o Options) []Hit {
 		t := &x.tools[r.doc]
 		hits[i] = Hit{Server: x.servers[t.server].name, Tool: t.name, Score: r.score, Weak: weak}
 		for d := t.same; ; d = x.tools[d].next {
-			if other := x.tools[d].server; other != t.server && from <= d && d < to {
+			if other := x.tools[d].server; other != t.server && first <= d && d < end {
 				hits[i].Also = append(hits[i].Also, x.servers[other].name)
 			}
 			if x.tools[d].next == d {

@@ -16,10 +16,10 @@ type terms struct {
 
 // entry contains the terms (numbers of stems) under which a word is indexed.
 type entry struct {
-	// own is the term of the word itself. It is not set for a word of a script without spaces, such as Chinese.
-	own uint32
-	// more are, for such a word, the terms of its characters and its pairs of adjacent characters.
-	more []uint32
+	// term is the term of the word itself. It is not set for a word of a script without spaces, such as Chinese.
+	term uint32
+	// grams are, for a word of a script without spaces, the terms of its characters and its pairs of adjacent characters.
+	grams []uint32
 	// english are the English terms of a word of another language.
 	english []uint32
 	// act is the act that the word names.
@@ -44,7 +44,7 @@ func (t *terms) of(text string, c script) entry {
 	}
 	var e entry
 	if c == dense {
-		grams(text, func(_ int, g string) { e.more = append(e.more, t.id(g)) })
+		grams(text, func(_ int, g string) { e.grams = append(e.grams, t.id(g)) })
 		for _, f := range translateRun(text) {
 			for _, st := range f.english {
 				e.english = append(e.english, t.id(st))
@@ -52,7 +52,7 @@ func (t *terms) of(text string, c script) entry {
 		}
 	} else {
 		st := stem(text, c)
-		e.own, e.act = t.id(st), actOf(st)
+		e.term, e.act = t.id(st), actOf(st)
 		for _, st := range translate(st, c) {
 			e.english = append(e.english, t.id(st))
 		}

@@ -125,7 +125,7 @@ func (p *postings) vectors(texts []string) []vector {
 func (x *Index) addVectors(texts []string) {
 	x.vectors = x.tool.vectors(texts)
 	for i, s := range x.srv.vectors(texts) {
-		for d := x.servers[i].from; d < x.servers[i].to; d++ {
+		for d := x.servers[i].first; d < x.servers[i].end; d++ {
 			x.vectors[d].plus(&s, serverShare)
 		}
 	}

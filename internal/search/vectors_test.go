@@ -83,7 +83,7 @@ func TestSearch_Meaning(t *testing.T) {
 		t.Errorf("find an attorney: got %s first", got)
 	}
 	whole, _ := x.analyse("搜索 lawyer")
-	r := ranking{x: x, to: uint32(len(x.tools))}
+	r := ranking{x: x, end: uint32(len(x.tools))}
 	if near, _ := r.near(&whole); near != nil {
 		t.Errorf("a query with Chinese has vectors: %v", near)
 	}
