@@ -25,8 +25,9 @@ type note struct {
 type pending struct {
 	due chan struct{} // has a buffer of one: a value means that there are notes
 
-	mu    sync.Mutex
-	notes []note
+	mu      sync.Mutex
+	notes   []note
+	unknown int // how many of the notes have an unknown method
 }
 
 func newPending() *pending { return &pending{due: make(chan struct{}, 1)} }
@@ -43,9 +44,12 @@ func (n *pending) add(one note) {
 		at = slices.IndexFunc(n.notes, func(o note) bool { return o.method == one.method && o.uri == one.uri })
 	}
 	switch {
-	case one.unknown && len(n.notes) >= maxUnknown:
+	case one.unknown && n.unknown >= maxUnknown:
 	case at < 0:
 		n.notes = append(n.notes, one)
+		if one.unknown {
+			n.unknown++
+		}
 	default:
 		n.notes[at] = one
 	}
@@ -61,7 +65,7 @@ func (n *pending) take() []note {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	notes := n.notes
-	n.notes = nil
+	n.notes, n.unknown = nil, 0
 	return notes
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -240,5 +241,27 @@ func TestListen_BothEras(t *testing.T) {
 				t.Errorf("one that did not ask: %d notifications, %v", n, other.lines)
 			}
 		})
+	}
+}
+
+// TestPending_Unknown: notifications of unknown methods are limited by their own number; pending changes of resources leave them their room.
+func TestPending_Unknown(t *testing.T) {
+	n := newPending()
+	for i := range maxUnknown + 10 {
+		n.add(note{method: "notifications/resources/updated", uri: strconv.Itoa(i)})
+	}
+	for range 2 {
+		for i := range maxUnknown + 10 {
+			n.add(note{method: "notifications/x", params: json.RawMessage(strconv.Itoa(i)), unknown: true})
+		}
+		unknown := 0
+		for _, one := range n.take() {
+			if one.unknown {
+				unknown++
+			}
+		}
+		if unknown != maxUnknown {
+			t.Errorf("%d unknown notifications, want %d", unknown, maxUnknown)
+		}
 	}
 }
