@@ -33,8 +33,8 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (data []byte, o
 		err = &http.MaxBytesError{Limit: limit}
 	default:
 		data, err = f.grow(w, r)
-		if err == nil { // otherwise net/http would look for more of the body before it writes the answer
-			_ = r.Body.Close()
+		if err == nil {
+			_ = r.Body.Close() // without this, net/http would look for more of the body before it writes the answer
 		}
 		// At the end of a body net/http starts a goroutine that notices the client's disconnect. Gosched lets it start on this
 		// thread; otherwise a second thread wakes up and takes a core that the call needs.

@@ -31,7 +31,7 @@ type followed struct {
 
 // begin subscribes to a resource in a goroutine. The goroutine ends with [followed.stop], with [followed.close], or with an
 // error of the server. The returned channel gets one value: nil once the server has accepted the subscription, otherwise the
-// error. begin returns a nil channel if the client already subscribes to the resource.
+// error. begin returns a nil channel if the client already subscribes to the resource. The updates are added to news.
 func (o *followed) begin(uri string, topic *resources.Topic, news *pending) (agreed chan error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -114,7 +114,7 @@ func (f *Front) subscribe(ctx context.Context, r *incoming, out []byte) ([]byte,
 			}
 		case <-ctx.Done():
 			r.session.followed.stop(uri)
-			<-agreed // waits until the goroutine no longer writes to the request's event
+			<-agreed // until then, the goroutine that begin started may write to the event of r
 			return nil, cancelled(ctx)
 		}
 	}

@@ -46,8 +46,8 @@ type Options struct {
 	Once     state.Once
 	Secrets  []*state.Secret
 	// Peers are the other processes that serve the same clients; nil if there are none. Homed returns the names of the
-	// view's PerClient servers, which have a session for each client. Personal returns the names of those PerClient servers
-	// that have one session for all clients of a principal instead. A nil func means that there are no such servers.
+	// view's PerClient servers: each client has a session of its own with such a server. Personal returns the names of the
+	// exceptions among them: all clients of a principal share one session. A nil func means that there are no such servers.
 	Peers           Peers
 	Homed, Personal func() []string
 	// Journal passes the events of requests to the observers. It may be nil.
@@ -233,8 +233,8 @@ func (f *Front) endIdle(before time.Time) {
 	})
 }
 
-// leave ends a session in this process. If the store fails, other processes do not learn of the end, but the session ends here
-// nevertheless.
+// leave ends a session in this process; ending says whether other processes may continue the session. If the store fails, other
+// processes do not learn of the end, but the session ends here nevertheless.
 func (f *Front) leave(s *session, ending state.Ending) {
 	if err := f.endSession(context.Background(), s, ending); err != nil {
 		f.log.Warn("a session could not be ended for other processes", "error", err)

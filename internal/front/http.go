@@ -398,7 +398,7 @@ func (e *exchange) structured() view.StructuredPolicy {
 	return view.StructuredPolicy(strings.ToLower(headerOf(e.r, structuredHeader)))
 }
 
-// peer identifies the client's connection. It is empty behind a proxy.
+// peer returns the name of the client's connection; empty if the request came from a proxy.
 func (e *exchange) peer() string {
 	if e.proxied() {
 		return ""
@@ -406,7 +406,7 @@ func (e *exchange) peer() string {
 	return "connection " + e.r.RemoteAddr
 }
 
-// connection returns the client's connection; nil if the connection is unknown, or is from a proxy.
+// connection returns the client's connection; nil if it is unknown, or if the request came from a proxy.
 func (e *exchange) connection() *caller.Connection {
 	if e.proxied() {
 		return nil

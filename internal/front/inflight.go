@@ -140,8 +140,8 @@ func (o *inflight) endOf(isKnown func(*caller.Principal) bool, cause error) {
 	}
 }
 
-// endIdle cancels all later requests, as the method end does, if no request has been open since the given time. It
-// reports whether it has done that.
+// endIdle ends an idle session: if, since the given time, no request was open and no caller of hold used the session,
+// endIdle cancels all later requests, as the method end does. It reports whether it has done that.
 func (o *inflight) endIdle(since time.Time, cause error) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

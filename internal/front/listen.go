@@ -57,7 +57,7 @@ func (f *Front) listen(ctx context.Context, r *incoming, out []byte) ([]byte, *r
 	return append(append(out, f.identified(tag)...), '}'), nil
 }
 
-// follow calls tell for each pending notification until ctx ends. It calls alive at intervals.
+// follow calls tell for each pending notification, and alive after every keepAlive. It returns when ctx ends.
 func follow(ctx context.Context, news *pending, tell func(note), alive func()) {
 	quiet := time.NewTicker(keepAlive)
 	defer quiet.Stop()

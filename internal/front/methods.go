@@ -303,7 +303,8 @@ func (f *Front) callTool(ctx context.Context, r *incoming, out []byte) ([]byte, 
 	return f.appendResult(out, result, r), nil
 }
 
-// sink returns the receiver for notifications that servers send during the request.
+// sink returns the receivers of the progress and log messages that servers send during the request. A receiver is nil if the
+// client does not want such messages.
 func (r *incoming) sink() (s request.Sink) {
 	if r.out != nil && r.token != nil {
 		s.Progress = func(params json.RawMessage) {

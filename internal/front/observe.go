@@ -70,8 +70,8 @@ func (f *Front) recovered(r *incoming, failed func(*rpcError)) {
 // maxLogged is the highest number of characters of a method that are logged.
 const maxLogged = 80
 
-// answeredWith records in an event how a request was answered: code is the JSON-RPC error code, or 0 for a
-// result. For a tools/call the executor may have recorded the outcome already.
+// answeredWith records in an event how a request was answered. code is the JSON-RPC error code, or 0 for a result. bytes is the
+// length of the answer. If the executor has recorded an outcome or a size already (for a tools/call), these stay.
 func answeredWith(e *request.Event, code, bytes int) {
 	if e.Code = code; code != 0 && e.Outcome == "" {
 		e.Outcome = fmt.Sprintf("ERROR %d", code)

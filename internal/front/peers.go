@@ -18,9 +18,9 @@ import (
 )
 
 // Several processes of mcpx, the replicas, may serve the same clients, and each request of a client may reach a different replica.
-// Any replica can serve most requests. But some requests need data that only one replica has in memory: a question to the client,
-// a suspended call, a call with a handle, a task, a GET stream, or a session with a PerClient server. Such a request is forwarded
-// whole to that replica before any part of it is executed, and the response comes back the same way.
+// Any replica can serve most requests. But some requests need data that only one replica has in memory: an open question to the
+// client, a suspended call, a call that is still running, a task, a GET stream, or a session with a PerClient server. Such a request
+// is forwarded whole to that replica before any part of it is executed, and the response comes back the same way.
 
 // Peers are the other replicas. Implementations are safe for concurrent use.
 type Peers interface {
@@ -93,9 +93,9 @@ func (f *Front) elsewhere(e *exchange, m *message) (replica string, home bool) {
 	return "", false
 }
 
-// untaken reports whether this replica must serve a request that could not be forwarded. It must do so if err says that the
-// other replica has not begun to handle the request. If that replica is the client's home, the request cannot use PerClient
-// servers here.
+// untaken reports whether this replica must serve a request, because another replica has not begun to handle it. err is the error
+// of forwarding. If err says that no other replica can be reached now (state.ErrAway), this replica serves the request only if the
+// other replica is the client's home. The request then cannot use PerClient servers here.
 func (e *exchange) untaken(err error, home bool) bool {
 	if away := errors.Is(err, state.ErrAway); !errors.Is(err, ErrUntaken) || away && !home {
 		return false
@@ -276,7 +276,8 @@ func (f *Front) passed(e *exchange, m *message, body []byte) bool {
 	return false
 }
 
-// forward forwards a request. It returns false if the request was not answered and can safely be executed again here.
+// forward forwards a request. It returns false if the request was not answered and can safely be executed here. home is from
+// [Front.elsewhere].
 func (f *Front) forward(e *exchange, m *message, body []byte, replica string, home bool) bool {
 	w := &forwarding{exchange: e}
 	err := f.send(w, e.r, m, body, replica)
@@ -300,7 +301,8 @@ func (f *Front) forward(e *exchange, m *message, body []byte, replica string, ho
 	return true
 }
 
-// send forwards a request with its body until it is answered, or until the endpoint ends its calls.
+// send forwards a request with its body, and returns when the response is complete. It returns early, with an error, if this
+// front ends its open requests (see [Front.EndCalls]). m is nil for a GET.
 func (f *Front) send(w http.ResponseWriter, r *http.Request, m *message, body []byte, replica string) error {
 	ctx, open := f.stateless.begin(r.Context(), "forwarded", m == nil || m.row.lasts)
 	defer f.stateless.done(open)

@@ -32,7 +32,7 @@ type openQuestion struct {
 }
 
 // ask sends a request to the client through the first sender that accepts it, and waits for the result. If ctx
-// ends first, it sends the client a cancellation.
+// ends first, it sends the client a cancellation. progress, if not nil, gets the client's progress notifications.
 func (q *questions) ask(
 	ctx context.Context, senders []sender, method string, params json.RawMessage, progress func(json.RawMessage),
 ) (json.RawMessage, error) {

@@ -34,7 +34,7 @@ type Session struct {
 	// the client opens its GET stream.
 	Followed []string `json:"followed,omitempty"`
 	// Stream is the replica that has the GET stream of the session; Home is the replica that has the client's sessions with
-	// PerClient servers. Each is empty if no replica has them.
+	// PerClient servers. A field is empty if there is no such replica.
 	Stream string `json:"stream,omitempty"`
 	Home   string `json:"home,omitempty"`
 	// Anew means that the client's sessions with PerClient servers are lost, because an earlier Home has ended, and that the

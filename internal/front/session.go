@@ -18,14 +18,14 @@ import (
 )
 
 // session is the live part of a legacy session in this process: its open requests, questions, streams,
-// subscriptions and pending notifications. The record ([Session]) is stored separately. Over stdio the process
-// has only one client, so its session exists from the start and the record is not stored.
+// subscriptions and pending notifications. The record ([Session]) is stored separately. Over stdio, HTTP+SSE and
+// sockets, a session begins and ends with the connection, so its record is not stored.
 type session struct {
 	id         string                        // key in Options.Sessions; empty over stdio
 	record     atomic.Pointer[Session]       // the newest record that this process knows
 	client     atomic.Pointer[caller.Client] // over stdio the client has only an ID before initialize
 	inflight   inflight
-	pending    *pending // set by attach, until endPending is called
+	pending    *pending // made by attach; gets changes until endPending is called
 	endPending func()
 	detach     func() // detaches the client from the view
 	followed   followed

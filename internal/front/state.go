@@ -15,9 +15,9 @@ import (
 
 // An upstream's requestState goes to the client and comes back with the client's answers. The upstream cannot tell mcpx's
 // clients apart, so mcpx signs the state: it is valid only for the same principal and request, and for a limited time. For a
-// client without a principal, mcpx adds the id of the connection to the state instead. Then the answers reach the server
-// session that asked, even if they come over another connection. If the client has neither a principal nor a home, mcpx passes
-// the state on unchanged.
+// client without a principal, mcpx adds the id of the client's connection (from caller.Client.Home) to the state instead. Then the
+// answers reach the server session that asked, even if they come over another connection. If the client has neither a principal
+// nor a Home, mcpx passes the state on unchanged.
 
 const (
 	// boundState is the beginning of a requestState that is signed for a principal. It is followed by the time of expiry (Unix
@@ -74,9 +74,9 @@ func (f *Front) unbind(r *incoming) *rpcError {
 	return nil
 }
 
-// toHome replaces the requestState in a request without a principal with the upstream's own state. The request also gets the
-// home of the connection that the state names, so that it uses the same server sessions. If another process has made the state,
-// the request keeps its own home.
+// toHome replaces the requestState in a request without a principal with the upstream's own state. The requestState
+// also names a connection. The client of the request gets the Home of that connection, so that the request uses the same server
+// sessions. But if another process has made the requestState, the client keeps its own Home.
 func (f *Front) toHome(r *incoming, written string) {
 	rest, ours := strings.CutPrefix(written, homeState)
 	if !ours {

@@ -32,10 +32,10 @@ type StdioOptions struct {
 	// MaxOpen is the highest number of open requests. Further requests are refused and not delayed, so that the
 	// reader always gets to cancellations. 0 means 10,000.
 	MaxOpen int
-	// Session is the ID of the client if the process has several clients; empty means that this is the only one.
+	// Session is the ID of the client if the process has several clients. Empty means that the process has only this client.
 	Session string
-	// Only is the ID of the client if it is the only one, for other parts of the process that use the same ID; empty means
-	// "stdio". It has no effect with Session.
+	// Only is the ID of the client if the process has only this client (Session is empty): other parts of the process know the
+	// client by this ID. Empty means "stdio".
 	Only string
 	// Admit means that every message is counted for the limits of the principal. Without Admit, a message over HTTP is counted
 	// with the HTTP request that brought it, so mcpx counts only the second and later messages of a batch. Over stdio it then
@@ -184,7 +184,7 @@ func (s *stdioServer) drain(limit time.Duration, ended <-chan error, cause error
 	}
 }
 
-// readAll reads messages until the input ends. After drain it returns when the next message arrives.
+// readAll reads messages until the input ends. Once the channel stop is closed, it returns when the next message arrives.
 func (s *stdioServer) readAll(ctx context.Context, in Socket) error {
 	for {
 		data, err := in.Read()
@@ -281,8 +281,8 @@ func (s *stdioServer) refuse(id json.RawMessage, err *rpcError) {
 	s.out.later(refuse(id, err).body, written)
 }
 
-// maxUnread is the highest number of answers that wait for the client to read. Beyond it, requests are dropped, and so are the
-// errors for refused messages.
+// maxUnread is the highest number of answers that wait for the client to read. When so many wait, mcpx drops the client's
+// further requests, and answers neither these nor refused messages.
 const maxUnread = 10_000
 
 // job is an open request.
@@ -382,7 +382,8 @@ func (s *stdioServer) work(j *job) {
 	}
 }
 
-// run answers a request. If the client has cancelled it, the answer is dropped.
+// run answers a request. write queues the answer, and calls written once the answer is written. If the client has cancelled the
+// request, the answer is dropped.
 func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
 	var answer []byte
 	if err := j.refuseModern(); j.modern() && err != nil {

@@ -30,7 +30,7 @@ type outgoing struct {
 	written func()
 }
 
-// maxPending is the most bytes of notifications that the queue may hold.
+// maxPending is the maximum total size, in bytes, of the notifications in the queue.
 const maxPending = 1 << 20
 
 // messageWriter writes whole messages.

@@ -55,9 +55,9 @@ func refusesAll(r Outgoing, refusal string, send func(ask Outgoing) string) stri
 	return ask(toolsList, -r.ID-1)
 }
 
-// forgotten reports whether the server refused r, with this text, because it has forgotten the session. If the server has
-// forgotten the session, the link ends. But if the server refuses the test requests with another text, forgotten returns false,
-// because the server may have executed r before it forgot the session.
+// forgotten reports whether the server refused r because it has forgotten the session. text is the text of the refusal. To find
+// out, forgotten sends test requests. If the server refuses them too, the link ends. But if the server refuses the test requests
+// with another text, forgotten returns false, because the server may have executed r before it forgot the session.
 func (l *httpLink) forgotten(ctx context.Context, r Outgoing, text string) bool {
 	if l.session.Load() == nil || r.Method == "initialize" {
 		return false

@@ -11,7 +11,8 @@ import (
 // statusLimit is how many bytes of the body of an error response are read.
 const statusLimit = 8 << 10
 
-// hintRunes is how many runes of an error's body are quoted; shownRunes how many of an invalid answer.
+// hintRunes bounds how much of an error's body is quoted, in runes. shownRunes bounds how much of an invalid answer or of a line
+// that is not a message is quoted, in runes.
 const (
 	hintRunes  = 200
 	shownRunes = 100

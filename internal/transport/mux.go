@@ -50,7 +50,7 @@ func (m *mux) Agreed(string)                       {}
 func (m *mux) Listen(_ func(), unavailable func()) { unavailable() }
 func (m *mux) Evidence() *Evidence                 { return nil }
 
-// register adds a request to the requests that wait for a response. crowded reports whether others were waiting already.
+// register adds a request to the requests that wait for a response. crowded reports whether other requests wait too.
 func (m *mux) register(r Outgoing) (p *pending, crowded bool, err error) {
 	p = &pending{frame: frame{message: r.Message}, id: r.ID, done: make(chan struct{}, 1), answered: r.Answered}
 	m.mu.Lock()

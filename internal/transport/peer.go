@@ -47,7 +47,7 @@ type PeerOptions struct {
 	MaxMessage int64
 	// Name says in errors who is at the other end.
 	Name string
-	// Ping is the time between pings, and Pong the time for each answer; 0 means the defaults.
+	// Ping is the time between two pings; 0 means pingEvery. Pong is how long the answer to a ping may take; 0 means pongWithin.
 	Ping, Pong time.Duration
 	// Subprotocol is the subprotocol that both ends must speak; empty means none.
 	Subprotocol string

@@ -171,10 +171,10 @@ func (l *sseLink) post(parent context.Context, r Outgoing) (refused wire.Message
 	return (&response{link: l.http, r: r}).plain(resp)
 }
 
-// forgotten reports whether the server refused r because it has forgotten the session. To find out, it sends test
-// requests. If the server refuses the test requests too, the link ends; other open requests may have been executed. But if the
-// server refuses the test requests with another text, forgotten returns false, because the server may have executed r before it
-// forgot the session.
+// forgotten reports whether the server refused r because it has forgotten the session. To find out, it sends test requests. If
+// the server refuses them too, the link ends, with a cause other than ErrGone, because other open requests may have been executed.
+// But if the server refuses the test requests with another text, forgotten returns false, because the server may have executed r
+// before it forgot the session.
 func (l *sseLink) forgotten(ctx context.Context, r Outgoing, refused wire.Message, err error) bool {
 	text := sessionRefusal(refused, err)
 	if text == "" || r.Method == "initialize" {

@@ -116,8 +116,9 @@ func exitReason(process *proc.Process, err error, patience time.Duration) string
 func (l *Launch) pinnedFraming() bool { return l.ContentLength || l.NewlineOnly }
 
 // Failed is called after a failed attempt and chooses the framing for the next one: how messages are separated on
-// stdio, by line ends or by Content-Length headers. If the server has sent a message, its framing is kept. After an
-// attempt with lines in which the server answered nothing (silent), headers are tried. Otherwise lines are tried.
+// stdio, by line ends or by Content-Length headers. If the server has sent a message, the framing of that message is
+// used. If it has sent none: after an attempt with line ends that got no answer (silent), headers are tried; otherwise
+// line ends are tried.
 func (d *Dialer) Failed(silent bool) {
 	heard := d.heard.Load()
 	switch {

@@ -70,9 +70,9 @@ type Launch struct {
 	Env     []string // the whole environment, KEY=VALUE
 	Cwd     string
 	Umask   *int // nil means the umask of this process
-	// mcpx separates messages by line ends or by Content-Length headers. ContentLength means always by headers,
-	// NewlineOnly always by lines, in both directions. If neither is set, mcpx reads both. It first writes lines, and
-	// writes headers in the attempt after one in which the server answered nothing.
+	// Messages are separated by line ends or by Content-Length headers. ContentLength means that both sides use only
+	// headers, NewlineOnly means that both sides use only line ends. If neither is set, mcpx understands both, and
+	// writes line ends at first. If the server answers nothing, mcpx writes headers in the next attempt.
 	ContentLength, NewlineOnly bool
 	// Reaper ends the child if this process dies; may be nil.
 	Reaper *proc.Reaper

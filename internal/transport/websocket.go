@@ -131,7 +131,7 @@ func (s *socket) closeWith(code websocket.StatusCode, reason string) {
 	_ = s.conn.Close(code, reason)
 }
 
-// cut ends the connection at once. [websocket.Conn.CloseNow] waits if a Close has begun.
+// cut ends the connection at once. It does not call CloseNow, which waits if a Close of the WebSocket has begun.
 func (s *socket) cut() {
 	if s.raw == nil { // only tests connect without one
 		_ = s.conn.CloseNow()

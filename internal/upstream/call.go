@@ -104,7 +104,7 @@ const maxAttempts = 3
 // executed it, but only once.
 func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMessage, error) {
 	var last *request.LostError // the error of an attempt that the server may have executed
-	forgotten := false          // an attempt was refused, so another refusal is final
+	forgotten := false          // an attempt was refused (HTTP error status or ErrGone), so a second refusal is final
 	first := u.current()
 	for attempt := 1; ; attempt++ {
 		s, err := u.enter(ctx, w)

@@ -88,8 +88,8 @@ func (c *changes) due() (due map[catalog.Kind]bool, done func()) {
 	}
 }
 
-// again requests that the tools are read again, unless a reading was requested within the pause. The returned channel
-// is closed once the latest requested reading has ended.
+// again requests that the tools are read again, unless a reading was requested less than the time pause ago. The
+// returned channel is closed once the latest requested reading has ended.
 func (c *changes) again(pause time.Duration) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

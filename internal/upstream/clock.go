@@ -35,7 +35,7 @@ type clock struct {
 
 	mu    sync.Mutex
 	timer *time.Timer
-	left  time.Duration // the remaining time: now if the clock is stopped, otherwise at the time in since
+	left  time.Duration // the time that remains if the clock is stopped; otherwise the time that remained at since
 	since time.Time
 	held  int // how many open questions stop the clock
 	ended bool

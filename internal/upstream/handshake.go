@@ -74,12 +74,12 @@ func (s *session) handshake(ctx context.Context) error {
 var errBoth = errors.New("the server has accepted both eras")
 
 // probe sends server/discover and waits for the answer for at most Timeouts.Probe. answered reports whether the answer
-// came.
+// came in time. If it did not, the caller must call finish after initialize.
 //
-// If all messages share one stream, an unanswered server/discover stays open, so that initialize can be sent meanwhile.
-// The returned func finish then ends server/discover, and reports whether the server has accepted it. But a server that
-// was modern when it was last seen is only slow to start, so the wait lasts for the whole time for connecting. Over
-// HTTP an unanswered server/discover is cancelled, because a server may serve only one request at a time.
+// Over HTTP an unanswered server/discover is cancelled, because a server may serve only one request at a time. If all
+// messages share one stream, an unanswered server/discover stays open while initialize is sent; finish then ends
+// server/discover, and reports whether the server has accepted it after all. On such a stream, a server that was modern
+// when it was last seen is only slow to start, so probe waits for the answer until ctx ends.
 func (s *session) probe(ctx context.Context) (answered bool, finish func() bool, err error) {
 	if s.link.Traits().OneStream && s.spec.Era == EraModern {
 		err = s.discover(ctx)
@@ -94,7 +94,7 @@ func (s *session) probe(ctx context.Context) (answered bool, finish func() bool,
 	waiting, end := context.WithCancel(ctx)
 	var g greeting
 	asked := make(chan error, 1)
-	go func() { // the goroutine ends when late is called
+	go func() { // the goroutine ends with the answer, or when finish is called
 		var failed error
 		g, failed = s.askEra(waiting)
 		asked <- failed

@@ -87,8 +87,8 @@ func (s *session) page(ctx context.Context, kind catalog.Kind, cursor json.RawMe
 	return catalog.ReadPage(kind, result)
 }
 
-// listTools reads the tools. If it could read only some of the tools, it sets s.relisting.missing. But if a complete list
-// is in use already, it then returns an error.
+// listTools reads the tools. If it can read only some of the tools, what it does depends on the list in use: if that list
+// is complete, listTools returns an error; otherwise it returns the tools that it has read, and sets s.relisting.missing.
 func (s *session) listTools(ctx context.Context) (tools []catalog.Tool, faults []string, err error) {
 	all, missing, err := s.list(ctx, catalog.Tools, s.relisting.whole)
 	if s.relisting.missing = missing; err != nil {

@@ -50,8 +50,8 @@ func (s *session) note(message []byte) {
 	}
 }
 
-// Notify sends a client's notification to the server, if a legacy session is open; modern clients send no
-// notifications. It does not wait.
+// Notify sends a client's notification to the server, without waiting. It drops the notification if no session is open, or
+// if the session is modern, because modern clients send no notifications.
 func (u *Upstream) Notify(method string, params json.RawMessage) {
 	s := u.current()
 	if s == nil || s.Modern {

@@ -25,8 +25,8 @@ const (
 	// cancelTime is how long mcpx waits after the end of a call before it refuses the questions of that call, so
 	// that the server gets the cancellation of the call first.
 	cancelTime = time.Second
-	// A server can ask that the user opens a URL and later report that the user has completed it. maxVisits bounds how
-	// many URLs a session remembers that were not yet reported.
+	// A server can ask that the user opens a URL and later report that the user has completed it. Until that report, the
+	// session remembers which client got the URL. maxVisits bounds how many URLs a session remembers.
 	maxVisits = 1000
 )
 

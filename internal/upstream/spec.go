@@ -40,7 +40,8 @@ type Spec struct {
 	StopIdle time.Duration
 	// NoQuestions means that the server may not ask clients anything (elicitation, sampling, roots).
 	NoQuestions bool
-	// NoInstructions leaves out the title and the instructions of the server, which change with each session.
+	// NoInstructions means that mcpx ignores the title and the instructions of the server. They can change with each session,
+	// and the approval of the server's tools does not cover them.
 	NoInstructions bool
 
 	// OnUnknown gets the server's notifications that mcpx does not know. params may be nil. The goroutine that

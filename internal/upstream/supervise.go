@@ -232,7 +232,8 @@ func (u *Upstream) adopt(st *Status, s *session, tools []catalog.Tool, faults []
 	st.list(tools, faults)
 }
 
-// failed publishes a failed attempt and returns the pause before the next attempt.
+// failed publishes a failed attempt and returns the pause before the next attempt. The pause is wait, or longer if the
+// server requests that; it is 0 for a server that dials in.
 func (u *Upstream) failed(err error, wait time.Duration) time.Duration {
 	wait = max(wait, transport.RetryAfterOf(err))
 	reason := u.spec.reason(err)
@@ -259,8 +260,8 @@ func (u *Upstream) news(reason string) slog.Level {
 	return slog.LevelWarn
 }
 
-// lost publishes the end of a session. The state becomes connecting, so that new calls wait for the fresh session. But
-// if t says that the server is in trouble, the state becomes degraded.
+// lost publishes the end of a session. If t says that the server is in trouble, the state becomes degraded, and the next
+// attempt is due after the time wait. Otherwise the state becomes connecting, so that new calls wait for the fresh session.
 func (u *Upstream) lost(err error, t degradation, wait time.Duration) {
 	reason := u.spec.reason(err)
 	level := slog.LevelWarn

@@ -32,8 +32,8 @@ type Upstream struct {
 	hurry chan struct{} // has a buffer of one: a value means that a caller waits, so the first connection is tried without delay
 	line  line          // the place in the queue of installs, for the first attempt
 
-	kick   chan struct{}      // has a buffer of one: the next attempt is to begin now
-	doubts chan struct{}      // has a buffer of one: a call could not reach the server
+	kick   chan struct{}      // has a buffer of one: a value means that the next attempt is to begin now
+	doubts chan struct{}      // has a buffer of one: a value means that a call could not reach the server
 	cancel context.CancelFunc // nil before Start
 	ended  chan struct{}
 }

@@ -244,8 +244,8 @@ func (u *Upstream) Relist(ctx context.Context) {
 	}
 }
 
-// relisted requests that the tools are read again, at most once within the pause, and waits for that. It returns
-// earlier if the session or ctx ends.
+// relisted requests that the tools are read again, unless a reading was requested less than the time pause ago, and waits
+// until they are read. It returns earlier if the session or ctx ends.
 func relisted(ctx context.Context, s *session, pause time.Duration) {
 	select {
 	case <-s.changes.again(pause):
