@@ -20,7 +20,7 @@ import (
 // request (its progress token, its log level) is not here. A nil *Client means that mcpx itself is the sender, for
 // example for a command.
 type Client struct {
-	// ID is unique to one client. A client without an ID can only use shared sessions.
+	// ID is unique to one client. A client without an ID can only use sessions with servers that several clients share.
 	ID string
 	// Name is the clientInfo.name that the client gave.
 	Name string
@@ -186,10 +186,10 @@ func (c *Client) OpensURLsOf(e *wire.RPCError) bool {
 		Lacks(c.Capabilities, string(mcp.MethodElicitationCreate), json.RawMessage(`{"mode":"url"}`)) == ""
 }
 
-// Modern reports whether the client speaks a revision of the modern era.
+// Modern reports whether the client speaks revision 2026-07-28 of MCP or a later one.
 func (c *Client) Modern() bool { return c != nil && mcp.IsModernProtocol(c.Version) }
 
-// TasksExtension is the capability of clients that accept a task instead of a result, and poll it (SEP-2663).
+// TasksExtension is the capability of clients that accept a task instead of a result, and then poll the task (SEP-2663).
 const TasksExtension = "io.modelcontextprotocol/tasks"
 
 // RunsTasks reports whether the client has declared [TasksExtension].
@@ -213,8 +213,9 @@ func (c *Client) extension(name string) json.RawMessage {
 	return declared
 }
 
-// Relayed returns the client's capabilities that mcpx can relay to servers, as the client wrote them. If the client's
-// view is transparent, mcpx can relay all except tasks.
+// Relayed returns the client's capabilities that mcpx can relay to servers. If the client's view is transparent, these
+// are all capabilities except tasks. Otherwise they are elicitation, sampling and roots, and of the extensions
+// [TasksExtension] and, if the view lists tools with apps, appsExtension.
 func (c *Client) Relayed() json.RawMessage {
 	out := c.askable()
 	if c == nil || c.Transparent {

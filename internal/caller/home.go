@@ -82,7 +82,7 @@ func ConnectionOf(ctx context.Context) *Connection {
 }
 
 // AtHome returns c, the sender of one request, with its home set. The home belongs to the principal or, without a principal, to
-// the connection. connection is nil if it is unknown or may serve several clients; a c without a principal then gets no home.
+// the connection. connection is nil if it is unknown or may serve several clients; if c has no principal, c then gets no home.
 func (c *Client) AtHome(connection *Connection) Client {
 	next := *c
 	if c.Principal != nil || connection != nil {
@@ -118,8 +118,8 @@ func (c *Client) HomeKey() string {
 	return c.ID
 }
 
-// Remembered returns the part of c that a session may keep after the request of c has ended. A client with a home
-// cannot be reached after its request.
+// Remembered returns what a session with a server may keep of c after the request of c has ended. If c has a home, that
+// is a copy of c with the key of the home as its ID, and without Peer, Headers and Request. Otherwise it is c itself.
 func (c *Client) Remembered() *Client {
 	if c.Home == nil {
 		return c

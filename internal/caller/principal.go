@@ -14,12 +14,12 @@ type Principal struct {
 	// issuer, so that no issuer can forge the ID of another issuer's user. Sessions, handles and limits belong to
 	// an ID.
 	ID string
-	// Name is how people read and write the principal, in rights, the log, the audit trail, limits and on the status
-	// page. Its form depends on the credential: NAME for a token, DNS:NAME or a URI for a certificate, agent:ID for an
-	// agent, USER@ISSUER for a user of an issuer.
+	// Name is the name of the principal in rights, limits, the log, the audit trail and on the status page. Its form
+	// depends on the credential: NAME for a token, DNS:NAME or a URI for a certificate, agent:ID for an agent,
+	// USER@ISSUER for a user of an issuer.
 	Name string
-	// Display is a name for people, such as "Ann Example"; it may be empty. Users may be able to choose it, so nothing may depend
-	// on it.
+	// Display is a more readable name of the principal, such as "Ann Example"; it may be empty. It is only shown: nothing may
+	// depend on it, since users may be able to choose it.
 	Display string
 	// Groups and Scopes are taken from the token or its issuer; rights may depend on them.
 	Groups, Scopes []string

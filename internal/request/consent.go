@@ -21,8 +21,8 @@ type Consent struct {
 	// clients, such as the page of mcpx. If it is nil, mcpx asks the client.
 	Ask func(question string) bool
 
-	// Hold, if not nil, is called before mcpx asks the user. It may wait until other questions are answered, or return an error,
-	// and then mcpx does not ask. mcpx calls release after the answer.
+	// Hold, if not nil, is called before mcpx asks the user, and may wait until other questions are answered. If Hold returns an
+	// error, mcpx does not ask. Otherwise mcpx calls release after the answer.
 	Hold func(ctx context.Context) (release func(), err error)
 
 	asked bool // the user was asked during this request

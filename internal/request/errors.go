@@ -26,7 +26,8 @@ type UnavailableError struct {
 	Reason string
 	// RetryAfter is the time until the next attempt, 0 if unknown.
 	RetryAfter time.Duration
-	// Stopped means that the upstream was stopped and will not be started again. The call was not executed.
+	// Stopped means that mcpx has stopped the upstream of the server, for example because a reload replaced it, and will not
+	// start that upstream again.
 	Stopped bool
 }
 
@@ -40,7 +41,7 @@ func (e *UnavailableError) Error() string {
 // LostError says that the session with the server ended during the call, for example because the server crashed.
 type LostError struct {
 	Reason string
-	// MayHaveRun is false if the request certainly never reached the upstream.
+	// MayHaveRun is false if the request certainly never reached the server; otherwise it is true.
 	MayHaveRun bool
 	// CrashLoop means that the session has been lost again and again.
 	CrashLoop bool
@@ -102,7 +103,7 @@ func (e *InputError) Error() string { return "the server asks for input: " + e.R
 type LimitError struct {
 	// Limit names the limit, such as "60 calls a minute", and to whom it applies.
 	Limit string
-	// RetryAfter is an estimate of when the limit permits another request.
+	// RetryAfter is an estimate of the time until the limit permits another request.
 	RetryAfter time.Duration
 }
 

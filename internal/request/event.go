@@ -43,8 +43,8 @@ type Event struct {
 	Code int
 	Durations
 	Sizes
-	// Definitions returns how many tokens of tool definitions the answer saves or costs the client; nil if there are none.
-	// Observers call it after the answer was sent, because counting the tokens may take milliseconds.
+	// Definitions returns how many tokens of tool definitions the answer saves or costs the client. Definitions is nil if the
+	// answer saves and costs none. Observers call it after the answer was sent, because counting may take milliseconds.
 	Definitions func() []Saving
 	// ReadOn is set for a call that reads the next part of a result that was cut. Only its fields Server and Tool are set: they
 	// name the tool that returned the result. ReadOn is nil for other calls.
@@ -70,7 +70,7 @@ type OfProgram struct {
 
 // Who is the sender of a message. Each field may be empty.
 type Who struct {
-	// Principal and Display are the names of the principal.
+	// Principal and Display are the fields Name and Display of the principal.
 	Principal, Display string
 	// Client is what the client calls itself.
 	Client string
@@ -81,9 +81,10 @@ type Target struct {
 	Server, Tool string
 	// Item is the URI of a resource, the name of a prompt, the reference of a completion or the id of a task.
 	Item string
-	// KnownServer means that the server is in the caller's catalogue, and Known that the tool is in it.
+	// KnownServer means that the server is in the caller's catalogue. Known means that the tool is in the caller's catalogue.
 	KnownServer, Known bool
-	// ReadOnly means that the tool is declared read-only, or that the method only reads.
+	// ReadOnly means, for a tools/call, that the tool is declared read-only. For another method it means that mcpx knows the
+	// method: such methods only read, or belong to an earlier call.
 	ReadOnly bool
 }
 
@@ -101,8 +102,8 @@ type Durations struct {
 
 // Sizes are the sizes of a message and its answer.
 type Sizes struct {
-	// Received is the number of tokens in the server's texts, Sent the number of tokens in the answer; all tokens here
-	// are estimates of o200k tokens.
+	// Received is the number of tokens in the server's texts. Sent is the number of tokens in the answer. All numbers of
+	// tokens here are estimates, for the tokenizer o200k.
 	Received, Sent int
 	// Cut is the number of tokens that are not in the answer because the result was too long; the caller can read them
 	// with a handle. LeftOut is the number of tokens that the caller did not want: they were removed by select or grep,
@@ -113,7 +114,8 @@ type Sizes struct {
 	ArgumentBytes, ReceivedBytes, SentBytes int
 }
 
-// Compression returns how many tokens mcpx saved by writing the result in a shorter form, less what it added to the result.
+// Compression returns the tokens that mcpx saved by writing the result in a shorter form. Tokens that mcpx added to the result
+// reduce the number, which may be negative.
 func (s Sizes) Compression() int { return s.Received - s.Sent - s.Cut - s.LeftOut }
 
 // Saving is how many tokens of tool definitions mcpx keeps out of a client's requests to its model. For what mcpx adds to these

@@ -62,8 +62,8 @@ type Request struct {
 	// Relay means that mcpx returns an input_required result to the client, which answers its questions with a new request. If
 	// Relay is false, mcpx asks the client these questions during the request.
 	Relay bool
-	// Repeatable permits mcpx to send the request again after the session was lost, because the tool is declared
-	// idempotent or read-only.
+	// Repeatable permits mcpx to send the request again after the session was lost. It is set if repeating does no harm:
+	// the tool is declared idempotent or read-only, or the method only reads, for example.
 	Repeatable bool
 	Times
 	// Scope is the part of the catalogue that the client's view shows; nil means all of it. Apps also permits
@@ -79,8 +79,8 @@ type Request struct {
 	Consent Consent
 	// Credentials authenticate the caller to the server. A middleware takes them from the caller's message.
 	Credentials *Credentials
-	// Serve, if not nil, answers the request in place of a server: it is the built-in server, and no session is used. Charge
-	// then says how the request counts towards the limits of its caller.
+	// Serve, if not nil, is the built-in server, which answers the request in place of an MCP server and needs no session.
+	// Charge then says how the request counts towards the limits of its caller.
 	Serve  Handler
 	Charge Charge
 	// Check, if not nil, is called before the request is sent. opened means that a session was opened since the call began, so
@@ -110,7 +110,7 @@ type Times struct {
 	// the server installs or starts. Starting is called from time to time with a text that says what the command does.
 	Starting func(does string)
 	Timeout  time.Duration // for how long the request may wait for the answer
-	Idle     time.Duration // for how long the request may go on without progress, which does not extend Timeout
+	Idle     time.Duration // for how long the request may go on without progress; progress does not extend Timeout
 }
 
 // Subscription follows the changes of one resource. It begins with the answer to resources/subscribe and ends with the context
@@ -156,7 +156,7 @@ func ToolParams(tool string, arguments json.RawMessage) json.RawMessage {
 // Input is the part of a modern request that answers an input_required result (SEP-2322), as raw JSON. It is zero for a
 // first request.
 type Input struct {
-	Responses json.RawMessage // a JSON object: for the key of each request of the server, the client's answer
+	Responses json.RawMessage // a JSON object with the client's answers; the names are the keys of the server's requests
 	State     json.RawMessage // the requestState, a JSON string, as the server wrote it
 }
 

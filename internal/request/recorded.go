@@ -31,7 +31,8 @@ func Recorded(journal *Journal) Middleware {
 	}
 }
 
-// Ended sets the outcome of an event from the error that the [Handler] returned. It is not for the events of tools/call.
+// Ended sets the outcome of an event from the error that the [Handler] returned. It is not for the events of tools/call: their
+// outcomes also depend on the results.
 func (e *Event) Ended(ctx context.Context, err error) {
 	rpc, answered := errors.AsType[*wire.RPCError](err)
 	_, over := errors.AsType[*LimitError](err)

@@ -14,7 +14,7 @@ import (
 type Sees func(r *Request) *catalog.Snapshot
 
 // Rights refuses requests that the sender may not make. The executor has checked the rights only for some kinds of message, and
-// they may have changed since then. The func sees returns the catalogue as it is now.
+// the rights may have changed since then. The func sees returns the catalogue as it is now.
 func Rights(sees Sees) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, r *Request) (json.RawMessage, error) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Kind is a kind of list. Its value is the name of the member of the list result that has the definitions.
+// Kind says what a server lists, such as its tools. Its value is the name of the list in the result of a list request.
 type Kind string
 
 const (
@@ -45,8 +45,8 @@ type List struct {
 }
 
 const (
-	// maxDefinitions bounds the definitions of a page; no real server has so many. The bound protects the memory: a tiny
-	// definition needs a hundred times its size.
+	// maxDefinitions bounds the definitions of a page; no real server has so many. The bound protects the memory: a
+	// decoded tiny definition needs a hundred times as many bytes as its JSON.
 	maxDefinitions = 50_000
 	// maxFaults bounds how many refused definitions are described one by one.
 	maxFaults = 100
@@ -214,8 +214,8 @@ func DecodeItems(kind Kind, raw []json.RawMessage) (items []Item, faults []strin
 	})
 }
 
-// Unique keeps the first of several tools with the same name. faults names the others. If a later one took precedence,
-// a server could hide one of its tools behind another.
+// Unique keeps the first of several tools with the same name, so that no later tool can replace it. faults names the
+// tools that are left out.
 func Unique(tools []Tool) (kept []Tool, faults []string) {
 	seen := make(map[string]bool, len(tools))
 	for _, tool := range tools {

@@ -73,8 +73,9 @@ func (n *names) taken(p pattern) bool {
 	return false
 }
 
-// URI returns the client's name for a resource or template of a server. It is the server's own name for it, unless
-// another server has the same name too, or the name has the form of names that contain a server (see naming).
+// URI returns the client's name for a resource or template of a server. own is the server's name for it. URI returns own
+// if only this server lists it and, for a template, no other server lists a resource that matches the template. Otherwise
+// URI adds the server's name to own. It also does so if own has the form of URIs that contain a server's name (see naming).
 func (s *Snapshot) URI(kind Kind, server *Server, own string) string {
 	owners := s.names().resources[own]
 	if kind == ResourceTemplates {
@@ -86,9 +87,9 @@ func (s *Snapshot) URI(kind Kind, server *Server, own string) string {
 	return own
 }
 
-// Link returns the client's name for a URI in a result of a server. The URI stays unchanged if [Snapshot.Resource]
-// resolves it to the same server. Web addresses that no server lists stay unchanged too, as clients can read them
-// directly.
+// Link returns the client's name for a URI in a result of a server. The URI stays unchanged if the server has no
+// resources, or if [Snapshot.Resource] resolves the URI to the same server. Web addresses that no server lists stay
+// unchanged too, as clients can read them directly. To any other URI, Link adds the server's name.
 func (s *Snapshot) Link(server *Server, own string) string {
 	if !server.Offers.Resources {
 		return own
@@ -118,7 +119,8 @@ func withServer(server, own string) string {
 	return uriScheme + server + "/" + own
 }
 
-// AppURI returns the client's name for an app (a user interface) of the server.
+// AppURI returns the client's name for an app (a user interface) of the server: a ui:// URI with the server's name.
+// If own is not a ui:// URI, AppURI returns own.
 func (s *Server) AppURI(own string) string {
 	if !strings.HasPrefix(own, appScheme) {
 		return own
@@ -250,13 +252,14 @@ func valueOf(expression string) string {
 	return `[^/?#]+`
 }
 
-// PromptName returns the client's name for a prompt of a server. With an empty separator it is the server's own name.
+// PromptName returns the client's name for a prompt of a server: the server's name, the separator and own, which is the
+// server's name for the prompt. If the separator is empty, the client's name is own.
 func (s *Snapshot) PromptName(server *Server, own, separator string) string {
 	if separator == "" {
 		return own
 	}
 	name := server.Name + separator + own
-	// Two servers a and a__b may have prompts with the same combined name.
+	// Two servers a and a__b may have prompts with the same combined name. Then one of them gets the separator twice.
 	if found, has, ok := s.Prompt(name, separator); !ok || found.Name != server.Name || has != own {
 		name = server.Name + separator + separator + own
 	}
@@ -264,7 +267,7 @@ func (s *Snapshot) PromptName(server *Server, own, separator string) string {
 }
 
 // Prompt resolves a client's name to the server and the server's own name for the prompt. If no server lists such a
-// prompt, it returns the server with whose name the client's name begins.
+// prompt, Prompt returns the server whose name is the beginning of the client's name.
 func (s *Snapshot) Prompt(name, separator string) (server *Server, own string, ok bool) {
 	for i := range s.Servers {
 		one := &s.Servers[i]

@@ -14,7 +14,7 @@ import (
 // Confirm says which calls of tools the user must confirm. A larger value asks about more calls. Package policy implements it.
 type Confirm uint8
 
-// The values of [Confirm]. ConfirmNone asks about no call, ConfirmAll about every call.
+// The values of [Confirm]. ConfirmNone asks about no call. ConfirmAll asks about every call.
 const (
 	ConfirmNone        Confirm = iota
 	ConfirmDestructive         // calls of tools that are not read-only
@@ -46,8 +46,8 @@ const (
 // Right is a rule that says what some principals may see and do. Package policy implements it. The zero value gives all
 // principals everything but Admin.
 type Right struct {
-	// Principals are globs of names; Groups and Scopes are names. The rule applies to principals that match each of
-	// these lists that is not empty.
+	// Principals are globs of names; Groups and Scopes are names. The rule applies to a principal if, for each of
+	// Principals, Groups and Scopes that is not empty, the principal matches at least one element.
 	Principals, Groups, Scopes []string
 	// Servers are globs of server names as they are in the config file. nil means all servers.
 	Servers []string
@@ -149,9 +149,10 @@ type OAuth struct {
 	// Grant is "authorization_code", "client_credentials" or "private_key_jwt". Empty means "authorization_code".
 	Grant string
 	// ClientID and ClientSecret belong to a client that the user has registered with the authorization server. If they are empty, mcpx
-	// registers itself.
+	// uses ClientMetadataURL or registers itself.
 	ClientID, ClientSecret string
-	// ClientMetadataURL is the https URL of a client ID metadata document.
+	// ClientMetadataURL is the https URL of a document that describes mcpx (a client ID metadata document). If ClientID is
+	// empty and the authorization server supports such documents, the URL is the client ID of mcpx.
 	ClientMetadataURL string
 	// Scopes replace the scopes that the server asks for.
 	Scopes []string
@@ -163,7 +164,8 @@ type OAuth struct {
 	RedirectPort int
 	// Key is the private key for the grant private_key_jwt: PEM text, or the path of a PEM file.
 	Key string
-	// AllowPrivate allows private, link-local and loopback addresses in the discovery of the authorization server.
+	// AllowPrivate allows the URLs that a login leads to, such as those of the authorization server, to have addresses
+	// that are not public.
 	AllowPrivate bool
 }
 
@@ -190,10 +192,10 @@ type Issuer struct {
 	Audiences []string
 	// GroupsClaim is the name of the claim that contains the user's groups.
 	GroupsClaim string
-	// PrincipalClaim is the name of the claim that names users; empty means sub. DisplayClaim has a name for people; empty
-	// means none.
+	// PrincipalClaim is the name of the claim that names the user in rights and logs; empty means sub. DisplayClaim is
+	// the name of the claim with a readable name of the user, which is only shown; empty means that there is no such claim.
 	PrincipalClaim, DisplayClaim string
-	// AllowPrivate allows private addresses for the issuer and for the URLs in its metadata.
+	// AllowPrivate allows the URL of the issuer and the URLs in its metadata to have addresses that are not public.
 	AllowPrivate bool
 }
 
@@ -210,7 +212,7 @@ type AuthServer struct {
 	GroupsClaim string
 	// PrincipalClaim and DisplayClaim mean the same as in an [Issuer].
 	PrincipalClaim, DisplayClaim string
-	// AllowPrivate allows an issuer whose address is not public.
+	// AllowPrivate allows the URL of the issuer and the URLs in its metadata to have addresses that are not public.
 	AllowPrivate bool
 	// Allow says who may log in.
 	Allow Allow
@@ -235,9 +237,10 @@ type Allow struct {
 	UnverifiedEmails bool
 }
 
-// TLS names the PEM files of the server's certificate. Package hosted/httpd reads them.
+// TLS names the PEM files with which mcpx serves HTTPS. Package hosted/httpd reads them.
 type TLS struct {
-	// Cert is the file with the certificate and the intermediate certificates, Key the file with its private key.
+	// Cert is the file with the certificate of mcpx and the intermediate certificates. Key is the file with the private
+	// key of that certificate.
 	Cert, Key string
 	// ClientCA is the file with the certificates of the authorities that sign the certificates of clients. If it is
 	// empty, clients need no certificate.
@@ -249,9 +252,9 @@ type TLS struct {
 
 // Limits bound the use of mcpx. Package hosted/limits implements them. The zero value has no limits.
 type Limits struct {
-	// All applies to all clients together, Server to each server.
+	// All applies to all clients together. Server applies to each server.
 	All, Server Quota
-	// Principal applies to each principal, Anybody to all clients without credentials together.
+	// Principal applies to each principal. Anybody applies to all clients without credentials together.
 	Principal, Anybody Quota
 	// AddressRequests bounds the requests per second from one address; short bursts may exceed it. Requests with a
 	// credential that was accepted before are not counted.
@@ -264,8 +267,8 @@ type Limits struct {
 // Quota bounds the use of mcpx by one principal or by all clients together, or the use of one server. A field that is
 // 0 sets no limit.
 type Quota struct {
-	// CallsPerMinute calls are allowed, spread evenly over a minute. Of these, Burst calls may be made at once; 0
-	// means CallsPerMinute.
+	// CallsPerMinute is how many calls are allowed per minute on average. Burst is how many of these calls may be made
+	// at once; a Burst of 0 means CallsPerMinute.
 	CallsPerMinute, Burst int
 	// ResultBytesPerMinute bounds the bytes of results from servers. The size of a result is known only after the
 	// call, so a result may exceed the limit. Further calls are then refused until the average is within the limit
@@ -274,16 +277,16 @@ type Quota struct {
 	// Sessions bounds the open sessions. Event streams without a session are counted too. In the quota of a server,
 	// Sessions bounds the sessions that mcpx opens to that server for single clients.
 	Sessions int
-	// ConcurrentCalls bounds the calls of a principal that are executed at the same time, and Queue the calls that
-	// wait for others to end. The limits of servers for concurrent calls are in package upstream.
+	// ConcurrentCalls bounds the calls of a principal that are executed at the same time. Queue bounds the calls that
+	// wait for other calls to end. The limits of servers for concurrent calls are in package upstream.
 	ConcurrentCalls int
 	Queue           semaphore.Queue
 	// RequestsPerSecond bounds HTTP requests of any kind; short bursts may exceed it, and further requests are refused. Pace is another
 	// bound on the requests per second: requests that exceed only Pace are not refused, but wait.
 	RequestsPerSecond, Pace int
 	// BodyBytes bounds the bytes of request bodies that are read at the same time. A request that would exceed it is
-	// refused. BodyPace is how many bytes of bodies are read per second on average, and at most in one burst. Beyond that,
-	// reading waits.
+	// refused. BodyPace bounds the bytes of bodies that are read per second, on average. At most BodyPace bytes are read in
+	// one burst. Further reading waits.
 	BodyBytes, BodyPace int64
 }
 
@@ -291,8 +294,9 @@ type Quota struct {
 type Dial struct {
 	// Allow are rules. The first one that matches a principal and a name decides.
 	Allow []DialRule
-	// Compat says which tokens of agents mcpx accepts at the paths of the older system that it replaces; [CompatOff] means that there are
-	// no such paths. Keys are for these tokens: the first one makes tokens, any of them may verify one.
+	// Agents of an older system, which mcpx replaces, dial in at the paths of that system. Compat says which tokens of
+	// such agents mcpx accepts; [CompatOff] means that there are no such paths. Keys are the keys of these tokens: the
+	// first key makes new tokens, and a token is accepted if any of the keys fits.
 	Compat Compat
 	Keys   []string
 }
@@ -307,13 +311,14 @@ const (
 	CompatEncrypted        // also the tokens of the older system, which never expire
 )
 
-// Agents begins the name of each principal that an agent's token has proved. No other principal has such a name.
+// Agents is the prefix of the names of agents: principals that are authenticated by a token of [Dial.Compat]. The names
+// of all other principals do not have this prefix.
 const Agents = "agent:"
 
-// DialRule lets principals dial in. It applies to principals that match each of the lists Principals, Groups and Scopes that
-// is not empty.
+// DialRule lets principals dial in.
 type DialRule struct {
-	// Principals are globs of names; Groups and Scopes are names.
+	// Principals are globs of names; Groups and Scopes are names. The rule applies to a principal if, for each of
+	// Principals, Groups and Scopes that is not empty, the principal matches at least one element.
 	Principals, Groups, Scopes []string
 	// Names are globs of the names under which these principals may dial in.
 	Names []string
@@ -326,7 +331,7 @@ type DialRule struct {
 // The values of [DialRule.For].
 const (
 	DialSelf  = "self"  // the principal that dialled in
-	DialGroup = "group" // principals with one of its groups
+	DialGroup = "group" // principals that share a group with the principal that dialled in
 	DialAll   = "all"   // every principal whose rights allow it
 )
 
@@ -349,7 +354,7 @@ type Cluster struct {
 	TLS         ClientTLS
 	// Keys encrypt what the replicas share. The first one encrypts, all of them decrypt.
 	Keys []string `json:"-"`
-	// Name is for logs; if it is empty, it is the name of the host. Bucket is the name of the cluster in NATS.
+	// Name is the name of this process in logs; empty means the name of the host. Bucket is the name of the cluster in NATS.
 	Name, Bucket string
 }
 
@@ -357,6 +362,6 @@ type Cluster struct {
 type ClientTLS struct {
 	// CA is the file with the certificates of the authorities that may sign the certificate of the server.
 	CA string
-	// Cert is the file with the certificate of mcpx, Key the file with its private key.
+	// Cert is the file with the certificate of mcpx. Key is the file with the private key of that certificate.
 	Cert, Key string
 }

@@ -103,7 +103,8 @@ func (p *parent) serve(worker Worker, limits Limits) {
 	}
 }
 
-// receive reads from the parent until EOF. It runs during jobs too, so that EOF is noticed at once.
+// receive reads jobs and replies from the parent until EOF. It runs during jobs too, so that EOF is noticed at once. If
+// a job or reply has more than memory bytes, receive exits the process.
 func (p *parent) receive(r io.Reader, memory int64) {
 	for {
 		f, err := readFrame(r, string(kindJob)+string(kindReply), memory)

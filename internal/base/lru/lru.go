@@ -13,8 +13,8 @@ type Map[K comparable, V any] struct {
 	room       int // how many values young may have before it becomes old
 }
 
-// New returns a Map that keeps at least the size values that were used last. It also keeps all values for which busy returns
-// true. busy may be nil.
+// New returns a Map that keeps the values that were used last: at least as many as size says. It also keeps all values for which
+// busy returns true. busy may be nil.
 func New[K comparable, V any](size int, busy func(*V) bool) *Map[K, V] {
 	return &Map[K, V]{size: size, busy: busy}
 }

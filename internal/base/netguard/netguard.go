@@ -23,7 +23,7 @@ const RequestTime = 20 * time.Second
 
 // Reach says which addresses a client may connect to besides public ones.
 type Reach struct {
-	// Loopback allows addresses of this machine, Private all addresses.
+	// Loopback allows the loopback addresses of this machine. Private allows all addresses.
 	Loopback, Private bool
 	// Key is the config key that sets Private. Error messages name it.
 	Key string

@@ -97,8 +97,8 @@ func (g *group) reapAdopted() {
 // release frees the resources of a group; there are none on unix.
 func (g *group) release() {}
 
-// withUmask sets the umask until restore is called. The umask belongs to the whole process, so only one child starts at a
-// time: the caller holds r.starting. Files that other goroutines create meanwhile have explicit modes.
+// withUmask sets the umask; restore sets the old umask again. The umask belongs to the whole process, so only one child
+// starts at a time: the caller holds r.starting. Files that other goroutines create meanwhile have explicit modes.
 func (r *Reaper) withUmask(mask *int) (restore func()) {
 	if r == nil || mask == nil {
 		return func() {}

@@ -34,8 +34,8 @@ type Reaper struct {
 	token string // unique on this machine
 	seq   atomic.Uint64
 
-	// starting is held from before the fork of a process until the process is on the list, so that the sweeper does
-	// not reap it. starting is locked before mu.
+	// starting is held from before the fork of a process until waitsFor returns true for the process, so that the sweeper
+	// does not reap it. starting is locked before mu.
 	starting sync.Mutex
 
 	// mu is also held during writes to the pipe, so that groups always has the same content as the list of the reaper process.
@@ -67,8 +67,8 @@ func (r *Reaper) mark() string {
 	return r.token + "." + strconv.FormatUint(r.seq.Add(1), 10) + "."
 }
 
-// launch calls start, which forks a child, and puts the child's group on the list. Before that it starts the reaper
-// process if needed.
+// launch starts the reaper process if it does not run, calls start, which forks a child, and puts the child's group on
+// the list of the reaper process.
 func (r *Reaper) launch(start func() (*os.Process, error)) (*os.Process, error) {
 	if r == nil {
 		return start()
@@ -107,7 +107,7 @@ func (r *Reaper) ready() error {
 	return r.spawn()
 }
 
-// add puts a group on the list. If the write to the reaper process fails, add replaces that process once.
+// add puts a group on the list of the reaper process. If the write to that process fails, add replaces it once.
 func (r *Reaper) add(id int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,8 +122,8 @@ func (r *Reaper) add(id int) error {
 	return r.spawn()
 }
 
-// forget removes a group from the list, before the child is reaped. If the write to the reaper process fails, a new
-// reaper process replaces it, whose list does not contain the group.
+// forget removes a group from the list of the reaper process, before the child is reaped. If the write to that process
+// fails, forget replaces it by a new reaper process, whose list does not contain the group.
 func (r *Reaper) forget(id int) {
 	if r == nil {
 		return
@@ -138,7 +138,8 @@ func (r *Reaper) forget(id int) {
 	}
 }
 
-// reaped is called after forget, when the child has been reaped and its id may be reused.
+// reaped deletes the group of a child that has been reaped from the map groups. It is called after forget, as the id of
+// the group may now be reused.
 func (r *Reaper) reaped(id int) {
 	if r == nil {
 		return
@@ -208,8 +209,8 @@ func (r *Reaper) attend(l *link) {
 	}
 }
 
-// drop ends a reaper process that is dead or does not read its pipe. The process is killed before its pipe is closed,
-// because at the end of the pipe it would kill the children. The caller holds mu.
+// drop ends a reaper process that is dead or does not read its pipe. drop kills the process before it closes the pipe: a
+// reaper process whose pipe is closed kills the children. The caller holds mu.
 func (r *Reaper) drop() {
 	if r.link != nil {
 		r.link.end()

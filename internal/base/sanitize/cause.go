@@ -6,7 +6,8 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// causeLines is how many further lines are joined at most to a line that ends in a colon.
+// causeLines is the maximum number of following lines that are joined to an incomplete line, such as one that ends in a
+// colon.
 const causeLines = 3
 
 // Cause returns the line of a program's stderr that explains why the program ended: the last exception of a traceback,
@@ -52,7 +53,8 @@ var (
 // it.
 const traceback = "Traceback (most recent call last):"
 
-// exception returns the last line of the last traceback; in an exception group, of the innermost traceback.
+// exception returns the last line of the last traceback. In an exception group, that is the last line of the innermost
+// traceback.
 func exception(lines []string) string {
 	for i := len(lines) - 1; i >= 0; i-- {
 		before, _, found := strings.Cut(lines[i], traceback)

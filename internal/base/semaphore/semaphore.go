@@ -124,7 +124,7 @@ func (s *Semaphore) leaveQueue(p *Place) {
 	s.waiting--
 }
 
-// of returns the line of an owner; it creates the line if needed. The caller holds the lock.
+// lineOf returns the line of an owner; it creates the line if needed. The caller holds the lock.
 func (s *Semaphore) lineOf(owner string) *line {
 	l := s.owners[owner]
 	if l == nil {
@@ -212,8 +212,8 @@ func (s *Semaphore) Join(owner string) *Place {
 	return s.join(s.lineOf(owner))
 }
 
-// free reports whether a call of the owner can be let in at once. If calls of other owners are waiting although the limit is not reached,
-// their owners have used up their shares. The caller holds the lock.
+// free reports whether a call of the owner can be let in at once, before waiting calls of other owners: if such calls wait although the
+// limit is not reached, their owners have used up their shares. The caller holds the lock.
 func (s *Semaphore) free(l *line) bool {
 	return l.queue.Len() == 0 && (s.limit <= 0 || s.open < s.limit) && s.mayOpen(l)
 }
@@ -286,8 +286,8 @@ func (s *Semaphore) Leave(owner string) {
 }
 
 // Yield gives the slot of one open call of this owner to a waiting call of another owner. Then it waits until the owner's call is let in
-// again, at most until ctx ends. If no other owner waits, Yield returns at once. After an error the owner's call is no longer open.
-// waited is how long Yield has waited.
+// again, at most until ctx ends. If no call of another owner waits, or if the limit is not reached, Yield returns at once. After an error
+// the owner's call is no longer open. waited is how long Yield has waited.
 func (s *Semaphore) Yield(ctx context.Context, owner string) (waited time.Duration, err error) {
 	s.mu.Lock()
 	l := s.lineOf(owner)

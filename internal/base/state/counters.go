@@ -30,7 +30,7 @@ func (b *Bucket) Wait(now time.Time, f Rate) time.Duration {
 	return max(time.Duration(missing/f.Rate*float64(time.Second)), 1)
 }
 
-// Take takes n tokens, even if the bucket has fewer. A negative n gives tokens back, until the bucket is full.
+// Take takes n tokens, even if the bucket has fewer. A negative n gives tokens back, but no more than fit into the bucket.
 func (b *Bucket) Take(now time.Time, f Rate, n float64) {
 	if f.Rate > 0 {
 		b.fill(now, f)

@@ -20,13 +20,14 @@ import (
 type Followed interface {
 	Records
 	// Watch calls the func receive with each value whose key begins with prefix, until stop is called: first with the present values,
-	// then with each new one. It gets the values of one key in the order in which they were stored. Change calls it before
-	// it returns, so receive must neither block nor use the Records.
+	// then with each new one. receive gets the values of one key in the order in which they were stored. Change calls receive
+	// before Change returns, so receive must neither block nor use the Records.
 	Watch(prefix string, receive func(value []byte)) (stop func())
 }
 
 // Folder implements [Followed] with a file for each value, so that the values survive restarts. All processes that use the folder change
-// its files one after the other; Get and Watch do not see what other processes change later.
+// its files one after the other. Get and Watch do not see what other processes change after OpenFolder: only Change reads the file of its
+// key again.
 type Folder struct {
 	folder string // if it is empty, nothing is saved
 	limit  int

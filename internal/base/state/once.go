@@ -18,7 +18,7 @@ type once struct {
 
 // thing is the state of one name.
 type thing struct {
-	next     int   // the lowest number that was not used
+	next     int   // the lowest number that may still be used; all lower numbers are used up
 	until    int64 // the time after which the name may be forgotten, in Unix seconds
 	ended    bool  // no number may be used any more
 	standing []standing
@@ -105,8 +105,9 @@ func (o *once) Standing(ctx context.Context, name string) context.Context {
 	return made
 }
 
-// makeRoom forgets expired names and, if there are still too many, the name that expires first, ended names last. The
-// contexts of a forgotten name are canceled, as End could not cancel them any more. The caller holds the lock.
+// makeRoom forgets expired names. If there are still too many names, it also forgets the one that expires first of the names
+// that have not ended, or of the ended names if there are no others. The contexts of a forgotten name are canceled, as End
+// could not cancel them any more. The caller holds the lock.
 func (o *once) makeRoom() {
 	if len(o.names) < o.limit {
 		return

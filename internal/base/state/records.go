@@ -15,9 +15,9 @@ const MostRecord = 64 << 10
 // ErrLarge is the error for a value that is longer than MostRecord, or that Records have no room for.
 var ErrLarge = errors.New("the client has sent too much about itself")
 
-// Records keeps values under keys, for [NewSealed] and [NewStored]: changes of records that are encrypted in ids, ended sessions, and
-// records that are too large for an id. A key has only the characters a-z, A-Z, 0-9, '.', '-' and '_', and does not begin or end with
-// '.'. Values must not be written to, neither those given nor those returned. Safe for concurrent use.
+// Records keeps values under keys. [NewStored] keeps all its records here. [NewSealed] keeps here what an id cannot contain: changed
+// records, the ends of sessions, and records that are too large for an id. A key has only the characters a-z, A-Z, 0-9, '.', '-' and
+// '_', and does not begin or end with '.'. Values must not be written to, neither those given nor those returned. Safe for concurrent use.
 //
 // If the implementation uses a network, each process has a copy of all values, which is at most two seconds old. An implementation may
 // bound the number and the size of the values, and remove some before their time.

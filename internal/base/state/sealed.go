@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// sessionLife is how long an unused session can be used again, if Open was given no end for it. A session that is used gets a later
-	// end, at most once in renewBefore.
+	// If Open is given no end, the session ends after sessionLife. Each Change, and a Get in the last renewBefore before the end, moves
+	// the end to sessionLife from then. An earlier Get does not, so that few values are stored.
 	sessionLife, renewBefore = 7 * 24 * time.Hour, 24 * time.Hour
-	// renewAgain is the pause before the next attempt if the later end could not be stored.
+	// renewAgain is the pause between two attempts of Get to move the end of a session, if the first attempt fails.
 	renewAgain = time.Hour
 	// idPrefix begins every id. The rest is the sealed record, or a random text of randomText characters if the record
 	// is kept in Records.
@@ -31,9 +31,9 @@ const (
 	longestID = 1 << 10
 	// sealVersion is the first byte of the data that an id contains.
 	sealVersion = 1
-	// maxEnds and endKept limit the notes in Records that a session has ended. The first maxEnds notes of a process in a day are kept
-	// for as long as the ids of the sessions could be used. Further notes are kept only for endKept, so that clients that open and end
-	// sessions all the time cannot fill Records. endKept is more than the clocks of processes may differ.
+	// When a session ends, Records gets a small value that says so. The first maxEnds such values of a process in a day are kept for as
+	// long as the id of the session could be used. Further ones are kept only for endKept, so that clients that open and end sessions all
+	// the time cannot fill Records. The clocks of processes must differ by less than endKept.
 	maxEnds, endKept = 20_000, 2 * time.Minute
 	// maxKnown is how many decrypted ids a process remembers, so that it need not decrypt the id of each request again.
 	maxKnown = 10_000
@@ -84,9 +84,10 @@ type recent[S any] struct {
 //
 // purpose has only the characters a-z. It must be different for each Sessions: keys and records depend on it.
 //
-// If Open is given no end, a session ends after 7 days without use. If records loses its values, each session is again as it was when it
-// was opened. An ended session can then be used again, until 7 days after it was opened. If a process ends more than 20,000 sessions a
-// day, records keeps each further end for two minutes only: after that, the client could use the ended session again.
+// If Open is given no end, a session ends after 7 days; each Change, and a Get on the last day, moves the end to 7 days from then. If
+// records loses its values, each session is again as it was when it was opened. An ended session can then be used again, until 7 days
+// after it was opened. If a process ends more than 20,000 sessions a day, records keeps each further end for two minutes only: after
+// that, the client could use the ended session again.
 func NewSealed[S any](secrets []*Secret, purpose string, records Records) Sessions[S] {
 	s := &sealed[S]{purpose: purpose, records: records, byID: lru.New[string, known[S]](maxKnown, nil)}
 	for _, secret := range secrets {
@@ -319,8 +320,8 @@ func (s *sealed[S]) End(ctx context.Context, id string, why Ending) error {
 	if one == nil || why == Released {
 		return nil
 	}
-	// An id that contains its record could be used until the record expires. So the note that the session has ended, which is small, is
-	// kept as long.
+	// If the id contains the record, the client could use the id until the session expires, so Records keeps until then that the session
+	// has ended. If Records has the record, the end is kept only briefly: without a value in Records, such an id is unknown.
 	brief := s.endsMany() || one.sealed == nil
 	err := s.update(ctx, one, func(now *content[S]) {
 		now.Ended, now.Record = true, nil

@@ -90,9 +90,9 @@ type Results[R any] interface {
 	Len() int
 }
 
-// Once remembers which numbers were used and which names have ended: of the codes, refresh tokens and logins of package authserver, and
-// of the states of parked calls of package front. Each code, token, login or state has a unique name, which its package chooses. The
-// numbers of a name begin with 0 and are used one after the other. Safe for concurrent use.
+// Once remembers, for each name, which numbers were used and whether the name has ended. A name stands for one code, refresh token or
+// login of package authserver, or for the state of one parked call of package front; the package chooses a unique name. The numbers of
+// a name begin with 0 and are used one after the other. Safe for concurrent use.
 //
 // A name is forgotten at the time given with it, or when there are too many names: first the names that have not
 // ended, and among them those with the earliest time. A number of a forgotten name can be used again.
@@ -103,7 +103,7 @@ type Once interface {
 	// Redeem uses up a number of a name, and all numbers below it. Of all callers in all processes, only one gets
 	// fresh = true. A number above the last used one is fresh as well, since only the owner of the name can have made
 	// it. A number that was used before ends the name: either this number or the following one was stolen. The only
-	// error is ErrAway: the number may have been used up, and the caller must refuse the request.
+	// error is ErrAway: then the number may or may not have been used up, and the caller must refuse the request.
 	Redeem(ctx context.Context, name string, number int, until time.Time) (fresh bool, err error)
 	// End ends a name, known or not: no number of the name is fresh any more. The only error is ErrAway.
 	End(ctx context.Context, name string, until time.Time) error

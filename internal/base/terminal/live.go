@@ -7,8 +7,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Live is a block of lines at the end of a terminal that is updated in place. Until [Live.Clear] is called, no other
-// code may write to the terminal.
+// Live is a block of lines that is updated in place. It is at the end of a terminal: until [Live.Clear] is called, no
+// other code may write to the terminal.
 type Live struct {
 	w     io.Writer
 	s     Screen

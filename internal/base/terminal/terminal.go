@@ -25,7 +25,7 @@ type Screen struct {
 	colour, live bool
 }
 
-// New returns the Screen of a terminal. size is called for each text, because the user may resize the window. It
+// New returns the Screen of a terminal. size is called for each text, because the user may resize the window. size
 // returns 0 for a number that it does not know. live is true if lines can be updated in place.
 func New(size func() (columns, rows int), colour, live bool) Screen {
 	return Screen{size: size, colour: colour, live: live}
@@ -151,7 +151,7 @@ func (s Screen) Wrap(indent int, text string) string {
 }
 
 // Hang writes a label and the text after it, broken into lines that fit the screen. All lines but the first are
-// indented by the width of the label. On a pipe it does not break the text.
+// indented by the width of the label. For a pipe or a file, Hang does not break the text.
 func (s Screen) Hang(label, text string) string {
 	if s.Height() == 0 {
 		return label + text + "\n"
