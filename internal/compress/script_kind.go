@@ -46,7 +46,7 @@ func (s *script) analyse(k *kind) {
 		return
 	}
 	s.absorb(k.members, k)
-	k.name = "Item" // a placeholder, which the method name replaces later
+	k.name = "Item" // a placeholder; script.name() replaces it later
 }
 
 // leastGain is how many bytes a function must save at least.

@@ -10,7 +10,7 @@ import (
 const (
 	scriptParts   = 4
 	partBytes     = 1 << 10
-	leastRepeated = 8 // percent of the samples that must repeat before JavaScript is tried; it is chosen only if it saves more
+	leastRepeated = 8 // percent of the samples that must repeat, or else JavaScript is not tried
 )
 
 // promising reports whether JavaScript may save tokens. That is so if enough of the samples is in strings that repeat, such as

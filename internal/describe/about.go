@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// maxAbout is the most tokens of a server's purpose in an answer about the server.
+	// maxAbout is the maximum length of a server's purpose in an answer about the server, in tokens.
 	maxAbout = 4000
 	// aboutBytes is how many bytes of a line of the purpose are read at most: no real text of maxAbout tokens has more bytes.
 	aboutBytes = 16 * maxAbout
-	// maxIndent is the most spaces at the beginning of a line.
+	// maxIndent is the maximum number of spaces at the beginning of a line of the purpose.
 	maxIndent = 8
 )
 

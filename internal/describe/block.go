@@ -9,11 +9,11 @@ import (
 	"mcpx/internal/schemats"
 )
 
-// maxPurpose and maxDesc are the most runes of a server's purpose and of a tool's description in the catalogue.
+// maxPurpose and maxDesc are the maximum length, in runes, of a server's purpose and of a tool's description in the catalogue.
 const (
 	maxPurpose = 300
 	maxDesc    = 80
-	// maxNoise is the most runes that withoutNoise removes from a description.
+	// maxNoise is how many runes withoutNoise is expected to remove from a description at most.
 	maxNoise = 40
 )
 

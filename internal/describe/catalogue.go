@@ -31,11 +31,11 @@ const (
 
 // detail is how much the catalogue says about one server.
 type detail struct {
-	purpose int // the most runes of the server's purpose; 0 leaves it out
+	purpose int // maximum length of the server's purpose, in runes; 0 leaves it out
 	tools   shape
 	topics  int
 	params  params
-	desc    int // the most runes of each tool's description; 0 leaves it out
+	desc    int // maximum length of each tool's description, in runes; 0 leaves it out
 }
 
 // form is a way to write the catalogue. The catalogue is the list of servers and tools in the description of inspect or exec.
@@ -45,8 +45,9 @@ type form struct {
 	// ladder has the details from the poorest to the richest. With less room, a catalogue
 	// loses first the descriptions of tools, then the names of optional parameters, the line
 	// for each tool, the names of required parameters, the tool names, the topics of a big
-	// server, and last the purpose of the server. The steps are small, because all servers
-	// take a step together, and room that is too small for the next step stays unused.
+	// server, and last the purpose of the server. The steps are small, because the share of the
+	// room grows for all servers together (see raise), and room that is too small for the next
+	// step of all servers stays unused.
 	ladder []detail
 }
 
@@ -117,8 +118,8 @@ var lines = []detail{
 type canvas struct {
 	form *form
 	room size
-	// pages has the most UTF-16 units of each text over which the catalogue is spread. If it is nil, there is one text, which only
-	// room limits.
+	// pages has the maximum length, in UTF-16 units, of each text over which the catalogue is spread. If it is nil, there is one
+	// text, which only room limits.
 	pages []int
 	// noPurposes leaves out the purposes of the servers, because the instructions have them.
 	noPurposes bool

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// instructionChars is the most UTF-16 units of the instructions. Clients cut longer
-	// instructions.
+	// instructionChars is the maximum length of the instructions, in UTF-16 units. Clients cut
+	// longer instructions.
 	instructionChars = 2000
-	// firstLineChars is the most UTF-16 units of the first line of the instructions. Codex shows
-	// the model only this line until the model searches for tools.
+	// firstLineChars is the maximum length of the first line of the instructions, in UTF-16 units.
+	// Codex shows the model only this line until the model searches for tools.
 	firstLineChars = 250
 	// purposesTokens is how many tokens of the budget the purposes of servers may take if the
 	// instructions have them.
@@ -140,7 +140,7 @@ func purposes(servers []*catalog.Server, room size) string {
 	return purposeLines(slices.DeleteFunc(slices.Clone(servers), func(s *catalog.Server) bool { return !shown[s] }), fewWords)
 }
 
-// fewWords is the most runes of a purpose in its shortest form.
+// fewWords is the maximum length of a purpose in its shortest form, in runes.
 const fewWords = 60
 
 func purposeLines(servers []*catalog.Server, most int) string {

@@ -20,14 +20,14 @@ type Options struct {
 	// TypeScript shows the schemas of tools as TypeScript; otherwise they are shown as
 	// minified JSON Schema.
 	TypeScript bool
-	// MaxDescription is the most characters of a parameter's description in a text with
-	// several complete tools; longer descriptions are cut. 0 means 300.
+	// MaxDescription is the maximum length of a parameter's description, in characters, in a text
+	// with several complete tools; longer descriptions are cut. 0 means 300.
 	MaxDescription int
 	// ShortNames means that the arguments of inspect are named server and tool, not
 	// server_name and tool_name.
 	ShortNames bool
-	// ListingTokens is the most tokens that complete tools may take in an answer about
-	// several tools; 0 means 3000.
+	// ListingTokens is the maximum number of tokens that complete tools may take in an answer
+	// about several tools; 0 means 3000.
 	ListingTokens int
 	// Seen is for tools without an output schema. It returns the TypeScript type of the results that the tool has returned so far,
 	// as a text that will be written after prefix, or "" if no results are known. Seen is nil if mcpx does not collect such types.
@@ -39,8 +39,8 @@ const (
 	defaultListingTokens  = 3000
 	// inputDescription is how many characters of a parameter's description an error shows at most.
 	inputDescription = 120
-	// maxResult is the most tokens that are used for the type of the result of a tool. It may be small, since the model will see
-	// the result itself.
+	// maxResult is the maximum length of the type of a tool's result, in tokens. It may be small, since the model will see the
+	// result itself.
 	maxResult = 400
 )
 
@@ -252,8 +252,9 @@ func render(t *catalog.Tool) schemats.Tool {
 	}
 }
 
-// notes returns the annotations that help a model to decide about a call. Values that are the
-// default of the MCP specification are left out, unless the server sets destructiveHint itself.
+// notes returns the annotations that help a model to decide about a call. A value that
+// is the default of the MCP specification is left out. But if the server itself sets the hint
+// destructiveHint to true, which is the default, "destructive" is written.
 func notes(h catalog.Hints) []string {
 	if h.IsReadOnly() {
 		return []string{"read-only"}

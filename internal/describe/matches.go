@@ -18,8 +18,8 @@ const (
 	// tokens. In TypeScript, the second and the third tool are shown complete only if the complete tools take at most
 	// allMatchTokens together. Other tools are shown by a signature of at most signatureTokens.
 	matchTokens, allMatchTokens, signatureTokens = 500, 250, 100
-	// matchDescription is the most characters of a parameter's description in the answer to
-	// a query.
+	// matchDescription is the maximum length of a parameter's description in the answer to a
+	// query, in characters.
 	matchDescription = 150
 )
 
@@ -57,7 +57,7 @@ func Nearest(query string, ms []Match) string {
 	return "// Nothing fits " + strconv.Quote(sanitize.Line(query, maxQuoted)) + " well. The nearest, names only:\n" + strings.TrimRight(nameLines(ms), "\n")
 }
 
-// maxQuoted is the most runes of a query that an answer quotes.
+// maxQuoted is the maximum length of a query that an answer quotes, in runes; a longer query is cut.
 const maxQuoted = 200
 
 // nameLines returns the names of tools, one line for each server.
@@ -79,7 +79,7 @@ func nameLines(ms []Match) string {
 	return b.String() + "\n"
 }
 
-// maxNamed is the most runes of a tool's name in nameLines.
+// maxNamed is the maximum length of a tool's name in nameLines, in runes.
 const maxNamed = 100
 
 // Named returns the answer to a query that is a list of tool names. It has these tools and no

@@ -11,7 +11,7 @@ import (
 const (
 	// A server with at most fewTools tools is described by their names, not by topics.
 	fewTools = 12
-	// maxTopics is the most topics of a server.
+	// maxTopics is the maximum number of topics of a server.
 	maxTopics = 60
 	// Two words such as "pull request" become one topic if they are often side by side: in at least the share pairShare of the
 	// names that have the more frequent of the two words.
@@ -44,8 +44,8 @@ func (s *source) about(limit int) string {
 }
 
 // topicsOf returns the topics of tools with these names; topics of more tools come first. A topic is left out if all its tools
-// already belong to earlier topics. If there are more than fewExact tools, a topic is also left out if all its tools except
-// one belong to earlier topics, so that one more tool mostly adds no topic.
+// already belong to earlier topics, also to earlier topics that were left out. If there are more than fewExact tools, a topic is
+// also left out if all its tools except one belong to earlier topics, so that one more tool mostly adds no topic.
 func topicsOf(server string, names []string) []topic {
 	words := make([][]string, len(names))
 	common := wordsOf(server)

@@ -80,8 +80,8 @@ func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes
 	return changes
 }
 
-// replaceBy replaces the entries of the registry. It stops the upstreams that the new entries do not use, and the sessions of
-// single clients with the same servers. It returns the names of the stopped servers. The caller holds the lock.
+// replaceBy replaces the entries of the registry. It stops the upstreams that the new entries do not use, and the sessions that
+// single clients have with the servers of these upstreams. It returns the names of the stopped servers. The caller holds the lock.
 func (r *Registry) replaceBy(entries map[string]*entry, grace time.Duration) (names []string) {
 	if grace <= 0 {
 		grace = defaultGrace
@@ -173,9 +173,9 @@ func (o retired) precedes(name, definition string) bool {
 	return o.name != "" && (o.name == name || definition != "" && o.definition == definition)
 }
 
-// retire stops an upstream. The upstream refuses new calls immediately; open calls may continue for the duration grace. Close
-// does not wait for the grace period, but for the end of the upstream. The caller holds the lock and has checked that Close has
-// not begun.
+// retire stops an upstream. The upstream refuses new calls immediately; open calls may continue for the duration grace. The names in
+// end say which new servers must wait for the end of the upstream (see precedes). Close ends the grace period early, but waits for
+// the end of the upstream. The caller holds the lock and has checked that Close has not begun.
 func (r *Registry) retire(u *upstream.Upstream, end retired, grace time.Duration) {
 	ended := make(chan struct{})
 	end.ended = ended

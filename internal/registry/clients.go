@@ -35,8 +35,9 @@ func (r *Registry) Own(client *caller.Client) {
 // Owned returns a channel that is closed by the first call of Own.
 func (r *Registry) Owned() <-chan struct{} { return r.owned }
 
-// ownerFor returns the client to which the client's session with the server belongs. This is the client itself or, with
-// PerPrincipal, its principal as a person.
+// ownerFor returns the client to which the client's session with the server belongs. This is the client itself. But with
+// PerPrincipal it is the client that represents the principal (see [caller.Client.Person]); a client without a principal is itself
+// the owner.
 func (s *Server) ownerFor(client *caller.Client) *caller.Client {
 	if s.PerPrincipal && client.On() != nil {
 		return client.Person()
@@ -230,7 +231,7 @@ func (r *Registry) forgetLists(client string) {
 }
 
 // endSessions stops those sessions of a client for which the func matches returns true. Their open calls may continue for the
-// duration grace. The caller holds the lock.
+// duration grace. The names in end say which new servers must wait for the end of the sessions. The caller holds the lock.
 func (r *Registry) endSessions(client string, end retired, grace time.Duration, matches func(key sessionKey, c *clientSession) bool) {
 	if r.ended {
 		return // Close ends them

@@ -27,8 +27,8 @@ func listen[F any](r *Registry, functions *[]*F, f *F) (stop func()) {
 	}
 }
 
-// logged is for a log message of a server that several registries share: it passes the message on to the client of this
-// registry. program, if not empty, is the only program that may get the message.
+// logged is for a log message of a server that several registries share: it sends the message to the client of this registry. But if
+// program is not empty, the client gets the message only if program is the client's program (see [caller.Client.Program]).
 func (r *Registry) logged(program string, params json.RawMessage) {
 	owner := r.owner.Load()
 	if owner != nil && owner.Notify != nil && (program == "" || program == owner.Program()) {

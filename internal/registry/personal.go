@@ -34,7 +34,8 @@ func (r *Registry) LoggedIn(next request.Handler) request.Handler {
 }
 
 // LogIn returns nil if a server needs no login of the client's principal, or if the principal has a login. If the principal has
-// none and ask is true, LogIn asks the client to log in. Otherwise it returns an error that says how to log in.
+// none and ask is true, LogIn asks the client to log in, and returns nil if the principal then has a login. In all other cases it
+// returns an error, which says how to log in, or why no login can be used.
 func (r *Registry) LogIn(ctx context.Context, client *caller.Client, server string, ask bool) error {
 	r.mu.Lock()
 	e := r.entries[server]

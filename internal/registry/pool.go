@@ -52,8 +52,8 @@ func (p *Pool) SetIdle(idle time.Duration) {
 	p.idle = idle
 }
 
-// join makes r a user of the upstream that a server shares, until the method leave is called. The first user makes the
-// upstream. join returns nil if the server must not be shared.
+// join makes r a user of the upstream for the key, which is the server's Shared; leave ends this. The first user makes the upstream
+// from spec. join returns nil if the server must not be shared.
 func (p *Pool) join(r *Registry, key string, spec upstream.Spec) *pooled {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -21,7 +21,7 @@ type route struct {
 	// shared session does.
 	older   bool
 	release func()
-	wait    time.Duration // the part that is left of the field Wait of the request
+	wait    time.Duration // how much is left of the time that the request may wait (its field Wait)
 	tried   []*upstream.Upstream
 	ran     error // the error of the first instance that may have executed the request
 }
@@ -67,7 +67,7 @@ func (r *Registry) routeOf(ctx context.Context, q *request.Request) (*route, err
 	return t, nil
 }
 
-// share routes the request over the shared session, or over the instances.
+// share routes the request over the shared session or, if the server has instances, over the instances.
 func (t *route) share() {
 	if t.single, t.older = nil, false; t.entry.instances == nil {
 		t.single = t.entry.upstream

@@ -22,9 +22,10 @@ type Answer struct {
 	Learn func(Sample)
 	// Links replaces the URIs of resources in the blocks by URIs under which the client can read these resources; may be nil.
 	Links func(ctx context.Context, blocks []wire.Block)
-	// Task converts a result that is a task; nil if the client does not accept tasks.
+	// Task converts a result that is itself a task, as in the modern era, so that the client can follow the task through mcpx;
+	// nil if the client does not accept tasks.
 	Task func(raw json.RawMessage) json.RawMessage
-	// Created converts the task in the result of a server with an older protocol version; nil if the client did not ask for a
-	// task.
+	// Created converts the member "task" of a result, as in the legacy era, so that the client can follow the task through mcpx;
+	// nil if the client did not ask for a task.
 	Created func(task json.RawMessage) json.RawMessage
 }

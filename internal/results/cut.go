@@ -41,7 +41,7 @@ type Pages struct {
 	Filter *jq.Runner
 	// Work bounds how many greps run at the same time; nil means no bound.
 	Work    *semaphore.Semaphore
-	unasked bool // a grep or a filter left out the result that is being kept, so the client did not ask for it
+	unasked bool // the result is kept because a grep or a filter left it out, not because it was too long
 }
 
 // keep keeps h in the store and returns its handle, which is empty if h is too long to be kept.
@@ -61,8 +61,8 @@ func (p Pages) limit() int {
 	return 1 << 30
 }
 
-// weigh returns the weight of texts, which is the number of their tokens. But if the texts use up a greater part of Bytes than
-// of Limit, the weight is that part of Limit. For example, texts of half of Bytes weigh at least half of Limit.
+// weigh returns the weight of texts: the number of their tokens or, if this is greater, limit() * bytes of the texts / Bytes. For
+// example, texts with half as many bytes as Bytes weigh at least half of the limit.
 func (p Pages) weigh(texts ...string) int {
 	return max(tokensOf(texts...), p.weighBytes(bytesOf(texts)))
 }
@@ -145,7 +145,7 @@ type Shown struct {
 
 // Append appends a text to the blocks of a result. If the blocks and the text do not fit together, Append first cuts the
 // blocks, to have room for the beginning of the text, and then cuts the text. The parameter whole is the text before it was
-// compressed. It is used to divide the text into parts for the store. tokens is the number of tokens in the result if anything
+// compressed; Append divides it into parts for the store. tokens is the number of tokens in the result if anything
 // was cut, otherwise 0.
 func (p Pages) Append(s Shown, whole, text string) (content []json.RawMessage, tokens int) {
 	content = s.Content
@@ -242,10 +242,10 @@ func rawBlocks(blocks []wire.Block, accept func(wire.Block) bool) []json.RawMess
 	return out
 }
 
-// cut renders as many of the wanted items or lines as fit into limit tokens. The text about follows, and a line that says how
-// to read the rest. This line repeats args, with the offset of the next part. If args has no handle, cut keeps h under a new
-// handle. If limit is p.limit(), cut shows at least a part of one item or line. So a client that reads part after part always
-// comes to the end.
+// cut renders as many of the wanted items or lines as fit into limit tokens. If some do not fit, it adds the text about, and a
+// line that says how to read the rest. This line repeats args, with the offset of the next part. If args then has no handle, cut
+// keeps h under a new handle. If limit is p.limit(), cut shows at least a part of one item or line. So a client that reads part
+// after part always comes to the end.
 func (p Pages) cut(h *result, wanted span, limit int, args ReadArguments, about string) string {
 	line := rest{total: wanted.len(), first: args.Handle == ""}
 	kept := "" // the new handle of h, if a grep leaves out much of h; the text then says how to read the rest of h
@@ -296,7 +296,7 @@ func (p Pages) cut(h *result, wanted span, limit int, args ReadArguments, about 
 	return p.withLines(text, about, p.restLine(line))
 }
 
-// likelyBytes is an estimate: texts have fewer bytes per token. If a text has more bytes than the limit of tokens times
+// likelyBytes is more than the number of bytes that a token usually has. If a text has more bytes than the limit of tokens times
 // likelyBytes, it is taken as too long, and its tokens are not counted.
 const likelyBytes = 16
 
@@ -339,11 +339,11 @@ func (p Pages) beginItem(h *result, wanted span, room, levels int) (text string,
 	return p.withLines(text, "", p.restLine(line)), true
 }
 
-// itemLevels is the depth up to which the beginning of a long item within a long item is shown. At each level, a separate
-// result is kept.
+// itemLevels is how deep beginItem goes if the first part of a long item is too long as well. At each level, it keeps a separate
+// result.
 const (
 	itemLevels = 3
-	maxBegun   = keptBytes / 16 // in bytes; to keep the parts of longer items would displace other results
+	maxBegun   = keptBytes / 16 // in bytes; beginItem goes into no longer item, since to keep its parts would displace other results
 )
 
 // render returns the text of some items or lines.

@@ -7,8 +7,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// restTokens and restBytes are the most tokens and bytes that the line about how to read the rest needs, not counting the part
-// about a grep.
+// restTokens and restBytes are the maximum length of the line about how to read the rest, in tokens and in bytes, not counting
+// the part about a grep.
 const (
 	restTokens = 100
 	restBytes  = 320
@@ -25,7 +25,8 @@ type rest struct {
 	shortened int
 }
 
-// The line at the end of the first part says handleHint about the handle, and shortenedHint about shortened items.
+// handleHint and shortenedHint are parts of the line about how to read the rest, if this line is at the end of the first part.
+// handleHint says what the handle can be used for, and shortenedHint how many items are shortened.
 const (
 	handleHint    = `, grep (regex), select (jq). {"$result":handle} passes the whole on as an argument`
 	shortenedHint = ", %d shortened (whole at offset 0)"
@@ -69,8 +70,8 @@ func (p Pages) CallOf(tool string, args ReadArguments) string {
 	}{Server, tool, args}))
 }
 
-// withMatched adds a line to a text that shows all matches of a grep. The line says how many matches there are. If h was kept,
-// handle is its handle, and the line also says how to read the parts around the matches.
+// withMatched adds a line to a text that shows all matches of a grep. The line says how many matches there are. If handle, the
+// handle of h, is not empty, the line also says how to read the parts around the matches. If h was not kept, handle is empty.
 func (p Pages) withMatched(text string, h *result, wanted span, handle string) string {
 	if wanted.list == nil {
 		return text

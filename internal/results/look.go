@@ -107,7 +107,7 @@ func (p Pages) shorten(h *result, room int) (s short) {
 	if n > manyItems {
 		least += extraTokens
 	}
-	if n == len(h.items) && least*float64(n) < 1.6*float64(room) { // an estimate that may be too high
+	if n == len(h.items) && least*float64(n) < 1.6*float64(room) { // 1.6, not 1, since least is an estimate that may be too high
 		if s = p.fitAll(h, d, room, least*float64(n)); len(s.Items) > 0 {
 			return s
 		}

@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/jq"
 )
 
-// maxOrdered is the depth of nesting up to which objects are reordered. maxKeySets is the number of different sets of keys for
-// which an order is looked up.
+// maxOrdered is the depth of nesting up to which objects are reordered. maxKeySets is the maximum number of different sets of
+// keys for which an order is looked up.
 const maxOrdered, maxKeySets = 12, 64
 
 // inOrder reorders the keys of the objects in the outputs of a filter, because jq sorts them. The new order is the one in which

@@ -37,7 +37,8 @@ type ReadArguments struct {
 	Grep   string `json:"grep,omitempty"`
 }
 
-// ParseArguments reads the arguments of read_result. Whole numbers may be written as 1.0 or 1e2, since JSON Schema allows it.
+// ParseArguments reads the arguments of read_result. Whole numbers may be written as 1.0 or 1e2, since JSON Schema allows it. If an
+// argument is invalid, violation says why, in the form "/path: reason"; otherwise violation is empty.
 func ParseArguments(raw json.RawMessage) (args ReadArguments, violation string) {
 	var written struct {
 		Handle, Select, Grep string
@@ -75,9 +76,10 @@ func wholeNumber(raw json.RawMessage) (n int, ok bool) {
 // Page is the part of a result that one call returns.
 type Page struct {
 	Text string
-	// Structured is {"result": …} with the content of Text; nil if Text is not a complete JSON value.
+	// Structured is {"result": …} with the JSON that Text shows; nil if Text does not show complete JSON.
 	Structured json.RawMessage
-	// Value is the content of Text as compact JSON. It is empty if Text is not exactly one JSON value.
+	// Value is the JSON that Text shows, in compact form, if Text is the output of a filter, has nothing else than this JSON, and
+	// may become JavaScript; otherwise empty.
 	Value string
 	// Origin is the tool that the kept result comes from. It is zero if the page is not a part of a kept result, or if that
 	// result was kept for another reason than its length.

@@ -114,8 +114,8 @@ func inside(groups map[string][][]string) (places [][]string) {
 	return places
 }
 
-// members removes from t, a union or an intersection, the members in whose values none of the places can exist. If it would
-// remove all members, t stays as it is.
+// members removes from t, a union or an intersection, each member whose values can have none of the places. If it would remove all
+// members, t stays as it is.
 func (r *reducer) members(t *typ, places [][]string) {
 	var members []*typ
 	for _, m := range t.members {

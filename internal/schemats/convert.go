@@ -253,7 +253,8 @@ func (c *converter) values(v *value) *typ {
 	return t
 }
 
-// bounded returns the first maxMembers items of a list. If there are more, the notes say so.
+// bounded returns the first maxMembers items of a list. If there are more, notes says so; the parameter what is the word for the
+// items there, such as "values".
 func (c *converter) bounded(list *value, what string) (items []*value, notes []note) {
 	if len(list.items) <= maxMembers {
 		return list.items, nil

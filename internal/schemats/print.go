@@ -20,10 +20,10 @@ const (
 const (
 	// lineWidth is the preferred length of a line, in bytes.
 	lineWidth = 100
-	// maxOutput is the most bytes of the text of one schema. A longer text is cut, and a comment
-	// says so.
+	// maxOutput is the maximum length of the text of one schema, in bytes. A longer text is cut,
+	// and a comment says so.
 	maxOutput = 256 << 10
-	// maxText is the most runes of a description if the caller sets no limit.
+	// maxText is the maximum length of a description, in runes, if the caller sets no limit.
 	maxText = 20_000
 	indent  = " "
 )
@@ -34,7 +34,8 @@ type printer struct {
 	o Options
 	// noDescriptions leaves descriptions out, but not constraints.
 	noDescriptions bool
-	// limit is the most bytes of b. When b is longer, over is set, and what follows is left out.
+	// limit is the maximum length of b, in bytes. When b is longer, over is set, and what follows is
+	// left out.
 	limit int
 	over  bool
 	// trial means that the text is only written to see whether it fits on one line. During a trial, a description sets over,
@@ -227,8 +228,8 @@ func separator(sep string, a, b *typ) string {
 	return sep
 }
 
-// maxListed is the most values of an enum that a listing writes. If the listing is too long, it
-// writes fewer.
+// maxListed is the maximum number of values that a listing writes for an enum. If the listing is
+// too long, it writes fewer.
 const maxListed = 40
 
 func (p *printer) tuple(t *typ, each func(*typ, int)) {

@@ -15,11 +15,11 @@ import (
 
 // Options limits the text that is written for a schema.
 type Options struct {
-	// MaxDescription is the most runes of a property's description; 0 means no limit. A longer
-	// description is cut after a word and ends with "..." and the number of missing characters.
+	// MaxDescription is the maximum length of a property's description, in runes; 0 means no limit.
+	// A longer description is cut after a word and ends with "..." and the number of missing characters.
 	MaxDescription int
-	// MaxResult is the most tokens for the result type in [All]; 0 means no limit. Of a longer
-	// type only the top levels are written, without comments.
+	// MaxResult is the maximum length of the result type in [All], in tokens; 0 means no limit. Of a
+	// longer type only the top levels are written, without comments.
 	MaxResult int
 }
 

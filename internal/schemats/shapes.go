@@ -49,8 +49,8 @@ func (c *converter) object(v *value) *typ {
 	return t
 }
 
-// plainItems returns an array type without the description of its items if this only repeats the
-// description of the array or the name of its property, key. Generators of schemas write such
+// plainItems returns an array type. It leaves out the description of the items if that description
+// only repeats the description of the array, or key, which is the name of the array's property. Generators of schemas write such
 // descriptions, as in "tags parameter".
 func plainItems(t *typ, key string) *typ {
 	if t.kind != tArray || t.elem.desc == "" {
@@ -84,8 +84,8 @@ func requiredNames(v *value) (map[string]bool, []string) {
 	return set, names
 }
 
-// unlisted returns the type of a key that is required but not listed under properties. additional is the type of
-// additionalProperties, or nil.
+// unlisted returns the type of a key that is required but not listed under properties. closed means that additionalProperties is
+// false. additional is the type of additionalProperties, or nil.
 func unlisted(closed bool, additional *typ) *typ {
 	switch {
 	case closed:

@@ -228,7 +228,7 @@ func (s *sharing) name() {
 	}
 }
 
-// maxInPlace is the most bytes of a type that gets no name though it occurs several times.
+// maxInPlace is the maximum length, in bytes, of a type that gets no name though it occurs several times.
 const maxInPlace = 40
 
 // worth reports whether the type of g should get a name. A short type is written where it occurs, unless it is an enum that occurs

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// maxDescription is the most runes of a tool's description.
+	// maxDescription is the maximum length of a tool's description, in runes.
 	maxDescription = 50_000
-	// maxSentence is the most runes of the sentence that Listing writes about a tool.
+	// maxSentence is the maximum length of the sentence that Listing writes about a tool, in runes.
 	maxSentence = 100
-	// maxNeeded is the most runes of the sentence that Needed writes about a tool. It may be
-	// short, since the words of a query have already found the tool.
+	// maxNeeded is the maximum length of the sentence that Needed writes about a tool, in runes. It
+	// may be short, since the words of a query have already found the tool.
 	maxNeeded = 50
 	// If a listing is longer than maxListing bytes, its nested objects are written as "object".
 	maxListing = 320
@@ -122,9 +122,9 @@ func (s *schema) only() *typ {
 	return t.props[0].t
 }
 
-// wrapsResult reports whether the output schema only has an object that an SDK put around the result of the tool; the tool also
-// sends the result as text. FastMCP marks such schemas. The Python SDK always names the only property "result", and ends the title
-// of the type with "Output".
+// wrapsResult reports whether the object in the output schema is only a wrapper that an SDK put around the result of the tool. Such
+// a tool also sends the result itself, as text. The only property of a wrapper is named "result". FastMCP marks the schema of a
+// wrapper; in the Python SDK, the title of the schema ends with "Output".
 func wrapsResult(output json.RawMessage) bool {
 	var s struct {
 		Marked     bool                       `json:"x-fastmcp-wrap-result"`

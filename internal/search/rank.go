@@ -41,7 +41,8 @@ func idf(n int, df float32) float32 {
 	return float32(math.Log(1 + (float64(n)-d+0.5)/(d+0.5)))
 }
 
-// mass returns the most that the words of g can add to the score of a document; rare words can add more.
+// mass returns how much g adds to the score of a document in which a term of g has the impact 1 and the weight 1. It is greater if
+// the terms of g are in fewer documents.
 func (p *postings) mass(g group) float32 {
 	df := float32(0)
 	for _, a := range g.alts {

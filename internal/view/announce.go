@@ -54,7 +54,7 @@ func (a *announcements) audience() []*watcher {
 	return slices.Collect(maps.Keys(a.watchers))
 }
 
-// add adds a watcher until the caller calls stop.
+// add adds a watcher; stop removes it.
 func (a *announcements) add(w *watcher) (stop func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -87,8 +87,8 @@ func linkedApp(s *catalog.Server, raw json.RawMessage) json.RawMessage {
 	})
 }
 
-// appNames adds the tools that apps call to byName, under the names that the server gave them, because the code of an app knows
-// no other names.
+// appNames adds to byName the tools that apps may call, under the names that their servers gave them, because the code of an app
+// knows no other names. It leaves out a tool if its name is already in byName, or if several of these tools have the same name.
 func appNames(snap *catalog.Snapshot, byName map[string]origin) {
 	owners := make(map[string]int)
 	each := func(f func(s *catalog.Server, t *catalog.Tool)) {

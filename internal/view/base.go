@@ -74,7 +74,7 @@ func (b *base) follow(answer func(*caller.Client) (list func() json.RawMessage))
 	tellTools := func() (told bool) {
 		before := rules
 		rules = b.current().Clients
-		others := !reflect.DeepEqual(before, rules) // watchers do not notice a change of the rules: they compare lists made without them
+		others := !reflect.DeepEqual(before, rules) // watchers do not notice a change of the rules: they compare lists made without the rules
 		for _, w := range b.audience() {
 			told = w.tell(w.tools(others)) || told
 		}
@@ -113,8 +113,8 @@ func (b *base) Attach(client *caller.Client, as Attachment) (detach func()) {
 	})
 }
 
-// passUnknown passes a server's notification with a method that mcpx does not know on to the clients, if the view is
-// transparent.
+// passUnknown sends a server's notification, whose method mcpx does not know, to the clients if the view is transparent. Otherwise it
+// does nothing.
 func (b *base) passUnknown(server, method string, params json.RawMessage) {
 	if !b.current().Naming.Transparent || !b.scope().Has(server) {
 		return

@@ -132,7 +132,7 @@ func (s *Settings) form(client string, requested StructuredPolicy, code bool) re
 	return f
 }
 
-// budget returns the maximum length of inspect's description for a client.
+// budget returns the limits of the descriptions of inspect and exec for a client.
 func (s *Settings) budget(client string) describe.Budget {
 	b := describe.Budget{Tokens: s.BudgetTokens, Chars: s.BudgetChars}
 	chars := func(r ClientRule) int { return r.DescriptionChars }

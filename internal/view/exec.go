@@ -16,7 +16,7 @@ var (
 	shortExecNames = []string{"server", "tool", "args", "each", "select", "grep"}
 )
 
-// execArguments returns the listed names of exec's arguments.
+// execArguments returns the names of exec's arguments that tools/list shows.
 func (v *TwoTools) execArguments() []string {
 	if v.current().ShortNames {
 		return shortExecNames

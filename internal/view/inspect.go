@@ -17,7 +17,7 @@ import (
 	"mcpx/internal/search"
 )
 
-// inspectArguments returns the listed names of inspect's arguments.
+// inspectArguments returns the names of inspect's arguments that tools/list shows.
 func (v *TwoTools) inspectArguments() []string {
 	if v.current().ShortNames {
 		return []string{"server", "tool", "query"}
@@ -42,7 +42,7 @@ func (v *TwoTools) inspect(ctx context.Context, call Call, structured bool) *res
 	if failure != nil {
 		return failure.Result(structured)
 	}
-	client := call.Client // the func keeps only the client: with call, all of it would be moved to the heap
+	client := call.Client // if the func below used call, all of call would be moved to the heap
 	q.shown = func(server string) { v.registry.Expect(client, server) }
 	return v.Inspect(ctx, client, q, structured)
 }

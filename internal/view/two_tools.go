@@ -31,9 +31,11 @@ type Options struct {
 	// Naming says how AllTools names tools. Untouched means that results of calls through AllTools are not compressed.
 	Naming    Naming
 	Untouched bool
-	// BudgetTokens is the maximum length of inspect's description, in o200k tokens; 0 means 1200.
+	// BudgetTokens is the maximum length of inspect's description together with the part of the catalogue in exec's description,
+	// in o200k tokens; 0 means 1200.
 	BudgetTokens int
-	// BudgetChars is the maximum length of inspect's description for every client, in UTF-16 code units; 0 means no limit.
+	// BudgetChars is the maximum length of inspect's description, and of exec's, in UTF-16 units; 0 means no limit. A rule for a
+	// client can only lower it.
 	BudgetChars int
 	// MaxDescription is the maximum length of a parameter's description, in characters; longer ones are cut. 0 means
 	// 300.

@@ -43,8 +43,8 @@ type View interface {
 	// Topic returns the resource with this URI, so that the client can follow its changes. If patient is true, the client
 	// follows it even while the server cannot be reached.
 	Topic(ctx context.Context, from request.From, uri string, patient bool) (*resources.Topic, error)
-	// Attach connects a client to the view until the caller calls detach, which releases everything that belongs to the client.
-	// But if [Attachment.Changed] is set, Attach only registers the client as a listener, and detach only removes the listener.
+	// Attach connects a client to the view. If [Attachment.Changed] is nil, detach releases everything that belongs to the client.
+	// If it is set, Attach also makes the client a listener, and detach removes only the listener.
 	Attach(client *caller.Client, as Attachment) (detach func())
 }
 
