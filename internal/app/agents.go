@@ -196,8 +196,8 @@ func (g *agents) connections() connections {
 	return out
 }
 
-// writeRPC writes an answer in the form of JSON-RPC, as the older system does over HTTP. member is "result" or "error", with the value
-// value.
+// writeRPC writes an answer in the form of JSON-RPC, as the older system does over HTTP. member is "result" or "error"; value
+// is the value of this member.
 func writeRPC(w http.ResponseWriter, status int, member string, value any) {
 	httpd.WriteJSON(w, status, map[string]any{"jsonrpc": "2.0", "id": nil, member: value})
 }

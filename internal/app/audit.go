@@ -260,8 +260,8 @@ type AuditReport = audit.Report
 var ErrAuditKey = audit.ErrNeedsKey
 
 // AuditAnchor returns the path of the anchor file of an audit trail. The anchor notes the first and the last line of the trail, and so
-// shows if one of them was removed. It is in the user's config folder, because whoever can change the trail should not be able to change
-// the anchor too.
+// shows whether lines at the ends were removed. It is in the user's config folder, because whoever can change the trail should not be able
+// to change the anchor too.
 func AuditAnchor(trail string) (string, error) {
 	folder, err := os.UserConfigDir()
 	if err != nil {
