@@ -127,7 +127,7 @@ func (g *Gateway) begin(ctx context.Context) (working context.Context, end func(
 }
 
 // Serve serves one client with newline-delimited JSON-RPC, until its input or ctx ends, or the gateway is closed. Several clients may be
-// served at the same time. A read of in cannot be interrupted, so a goroutine may still wait in such a read after Serve has returned.
+// served at the same time. A read of in or a write to out that blocks may go on after Serve has returned.
 func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, end, err := g.begin(ctx)
 	if err != nil {
