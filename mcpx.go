@@ -65,7 +65,7 @@ type Server func(ctx context.Context, in io.Reader, out io.Writer) error
 type Gateway struct {
 	app      *app.App
 	insecure bool
-	end      func() // called last, after the app has ended
+	end      func() // closes the audit trail and the traces; called last
 
 	ending context.Context // ends when Close is called
 	cancel context.CancelFunc
@@ -127,7 +127,7 @@ func (g *Gateway) begin(ctx context.Context) (working context.Context, end func(
 }
 
 // Serve serves one client with newline-delimited JSON-RPC, until its input or ctx ends, or the gateway is closed. Several clients may be
-// served at the same time. After Serve has returned, a goroutine may still be waiting for more input.
+// served at the same time. A read of in or a write to out that blocks may go on after Serve has returned.
 func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, end, err := g.begin(ctx)
 	if err != nil {
@@ -137,10 +137,11 @@ func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 	return g.app.Attach(ctx, in, out)
 }
 
-// Handler returns a handler for the paths that the command serves over HTTP: the config's http_path (/mcp), the views below it, and
-// /healthz, /readyz, /status and /metrics. The handler must get requests with these paths unchanged. It answers only requests whose header
-// Host names this machine or the host of auth.resource. The program's own HTTP server must encrypt the connections and limit their number.
-// Some servers have one session for each client. For these servers, every request without a principal counts as a new client.
+// Handler returns a handler for the paths that the command serves over HTTP: the config's http_path (/mcp) and the paths below it, where
+// each view (a part of the tools) has a path of its own, and /healthz, /readyz, /status and /metrics. The handler must get requests with
+// these paths unchanged. It answers only requests whose header Host names this machine or the host of auth.resource. The program's own HTTP
+// server must encrypt the connections and limit their number. Some servers have one session for each client. For these servers, every
+// request without a principal counts as a new client.
 func (g *Gateway) Handler() (http.Handler, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -95,7 +95,7 @@ func offer(w io.Writer, word, candidate, help string) {
 type typedLine struct {
 	node       *kong.Node // the command
 	positional []string   // the arguments before the word to complete
-	flag       *kong.Flag // the flag whose value is to be completed; nil if it is no value
+	flag       *kong.Flag // the flag whose value is to be completed; nil if the word is not the value of a flag
 	config     string     // the value of --config
 }
 

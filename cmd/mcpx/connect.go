@@ -338,8 +338,9 @@ func (w wiring) doubled(client setup.Client, file string, list []setup.Found) []
 	return setup.Doubled(w.servers(client, file), list)
 }
 
-// warnDoubled prints which servers both the client and mcpx start. It says that the servers in worked can be removed from the client's
-// file. The other servers have not worked with mcpx yet.
+// warnDoubled tells the user about the servers that the client still starts itself, beside mcpx. A server in worked can be removed from the
+// client's file. A server that is only in served, the list of all servers in mcpx's config, has not worked with mcpx yet. mcpx's config has
+// no server with the definition of one that is in neither list.
 func (w wiring) warnDoubled(client setup.Client, file string, served, worked []setup.Found) {
 	take := w.doubled(client, file, worked)
 	if len(take) > 0 {

@@ -65,7 +65,7 @@ func (c *cli) warm(ctx context.Context, s streams, w daemonCommand) (ran bool, e
 	if place == "" || err != nil {
 		return false, nil
 	}
-	if !w.reads { // the command must not take the input from programs that read it
+	if !w.reads { // leaves stdin to other programs that read it, such as the shell that runs a script
 		null, err := os.Open(os.DevNull)
 		if err != nil {
 			return false, err

@@ -226,7 +226,7 @@ func (d *desk) keep(s streams, cfg *config.Config, profile app.Profile, names []
 	one.uses++
 	stderr := newDroppingWriter(s.err)
 	one.stderr.add(stderr)
-	// The goroutine ends once these apps are closed.
+	// This ends the unused apps for the same place with another config. The goroutine ends once they are closed.
 	go d.endKept(func(other *keptApp) bool { return other.place == place && other.key != key && other.uses == 0 })
 	return one.app, func() {
 		one.stderr.remove(stderr)

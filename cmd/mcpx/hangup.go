@@ -12,7 +12,7 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// reloading makes a running mcpx serve read its config file again when it is asked to.
+// reloading has what the command mcpx serve needs to read its config file again, and to answer other commands, while it runs.
 type reloading struct {
 	cmd     *serveCommand
 	app     *app.App

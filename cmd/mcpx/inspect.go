@@ -92,7 +92,7 @@ func (cmd *inspectCommand) find(ctx context.Context, a *app.App) {
 	if !ok || server.State != catalog.Idle || cmd.Tool == "" {
 		return
 	}
-	if _, there := server.Tool(cmd.Tool); there { // the name of a tool may contain commas
+	if _, there := server.Tool(cmd.Tool); there { // compared as a whole first, because the name of a tool may contain commas
 		return
 	}
 	for name := range strings.SplitSeq(cmd.Tool, ",") {

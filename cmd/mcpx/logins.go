@@ -146,7 +146,7 @@ func loginsOf(ctx context.Context, c *cli, s streams, end []string) ([]login, er
 	return all, errors.Join(err, failed)
 }
 
-// loginsOfRunning asks all the given processes for their logins, because only replicas of a cluster have the same logins. If end is not
+// loginsOfRunning asks all the given processes for their logins, because only the replicas of a cluster share their logins. If end is not
 // empty, the processes end the logins that end names. possible is false if none of the processes can have logins.
 func loginsOfRunning(ctx context.Context, processes []*control.Running, end []string) (all []login, possible bool, err error) {
 	for _, one := range processes {

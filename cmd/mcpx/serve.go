@@ -217,8 +217,8 @@ func (cmd *serveCommand) profile(ctx context.Context, log *slog.Logger) (stop fu
 	return stop, nil
 }
 
-// ended logs err, the error that ended serving, and returns errFailed for the exit code. It does not return err itself, because
-// printing it would block if the client does not read stderr.
+// ended logs err, the error that ended serving, and returns errFailed for the exit code. over is how the clients were served: "stdio" or
+// "HTTP". ended does not return err itself, because printing it would block if the client does not read stderr.
 func ended(log *slog.Logger, over string, err error) error {
 	if err == nil {
 		return nil

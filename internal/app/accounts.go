@@ -17,7 +17,7 @@ import (
 	"mcpx/internal/hosted/identity"
 )
 
-// revokeTime bounds how long the end of a login at a server may take.
+// revokeTime is how long mcpx tries, at most, to revoke one login at a server.
 const revokeTime = time.Minute
 
 // followPeople makes mcpx end all logins of a principal at servers as soon as the last login of this principal at mcpx has ended.
@@ -27,7 +27,8 @@ func (a *App) followPeople() {
 	})
 }
 
-// endDeleted ends the logins at servers of each principal that has a token in the previous Runtime, but none in the next one.
+// endDeleted ends the logins at servers of each principal that has a token in the config of the previous Runtime, but none in the config of
+// the next one.
 func (a *App) endDeleted(previous, next *Runtime) {
 	if previous.config.Auth == nil {
 		return
@@ -55,8 +56,9 @@ func (a *App) endPerson(principal, reason string) {
 	}
 }
 
-// accountEnded returns a function that must be called when a login at a server has ended. The parameter local of that function is true if
-// this process has ended the login. Only then the function logs the end, and records it with the reason.
+// accountEnded returns a function that must be called when a login at a server has ended. The function ends the sessions that use the
+// login. If its parameter local is true, this process has ended the login; only then the function also logs the end, and records it with
+// the reason.
 func (a *App) accountEnded(reason string) func(one *logins.Account, local bool) {
 	return func(one *logins.Account, local bool) {
 		if local {
@@ -67,9 +69,9 @@ func (a *App) accountEnded(reason string) func(one *logins.Account, local bool) 
 	}
 }
 
-// ofPrincipal returns a func that reports whether a login at a server belongs to a principal of this config. Another config of this
-// user may have a principal with the same ID. So the login must also be at a server of this config. If the server has left the config,
-// the login must have been made at the public URL of this mcpx.
+// ofPrincipal returns a function that reports whether a login at a server belongs to a principal of this config. The ID of the principal is
+// not enough: another config of this user may have a principal with the same ID. So the login must also be at a server of this config or,
+// if the server has left the config, must have been made at the public URL of this mcpx. path is the path of the endpoint.
 func ofPrincipal(cfg *config.Config, path, principal string) func(*logins.Account) bool {
 	return func(one *logins.Account) bool {
 		here := cfg.Auth != nil && one.Redirect == publicBase(cfg, path)+connect.CallbackPath

@@ -27,7 +27,7 @@ type agents struct {
 	calls sync.WaitGroup // counts the connected clients
 
 	mu      sync.Mutex
-	clients map[string]int // connected clients by the name of the agent
+	clients map[string]int // the number of connected clients, by the ID of the agent
 	ended   bool
 }
 
@@ -119,7 +119,7 @@ func (g *agents) close() {
 	g.calls.Wait()
 }
 
-// agentOf returns the ID of an agent.
+// agentOf returns the ID of the agent whose principal is p.
 func agentOf(p *caller.Principal) string { return strings.TrimPrefix(p.Name, conf.Agents) }
 
 // codeUnauthorized is the error code for a wrong key. It is the code of the older system that mcpx replaces (config key dial.compat).
@@ -196,7 +196,8 @@ func (g *agents) connections() connections {
 	return out
 }
 
-// writeRPC writes an answer in the form of JSON-RPC, as the older system does over HTTP.
+// writeRPC writes an answer in the form of JSON-RPC, as the older system does over HTTP. member is "result" or "error"; value
+// is the value of this member.
 func writeRPC(w http.ResponseWriter, status int, member string, value any) {
 	httpd.WriteJSON(w, status, map[string]any{"jsonrpc": "2.0", "id": nil, member: value})
 }

@@ -98,7 +98,7 @@ type App struct {
 	Config   *config.Config // the config at the start; the field current has the config in use
 	Registry *registry.Registry
 	Executor *executor.Executor
-	View     *view.TwoTools // shows the whole catalogue
+	View     *view.TwoTools // the view with the tools inspect and exec and the whole catalogue
 
 	// current is the Runtime that is now in use. The other packages read their settings from it each time they use them. Only the method
 	// swap replaces the Runtime.
@@ -108,7 +108,7 @@ type App struct {
 	dialling
 	reloading
 	seen  *Seen
-	lines *Lines // the log for the page; nil without one
+	lines *Lines // the log that the page shows; nil if it shows none
 	observers
 	pageEnds context.CancelFunc // ends the work that viewers of the page have begun; nil without a page
 	limits   *limits.Limits
@@ -127,7 +127,7 @@ type reloading struct {
 	// applying is held while a Runtime is built and becomes the current one.
 	applying sync.Mutex
 	source   atomic.Pointer[setup.ConfigFile] // the config file; nil until Follow is called
-	edits    chan edit                        // edits of the config file, handled by Follow; nil if there is no file
+	edits    chan edit                        // edits of the config file, handled by Follow; nil if mcpx edits no file
 	reloaded Reloaded                         // what the last reload changed; used by the goroutine of Follow only
 }
 
@@ -143,8 +143,9 @@ func filterMemory(total int64) int64 {
 	return min(max(total/8, 64<<20), 256<<20)
 }
 
-// OwnMemory returns the soft memory limit for this process alone, in bytes: the limit for mcpx as a whole, minus the limit for one helper
-// process that runs filters. It counts one helper, because a principal has only one at a time. 0 means no limit.
+// OwnMemory returns the soft memory limit for this process alone, in bytes; 0 means no limit. It is the limit for mcpx as a whole minus the
+// limit for one helper process that runs filters, but at least half of the limit for mcpx as a whole. Only one helper counts, because a
+// principal has only one at a time.
 func OwnMemory(cfg *config.Config) int64 {
 	all := MemoryOf(cfg)
 	return max(all/2, all-filterMemory(all))
@@ -206,8 +207,9 @@ func New(o Options) (*App, error) {
 	return a, nil
 }
 
-// keepState creates the clientState, unless the caller gave one. By default, the state is in memory. If the profile has the field sealed,
-// the state is in the cluster that the config names. Without a cluster, sealed means that sessions can go on after a restart of mcpx.
+// keepState creates the clientState, unless the caller gave one. If the profile has the field sealed and the config names a cluster, the
+// state is in the cluster. Otherwise the state is in memory. With sealed but without a cluster, sessions can go on after a restart of mcpx
+// (see seal).
 func (o *Options) keepState(cfg *config.Config) error {
 	if o.state != nil {
 		return nil
@@ -249,7 +251,7 @@ func (a *App) wire(first *Runtime) {
 	a.answerPeers()
 }
 
-// viewOf returns the options of a view that reads its settings from the current Runtime.
+// viewOf returns the options of the view called name, which reads its settings from the current Runtime.
 func (a *App) viewOf(name string) view.Options {
 	return view.Options{Current: func() *view.Settings { return a.current.Load().settings(name) }, Logger: a.log}
 }

@@ -259,8 +259,9 @@ type AuditReport = audit.Report
 // ErrAuditKey is the error of [VerifyAudit] if a trail has HMACs but the key to check them is missing.
 var ErrAuditKey = audit.ErrNeedsKey
 
-// AuditAnchor returns the path of the anchor file of an audit trail. It is in the user's config folder, because whoever can
-// change the trail should not be able to change the anchor too.
+// AuditAnchor returns the path of the anchor file of an audit trail. The anchor notes the first and the last line of the trail, and so
+// shows whether lines at the ends were removed. It is in the user's config folder, because whoever can change the trail should not be able
+// to change the anchor too.
 func AuditAnchor(trail string) (string, error) {
 	folder, err := os.UserConfigDir()
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"mcpx/internal/registry"
 )
 
-// maxUsedIDs limits how many IDs of used requests a replica keeps in memory. A request is used when its client repeats it with the answer
-// to a question, which is allowed only once. The cluster's bucket in NATS has the used IDs of all replicas.
+// maxUsedIDs limits how many IDs of used requests a replica keeps in memory. If a server asks a question, the client repeats its request
+// with the answer. It may do so only once, so the request is then used. The cluster's bucket in NATS has the used IDs of all replicas.
 const maxUsedIDs = 100_000
 
 // join connects to the cluster. From then on, the state that all replicas share, such as sessions and logins, is in the cluster. Each

@@ -50,7 +50,7 @@ func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock
 	for _, s := range b.dialledIn() {
 		name := s.Dialled.Server
 		rule := &conf.DialRule{}
-		if cfg.Dial != nil { // if no rule allows the server any more, dial.Hub.Recheck will remove it soon
+		if cfg.Dial != nil { // without a rule for the server, rule stays empty until dial.Hub.Recheck removes the server
 			rule = cmp.Or(policy.MayDial(cfg.Dial.Allow, s.By, s.Name), rule)
 		}
 		if slices.ContainsFunc(cfg.Servers, func(other config.Server) bool { return other.Name == name }) {

@@ -16,9 +16,9 @@ import (
 )
 
 // relay lets another replica of the cluster use a server that has dialled in at this replica. Over a stream, relay looks to the other
-// replica like an MCP server of the legacy era. It sends each request directly to the session with the server. It checks no rights or
-// limits and writes no audit trail, because the other replica does that. Subscriptions, and the server's questions to clients, are not
-// passed on.
+// replica like an MCP server of the legacy era, in which a session begins with initialize. It sends each request directly to the session
+// with the server. It checks no rights or limits and writes no audit trail, because the other replica does that. It passes on no
+// subscriptions, and no questions from the server to clients.
 type relay struct {
 	registry *registry.Registry
 	name     string

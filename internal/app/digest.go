@@ -10,14 +10,14 @@ import (
 	"mcpx/internal/registry"
 )
 
-// Digest returns a digest of a config with all values, and of how the config's servers would start on behalf of the process o. If names is
-// not empty, only the start of the servers in names counts. Two commands with the same digest can share one App.
+// Digest returns a digest of a config, and of how the config's servers would start on behalf of the process o. If names is not empty, the
+// digest covers only the start of the servers in names. Two commands with the same digest can share one App.
 func (o Origin) Digest(cfg *config.Config, names []string) string {
 	session := share.NewSession(o.Environ, o.Folder)
 	whole, err := json.Marshal(cfg)
 	parts := []string{string(whole)}
 	if err != nil {
-		parts = append(parts, err.Error()) // without the JSON, the parts that follow still identify the servers
+		parts = append(parts, err.Error()) // the config cannot be encoded; the parts that follow still identify the servers
 	}
 	for _, s := range cfg.Servers {
 		if len(names) == 0 || slices.Contains(names, s.Name) {

@@ -68,7 +68,7 @@ func ReadConfig(ctx context.Context, path string) (*config.Config, error) {
 }
 
 // Open logs the faults of the config, and opens the audit trail and the traces that the config asks for. It must be called before clients
-// are served, so that no call is missing there. The caller calls end after Close.
+// are served, so that the trail and the traces have every call. The caller calls end after Close.
 func (a *App) Open() (end func(), err error) {
 	a.LogWarnings(a.Config)
 	endAudit, err := a.OpenAudit()

@@ -40,7 +40,7 @@ func explainKnown(cfg *config.Config, s *catalog.Server, tool *catalog.Tool) Fil
 	rules := rulesOf(cfg, lock)
 	seen, setting := rules.See(s, tool)
 	of, at := cfg.Servers[slices.IndexFunc(cfg.Servers, func(of config.Server) bool { return of.Name == s.Name })], s.Name+"."
-	// glob returns, in quotes, the first of the globs that matches the tool's name. Globs may match the server's own name of the tool,
+	// glob returns, in quotes, the first of the globs that matches prefix and the tool's name. That may be the server's own name of the tool,
 	// or the name that the config gives it with overrides.
 	glob := func(globs []string, prefix string) string {
 		repaired := rules.Repaired(s, tool)

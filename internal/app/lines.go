@@ -13,7 +13,7 @@ type Lines struct {
 	mu      sync.Mutex
 	text    []byte
 	first   int64         // how many bytes were written before text
-	changed chan struct{} // closed and replaced at the next write; nil if nothing waits
+	changed chan struct{} // closed by the next write; nil if nobody waits for a write
 }
 
 // Write implements io.Writer.

@@ -92,8 +92,9 @@ func (p *pageWork) routes() map[string]http.HandlerFunc {
 var errReadOnly = errors.New(`servers cannot be changed over HTTP here: who adds a server runs programs as the user of mcpx. ` +
 	`The config allows it with auth (unless "api" is false), or with "api": true`)
 
-// mayChange returns an error and the HTTP status for it if the viewer must not change servers. Unless the config has "api": false, the
-// user of this machine may change them, as with mcpx add.
+// mayChange returns an error and the HTTP status for it if the viewer must not change servers. The user of this machine may change them, as
+// with mcpx add, unless the config has "api": false. An admin over HTTP may change them if the config allows it (see errReadOnly). Nobody
+// may change them without a config file.
 func (p *pageWork) mayChange() (status int, err error) {
 	cfg := p.app.Config
 	switch {

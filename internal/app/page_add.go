@@ -98,7 +98,7 @@ func (p *pageWork) draft(ctx context.Context, in *wanted) (*drafts, error) {
 	return &drafts{servers: []draft{one}}, nil
 }
 
-// warn adds a note if the program is not on this machine.
+// warn adds a note to the draft if the program is not on the PATH of mcpx.
 func (d *draft) warn(program string) {
 	if program == "" || strings.Contains(program, "${") {
 		return
@@ -145,7 +145,8 @@ func packageName(words []string) string {
 	return cmp.Or(name, "server")
 }
 
-// fromSnippet reads the servers in text that the viewer has copied from a README or from a client's config file.
+// fromSnippet reads the servers in text that the viewer has copied from a README or from a client's config file. reading has the options
+// for reading a config.
 func fromSnippet(in *wanted, reading config.Options) (*drafts, error) {
 	folder, err := os.UserHomeDir()
 	if err != nil {
@@ -277,7 +278,7 @@ func (d *shownDraft) fill(entry any) error {
 		Args    []string
 		URL     string
 	}
-	_ = json.Unmarshal(shown.Entry, &of) // the entry of another client may have other types, which leaves fields of of empty
+	_ = json.Unmarshal(shown.Entry, &of) // an entry of another client may have values of other types, which are left out
 	d.URL = of.URL
 	if of.Command != "" {
 		words := []string{of.Command}

@@ -142,8 +142,9 @@ func (p *pageWork) signIn(ctx context.Context, server logins.Server, one *openLo
 	return p.app.logins.Login(ctx, server, logins.Options{Open: open, Pasted: one.pasted})
 }
 
-// returnsTo returns the URL of this page to which an issuer can send a browser back after a login, or "" if this is not possible. It is not
-// possible either if the config names an OAuth client for the server, because such a client is registered for mcpx login only.
+// returnsTo returns the URL of this page to which an issuer can send a browser back after a login. It returns "" if the page has no public
+// URL to which secrets may be sent. It also returns "" if the config names an OAuth client for the server, because that client is
+// registered for mcpx login only.
 func (p *pageWork) returnsTo(server logins.Server) string {
 	cfg := p.app.current.Load().config
 	if p.desk || server.ClientID != "" || server.ClientMetadataURL != "" || cfg.Auth == nil || !netguard.Safe(cfg.Auth.Resource) {

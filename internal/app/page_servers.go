@@ -263,8 +263,8 @@ func (p *pageWork) log(w http.ResponseWriter, r *http.Request) {
 	httpd.WriteJSON(w, http.StatusOK, map[string]any{"lines": lines, "next": next, "kept": p.app.lines != nil})
 }
 
-// SavedBy returns how many tokens mcpx with this config file has saved in the last days. grouping says how the report groups the tokens: by
-// server, tool, client or day.
+// SavedBy returns how many tokens mcpx with this config file has saved. days is the number of days that count, the last of which is today.
+// grouping says how the report groups the tokens: by server, tool, client or day.
 func SavedBy(file string, days int, grouping string) (*savings.Report, error) {
 	r := &savings.Report{Encoding: "o200k_base", Since: time.Now().AddDate(0, 0, 1-days).Format(time.DateOnly), Days: days, By: grouping}
 	list, err := savings.Load(SavingsDir(file), r.Since)

@@ -115,7 +115,7 @@ func (p peers) Ended(ctx context.Context, view, session string) {
 	for _, one := range p.Live() {
 		if one.ID != p.Self() {
 			asked.Go(func() {
-				for range p.Ask(ctx, one.ID, kindEnded, data) { // after an error, the replica is gone, or will find the end in the records
+				for range p.Ask(ctx, one.ID, kindEnded, data) { // after an error, the replica is gone, or will read the session's end in NATS
 				}
 			})
 		}

@@ -142,8 +142,8 @@ func (a *App) linkFor(server string, p *caller.Principal) string {
 	return ""
 }
 
-// publicBase returns the public URL of this mcpx: the URL in auth.resource without path, which is the path of the endpoint. cfg.Auth must
-// not be nil.
+// publicBase returns the public URL of this mcpx. That is the URL in auth.resource without the path at its end. The parameter path is
+// this path, the path of the endpoint. cfg.Auth must not be nil.
 func publicBase(cfg *config.Config, path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(cfg.Auth.Resource, "/"), path)
 }
@@ -229,7 +229,7 @@ func (a *appAccounts) server(name, principal string) (s logins.Server, ok bool) 
 	return s, false
 }
 
-// Title returns the URL of a server. The second result is false if principals do not log in to this server.
+// Title returns the address of a server. The second result is false if principals do not log in to this server with accounts of their own.
 func (a *appAccounts) Title(server string) (string, bool) {
 	s, ok := a.server(server, "")
 	return s.URL, ok

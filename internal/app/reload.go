@@ -92,7 +92,7 @@ type reloader struct {
 	files   []string       // the files to which the last loaded config refers
 	stored  string         // the state of the folder of stored programs when current was applied
 	seen    fingerprint    // the fingerprint of the file when it was last loaded or refused
-	beside  fingerprints   // the fingerprints of the lock file and of the files in files, taken with seen
+	beside  fingerprints   // the fingerprints of the lock file and of the files in the field files, taken with seen
 }
 
 // configChange is the change from one config to the next.
@@ -312,8 +312,8 @@ func (a *App) Stop(name string) bool {
 // call reads all of these from one snapshot, so it never combines the rights of one config with the servers of another. If the server of a
 // call was replaced meanwhile, the call starts again with a newer snapshot. Apply stores the Runtime right after the snapshot, so a client
 // that authenticates with the new auth gets the new rights. A request whose credential was removed may get the new rights too, until the
-// method end cancels the request. The filter and confirm of a group are read when the request begins. The other settings are limits, times
-// and texts. It does no harm if a request uses some old and some new ones.
+// method end cancels the request. The tool filter and the value confirm of a group (config key groups) are read when the request begins.
+// The other settings are limits, times and texts. It does no harm if a request uses some old and some new ones.
 func (a *App) swap(next *Runtime) registry.Changes {
 	before := a.current.Load()
 	changes := a.Registry.Apply(next.servers, next.registry, func() { a.current.Store(next) })

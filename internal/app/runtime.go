@@ -25,7 +25,8 @@ import (
 // Runtime is a config in the form that the other packages need. It is immutable. The other packages always read their settings from
 // the current Runtime, so a reload only swaps one pointer.
 type Runtime struct {
-	// config is the config file's content. Its Auth and MaxMessageBytes may come from an earlier version of the file.
+	// config is the config file's content, except for two keys. MaxMessageBytes has the value from the start of mcpx. Auth may come from an
+	// earlier version of the file (see the method auth).
 	config *config.Config
 
 	servers    []registry.Server

@@ -115,8 +115,8 @@ func sessionsOfOwn(s *config.Server) bool {
 // personalSession reports whether each principal has a session of its own with a server.
 func personalSession(s *config.Server) bool { return s.Session == "per_principal" }
 
-// personally makes each principal use a login of its own at a server. mcpx reads the lists of the server for all principals in a session
-// with the login of the config's user. Without that login, this session sends no request.
+// personally makes each principal use a login of its own at a server. To read the server's lists of tools, resources and prompts, which all
+// principals share, mcpx uses a session with the login of the config's user. Without that login, this session sends no request.
 func (b *builder) personally(server *registry.Server, s *config.Server) {
 	all, err := b.personalLogins()
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // the same clients. The state is in memory and in the user's config folder or, in a cluster, shared with the other replicas. An App has one
 // clientState, which reloads do not replace.
 type clientState struct {
-	sessions state.Sessions[front.Session] // of clients of the legacy era over HTTP
+	sessions state.Sessions[front.Session] // of clients over HTTP in the legacy era, in which a session begins with initialize
 	browsers state.Sessions[page.Session]
 	results  state.Results[results.Kept]
 	once     state.Once // remembers which paused calls were resumed, because each can be resumed only once
@@ -39,8 +39,8 @@ type clientState struct {
 	noFolder error  // why there is no such folder
 }
 
-// Limits for the records that mcpx keeps in memory about sessions that have changed or ended since their ids were sealed: how many records,
-// and how many bytes.
+// Limits for the records that mcpx keeps in memory about sessions: how many records, and how many bytes. A session has a record if it has
+// changed or ended since its id was sealed, because the id has only the state of that time (see seal).
 const (
 	maxRecords     = 100_000
 	maxRecordBytes = 32 << 20

@@ -66,7 +66,7 @@ type serverStatus struct {
 	RetryAfter float64          `json:"retry_after,omitempty"`
 	Transport  string           `json:"transport,omitempty"`
 	Protocol   string           `json:"protocol,omitempty"`
-	Dialled    string           `json:"dialled,omitempty"` // the text of [dial.Hub.State]
+	Dialled    string           `json:"dialled,omitempty"` // how a server that dials in is connected; the text of [dial.Hub.State]
 	Tools      int              `json:"tools"`
 	Restarts   int              `json:"restarts"`
 	counts                      // of this server's calls

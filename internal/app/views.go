@@ -99,8 +99,8 @@ func (a *App) hasView(cfg *config.Config, name string) bool {
 		server != name && (a.dialled.State(server) != "" || slices.ContainsFunc(a.locals, func(l Local) bool { return l.Name == server }))
 }
 
-// drain ends open views, together with their sessions: a view that is no longer in the current config, or whose field native is no longer
-// right. It never ends the view at /mcp.
+// drain ends each open view that is no longer in the current config, and each view whose field native is wrong for the current config. It
+// ends their sessions too. It never ends the view at /mcp.
 func (v *views) drain() {
 	v.mu.Lock()
 	cfg := v.app.current.Load().config

@@ -155,8 +155,8 @@ func spread(costs []int) Spread {
 	return out
 }
 
-// growth fills c.Growth with the figures for the first few servers in the list, for more of them, and so on up to all
-// of them.
+// growth fills c.Growth with a step for each of the numbers of servers that steps returns. A step has the figures for this many servers,
+// the first ones by name.
 func (m *Meter) growth(c *Catalogue, snap *catalog.Snapshot) {
 	n := len(snap.Servers)
 	for _, upTo := range steps(n) {
@@ -174,7 +174,7 @@ func (m *Meter) growth(c *Catalogue, snap *catalog.Snapshot) {
 	}
 }
 
-// steps returns round numbers of servers up to n, and n itself. It leaves out numbers slightly below n.
+// steps returns the numbers of servers 1, 5, 10, 50, 100 and so on up to three quarters of n, and then n itself.
 func steps(n int) (list []int) {
 	for scale := 1; scale < n; scale *= 10 {
 		for _, step := range []int{scale, 5 * scale} {

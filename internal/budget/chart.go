@@ -12,7 +12,7 @@ import (
 
 const (
 	maxClasses = 12
-	maxLabel   = 20 // length of the label of a class, in runes
+	maxLabel   = 20 // the maximum length of the label of a class, in runes
 )
 
 // image is a chart of a report.
@@ -85,7 +85,8 @@ func (c image) catalogue(r *Report) {
 	}
 }
 
-// pair draws two bars: the cost with servers connected directly, and the cost with mcpx.
+// pair draws two bars: the cost with servers connected directly, and the cost with mcpx. first and second are the two lines of the label.
+// largest is the cost whose bar has the full length.
 func (c image) pair(first, second string, direct, surface, largest int) {
 	const extra = 64 // bars can be longer here, because their labels are shorter than in the results
 	c.Row(first, second, 2*chart.Thick+2)

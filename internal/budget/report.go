@@ -21,8 +21,8 @@ type Catalogue struct {
 	Total Server `json:"total"`
 	// Surface is the cost of each of mcpx's own tools; their sum is Total.Surface.
 	Surface []Part `json:"surface"`
-	// Growth compares the costs without and with mcpx for more and more servers: the first ones by name, up to all of
-	// them.
+	// Growth compares the costs without and with mcpx for the first server by name, for the first five, for the first ten, and so on,
+	// up to all servers.
 	Growth []Step `json:"growth"`
 	// ToolSearch has the size of the requests of clients that search for tools themselves, and so do not send all
 	// definitions.

@@ -103,7 +103,8 @@ func nextPiece(s string, i int) int {
 	return blank(s, i)
 }
 
-// word returns the end of the upper-case and then lower-case letters at i, and of an English contraction after them.
+// word returns the end of the word that begins at i: upper-case letters, then lower-case letters, then an English contraction. Each of the
+// three parts may be missing.
 func word(s string, i int) int {
 	end := i
 	for end < len(s) && byteClass[s[end]] == upper {
@@ -166,7 +167,7 @@ func contraction(s string) int {
 	return 0
 }
 
-// digits returns the end of a number after its first digit, which ends at i. A piece has at most three digits.
+// digits returns the end of a piece of digits. i is the end of its first digit. A piece has at most three digits.
 func digits(s string, i int) int {
 	for range 2 {
 		if i == len(s) {
@@ -199,8 +200,8 @@ func punct(s string, i int) int {
 	return i
 }
 
-// blank returns the end of a run of white space: after its last line end, or else before the last space, which belongs to the
-// next word.
+// blank returns the end of a piece of white space that begins at i. If the white space has line ends, the piece ends after the last one.
+// Otherwise, if another piece follows, the last space belongs to that piece, unless it is the only space.
 func blank(s string, i int) int {
 	end, last, line := i, i, -1
 	for end < len(s) {

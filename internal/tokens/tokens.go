@@ -22,8 +22,8 @@ func Estimate(s string) int {
 	return n
 }
 
-// Sample estimates the o200k_base tokens of a long text from n samples of it, each of size bytes. If the text is not longer than
-// the samples together, Sample reads all of it.
+// Sample estimates the o200k_base tokens of a long text from n samples of it. Each sample has the length size, in bytes. If the text is
+// not longer than the samples together, Sample reads all of it.
 func Sample(s string, n, size int) int {
 	if len(s) <= n*size {
 		return Estimate(s)

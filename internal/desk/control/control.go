@@ -71,7 +71,7 @@ type Outcome struct {
 	// when mcpx starts again.
 	Keys  []string `json:"keys,omitempty"`
 	Later []string `json:"later,omitempty"`
-	// Unavailable has the faults inside servers, which make these servers unavailable.
+	// Unavailable has the faults in the config entries of single servers, which make these servers unavailable.
 	Unavailable []string `json:"unavailable,omitempty"`
 
 	// Refused has the reasons why nothing was changed. Faults means that the reasons are faults in the config file.

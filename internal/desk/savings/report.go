@@ -83,9 +83,9 @@ func (r *Report) Fewer(limit int) []Row {
 }
 
 const (
-	maxRows = 20 // rows of the chart; maxDays applies if the rows are days
+	maxRows = 20 // the maximum number of rows of the chart; if the rows are days, it is maxDays
 	maxDays = 31
-	maxName = 20 // length of a row's name, in runes
+	maxName = 20 // the maximum length of a row's name, in runes
 
 	columnWidth, barLength = 196, 108 // in pixels
 )

@@ -16,8 +16,9 @@ type Figures struct {
 	// parts that they read later by a handle, which is the name of a stored result.
 	Received int64 `json:"tokens_received"`
 	Sent     int64 `json:"tokens_sent"`
-	// Definitions is how much larger the definitions of all tools are than the definitions of mcpx itself, minus the answers of
-	// inspect. It is counted once for each session, since mcpx does not know how many requests to a model contain the definitions.
+	// Definitions is all - own - looked. Here all is the definitions of the servers' tools, own is the definitions of mcpx's own tools, and
+	// looked is the answers of inspect. The first two count once for each session, since mcpx does not know how many requests to a model
+	// contain them. Each answer of inspect counts.
 	Definitions int64 `json:"definitions"`
 	// Compression is what was saved by shorter forms of results.
 	Compression int64 `json:"compression"`
@@ -40,7 +41,7 @@ func (f *Figures) Add(other Figures) {
 	f.LeftOut += other.LeftOut
 }
 
-// Key says what figures are about. If Tool is empty, they are about the definitions of the server.
+// Key says what figures are about. If Tool is empty, they are about the definitions of the server's tools.
 type Key struct{ Server, Tool, Client string }
 
 // tool returns the name that tells the tool apart from the tools of other servers.

@@ -39,7 +39,7 @@ const (
 	viewerTime = 15 * time.Minute // how long the cookie that proves the principal of a browser is valid
 	codeTime   = 10 * time.Minute
 	maxForm    = 16 << 10
-	// maxPending is the maximum number of logins that one process keeps in memory, and maxCodes that of codes.
+	// maxPending is the maximum number of logins that one process keeps in memory, maxCodes the maximum number of codes.
 	maxPending, maxCodes = 1000, 1000
 )
 
@@ -53,15 +53,15 @@ type Person struct {
 type Accounts interface {
 	// Title returns the address of a server. ok is false if principals do not log in to this server with accounts of their own.
 	Title(server string) (address string, ok bool)
-	// Connected reports whether a principal has a login that can be used.
+	// Connected reports whether a principal has a usable login at a server.
 	Connected(ctx context.Context, server, principal string) bool
-	// Begin prepares a login. pending is what Finish needs; it contains secrets. address returns the URL of the login page with the given
-	// OAuth parameter state.
+	// Begin prepares a login, after which the browser comes back to the URL redirect. pending is what Finish needs; it contains secrets.
+	// address returns the URL of the login page with the given OAuth parameter state.
 	Begin(ctx context.Context, server string, of Person, redirect string) (pending json.RawMessage,
 		address func(state string) string, err error)
-	// Finish stores the login. answer is the query of the URL with which the browser came back.
+	// Finish stores the login that Begin has prepared. answer is the query of the URL with which the browser came back.
 	Finish(ctx context.Context, server string, of Person, pending json.RawMessage, answer url.Values) error
-	// Disconnect revokes a login and forgets it.
+	// Disconnect revokes and forgets the login of a principal at a server.
 	Disconnect(ctx context.Context, server string, of Person) error
 	// Sees reports whether a principal may use a server.
 	Sees(p *caller.Principal, server string) bool
@@ -231,7 +231,7 @@ func (p *Pages) page(w http.ResponseWriter, r *http.Request) {
 // look shows the page of a link. A browser that belongs to the link's principal is asked for consent. Any other browser is asked to prove
 // that it belongs to this principal.
 func (p *Pages) look(w http.ResponseWriter, r *http.Request, l *link, address string) {
-	if r.URL.Query().Has("back") { // coming from another site, the browser left out the cookie of the login (SameSite=Strict)
+	if r.URL.Query().Has("back") { // the browser came from another site, so it sent no login cookie (SameSite=Strict)
 		w.Header().Set("Refresh", "0; url="+p.address(r.URL.Query().Get("to")))
 		p.done(w, "One moment", "You have signed in.")
 		return
