@@ -15,7 +15,7 @@ type figure struct {
 	columns     []column
 	run         func(*bench, *figure)
 	wide        bool   // many columns: the table has a column for each peer
-	varies      bool   // values differ from run to run: the noise of a single value is unknown, so agreement does not compare it
+	varies      bool   // values differ from run to run; agreement leaves out cells with one value, whose noise is unknown
 	chart       string // the column that is drawn
 }
 

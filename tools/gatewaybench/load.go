@@ -161,7 +161,7 @@ func (l loaded) rate() float64 { return float64(len(l.micros)) / l.elapsed.Secon
 // stragglers is how much longer than the measurement the last calls may take.
 const stragglers = 4 * time.Second
 
-// load lets several callers call echo for the time length. Each call has a text of its own, which must be in the answer. A failed
+// load lets several callers call echo for the duration length. Each call has a text of its own, which must be in the answer. A failed
 // call is an error. A call that only takes too long is left out, so that a slow gateway is measured by the calls that it answered.
 func (t *target) load(ctx context.Context, callers int, length time.Duration) (l loaded, err error) {
 	sessions, err := t.sessionsFor(ctx, callers)

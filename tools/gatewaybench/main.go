@@ -192,7 +192,8 @@ func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%4.0fs  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// measure installs the peers and measures all figures. Whatever cannot be measured before the limit gets the state noTime.
+// measure installs the peers and measures all figures. Whatever cannot be measured within the time of --limit gets the
+// state noTime.
 func (b *bench) measure() {
 	b.install()
 	b.began = time.Now() // the limit does not include the installation

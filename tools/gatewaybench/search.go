@@ -72,7 +72,7 @@ func (b *bench) measureSearch(f *figure) {
 }
 
 // searchAll searches for all tasks. bestRight counts the tasks whose best hit is a right tool, fiveRight those with a right tool
-// among the best five hits. sizes are the tokens of the answers.
+// among the best five hits. sizes has the number of tokens of each answer.
 func (t *target) searchAll(ctx context.Context, tasks []task, server string) (bestRight, fiveRight int, sizes []float64, err error) {
 	for _, one := range tasks {
 		answer, err := t.callOwn(ctx, server, step{t.peer.search.tool, t.peer.search.query(one.Need)})

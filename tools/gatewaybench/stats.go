@@ -23,7 +23,7 @@ type cell struct {
 	Unit      string    `json:"unit,omitempty"`
 	Better    string    `json:"better,omitempty"` // the constant less or more; empty if no value is better than another
 	Values    []float64 `json:"values,omitempty"` // one for each successful round, in their order
-	Rounds    int       `json:"rounds,omitempty"` // most Values of any peer; a peer with fewer had failed rounds, or no time
+	Rounds    int       `json:"rounds,omitempty"` // the largest len(Values) of the figure over this transport
 	Median    float64   `json:"median"`
 	Low       float64   `json:"low"` // lowest value of all rounds
 	High      float64   `json:"high"`
@@ -47,7 +47,7 @@ func median(values []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// percentile returns the smallest of the values that at least this share of the values does not exceed (nearest rank).
+// percentile returns the smallest value v for which at least this share of all values is <= v (nearest rank). share is from 0 to 1.
 func percentile(values []float64, share float64) float64 {
 	v := slices.Sorted(slices.Values(values))
 	if len(v) == 0 {
@@ -57,7 +57,7 @@ func percentile(values []float64, share float64) float64 {
 	return v[min(max(rank, 1), len(v))-1]
 }
 
-// spread returns half of the range of the rounds, as a share of the median. The report shows it as the noise.
+// spread returns (High - Low) / 2 / |Median|, or 0 if Median is 0. The report shows it as the noise of the cell.
 func (c *cell) spread() float64 {
 	if c.Median == 0 {
 		return 0
@@ -65,11 +65,13 @@ func (c *cell) spread() float64 {
 	return (c.High - c.Low) / 2 / math.Abs(c.Median)
 }
 
-// minNoise is the noise of a figure that varies, as a part of it, if its rounds show less: a few rounds can be equal by chance.
+// minNoise is the smallest noise that agrees assumes if a figure varies, as a share of the median. The rounds may show less noise,
+// because a few rounds can be equal by chance.
 const minNoise = 0.05
 
-// agrees reports whether two runs of the same figure agree within their noise: the ranges of their rounds meet, after each is widened on
-// both sides by half of its length, and at least by the part noise of its median. Figures that never vary must be equal.
+// agrees reports whether two runs of the same cell agree within their noise. Each range from Low to High is widened on both sides by
+// max((High - Low) / 2, noise * Median). The runs agree if the widened ranges meet. For figures that never vary, noise is 0, so the
+// values must be equal.
 func (c *cell) agrees(other *cell, noise float64) bool {
 	if c.State != "" || other.State != "" {
 		return c.State == other.State // what went wrong may differ

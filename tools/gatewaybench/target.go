@@ -28,8 +28,8 @@ type target struct {
 	servers   []*proc.Process // servers that run apart from the gateway, for peer.remote
 	urls      map[string]string
 	mu        sync.Mutex
-	sessions  map[string]session // guarded by mu; by the method key
-	greetings map[string][]byte  // guarded by mu; the results of initialize
+	sessions  map[string]session // guarded by mu; the keys come from the method key
+	greetings map[string][]byte  // guarded by mu; the results of initialize, by the same keys
 }
 
 // logFile is a log for the output of a gateway and for notes of the bench.

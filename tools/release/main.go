@@ -99,7 +99,7 @@ func release(out, only, key string) error {
 		if err != nil {
 			return fmt.Errorf("building for %s/%s: %w", p.os, p.arch, err)
 		}
-		if r.version, err = versionOf(one.info); err != nil { // now, not after the minutes that the other platforms take
+		if r.version, err = versionOf(one.info); err != nil { // before the other platforms are built, which takes minutes
 			return err
 		}
 		binaries = append(binaries, one)
@@ -186,7 +186,7 @@ type making struct {
 	err      error // the first error of making a file
 }
 
-// add adds a file to the release. err is the error of making the file; only the first one is kept.
+// add adds a file to the release. err is the error of making the file; add keeps only the first error of all files.
 func (r *making) add(name string, data []byte, err error) {
 	if err != nil && r.err == nil {
 		r.err = fmt.Errorf("making %s: %w", name, err)

@@ -79,9 +79,10 @@ func (p Place) dial(deadline time.Time) (*Conn, error) {
 	return c, nil
 }
 
-// spaces describes in one text what servers would inherit from this process: namespaces (on Linux), groups, limits, and rights,
-// which some clients take away from the programs that they start. It leaves out the user, whom the daemon checks by itself, and the
-// folder, variables and umask, which the command sends. The daemon must not serve a process whose text differs from its own.
+// spaces returns one text that describes what servers inherit from this process: its groups, its limits and, on Linux, its namespaces,
+// root folder and rights (some clients start programs with fewer rights). The daemon must not serve a command whose text differs from
+// the daemon's own text. The text leaves out the user, whom the daemon checks separately, and the folder, variables and umask, which
+// the command sends.
 func spaces() string {
 	groups, _ := os.Getgroups()
 	slices.Sort(groups)
@@ -180,7 +181,7 @@ func (p Place) start() (began bool, err error) {
 	return true, p.launch(lock)
 }
 
-// take locks the place. It returns nil without an error if another process has the lock.
+// take locks the lock file of the place. If another process holds the lock, both results are nil.
 func (p Place) take() (lock *os.File, err error) {
 	if lock, err = os.OpenFile(p.lock(), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600); err != nil {
 		return nil, err
@@ -240,8 +241,8 @@ func (p Place) launch(lock *os.File) error {
 	return nil
 }
 
-// closeOnExec keeps the daemon from inheriting the open files of this process, such as the lock file of a script, or a pipe whose
-// reader waits for the end. The daemon would keep these files open for a long time.
+// closeOnExec keeps the daemon from inheriting the open files of this process. The daemon would keep them open for a long time: a
+// script's lock file would stay locked, and the reader of a pipe would wait for the end of the pipe.
 func closeOnExec() {
 	open, _ := os.ReadDir("/dev/fd")
 	for _, one := range open {
@@ -292,7 +293,7 @@ func (c *Conn) Run(ctx context.Context, start Start, streams [3]*os.File, reload
 // await waits for the end of the session.
 func (c *Conn) await() (exit int, err error) {
 	for signs := 0; ; signs++ {
-		if signs == 1 { // the session lasts longer than a moment: from now on this process only waits, and gives its memory back
+		if signs == 1 { // the session lasts longer than a moment: this process will only wait, so it gives memory back
 			debug.FreeOSMemory()
 			proc.DropFilePages()
 		}

@@ -16,7 +16,7 @@ const (
 	silence = 10 * time.Second
 	// handshake is how long a daemon waits for the first messages of a command that has connected.
 	handshake = 5 * time.Second
-	// mostBytes is the largest size of a message, in bytes. The environment of a process is smaller on all systems.
+	// maxBytes is the largest size of a message, in bytes. The environment of a process is smaller on all systems.
 	maxBytes = 8 << 20
 )
 

@@ -38,7 +38,7 @@ import (
 	"mcpx/internal/desk/control"
 )
 
-// Role is the name of the daemon among the roles in which mcpx starts its executable.
+// Role is the name of the daemon's role. mcpx starts its own executable in a role, which says what the new process does.
 const Role = "daemon"
 
 // Place identifies a daemon. It is the common beginning of the paths of the daemon's files; only their endings differ. The last
@@ -46,7 +46,8 @@ const Role = "daemon"
 type Place string
 
 // These are the lengths of the three digests in a place, in hexadecimal digits. The digests of the build and of the environment may
-// be short, because a user has few daemons. If they were equal by chance, a session would only get other proxies or certificates.
+// be short, because a user has few daemons. Equal digests of two environments would do little harm: a session would use the proxies or
+// certificates of another session.
 const (
 	configDigits = 12
 	buildDigits  = 6
@@ -92,13 +93,13 @@ func digestOf(parts ...string) string {
 	return hex.EncodeToString(digest.Sum(nil))
 }
 
-// usualRuntime returns the usual value of $XDG_RUNTIME_DIR on Linux. A client may start mcpx without the variable: clients made
-// with the MCP SDKs pass on six variables only.
+// usualRuntime returns the usual value of $XDG_RUNTIME_DIR on Linux. mcpx uses it if the variable is missing: clients made with the
+// MCP SDKs pass on only six variables to mcpx.
 func usualRuntime() string { return "/run/user/" + strconv.Itoa(os.Getuid()) }
 
-// folder returns the folder for the files of daemons, which only this user can enter. It is in $XDG_RUNTIME_DIR. If
-// $XDG_RUNTIME_DIR belongs to another user or is not writable, the folder is in the user's cache folder: sudo and su may keep the
-// variable of another user, and in containers $XDG_RUNTIME_DIR is often missing.
+// folder returns the folder for the files of daemons, which only this user can enter. It is in $XDG_RUNTIME_DIR or, if that does not
+// exist, belongs to another user or is not writable, in the user's cache folder. In containers $XDG_RUNTIME_DIR often does not exist;
+// under sudo and su it may belong to another user.
 func folder() (string, error) {
 	if above := cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), usualRuntime()); filepath.IsAbs(above) && control.Own(above) {
 		folder := filepath.Join(above, "mcpx")
@@ -130,9 +131,9 @@ var ownVariables = strings.Fields(`
 // ownPrefixes extends ownVariables: mcpx itself also reads all environment variables whose names begin with one of these prefixes.
 var ownPrefixes = []string{"OTEL_"}
 
-// starterVariables are variables that the daemon takes over from the command that starts it. Sessions that differ in these
-// variables still share the daemon: clients often leave the variables out, and they change only the time zone of the log and the
-// folder for temporary files.
+// starterVariables are variables that the daemon takes over from the command that starts it. They are not among ownVariables, because
+// clients often leave them out. TMPDIR and TZ change only the folder for temporary files and the time zone of the log, so sessions
+// that differ in these two share the daemon. XDG_RUNTIME_DIR decides where the daemon's files are (see folder).
 var starterVariables = []string{"XDG_RUNTIME_DIR", "TMPDIR", "TZ"}
 
 // ownEnviron returns the variables that mcpx itself reads, sorted, without those that have their usual value.

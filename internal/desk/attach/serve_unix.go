@@ -22,7 +22,7 @@ import (
 	"mcpx/internal/base/proc"
 )
 
-// Session is one session of a command, in the form that the daemon's host function gets.
+// Session is one session of a command. The function host, which the caller gives to [New], gets it.
 type Session struct {
 	Start
 	In       *handover.Stream

@@ -359,8 +359,9 @@ func (l *loader) authServerIssuer(into *string) value {
 	}}
 }
 
-// redirects reads globs for redirect addresses: the addresses to which mcpx may send a user's browser after a login at the request
-// of a client. Each glob must have a scheme and a host. A glob such as * would match no address, because * does not match a slash.
+// redirects reads globs for redirect addresses. When a client has asked for a login, mcpx sends the user's browser to the client's
+// redirect address after the login, if one of the globs matches. Each glob must be "loopback" or have a scheme and a host. A glob such
+// as * would match no address, because * does not match a slash.
 func (l *loader) redirects(into *[]string) value {
 	return value{schema: someTexts, read: func(n *node) {
 		list, ok := l.strings(n)
@@ -379,8 +380,8 @@ func (l *loader) redirects(into *[]string) value {
 	}}
 }
 
-// isRedirect reports whether a glob is allowed for redirect addresses. It must begin with a scheme other than http, without
-// wildcards, and a host. After the scheme, '#', '@', '\' and spaces are not allowed.
+// isRedirect reports whether a glob is allowed for redirect addresses. The glob must begin with a scheme and a host. The scheme must
+// not be http, and must have no wildcards. After the scheme, '#', '@', '\' and spaces are not allowed.
 func isRedirect(glob string) bool {
 	scheme, rest, _ := strings.Cut(glob, "://")
 	host, _, _ := strings.Cut(rest, "/")

@@ -65,7 +65,7 @@ type ForCalls struct {
 	Confirm                               conf.Confirm // for the built-in server, and for servers without this key
 	Learn                                 *bool        // nil means that the file does not have the key
 	Programs                              conf.Programs
-	Dial                                  *conf.Dial // nil means that no server may dial in
+	Dial                                  *conf.Dial // nil means that no server may dial in, that is, connect to mcpx
 }
 
 // ForServers has the keys at the root that concern all servers.
@@ -111,10 +111,10 @@ const (
 	ViewGroup    = "groups/"
 )
 
-// DefaultHTTPPath is the default of http_path.
+// DefaultHTTPPath is the default of the key http_path.
 const DefaultHTTPPath = "/mcp"
 
-// DefaultRegistry is the default of registry: the official MCP registry.
+// DefaultRegistry is the default of the key registry: the URL of the official MCP registry.
 const DefaultRegistry = "https://registry.modelcontextprotocol.io"
 
 // Group is a named selection of servers and tools, which a client can use as if mcpx had nothing else.
@@ -277,7 +277,7 @@ func (c *Config) Learns() bool {
 	return c.Auth == nil
 }
 
-// ServerFaults returns the faults inside all servers.
+// ServerFaults returns the faults of all servers. Each fault makes only its own server unavailable.
 func (c *Config) ServerFaults() []Fault {
 	var all []Fault
 	for i := range c.Servers {

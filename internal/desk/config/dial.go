@@ -34,7 +34,8 @@ func (l *loader) checkDialRule(n *node, r *conf.DialRule) {
 	}
 }
 
-// minCompatKey is the length of the shortest dial.compat_key, in bytes. The older system made keys of this length.
+// minCompatKey is the length of the shortest dial.compat_key, in bytes. mcp-endpoint-server, the older system whose paths
+// dial.compat serves, made keys of this length.
 const minCompatKey = 32
 
 func (l *loader) checkDial(n *node, d *conf.Dial) {
@@ -47,8 +48,9 @@ func (l *loader) checkDial(n *node, d *conf.Dial) {
 	}
 }
 
-// finishDial adds what the key dial.compat implies. A rule lets agents with a token dial in, which means to connect to mcpx as a
-// server; only the agent itself can use this server. An Auth makes all other clients need a credential.
+// finishDial adds what the key dial.compat implies. It adds a rule that lets agents with a token dial in, which means that an agent
+// connects to mcpx as a server. Only the agent itself can use this server. If the file has no auth, finishDial adds an empty Auth, so
+// that all other clients need a credential.
 func (l *loader) finishDial() {
 	if !l.agents() {
 		return
@@ -65,5 +67,5 @@ func (l *loader) finishDial() {
 	}
 }
 
-// agents reports whether agents of the older system may connect with its tokens (the key dial.compat).
+// agents reports whether agents may dial in at the paths of mcp-endpoint-server (the key dial.compat).
 func (l *loader) agents() bool { return l.cfg.Dial != nil && l.cfg.Dial.Compat != conf.CompatOff }

@@ -191,9 +191,9 @@ type loader struct {
 	floodSaid   bool // whether the file has limits.principal.requests_per_second
 
 	warnings []string
-	// Each of these collects keys, and becomes one warning. otherClients, old and unknown have keys without effect: of other
-	// clients, of older systems, and keys that mcpx does not know. unexpanded has keys whose values contain a ${...} in a form that
-	// mcpx does not know.
+	// Each of these fields collects keys, and becomes one warning. otherClients has keys of other clients, old has keys of older
+	// systems, and unknown has keys that mcpx does not know; all these keys have no effect. unexpanded has keys whose values contain
+	// a ${...} in a form that mcpx does not know.
 	otherClients, old, unknown, unexpanded ignored
 }
 

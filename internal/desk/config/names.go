@@ -12,7 +12,7 @@ import (
 var unfit = pattern.New(`[^A-Za-z0-9._-]`)
 
 // safeNames renames servers whose names have characters that are not allowed in names of tools. It replaces each such
-// character by '_', and appends a number if another server has the new name. It changes disabled_tools accordingly.
+// character by '_', and appends a number if another server has the new name. In disabled_tools it replaces the old names, too.
 func (l *loader) safeNames() {
 	taken := map[string]bool{Reserved: true}
 	for _, s := range l.cfg.Servers {

@@ -3,7 +3,7 @@ package config
 import "mcpx/internal/base/conf"
 
 // These are the bounds for the keys of programs. A program is JavaScript that a model writes, that mcpx runs, and that calls tools.
-// It needs at least minProgramMemory, because the JavaScript engine itself uses some.
+// It needs at least minProgramMemory bytes, because the JavaScript engine itself uses some memory.
 const (
 	minProgramMemory = 16e6
 	maxProgramMemory = 1e9

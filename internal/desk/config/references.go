@@ -227,7 +227,7 @@ func (r *serverReader) external(kind, argument string) (text, reason string) {
 			r.wanted = append(r.wanted, one)
 		}
 		text = "${" + kind + ":" + argument + "}"
-		r.secret(text, true) // like the value, so that the name of the cached catalogue does not depend on whether the value is known
+		r.secret(text, true) // a credential, like its value: credentials do not change the name of the cached catalogue
 		return text, ""
 	}
 	if v.text = strings.TrimRight(v.text, "\r\n"); v.text == "" && v.reason == "" {

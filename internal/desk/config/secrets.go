@@ -15,9 +15,9 @@ const (
 	minSecret = 4
 	// minLiteral is the smallest length of a secret that mcpx recognizes only by its form, or by its place in an argument or a URL.
 	minLiteral = 6
-	// minLine is the smallest length of a line of a secret with several lines.
+	// minLine is the smallest length of a line that is hidden by itself, if a secret has several lines.
 	minLine = 12
-	// minNumber is the smallest length of a number in an argument. Shorter numbers are mostly limits and ports.
+	// minNumber is the smallest length of a number that can be a secret in an argument. Shorter numbers are mostly limits and ports.
 	minNumber = 8
 )
 

@@ -26,10 +26,10 @@ type Server struct {
 	Name string
 	// Description says in one sentence what the server does.
 	Description string
-	// Serve serves one session with newline-delimited JSON-RPC. It supports both eras of the protocol: with initialize, and
-	// revision 2026-07-28. It answers requests one after another. When the input ends, Serve answers the requests that it has read,
-	// and returns. When ctx ends, Serve closes the input and the output if they are io.Closers, so that a blocked read or write
-	// ends.
+	// Serve serves one session with newline-delimited JSON-RPC. It supports the older revisions of MCP, which have initialize, and
+	// revision 2026-07-28, which has no initialize. It answers requests one after another. When the input ends, Serve answers the
+	// requests that it has read, and returns. When ctx ends, Serve closes the input and the output if they are io.Closers, so that a
+	// blocked read or write ends.
 	Serve func(ctx context.Context, in io.Reader, out io.Writer) error
 }
 

@@ -15,8 +15,8 @@ type Account struct {
 	Server    string
 	URL       string
 	Principal string // the principal's ID
-	Name      string // the principal's name at the login; its ID if the name is not known
-	Redirect  string // the URL of mcpx to which the login came back; empty if not known
+	Name      string // the name that the principal had at the login; its ID if the name is not known
+	Redirect  string // the URL of mcpx to which the browser came back after the login; empty if not known
 	Began     time.Time
 	Renewed   time.Time
 	private   bool

@@ -38,7 +38,7 @@ func newExchanges(l *Logins, s Server, web *http.Client) *exchanges {
 	return &exchanges{logins: l, server: s, web: web, kept: lru.New[[sha256.Size]byte](maxExchanged, asking)}
 }
 
-// grantor is the authorization server that exchanges tokens for a server, with the scopes to request.
+// grantor is the authorization server at which mcpx exchanges the tokens of callers, with the scopes to request.
 type grantor struct {
 	endpoint endpoint
 	scopes   []string

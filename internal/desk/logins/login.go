@@ -39,7 +39,7 @@ type Result struct {
 	// Renews reports whether the login has a refresh token.
 	Renews bool
 	Expiry time.Time // when the first access token expires; zero if unknown
-	// Unsealed says why the stored login is not encrypted; nil if it is.
+	// Unsealed says why the stored login is not encrypted; nil if it is encrypted.
 	Unsealed error
 }
 

@@ -144,8 +144,8 @@ func (l *Logins) Begin(ctx context.Context, s Server, redirect string) (*Pending
 	}, nil
 }
 
-// webClient returns the OAuth client with which mcpx is registered for logins that come back to the URL redirect. It is the configured
-// client or, without one, a client that mcpx registers.
+// webClient returns the OAuth client for logins after which the browser comes back to the URL redirect. It is the configured client or,
+// without one, a client that mcpx registers, stores and uses again.
 func (l *Logins) webClient(ctx context.Context, b *beginning, redirect string) (client, error) {
 	s, meta := b.server, b.found.server
 	if s.ClientID != "" {

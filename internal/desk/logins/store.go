@@ -49,8 +49,8 @@ type login struct {
 // personal has further members of a login of a principal. With them, the login can still be found and revoked when its server has left
 // the config.
 type personal struct {
-	Name     string    `json:"name,omitempty"`     // the principal's name at the login
-	Redirect string    `json:"redirect,omitempty"` // the URL of mcpx to which the login came back
+	Name     string    `json:"name,omitempty"`     // the name that the principal had at the login
+	Redirect string    `json:"redirect,omitempty"` // the URL of mcpx to which the browser came back after the login
 	Began    time.Time `json:"began,omitzero"`
 	Private  bool      `json:"private,omitempty"` // the authorization server may have an address that is not public
 }
@@ -85,7 +85,7 @@ func clientFile(issuer string) string {
 type keeper interface {
 	// stamp returns a value that changes when the file changes. It may not know the latest changes by other processes.
 	stamp(file string) stamp
-	// lock locks a file against all other processes until unlock is called.
+	// lock locks a file against all other processes. unlock ends the lock.
 	lock(ctx context.Context, file string) (unlock func(), err error)
 	// read decodes a file into v. If the caller has locked the file, v is the newest version. The error wraps fs.ErrNotExist if
 	// there is no file, and errLost if it can never be read again. After any other error, a later read may succeed.
@@ -94,7 +94,7 @@ type keeper interface {
 	remove(file string) error
 	// all returns the names of the files with logins.
 	all() (files []string, err error)
-	// whyUnsealed says why the last written file was not encrypted; nil if it was.
+	// whyUnsealed says why the last written file was not encrypted; nil if it was encrypted.
 	whyUnsealed() error
 	// nowhere returns true if there is no folder, so that nothing can be stored.
 	nowhere() bool
@@ -137,7 +137,7 @@ func (s *store) stamp(file string) stamp {
 	return stamp{modified: info.ModTime(), size: info.Size()}
 }
 
-// lock locks a file against other processes until unlock is called.
+// lock locks a file against all other processes. unlock ends the lock.
 func (s *store) lock(ctx context.Context, file string) (unlock func(), err error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, err
@@ -205,7 +205,7 @@ func (s *store) write(ctx context.Context, file string, v any) error {
 }
 
 // setUnsealed notes err, which says why the last written file is not encrypted, or is nil if the file is encrypted. The result news
-// is true if err is not nil, and the file written before was encrypted or there was none.
+// is true if err is not nil now, and was nil in the call before, if there was one.
 func (s *store) setUnsealed(err error) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -47,7 +47,7 @@ type endpoint struct {
 	Audience string   `json:"audience,omitempty"` // some authorization servers use it instead of the resource
 	Token    string   `json:"token_url"`
 	Revoke   string   `json:"revoke_url,omitempty"`
-	Methods  []string `json:"methods,omitempty"` // the client authentication methods that the server supports
+	Methods  []string `json:"methods,omitempty"` // the client authentication methods that the authorization server supports
 	Client   client   `json:"client"`
 }
 

@@ -31,7 +31,7 @@ type Way struct {
 	remote *Remote
 }
 
-// Ask describes a value that mcpx asks the user for, to start or reach a server in one way. Some values are optional.
+// Ask describes a value that a [Way] takes and that mcpx asks the user for. Some values are optional.
 type Ask struct {
 	Name, Description, Default string
 	Choices                    []string

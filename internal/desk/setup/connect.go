@@ -214,7 +214,7 @@ func (b Backups) Connect(c Client, file string, connection Connection, o config.
 	return change, nil
 }
 
-// unwritten adds to the error of a failed plan that nothing was written.
+// unwritten adds "nothing was written" to the error of a change that could not be planned.
 func unwritten(file string, err error) error {
 	return fmt.Errorf("%s: %w; nothing was written", file, err)
 }

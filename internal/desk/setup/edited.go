@@ -149,8 +149,8 @@ func (e edited) starts(name string, entry object) bool {
 	return true
 }
 
-// restoreMoved adds the servers to the file that connect removed, unless the file has them again. It copies the entry of each
-// server from its backup, and returns the names of the servers that it added.
+// restoreMoved adds the servers that connect removed, unless the file has them again. It copies the entry of each server from the
+// backup, and returns the names of the servers that it added.
 func (e edited) restoreMoved(servers []moved) (restored []string, err error) {
 	for _, m := range servers {
 		data, _, err := Read(m.Backup)

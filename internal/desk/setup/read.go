@@ -49,7 +49,8 @@ type Found struct {
 	path  []string // the path of the entry in the file; nil if mcpx cannot remove the entry
 }
 
-// Uses reports whether the entry starts mcpx with the config file at this path, which it must contain as [Backups.Connect] writes it.
+// Uses reports whether the entry starts mcpx with the config file at this path. Uses finds the path only if the entry contains it in
+// the form in which [Backups.Connect] writes it.
 func (f *Found) Uses(file string) bool {
 	text, _ := marshal(f.entry)
 	return f.Self && bytes.Contains(text, quoted(file))
@@ -106,7 +107,7 @@ func projectOf(s System, file string) string {
 	return project
 }
 
-// origin says which client's file servers are read from, and with which options.
+// origin says where servers are read from: from which file, of which client, and with which options.
 type origin struct {
 	client  string // the ID of the client; empty for a file that the user gave
 	file    string
@@ -329,9 +330,9 @@ func (f *Found) check(o config.Options) {
 	}
 }
 
-// share returns the value of the key share for the entry of the server in mcpx's config: which sessions can use the same process, as
-// far as mcpx knows the server's package. It returns "" if the key is not needed, because the entry has it, the server is remote, or
-// sessions do not share it.
+// share returns the value that mcpx adds to the entry of the server as the key share. The key says which sessions can use the same
+// process; mcpx knows this only for some packages. share returns "" if the entry has the key already, if the server is remote, or if
+// sessions do not share the server.
 func (f *Found) share() conf.Share {
 	found := share.Of(&f.Server)
 	if found.Set || f.Server.Type != config.Stdio || found.Share == conf.ShareSession {

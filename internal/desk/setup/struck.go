@@ -26,7 +26,7 @@ var ErrStruckOut = errors.New("is struck out, but the file has no secret there: 
 // references such as ${NAME} as they are written.
 type Shown struct {
 	Entry json.RawMessage
-	// Secret has the JSON pointers of the strings in place of which Entry has StruckOut.
+	// Secret has the JSON pointers of the strings that StruckOut replaces in Entry.
 	Secret []string
 	// Executes has the commands that mcpx runs because the entry refers to them with ${command:…}.
 	Executes []string

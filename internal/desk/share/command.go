@@ -118,7 +118,7 @@ func packageOf(command string, args []string) (commandLine, bool) {
 }
 
 // wrapped reads the command that a wrapper starts. A wrapper is a program that only starts another command. known is false if the
-// program is no wrapper.
+// program is no wrapper. ok is false if mcpx does not know what the wrapper's command runs.
 func wrapped(name string, args []string) (line commandLine, ok, known bool) {
 	var set []string
 	switch name {
@@ -151,7 +151,7 @@ func wrapped(name string, args []string) (line commandLine, ok, known bool) {
 	return line, ok, true
 }
 
-// plainScript matches a script of a shell that is one command of plain words.
+// plainScript matches a shell script that is a single command, without special characters of the shell.
 var plainScript = pattern.New(`^[A-Za-z0-9@/._:=,+ -]+$`)
 
 // read returns which package a launcher runs. The parameter args has the arguments that are not read yet, and others has the

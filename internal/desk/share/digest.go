@@ -73,7 +73,7 @@ func (s *Session) Digest(server *config.Server, share conf.Share) string {
 		env, folder := s.env(server), s.Folder(server, share)
 		file, err := proc.Lookup(proc.Spec{Command: server.Command, Env: env, Dir: folder})
 		if err != nil {
-			file = proc.Value(env, "PATH") // not found: sessions with different PATHs get errors of their own
+			file = proc.Value(env, "PATH") // the command is not found: the error depends on the PATH, so the digest does, too
 		}
 		parts = append(parts, linkless(file), folder, proc.Decisive(env), s.programsOf(server, env))
 	}

@@ -29,17 +29,17 @@ const (
 	folder  = conf.ShareFolder
 	user    = conf.ShareUser
 
-	// echoed: in the trial, the server's requests went to a service that sends back what it was asked.
+	// echoed: in the trial, the server's requests went to a service that sends back each request in its answer.
 	echoed = "same answers, its API played by an echo"
 	same   = "same answers"
 	differ = "answers differ"
 )
 
-// packages are servers that many people use. The share follows from their sources (read in November 2026) and from trials. It is
-// user, which means that all sessions of a user share one process, if no answer tells a session that there are other sessions.
-// Caches of public answers, files in one place, and what the package's service shows to all sessions anyway do not matter. The
-// share is folder if the same is true, but a path in the arguments, the environment or a call may be relative. Packages that are
-// missing here have the share session.
+// packages are servers that many people use. The share of each follows from its source (read in November 2026) and from trials.
+// The share is user (all sessions of a user share one process) if no session can notice the others in the answers. It does not
+// matter whether the package caches public answers, keeps files in one place, or shows what its service shows to all sessions anyway.
+// The share is folder if no session can notice the others, but a path in the arguments, the environment or a call may be relative.
+// All other packages have the share session.
 var packages = []row{
 	// The reference servers.
 	{"npm:@modelcontextprotocol/server-github image:mcp/github bin:mcp-server-github", user, "2025.4.8: nothing; each call is one request to the API", echoed, nil},
