@@ -47,7 +47,7 @@ type Notes struct {
 }
 
 // Read returns the arguments object of a call. raw is what the model sent: an object, a string that contains an object, or
-// nothing. If check is set, the object must fit the schema. Otherwise the object only must not be nested too deeply. All errors
+// nothing. If check is set, the object must fit the schema. In any case, the object must not be nested too deeply. All errors
 // are [*ValidationError].
 //
 // Arguments that already fit need one pass over their bytes. Other arguments are first repaired (strings that contain JSON become

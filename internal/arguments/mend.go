@@ -120,7 +120,7 @@ func isString(value any) bool {
 }
 
 // edits returns the edits that correct e; whole reports whether they correct it completely. If the schema has alternatives (anyOf
-// or oneOf), edits returns the edits for the first alternative that they correct completely.
+// or oneOf), edits returns the edits after which the value fits the first alternative for which there are such edits.
 func (m *mender) edits(e *jsonschema.ValidationError) (found []edit, whole bool) {
 	if m.steps++; m.steps > 2*maxLeaves {
 		return nil, false
@@ -162,7 +162,7 @@ func merged(first, second []edit) []edit {
 	return first
 }
 
-// edit returns the edit for one value, or nil if there is none.
+// edit returns the edit that corrects e, the error of one value, or nil if there is none.
 func (m *mender) edit(e *jsonschema.ValidationError) *edit {
 	place := e.InstanceLocation
 	value, found := at(m.root, place)

@@ -8,7 +8,7 @@ import (
 )
 
 // quick is a fast form of a schema that has only common keywords: types, properties, required, enumerations of strings, bounds and
-// lengths, items, anyOf, allOf and references. With it, raw JSON is checked in one pass. If that does not show whether a value
+// lengths, items, anyOf, allOf and references. With it, raw JSON is checked in one pass. If that does not show that a value
 // fits, the JSON Schema library decides. Fuzz tests compare the two.
 //
 // A value that fits here contains no string that begins like JSON, so [repair] would not change it.
@@ -105,8 +105,8 @@ func (b *quickener) of(s *jsonschema.Schema) *quick {
 	return q
 }
 
-// isPlain reports whether quick knows all keywords of a schema. The library has removed the
-// keywords that the draft of the schema ignores.
+// isPlain reports whether quick knows all keywords of a schema. Keywords that the draft of the schema ignores do not matter: the
+// library has removed them.
 func isPlain(s *jsonschema.Schema) bool {
 	_, itemList := s.Items.([]*jsonschema.Schema)
 	unknown := s.Bool != nil || s.RecursiveRef != nil || s.DynamicRef != nil ||

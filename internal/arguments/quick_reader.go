@@ -19,7 +19,7 @@ func (q *quick) fits(raw []byte) (fits, others bool) {
 }
 
 // quickReader reads one text. Its methods take the index of the first byte of a token and
-// return the index after the last; ok is false if the token may not fit.
+// return the index after the last; ok is false if it is not certain that the token fits.
 type quickReader struct {
 	raw    []byte
 	others bool

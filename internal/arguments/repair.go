@@ -35,7 +35,7 @@ type repairer struct {
 
 const maxRepairSteps = 10000
 
-// object repairs the members of an object that schema describes.
+// object repairs the members of value, which is an object. schema is the schema of this object.
 func (r *repairer) object(value json.RawMessage, schema any, depth int) json.RawMessage {
 	properties := r.properties(schema, 0)
 	if len(properties) == 0 || depth > 16 {

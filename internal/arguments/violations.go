@@ -75,8 +75,8 @@ type typed struct {
 	want []string
 }
 
-// walk adds the leaves of e. If e is below propertyNames, name is the place of the property with the wrong name,
-// which the library does not report; otherwise name is nil.
+// walk adds the leaves of e. If e is below propertyNames, name is the place of the property whose name is wrong, since the library
+// does not report this place. Otherwise name is nil.
 func (l *leaves) walk(e *jsonschema.ValidationError, name []string) {
 	if len(l.texts) >= maxLeaves {
 		return

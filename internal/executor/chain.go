@@ -5,7 +5,7 @@ import (
 )
 
 // Chain returns the middleware that every message to a server passes through, in this order, for [registry.Registry.Use].
-// Without it, messages are not recorded, not checked against the rights of the caller, and not confirmed by the user. To add a
+// Without this list, messages are not recorded, not checked against the rights of the caller, and not confirmed by the user. To add a
 // middleware, write it next to the others in package request and add it to this list. admit writes the audit trail and limit
 // enforces the limits of callers; both may be nil.
 func (e *Executor) Chain(admit, limit request.Middleware) []request.Middleware {

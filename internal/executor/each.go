@@ -26,7 +26,7 @@ const (
 )
 
 // several runs a request that consists of several calls of one tool. Each call has its own event. If it is harmless to repeat a
-// call, the calls run concurrently; otherwise one after the other, until the first failure.
+// call, the calls run concurrently. Otherwise they run one after the other, and none begins after the first failure.
 func (e *Executor) several(ctx context.Context, r Request) (*results.Result, error) {
 	run, of := e.begin(), r
 	of.began = time.Now()
@@ -74,8 +74,9 @@ type oneOf struct {
 	err    error
 }
 
-// checkEach splits a request into its calls and checks them all. If the arguments of one call are invalid, the whole request
-// fails, unless the tool is read-only: then only that call fails.
+// checkEach splits a request into its calls and checks them all. If the arguments of one call are invalid and the tool is
+// read-only, only that call fails. If they are invalid and the tool is not read-only, the whole request fails. refused is the target
+// that is recorded if the whole request fails.
 func (e run) checkEach(ctx context.Context, r *Request) (calls []*oneOf, tool *catalog.Tool, refused target, err error) {
 	if err := e.replaceInEach(ctx, r); err != nil {
 		return nil, nil, refused, err
@@ -165,8 +166,8 @@ func (e *Executor) confirmEach(ctx context.Context, calls []*oneOf) error {
 // after the first failure; calls that were not made have no result. The text head declares values that several results have in
 // common; it may be empty.
 //
-// If a call is refused because the caller has too many concurrent calls, runEach repeats it later, with one call fewer at a
-// time.
+// If a call is refused because the caller has too many concurrent calls, runEach repeats this call later, and from
+// then on runs one call fewer at a time.
 func (e *Executor) runEach(ctx context.Context, calls []*oneOf, maximum int) (head string) {
 	var (
 		mu      sync.Mutex

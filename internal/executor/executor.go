@@ -31,7 +31,7 @@ import (
 type Executor struct {
 	registry   *registry.Registry
 	catalogues policy.Catalogues
-	apps       policy.Catalogues // like catalogues, but with the tools that are only for apps
+	apps       policy.Catalogues // like the field catalogues, but with the tools that are only for apps
 	current    func() *Settings  // returns the current settings
 	log        *slog.Logger
 	schemas    arguments.Schemas
@@ -87,9 +87,9 @@ func (e *Executor) begin() run { return run{e, e.current()} }
 // calls, so the registry must be closed first.
 func (e *Executor) Close() { e.calls.Wait() }
 
-// Exec runs one request. A failure is returned as a result with IsError. Exec returns an error instead of a result only in two
-// cases. Either ctx has ended, or the server answered with a [wire.RPCError] and the request is native or the error asks the
-// client to open a URL.
+// Exec runs one request. A failure is returned as a result with IsError. Exec returns an error instead of a result only if
+// ctx has ended, or if the server answered with a [wire.RPCError] and one of these is true: Request.Native is set, or the
+// [wire.RPCError] asks the client to open a URL.
 func (e *Executor) Exec(ctx context.Context, r Request) (*results.Result, error) {
 	work := e.single
 	if r.Each != nil {
@@ -156,7 +156,7 @@ func (e run) finish(ctx context.Context, r *Request, t target, raw json.RawMessa
 	event.Received, event.Sent, event.SentBytes = result.Received, result.Sent, result.Size()
 	event.Cut, event.LeftOut = result.Cut, result.LeftOut
 	e.tell(event, r, result)
-	if len(event.Costs) > 0 { // the tool was a program; the events of its calls already count what the servers sent
+	if len(event.Costs) > 0 { // then the tool was a program, and the events of its calls already count what the servers sent
 		event.Received, event.LeftOut = 0, event.LeftOut-event.Received
 	}
 	rpc, isRPC := errors.AsType[*wire.RPCError](err)
@@ -360,7 +360,7 @@ func (e run) starting(r *Request) func(does string) {
 	}
 	return func(does string) {
 		if r.Sink.Progress != nil && r.part == 0 { // several calls of one request would report conflicting progress
-			// The progress is in thousandths of seconds, so that it stays below the progress that the tool itself may report
+			// After n seconds the progress is n/1000, so that it stays below the progress that the tool itself may report
 			// afterwards.
 			r.Sink.Progress(fmt.Appendf(nil, `{"progress":%g,"message":%s}`, time.Since(r.began).Seconds()/1000, wire.Encode(r.Server+" "+does)))
 		}

@@ -23,7 +23,7 @@ func (e run) awaitServer(ctx context.Context, r *Request) {
 }
 
 // FindServer finds a server for a request that is not a call. Like a call, it waits for a server whose tools are not known yet,
-// and returns the catalogue from after the wait. If there is no such server, the failure names the servers that have the tool.
+// and returns the catalogue from after the wait. If there is no such server, the failure names the servers that have the tool r.Tool.
 func (e *Executor) FindServer(ctx context.Context, r Request) (*catalog.Snapshot, *catalog.Server, *results.Failure) {
 	run := e.begin()
 	r.began, r.Event = time.Now(), &request.Event{} // observers do not receive this event

@@ -28,8 +28,8 @@ func (e run) learns(r *Request, t target) func(results.Sample) {
 const maxSeen = 60
 
 // Seen returns the learned shape of a tool's results, for a tool that declares no output type. The text is the parameter
-// prefix, followed by a TypeScript type. It is empty if mcpx has learned nothing from clients that see the same part of the
-// catalogue.
+// prefix, followed by a TypeScript type. It is empty if mcpx has learned too little from the calls of clients that see the same
+// part of the catalogue.
 func (e *Executor) Seen(client *caller.Client, scope *policy.Scope, s *catalog.Server, t *catalog.Tool, prefix string) string {
 	if !e.current().Learn || s.Name == builtin.Name {
 		return ""

@@ -39,7 +39,7 @@ type notFoundError struct {
 	server *catalog.Server
 	name   string
 	known  []string
-	// empty says why the catalogue is empty; it may be "".
+	// empty says why the catalogue has no servers ([catalog.Snapshot.Empty]). "" means that it has servers, or that no reason is known.
 	empty string
 	// owners are the servers that have the wanted tool, or a tool whose name differs only in case and separators.
 	owners []owner

@@ -51,7 +51,7 @@ func LogEvents(log *slog.Logger, level slog.Level) func(*request.Event) {
 }
 
 // serverOf returns the server of a message that is not a call. For a call it returns "", because LogEvents has already added
-// it.
+// the server of a call.
 func serverOf(r *request.Event) string {
 	if r.IsCall() {
 		return ""

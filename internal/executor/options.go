@@ -97,7 +97,7 @@ type TaskIDs struct {
 	Replica string
 }
 
-// LearnOptions say whether the shapes of results are learned, for tools that declare no output type, and shown.
+// LearnOptions say whether mcpx learns and shows the shapes of results of tools that declare no output type.
 type LearnOptions struct {
 	Learn bool
 	// Learned has what was learned; nil if nothing is learned.
@@ -137,7 +137,7 @@ type toolName struct{ server, tool string }
 // toolSettings are the settings of one tool.
 type toolSettings struct {
 	verbatim, unchecked bool
-	timeout, idle       time.Duration // 0 means the timeout of the upstream, and no idle timeout
+	timeout, idle       time.Duration // timeout 0 means the timeout of the upstream; idle 0 means no idle timeout
 }
 
 // tool returns the settings of a tool. It caches them, so it must be called only for tools that exist: names that clients invent

@@ -21,7 +21,7 @@ import (
 const relistTimeout = 5 * time.Second
 
 // lookAgain asks the server of a request for its tools again, renews the request's catalogue, and finds the tool there. If the
-// tool is not there, the error is a notFoundError. This takes the same time whether the tool is hidden from the caller or does
+// tool is not there, the error is a notFoundError. lookAgain takes the same time whether the tool is hidden from the caller or does
 // not exist, so the time does not reveal hidden tools.
 func (e run) lookAgain(ctx context.Context, r *Request) (*catalog.Server, *catalog.Tool, error) {
 	if r.Server == builtin.Name {

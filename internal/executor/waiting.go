@@ -23,8 +23,8 @@ func (e *Executor) executeFor(
 	timer := time.NewTimer(r.Format.Wait)
 	defer timer.Stop()
 	if r.Client.Modern() && r.Client.Request != nil {
-		// mcpx asks a modern client a question by answering its request. So the client does not wait while a question is open,
-		// and after the answer it waits for the whole of Format.Wait again.
+		// mcpx asks a modern client a question by answering its request. So the client does not wait for the call while a
+		// question is open. After the answer to the question, the client waits for the whole of Format.Wait again.
 		ask := r.Client.Request
 		r.Client = r.Client.Asked(func(
 			ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage),

@@ -86,8 +86,9 @@ func typeOf(places []*place) *typ {
 const mapKeys = 8
 
 // like reports whether objects look like a map, for example from ids to values, or like the row of a query's result.
-// This is so if there are many keys, none of them is in all objects, each object has few of them, and the values are
-// of similar types. common is the number of members in all objects together, objects the number of objects.
+// This is so if there are many keys, none of them is in all objects, an object has few of them on average, and either all values
+// are objects or none is. objects is the number of objects. common is the number of members with these keys that all objects have
+// together.
 func (t *typ) like(common, objects int) bool {
 	if len(t.members) < mapKeys || 4*common > len(t.members)*objects {
 		return false

@@ -88,7 +88,7 @@ func (l Log) where(keep func(Entry) bool) Log {
 	return out
 }
 
-// maxKept is the most entries that a fake in the test process keeps. It drops the oldest ones, so that the log does
+// maxKept is the maximum number of entries that a fake in the test process keeps. It drops the oldest ones, so that the log does
 // not grow during a long test and distort what the test measures.
 const maxKept = 20000
 

@@ -96,8 +96,8 @@ type Spec struct {
 	WedgeFile string
 	// FailMethods are methods that are answered with the JSON-RPC error -32603.
 	FailMethods []string
-	// SilentUnknown never answers unknown methods, as some servers do; without it, they get the error -32601. A
-	// legacy fake then does not answer server/discover.
+	// SilentUnknown never answers unknown methods, as some servers do. For a legacy fake, server/discover is unknown too.
+	// Without SilentUnknown, unknown methods get the error -32601.
 	SilentUnknown bool
 	// ExitOnDiscover ends a legacy fake when server/discover arrives.
 	ExitOnDiscover bool
@@ -149,7 +149,8 @@ type Spec struct {
 	ExitAfterCalls int
 	// ExitCode is the exit status for ExitAtOnce, ExitAfterCalls and the tool crash.
 	ExitCode int
-	// FailStarts is how many starts of the fake fail at once. Starts are counted in LogFile, which must be set.
+	// FailStarts is a number n: the first n processes of the fake exit before they read anything. The starts are counted in
+	// LogFile, which must be set.
 	FailStarts int
 	// CrashFile is the path of a file. If a call of read_echo, idempotent_echo or destroy_echo finds the file, the call removes
 	// the file and ends the fake without an answer. So the next attempt succeeds.

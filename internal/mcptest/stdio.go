@@ -221,7 +221,7 @@ func (p *process) fork() error {
 		if err := cmd.Start(); err != nil {
 			return fmt.Errorf("starting a grandchild: %w", err)
 		}
-		go cmd.Wait() // ends when either process ends
+		go cmd.Wait() // ends when the grandchild or this process ends
 		if err := writePid(p.spec.PidFile, cmd.Process.Pid, "grandchild"); err != nil {
 			return err
 		}

@@ -292,7 +292,7 @@ func (s *server) ask(c *call) answer {
 	}
 }
 
-// askState is the requestState of the tool ask. Another process does not accept it.
+// askState is the requestState of the tool ask. It contains the process ID, so another process does not accept it.
 var askState = fmt.Sprintf("state of ask \u00e9 \"%d\"", os.Getpid())
 
 func (s *server) askModern(c *call) answer {

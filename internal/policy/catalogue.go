@@ -113,8 +113,8 @@ func see(s *catalog.Server, t *catalog.Tool, rules catalog.Rules, apps bool) (se
 	return seen, ""
 }
 
-// hidden returns a text that explains why no tool is visible. The text is empty if the caller's rights hide tools, since the
-// caller must not learn about the hidden tools.
+// hidden returns a text that explains why no tool is visible. tools is how many tools the server has, and by has the
+// keys that hide them. The text is empty if the caller's rights hide tools, since the caller must not learn about hidden tools.
 func hidden(tools int, by []string) string {
 	if slices.Contains(by, byRights) {
 		return ""

@@ -67,8 +67,8 @@ func (r *right) takesTool(server string, names ...string) bool {
 	})
 }
 
-// takesNamed reports whether a glob of the rule matches SERVER.TOOL. It ignores case, and how Unicode encodes the text. If the
-// name of the server contains glob characters, a glob that begins with exactly that name matches too.
+// takesNamed reports whether a glob of the rule matches SERVER.TOOL. It ignores case, and how Unicode encodes the text. The name
+// of the server may contain glob characters. So a glob also matches if it begins with exactly that name, and its rest matches TOOL.
 func (r *right) takesNamed(server, tool string) bool {
 	return loosely(r.TakeAway, server+"."+tool) || slices.ContainsFunc(r.TakeAway, func(glob string) bool {
 		rest, ok := strings.CutPrefix(folded(glob), folded(server+"."))

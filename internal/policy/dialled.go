@@ -20,8 +20,7 @@ type Dialled struct {
 	Unapproved bool `json:"-"`
 }
 
-// opens reports whether the server is meant for a principal. If it is meant for others too, a rule must also permit
-// it.
+// opens reports whether the server is meant for a principal. Unless For is [conf.DialSelf], a rule must also permit the server.
 func (d *Dialled) opens(p *caller.Principal) bool {
 	switch {
 	case d.Unapproved:

@@ -124,8 +124,8 @@ func Begins(glob, prefix string) bool {
 }
 
 // These are the bounds of two caches ([lru.Map]): maxGrants for the permissions of combinations of rules, maxKnown for the
-// permissions of principals in views. There are few combinations, but any number of principals. A principal is a key by its
-// pointer, which stays the same as long as the principal's token is in use.
+// permissions of principals in views. There are few combinations, but any number of principals. The key of a principal is
+// its pointer, which stays the same as long as the principal's token is in use.
 const (
 	maxGrants = 500
 	maxKnown  = 5_000

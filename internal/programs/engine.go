@@ -179,8 +179,8 @@ func (e *engine) prepare() (start, failed quickjs.Value, err error) {
 	return start, failed, nil
 }
 
-// begin compiles the program and runs it until it awaits something. It returns nil if the program could begin,
-// otherwise how it ended.
+// begin compiles the program and runs it until it awaits something. If the program could
+// not begin, the answer says why; otherwise it is nil.
 func (e *engine) begin(start quickjs.Value, code string) *answer {
 	err := e.js(func() error {
 		program, err := e.vm.EvalValue("(async function("+e.Parameters+"){\n"+code+"\n})", quickjs.EvalGlobal)
@@ -337,8 +337,8 @@ func (e *engine) send(args []any) (any, error) {
 	return "", nil
 }
 
-// fetch gets a kept result or a file, while the program waits. It returns the code of the error (empty if there is
-// none), the text or the text of the error, and whether the text contains large integers written as marked strings.
+// fetch gets a kept result or a file, while the program waits. It returns a code (empty unless there is an error),
+// the text of the result, file or error, and whether this text contains large integers written as marked strings.
 func (e *engine) fetch(args []any) (any, error) {
 	if len(args) != 2 {
 		return nil, errArguments

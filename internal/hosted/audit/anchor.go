@@ -113,8 +113,8 @@ func (f *anchorFile) reached(seq uint64, mac string) {
 	f.write(func(a *anchor) { a.Last, a.MAC = seq, mac })
 }
 
-// dropped writes to the anchor file that a rotated file of the trail is about to be removed because of Options.Keep. If mcpx crashes
-// between this note and the removal, there is one file too many, but no false alarm.
+// dropped sets First in the anchor to the number of the line after the renamed file at path. Just after that, this file
+// is removed because of Options.Keep. If mcpx crashes between the two steps, there is one file too many, but no false alarm.
 func (f *anchorFile) dropped(path string) {
 	last, _, err := lastLine(path)
 	if head, ok := readHead(last); err == nil && ok {

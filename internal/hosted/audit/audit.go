@@ -22,8 +22,8 @@ type Options struct {
 	// Anchor is the path of a file outside the folder of the trail, see [AnchorPath]. With it, [Verify] detects that
 	// lines were removed from the beginning or the end. Empty means no anchor.
 	Anchor string
-	// Keys are the keys of the HMACs: the first one for new lines, all of them to check what older ones were written with. If
-	// there are none, lines have no HMACs.
+	// Keys are the keys of the HMACs. The first one makes the HMACs of new lines, all of them check older lines. If there are
+	// no keys, lines have no HMACs.
 	Keys [][]byte
 	// MaxBytes is the size in bytes at which the file is renamed to FILE.000001 and so on, and a new file is started.
 	// 0 means 100 MiB.
@@ -56,7 +56,7 @@ type Trail struct {
 	chain   hash.Hash   // for new lines; nil if lines have no HMACs
 	chains  []hash.Hash // one for each key
 	line    []byte
-	lost    uint64 // number of records since the last line that could not be written
+	lost    uint64 // number of records that could not be written after the last line
 	failure error  // error of the last attempt to write or to sync; nil if it succeeded
 	closed  bool
 
@@ -84,7 +84,7 @@ func (e *InUseError) Hint() string {
 }
 
 // Open opens or creates the trail in a file, and writes its first line. It fails if the file was not written with one of the keys, if
-// [Forget] was interrupted, or if another process has it open ([InUseError]). An incomplete last line, as after a power failure, is
+// [Forget] was interrupted, or if another process has the file open ([InUseError]). An incomplete last line, as after a power failure, is
 // removed.
 func Open(path string, o Options) (*Trail, error) {
 	o.MaxBytes, o.syncAfter = cmp.Or(o.MaxBytes, 100<<20), cmp.Or(o.syncAfter, time.Second)

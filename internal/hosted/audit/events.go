@@ -20,8 +20,8 @@ const (
 // Empty members are left out of the record. None may contain a secret: Number identifies a login, and is never a token.
 type Login struct {
 	Event string
-	// Principal is the name that the principal has everywhere ([caller.Principal.Name]), Display its display name, and
-	// Subject what the issuer calls it.
+	// Principal is the name of the principal ([caller.Principal.Name]), Display is its display name, and Subject is its ID at
+	// the issuer (the claim sub).
 	Principal, Display, Subject string
 	// Number identifies the login, so that the record of its end can be found.
 	Number string

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// maxText is the most bytes of one string in a record. Longer strings are cut.
+	// maxText is the maximum length, in bytes, of a string in a record. Longer strings are cut.
 	maxText = 1024
-	// maxLong is the most bytes of a [Long].
+	// maxLong is the maximum length, in bytes, of a [Long]. Longer ones are cut.
 	maxLong = 8 << 10
 	// maxLine is longer than any line of a trail.
 	maxLine = 64 << 10

@@ -104,7 +104,7 @@ func Use(path string, keys [][]byte, anchorPath string, q Question) (*Used, erro
 		return nil, err
 	}
 	if len(keys) == 0 && v.report.Chained {
-		used.Checked, unusable, v.anchor = false, nil, nil // the anchor has an HMAC too
+		used.Checked, unusable, v.anchor = false, nil, nil // without a key, the HMAC of the anchor cannot be checked either
 	} else {
 		v.ends(reached, unusable, anchorPath)
 	}

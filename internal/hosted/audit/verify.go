@@ -19,7 +19,7 @@ type Report struct {
 	First, Last uint64
 	MAC         string
 	Chained     bool
-	// Lost is the number of records that could not be written, Open the number of calls without an end, and Unclosed
+	// Lost is the number of records that could not be written, Open is the number of calls without an end, and Unclosed is
 	// the number of runs without an end. One of these runs may still be active.
 	Lost     uint64
 	Open     int
@@ -135,7 +135,7 @@ type call struct {
 
 type verifier struct {
 	chains []hash.Hash
-	keyed  int // index of the newest key used so far; the number of keys before the first line
+	keyed  int // index of the newest key used so far; before the first line, the number of keys
 	report Report
 	// each, if not nil, is called with each line of the trail. unkeyed means that HMACs are not checked, as there is no key.
 	each    func(line []byte)

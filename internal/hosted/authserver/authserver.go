@@ -42,7 +42,7 @@ const (
 const (
 	pageTime = 10 * time.Minute // for the consent page, and again for the login
 	codeTime = time.Minute
-	// accessTime is how long a user who has left the organization can still use mcpx at most: after that time the issuer is asked again.
+	// accessTime is the longest time for which a user who has left the organization can still use mcpx: then the issuer is asked again.
 	accessTime  = 10 * time.Minute
 	refreshTime = 30 * 24 * time.Hour // counted from each use
 	// grantTime is the longest time until a user must log in again.

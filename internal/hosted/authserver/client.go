@@ -47,8 +47,8 @@ func (s *Server) client(ctx context.Context, address netip.Addr, id string) (*cl
 	return c, nil
 }
 
-// maxRegistration is the longest registration request, in bytes. maxMetadata is the most bytes that the redirect URIs
-// in it may have together: they become part of the client ID, which goes into URLs.
+// maxRegistration is the maximum length, in bytes, of a registration request. maxMetadata is the maximum length, in bytes, of all
+// redirect URIs in it together: they become part of the client ID, which goes into URLs.
 const (
 	maxRegistration = 16 << 10
 	maxMetadata     = 2 << 10

@@ -38,8 +38,8 @@ type fetch struct {
 // errCrowded is the error of a fetch that was ended in favor of a newer one.
 var errCrowded = errors.New("too many client documents are being fetched")
 
-// join returns the cached client of a document or, if it is not cached, the fetch of the document. The caller waits
-// for the fetch, or calls leave.
+// join returns the client that the document at the URL id describes, if this client is cached. Otherwise it returns the fetch of
+// the document, which the caller waits for or gives up with leave. address is where the request comes from, and u is the parsed id.
 func (d *documents) join(id string, address netip.Addr, u *url.URL) (*client, *fetch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -96,7 +96,7 @@ func (d *documents) leave(f *fetch) {
 	}
 }
 
-// forget removes a fetch from the list. The caller holds mu.
+// forget removes a fetch from d.fetches. The caller holds mu.
 func (d *documents) forget(f *fetch) {
 	d.fetches = slices.DeleteFunc(d.fetches, func(other *fetch) bool { return other == f })
 }

@@ -55,12 +55,12 @@ type issued struct {
 	Session string `json:"s,omitempty"`
 	// Info means that the userinfo endpoint answered at the login, so renewals ask it too.
 	Info bool `json:"i,omitempty"`
-	// Given is the newest access token, for [Server.IssuerToken], and GivenUntil its end.
+	// Given is the issuer's newest access token, which [Server.IssuerToken] returns. GivenUntil is its end.
 	Given      string `json:"t,omitempty"`
 	GivenUntil int64  `json:"tu,omitempty"`
 }
 
-// give sets the newest access token.
+// give sets Given and GivenUntil to the access token in token and its end.
 func (i *issued) give(token *oauth2.Token) {
 	i.Given, i.GivenUntil = token.AccessToken, deadline(time.Minute)
 	if !token.Expiry.IsZero() {
@@ -109,8 +109,8 @@ var (
 // change calls the function update with a login from the store, stores the changed login and returns it. If update returns an
 // error, nothing is stored, and the error is returned together with the login. Other errors are errUnknown and errUnavailable.
 //
-// This process may not know the login yet, because another process has just begun it. So change asks the store. The store answers only to
-// a change: if it has no such login, a login that has ended is stored for a while.
+// This process may not know the login yet, because another process has just begun it. So change asks the store, which it can only do by
+// a change. If the store has no such login, change therefore stores one that has ended, for a while, and returns errUnknown.
 func (s *Server) change(ctx context.Context, number string, update func(*grant) error) (*grant, error) {
 	var last grant
 	var changed error

@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// maxUser is the most bytes that the claims of a user may have, as they become part of codes and tokens, which go
-	// into URLs and headers.
+	// maxUser is the maximum length, in bytes, of all claims of a user together: they become part of codes and tokens, which
+	// go into URLs and headers.
 	maxUser       = 4 << 10
 	discoveryTime = time.Hour // how long the issuer's metadata is cached
 )
@@ -113,7 +113,8 @@ func (l *login) scopes(p *provider) []string {
 	return []string{"openid", "profile", "email"}
 }
 
-// google is the issuer of Google accounts. It gives refresh tokens only for parameters of its own, and only if it asks the user again.
+// google is the issuer of Google accounts. It gives a refresh token only if the login request has its own parameter
+// access_type=offline, and only if it asks the user again (prompt=consent).
 const google = "https://accounts.google.com"
 
 // asking returns additional parameters of an authorization request, if the issuer needs any of its own.
@@ -412,8 +413,8 @@ type user struct {
 	// Verified is true if the issuer says that Email is verified.
 	Verified bool     `json:"v,omitempty"`
 	Groups   []string `json:"g,omitempty"`
-	// Claim is the claim that the user's name came from at the login, and Called is that name; both are empty if the subject is the name.
-	// Display is a name for people to read.
+	// Claim is the name of the claim from which the user's name came at the login, and Called is the user's name. Both are empty if
+	// the subject is the user's name. Display is the user's display name; empty if there is none.
 	Claim   string `json:"c,omitempty"`
 	Called  string `json:"p,omitempty"`
 	Display string `json:"d,omitempty"`

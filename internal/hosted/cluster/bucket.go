@@ -126,7 +126,8 @@ func (r *records) check(one jetstream.KeyValueEntry) error {
 	return nil
 }
 
-// missing notes that NATS has lost the records that the read with the number round did not find. The method write writes them again.
+// missing puts into heal the records that the read with the number round did not find: NATS has lost them. The method write writes
+// them again.
 func (r *records) missing(round int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 // messageAge is how old a message may be, and by how much the clocks of two replicas may differ.
 const messageAge = time.Minute
 
-// maxPiece is the most data in one message, in bytes.
+// maxPiece is the maximum length, in bytes, of the data in one message.
 const maxPiece = 256 << 10
 
 // head is the first line of each message before encryption. A replica ignores members that it does not know, and messages with an unknown

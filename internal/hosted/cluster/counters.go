@@ -26,9 +26,9 @@ const maxTakes, maxTaken = 1000, 64 << 20
 //
 // So all replicas together never exceed the Rate of a Flow over a longer time. They exceed its Burst by at most the calls that
 // the others admit before a message arrives: about 30 ms of calls at each, if messages need up to 10 ms. After that the buckets
-// are in debt, and the next calls wait longer. While NATS cannot be reached, each of n replicas takes n tokens for one, so that
-// it admits an n-th of Rate and Burst. A replica that starts asks the others what is missing from their buckets; until they
-// answer, its own buckets are full.
+// are in debt, and the next calls wait longer. While NATS cannot be reached, each of the n replicas takes n times the usual tokens
+// for each call, so that it admits 1/n of Rate and Burst. A replica that starts asks the other replicas how many tokens are missing
+// from their buckets. Until they answer, its own buckets are full.
 type counters struct {
 	state.Counters
 	c *Cluster

@@ -16,7 +16,7 @@ const pieces = 16
 // maxQuestion is the largest size, in bytes, of the question of one Ask.
 const maxQuestion = 256 << 20
 
-// exchanges are the running exchanges, by either side: those that this replica asks and those that it answers.
+// exchanges are the running exchanges of this replica: those in which it asks, and those in which it answers.
 type exchanges struct {
 	mu   sync.Mutex
 	last uint64

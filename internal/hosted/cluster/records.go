@@ -166,7 +166,7 @@ func (r *records) Change(ctx context.Context, key string, change func(old []byte
 func (r *records) fits(size int) error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	room := (maxRecords - r.bytes) >> 11 // = state.MostRecord as long as half of maxRecords is free
+	room := (maxRecords - r.bytes) >> 11 // state.MostRecord or more as long as at least half of maxRecords is free
 	if size > state.MostRecord || size > max(room, smallRecord) || r.bytes > 2*maxRecords {
 		return state.ErrLarge
 	}
@@ -297,7 +297,7 @@ func (r *records) refuse(name string, revision uint64, err error) {
 		r.heal[known] = true
 	}
 	r.mu.Unlock()
-	if bad || !errors.Is(err, errRemoved) { // that an expired record was removed is no fault
+	if bad || !errors.Is(err, errRemoved) { // it is no fault if an expired record was removed
 		r.c.refusals.add(r.c.log, "record", err)
 	}
 }

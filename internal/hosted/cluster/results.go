@@ -16,7 +16,7 @@ const (
 	// maxResult is the size in bytes of the largest result that another replica gets.
 	maxResult = 64 << 20
 	// copyAge and maxCopies limit the copies of other replicas' results, which are for callers that read a result in several
-	// parts: copyAge is how long a copy is kept, and maxCopies how many bytes all copies have.
+	// parts: copyAge is how long a copy is kept, and maxCopies is how many bytes all copies may have together.
 	copyAge   = time.Minute
 	maxCopies = 128 << 20
 	// handleStart is the first letter of a handle. After it come the ID of the replica and the handle that this replica knows.

@@ -52,8 +52,8 @@ type Options struct {
 	// the messages go over stream.
 	Cluster *cluster.Cluster
 	Relay   func(ctx context.Context, served string, stream io.ReadWriteCloser) error
-	// Ping is the time between pings to a server, and Pong the time that the server has for each answer; 0 means the defaults of
-	// [transport.PeerOptions].
+	// Ping is the time between pings to a server, and Pong is the time that the server has to answer each of them; 0 means the
+	// default of [transport.PeerOptions].
 	Ping, Pong time.Duration
 	// Alive is how long an old connection has to answer before a new connection replaces it; 0 means 5 s.
 	Alive time.Duration

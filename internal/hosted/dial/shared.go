@@ -46,7 +46,7 @@ type holding struct {
 // elsewhere is what the record of the server says, if there is a cluster. The mutex of the hub guards it.
 type elsewhere struct {
 	at, conn string  // At and Conn of the record; at is empty if the server is away or at this replica
-	armed    bool    // arrived is closed so that the upstream opens a tunnel
+	armed    bool    // arm has closed arrived, so that the upstream opens a tunnel
 	tunnel   *tunnel // the newest tunnel, which may have ended; nil before the first
 	own      string  // holding.Conn of the connection that is or was here
 	told     time.Time

@@ -102,7 +102,7 @@ func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, reason er
 	}
 }
 
-// shownAudience is the longest answer about the audience of a token, in bytes.
+// shownAudience is the maximum length, in characters, of an answer about the audience of a token.
 const shownAudience = 600
 
 // challenge tells the client how to get a token (RFC 6750, section 3; RFC 9728, section 5.1) with these scopes. If

@@ -147,7 +147,7 @@ type connection struct {
 	of      *connections
 	address netip.Addr
 	proved  atomic.Bool        // set while of.mu is held
-	caller  caller.Connection  // Life ends with the connection; the context of a request ends so early only after its body is read
+	caller  caller.Connection  // Life ends with the connection; the context of a request does so only once its body was read
 	end     context.CancelFunc // ends caller.Life
 
 	// These fields are guarded by of.mu. The list elements are nil if the connection is not a stranger.

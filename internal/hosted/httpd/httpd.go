@@ -94,9 +94,9 @@ type Routes struct{ Dial, Agents, Servers, Dialled http.Handler }
 // AgentsPath is the path below which agents connect as in the older system that mcpx replaces, with their tokens in the query.
 const AgentsPath = "/mcp_endpoint/"
 
-// timeouts bound the parts of a request: headerTimeout the time to receive its header (0 means 10 s), bodyTimeout the
-// time to receive the whole request (0 means 1 min), and writeTimeout the time to send the response (0 means 2 min).
-// The endpoint extends writeTimeout for streams.
+// timeouts bound the parts of a request. headerTimeout bounds the time to receive its header (0 means 10 s), bodyTimeout bounds the
+// time to receive the whole request (0 means 1 min), and writeTimeout bounds the time to send the response (0 means 2 min). The
+// endpoint extends writeTimeout for streams.
 type timeouts struct {
 	headerTimeout, bodyTimeout, writeTimeout time.Duration
 

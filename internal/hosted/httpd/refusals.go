@@ -15,7 +15,7 @@ type refusals struct {
 	lines limits.Lines
 }
 
-// shownRefused is the longest text from a request in a log line, in bytes.
+// shownRefused is the maximum length, in characters, of a text from a request in a log line.
 const shownRefused = 200
 
 // note logs a refused request. cause is the part of the request that caused the refusal; it is empty if reason says everything.

@@ -111,7 +111,7 @@ func authorities(data []byte) (*x509.CertPool, map[string]bool, error) {
 }
 
 // follow reads the files again and again until ctx ends, and uses changed ones. If a file is invalid, for example
-// because only the certificate was replaced yet and not its key, the previous certificates stay in use.
+// because the certificate is already new and its key is not, the previous certificates stay in use.
 func (t *TLS) follow(ctx context.Context) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()

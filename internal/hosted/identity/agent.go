@@ -72,7 +72,7 @@ func (v *Verifier) Agent(token string) (*Proof, error) {
 // maxAgentToken is the length of the longest token of an agent, in bytes.
 const maxAgentToken = 4 << 10
 
-// open returns the agent of a token, and when the token expires; zero means never.
+// open returns the agent of a token, and the time (until) at which the token expires; the zero time means that it never expires.
 func (a *Agents) open(token string) (agent string, until time.Time, err error) {
 	signed := strings.Count(token, ".") == 2
 	if !signed && !a.Encrypted {

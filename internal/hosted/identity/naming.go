@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// maxValue is the most bytes of a claim that names a user. Longer values are refused, not cut: two users could get the same name by
-	// cutting.
+	// maxValue is the maximum length, in bytes, of the value of a claim that names a user. Longer values are refused, not cut: if they
+	// were cut, two users could get the same name.
 	maxValue = 200
-	// maxShown is the most characters of a display name.
+	// maxShown is the maximum length, in characters, of a display name. Longer ones are cut.
 	maxShown = 80
 )
 
@@ -26,8 +26,8 @@ const emailClaim = "email"
 
 // Naming says from which claims the users of an issuer get their names.
 type Naming struct {
-	// Principal is the claim that, together with the issuer, makes the name of a user; empty means the subject. Display is the claim with
-	// a name for people to read; empty means none.
+	// Principal is the name of the claim with the name of a user; empty means that the subject is the name. Display is the name of
+	// the claim with the display name of a user; empty means that users have no display names.
 	Principal, Display string
 	// Unverified accepts an email address if the issuer does not say whether it is verified.
 	Unverified bool

@@ -263,8 +263,8 @@ func (v *Verifier) Knows(p *caller.Principal) bool {
 		local != nil && p.ProvedBy(local.LoginIssuer())
 }
 
-// Request returns the principal of a request. The error is a *ScopeError or one of the Err values above, possibly
-// wrapped. A nil Proof without an error means that no credentials are needed.
+// Request returns the principal of a request. The error is a *ScopeError, or is or wraps ErrNone, ErrMalformed, ErrInvalid or
+// ErrUnavailable. If no credentials are needed, the Proof and the error are nil.
 func (v *Verifier) Request(r *http.Request) (*Proof, error) {
 	s := v.state()
 	if s == nil {
