@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// If Open is given no end, the session ends after sessionLife. Each Change, and a Get in the last renewBefore before the end, moves
-	// the end to sessionLife from then. An earlier Get does not, so that few values are stored.
-	sessionLife, renewBefore = 7 * 24 * time.Hour, 24 * time.Hour
+	// If Open is given no end, a session ends after sessionLife. Each Change moves the end to sessionLife from then, and so does a Get when
+	// less than renewBefore is left: a session in use stores a value at most once a day, and one that is unused lives at least 7 days.
+	sessionLife, renewBefore = 8 * 24 * time.Hour, 7 * 24 * time.Hour
 	// renewAgain is the pause between two attempts of Get to move the end of a session, if the first attempt fails.
 	renewAgain = time.Hour
 	// idPrefix begins every id. The rest is the sealed record, or a random text of randomText characters if the record

@@ -130,7 +130,7 @@ func TestSealed_End(t *testing.T) {
 	}
 }
 
-// TestSealed_Week: a session that was not used for 7 days has ended, in this process and after a restart. One that is
+// TestSealed_Week: a session lives for 7 days without use, and one that was not used for 8 days has ended, in this process and after a restart. One that is
 // used goes on in this process.
 func TestSealed_Week(t *testing.T) {
 	const day = 24 * time.Hour
@@ -151,6 +151,13 @@ func TestSealed_Week(t *testing.T) {
 		}
 		if got := nameOf(sealing(secret), used); got != ErrUnknown.Error() {
 			t.Errorf("after a restart: %s", got)
+		}
+		rare := mustOpen(t, s, "rare")
+		for _, unused := range []time.Duration{day + time.Hour, 7 * day, 7 * day} {
+			time.Sleep(unused)
+			if got := nameOf(s, rare); got != "rare" {
+				t.Errorf("unused for %v: %s", unused, got)
+			}
 		}
 		own, err := s.Open(t.Context(), &client{Name: "own"}, time.Now().Add(time.Minute))
 		if err != nil || nameOf(s, own) != "own" {
