@@ -40,14 +40,14 @@ type Options struct {
 	// must not block.
 	Trace func(peer string, received bool, message []byte)
 	// Sessions stores the records of legacy sessions; several fronts may share it. Once ensures that a suspended call is
-	// resumed only once with the same requestState. The first of Secrets signs the requestState of upstream servers; a state
-	// signed with any of Secrets is accepted. If Sessions, Once or Secrets is nil, the front makes its own in memory.
+	// resumed only once with the same requestState. The first of Secrets signs the requestState of upstream servers; a
+	// requestState signed with any of Secrets is accepted. If Sessions, Once or Secrets is nil, the front makes its own in memory.
 	Sessions state.Sessions[Session]
 	Once     state.Once
 	Secrets  []*state.Secret
 	// Peers are the other processes that serve the same clients; nil if there are none. Homed returns the names of the
-	// view's PerClient servers: each client has a session of its own with such a server. Personal returns the names of the
-	// exceptions among them: all clients of a principal share one session. A nil func means that there are no such servers.
+	// view's PerClient servers: each client has a session of its own with such a server. Personal returns the names of those
+	// PerClient servers with which all clients of a principal share one session. A nil func means that there are no such servers.
 	Peers           Peers
 	Homed, Personal func() []string
 	// Journal passes the events of requests to the observers. It may be nil.

@@ -31,8 +31,8 @@ type listCapability struct {
 	ListChanged bool `json:"listChanged"`
 }
 
-// capabilities returns what mcpx declares to the client of r. For a transparent view, it adds the capabilities of the view's
-// server that mcpx does not know.
+// capabilities returns what mcpx declares to the client of r. A transparent view shows one server as if mcpx were not there, so
+// mcpx then also declares those capabilities of the server that mcpx itself does not know.
 func (f *Front) capabilities(r *incoming, greeting view.Greeting) json.RawMessage {
 	offers := greeting.Offers
 	c := declared{Tools: listCapability{ListChanged: true}}

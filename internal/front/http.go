@@ -118,8 +118,8 @@ func (f *Front) post(e *exchange) {
 	}
 }
 
-// modernRequest answers a modern request. The modern era has no sessions, so mcpx makes a new client for each request. Requests
-// with the same client.Home share their sessions with servers.
+// modernRequest answers a modern request. The modern era has no sessions, so each request gets a new [caller.Client]. Requests
+// whose clients have the same Home share their sessions with servers.
 func (f *Front) modernRequest(e *exchange, m *message) {
 	err := e.refuseHeaders(m)
 	if err == nil {
@@ -393,7 +393,7 @@ func (m *message) namedBy(r *http.Request) bool {
 		string(value[1:len(value)-1]) == name && !strings.Contains(name, `\`) && !strings.HasPrefix(name, "=?")
 }
 
-// structured returns the client's choice in structuredHeader.
+// structured returns the value of structuredHeader: it says whether the client wants structuredContent.
 func (e *exchange) structured() view.StructuredPolicy {
 	return view.StructuredPolicy(strings.ToLower(headerOf(e.r, structuredHeader)))
 }

@@ -28,7 +28,7 @@ type exchange struct {
 
 	held     *session          // the legacy session of the request; nil if it has none
 	ended    []*request.Event  // the events of the requests answered so far
-	room     [1]*request.Event // the first memory of ended, which is enough for all but batches
+	room     [1]*request.Event // the array of ended at first; only a batch needs a larger one
 	writable time.Time         // the connection's write deadline; the zero time means that none has been set
 
 	mu        sync.Mutex
@@ -69,17 +69,17 @@ func (e *exchange) free() {
 	}
 }
 
-// notify implements sender.
+// notify sends a notification as an event, or drops it if too many messages wait to be written.
 func (e *exchange) notify(method string, params json.RawMessage) {
 	if !e.queue(wire.OneLine(notification(method, params))) {
 		e.front.log.Debug("notification dropped, the client does not read", "method", method)
 	}
 }
 
-// send implements sender.
+// send sends a request to the client as an event. It returns false if too many messages wait to be written.
 func (e *exchange) send(request []byte) bool { return e.queue(request) }
 
-// alive implements sender.
+// alive sends a keep-alive, so that proxies do not close the connection.
 func (e *exchange) alive() { e.queue(nil) }
 
 // queue adds a message to the event stream; nil adds a keep-alive. It returns false if too many messages wait, or if the answer

@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/caller"
 )
 
-// inflight holds the open requests of one client. If several requests have the same key, a cancellation with that key cancels
-// all of them. The zero value is ready.
+// inflight holds the open requests of one session, or all open requests of a front that belong to none of its sessions. If several
+// requests have the same key, a cancellation with that key cancels all of them. The zero value is ready.
 type inflight struct {
 	mu     sync.Mutex
 	open   map[*openRequest]struct{}
@@ -24,7 +24,7 @@ type inflight struct {
 	ending error     // if not nil, new long-lived requests are cancelled with this error
 }
 
-// openRequest is a request for which begin has been called, but not done.
+// openRequest is a request for which the method begin has been called, and the method done has not.
 type openRequest struct {
 	lazyctx.Context
 	key       string
@@ -140,8 +140,8 @@ func (o *inflight) endOf(isKnown func(*caller.Principal) bool, cause error) {
 	}
 }
 
-// endIdle ends an idle session: if, since the given time, no request was open and no caller of hold used the session,
-// endIdle cancels all later requests, as the method end does. It reports whether it has done that.
+// endIdle ends the session if it is idle: since the given time no request was open, and no caller of hold used the session.
+// Then endIdle returns true, and every later request is cancelled with the error cause. Otherwise endIdle does nothing.
 func (o *inflight) endIdle(since time.Time, cause error) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -232,7 +232,8 @@ func (m *requestMeta) refuseModern() *rpcError {
 	return nil
 }
 
-// said returns the client's name, version and capabilities from a modern message, which names them in each request.
+// said returns what a modern message says about its client: the name, the protocol version and the capabilities. Every modern
+// request says this.
 func (m *message) said() caller.Said {
 	return caller.Said{Name: m.clientName, Version: m.version, Capabilities: m.capabilities}
 }

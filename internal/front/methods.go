@@ -18,7 +18,7 @@ import (
 	"mcpx/internal/view"
 )
 
-// method is an entry in the table of methods. A request method has answer, a notification method has notice.
+// method is an entry in the table of methods. The field answer is set only for requests, the field notice only for notifications.
 type method struct {
 	eras era
 	// If kinds is not empty, the method exists only if the config leaves at least one of these kinds turned on.
@@ -87,7 +87,7 @@ type incoming struct {
 	client  *caller.Client
 	session *session    // nil for a modern request over HTTP
 	headers http.Header // the headers of a modern request over HTTP; otherwise nil
-	// structured is the client's choice in structuredHeader.
+	// structured is the value of structuredHeader: it says whether the client wants structuredContent.
 	structured view.StructuredPolicy
 	// out sends notifications before the answer; nil if the client accepts no notifications.
 	out   sender

@@ -30,9 +30,9 @@ type Peers interface {
 	IsLive(replica string) bool
 	// Stays reports whether a replica is live and has not begun to shut down.
 	Stays(replica string) bool
-	// Home returns the replica that has the sessions of a client program with PerClient servers, which have a session for each
-	// client. program identifies the client program (see [caller.Home]) or the principal. If no live replica has the sessions,
-	// this replica becomes the home. anew means that the sessions are lost, because the earlier home has ended.
+	// Home returns the home of a client program: the replica that has the program's sessions with PerClient servers (servers with
+	// a session for each client). program identifies the client program (see [caller.Home]) or the principal. If no live replica
+	// is the home, this replica becomes the home. anew means that the sessions are lost, because the earlier home has ended.
 	Home(ctx context.Context, program string) (replica string, anew bool, err error)
 	// Forward sends a request with this body to a replica, and writes the response to w. It stops when the context of r ends.
 	// The replica handles the request with a context from [Forwarded]. An error means that the response is not complete; the
@@ -95,7 +95,7 @@ func (f *Front) elsewhere(e *exchange, m *message) (replica string, home bool) {
 
 // untaken reports whether this replica must serve a request, because another replica has not begun to handle it. err is the error
 // of forwarding. If err says that no other replica can be reached now (state.ErrAway), this replica serves the request only if the
-// other replica is the client's home. The request then cannot use PerClient servers here.
+// other replica is the client's home (home is true): without its home, the request can use all servers except PerClient servers.
 func (e *exchange) untaken(err error, home bool) bool {
 	if away := errors.Is(err, state.ErrAway); !errors.Is(err, ErrUntaken) || away && !home {
 		return false
@@ -207,8 +207,8 @@ func (f *Front) homeOfPerson(e *exchange) string {
 }
 
 // beganAnew returns a text for the result of a call if the client has lost its session with a PerClient server. Either the
-// replica with the session has ended, or this process has only now taken up the client's own session. The text is empty if the
-// client has lost no session, or was told already.
+// replica that had this session has ended, or this process has only now taken up the client's session with mcpx. The text is
+// empty if the client has lost no session, or was told already.
 func (f *Front) beganAnew(ctx context.Context, r *incoming) string {
 	const gone = "mcpx: your session with %s began anew, because %s: what the server kept in it is gone"
 	switch {
@@ -301,8 +301,8 @@ func (f *Front) forward(e *exchange, m *message, body []byte, replica string, ho
 	return true
 }
 
-// send forwards a request with its body, and returns when the response is complete. It returns early, with an error, if this
-// front ends its open requests (see [Front.EndCalls]). m is nil for a GET.
+// send forwards a request with its body to a replica. It writes the response to w, and returns when the response is complete. If
+// this front ends its open requests (see [Front.EndCalls]), send returns early, with an error. m is nil for a GET.
 func (f *Front) send(w http.ResponseWriter, r *http.Request, m *message, body []byte, replica string) error {
 	ctx, open := f.stateless.begin(r.Context(), "forwarded", m == nil || m.row.lasts)
 	defer f.stateless.done(open)
@@ -376,8 +376,8 @@ func (f *Front) passedOfBatch(e *exchange, m *message, body []byte) bool {
 	return true
 }
 
-// batched receives the response of another replica to one message of a batch. It writes an event stream to the client
-// as it arrives, and keeps any other response in body.
+// batched receives the response of another replica to one message of a batch. If the response is an event stream, batched
+// passes it on to the client while it arrives. Any other response is kept in body.
 type batched struct {
 	forwarding
 	header http.Header
@@ -387,7 +387,7 @@ type batched struct {
 // Header implements http.ResponseWriter.
 func (w *batched) Header() http.Header { return w.header }
 
-// WriteHeader implements http.ResponseWriter.
+// WriteHeader does nothing: the status of the batch's own response counts.
 func (w *batched) WriteHeader(int) {}
 
 // Write implements http.ResponseWriter.

@@ -18,8 +18,9 @@ import (
 )
 
 // Session is the record of a legacy session over HTTP. It has all the data that another process needs to continue the
-// session, and is never modified. The rest of a session is its live part ([session]). A process without a live part
-// makes one from the record. The client must then open its GET stream again, and open questions get no answer.
+// session. A stored record is never modified: each change stores a new one. The rest of a session is its live part ([session]).
+// A process that has only the record makes a new live part from it. The client must then open its GET stream again, and open
+// questions get no answer.
 type Session struct {
 	// View is the name of the session's view. Other views treat the session as unknown.
 	View string `json:"view,omitempty"`
@@ -110,9 +111,9 @@ func (f *Front) foreign(record *Session, who *caller.Principal) bool {
 }
 
 // find returns a principal's session, and makes its live part if this process has none. The session does not end as idle until
-// the caller calls inflight.free. If toEnd is true, the caller only wants to end the session, so find returns a session with an
-// id and no live part: this works even if the client is at its limit of sessions. An error is state.ErrUnknown, state.ErrAway
-// or a *request.LimitError.
+// the caller calls inflight.free. If toEnd is true, the caller only wants to end the session, so find makes no live part: the
+// result has only an id. This works even if the client is at its limit of sessions. An error is state.ErrUnknown, state.ErrAway or
+// a *request.LimitError.
 func (f *Front) find(ctx context.Context, id string, who *caller.Principal, headers http.Header, toEnd bool) (*session, error) {
 	s := f.sessions.get(id)
 	var known *Session
@@ -141,7 +142,7 @@ func (f *Front) find(ctx context.Context, id string, who *caller.Principal, head
 }
 
 // takeUp returns the live part of a session, and makes it if there is none. If an earlier live part was idle and is just being
-// released, takeUp first waits for the end of the release, which would also detach the new live part from the view.
+// released, takeUp first waits until the release has ended, because the release would also detach the new live part from the view.
 func (f *Front) takeUp(ctx context.Context, id string, record *Session, who *caller.Principal, headers http.Header) (*session, error) {
 	for {
 		f.sessions.making.Lock()

@@ -95,7 +95,7 @@ func (s *session) outside() sender {
 }
 
 // lost reports whether the client has lost its session with a server, because this process has only now taken up the client's
-// own session. It returns true only once for each server.
+// session with mcpx. It returns true only once for each server.
 func (s *session) lost(server string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

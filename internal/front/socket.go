@@ -23,7 +23,7 @@ type lines struct {
 	*wire.Writer
 }
 
-// Read implements [Socket].
+// Read returns the next message. It also switches writes to the framing that the client uses.
 func (l *lines) Read() ([]byte, error) {
 	data, err := l.Reader.Read()
 	l.SetFraming(l.Framing())
@@ -33,7 +33,7 @@ func (l *lines) Read() ([]byte, error) {
 // oneLiner removes line breaks from the messages that it reads: over stdio, a line break would end a message.
 type oneLiner struct{ Socket }
 
-// Read implements [Socket].
+// Read returns the next message, without line breaks.
 func (o oneLiner) Read() ([]byte, error) {
 	data, err := o.Socket.Read()
 	return wire.OneLine(data), err

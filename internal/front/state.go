@@ -35,7 +35,7 @@ func tagsOf(secrets []*state.Secret, view string) *caller.Tags {
 	return caller.NewTags(secrets, "mcpx requestState 1 "+view)
 }
 
-// bound returns the requestState that the client of r gets in place of the upstream's own, which is the parameter written.
+// bound returns the requestState that the client of r gets in place of the upstream's own requestState, the parameter written.
 func (f *Front) bound(r *incoming, written json.RawMessage) json.RawMessage {
 	own, ok := wire.Text(written)
 	switch p := r.client.Principal; {
@@ -91,14 +91,14 @@ func (f *Front) toHome(r *incoming, written string) {
 	}
 }
 
-// homeValues returns what the tag of a state that names a connection covers. It includes the name of the process, because the
-// ids of connections are unique only in one process.
+// homeValues returns what the tag (the signature) covers in a requestState that names a connection. It includes the name of the
+// process, because the ids of connections are unique only in one process.
 func (f *Front) homeValues(r *incoming, id, own string) []string {
 	return append(stateValues(r.message, id, own), f.suspended.process)
 }
 
-// stateValues returns what the tag (the signature) of a state covers: the scope, which is the time of expiry or the id of the
-// connection, the upstream's own state, and a hash of the params.
+// stateValues returns what the tag (the signature) of a requestState covers: the scope, the upstream's own state, and a hash of the
+// params. The scope is the time of expiry or the id of the connection.
 func stateValues(m *message, scope, upstreamState string) []string {
 	params := paramsOf(m)
 	return []string{scope, upstreamState, string(params[:])}

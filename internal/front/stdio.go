@@ -409,14 +409,14 @@ func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
 	}
 }
 
-// notify implements sender.
+// notify queues a notification, or drops it if the queue is full.
 func (s *stdioServer) notify(method string, params json.RawMessage) {
 	if !s.out.notify(wire.OneLine(notification(method, params))) {
 		s.front.log.Debug("notification dropped, the client does not read", "method", method)
 	}
 }
 
-// send implements sender.
+// send queues a request to the client. It returns false if the client does not read.
 func (s *stdioServer) send(request []byte) bool {
 	if s.out.unread() >= maxUnread {
 		return false
@@ -425,7 +425,7 @@ func (s *stdioServer) send(request []byte) bool {
 	return true
 }
 
-// alive implements sender. It does nothing: pipes need no keep-alive.
+// alive does nothing: pipes need no keep-alive.
 func (*stdioServer) alive() {}
 
 // pump writes queued output. It also announces changes to a client that has sent initialize; a modern client

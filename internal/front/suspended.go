@@ -56,7 +56,7 @@ type suspendedCalls struct {
 }
 
 // NewOnce returns a store of the requestStates that have been used, in the memory of this process. The store may forget old
-// requestStates: a suspended call can be resumed only once anyway.
+// requestStates, because this process resumes each suspended call only once anyway.
 func NewOnce() state.Once { return state.NewOnce(maxSuspended, slog.New(slog.DiscardHandler)) }
 
 // suspendedCall is one call during which the client can be asked questions. It may extend over several
@@ -262,7 +262,8 @@ func paramsOf(m *message) [sha256.Size]byte {
 	return sha256.Sum256(wire.AppendCanonical([]byte(m.Method+" "), asked))
 }
 
-// ask implements [caller.Client.Request] for the call. Modern clients report no progress.
+// ask asks the client a question during the call, and returns the answer. It does not use its last parameter, the receiver of
+// progress notifications, because modern clients report no progress.
 func (p *suspendedCall) ask(ctx context.Context, method string, params json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
 	q := &question{method: method, params: params, answer: make(chan json.RawMessage, 1)}
 	p.mu.Lock()
@@ -336,8 +337,8 @@ func (p *suspendedCall) current() *incoming {
 	return p.now
 }
 
-// notify implements sender. A notification goes to the request that waits for the result, with the progress
-// token of that request. While the call is suspended, notifications are dropped.
+// notify sends a notification to the client, on the stream of the request that waits for the result. A progress notification
+// gets the progress token of that request. While the call is suspended, notifications are dropped.
 func (p *suspendedCall) notify(method string, params json.RawMessage) {
 	r := p.current()
 	switch {
@@ -349,10 +350,10 @@ func (p *suspendedCall) notify(method string, params json.RawMessage) {
 	}
 }
 
-// send implements sender. It always returns false: modern clients accept no requests.
+// send always returns false: modern clients accept no requests.
 func (*suspendedCall) send([]byte) bool { return false }
 
-// alive implements sender.
+// alive sends a keep-alive on the stream of the request that waits for the result.
 func (p *suspendedCall) alive() {
 	if r := p.current(); r != nil && r.out != nil {
 		r.out.alive()
