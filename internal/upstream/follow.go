@@ -15,8 +15,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// topic is the subscription to one resource. All calls of Follow for that resource share it; each of them is a
-// follower. The session's lock guards the fields, except for the channels.
+// topic is the subscription to one resource. All calls of Follow for that resource share the subscription, and each
+// call has a follower. The session's lock guards the fields, except for the channels.
 type topic struct {
 	followers map[*follower]struct{}
 	cancel    context.CancelFunc // ends the subscription

@@ -249,8 +249,8 @@ func (s *session) initializeWith(ctx context.Context, version string) error {
 	return s.initialized(ctx)
 }
 
-// initialized completes the legacy handshake with the notification. A server that refuses this notification over
-// HTTP, or does not answer it, may still work, so only the end of the session is an error.
+// initialized completes the legacy handshake: it sends notifications/initialized. A server that refuses this notification
+// over HTTP, or does not answer it, may still work, so only the end of the session is an error.
 func (s *session) initialized(ctx context.Context) error {
 	message := []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	bounded, cancel := context.WithTimeout(ctx, s.spec.Timeouts.Probe)

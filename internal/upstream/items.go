@@ -12,8 +12,8 @@ import (
 // notice a change of the tools while it reads other lists.
 const itemsPatience = 10 * time.Second
 
-// adoptOffers stores which lists beside tools the server of a fresh session offers, and clears the lists that the
-// server no longer offers.
+// adoptOffers stores what the server offers in a fresh session: which lists it has beside tools. If the server does not
+// offer a list any more, adoptOffers clears that list.
 func (l *Lists) adoptOffers(offers catalog.Offers) {
 	l.Offers = offers
 	kinds := offers.Kinds()
@@ -59,8 +59,9 @@ func (u *Upstream) listItems(outer context.Context, s *session, due map[catalog.
 	u.update(func(st *Status) { st.adoptItems(fresh, len(fresh) == len(kinds)) })
 }
 
-// adoptItems replaces the lists that were read. If the new lists equal the old ones, Items stays the same pointer, so
-// that others can notice a change by comparing pointers.
+// adoptItems replaces the lists that were read. fresh has these lists; all means that every list that the server
+// offers was read. If the new lists equal the old ones, Items stays the same pointer, so that others can notice a change
+// by comparing pointers.
 func (l *Lists) adoptItems(fresh map[catalog.Kind][]catalog.Item, all bool) {
 	next := catalog.Items{}
 	if l.Items != nil {

@@ -245,9 +245,9 @@ func (s *session) cause() (program string, ok bool) {
 }
 
 // logged passes a log message on to the call that it belongs to. If there is no such call, the message goes to the
-// client that the session belongs to. If sessions of several programs share this one, the message goes to the only
-// program whose call may have caused it, or to all programs if no call may have caused it. In all other cases mcpx only
-// logs the message itself, since no client may read the messages of another.
+// client that the session belongs to. If several programs share the session ([Spec.OnLog] is set), the message goes to
+// the only program whose call may have caused it, or to all programs if no call may have caused it. In all other cases
+// mcpx only logs the message itself, since no client may read the messages of another.
 func (s *session) logged(params json.RawMessage, streamID int64) {
 	if !json.Valid(params) {
 		return

@@ -100,8 +100,8 @@ func (s *session) listTools(ctx context.Context) (tools []catalog.Tool, faults [
 	return tools, slices.Concat(all.Faults, faults, twice, bad), nil
 }
 
-// mirrored holds the tools, by name, whose arguments are copied into HTTP headers (SEP-2243), which only modern
-// HTTP does. The session's lock guards it.
+// mirrored holds the tools, by name, whose arguments are copied into HTTP headers (SEP-2243). Only modern requests over
+// HTTP have such headers. The session's lock guards mirrored.
 type mirrored struct {
 	tools  map[string]*mcp.Tool
 	source []catalog.Tool // the result of [Catalogue.Shared] from which tools was computed

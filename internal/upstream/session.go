@@ -123,8 +123,8 @@ func (s *session) close() {
 // ended returns why the stream of the session has ended. It returns err if the stream is still open.
 func (s *session) ended(err error) error { return cmp.Or(s.link.Evidence().WhyEnded(), err) }
 
-// silence returns the error for a handshake that timed out, including other output of the server that the link has
-// seen.
+// silence returns the error for a handshake that timed out. The error also quotes what the server wrote to stdout and
+// stderr, if the link has seen that.
 func (s *session) silence(ctx context.Context) error {
 	text := "no answer to initialize within " + s.spec.Timeouts.Connect.String()
 	if late, ok := errors.AsType[lateError](context.Cause(ctx)); ok {

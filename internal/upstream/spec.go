@@ -47,9 +47,9 @@ type Spec struct {
 	// OnUnknown gets the server's notifications that mcpx does not know. params may be nil. The goroutine that
 	// reads from the server calls it, so it must not block. May be nil.
 	OnUnknown func(method string, params json.RawMessage)
-	// OnLog gets the log messages that belong to no call, if the sessions of several programs share this one. program,
-	// if not empty, is the only program that may have caused the message (see [caller.Client.Program]). OnLog must not
-	// block. May be nil.
+	// OnLog gets the log messages that belong to no call, if several client programs share the session. program, if not
+	// empty, is the only program that may have caused the message (see [caller.Client.Program]). OnLog must not block. May
+	// be nil.
 	OnLog func(program string, params json.RawMessage)
 	// OnQuestion is called when the server asks a client something (elicitation, sampling, roots). It must not block. May be
 	// nil.
@@ -76,8 +76,8 @@ type Introduction struct {
 
 // Timeouts bound how long mcpx waits for the server.
 type Timeouts struct {
-	// Connect bounds one attempt to connect, until tools/list is read. 0 means 30 s. For a command that installs
-	// its program first it means 10 min, as long as the command makes progress.
+	// Connect bounds one attempt to connect, until tools/list is read. 0 means 30 s or, for a command that may install
+	// its program first, 10 min as long as the command makes progress.
 	Connect time.Duration
 	// Probe bounds the wait for the answer to server/discover before initialize is sent; 0 means 2 s.
 	Probe time.Duration

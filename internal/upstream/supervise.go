@@ -250,8 +250,8 @@ func (u *Upstream) failed(err error, wait time.Duration) time.Duration {
 	return wait
 }
 
-// news returns the level at which a failure is logged: a warning the first time, and debug if the same failure occurs
-// again before a session lasts.
+// news returns the level at which a failure is logged: a warning the first time. If the same failure occurs again, the
+// level is debug, until the server has connected without being in a crash loop.
 func (u *Upstream) news(reason string) slog.Level {
 	if transport.SameWords(reason, u.warned) {
 		return slog.LevelDebug

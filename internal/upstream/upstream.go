@@ -75,8 +75,8 @@ func (u *Upstream) Start() {
 	}()
 }
 
-// Stop refuses new calls and calls that wait for a session, with an [UnavailableError] that says so. It returns
-// when the open calls have ended, or when ctx ends. Close must still be called.
+// Stop refuses new calls and calls that wait for a session, with a [request.UnavailableError]. It returns when the open
+// calls have ended, or when ctx ends. Close must still be called.
 func (u *Upstream) Stop(ctx context.Context) {
 	u.refuse()
 	select {
