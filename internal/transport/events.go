@@ -97,8 +97,8 @@ func (e *eventReader) field(ev *event, line, tail []byte) {
 }
 
 // add adds one line of data. If the line is over the limit, value is only its beginning, and tail its end; otherwise
-// tail is nil. If all the data is over the limit, only its beginning and its end are kept, so that further lines take no
-// more memory.
+// tail is nil. If all lines of data together are over the limit, only their beginning and their end are kept, so that
+// further lines take no more memory.
 func (ev *event) add(value, tail []byte, limit int64) {
 	switch {
 	case ev.large != nil:

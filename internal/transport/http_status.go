@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// statusLimit is how many bytes of the body of an error response are read.
+// statusLimit is how many bytes of the body of one error response are read at most.
 const statusLimit = 8 << 10
 
 // hintRunes bounds how much of an error's body is quoted, in runes. shownRunes bounds how much of an invalid answer or of a line

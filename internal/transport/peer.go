@@ -16,7 +16,7 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Codes of close frames. The first two are defined by RFC 6455; the third is from its range for applications.
+// Codes of close frames. RFC 6455 defines all of them except CloseReplaced, which is from its range for applications.
 const (
 	CloseGoingAway = int(websocket.StatusGoingAway)
 	ClosePolicy    = int(websocket.StatusPolicyViolation)
@@ -63,7 +63,7 @@ type counted struct {
 	countedConn
 }
 
-// Hijack implements [http.Hijacker].
+// Hijack implements [http.Hijacker]. The connection that it returns reports how many bytes are read.
 func (w *counted) Hijack() (_ net.Conn, buffered *bufio.ReadWriter, err error) {
 	w.Conn, buffered, err = http.NewResponseController(w.ResponseWriter).Hijack()
 	return &w.countedConn, buffered, err
@@ -74,7 +74,7 @@ type countedConn struct {
 	received func(bytes int)
 }
 
-// Read implements [net.Conn].
+// Read implements [net.Conn]. It passes the number of bytes that it has read to the func received.
 func (c *countedConn) Read(into []byte) (int, error) {
 	n, err := c.Conn.Read(into)
 	if c.received != nil {
@@ -113,7 +113,7 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("refused with HTTP %d: %s", e.Status, e.Text)
 }
 
-// refusalBytes is how much of the text of a refusal is read.
+// refusalBytes is how many bytes of the text of one refusal are read at most.
 const refusalBytes = 500
 
 // DialPeer opens a WebSocket to a URL. headers are sent with the request that opens it.
@@ -195,7 +195,7 @@ func (p *Peer) Answers(patience time.Duration) bool {
 	return false
 }
 
-// Read implements [Conn].
+// Read implements [Conn]. After an error the connection is over, except after a *wire.TooLargeError.
 func (p *Peer) Read() ([]byte, error) {
 	data, err := p.socket.Read()
 	if _, large := errors.AsType[*wire.TooLargeError](err); err != nil && !large {
@@ -204,7 +204,7 @@ func (p *Peer) Read() ([]byte, error) {
 	return data, err
 }
 
-// Write implements [Conn].
+// Write implements [Conn]. After an error the connection is over.
 func (p *Peer) Write(messages ...[]byte) error {
 	err := p.socket.Write(messages...)
 	if err != nil {
@@ -224,5 +224,5 @@ func (p *Peer) CloseWith(code int, reason string) error {
 	return nil
 }
 
-// Close implements [Conn].
+// Close implements [Conn]. It ends the connection with the code for a normal end.
 func (p *Peer) Close() error { return p.CloseWith(int(websocket.StatusNormalClosure), "") }

@@ -22,7 +22,7 @@ type sseLink struct {
 	http     *httpLink // used for its HTTP client and its headers
 	endpoint string
 	stream   io.ReadCloser
-	events   *eventReader // read from stream
+	events   *eventReader // reads the field stream
 	cancel   context.CancelFunc
 	reading  sync.WaitGroup
 	once     sync.Once

@@ -30,8 +30,8 @@ func newStreamLink(d *Dialer) *streamLink {
 	return l
 }
 
-// use sets the Conn of the link, which the link will close. server describes the server if the link has started it; otherwise it
-// is nil.
+// use gives the link its Conn. Close of the link also closes the Conn. server describes the server if the link has started it;
+// otherwise server is nil.
 func (l *streamLink) use(conn Conn, server *ownServer) *streamLink {
 	l.conn, l.out, l.evidence.own = conn, newOutbox(conn), server
 	return l

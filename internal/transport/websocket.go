@@ -133,7 +133,7 @@ func (s *socket) closeWith(code websocket.StatusCode, reason string) {
 
 // cut ends the connection at once. It does not call CloseNow, which waits if a Close of the WebSocket has begun.
 func (s *socket) cut() {
-	if s.raw == nil { // only tests connect without one
+	if s.raw == nil { // only in tests there is no network connection
 		_ = s.conn.CloseNow()
 		return
 	}
