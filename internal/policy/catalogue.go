@@ -16,7 +16,7 @@ import (
 // The same snapshot always gives the same catalogue. A server whose tools and rules are unchanged keeps the same list
 // of tools, so that caches can recognize the list by its pointer.
 type Catalogues struct {
-	// Apps keeps the tools that only the user interfaces of their servers (MCP Apps) may call.
+	// Apps means that the catalogue also has the tools that only the user interfaces of their servers (MCP Apps) may call.
 	Apps bool
 
 	mu   sync.Mutex

@@ -15,7 +15,7 @@ const (
 	ConfirmAll         = conf.ConfirmAll
 )
 
-// ConfirmOf returns the Confirm of a server in a snapshot's rules.
+// ConfirmOf says which calls of a server a user must confirm by the rules of a snapshot.
 func ConfirmOf(snap *catalog.Snapshot, server string) Confirm {
 	if rules, ok := snap.Rules.(*Rules); ok {
 		return rules.Servers[server].Confirm
@@ -23,8 +23,8 @@ func ConfirmOf(snap *catalog.Snapshot, server string) Confirm {
 	return ConfirmNone
 }
 
-// Asks reports whether the user must confirm a call of the tool. A nil tool means a method that mcpx does not know. Such a method
-// may do anything.
+// Asks reports whether the user must confirm a call of the tool. t is nil for a request whose method mcpx does not know; such a
+// request counts as destructive, because it may do anything.
 func Asks(c Confirm, t *catalog.Tool) bool {
 	return c == ConfirmAll || c == ConfirmDestructive && (t == nil || !t.Hints.IsReadOnly())
 }

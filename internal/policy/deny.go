@@ -95,7 +95,8 @@ func (r *right) takesAll() bool {
 	})
 }
 
-// Out reports whether a rule takes all servers away from a principal. Such a principal is no admin, and may not dial in.
+// Out reports whether a rule takes all servers away from a principal. Such a principal is no admin, and may not connect servers of
+// its own to mcpx (dial in).
 func (r *Rights) Out(p *caller.Principal) bool {
 	if r == nil || p == nil {
 		return false

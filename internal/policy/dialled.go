@@ -11,8 +11,8 @@ import (
 type Dialled struct {
 	Server string // the name under which mcpx serves it
 	Owner  string // the ID of the principal
-	// For says who sees the server. A server that is only for its owner is visible to the owner without any rule of auth.rights.
-	// Other servers are visible only to principals whom a rule permits them.
+	// For says who sees the server. If the server is only for its owner, the owner sees it without any rule of auth.rights. Any
+	// other server is visible only to principals to whom a rule permits it.
 	For string
 	// If For is [conf.DialGroup], Groups are the groups of the principals that see the server.
 	Groups []string
@@ -42,8 +42,8 @@ func (r *Rights) With(dialled []Dialled) *Rights {
 }
 
 // dialledFor returns the dialled-in servers that a principal must not see (hidden), and those that it sees without a rule
-// (owned). longer is key with one more byte for each dialled-in server, which says whether the principal sees the server.
-// Principals with equal keys share their Permissions.
+// (owned). key is the principal's key in the cache of Permissions. longer is key with one more byte for each dialled-in server: the
+// byte says whether the principal sees the server. Principals with equal keys share their Permissions.
 func (r *Rights) dialledFor(p *caller.Principal, key []byte) (longer []byte, hidden, owned []string) {
 	if len(r.dialled) > 0 {
 		key = append(key, 0xff) // separates the bytes that follow from the indexes of rules
@@ -63,8 +63,8 @@ func (r *Rights) dialledFor(p *caller.Principal, key []byte) (longer []byte, hid
 	return key, hidden, owned
 }
 
-// MayDial returns the first rule that lets a principal dial in under a name; nil if there is none. Without authentication p is
-// nil, and only rules for every principal apply.
+// MayDial returns the first rule that lets a principal connect a server of its own to mcpx under a name; nil if there is none.
+// Without authentication p is nil, and only rules for every principal apply.
 func MayDial(rules []conf.DialRule, p *caller.Principal, name string) *conf.DialRule {
 	for i := range rules {
 		rule := &rules[i]

@@ -111,7 +111,7 @@ func keys(object json.RawMessage) (all []string) {
 	return all
 }
 
-// Arguments adds the arguments that an override fixes to the arguments of a call.
+// Arguments returns the arguments of a call, with the values that an override fixes for this tool.
 func Arguments(t *catalog.Tool, arguments json.RawMessage) json.RawMessage {
 	return wire.Merge(t.Fixed, arguments)
 }

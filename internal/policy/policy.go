@@ -21,7 +21,7 @@ type Rules struct {
 	Allow, Disabled []string
 	// ReadOnly hides tools that do not declare themselves read-only.
 	ReadOnly bool
-	// Rights further restrict what single principals may see.
+	// Rights restrict in addition what single principals may see.
 	Rights *Rights
 }
 
@@ -92,8 +92,8 @@ func (r *Rules) See(server *catalog.Server, tool *catalog.Tool) (seen *catalog.T
 	return tool, ""
 }
 
-// limits reports whether the rules hide tools of a server, or could hide tools that it lists later. In that case
-// callers may not send the server methods that mcpx does not know.
+// limits reports whether the rules hide tools of a server, or could hide tools that it lists later. If they do, mcpx sends the
+// server no requests of callers with methods that mcpx does not know.
 func (r *Rules) limits(server string) bool {
 	if r == nil {
 		return false

@@ -21,7 +21,7 @@ type Right = conf.Right
 // right is a rule of auth.rights, with what is needed to apply it.
 type right struct {
 	Right
-	names map[string]string // the name in the config file of each server, by the name under which mcpx serves it; only where they differ
+	names map[string]string // the names of servers in the config file, by the names under which mcpx serves them; only where they differ
 }
 
 // of reports whether the rule applies to a principal.
@@ -36,8 +36,8 @@ func (r *right) of(p *caller.Principal) bool {
 
 // fits reports whether a glob matches a principal's name; "*" matches all names. A user of an issuer has the name
 // SUB@ISSUER. The glob must then have an @ too, and both parts are matched separately, because users who choose their
-// SUB could otherwise imitate the name of a token. For an agent, the glob must begin with "agent:" too, because
-// whoever makes the tokens of agents chooses their names.
+// SUB could otherwise imitate the name of a token. If the name begins with "agent:" (see the func agent), the glob must
+// begin with "agent:" too, because whoever makes the tokens of agents chooses their names.
 func fits(glob, name string) bool {
 	if glob == "*" {
 		return true
@@ -84,7 +84,7 @@ func (r *right) reaches(server string) bool {
 func (r *right) sees(s *catalog.Server, t *catalog.Tool) bool {
 	server := r.inFile(s.Name)
 	one := func(globs []string, tool string) bool {
-		// The part after the name of the server is also compared alone, since the name may contain glob characters.
+		// The part of a glob after the name of the server is also compared alone, since the name may contain glob characters.
 		return Match(globs, server+"."+tool) || slices.ContainsFunc(globs, func(glob string) bool {
 			rest, ok := strings.CutPrefix(glob, server+".")
 			return ok && Match([]string{rest}, tool)
@@ -190,14 +190,15 @@ func (r *Rights) Opens(p *caller.Principal, view string, part *Scope) bool {
 	return part == nil || part.Servers == nil || slices.ContainsFunc(part.Servers, g.reaches)
 }
 
-// everything reports whether a principal may use everything, because no rules are configured. It is false for every
-// agent. The token of an agent can be made by somebody who does not configure the servers, so an agent may use only
-// what it dialled in with and what rules give it.
+// everything reports whether a principal may use everything, because no rules are configured and no servers have dialled in. It
+// is false for a principal with a token of dial.compat (see the func agent): somebody who does not configure the servers can make
+// such a token. So this principal may use only the servers that it dialled in with, and what rules give it.
 func (r *Rights) everything(p *caller.Principal) bool {
 	return r.all && len(r.dialled) == 0 && !agent(p)
 }
 
-// agent reports whether a principal is an agent. Agents prove their identity by a token of dial.compat.
+// agent reports whether a principal is an agent of an older system that mcpx replaces. Such an agent connects servers of its own
+// to mcpx, and proves its identity by a token that the config permits with dial.compat.
 func agent(p *caller.Principal) bool { return strings.HasPrefix(p.Name, conf.Agents) }
 
 // Names reports whether any rule that gives something applies to a principal.
@@ -293,10 +294,10 @@ type Permissions struct {
 // Digest identifies the rules, also after a restart.
 func (g *Permissions) Digest() string { return g.digest }
 
-// byRights is the reason for hiding that [Permissions.See] returns. Clients do not see it.
+// byRights is the reason that [Permissions.See] returns for a hidden tool. Clients do not see the reason.
 const byRights = "auth.rights"
 
-// See implements [catalog.Rules].
+// See implements [catalog.Rules]. It returns the tool if the rules permit it, otherwise byRights.
 func (g *Permissions) See(s *catalog.Server, t *catalog.Tool) (seen *catalog.Tool, hiddenBy string) {
 	if !g.hides(s.Name) && !g.takesTool(s, t) && slices.ContainsFunc(g.rules, func(r *right) bool { return r.sees(s, t) }) {
 		return t, ""
