@@ -82,12 +82,12 @@ func typeOf(places []*place) *typ {
 	return t
 }
 
-// mapKeys is how many keys objects must have to count as maps even if their keys occur in several results.
+// mapKeys is for objects whose keys occur in several results: they can count as maps only if they have at least mapKeys keys together.
 const mapKeys = 8
 
-// like reports whether objects look like a map, for example from ids to values, or like the row of a query's result.
-// This is so if there are many keys, none of them is in all objects, an object has few of them on average, and either all values
-// are objects or none is. objects is the number of objects. common is the number of members with these keys that all objects have
+// like reports whether objects look like a map, for example from ids to values, or like the row of a query's result. They do if
+// they have many keys together, no key is in all objects, and an object has few of the keys on average. Also, either all values must
+// be objects or none. objects is the number of objects; common is the number of their members with these keys, in all objects
 // together.
 func (t *typ) like(common, objects int) bool {
 	if len(t.members) < mapKeys || 4*common > len(t.members)*objects {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// MaxBytes is how much of a result is read, in bytes.
+	// MaxBytes is how many bytes of one result are read at most.
 	MaxBytes = 64 << 10
 	// maxPlaces bounds the places in a shape. The bound is lower by fewerByLevel for each level of depth, so that deep
 	// places do not use up what the places after them need.
@@ -106,7 +106,7 @@ func (s *Shape) under(slot **place, depth int) *place {
 }
 
 // field returns the field of a key, and creates it if necessary. It returns nil if the key gets no field, for example because
-// there are too many. guess is the index at which the field is expected.
+// there are too many fields. guess is the index at which the field is expected.
 func (s *Shape) field(p *place, key []byte, guess, depth int) *field {
 	if guess < len(p.fields) && len(key) > 0 && p.fields[guess].key == string(key) {
 		return p.fields[guess]

@@ -153,7 +153,7 @@ func (s *Store) Learn(tool Tool, sample func() (value []byte, cut bool)) {
 	}
 }
 
-// learn processes the queue.
+// learn learns from the results in the queue. It returns when the queue is empty.
 func (s *Store) learn() {
 	for {
 		s.mu.Lock()
@@ -239,7 +239,7 @@ func (s *Store) TypeScript(tool Tool, prefix string, limit int) string {
 	return ""
 }
 
-// path returns the path of the file for a server. Package registry deletes files that were not used for a long time.
+// path returns where the file for a server is. The package registry deletes files that were not used for a long time.
 func (s *Store) path(server string) string { return filepath.Join(s.dir, server+".shapes.json") }
 
 // locked locks the mutex shapes and returns it. If the server of the tool is used for the first time, locked first reads the
@@ -326,8 +326,9 @@ func (s *Store) encode(server string) (tools []toolOf) {
 	return tools
 }
 
-// merged returns tools, with two changes from stored, the tools that are already in the file: missing tools are added, and tools
-// are replaced if another process has learned from more results.
+// merged combines tools with stored, the tools that are already in the file because another process may have written it. If a tool
+// is only in stored, merged adds it. If a tool is in both, the one in tools stays, unless the one in stored has the same definition
+// and was learned from more results.
 func merged(tools, stored []toolOf) []toolOf {
 	for _, one := range stored {
 		i := slices.IndexFunc(tools, func(t toolOf) bool { return t.Name == one.Name && t.Part == one.Part })
