@@ -16,7 +16,7 @@ func (l *httpLink) Listen(opened, unavailable func()) {
 	l.streams.Go(func() {
 		defer unavailable()
 		worked := false
-		last := &eventReader{limit: l.dialer.MaxMessage, retry: -1} // the reader of the previous stream; the next stream continues that stream
+		last := &eventReader{limit: l.dialer.MaxMessage, retry: -1} // the reader of the previous stream; the next stream continues it
 		delay.Retry(l.ctx, func() (wait time.Duration, again bool) {
 			resp, err := l.openStream(l.ctx, last.lastID)
 			switch {
