@@ -40,7 +40,7 @@ func (r *report) ahead(f *figure, c column, peerRow row, rows []row) (best *cell
 }
 
 // beats reports whether c is better than other by more than the noise: even the worst value of c is better than the best value of
-// other.
+// other. A cell with values beats one without. In a column of words, a fine cell beats one that is not fine.
 func (c *cell) beats(other *cell, better string) bool {
 	switch {
 	case c.State != "" || better != "" && len(c.Values) == 0:

@@ -15,8 +15,8 @@ type figure struct {
 	columns     []column
 	run         func(*bench, *figure)
 	wide        bool   // many columns: the table has a column for each peer
-	varies      bool   // values differ from run to run; agreement leaves out cells with one value, whose noise is unknown
-	chart       string // the column that is drawn
+	varies      bool   // values differ from run to run, so report.agreement leaves out cells with one value: their noise is unknown
+	chart       string // the column of which the report has a chart; empty if none
 }
 
 type column struct{ name, unit, better string }

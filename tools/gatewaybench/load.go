@@ -158,7 +158,7 @@ type loaded struct {
 
 func (l loaded) rate() float64 { return float64(len(l.micros)) / l.elapsed.Seconds() }
 
-// stragglers is how much longer than the measurement the last calls may take.
+// stragglers is how long after the end of a measurement the bench still waits for the answers to its last calls.
 const stragglers = 4 * time.Second
 
 // load lets several callers call echo for the duration length. Each call has a text of its own, which must be in the answer. A failed

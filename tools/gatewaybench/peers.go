@@ -39,7 +39,7 @@ type launch struct {
 	url   string            // URL of the endpoint, for HTTP; $SERVER in it is replaced if each server has an endpoint of its own
 }
 
-// peer is one of the compared gateways, or direct.
+// peer is one of the compared gateways, or the peer called direct: a client without a gateway.
 type peer struct {
 	name, version string
 	registry      string // npm, PyPI, Go, or another source

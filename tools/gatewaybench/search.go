@@ -107,8 +107,8 @@ func sameTool(hit, right string) bool {
 	return hit == alone || separators.ReplaceAllString(hit, ".") == separators.ReplaceAllString(right, ".")
 }
 
-// matches returns a func that finds what a pattern with one or two groups matches: each name once, in the order of the text. Two groups
-// are joined by a dot.
+// matches returns a func that finds names in a text, each name once, in the order of the text. A name is what the group of the pattern
+// matches or, if the pattern has two groups, what both match, joined by a dot.
 func matches(pattern string) func(string) []string {
 	compiled := regexp.MustCompile(pattern)
 	return func(text string) (found []string) {

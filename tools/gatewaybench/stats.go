@@ -23,7 +23,7 @@ type cell struct {
 	Unit      string    `json:"unit,omitempty"`
 	Better    string    `json:"better,omitempty"` // the constant less or more; empty if no value is better than another
 	Values    []float64 `json:"values,omitempty"` // one for each successful round, in their order
-	Rounds    int       `json:"rounds,omitempty"` // the largest len(Values) of the figure over this transport
+	Rounds    int       `json:"rounds,omitempty"` // the largest len(Values) of all cells of this figure and transport
 	Median    float64   `json:"median"`
 	Low       float64   `json:"low"` // lowest value of all rounds
 	High      float64   `json:"high"`
@@ -65,8 +65,8 @@ func (c *cell) spread() float64 {
 	return (c.High - c.Low) / 2 / math.Abs(c.Median)
 }
 
-// minNoise is the smallest noise that agrees assumes if a figure varies, as a share of the median. The rounds may show less noise,
-// because a few rounds can be equal by chance.
+// minNoise is the noise that [cell.agrees] gets for figures that vary, as a share of the median. The rounds may show less noise than
+// this, because a few rounds can be equal by chance.
 const minNoise = 0.05
 
 // agrees reports whether two runs of the same cell agree within their noise. Each range from Low to High is widened on both sides by

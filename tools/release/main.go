@@ -99,7 +99,7 @@ func release(out, only, key string) error {
 		if err != nil {
 			return fmt.Errorf("building for %s/%s: %w", p.os, p.arch, err)
 		}
-		if r.version, err = versionOf(one.info); err != nil { // before the other platforms are built, which takes minutes
+		if r.version, err = versionOf(one.info); err != nil { // read before the other platforms are built, because building takes minutes
 			return err
 		}
 		binaries = append(binaries, one)

@@ -117,7 +117,7 @@ type imports struct {
 	named map[string]string
 }
 
-// Import implements types.Importer.
+// Import returns a package that was already type-checked. path is the import path as it is written in the file that imports it.
 func (i imports) Import(path string) (*types.Package, error) {
 	if meant, ok := i.named[path]; ok {
 		path = meant

@@ -16,7 +16,8 @@ const (
 	silence = 10 * time.Second
 	// handshake is how long a daemon waits for the first messages of a command that has connected.
 	handshake = 5 * time.Second
-	// maxBytes is the largest size of a message, in bytes. The environment of a process is smaller on all systems.
+	// maxBytes is the maximum size of a message, in bytes. It is enough for a [Start], because no system allows a process an
+	// environment of this size.
 	maxBytes = 8 << 20
 )
 

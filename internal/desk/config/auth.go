@@ -18,8 +18,8 @@ import (
 
 // Auth says which clients may connect over HTTP, and what they may do. It is the key auth of the file.
 type Auth struct {
-	Resource     string   // if empty, mcpx uses the address of each request, which must be a loopback address
-	Audiences    []string // nil means Resource and the URLs below it
+	Resource     string   // the public URL of mcpx; if empty, mcpx uses the address of each request, which must be loopback
+	Audiences    []string // for which audiences a token may be; nil means Resource and the URLs below it
 	Scopes       []string
 	Tokens       []conf.Token // sorted by name
 	Rights       []conf.Right // nil means that every authenticated client may use everything

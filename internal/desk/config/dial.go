@@ -48,9 +48,9 @@ func (l *loader) checkDial(n *node, d *conf.Dial) {
 	}
 }
 
-// finishDial adds what the key dial.compat implies. It adds a rule that lets agents with a token dial in, which means that an agent
-// connects to mcpx as a server. Only the agent itself can use this server. If the file has no auth, finishDial adds an empty Auth, so
-// that all other clients need a credential.
+// finishDial adds what the key dial.compat implies. With this key, programs that were made for mcp-endpoint-server (here called agents)
+// use mcpx with their tokens. finishDial adds a rule by which each agent may dial in, that is, connect to mcpx as a server. Only the
+// agent itself can use this server. If the file has no auth, finishDial adds an empty Auth, so that all other clients need a credential.
 func (l *loader) finishDial() {
 	if !l.agents() {
 		return
@@ -67,5 +67,5 @@ func (l *loader) finishDial() {
 	}
 }
 
-// agents reports whether agents may dial in at the paths of mcp-endpoint-server (the key dial.compat).
+// agents reports whether the key dial.compat lets programs that were made for mcp-endpoint-server dial in at its paths.
 func (l *loader) agents() bool { return l.cfg.Dial != nil && l.cfg.Dial.Compat != conf.CompatOff }

@@ -16,7 +16,7 @@ import (
 const maxDuration = 366 * 24 * time.Hour
 
 // These are JSON Schemas of values that many keys have. text is for a string, texts for an array of strings, someTexts for an array
-// with at least one string.
+// with at least one string. duration is for a duration, moreThanZero for a duration of more than 0.
 const (
 	text         = `{"type": "string"}`
 	texts        = `{"type": "array", "items": {"type": "string"}}`

@@ -11,7 +11,7 @@ import (
 )
 
 // The limits for a file: its size in bytes, the depth of nested objects and arrays, and the number of values. No real config comes
-// near them. A file that is not a config cannot use up the memory, because it exceeds them.
+// near these limits. They keep a file that is not a config from using up the memory.
 const (
 	maxFileBytes = 8 << 20
 	maxDepth     = 64
@@ -33,8 +33,8 @@ func (k kind) String() string {
 	return [...]string{"null", "a boolean", "a number", "a string", "an array", "an object"}[k]
 }
 
-// node is a JSON value of the file. It knows its path, which faults name. Unlike a Go map, a node that is an object keeps its
-// members in order, and keeps both members if a key occurs twice.
+// node is a JSON value of the file. Its fields parent, key and index give its path, which messages about faults show. Unlike a Go map,
+// a node that is an object has its members in the order of the file, and has both members if a key occurs twice.
 type node struct {
 	kind   kind
 	offset int // of the first byte of the value in the file
@@ -44,8 +44,8 @@ type node struct {
 	items   []*node // if the value is an array
 
 	parent *node  // nil for the root
-	key    string // if parent is an object
-	index  int    // the index, if parent is an array
+	key    string // the key of the member, if parent is an object
+	index  int    // the index of the element, if parent is an array
 }
 
 // path returns the path of the value, such as mcpServers.github.url. It is empty for the root.

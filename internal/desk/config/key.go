@@ -14,8 +14,8 @@ import (
 type key struct {
 	name string
 	value
-	// help explains the key, in Markdown. It is empty if the key is only another name, from other clients or older
-	// systems, for one of the keys of mcpx.
+	// help explains the key, in Markdown. It is empty if the key is only another name for one of the keys of mcpx. Such names are in
+	// files of other clients and of older versions of mcpx.
 	help string
 }
 
@@ -39,8 +39,8 @@ type value struct {
 	named bool
 	// words are the accepted strings, if there are only a few.
 	words []string
-	// off is the name of a definition in the JSON Schema, which lists the values that turn the key off. It is empty if no value
-	// turns the key off.
+	// off names the values that turn the key off: it is the name of their definition in the JSON Schema, "off" or "plainOff". It is
+	// empty if no value turns the key off.
 	off string
 	// minimum and maximum are the smallest and the largest accepted number. maximum is 0 if there are no such limits, or if schema
 	// contains the limits.

@@ -15,8 +15,8 @@ const (
 )
 
 // defaultLimits returns limits that well-behaved clients do not reach, and that keep one principal from using up all resources.
-// Calls per minute are not limited by default: mcpx cannot know how many a user needs and a server can handle. Clients without
-// credentials share the quota Anybody, which by default limits only how many calls may wait.
+// Calls per minute are not limited by default: mcpx cannot know how many calls a user needs, or how many a server can handle. Clients
+// without credentials share the quota Anybody, which by default limits only how many calls may wait.
 func defaultLimits() conf.Limits {
 	queue := semaphore.Queue{Calls: 1000}
 	principals := semaphore.Queue{Calls: 1000, Wait: 30 * time.Second}

@@ -192,8 +192,8 @@ type loader struct {
 
 	warnings []string
 	// Each of these fields collects keys, and becomes one warning. otherClients has keys of other clients, old has keys of older
-	// systems, and unknown has keys that mcpx does not know; all these keys have no effect. unexpanded has keys whose values contain
-	// a ${...} in a form that mcpx does not know.
+	// versions of mcpx, MCP-Dock and MCP-PROXY, and unknown has keys that mcpx does not know; all these keys have no effect.
+	// unexpanded has keys whose values contain a ${...} in a form that mcpx does not know.
 	otherClients, old, unknown, unexpanded ignored
 }
 

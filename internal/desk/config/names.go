@@ -113,8 +113,8 @@ func (r *serverReader) needPackage() {
 	}
 }
 
-// aliases maps a wrong key that users may write to the right key. It is for wrong keys that do not resemble the right one. A mistyped
-// key needs no alias, since nearest finds the right key by its letters.
+// aliases has the right keys for some wrong keys. It is for wrong keys that do not resemble the right one. A mistyped key needs no
+// alias, because the function nearest finds the right key by its letters.
 var aliases = map[string]string{
 	"cmd":         "command",
 	"executable":  "command",
@@ -127,9 +127,9 @@ var aliases = map[string]string{
 	"workdir":     "cwd",
 }
 
-// nearest finds the key that the user probably meant by the wrong key in the parameter key. The parameter keys has the right keys.
-// nearest returns a right key that differs from the wrong key only in case and separators or by a few letters, or that the map
-// aliases has for the wrong key. It returns "" if there is no such key.
+// nearest returns the right key that the user probably meant by a wrong key. The parameter key is the wrong key; keys has the right
+// keys. The result is the right key in aliases, or one that differs from the wrong key only in case, separators or a few letters. If
+// keys has no such key, the result is "".
 func nearest(key string, keys []string) string {
 	if len(key) > 64 {
 		return ""

@@ -62,7 +62,7 @@ func (r *serverReader) otherClientKeys() []key {
 	l, s := r.l, &r.s
 	kind, headers := value{read: r.kind, schema: text}, value{read: r.headers, schema: scalars}
 	return []key{
-		// The type of the connection, for Copilot, Cline and others, and for the older systems.
+		// The type of the connection, for Copilot, Cline and others, and for older versions of mcpx, MCP-Dock and MCP-PROXY.
 		{name: "transport", value: kind},
 		{name: "transportType", value: kind},
 		{name: "transport_type", value: kind},

@@ -2,8 +2,8 @@ package config
 
 import "mcpx/internal/base/conf"
 
-// These are the bounds for the keys of programs. A program is JavaScript that a model writes, that mcpx runs, and that calls tools.
-// It needs at least minProgramMemory bytes, because the JavaScript engine itself uses some memory.
+// These are limits for keys of the object programs: for memory (in bytes), calls and at_once. A program is JavaScript that a model
+// writes and mcpx runs, and that can call tools. The smallest memory is more than 0, because the JavaScript engine itself uses some.
 const (
 	minProgramMemory = 16e6
 	maxProgramMemory = 1e9

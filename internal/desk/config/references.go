@@ -214,8 +214,8 @@ type answer struct{ text, reason string }
 type answers map[wanted]answer
 
 // external returns the value of ${keyring:NAME}, ${file:PATH} or ${command:...}, without line breaks at its end. If there is no
-// value, reason says why. While the file is read for the first time, external adds references to the keyring and to commands to
-// wanted, and returns them unchanged.
+// value, reason says why. While the config is read for the first time, the values from the keyring and from commands are not known
+// yet: then external returns the reference unchanged, and adds it to r.wanted.
 func (r *serverReader) external(kind, argument string) (text, reason string) {
 	one := wanted{kind, argument}
 	v, looked := r.l.answers[one]
@@ -227,7 +227,7 @@ func (r *serverReader) external(kind, argument string) (text, reason string) {
 			r.wanted = append(r.wanted, one)
 		}
 		text = "${" + kind + ":" + argument + "}"
-		r.secret(text, true) // a credential, like its value: credentials do not change the name of the cached catalogue
+		r.secret(text, true) // a credential, as its value is: if only credentials change, the cached catalogue is still used
 		return text, ""
 	}
 	if v.text = strings.TrimRight(v.text, "\r\n"); v.text == "" && v.reason == "" {

@@ -16,7 +16,7 @@ const SchemaTitle = "The config of mcpx"
 type schemas map[string]map[string]any
 
 // Schema returns the JSON Schema (draft 2020-12) of the config file. It accepts every file that [Parse] accepts, even with
-// nulls, notes and ignored keys. It refuses wrong types, numbers out of range and unknown words, but not everything that
+// nulls, notes for human readers and ignored keys. It refuses wrong types, numbers out of range and unknown words, but not everything that
 // [Parse] refuses, such as an invalid glob.
 func Schema() []byte {
 	all := schemas{
@@ -65,7 +65,7 @@ func (s schemas) object(o object) map[string]any {
 	return schema
 }
 
-// notes is the patternProperties of an object that may have notes. The pattern matches the same keys as [isComment].
+// notes is the patternProperties of an object that may have notes for human readers. The pattern matches the same keys as [isComment].
 var notes = map[string]any{`^(//|_|#|\$schema$)`: true}
 
 func (s schemas) key(k key) map[string]any {

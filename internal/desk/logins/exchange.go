@@ -79,7 +79,7 @@ func (l *Logins) Exchange(s Server) func(subject func() string) (wrap func(http.
 	}
 }
 
-// caller implements [tokens] with the exchanged tokens of one caller.
+// caller provides a [transport] with the exchanged tokens of one caller.
 type caller struct {
 	of      *exchanges
 	subject func() string

@@ -69,7 +69,7 @@ func (l *Logins) Login(ctx context.Context, s Server, o Options) (*Result, error
 	return l.keep(ctx, s, made)
 }
 
-// beginning is what begin has found out before the user sees the login page.
+// beginning is what [Logins.begin] has found out before the user sees the login page.
 type beginning struct {
 	server    Server
 	web       *http.Client // the caller of begin closes its idle connections

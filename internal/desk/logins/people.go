@@ -72,7 +72,7 @@ func (l *Logins) Needed(s Server) func(base http.RoundTripper) http.RoundTripper
 	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, &person{src, ""}} }
 }
 
-// person implements [tokens] with the tokens of the login that has this id.
+// person provides a [transport] with the tokens of one login of a principal, the login with this id.
 type person struct {
 	*source
 	id string

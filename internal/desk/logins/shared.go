@@ -24,9 +24,9 @@ const (
 	lockPause = 50 * time.Millisecond
 )
 
-// shared is a keeper for several processes, such as the replicas of a cluster. Each file is a record. The lock of a file is in the same
-// record as its content: a process that has written the lock has also got the newest content. A lock is a lease, which ends by itself
-// if its holder dies.
+// shared is a [keeper] for several processes, such as the replicas of a cluster. It stores each file as a record. The lock of a file is
+// in the same record as the file's content, so a process that has written the lock has also got the newest content. A lock is a lease,
+// which ends by itself if its holder dies.
 type shared struct{ records state.Followed }
 
 // sharedFile is the content of a record.

@@ -19,20 +19,20 @@ import (
 const (
 	// refreshTime is how long the renewal of a login may take, including the wait for other processes.
 	refreshTime = 2*netguard.RequestTime + 5*time.Second
-	// maxWanted is the largest number of scopes in login.Wanted. Without this limit, a server could make the file grow.
+	// maxWanted is the largest number of scopes in login.Wanted. Without this limit, a server could make the login's file grow.
 	maxWanted = 50
 	// keptSecrets is the largest number of secrets in source.seen.
 	keptSecrets = 16
 )
 
-// source implements [tokens] with the tokens of one login, and renews them.
+// source provides a [transport] with the tokens of one login, and renews the tokens.
 type source struct {
 	logins *Logins
 	server Server
 	file   string
 	web    *http.Client
 	turn   chan struct{} // has one element while a token is being requested, so that only one request runs
-	looked *stamp        // the version of the file at the last Logins.Changed; guarded by Logins.mu
+	looked *stamp        // the version of the file at the last call of Logins.Changed; guarded by Logins.mu
 
 	mu    sync.Mutex
 	stamp stamp // the version of the file when login was read or written

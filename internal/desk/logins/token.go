@@ -111,8 +111,8 @@ func (e endpoint) secrets(params url.Values) (all []string) {
 }
 
 // tokenError returns an error that says what went wrong at a token endpoint, without secrets. The authorization server may repeat
-// secrets of the request in its error; replacements has the arguments for a strings.NewReplacer that removes them. It runs before the
-// text is shortened, because a secret that is cut in half would not be found.
+// secrets of the request in its error; replacements has the arguments for a strings.NewReplacer that removes them. They are removed
+// before the text is shortened, because a secret that is cut in half would not be found.
 func tokenError(issuer string, err error, replacements []string) error {
 	answer, ok := errors.AsType[*oauth2.RetrieveError](err)
 	who := "the authorization server " + sanitize.Line(issuer, 200)

@@ -34,7 +34,7 @@ type transport struct {
 	tokens tokens
 }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip sends the request with a token of the server. If the server refuses the token, RoundTrip repeats the request with another.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	token, err := t.tokens.token(req.Context())
 	if err != nil {

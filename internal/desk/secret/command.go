@@ -61,7 +61,7 @@ type bounded struct {
 	stop func()
 }
 
-// Write implements io.Writer.
+// Write adds p to the buffer. If the buffer would then exceed MaxBytes, Write calls stop instead, and returns an error.
 func (b *bounded) Write(p []byte) (int, error) {
 	if b.text.Len()+len(p) > MaxBytes {
 		b.full = true

@@ -33,7 +33,7 @@ type Client struct {
 // format describes how a client's file stores servers.
 type format struct {
 	language language
-	// path is the path of the object that contains the servers.
+	// path has the keys that lead to the object with the servers, the outermost first.
 	path []string
 	// entry returns the entry for a server that is started with a command. It is nil for a file to which mcpx adds no entry.
 	entry func(command string, args []string) object

@@ -39,8 +39,8 @@ type Change struct {
 	Exact bool
 
 	record record
-	moved  []moved // the servers in Moved; their backups are not known before Write
-	first  bool    // the file has no record, or its record is out of date
+	moved  []moved // the servers in Moved; Write sets their field Backup
+	first  bool    // mcpx has no record of the file, or one that is out of date
 	exact  bool    // it will be possible to undo this change byte for byte
 }
 
@@ -105,7 +105,7 @@ type record struct {
 // moved is a server that mcpx removed from a client's file.
 type moved struct {
 	Server string `json:"server"`
-	// At is the path of the server's entry in the file.
+	// At has the keys that lead to the server's entry in the file, the outermost first.
 	At []string `json:"at,omitempty"`
 	// Backup is the path of a backup of the file that has the entry.
 	Backup string `json:"backup"`

@@ -54,8 +54,8 @@ func (t fileText) spliced(splices []splice) []byte {
 // ErrUnsafe says that a file is valid, but is written in a way that mcpx cannot edit without the risk of losing something.
 var ErrUnsafe = errors.New("the file is written in a way that cannot be edited safely")
 
-// document is the text of a client's file: a [jsonText], [tomlText] or [yamlText]. It must not be used after an error, because the
-// edit may be incomplete.
+// document is the text of a client's file: a [jsonText], [tomlText] or [yamlText]. A path is given by its keys, the outermost first. A
+// document must not be used after an error, because the edit may be incomplete.
 type document interface {
 	data() []byte
 	// get returns the decoded value at a path, or nil if there is none.
@@ -149,7 +149,7 @@ func (e edited) starts(name string, entry object) bool {
 	return true
 }
 
-// restoreMoved adds the servers that connect removed, unless the file has them again. It copies the entry of each server from the
+// restoreMoved adds the servers that [edited.connect] removed, unless the file has them again. It copies the entry of each server from the
 // backup, and returns the names of the servers that it added.
 func (e edited) restoreMoved(servers []moved) (restored []string, err error) {
 	for _, m := range servers {

@@ -60,8 +60,8 @@ var (
 )
 
 // ofMcpx converts a client's entry to mcpx's format. Package config knows the keys of most clients, so ofMcpx changes only what config
-// would misunderstand. dialect tells the clients apart; usually it is the path of the servers in the client's file. leftOut has the
-// keys without a meaning for mcpx.
+// would misunderstand. dialect tells the clients apart. Usually it has the keys that lead to the servers in the client's file, joined
+// by dots, such as mcp.servers. leftOut has the keys without a meaning for mcpx.
 func (o object) ofMcpx(dialect string) (entry object, leftOut []string) {
 	o = o.flat()
 	switch dialect {

@@ -21,7 +21,7 @@ type field struct {
 	value any
 }
 
-// MarshalJSON implements json.Marshaler.
+// MarshalJSON encodes the object with its members in their order.
 func (o object) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}
 	for i, f := range o {

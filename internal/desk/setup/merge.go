@@ -25,7 +25,7 @@ type Skipped struct {
 // A server that occurs several times is added once, even under different names. If two different servers in sources have the same
 // name, the second one gets a new name. A server is skipped if the config has another server of the same name.
 func Merge(s System, existing []Found, sources []Source) (merged []Merged, skipped []Skipped) {
-	const inConfig = -1 // the value in names and known for a server of the config; other values are indexes in merged
+	const inConfig = -1 // in the maps names and known, the value for a server of the config; other values are indexes in merged
 	names, known := map[string]int{}, map[string]int{}
 	for i := range existing {
 		names[strings.ToLower(existing[i].Name)] = inConfig

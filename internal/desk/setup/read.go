@@ -46,7 +46,7 @@ type Found struct {
 	Server config.Server
 
 	entry object
-	path  []string // the path of the entry in the file; nil if mcpx cannot remove the entry
+	path  []string // the keys that lead to the entry in the file, the outermost first; nil if mcpx cannot remove the entry
 }
 
 // Uses reports whether the entry starts mcpx with the config file at this path. Uses finds the path only if the entry contains it in
@@ -210,8 +210,8 @@ func (from origin) projectServers(d *jsonText) (found []Found) {
 	return found
 }
 
-// serversIn reads the servers in value, which is an object or, in older files, an array. value may be nil. path is the path of
-// value.
+// serversIn reads the servers in value, which is an object or, in older files, an array. value may be nil. path has the keys that lead
+// to value in the file.
 func (from origin) serversIn(value *hujson.Value, path []string) []Found {
 	var found []Found
 	dialect := strings.Join(path, ".")
@@ -276,8 +276,8 @@ func fields(v *hujson.Value) object {
 	return entry
 }
 
-// translate converts a client's entry to an entry of mcpx's config. dialect tells the clients apart; usually it is the path of the
-// servers in the client's file.
+// translate converts a client's entry to an entry of mcpx's config. dialect tells the clients apart. Usually it has the keys that lead
+// to the servers in the client's file, joined by dots, such as mcp.servers.
 func (from origin) translate(name string, entry object, dialect string) Found {
 	f := Found{Name: name}
 	f.entry, f.LeftOut = entry.ofMcpx(dialect)

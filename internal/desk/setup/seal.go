@@ -76,7 +76,8 @@ type sealer struct {
 	secrets     []Secret
 }
 
-// sealed is the new text of a string in the config, with references in place of credentials. path is the path of the string.
+// sealed is the new text of a string in the config, with references in place of credentials. path has the keys and
+// indexes that lead to the string.
 type sealed struct {
 	path []string
 	text string
@@ -105,7 +106,8 @@ func (s *sealer) walk(v *hujson.Value, path []string) {
 // scheme matches the authentication scheme at the beginning of an Authorization header.
 var scheme = pattern.New(`(?i)^(?:bearer|basic|token|apikey) `)
 
-// seal returns a string with references in place of its credentials. path is the path of the string.
+// seal returns a string with references in place of its credentials. path has the keys and indexes that lead to the
+// string in the config.
 func (s *sealer) seal(text string, path []string) string {
 	if slices.Contains(s.credentials, text) && !scheme.MatchString(text) && !strings.Contains(text, "${") {
 		return s.reference(text, path)
@@ -146,8 +148,9 @@ func outside(text, credential string, reference func() string) string {
 
 var unfitSecret = pattern.New(`[^A-Za-z0-9._-]+`)
 
-// reference returns a reference to the credential in value, and adds the credential to s.secrets if it is not there. path is the
-// path of the string that contains the credential. The name of the secret consists of the server's name and the last key of path.
+// reference returns a reference to the credential in value, and adds the credential to s.secrets if it is not there. path has the
+// keys and indexes that lead to the string with the credential. The name of the secret consists of the server's name and the last key
+// of path.
 func (s *sealer) reference(value string, path []string) string {
 	key := path[len(path)-1]
 	if _, err := strconv.Atoi(key); err == nil {
