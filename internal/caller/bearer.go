@@ -43,7 +43,7 @@ func Bearer(header http.Header) (string, error) {
 	return token, nil
 }
 
-// tokenByte maps each byte to whether a token may contain it (b64token of RFC 6750).
+// tokenByte says for each byte whether a token may contain it (b64token of RFC 6750).
 var tokenByte = func() (allowed [256]bool) {
 	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/=") {
 		allowed[c] = true

@@ -16,7 +16,7 @@ import (
 )
 
 // Client is the sender of a request. It stands for one connection of one program or, if the protocol has no sessions,
-// for one request. Package front makes it; the packages below pass it on and never change it. Data of a single
+// for one request. Package front makes it; other packages pass it on and never change it. Data of a single
 // request (its progress token, its log level) is not here. A nil *Client means that mcpx itself is the sender, for
 // example for a command.
 type Client struct {
@@ -213,9 +213,9 @@ func (c *Client) extension(name string) json.RawMessage {
 	return declared
 }
 
-// Relayed returns the client's capabilities that mcpx can relay to servers. If the client's view is transparent, these
-// are all capabilities except tasks. Otherwise they are elicitation, sampling and roots, and of the extensions
-// [TasksExtension] and, if the view lists tools with apps, appsExtension.
+// Relayed returns those capabilities of the client that mcpx relays to servers. If the client's view is transparent, these are all
+// capabilities except tasks. Otherwise they are elicitation, sampling, roots and [TasksExtension]. If the view lists tools with
+// apps, appsExtension is added.
 func (c *Client) Relayed() json.RawMessage {
 	out := c.askable()
 	if c == nil || c.Transparent {
@@ -242,7 +242,7 @@ func (c *Client) askable() json.RawMessage {
 	return wire.Filter(c.Capabilities, c.asked)
 }
 
-// asked reports whether a capability permits a server to send requests to the client. value is its JSON.
+// asked reports whether a capability permits a server to send requests to the client. value is the JSON of the capability.
 func (c *Client) asked(name string, value []byte) bool {
 	return value[0] == '{' && (c.Transparent && name != "tasks" || name == "elicitation" || name == "sampling" || name == "roots")
 }

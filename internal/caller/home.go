@@ -47,9 +47,9 @@ func (h *Home) Connection() uint64 {
 	return h.connection.ID
 }
 
-// At returns the home of the same program on another connection, whose id is given. With that home, a request over the
-// connection of h finds the sessions that the program opened over the other connection; they end with the other connection. If
-// there are none, the request opens new sessions, which end with the connection of h.
+// At returns the home of the same program on another connection: the connection with this ID. With that home, a request over the
+// connection of h finds the sessions that the program opened over the other connection. These sessions end with the other
+// connection. If there are none, the request opens new sessions, which end with the connection of h.
 func (h *Home) At(connection uint64) *Home {
 	return &Home{of: h.of, connection: &Connection{ID: connection, Life: h.connection.Life}}
 }

@@ -10,7 +10,7 @@ import (
 
 // Place is what all messages of a client have in common, because it depends on where the client is connected.
 type Place struct {
-	// ID, Peer, View, Transparent, Apps, Notify and Request are the fields of [Client].
+	// ID, Peer, View, Transparent, Apps, Notify and Request mean the same as in a [Client].
 	ID, Peer, View    string
 	Transparent, Apps bool
 	Notify            func(method string, params json.RawMessage)
@@ -20,7 +20,7 @@ type Place struct {
 	Headers   http.Header
 }
 
-// Ask is the type of [Client.Request].
+// Ask is a func that sends a request to a client and waits for the result; see [Client.Request].
 type Ask func(ctx context.Context, method string, params json.RawMessage, progress func(params json.RawMessage)) (json.RawMessage, error)
 
 // Said is what a client says about itself: a legacy client says it in initialize, a modern client in each message.

@@ -15,8 +15,8 @@ type Principal struct {
 	// an ID.
 	ID string
 	// Name is the name of the principal in rights, limits, the log, the audit trail and on the status page. Its form
-	// depends on the credential: NAME for a token, DNS:NAME or a URI for a certificate, agent:ID for an agent,
-	// USER@ISSUER for a user of an issuer.
+	// depends on the credential: NAME for a token, DNS:NAME or a URI for a certificate, USER@ISSUER for a user of
+	// an issuer, and agent:ID for an agent of another system that mcpx replaces (dial.compat in the config).
 	Name string
 	// Display is a more readable name of the principal, such as "Ann Example"; it may be empty. It is only shown: nothing may
 	// depend on it, since users may be able to choose it.

@@ -16,7 +16,7 @@ import (
 type From struct {
 	// Client is the sender; nil if mcpx itself sends the message, for example for a command.
 	Client *caller.Client
-	// Meta are members for _meta.
+	// Meta are the members of _meta to send with the message.
 	Meta []Meta
 	// Input has the client's answers to the questions in an earlier input_required result.
 	Input Input

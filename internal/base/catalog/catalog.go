@@ -185,7 +185,8 @@ type Server struct {
 	Key string
 	// Tools are in the server's order.
 	Tools []Tool
-	// Listed is false until Offers and Items were received or loaded from disk, which happens after Tools.
+	// Listed is false until Offers and Items were received or loaded from disk. Tools are received or loaded
+	// before Offers and Items.
 	Listed bool
 	Offers Offers
 	Items  *Items

@@ -239,8 +239,8 @@ func text(raw json.RawMessage) string {
 	return s
 }
 
-// part returns value as a slice of whole, which contains the same bytes, so that all parts of a definition share one
-// buffer. If value is empty or null, part returns nil.
+// part returns the slice of whole that has the same bytes as value. So all parts of a definition share the buffer of the
+// definition. If value is empty or null, part returns nil.
 func part(whole, value json.RawMessage) json.RawMessage {
 	if len(value) == 0 || string(value) == "null" {
 		return nil

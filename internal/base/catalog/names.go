@@ -18,10 +18,10 @@ const uriScheme = "mcpx://"
 // appScheme begins URIs of the user interfaces of tools (MCP Apps).
 const appScheme = "ui://"
 
-// names indexes which servers list a resource URI or a URI template.
+// names is an index. For a resource URI or a URI template, it has the servers that list it.
 type names struct {
-	// For each URI or template, the indexes in Snapshot.Servers of the servers that list it. URIs to which mcpx has added the
-	// name of the server (see naming) are not included.
+	// resources and templates map a resource URI or a URI template to the servers that list it, as indexes in Snapshot.Servers.
+	// URIs that contain the name of a server (see naming) are left out.
 	resources, templates map[string][]int
 	patterns             []pattern
 	able                 []int // indexes of the servers that have resources
@@ -131,7 +131,7 @@ func (s *Server) AppURI(own string) string {
 // URIError means that a URI names no resource, or may name several.
 type URIError struct {
 	URI string
-	// Candidates are URIs that name each possible resource unambiguously.
+	// Candidates has, for each resource that may be meant, a URI that names only this resource.
 	Candidates []string
 }
 
@@ -210,8 +210,8 @@ func newPattern(server int, template string) pattern {
 
 var nothing = regexp.MustCompile(`[^\s\S]`)
 
-// compile returns a regular expression that matches the URIs of a URI template (RFC 6570). Like the SDKs of servers,
-// it also accepts values that are not escaped.
+// compile returns a regular expression that matches the URIs of a URI template (RFC 6570). The regular
+// expression also accepts values that are not escaped, as the SDKs of servers do.
 func compile(template string) *regexp.Regexp {
 	if len(template) > maxTemplate {
 		return nothing
@@ -259,15 +259,15 @@ func (s *Snapshot) PromptName(server *Server, own, separator string) string {
 		return own
 	}
 	name := server.Name + separator + own
-	// Two servers a and a__b may have prompts with the same combined name. Then one of them gets the separator twice.
+	// Two servers a and a__b may have prompts with the same combined name. Then one of the names gets the separator twice.
 	if found, has, ok := s.Prompt(name, separator); !ok || found.Name != server.Name || has != own {
 		name = server.Name + separator + separator + own
 	}
 	return name
 }
 
-// Prompt resolves a client's name to the server and the server's own name for the prompt. If no server lists such a
-// prompt, Prompt returns the server whose name is the beginning of the client's name.
+// Prompt resolves name, the name of a prompt as a client writes it, to the server and the server's own name for the prompt. If no
+// server lists the prompt, Prompt returns the server whose name and separator are the beginning of name.
 func (s *Snapshot) Prompt(name, separator string) (server *Server, own string, ok bool) {
 	for i := range s.Servers {
 		one := &s.Servers[i]

@@ -93,7 +93,7 @@ func (c *Chart) Label(width, below int, text string) {
 // Note writes a line of text at the place where bars begin.
 func (c *Chart) Note(text string) { c.text(c.left, Thick-3, style{size: 12}, text) }
 
-// Thick is the height of a bar that has its figure beside it.
+// Thick is the height of a bar that has a number beside it.
 const Thick = 14
 
 // style is how a text looks.

@@ -63,7 +63,7 @@ type Right struct {
 	Confirm Confirm
 	// Admin gives access to /status, /metrics, the page at / and /api/servers.
 	Admin bool
-	// TakeAway are globs of servers and of "server.tool" that no rule gives to these principals. A rule with TakeAway gives
+	// TakeAway are globs of servers and of "server.tool" that no rule gives to the principals of this rule. A rule with TakeAway gives
 	// nothing: the fields from Servers to Admin are empty.
 	TakeAway []string
 }
@@ -290,41 +290,42 @@ type Quota struct {
 	BodyBytes, BodyPace int64
 }
 
-// Dial says who may dial in with servers of their own. Package hosted/dial implements it.
+// Dial says who may dial in: a principal dials in when it connects to mcpx and serves tools of its own over the connection. Package
+// hosted/dial implements it.
 type Dial struct {
-	// Allow are rules. The first one that matches a principal and a name decides.
+	// Allow are rules. The first rule that matches the principal and the name of the server with which it dials in decides.
 	Allow []DialRule
-	// Agents of an older system, which mcpx replaces, dial in at the paths of that system. Compat says which tokens of
-	// such agents mcpx accepts; [CompatOff] means that there are no such paths. Keys are the keys of these tokens: the
-	// first key makes new tokens, and a token is accepted if any of the keys fits.
+	// mcpx can replace another system, whose agents dial in at other paths. Compat says which tokens of these agents mcpx
+	// accepts; with [CompatOff], mcpx does not serve these paths. Keys are the keys of the tokens: the first key makes new
+	// tokens, and a token is accepted if any of the keys fits.
 	Compat Compat
 	Keys   []string
 }
 
-// Compat is the config key dial.compat.
+// Compat is the config key dial.compat: which tokens of agents of another system, which mcpx replaces, are accepted.
 type Compat uint8
 
 // The values of [Compat].
 const (
 	CompatOff       Compat = iota
 	CompatSigned           // signed tokens, which expire
-	CompatEncrypted        // also the tokens of the older system, which never expire
+	CompatEncrypted        // also encrypted tokens: those of the other system, which never expire
 )
 
-// Agents is the prefix of the names of agents: principals that are authenticated by a token of [Dial.Compat]. The names
-// of all other principals do not have this prefix.
+// Agents is the prefix of the names of principals that have proved who they are by a token of [Dial.Compat]. The names of all
+// other principals do not have this prefix.
 const Agents = "agent:"
 
-// DialRule lets principals dial in.
+// DialRule lets some principals dial in, and says who can use their servers.
 type DialRule struct {
 	// Principals are globs of names; Groups and Scopes are names. The rule applies to a principal if, for each of
 	// Principals, Groups and Scopes that is not empty, the principal matches at least one element.
 	Principals, Groups, Scopes []string
-	// Names are globs of the names under which these principals may dial in.
+	// Names are globs of the names that the servers of the rule may have.
 	Names []string
-	// For says who can use the servers: [DialSelf], [DialGroup] or [DialAll].
+	// For says who can use the servers that dial in by this rule: [DialSelf], [DialGroup] or [DialAll].
 	For string
-	// Overrides correct the definitions of the tools of the servers that these principals dial in with.
+	// Overrides correct the definitions of the tools of the servers that dial in by this rule.
 	Overrides []Override
 }
 

@@ -48,7 +48,7 @@ func descriptor(f *os.File) (fd int, err error) {
 	return fd, err
 }
 
-// Receive receives n files that the other side sends next. The caller closes them.
+// Receive receives the next n files that the other side sends. The caller closes them.
 func Receive(conn *net.UnixConn, n int) ([]*os.File, error) {
 	oob := make([]byte, unix.CmsgSpace(4*n))
 	b := make([]byte, 1)
@@ -80,8 +80,8 @@ func Receive(conn *net.UnixConn, n int) ([]*os.File, error) {
 // Stream reads from or writes to a file that other processes may have open too. Close makes a waiting Read or Write return. The owner
 // must call Close.
 type Stream struct {
-	// reopened is set if the file is a pipe and could be opened once more. Setting O_NONBLOCK on it does not affect the other
-	// processes, so Go's poller can wait for it. Otherwise reopened is nil.
+	// reopened is set if the file is a pipe and could be opened once more. O_NONBLOCK can be set on reopened without effect
+	// on other processes, so Go's poller can wait for it. Otherwise reopened is nil.
 	reopened *os.File
 	// If reopened is nil, the method wait polls two files: shared, which is the file itself, and woken. woken is a pipe that
 	// Close ends by closing wake.
@@ -163,7 +163,7 @@ func (s *Stream) Read(p []byte) (int, error) {
 // blocking mode.
 const atomicWrite = 512
 
-// Write implements io.Writer.
+// Write implements io.Writer. After Close it returns an error.
 func (s *Stream) Write(p []byte) (written int, err error) {
 	if s.reopened != nil {
 		return s.reopened.Write(p)

@@ -147,8 +147,8 @@ func (p *Pool) enter(ctx context.Context, owner string) error {
 	return err
 }
 
-// acquire returns an idle helper whose last job was of the same owner, or else a new helper: if the jobs of one owner
-// get their helpers killed, this must not use up the helpers that other owners have started. If no further helper is
+// acquire returns an idle helper whose last job was of the same owner, or else a new helper: an owner whose jobs get
+// their helpers killed must not use up the helpers that other owners have started. If no further helper is
 // allowed, acquire returns the helper that was idle for the longest time.
 func (p *Pool) acquire(ctx context.Context, owner string) (*helper, error) {
 	p.mu.Lock()

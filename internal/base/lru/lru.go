@@ -5,7 +5,7 @@ package lru
 import "iter"
 
 // Map has a value for each key. It always keeps the values that were used last, as many as the field size says. It drops older
-// values at some time: apart from busy values ([New]), it never has more than twice as many. It is not safe for concurrent use.
+// values later: apart from busy values ([New]), it never has more than 2*size values. It is not safe for concurrent use.
 type Map[K comparable, V any] struct {
 	size       int
 	busy       func(*V) bool

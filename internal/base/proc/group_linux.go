@@ -98,7 +98,7 @@ func readMember(pid int, buf []byte) (member, bool) {
 	}, true
 }
 
-// carries reports whether the environment of a process contains a mark that begins with mark.
+// carries reports whether the environment of a process contains markVar with a value that begins with mark.
 func carries(pid int, mark string) bool {
 	env, ok := readProc(pid, "environ", make([]byte, 4096))
 	if !ok {

@@ -44,8 +44,8 @@ func DropFilePages() {
 	}
 }
 
-// killFound kills the remaining processes of the sessions in groups, and all processes whose environment contains the
-// token. It reports whether there were any.
+// killFound kills all processes whose session id is a key of groups, and all processes whose mark (see markVar) begins with
+// the token. It reports whether it found any.
 func killFound(groups map[int]bool, token string) bool {
 	found := find(func(m member) bool {
 		return m.state != zombie && (groups[m.session] || carries(m.pid, token+"."))

@@ -14,7 +14,7 @@ type Bucket struct {
 	last  time.Time // zero if the bucket was never used
 }
 
-// Rate says how a bucket fills: Rate tokens a second, until it has Burst tokens. A Rate of 0 means no limit.
+// Rate says how a bucket fills: it gets Rate tokens a second until it has Burst tokens. If the field Rate is 0, there is no limit.
 type Rate struct{ Rate, Burst float64 }
 
 // Wait returns the time until the bucket has a whole token, or 0 if it has one.
@@ -91,7 +91,7 @@ func (c *counters) of(what string) *lru.Map[string, counter] {
 	return of
 }
 
-// Take implements [Counters].
+// Take takes the tokens from all buckets, or from none if any bucket lacks a whole token.
 func (c *counters) Take(from []Draw) (short int, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +109,7 @@ func (c *counters) Take(from []Draw) (short int, wait time.Duration) {
 	return -1, 0
 }
 
-// Charge implements [Counters].
+// Charge takes the tokens even from buckets that have too few.
 func (c *counters) Charge(to []Draw) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,7 +120,7 @@ func (c *counters) Charge(to []Draw) {
 	}
 }
 
-// Taken implements [Counters].
+// Taken returns, for each bucket that is not full, how many tokens are missing.
 func (c *counters) Taken() (all []Draw) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

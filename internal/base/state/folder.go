@@ -16,7 +16,7 @@ import (
 	"mcpx/internal/base/atomicfile"
 )
 
-// Followed are [Records] that report changes.
+// Followed is a [Records] that also reports each change of a value.
 type Followed interface {
 	Records
 	// Watch calls the func receive with each value whose key begins with prefix, until stop is called: first with the present values,
@@ -26,7 +26,7 @@ type Followed interface {
 }
 
 // Folder implements [Followed] with a file for each value, so that the values survive restarts. All processes that use the folder change
-// its files one after the other. Get and Watch do not see what other processes change after OpenFolder: only Change reads the file of its
+// its files one after the other. Get and Watch do not see what other processes change after OpenFolder: only Change reads the file of the
 // key again.
 type Folder struct {
 	folder string // if it is empty, nothing is saved
@@ -60,7 +60,7 @@ const (
 	recordLock   = "lock"
 )
 
-// lockFolderWithin is how long a change waits for other processes.
+// lockFolderWithin is how long a change waits, at most, while another process changes the folder.
 const lockFolderWithin = 3 * time.Second
 
 // OpenFolder reads the folder, and creates it if it does not exist. limit is how many values it keeps; if there are more, it
@@ -116,7 +116,7 @@ func (f *Folder) read(key string) (one saved, err error) {
 	return one, err
 }
 
-// Get implements [Records].
+// Get returns the value of a key from memory, unless the value has expired.
 func (f *Folder) Get(key string) ([]byte, error) {
 	f.mu.RLock()
 	one, ok := f.byKey[key]
@@ -127,7 +127,8 @@ func (f *Folder) Get(key string) ([]byte, error) {
 	return one.Value, nil
 }
 
-// Change implements [Records]. If the file cannot be written, the error is logged, and the new value is only in memory.
+// Change replaces the value of a key, in memory and in the file. If the file cannot be written, the error is logged, and the new value is
+// only in memory.
 func (f *Folder) Change(ctx context.Context, key string, change func(old []byte) ([]byte, time.Time, error)) error {
 	f.changing.Lock()
 	defer f.changing.Unlock()
@@ -227,7 +228,7 @@ func (f *Folder) lock(ctx context.Context) (unlock func(), err error) {
 	return func() { _ = lock.Unlock() }, nil
 }
 
-// Watch implements [Followed].
+// Watch calls receive with the present values, and then with each value that Change stores in this process.
 func (f *Folder) Watch(prefix string, receive func(value []byte)) (stop func()) {
 	f.changing.Lock()
 	defer f.changing.Unlock()

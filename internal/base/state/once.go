@@ -16,7 +16,7 @@ type once struct {
 	names map[string]thing
 }
 
-// thing is the state of one name.
+// thing is what is remembered about one name.
 type thing struct {
 	next     int   // the lowest number that may still be used; all lower numbers are used up
 	until    int64 // the time after which the name may be forgotten, in Unix seconds
@@ -48,7 +48,7 @@ func NewOnce(limit int, log *slog.Logger) Once {
 	return &once{limit: limit, log: log, names: make(map[string]thing)}
 }
 
-// Redeem implements [Once].
+// Redeem uses up a number of a name, and ends the name if the number was used before.
 func (o *once) Redeem(_ context.Context, name string, number int, until time.Time) (fresh bool, err error) {
 	o.change(name, until, func(one *thing) {
 		if fresh = !one.ended && number >= one.next; fresh {
@@ -60,13 +60,13 @@ func (o *once) Redeem(_ context.Context, name string, number int, until time.Tim
 	return fresh, nil
 }
 
-// End implements [Once].
+// End ends a name, so that no number of the name is fresh any more.
 func (o *once) End(_ context.Context, name string, until time.Time) error {
 	o.change(name, until, (*thing).end)
 	return nil
 }
 
-// change applies change to the state of a name.
+// change calls the func change with what is remembered about a name, and remembers the result. until is when the name may be forgotten.
 func (o *once) change(name string, until time.Time, change func(*thing)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -79,7 +79,7 @@ func (o *once) change(name string, until time.Time, change func(*thing)) {
 	o.names[name] = one
 }
 
-// Standing implements [Once].
+// Standing returns a context that ends when ctx ends or when the name ends.
 func (o *once) Standing(ctx context.Context, name string) context.Context {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -105,9 +105,9 @@ func (o *once) Standing(ctx context.Context, name string) context.Context {
 	return made
 }
 
-// makeRoom forgets expired names. If there are still too many names, it also forgets the one that expires first of the names
-// that have not ended, or of the ended names if there are no others. The contexts of a forgotten name are canceled, as End
-// could not cancel them any more. The caller holds the lock.
+// makeRoom forgets expired names. If there are still too many names, it also forgets one name: of the names that have not ended,
+// the name that expires first. If all names have ended, it forgets the name that expires first of all. It cancels the contexts of
+// the names that it forgets, since End could not cancel them any more. The caller holds the lock.
 func (o *once) makeRoom() {
 	if len(o.names) < o.limit {
 		return

@@ -12,12 +12,13 @@ import (
 // MostRecord is the length of the longest value in [Records], in bytes.
 const MostRecord = 64 << 10
 
-// ErrLarge is the error for a value that is longer than MostRecord, or that Records have no room for.
+// ErrLarge is the error for a value that is longer than MostRecord, or for which Records has no room.
 var ErrLarge = errors.New("the client has sent too much about itself")
 
-// Records keeps values under keys. [NewStored] keeps all its records here. [NewSealed] keeps here what an id cannot contain: changed
-// records, the ends of sessions, and records that are too large for an id. A key has only the characters a-z, A-Z, 0-9, '.', '-' and
-// '_', and does not begin or end with '.'. Values must not be written to, neither those given nor those returned. Safe for concurrent use.
+// Records is a store of values under keys. The Sessions of [NewStored] keep everything in it. The Sessions of [NewSealed] keep in it only
+// what the id of a session cannot contain: changes, the end of a session, and data that is too large for an id. A key has only the
+// characters a-z, A-Z, 0-9, '.', '-' and '_', and does not begin or end with '.'. Values must not be written to, neither those given nor
+// those returned. Safe for concurrent use.
 //
 // If the implementation uses a network, each process has a copy of all values, which is at most two seconds old. An implementation may
 // bound the number and the size of the values, and remove some before their time.
@@ -54,7 +55,7 @@ func NewRecords(limit, maxBytes int) Records {
 	return &records{limit: limit, maxBytes: maxBytes, byKey: make(map[string]record)}
 }
 
-// Get implements [Records].
+// Get returns the value of a key, unless the value has expired.
 func (r *records) Get(key string) ([]byte, error) {
 	r.mu.RLock()
 	one, ok := r.byKey[key]
@@ -65,7 +66,7 @@ func (r *records) Get(key string) ([]byte, error) {
 	return one.value, nil
 }
 
-// Change implements [Records].
+// Change replaces the value of a key by the value that change returns.
 func (r *records) Change(_ context.Context, key string, change func(old []byte) ([]byte, time.Time, error)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

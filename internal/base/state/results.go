@@ -34,7 +34,7 @@ func NewResults[R any](limit int, age time.Duration) Results[R] {
 	return &results[R]{limit: limit, age: age, byHandle: make(map[string]*kept[R]), byOwner: make(map[string]int)}
 }
 
-// Keep implements [Results].
+// Keep keeps a result under a random handle.
 func (s *results[R]) Keep(owner string, r *R, size int) (handle string) {
 	if size > s.limit {
 		return ""
@@ -52,7 +52,7 @@ func (s *results[R]) Keep(owner string, r *R, size int) (handle string) {
 	return handle
 }
 
-// Get implements [Results].
+// Get returns a result if it belongs to the owner and is not too old.
 func (s *results[R]) Get(_ context.Context, handle, owner string) (*R, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *results[R]) Get(_ context.Context, handle, owner string) (*R, error) {
 	return one.result, nil
 }
 
-// Grow implements [Results].
+// Grow adds size, in bytes, to the size of a result. If all results together are then too large, it removes some.
 func (s *results[R]) Grow(handle string, size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *results[R]) Grow(handle string, size int) {
 	}
 }
 
-// Len implements [Results].
+// Len returns the number of results.
 func (s *results[R]) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,10 +18,11 @@ import (
 )
 
 const (
-	// If Open is given no end, a session ends after sessionLife. Each Change moves the end to sessionLife from then, and so does a Get when
-	// less than renewBefore is left: a session in use stores a value at most once a day, and one that is unused lives at least 7 days.
+	// A session for which Open got no end ends after sessionLife. Each Change moves the end to sessionLife after the Change. A Get moves
+	// the end in the same way, but only if less than renewBefore is left. So the Gets of a session store a value at most once a day, and
+	// the session lives at least 7 days after its last use.
 	sessionLife, renewBefore = 8 * 24 * time.Hour, 7 * 24 * time.Hour
-	// renewAgain is the pause between two attempts of Get to move the end of a session, if the first attempt fails.
+	// If a Get fails to move the end of a session, the next Get tries it only after renewAgain.
 	renewAgain = time.Hour
 	// idPrefix begins every id. The rest is the sealed record, or a random text of randomText characters if the record
 	// is kept in Records.
@@ -39,7 +40,8 @@ const (
 	maxKnown = 10_000
 )
 
-// sealed implement [Sessions]. Their ids contain the record, encrypted ("sealed"). Records has what does not fit into ids.
+// sealed implements [Sessions]. An id contains the record of the session, encrypted ("sealed"). The store records has what does not fit
+// into ids.
 type sealed[S any] struct {
 	keys    []cipher.AEAD // the first encrypts, all decrypt; if there are none, all records are kept in Records
 	purpose string
@@ -80,14 +82,14 @@ type recent[S any] struct {
 
 // NewSealed returns Sessions whose ids contain the record, encrypted with keys that are derived from the secrets: the first secret
 // encrypts, all of them decrypt. So a process with one of these secrets can serve a session that it has never seen, as after a restart.
-// Changes, ends, and records that are too large for an id are kept in records.
+// The store records keeps changes, ends of sessions, and data that is too large for an id.
 //
 // purpose has only the characters a-z. It must be different for each Sessions: keys and records depend on it.
 //
-// If Open is given no end, a session ends after 7 days; each Change, and a Get on the last day, moves the end to 7 days from then. If
-// records loses its values, each session is again as it was when it was opened. An ended session can then be used again, until 7 days
-// after it was opened. If a process ends more than 20,000 sessions a day, records keeps each further end for two minutes only: after
-// that, the client could use the ended session again.
+// If Open is given no end, a session ends after 8 days. Each Change moves the end to 8 days after the Change, and so does a Get in the
+// last 7 days of the session. If records loses its values, each session is again as it was when it was opened, and has the end that it
+// had then. So a session that was closed before can be used again. If a process ends more than 20,000 sessions a day, records keeps each
+// further end for two minutes only: after that, the client could use the ended session again.
 func NewSealed[S any](secrets []*Secret, purpose string, records Records) Sessions[S] {
 	s := &sealed[S]{purpose: purpose, records: records, byID: lru.New[string, known[S]](maxKnown, nil)}
 	for _, secret := range secrets {
@@ -104,13 +106,14 @@ func NewSealed[S any](secrets []*Secret, purpose string, records Records) Sessio
 	return s
 }
 
-// NewStored returns Sessions that keep all records in records, so that an ended session stays ended as long as records
-// are not lost. An id is random. See [NewSealed] for purpose.
+// NewStored returns Sessions that keep everything in the store records, so that an ended session stays ended as long as records
+// does not lose its values. An id is random. See [NewSealed] for purpose.
 func NewStored[S any](purpose string, records Records) Sessions[S] {
 	return NewSealed[S](nil, purpose, records)
 }
 
-// Open implements [Sessions]. The error may also be ErrLarge.
+// Open puts the record into the id. If s has no keys, or the id would be too long, it puts the record into Records. The error may be
+// ErrAway or ErrLarge.
 func (s *sealed[S]) Open(ctx context.Context, record *S, until time.Time) (id string, err error) {
 	one := &content[S]{Until: until.UnixMilli(), Record: record}
 	if until.IsZero() {
@@ -196,7 +199,7 @@ func (s *sealed[S]) find(id string) *known[S] {
 		}
 		one = &known[S]{key: s.key(text)}
 		if _, err := s.records.Get(one.key); err != nil {
-			return one // not remembered, since callers can make up such ids
+			return one // an id that Records does not have is not remembered, since callers can make up any number of ids
 		}
 	} else if one = s.unseal(text); one == nil {
 		return nil
@@ -250,7 +253,8 @@ func (k *known[S]) decode(value []byte) (*content[S], error) {
 	return now, nil
 }
 
-// Get implements [Sessions].
+// Get returns the newest record of a session. If Open was given no end and less than renewBefore is left, Get also moves
+// the end.
 func (s *sealed[S]) Get(ctx context.Context, id string) (*S, error) {
 	one := s.find(id)
 	if one == nil {
@@ -272,7 +276,7 @@ func (s *sealed[S]) Get(ctx context.Context, id string) (*S, error) {
 	return content.Record, nil
 }
 
-// Change implements [Sessions]. The error may also be ErrLarge.
+// Change stores the changed record in Records. The error may be ErrUnknown, ErrAway or ErrLarge.
 func (s *sealed[S]) Change(ctx context.Context, id string, change func(*S)) (*S, error) {
 	one := s.find(id)
 	if one == nil {
@@ -314,14 +318,14 @@ func (s *sealed[S]) update(ctx context.Context, one *known[S], change func(*cont
 	})
 }
 
-// End implements [Sessions]. A released session can still be used in other processes, and in this one too.
+// End stores in Records that a session has ended. If the session is only Released, End does nothing, as every process can go on using it.
 func (s *sealed[S]) End(ctx context.Context, id string, why Ending) error {
 	one := s.find(id)
 	if one == nil || why == Released {
 		return nil
 	}
-	// If the id contains the record, the client could use the id until the session expires, so Records keeps until then that the session
-	// has ended. If Records has the record, the end is kept only briefly: without a value in Records, such an id is unknown.
+	// If the id contains the record, the id would be valid until the session expires, so Records keeps the end until then. If the id
+	// does not contain the record, Records keeps the end only briefly: after that Records has no value for the id, so the id is unknown.
 	brief := s.endsMany() || one.sealed == nil
 	err := s.update(ctx, one, func(now *content[S]) {
 		now.Ended, now.Record = true, nil

@@ -27,7 +27,7 @@ func NewSessions[S any](limit int) Sessions[S] {
 	return &sessions[S]{limit: limit, byID: make(map[string]session[S])}
 }
 
-// Open implements [Sessions].
+// Open keeps a record under a random id.
 func (s *sessions[S]) Open(_ context.Context, record *S, until time.Time) (id string, err error) {
 	id = "mcpx-" + rand.Text()
 	s.mu.Lock()
@@ -58,7 +58,7 @@ func (s *sessions[S]) makeRoom() {
 	}
 }
 
-// Get implements [Sessions].
+// Get returns the record of a session that has not ended.
 func (s *sessions[S]) Get(_ context.Context, id string) (*S, error) {
 	s.mu.RLock()
 	one, ok := s.byID[id]
@@ -69,7 +69,7 @@ func (s *sessions[S]) Get(_ context.Context, id string) (*S, error) {
 	return one.record, nil
 }
 
-// Change implements [Sessions].
+// Change replaces the record of a session by a changed copy.
 func (s *sessions[S]) Change(_ context.Context, id string, change func(*S)) (*S, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *sessions[S]) Change(_ context.Context, id string, change func(*S)) (*S,
 	return &next, nil
 }
 
-// End implements [Sessions].
+// End removes a session, even if the session is only Released, since no other process knows the session.
 func (s *sessions[S]) End(_ context.Context, id string, _ Ending) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -91,7 +91,7 @@ type Results[R any] interface {
 }
 
 // Once remembers, for each name, which numbers were used and whether the name has ended. A name stands for one code, refresh token or
-// login of package authserver, or for the state of one parked call of package front; the package chooses a unique name. The numbers of
+// login of package authserver, or for the state of one parked call of package front. Each package makes its names unique. The numbers of
 // a name begin with 0 and are used one after the other. Safe for concurrent use.
 //
 // A name is forgotten at the time given with it, or when there are too many names: first the names that have not
@@ -140,9 +140,9 @@ type Draw struct {
 	What, Whose string
 	Flow        Rate
 	Tokens      float64
-	// Remote means that another process has taken the tokens. If Flow differs from the Flow with which this process uses the bucket, the
-	// bucket keeps the Flow of this process and does not become full. Flows differ while the processes get a changed config one after the
-	// other.
+	// Remote means that another process has taken the tokens. Its Flow may differ from the Flow with which this process uses the bucket,
+	// because the processes get a changed config one after the other. Then the bucket goes on with the Flow of this process. Only a
+	// change of the Flow in this process fills the bucket.
 	Remote bool
 
 	bucket *Bucket // set only by Counters in memory, during Take and Charge

@@ -91,7 +91,7 @@ func Filter(object json.RawMessage, keep func(name string, value []byte) bool) j
 	return append(out, '}')
 }
 
-// WithMember returns a JSON object, which may be nil, with one more member at its end.
+// WithMember returns a copy of object with one more member at its end. A nil object is treated as {}.
 func WithMember(object json.RawMessage, key string, value []byte) json.RawMessage {
 	out := make([]byte, 0, len(object)+len(key)+len(value)+5)
 	if before := bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(object), []byte{'}'})); len(before) > 1 {

@@ -21,8 +21,8 @@ type Framing int32
 const (
 	// Newline is one message per line, as in the MCP specification.
 	Newline Framing = iota
-	// ContentLength is the framing of the Language Server Protocol: header lines, an empty line and the body. Older
-	// MCP systems use it.
+	// ContentLength is the framing of the Language Server Protocol: header lines, an empty line and the body. Some
+	// MCP clients and servers use it.
 	ContentLength
 )
 
@@ -212,8 +212,8 @@ func isHeader(line []byte) bool {
 	return ok && (bytes.EqualFold(name, []byte("Content-Length")) || bytes.EqualFold(name, []byte("Content-Type")))
 }
 
-// headers reads the header lines after firstLine, up to the empty line, and returns the Content-Length. If one of them looks
-// like a message instead, ok is false: firstLine was not a header, and the next Read returns that message.
+// headers reads the header lines after firstLine, up to the empty line, and returns the Content-Length. If a line after
+// firstLine looks like a message instead, ok is false: firstLine was not a header, and the next Read returns that message.
 func (r *Reader) headers(firstLine []byte) (length int64, ok bool) {
 	length = -1
 	line := firstLine

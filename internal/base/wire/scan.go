@@ -171,8 +171,8 @@ func (s *scanner) end() bool {
 	return i == len(s.src)
 }
 
-// utf8 reports whether src is valid UTF-8. src must be completely read. Only strings are checked, as the grammar of
-// JSON allows only ASCII outside of strings.
+// utf8 reports whether src is valid UTF-8. src must be completely read. If all strings are ASCII, all of src is ASCII, because
+// JSON allows other characters only in strings. Otherwise utf8 checks all of src.
 func (s *scanner) utf8() bool {
 	return s.seen&highBits == 0 || utf8.ValidString(s.src)
 }
@@ -323,8 +323,8 @@ func word8(src string, i int) uint64 {
 		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
 }
 
-// special sets the high bit of each byte of w that is a control character, a quote or a backslash. Only the lowest bit
-// set is reliable.
+// special sets the high bit of each byte of w that is a control character, a quote or a backslash. Only
+// the lowest of these high bits is reliable; the others may be wrong.
 func special(w uint64) uint64 {
 	return ((w - eachByte*' ') | ((w ^ eachByte*'"') - eachByte) | ((w ^ eachByte*'\\') - eachByte)) &^ w & highBits
 }

@@ -42,7 +42,7 @@ var ErrGone = errors.New("the replica that had this has ended")
 // questions.
 var ErrUntaken = errors.New("that replica takes no requests any more")
 
-// joinTime is how long a start waits for NATS.
+// joinTime is how long Join waits, at most, until NATS can be reached.
 const joinTime = 10 * time.Second
 
 // Cluster is this process as a replica. Safe for concurrent use.

@@ -18,7 +18,7 @@ const kindTakes, kindTaken = "takes", "taken"
 // takesEvery is how long a replica collects what was taken from its buckets before it tells the others.
 const takesEvery = 20 * time.Millisecond
 
-// maxTakes is the largest number of buckets in one message. maxTaken is the largest size, in bytes, of an answer about buckets.
+// maxTakes is the largest number of buckets in one message. maxTaken is the largest size, in bytes, of an answer to the question kindTaken.
 const maxTakes, maxTaken = 1000, 64 << 20
 
 // counters implement [state.Counters]. Each replica has all buckets, takes from its own buckets without waiting, and sends what
@@ -79,7 +79,7 @@ func (s *counters) catchUp() {
 			return
 		}
 	}
-	lack := make(map[bucketName]*take) // the largest answers: a replica that has just started knows less
+	lack := make(map[bucketName]*take) // the largest answer for each bucket: a replica that has just started knows less
 	for _, one := range s.c.Live() {
 		var list []*take
 		if one.ID == s.c.self || json.Unmarshal(s.taken(ctx, one.ID), &list) != nil || slices.Contains(list, nil) {
@@ -121,7 +121,7 @@ func drawsOf(list []*take) []state.Draw {
 	return draws
 }
 
-// Take implements [state.Counters].
+// Take takes tokens from the buckets of this replica. If NATS can be reached, Take soon tells the other replicas.
 func (s *counters) Take(from []state.Draw) (short int, wait time.Duration) {
 	shares := s.shares()
 	if shares > 1 {
@@ -133,7 +133,7 @@ func (s *counters) Take(from []state.Draw) (short int, wait time.Duration) {
 	return short, wait
 }
 
-// Charge implements [state.Counters].
+// Charge is like Take, but takes the tokens even from buckets that have too few.
 func (s *counters) Charge(to []state.Draw) {
 	shares := s.shares()
 	if shares > 1 {

@@ -130,7 +130,8 @@ func (x *exchange) message(h head, data []byte) error {
 }
 
 // write sends data in pieces, and waits while the other side has too many unread pieces. If isLast is true, the other side learns
-// from the last piece, which may be empty, that no more pieces follow.
+// from the last piece, which may be empty, that no more pieces follow. kind is empty except at the beginning of an exchange. failure
+// is the error of the answerer, or empty.
 func (x *exchange) write(kind string, data []byte, isLast bool, failure string) error {
 	for {
 		n := min(len(data), maxPiece)

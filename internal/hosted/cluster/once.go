@@ -49,7 +49,7 @@ func (c *Cluster) Once(purpose string, limit int, log *slog.Logger) state.Once {
 	return o
 }
 
-// Redeem implements [state.Once].
+// Redeem uses up a number of a name in the shared records, and ends the name if the number was used before.
 func (o *once) Redeem(ctx context.Context, name string, number int, until time.Time) (fresh bool, err error) {
 	err = o.change(ctx, name, until, func(one *thing) {
 		if fresh = !one.Ended && number >= one.Next; fresh {
@@ -61,7 +61,7 @@ func (o *once) Redeem(ctx context.Context, name string, number int, until time.T
 	return fresh && err == nil, err
 }
 
-// End implements [state.Once].
+// End ends a name in the shared records, for all replicas.
 func (o *once) End(ctx context.Context, name string, until time.Time) error {
 	return o.change(ctx, name, until, func(one *thing) { one.Ended = true })
 }
@@ -85,7 +85,7 @@ func (o *once) change(ctx context.Context, name string, until time.Time, change 
 	return nil
 }
 
-// Standing implements [state.Once].
+// Standing returns a context that ends when ctx ends or when the copy learns that the name has ended.
 func (o *once) Standing(ctx context.Context, name string) context.Context {
 	return o.copy.Standing(ctx, name)
 }

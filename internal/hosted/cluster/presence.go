@@ -18,7 +18,7 @@ type Replica struct {
 	ID, Name string
 }
 
-// presence has the other replicas. While NATS cannot be reached, it keeps those that were there before.
+// presence knows which other replicas are running. While NATS cannot be reached, it keeps those that were running before.
 type presence struct {
 	mu     sync.Mutex
 	epoch  int  // changes when this replica may have lost messages
@@ -110,7 +110,7 @@ func (c *Cluster) Live() []Replica {
 	return list
 }
 
-// IsLive reports whether a replica is in Live.
+// IsLive reports whether the method Live returns a replica with this id.
 func (c *Cluster) IsLive(id string) bool {
 	if id == c.self {
 		return true
@@ -120,7 +120,7 @@ func (c *Cluster) IsLive(id string) bool {
 	return c.presence.peers[id] != nil
 }
 
-// Stays reports whether a replica is in Live and has not begun to shut down. For this replica it returns true.
+// Stays reports whether a replica is running and has not begun to shut down. For this replica it returns true.
 func (c *Cluster) Stays(id string) bool {
 	if id == c.self {
 		return true

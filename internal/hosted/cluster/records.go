@@ -26,8 +26,8 @@ const (
 	// maxTries is how often a change is tried while other replicas change the same record.
 	maxTries = 200
 	// maxRecords limits the bytes of all records together, so that clients that send much about themselves cannot fill the memory of
-	// all replicas. The less room is left, the smaller a new record must be, so these clients are refused first. Records of at most
-	// smallRecord bytes are accepted until all records have twice maxRecords.
+	// all replicas. The less room is left, the smaller a new record must be, so these clients are refused first. A record of at
+	// most smallRecord bytes is refused only if all records together have more than 2*maxRecords bytes.
 	maxRecords, smallRecord = 256 << 20, 1 << 10
 	// ownerKey is the key of a record that only the replicas of this cluster can open.
 	ownerKey = "cluster"
@@ -50,7 +50,7 @@ type records struct {
 	js     jetstream.JetStream
 	again  chan struct{} // receives when all records must be read again
 	seed   maphash.Seed
-	making [64]sync.Mutex // a change holds the one for its key
+	making [64]sync.Mutex // a change of a key holds the lock for this key; several keys share a lock
 
 	mu     sync.RWMutex
 	byKey  map[string]*record
@@ -106,7 +106,7 @@ func (c *Cluster) Watch(prefix string, handle func(value []byte)) { c.records.Wa
 // Records returns the shared records. The method Get reads only the copy of the records at this replica.
 func (c *Cluster) Records() state.Followed { return c.records }
 
-// Get implements [state.Records].
+// Get returns the value of a key from the copy at this replica.
 func (r *records) Get(key string) ([]byte, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -116,7 +116,7 @@ func (r *records) Get(key string) ([]byte, error) {
 	return nil, state.ErrUnknown
 }
 
-// Change implements [state.Records].
+// Change replaces the value of a key in NATS. It tries again if another replica changes the value at the same time.
 func (r *records) Change(ctx context.Context, key string, change func(old []byte) ([]byte, time.Time, error)) error {
 	making := &r.making[maphash.String(r.seed, key)%uint64(len(r.making))]
 	making.Lock()
@@ -316,7 +316,7 @@ func (r *records) expire(now time.Time) {
 	}
 }
 
-// Watch implements [state.Followed].
+// Watch calls handle with the present values, and then with each new value that this replica makes or receives.
 func (r *records) Watch(prefix string, handle func(value []byte)) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,7 +19,8 @@ const (
 	// parts: copyAge is how long a copy is kept, and maxCopies is how many bytes all copies may have together.
 	copyAge   = time.Minute
 	maxCopies = 128 << 20
-	// handleStart is the first letter of a handle. After it come the ID of the replica and the handle that this replica knows.
+	// handleStart is the first letter of a handle. After it come the ID of the replica that has the result, and the handle of
+	// the result within that replica.
 	handleStart = "r"
 )
 
@@ -70,7 +71,7 @@ func NewResults[R any](c *Cluster, local state.Results[R]) state.Results[R] {
 	return s
 }
 
-// Keep implements [state.Results].
+// Keep keeps a result in this replica, and returns a handle that all replicas understand.
 func (s *results[R]) Keep(owner string, r *R, size int) (handle string) {
 	if handle = s.Results.Keep(owner, r, size); handle == "" {
 		return ""
@@ -78,14 +79,15 @@ func (s *results[R]) Keep(owner string, r *R, size int) (handle string) {
 	return handleStart + s.c.self + handle
 }
 
-// Grow implements [state.Results].
+// Grow adds size to the size of a result that this replica has.
 func (s *results[R]) Grow(handle string, size int) {
 	if replica, of := split(handle, len(s.c.self)); replica == s.c.self {
 		s.Results.Grow(of, size)
 	}
 }
 
-// split returns the replica that a handle names, and the handle that this replica knows. Both are empty if the handle is malformed.
+// split returns the ID of the replica that a handle names, and the handle of the result within that replica (of). length is the length of
+// an ID. Both returned values are empty if the handle is malformed.
 func split(handle string, length int) (replica, of string) {
 	rest, ok := strings.CutPrefix(handle, handleStart)
 	if !ok || len(rest) <= length {
@@ -94,7 +96,7 @@ func split(handle string, length int) (replica, of string) {
 	return rest[:length], rest[length:]
 }
 
-// Get implements [state.Results].
+// Get returns a result of this replica, or a copy of a result that it asks another replica for.
 func (s *results[R]) Get(ctx context.Context, handle, owner string) (*R, error) {
 	replica, of := split(handle, len(s.c.self))
 	if replica == s.c.self {

@@ -43,7 +43,7 @@ func (c *Cluster) Accept(kind string, serve func(ctx context.Context, opening []
 	}
 }
 
-// Read implements io.Reader.
+// Read waits until the other side has sent bytes. It returns io.EOF after the last of them, and a [RemoteError] if the other side failed.
 func (s *Stream) Read(into []byte) (int, error) {
 	for len(s.rest) == 0 {
 		if s.over != nil {

@@ -134,10 +134,9 @@ type responseWriter struct {
 	err    error
 }
 
-// Header implements http.ResponseWriter.
 func (w *responseWriter) Header() http.Header { return w.header }
 
-// WriteHeader implements http.ResponseWriter.
+// WriteHeader queues the head of the response. Only the first call has an effect.
 func (w *responseWriter) WriteHeader(status int) {
 	if w.begun {
 		return
@@ -150,7 +149,7 @@ func (w *responseWriter) WriteHeader(status int) {
 	w.queued = append(append(w.queued, head...), '\n')
 }
 
-// Write implements http.ResponseWriter. It waits while the other replica does not read.
+// Write queues data. If maxPiece bytes are queued, it sends them, and waits while the other replica does not read.
 func (w *responseWriter) Write(data []byte) (int, error) {
 	if !w.begun {
 		w.WriteHeader(http.StatusOK)
@@ -162,7 +161,7 @@ func (w *responseWriter) Write(data []byte) (int, error) {
 	return len(data), w.err
 }
 
-// FlushError is called by [http.ResponseController].
+// FlushError sends what is queued. [http.ResponseController] calls it.
 func (w *responseWriter) FlushError() error {
 	if !w.begun {
 		w.WriteHeader(http.StatusOK)
