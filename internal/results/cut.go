@@ -143,10 +143,9 @@ type Shown struct {
 	Verbatim bool
 }
 
-// Append appends a text to the blocks of a result. If the blocks and the text do not fit together, Append first cuts the
-// blocks, to have room for the beginning of the text, and then cuts the text. The parameter whole is the text before it was
-// compressed; Append divides it into parts for the store. tokens is the number of tokens in the result if anything
-// was cut, otherwise 0.
+// Append appends a text to the blocks of a result. If the blocks and the text together exceed the limit, Append cuts the text. If the
+// blocks leave too little room for the beginning of the text, it cuts the blocks, too. The parameter whole is the text before it was
+// compressed; Append divides it into parts for the store. tokens is the number of tokens in the result if anything was cut, otherwise 0.
 func (p Pages) Append(s Shown, whole, text string) (content []json.RawMessage, tokens int) {
 	content = s.Content
 	if !p.Fits(append(s.Texts, text)...) {
