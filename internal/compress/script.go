@@ -18,7 +18,7 @@ import (
 // objects are constants in the body of the function, strings that can be made from other members are templates, and the other
 // members are parameters. A value that repeats becomes a const.
 
-// Limits of the JavaScript form. A document that exceeds one of them is not written as JavaScript.
+// Constants of the JavaScript form. Compact JSON of more than maxScript or fewer than leastScript bytes is not written as JavaScript.
 const (
 	maxScript     = 256 << 10 // bytes of compact JSON
 	leastScript   = 100
@@ -26,7 +26,7 @@ const (
 	maxDerived    = 1 << 10 // bytes of a string that may be derived from another member
 	leastShared   = 10      // least bytes of a string that may become a const
 	manyKeys      = 16      // if an object has at least so many keys, equal keys are found with a map
-	integerDigits = 15      // JavaScript certainly writes a number of at most so many digits as it was read
+	integerDigits = 15      // JavaScript certainly writes an integer of at most so many digits as it was read
 )
 
 // part is one value of a compact JSON text. If it has children, the first one has the next index.

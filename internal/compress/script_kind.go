@@ -414,7 +414,7 @@ func (s *script) order(k *kind) {
 	})
 }
 
-// called returns how many arguments the call for an object has. The parameter object is its index in the kind.
+// called returns how many arguments the call for an object has. The parameter object is the index of the object in the kind.
 func (s *script) called(k *kind, object int) int {
 	n := len(k.params)
 	for n > 0 {

@@ -11,7 +11,7 @@ import (
 // scriptWriter writes a script.
 type scriptWriter struct {
 	*script
-	uses   []int32          // how often a part is written, at the index of the first of all equal parts; see count
+	uses   []int32          // how often each part is written; equal parts are counted together, at the index of the first; see count
 	object []int32          // the index of an object in its kind, plus 1; 0 for a part that is in no kind
 	done   map[int32]string // what is written for a part that repeats: the name of its const, or its text
 	consts []string
@@ -193,7 +193,7 @@ func (l *leaf) fallbackPart(s *script) int32 {
 	return l.column[at]
 }
 
-// body appends the object that a function returns.
+// body appends an object literal with these members: the object that the function of kind k returns, or an object within that object.
 func (w *scriptWriter) body(out []byte, k *kind, members []member) []byte {
 	out = append(out, '{')
 	for n, m := range members {

@@ -51,8 +51,8 @@ func ShapeOf(head string, parts []json.RawMessage, tail string, count, maxTokens
 	return (&shaper{opening: &raw[at], missing: count - len(parts)}).shape(raw, maxTokens)
 }
 
-// shaper makes the shape of a value. In the JSON, some elements or members of one container may be missing. The field opening
-// points to the first byte of this container, and missing is their number.
+// shaper makes the shape of a value. The JSON of the value may lack elements or members of one container. The field opening points to the
+// first byte of that container, and missing is the number of elements or members that the container lacks.
 type shaper struct {
 	opening *byte
 	missing int

@@ -114,8 +114,8 @@ func Descriptions(snap *catalog.Snapshot, b Budget, f Features) (inspect, exec s
 	return words(usage, limit), exec
 }
 
-// canvases returns the ways to write a catalogue in these forms, in the order in which they are tried. limit is the room for
-// everything. The catalogue begins after the text intro, and may continue after exec, which is the description of the tool exec.
+// canvases returns the ways to write a catalogue in these forms, in the order in which they are tried. limit is the maximum size of the
+// text intro and the catalogue after it, together. The catalogue may continue after exec, which is the description of the tool exec.
 func (b Budget) canvases(limit size, forms []form, intro, exec string) []*canvas {
 	var list []*canvas
 	for i := range forms {
@@ -250,9 +250,10 @@ const readJS = " JSON may be shown as JavaScript that evaluates to it."
 // text of the next line.
 type size struct{ tokens, json, chars int }
 
-// measure returns the size of s. For the field json, it adds the tokens that the encoding as JSON costs: one for a line end after a
-// punctuation mark, and two after two punctuation marks (o200k_base joins these marks with a real line end, but not with `\n`); at
-// most one for a quote or backslash; and four for the escape sequence of each < > &.
+// measure returns the size of s. The field json is greater than the field tokens, because some characters need more tokens in a JSON
+// string. A line end needs one more after a punctuation mark, and two more after two punctuation marks: o200k_base has tokens in which a
+// real line end follows such marks, but none for the escape sequence `\n`. A quote or backslash needs at most one more. Each of < > & needs
+// four more for its escape sequence.
 func measure(s string) size {
 	z := size{tokens: tokens.Estimate(s), chars: len(s)}
 	z.json = z.tokens

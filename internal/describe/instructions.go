@@ -140,7 +140,7 @@ func purposes(servers []*catalog.Server, room size) string {
 	return purposeLines(slices.DeleteFunc(slices.Clone(servers), func(s *catalog.Server) bool { return !shown[s] }), fewWords)
 }
 
-// fewWords is the maximum length of a purpose in its shortest form, in runes.
+// If longer purposes of servers do not fit into the instructions, each purpose is cut to at most fewWords runes.
 const fewWords = 60
 
 func purposeLines(servers []*catalog.Server, most int) string {

@@ -19,7 +19,7 @@ const (
 	maxLevels  = 16   // keys and arrays in a path; deeper values are left out
 	maxSamples = 12   // values of a column whose tokens are counted, to estimate those of all its values
 	sampleSize = 200  // bytes that are counted of each such value
-	usualKey   = 40   // bytes of a key up to which Plan counts nothing extra; it adds the bytes of longer keys to its estimates
+	usualKey   = 40   // bytes of a key that the estimates of Plan include anyway; they add the further bytes of a longer key
 )
 
 // lengths are the numbers of bytes to which long strings may be cut. With the last one, no string is cut.
@@ -39,7 +39,7 @@ type Items struct {
 	root    *column
 	columns []*column // in the order in which their paths first occur
 	beyond  bool      // some values are in no column, because there are too many paths or levels
-	marks   []string  // the strings of the global marks that occur nowhere in the items; the first one is used
+	marks   []string  // texts such as …+ that mark shortened values, only those that the server has not sent; the first is used
 	seed    maphash.Seed
 	runes   map[int32]int // number of characters of long strings, by index in doc.Nodes
 }
@@ -123,11 +123,11 @@ func Read(items []json.RawMessage, members bool, around string) (d *Items, ok bo
 // Len returns the number of items.
 func (d *Items) Len() int { return len(d.at) }
 
-// marks begin what replaces the end of a shortened value, as in …+1234. A mark that occurs anywhere in what the
-// server sent is not used, since a complete value could then look shortened.
+// marks are the texts with which a shortened value may end, before the number of missing characters or elements: …+1234. A text that occurs
+// anywhere in what the server sent is not used, since a complete value could then look shortened.
 var marks = []string{"…+", "⋯+", "‥+"}
 
-// unmark drops those marks that occur in a text of the server.
+// unmark removes from d.marks each text that occurs in the parameter text, which is from the server.
 func (d *Items) unmark(text string) {
 	if strings.IndexByte(text, '+') > 0 {
 		d.marks = slices.DeleteFunc(d.marks, func(mark string) bool { return strings.Contains(text, mark) })

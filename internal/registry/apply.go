@@ -158,7 +158,7 @@ func (e *entry) with(server Server) *entry {
 const (
 	// defaultGrace is the default of [Options.Grace].
 	defaultGrace = 5 * time.Second
-	// retireWithin is how long the end of a stopped server may take after its grace period. Close waits for this end too.
+	// retireWithin is how long a stopped server may take to end after its grace period. Close waits for that too.
 	retireWithin = time.Second
 )
 
@@ -173,9 +173,9 @@ func (o retired) precedes(name, definition string) bool {
 	return o.name != "" && (o.name == name || definition != "" && o.definition == definition)
 }
 
-// retire stops an upstream. The upstream refuses new calls immediately; open calls may continue for the duration grace. The names in
-// end say which new servers must wait for the end of the upstream (see precedes). Close ends the grace period early, but waits for
-// the end of the upstream. The caller holds the lock and has checked that Close has not begun.
+// retire stops an upstream. The upstream refuses new calls immediately; open calls may continue for the duration grace. The parameter end
+// says, by name or definition, which new servers must wait until the upstream has ended (see precedes). Close cuts the grace period short,
+// but waits until the upstream has ended. The caller holds the lock and has checked that Close has not begun.
 func (r *Registry) retire(u *upstream.Upstream, end retired, grace time.Duration) {
 	ended := make(chan struct{})
 	end.ended = ended

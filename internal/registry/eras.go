@@ -90,9 +90,9 @@ func (e *entry) olderOffers() (offers catalog.Offers, ok bool) {
 	return status.Offers, status.Protocol != ""
 }
 
-// offersOfBoth adds what a server offers only in the legacy era to offers, which is what the server offers in the shared
-// session. It adds only subscriptions and completions. mcpx sends their requests over the session of the legacy era. The caller
-// holds the lock.
+// offersOfBoth returns the parameter offers, with the subscriptions and completions added that the server has only in the legacy era. The
+// parameter is what the server has in the shared session. mcpx sends the requests for what was added over the session of the legacy era.
+// The caller holds the lock.
 func (e *entry) offersOfBoth(offers catalog.Offers) catalog.Offers {
 	if older, ok := e.olderOffers(); ok && !e.server.PerClient {
 		offers.Subscribe = offers.Subscribe || older.Subscribe && offers.Resources

@@ -121,9 +121,9 @@ func (p *pooled) start(r *Registry) {
 	r.changed() // the upstream may already run for other users, and then reports no change to r
 }
 
-// leave ends the use by r. When no user is left, the upstream is ended after the idle time. It is ended at once if Renew has
-// removed it from the pool, or if dropped is true. dropped means that a change of the config has removed the server from r, so
-// that no user is likely to return soon.
+// leave ends the use of the upstream by r. When no user is left, the upstream is ended after the idle time. It is ended at once if Renew
+// has removed it from the pool, or if dropped is true. dropped means that a change of the config has removed the server from r, so that no
+// user is likely to return soon.
 func (p *pooled) leave(r *Registry, dropped bool) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()

@@ -44,8 +44,8 @@ type Server struct {
 	// Shared, if not empty, identifies how the server starts. Registries with the same [Options.Pool] share a server if the
 	// server has an equal Shared in each of them.
 	Shared string
-	// Credentials are the headers of requests to the server whose values come from the caller. They require PerClient. mcpx
-	// reads the catalogue without these headers.
+	// Credentials maps a header of requests to the server to the place in the caller's request where mcpx finds the value of the header. It
+	// requires PerClient. mcpx reads the catalogue without these headers.
 	Credentials map[string]Credential
 	// Exchange, if not nil, exchanges the caller's JWT for a token of the server. subject returns the caller's latest JWT.
 	// authorize adds the token to requests; secrets returns the strings that must not appear in messages. Exchange requires

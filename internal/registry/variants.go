@@ -16,7 +16,7 @@ const maxVariants = 64
 // first list of a client's session, because later lists may depend on the calls of that client. The registry's lock guards it.
 type variant struct {
 	ownCatalogue
-	tried map[string]uint64 // by server: the generation of the server's entry when a session last listed its tools, or failed to
+	tried map[string]uint64 // by server: the generation of the server's entry when a session last listed its tools, or failed to list them
 }
 
 // variantKey returns a key that is the same for all clients to which servers list the same tools. It includes the era, because

@@ -143,10 +143,9 @@ type Shown struct {
 	Verbatim bool
 }
 
-// Append appends a text to the blocks of a result. If the blocks and the text do not fit together, Append first cuts the
-// blocks, to have room for the beginning of the text, and then cuts the text. The parameter whole is the text before it was
-// compressed; Append divides it into parts for the store. tokens is the number of tokens in the result if anything
-// was cut, otherwise 0.
+// Append appends a text to the blocks of a result. If the blocks and the text together exceed the limit, Append cuts the text. If the
+// blocks leave too little room for the beginning of the text, it cuts the blocks, too. The parameter whole is the text before it was
+// compressed; Append divides it into parts for the store. tokens is the number of tokens in the result if anything was cut, otherwise 0.
 func (p Pages) Append(s Shown, whole, text string) (content []json.RawMessage, tokens int) {
 	content = s.Content
 	if !p.Fits(append(s.Texts, text)...) {
@@ -242,10 +241,10 @@ func rawBlocks(blocks []wire.Block, accept func(wire.Block) bool) []json.RawMess
 	return out
 }
 
-// cut renders as many of the wanted items or lines as fit into limit tokens. If some do not fit, it adds the text about, and a
-// line that says how to read the rest. This line repeats args, with the offset of the next part. If args then has no handle, cut
-// keeps h under a new handle. If limit is p.limit(), cut shows at least a part of one item or line. So a client that reads part
-// after part always comes to the end.
+// cut renders as many of the wanted items or lines as fit into limit tokens. If some do not fit, it adds the parameter about, which is a
+// text on the complete result, and a line that says how to read the rest. This line repeats args, with the offset of the next part. If args
+// then has no handle, cut keeps h under a new handle. If limit is p.limit(), cut shows at least a part of one item or line. So a client
+// that reads part after part always comes to the end.
 func (p Pages) cut(h *result, wanted span, limit int, args ReadArguments, about string) string {
 	line := rest{total: wanted.len(), first: args.Handle == ""}
 	kept := "" // the new handle of h, if a grep leaves out much of h; the text then says how to read the rest of h
@@ -300,9 +299,9 @@ func (p Pages) cut(h *result, wanted span, limit int, args ReadArguments, about 
 // likelyBytes, it is taken as too long, and its tokens are not counted.
 const likelyBytes = 16
 
-// beginItem shows the wanted items, of which the last is too long. Of this long item it shows only the beginning. It keeps the
-// wanted items as a separate result. If the first part of the long item is too long as well, beginItem shows the beginning of
-// that part in the same way, at most levels levels deep. ok is false if nothing of the long item would be shown.
+// beginItem shows the wanted items, of which the last is too long. Of this long item it shows only the beginning. It keeps the wanted items
+// as a separate result. If the first part of the long item is too long as well, beginItem calls itself to show the beginning of that part,
+// to a depth of at most levels. ok is false if nothing of the long item would be shown.
 func (p Pages) beginItem(h *result, wanted span, room, levels int) (text string, ok bool) {
 	if h.items == nil {
 		return h.part(wanted), true
@@ -343,7 +342,7 @@ func (p Pages) beginItem(h *result, wanted span, room, levels int) (text string,
 // result.
 const (
 	itemLevels = 3
-	maxBegun   = keptBytes / 16 // in bytes; beginItem goes into no longer item, since to keep its parts would displace other results
+	maxBegun   = keptBytes / 16 // in bytes; beginItem does not call itself for a longer item, since its parts would displace other results
 )
 
 // render returns the text of some items or lines.

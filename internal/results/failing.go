@@ -30,7 +30,7 @@ type Failure struct {
 	fields []Field
 }
 
-// Field is a member of an Object.
+// Field is one member of an [Object].
 type Field struct {
 	Name  string
 	Value any
@@ -85,10 +85,10 @@ func (f *Failure) Data() json.RawMessage {
 	return data
 }
 
-// Object is a JSON object with its members in order.
+// Object is a list of members. It is encoded as one JSON object, with the members in this order.
 type Object []Field
 
-// MarshalJSON implements json.Marshaler.
+// MarshalJSON encodes the members in their order, which a map would not keep.
 func (o Object) MarshalJSON() ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteByte('{')

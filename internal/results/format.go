@@ -60,8 +60,9 @@ func (f Format) Texts(defaults compress.Options) compress.Options {
 // Always reports whether the client also gets structuredContent that mcpx makes.
 func (f Format) Always() bool { return f.Structured == StructuredAlways }
 
-// Native returns the format for a client that calls the tool directly, not with exec. It gets the upstream's structuredContent
-// or none, nothing is cut, and it waits for every call to end, since it has no exec to read the rest or to wait for the result.
+// Native returns the format for a client that calls the tool directly, not with exec. The client gets the upstream's structuredContent or
+// none. Without exec, it could neither read the rest of a result nor wait for the result of a call. So nothing is cut, and every call ends
+// before the client gets an answer.
 func (f Format) Native() Format {
 	f.Structured, f.Bytes, f.LineFirst, f.Wait = min(f.Structured, StructuredOwn), 0, false, 0
 	return f

@@ -22,8 +22,8 @@ const (
 	grepTime = 2 * time.Second
 	// The matcher counts its work in units of about 10 ns. One match takes at most as many units as the states of the
 	// expression times the bytes of the text. After grepStep units the matcher checks the time and lets other greps run. During
-	// a match it can check the time only if it reads the text character by character, which is slow. It reads a text in this
-	// way only if a match may take more than grepWhole units.
+	// a match it can check the time only if it reads the text character by character, which is slow. So it reads character by
+	// character only if a match may take more than grepWhole units.
 	grepStep  = 1_000_000
 	grepWhole = 100_000_000
 	// grepRunes is the number of characters after which the matcher checks the time if it reads a text character by
@@ -85,9 +85,9 @@ func refusedGrep(err error) error {
 	return &RefusedError{"/grep: " + err.Error()}
 }
 
-// Grep finds the matching items or lines in the texts of a result. It returns one page per block, which is nil if the block has
-// no text or all of it matches. If there are several texts, the page of a text without a match is empty. The error is the error
-// of ctx, [ErrBusy] or a [RefusedError].
+// Grep finds the matching items or lines in the texts of a result. It returns one page for each block. The page is nil if its block has no
+// text, or if all of the text matches. If nothing in the text matches, and the result has other texts, the page is empty. The error is the
+// error of ctx, [ErrBusy] or a [RefusedError].
 func (p Pages) Grep(ctx context.Context, pattern string, s Shown) (found []*Page, err error) {
 	m, err := p.newGrep(ctx, pattern)
 	if err != nil {
@@ -200,7 +200,7 @@ type boundedRunes struct {
 	err  error
 }
 
-// ReadRune implements io.RuneReader.
+// ReadRune returns the next character. It returns io.EOF at the end of the text, and also if the matcher must stop; then r.err says why.
 func (r *boundedRunes) ReadRune() (rune, int, error) {
 	if r.n++; r.n%grepRunes == 0 && r.err == nil {
 		r.err = r.m.over()

@@ -5,13 +5,13 @@ import "context"
 // A call that takes longer than its client waits gets a handle, as a long result does. The handle of a call is valid only in
 // this process. It serves to wait for the result, not to read parts of it.
 
-// Hold keeps a running call of this process for its principal and returns its handle.
+// Hold keeps value, which is a running call of this process, for the principal of p. It returns a handle for the call.
 func (p Pages) Hold(value any) (handle string) {
 	return p.Store.kept.Keep(p.Principal, &Kept{held: value, origin: p.Origin}, handleBytes)
 }
 
-// Held finds a running call by its handle. It finds only calls of this principal, and only if the principal may still call the
-// tool.
+// Held finds the running call that [Pages.Hold] has kept under a handle. ok is false if the handle is of no call of this principal, or if
+// the principal may no longer call the tool.
 func (p Pages) Held(ctx context.Context, handle string) (value any, origin Origin, ok bool) {
 	kept, err := p.Store.kept.Get(ctx, handle, p.Principal)
 	if err != nil || kept.held == nil || !p.MayRead(ctx, kept.origin) {
@@ -20,5 +20,6 @@ func (p Pages) Held(ctx context.Context, handle string) (value any, origin Origi
 	return kept.held, kept.origin, true
 }
 
-// Grow adds to the size of what a handle keeps. Other handles may be dropped to make room.
+// Grow records that what the store keeps under a handle has become larger by size bytes. To make room, the store may drop what it keeps
+// under other handles.
 func (s *Store) Grow(handle string, size int) { s.kept.Grow(handle, size) }

@@ -53,7 +53,7 @@ func (k *Kept) MarshalJSON() ([]byte, error) {
 	return json.Marshal(e)
 }
 
-// UnmarshalJSON implements [json.Unmarshaler].
+// UnmarshalJSON reads what MarshalJSON has written. A null becomes a Kept without a result and without a call.
 func (k *Kept) UnmarshalJSON(data []byte) error {
 	*k = Kept{}
 	if string(data) == "null" {

@@ -7,8 +7,8 @@ import (
 	"mcpx/internal/digest"
 )
 
-// look returns the text that a reader gets first of a result that is longer than room tokens: parts of the result,
-// and the shape of its JSON, which is its keys and types.
+// look returns the text that a reader gets first of a result that is longer than room tokens: parts of the result, and the shape (the keys
+// and types) of its JSON.
 func (p Pages) look(h *result, room int) string {
 	if p.Preview > 0 && !h.verbatim {
 		if own := p.Preview + p.rest(); own < room {
@@ -37,7 +37,7 @@ const (
 	// An object with fewer members than leastMembers is not treated as a list. The beginning of its first long member
 	// is shown.
 	leastMembers = 20
-	// leastItem is how many tokens an item should have at least, unless all items can be shown with fewer.
+	// If not all items fit, only so many items are shown that each can have about leastItem tokens or more.
 	leastItem = 24
 	// If there are more than manyItems items, an item is assumed to need about extraTokens tokens in addition to the parts that
 	// identify it.
@@ -45,7 +45,7 @@ const (
 	// An item is assumed to need at least assumedItem tokens, so a list of more than room/assumedItem items is not shown
 	// completely.
 	assumedItem = 8
-	// digestBytes is how many bytes of items are read to shorten them.
+	// To shorten a list, items are read from its beginning only until they have digestBytes bytes together.
 	digestBytes = 4 << 20
 	// digestTries is how often the shortened items are written and weighed. After each try, the amount that is shown
 	// is corrected.

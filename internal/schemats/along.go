@@ -78,9 +78,9 @@ func (r *reducer) along(t *typ, places [][]string) *typ {
 	return &part
 }
 
-// object removes from the object type t the properties with which no place begins. It keeps constants, since they distinguish
-// the members of a union. groups maps a name to the places that begin with it, without this name. If t does not list one of
-// the names, object keeps the type that t has for unlisted names or, if t has no such type, all properties.
+// object removes from the object type t the properties with which no place begins. It keeps properties with a constant value, since they
+// distinguish the members of a union. groups maps a name to the places that begin with it, without this name. If t does not list one of the
+// names, object keeps the type that t has for unlisted names or, if t has no such type, all properties.
 func (r *reducer) object(t *typ, groups map[string][][]string) {
 	missing := maps.Clone(groups)
 	for _, q := range t.props {

@@ -20,8 +20,8 @@ func (p *printer) try(t *typ, room int) bool {
 	return true
 }
 
-// value writes t on several lines if necessary, but not the docs of t itself. The parameter lead is a comment to write after the
-// first brace; depth is how deeply the inner lines are nested.
+// value writes t on several lines if necessary, but not the docs of t itself. The parameter place says where t is written (see loose), and
+// depth how deeply the inner lines are nested. lead is a comment to write after the first brace.
 func (p *printer) value(t *typ, place, depth int, lead string) {
 	if p.over {
 		p.write("unknown /* cut */")

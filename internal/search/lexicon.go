@@ -112,7 +112,7 @@ func translate(st string, c script) []string {
 // word.
 type found struct {
 	from, to int
-	// english are its English stems.
+	// english are the stems of the English words that translate the word.
 	english []string
 }
 

@@ -6,9 +6,10 @@ import "strings"
 type mention struct {
 	// words are English words for what is mentioned, such as "file" or "url".
 	words string
-	// text contains those words of the mention that may name a thing, such as the words of a host name.
+	// text is a host name without www and the top-level domain, since what is left may name a server or a tool. It is empty for a mention
+	// without a web address.
 	text string
-	// path is set for paths of files and folders.
+	// path means that the mention is a path of a file or folder, or the name of a file.
 	path bool
 }
 

@@ -90,8 +90,8 @@ func actOf(st string) act {
 	return unknown
 }
 
-// then returns the act of two words, of which the first has the act a and the second b. It is the first act that is known, unless b
-// is removes.
+// then returns the act of two words together: a is the act of the first word, and b of the second. The result is b if b is removes or a is
+// unknown, otherwise a.
 func (a act) then(b act) act {
 	if a == unknown || b == removes {
 		return b

@@ -19,8 +19,8 @@ const (
 	changeFactor = 0.5
 	// deprecatedFactor lowers the score of deprecated tools, unless the query mentions deprecation.
 	deprecatedFactor = 0.3
-	// After a hit that fits a part of the query completely was picked, the weight of this part is multiplied by pickedFactor.
-	// After a hit that fits less well, the weight is lowered less.
+	// Each hit lowers the weight of the part of the query that it fits best, so that the next hits fit other parts. If the hit fits that
+	// part completely, the weight is multiplied by pickedFactor; if the hit fits less well, the weight is lowered less.
 	pickedFactor = 0.5
 	// minFit is the share of the words of a query that the best tool must have. If it has a smaller share, the hits are weak
 	// (see [Hit]).

@@ -66,8 +66,8 @@ type toolRef struct {
 type serverRef struct {
 	name       string
 	first, end uint32
-	// prefix is the stem of the word with which the names of all tools of the server begin, such as git_log and git_show; it is
-	// empty if there is none.
+	// prefix is the stem of the word with which the names of all tools of the server begin, as git in git_log and git_show. It is empty if
+	// there is no such word.
 	prefix string
 }
 

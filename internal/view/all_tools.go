@@ -98,7 +98,8 @@ func (v *AllTools) natives(client *caller.Client) *natives {
 	return v.texts.natives(v.catalogue(client), v.current().Naming)
 }
 
-// Greeting implements [View].
+// Greeting returns the joined instructions of all servers, and whether there are resources, prompts and other capabilities, as described at
+// [View].
 func (v *AllTools) Greeting(client *caller.Client) Greeting {
 	return Greeting{v.instructions(client), v.resources(client).Offers(), runsTasks(v.catalogue(client))}
 }
@@ -138,14 +139,14 @@ func (v *AllTools) instructions(client *caller.Client) string {
 // tools.
 func (v *AllTools) Saved(*caller.Client) func() []request.Saving { return nil }
 
-// Tools implements [View].
+// Tools returns the definitions of all tools that the client may see, as described at [View].
 func (v *AllTools) Tools(ctx context.Context, client *caller.Client) json.RawMessage {
 	v.awaitCatalogue(ctx, client)
 	defer v.registry.Need()
 	return v.natives(client).tools
 }
 
-// HeaderTool implements [View].
+// HeaderTool returns the definition of a listed tool if HTTP headers repeat some of its arguments, as described at [View].
 func (v *AllTools) HeaderTool(ctx context.Context, client *caller.Client, name string) *mcp.Tool {
 	return v.listWith(ctx, client, name).headerTool(name)
 }
@@ -161,7 +162,7 @@ func (v *AllTools) listWith(ctx context.Context, client *caller.Client, name str
 	return list
 }
 
-// Call implements [View]. Its error may also be a [wire.RPCError]. A panic becomes the failure of this call.
+// Call calls a listed tool, as described at [View]. Its error may be a [wire.RPCError]. A panic becomes the failure of this call.
 func (v *AllTools) Call(ctx context.Context, call Call) (result *results.Result, err error) {
 	defer func() {
 		if what := recover(); what != nil {
@@ -186,9 +187,9 @@ func (v *AllTools) Call(ctx context.Context, call Call) (result *results.Result,
 	return v.callNative(ctx, call, o)
 }
 
-// lookAgain looks for a tool that the view does not know: mcpx asks each server that may have the tool for its list again. This
-// is the only server or, if there are several, each server whose prefix begins the tool's name. lookAgain reports whether there
-// is such a server.
+// lookAgain looks for a tool that the view does not know: it asks servers for their lists of tools again. If the view has only one server,
+// lookAgain asks that server. Otherwise it asks each server whose prefix is at the beginning of the name of the tool. It reports whether it
+// has asked any server.
 func (v *AllTools) lookAgain(ctx context.Context, call Call) (found bool) {
 	snap := v.catalogue(call.Client)
 	for i := range snap.Servers {

@@ -45,7 +45,7 @@ func (b *base) init(r *registry.Registry, e *executor.Executor, options Options)
 	}
 }
 
-// Traits implements [View].
+// Traits returns the name of the view, and which kinds of things it shows now.
 func (b *base) Traits() Traits {
 	settings := b.current()
 	shown := b.executor.Kinds()
@@ -94,7 +94,7 @@ func (b *base) follow(answer func(*caller.Client) (list func() json.RawMessage))
 	})
 }
 
-// Attach implements [View].
+// Attach connects a client to the view, as described at [View].
 func (b *base) Attach(client *caller.Client, as Attachment) (detach func()) {
 	if as.Sole {
 		b.registry.Own(client)

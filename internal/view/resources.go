@@ -24,19 +24,19 @@ func (b *base) resources(client *caller.Client) *resources.Servers {
 	return servers
 }
 
-// List implements [View].
+// List returns one page of the items of a kind, as described at [View].
 func (b *base) List(ctx context.Context, client *caller.Client, kind catalog.Kind, cursor string) (resources.Page, bool) {
 	b.registry.Need()
 	return b.resources(client).List(ctx, kind, cursor)
 }
 
-// Topic implements [View].
+// Topic returns the resource with this URI, as described at [View].
 func (b *base) Topic(ctx context.Context, from request.From, uri string, patient bool) (*resources.Topic, error) {
 	b.registry.Need()
 	return b.resources(from.Client).Topic(ctx, from, uri, patient)
 }
 
-// Send implements [View].
+// Send sends a request or a notification to the servers for which it is meant, as described at [View].
 func (b *base) Send(ctx context.Context, q *request.Request) (json.RawMessage, error) {
 	if q.Notification {
 		b.notify(ctx, q)

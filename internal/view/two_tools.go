@@ -114,12 +114,12 @@ func (v *TwoTools) Instructions(client *caller.Client) string {
 	return v.texts.instructions(v.named(client), v.how(client, name(client)))
 }
 
-// Greeting implements [View].
+// Greeting returns the instructions of mcpx, and whether there are resources, prompts and other capabilities, as described at [View].
 func (v *TwoTools) Greeting(client *caller.Client) Greeting {
 	return Greeting{Instructions: v.Instructions(client), Offers: v.resources(client).Offers()}
 }
 
-// Tools implements [View].
+// Tools returns the definitions of inspect and exec, and of the tools listed next to them, as described at [View].
 func (v *TwoTools) Tools(ctx context.Context, client *caller.Client) json.RawMessage {
 	v.awaitCatalogue(ctx, client)
 	defer v.registry.Need()
@@ -164,7 +164,7 @@ func (v *TwoTools) HeaderTool(_ context.Context, client *caller.Client, name str
 	return nil
 }
 
-// Call implements [View]. A panic becomes the failure of this call.
+// Call runs inspect, exec, exec_read or a tool that belongs to an app, as described at [View]. A panic becomes the failure of this call.
 func (v *TwoTools) Call(ctx context.Context, call Call) (result *results.Result, err error) {
 	form := v.form(call)
 	defer func() {
