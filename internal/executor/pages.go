@@ -53,7 +53,7 @@ func has(seen *catalog.Snapshot, server, tool string) bool {
 	if !ok {
 		return false
 	}
-	_, found := s.Find(tool) // not Tool: a running call is stored under the name that the client used, which may begin with the server's name
+	_, found := s.Find(tool) // a running call is stored under the client's name for the tool, which may begin with the server's name
 	return found || slices.ContainsFunc(s.Tools, func(t catalog.Tool) bool { return t.OwnName() == tool })
 }
 
