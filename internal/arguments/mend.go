@@ -87,8 +87,8 @@ type mender struct {
 	steps int
 }
 
-// strings fills the field fixed. If a string violates another keyword than type, such as pattern, the schema allows strings in
-// its place.
+// strings fills the field fixed from the error e. If a string violates a keyword other than type, such as pattern, then the schema
+// allows some other string at the same place, so the field gets this place.
 func (m *mender) strings(e *jsonschema.ValidationError) {
 	if m.steps++; m.steps > maxLeaves {
 		return

@@ -179,7 +179,7 @@ func kindsOf(declared any) kinds {
 }
 
 // kinds returns the types that a schema allows by type, allOf, anyOf and oneOf. If these keywords allow all types, the keyword
-// properties implies an object, and the keyword items an array.
+// properties implies an object, and the keyword items implies an array.
 func (r *repairer) kinds(schema any, depth int) kinds {
 	r.steps++
 	s, ok := r.follow(schema).(map[string]any)

@@ -122,14 +122,14 @@ func compile(raw json.RawMessage) (schema *jsonschema.Schema, estimated cost) {
 	return schema, estimated
 }
 
-// refuseAll is the loader for schemas that a schema refers to. It loads nothing, since the default loader would read local files.
+// refuseAll is the loader for schemas to which a schema refers. It refuses them all; the default loader would read local files.
 type refuseAll struct{}
 
 // Load implements jsonschema.URLLoader.
 func (refuseAll) Load(url string) (any, error) { return nil, fmt.Errorf("%s is not loaded", url) }
 
-// compileRegexp uses Go's engine, which is linear in time, or for patterns that it does not
-// support an ECMAScript engine with a time limit.
+// compileRegexp compiles a pattern with Go's engine, which needs linear time. If Go's engine does not support the pattern,
+// compileRegexp uses an ECMAScript engine with a time limit.
 func compileRegexp(pattern string) (jsonschema.Regexp, error) {
 	if re, err := regexp.Compile(pattern); err == nil {
 		return re, nil
@@ -144,7 +144,7 @@ func compileRegexp(pattern string) (jsonschema.Regexp, error) {
 
 type ecmaRegexp struct{ *regexp2.Regexp }
 
-// MatchString returns true if the time limit ends the search.
+// MatchString reports whether the pattern matches. It also returns true if the time limit ends the search.
 func (r ecmaRegexp) MatchString(s string) bool {
 	ok, err := r.Regexp.MatchString(s)
 	return ok || err != nil

@@ -9,7 +9,7 @@ import (
 )
 
 // The JSON Schema library has no deadline, so the work is bounded in advance. The unit of work is the evaluation
-// of one subschema for one value: it takes about a microsecond, and half a kilobyte if the value does not fit.
+// of one subschema for one value: it takes about a microsecond and, if the value does not fit, half a kilobyte of memory.
 const (
 	// maxSize bounds the number of subschemas that there are when every reference is replaced by its target. If definitions refer
 	// to others twice (a: [b, b], b: [c, c], …), this number grows as 2^n.
@@ -58,10 +58,11 @@ func estimate(root any) cost {
 	return cost{unbounded: e.unclear || total.size > maxSize, size: total.size, branching: e.branching}
 }
 
-// unrolled is the cost of one subschema, with every reference in it replaced by its target.
+// unrolled is the cost of one schema, with every reference in it replaced by the schema to which the reference leads. A reference
+// to an enclosing schema cannot be replaced, because the result would have no end; recursive counts such references.
 type unrolled struct {
 	size      int // number of subschemas
-	recursive int // how many references back to enclosing schemas apply to the same part of a value
+	recursive int // the maximum number of references to enclosing schemas that apply to the same part of a value
 }
 
 func (u *unrolled) add(v unrolled) {
@@ -84,7 +85,7 @@ var (
 	// All subschemas of these keywords apply to the same value. (Several patterns can match the same name.)
 	appliedLists = []string{"allOf", "anyOf", "oneOf"}
 	appliedMaps  = []string{"dependentSchemas", "dependencies", "patternProperties"}
-	// The only subschema of these keywords applies to the same value, or to all parts of it.
+	// Each of these keywords has one subschema, which applies to the same value or to all parts of the value.
 	singles = []string{
 		"not", "if", "then", "else", "additionalProperties", "items", "contains", "propertyNames",
 		"unevaluatedItems", "unevaluatedProperties", "additionalItems", "contentSchema",
@@ -154,8 +155,8 @@ func (e *estimator) schema(node any, depth int) unrolled {
 	return total
 }
 
-// parts returns the cost of the subschemas for single members or items. Only one of the subschemas applies to each part of the
-// value. So the field recursive of the result is the maximum of theirs, and the field size is the sum.
+// parts returns the cost of the subschemas for single members or items. Only one of these subschemas applies to each
+// part of the value. So the field recursive of the cost is the maximum for one subschema; the field size is the sum for all.
 func (e *estimator) parts(schema map[string]any, depth int) (all unrolled) {
 	properties, _ := schema["properties"].(map[string]any)
 	items, _ := schema["items"].([]any)

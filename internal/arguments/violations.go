@@ -167,7 +167,7 @@ func short(text string, limit int) string {
 	}
 }
 
-// member returns the place of the member name of the object at the place object.
+// member returns the place of a member of an object. object is the place of the object, and name is the name of the member.
 func member(object []string, name string) []string { return append(slices.Clip(object), name) }
 
 // what describes a violation in a few words, without the place and the given value. The library has such texts too, but they round

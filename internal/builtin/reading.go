@@ -187,7 +187,7 @@ func promptBlocks(result json.RawMessage) []json.RawMessage {
 	return blocks
 }
 
-// elements returns the elements of the array that is the member key of an object.
+// elements returns the elements of an array. The array is the value of a member of object; key is the name of this member.
 func elements(object json.RawMessage, key string) (all []json.RawMessage) {
 	_ = wire.Elements(wire.Member(object, key), func(one []byte) bool {
 		all = append(all, one)

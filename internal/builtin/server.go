@@ -30,7 +30,7 @@ const waitSchema = `{"type":"object","properties":{"handle":{"type":"string"}},"
 type Server struct {
 	// Resources returns the resources and prompts that the caller of a request may see.
 	Resources func(q *request.Request) *resources.Servers
-	// Shown reports whether the config shows resources, and prompts, to clients.
+	// Shown reports whether the config lets clients see resources, and whether it lets clients see prompts.
 	Shown func() (resources, prompts bool)
 	// NoServer makes the error for a server that is not in the catalogue.
 	NoServer func(name string, seen *catalog.Snapshot) error
@@ -39,7 +39,7 @@ type Server struct {
 	// Journal records the requests to servers. May be nil.
 	Journal *request.Journal
 
-	all, reader, saver *catalog.Server // saver has the tools of all and the tool save_result
+	all, reader, saver *catalog.Server // saver is like the server all, but also has the tool save_result
 }
 
 // New makes the server.

@@ -245,7 +245,7 @@ func (e *Executor) sees(client *caller.Client, part *policy.Scope, apps bool) *c
 	return part.Of(e.Catalogue(client))
 }
 
-// Sees implements [request.Sees] for the middleware chain.
+// Sees returns the catalogue that the sender of a message may see now. The middleware chain calls it ([request.Sees]).
 func (e *Executor) Sees(q *request.Request) *catalog.Snapshot {
 	return e.sees(q.Client, q.Scope, q.Apps)
 }

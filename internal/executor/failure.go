@@ -138,8 +138,8 @@ func unavailableFailure(server string, u *request.UnavailableError) *results.Fai
 	return f.With("retry_after", retry)
 }
 
-// busyFailure returns the failure for a call to a server that is ready, but already has too many calls: either too many others
-// were waiting, or this call has waited too long.
+// busyFailure returns the failure for a call to a server that is ready, but already has too many calls: either too many other
+// calls were waiting, or this call has waited too long.
 func busyFailure(server string, busy *semaphore.BusyError) *results.Failure {
 	if busy.Refused {
 		whose := "of " + strconv.Quote(server)
@@ -237,7 +237,7 @@ func (e run) upstreamFailure(r *Request, rpc *wire.RPCError) *results.Failure {
 		f.With("upstream_code", code)
 		upstreamError = append(upstreamError, results.Field{Name: "code", Value: code})
 	} else if note != "" {
-		f.Message += " " + note // no other member contains the note
+		f.Message += " " + note // note is a code that is not a number; no other member contains it
 	}
 	upstreamError = append(upstreamError, results.Field{Name: "message", Value: message})
 	if data := string(rpc.Data); rpc.Data != nil {

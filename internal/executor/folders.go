@@ -17,7 +17,8 @@ import (
 	"mcpx/internal/policy"
 )
 
-// FileOptions say which files callers may use, with references and with the tool save_result.
+// FileOptions say which files callers may use: which they may read with a reference such as {"$file": PATH}, and which they may
+// create with the tool save_result.
 type FileOptions struct {
 	// Folders are absolute paths.
 	Folders []string

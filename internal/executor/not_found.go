@@ -19,7 +19,7 @@ const (
 	maxGuess   = 40
 	maxGuesses = 3
 	// An error without suggestions lists at most maxTools tools or maxServers servers. The names have at most maxListedBytes in
-	// total, because the servers choose their lengths.
+	// total, because a server may choose long names.
 	maxTools, maxServers = 8, 20
 	maxListedBytes       = 500
 	// maxName is the maximum length, in characters, of the name that was not found; a longer one is cut.

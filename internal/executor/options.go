@@ -52,7 +52,7 @@ type Options struct {
 	TOON, JS bool
 	// ResultTokens is the maximum length of a result's text, in tokens; read_result reads the rest. 0 means no limit.
 	ResultTokens int
-	// PreviewTokens is how many tokens of a longer result are shown at first; 0 means ResultTokens.
+	// PreviewTokens is how many tokens of a result are shown at first if the result is longer than ResultTokens; 0 means ResultTokens.
 	PreviewTokens int
 	// Filter runs jq filters.
 	Filter *jq.Runner
@@ -90,8 +90,8 @@ type OfferOptions struct {
 
 // TaskIDs are the settings for the ids of tasks that clients get.
 type TaskIDs struct {
-	// The first of Secrets is the key for the tags on new ids. Tags made with any of Secrets are accepted. Nil means a
-	// random key.
+	// Secrets are keys for tags. A tag is the part of a task's id that proves to whom the task belongs. The first key makes the tags
+	// of new ids; tags made with any of the keys are accepted. Nil means one random key.
 	Secrets []*state.Secret
 	// Replica is the id of this process among those that serve the same clients; empty if there are no others.
 	Replica string
@@ -173,7 +173,8 @@ func (s *Settings) tool(server, tool string) toolSettings {
 	return found
 }
 
-// maxToolSettings is the maximum size of the cache. It is needed because a server may rename its tools again and again.
+// maxToolSettings is the maximum number of tools whose settings a [Settings] caches. It is needed because a server may rename its
+// tools again and again.
 const maxToolSettings = 20_000
 
 // editedFiles are the extensions, with the closing quote of a JSON string, of files that are edited as text. The model must see

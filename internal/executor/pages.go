@@ -13,7 +13,8 @@ import (
 
 // readable reports whether the sender of a request may read a stored result. The sender must still be allowed to call the tool
 // that the result comes from or, for a result of the built-in server, to read the resources and prompts of the servers that
-// origin names. readable waits for servers whose tools are not known yet, because another replica may have made the result.
+// origin names. If the tools of such a server are not known yet, readable waits for them: another replica, which knew
+// them, may have made the result.
 func (e run) readable(ctx context.Context, r *Request, origin results.Origin) bool {
 	if origin.Tool == builtin.OfProgram {
 		for line := range strings.Lines(origin.Server) {
@@ -52,7 +53,7 @@ func has(seen *catalog.Snapshot, server, tool string) bool {
 	if !ok {
 		return false
 	}
-	_, found := s.Find(tool) // a call that is still running is stored under the name that the client used
+	_, found := s.Find(tool) // a running call is stored under the client's name for the tool, which may begin with the server's name
 	return found || slices.ContainsFunc(s.Tools, func(t catalog.Tool) bool { return t.OwnName() == tool })
 }
 

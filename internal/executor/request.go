@@ -12,8 +12,8 @@ import (
 
 // Request is one call, or several calls of one tool, as the client sent it.
 type Request struct {
-	// From is copied from the client's message. Results that mcpx stores belong to the client's principal. If Event is nil,
-	// Exec creates the event and ends it.
+	// From has what is taken from the client's message. Stored results belong to the principal of From.Client. If From.Event is
+	// nil, Exec makes the event and ends it.
 	request.From
 	// Scope is the part of the catalogue that the client's view shows; nil means the whole catalogue.
 	Scope *policy.Scope
@@ -22,7 +22,8 @@ type Request struct {
 	Server, Tool string
 	// Arguments is raw JSON: an object, a string that contains an object, or nil.
 	Arguments json.RawMessage
-	// Beside has the tool arguments that the client put next to the arguments of exec.
+	// Beside has arguments for the tool that the client put into the call of exec itself, next to the member "arguments" instead of
+	// into it.
 	Beside Beside
 	// Each has the arguments of several calls of the tool; each is an object, or a string that contains one, and is merged over
 	// Arguments. Nil means one call. It has at most MaxEach elements.
@@ -67,8 +68,9 @@ type origins struct {
 	parts string // the tools that a program has called, in the form of [builtin.OfProgram]
 }
 
-// Beside has arguments that the client sent next to the arguments of the tool instead of among them, as a JSON object; nil if
-// there are none. If the tool declares them, they are used. Otherwise the call fails with Violation as its text.
+// Beside has arguments that the client sent next to the arguments of the tool instead of among them. The field Arguments has them
+// as a JSON object; it is nil if there are none. If the tool declares them, they are used. Otherwise the call fails with the text
+// Violation.
 type Beside struct {
 	Arguments json.RawMessage
 	Violation string

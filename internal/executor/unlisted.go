@@ -49,8 +49,8 @@ func (e *Executor) Relist(ctx context.Context, client *caller.Client, server str
 	e.registry.Relist(bounded, client, server)
 }
 
-// lacks reports whether a server has no tool with the name in the parameter names. If names is a list with commas, lacks
-// reports whether one of the tools is missing.
+// lacks reports whether a server lacks a tool. The parameter names has the name of one tool, or the names of several tools with
+// commas between them; then lacks reports whether the server lacks any of these tools.
 func lacks(s *catalog.Server, names string) bool {
 	if _, ok := s.Tool(names); ok {
 		return false

@@ -22,7 +22,7 @@ func faultOf(part string) string {
 }
 
 // invisible reports whether a character is a control or formatting character. Some file systems ignore formatting
-// characters, so a hidden file could be named with one before the dot.
+// characters, so a path could lead to a hidden file by a name with such a character before the dot.
 func invisible(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf) }
 
 // faultOnWindows returns why Windows would take a part of a path for another name; empty if it would not.

@@ -42,8 +42,8 @@ type Limits struct {
 	// Output is how many bytes all outputs of a filter may have together. Each output counts as
 	// 8 bytes more than it has, so that the number of outputs is bounded too. Default 8 MB.
 	Output int64
-	// Helpers is how many helpers may run at the same time. Further calls of Run wait, at most queue.Calls of
-	// them. One principal uses at most half of the helpers at a time. Default 2.
+	// Helpers is how many helpers may run at the same time. Then at most queue.Calls further calls of Run wait for
+	// a helper. One principal uses at most half of the helpers at a time. Default 2.
 	Helpers int
 	// Idle is the time after which an unused helper ends. Default 60 s.
 	Idle time.Duration
@@ -131,9 +131,9 @@ func newRunner(l Limits, start helper.Starter) *Runner {
 	}, start)}
 }
 
-// Run applies a filter of an owner, the ID of a principal, to input, which is one JSON value, and
-// returns its outputs, if any. They share one buffer, which the caller owns. After an error there
-// are no outputs. The error is a *FilterError, a *LimitError, a *semaphore.BusyError, ErrClosed or
+// Run applies a filter to input, which is one JSON value, and returns the outputs of the filter, if
+// any. owner is the ID of the principal for whom the filter runs. The outputs share one buffer, which
+// the caller owns. After an error there are no outputs. The error is a *FilterError, a *LimitError, a *semaphore.BusyError, ErrClosed or
 // ctx.Err(), or another one if the input is not JSON or no helper could be started. The end of ctx
 // kills the helper.
 func (r *Runner) Run(ctx context.Context, owner, filter string, input []byte) ([]json.RawMessage, error) {

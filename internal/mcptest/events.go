@@ -61,7 +61,7 @@ var noiseEvents = []string{
 // event writes one message. If m.cut is set, the line end after the message is missing.
 func (e *eventWriter) event(m message) error { return e.write("message", m) }
 
-// prime writes an event without a message. A client can resume from its ID with GET.
+// prime writes an event with an ID, but without a message. A client can resume from this ID with GET.
 func (e *eventWriter) prime(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

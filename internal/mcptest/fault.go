@@ -13,7 +13,7 @@ import (
 // FaultKind says what the fake does to a request instead of answering it normally.
 type FaultKind string
 
-// These faults happen before the request is handled: nothing is executed.
+// These faults happen before the request is handled. Nothing is executed, except after FaultDelay.
 const (
 	// FaultStatus answers with Status, Header and Body. In Body, $ID is replaced by the ID of the request.
 	FaultStatus FaultKind = "status"
@@ -27,8 +27,8 @@ const (
 	FaultLostSession FaultKind = "lost session"
 )
 
-// These faults happen after the request was handled: a tool was executed, but its answer does not arrive. With GET,
-// they happen right after the header was sent.
+// These faults happen after the request was handled: a tool was executed, but the response does not contain its whole
+// answer. For the HTTP method GET, they happen right after the header was sent.
 const (
 	// FaultDropAfter resets the connection instead of answering.
 	FaultDropAfter FaultKind = "drop after"

@@ -37,8 +37,8 @@ func Alive(pid int) bool {
 	return ok && st.state != "Z" && st.state != "X"
 }
 
-// processes returns all descendants of this process, including zombies, and every living process that has inherited
-// the mark of a fake started by this test binary.
+// processes returns all descendants of this process, including zombies, and every living process that has
+// the environment variable of [Mark].
 func processes() map[string]string {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -38,8 +38,8 @@ func StartNATS(t testing.TB, config ...string) *NATS {
 // StartNATSCluster starts three NATS servers that are a cluster.
 func StartNATSCluster(t testing.TB) []*NATS {
 	t.Helper()
-	// Each server must know the addresses of the others before they have any, so a proxy with a fixed address is in front of
-	// each.
+	// Each server must know the addresses of the other servers before these servers have any, so there is a proxy with a fixed
+	// address in front of each server.
 	var all []*NATS
 	var routes []*Proxy
 	var addresses []string

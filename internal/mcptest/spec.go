@@ -79,7 +79,7 @@ type Spec struct {
 	// EndlessPages answers every tools/list with one new tool and a new cursor.
 	EndlessPages bool
 
-	// InitDelay delays the answer to the handshake (initialize and server/discover), ListDelay the answer to
+	// InitDelay delays the answer to the handshake (initialize and server/discover). ListDelay delays the answer to
 	// tools/list.
 	InitDelay, ListDelay time.Duration
 	// NeverInit never answers the handshake, NeverList never answers tools/list.

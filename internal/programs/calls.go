@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Made is a call that a program has made. Outcome is empty while the call runs. If the program ended before the call,
-// Outcome is Unfinished.
+// Made is a call that a program has made. Outcome is empty while the call runs. If the program ended while the call was
+// running, Outcome is Unfinished.
 type Made struct {
 	Server, Tool, Outcome string
 	Duration              time.Duration
@@ -34,7 +34,7 @@ type desk struct {
 	total int // how many calls the program has asked for
 }
 
-// reply implements helper.Reply: it answers one request of the helper.
+// reply returns the answer to one request of the helper process.
 func (d *desk) reply(ctx context.Context, request []byte) []byte {
 	if len(request) == 0 {
 		return encodeReply(nil, &Failure{CodeFailed, "empty request"})
@@ -58,8 +58,8 @@ func (d *desk) reply(ctx context.Context, request []byte) []byte {
 	return encodeReply(nil, &Failure{CodeFailed, "unknown request"})
 }
 
-// time waits until the time of the program is over. Its return tells the helper to end the program. If the program has not ended
-// after the further duration grace, time kills the helper.
+// time returns when the program has run for as long as it may. Its return tells the helper to end the program. If the program has
+// still not ended after the duration grace, the helper is killed.
 func (d *desk) time(ctx context.Context) {
 	d.clock.start()
 	select {
@@ -120,14 +120,14 @@ func (d *desk) end(index int, outcome string, took time.Duration) {
 	}
 }
 
-// calls returns the calls, after the last one has ended.
+// calls returns the calls of the program. It is called after the last of these calls has ended.
 func (d *desk) calls() []Made {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.made
 }
 
-// maxListed bounds how many kinds of calls Summary lists.
+// maxListed bounds how many kinds of calls Summary lists. Calls of the same tool with the same outcome are one kind.
 const maxListed = 20
 
 // Summary lists the calls of a program that was ended early, on one line: which calls were made, and with which

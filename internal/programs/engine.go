@@ -23,7 +23,7 @@ func Main() { helper.Serve(func(helper.Limits) helper.Worker { return worker{} }
 // worker runs programs in the helper process, each in a JavaScript engine of its own.
 type worker struct{}
 
-// Forget implements helper.Worker. Nothing is kept between programs.
+// Forget does nothing, because a worker keeps nothing from one program to the next.
 func (worker) Forget() {}
 
 // Do runs one program.
@@ -202,8 +202,8 @@ func (e *engine) begin(start quickjs.Value, code string) *answer {
 	return nil
 }
 
-// loop runs the program to its end, and until each call that was sent has its reply. It returns nil if the program ended by
-// itself, otherwise the reason why it ended.
+// loop runs the program until the program has ended and each call that was sent has its reply. It returns nil if the program
+// ended by itself; otherwise it returns an answer that says why the program was ended.
 func (e *engine) loop() *answer {
 	for {
 		n := 1
@@ -266,7 +266,8 @@ func (e *engine) js(f func() error) error {
 	return err
 }
 
-// failure returns the answer for a program that ended because of an error of the engine.
+// failure returns the answer for a program that ended because the engine returned the error err, for example because the program
+// threw an exception or has used up its time.
 func (e *engine) failure(err error) *answer {
 	if e.late.Load() {
 		line, column := placeOf(stackOf(err))
@@ -288,8 +289,8 @@ func stackOf(err error) string {
 	return ""
 }
 
-// exhausted returns end. If end is an error by which the engine says that its memory is used up, exhausted first sets the field
-// End to endMemory. If the engine has no memory even for an error, it throws null.
+// exhausted corrects an answer whose message shows that the memory of the engine is used up: it sets the field End to endMemory.
+// It returns the answer. The message is "null" if the engine did not even have the memory for an error.
 func (e *engine) exhausted(end *answer) *answer {
 	if end.Message == "null" && end.Line == 0 || strings.HasSuffix(end.Message, "out of memory") {
 		end.End = endMemory
@@ -297,7 +298,8 @@ func (e *engine) exhausted(end *answer) *answer {
 	return end
 }
 
-// The prelude calls the functions below. They return an error only for arguments that the prelude never passes.
+// The prelude (the JavaScript that runs before the program) calls the functions below. They return an error only for arguments
+// that the prelude never passes.
 
 var errArguments = errors.New("called with other arguments")
 

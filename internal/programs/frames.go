@@ -82,7 +82,7 @@ const (
 	endOutput = "output" // the value is too long
 )
 
-// answer is the end of a program, as the helper sends it.
+// answer is what the helper sends when the program has ended: how it ended, and what it has returned and logged.
 type answer struct {
 	End     string          `json:"end"`
 	Value   json.RawMessage `json:"value,omitempty"` // nil for undefined

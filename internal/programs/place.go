@@ -13,12 +13,12 @@ import (
 // head of that function is one line; see engine.begin.
 const headLines = 1
 
-// inFrame matches the line and column that a line of a stack trace names.
+// inFrame matches the place in an entry of a stack trace: a name in angle brackets, the line and the column.
 var inFrame = pattern.New(`\(?<[a-zA-Z]+>:(\d+)(?::(\d+))?\)?`)
 
-// placeOf returns the line and the column, both from 1, at which the program is according to the innermost entry of a
-// stack trace that is within the program; 0 if there is none. Entries on the line of the function's head are not in
-// the program: the prelude is on that line too.
+// placeOf finds the innermost entry of a stack trace that is within the program, and returns the line and the column of
+// this entry, both from 1; both are 0 if there is no such entry. Entries on the line of the function's head are not
+// within the program, because the prelude (the JavaScript that runs before the program) is on that line too.
 func placeOf(stack string) (line, column int) {
 	for _, found := range inFrame.FindAllStringSubmatch(stack, -1) {
 		line, _ = strconv.Atoi(found[1])
@@ -48,7 +48,7 @@ func at(code string, line, column int) string {
 	return text
 }
 
-// around returns the part of a long line that has the column.
+// around cuts off the beginning of a long line, so that the part around the column is shown.
 func around(line string, column int) string {
 	runes := []rune(line)
 	if len(runes) > maxSource && column > maxSource/2 {

@@ -12,9 +12,9 @@ import (
 )
 
 // rejections are the promises of a program that were rejected, and whose rejection the program has not handled yet.
-// The engine has a hook that is called for rejections, but its Go package does not offer the hook. So rejections sets
-// the hook through the C interface, with three fields that the Go package does not export. Only the goroutine that
-// runs the engine uses it.
+// The engine has a hook that is called for rejections, but its Go package does not offer the hook. So watchRejections
+// sets the hook through the C interface, with three fields that the Go package does not export. Only the goroutine
+// that runs the engine uses a rejections.
 type rejections struct {
 	reasons quickjs.Value // an array, which no program can reach
 	array   lib.TJSValue  // the same array

@@ -33,7 +33,7 @@ const (
 // era.
 type Topic struct {
 	// Again means that the client has subscribed to the resource earlier and may have missed updates since. Follow then
-	// also calls updated when the server has accepted the first subscription.
+	// also reports an update when the server has accepted the first subscription.
 	Again bool
 
 	servers *Servers

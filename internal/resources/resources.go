@@ -39,8 +39,8 @@ type Servers struct {
 	// Transparent means that the view passes one server through as if mcpx were not there: names and definitions
 	// are as the server sent them.
 	Transparent bool
-	// Wait bounds how long a request waits for a server that is starting; ListWait bounds how long a list waits
-	// for servers that were never seen.
+	// Wait bounds how long a request waits for a server that is starting. ListWait bounds how long the method List waits
+	// for servers that mcpx tries for the first time.
 	Wait, ListWait time.Duration
 }
 
@@ -130,7 +130,8 @@ func (s *Servers) bare(snap *catalog.Snapshot, name string) *catalog.Server {
 	return first
 }
 
-// awaitLists waits until servers that were never seen have listed their items for the first time.
+// awaitLists waits until the servers have listed their items, or cannot do so now. It does not wait for servers that
+// mcpx has already tried at an earlier start.
 func (s *Servers) awaitLists(ctx context.Context, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -22,8 +22,9 @@ import (
 // cannot show that its first or last lines were removed; the anchor can.
 type anchor struct {
 	File string `json:"file"` // path of the trail
-	// First is the number of the oldest line that has not been deleted because of Options.Keep. Last is the number of
-	// the newest line known to be on disk, and MAC is its HMAC. The trail may have newer lines.
+	// First is the number of the oldest line that must still be in the trail: Options.Keep limits how many files are kept,
+	// so older lines may be gone. Last is the number of the newest line known to be on disk, and MAC is the HMAC of that
+	// line. The trail may have newer lines.
 	First uint64 `json:"first"`
 	Last  uint64 `json:"last"`
 	MAC   string `json:"mac,omitempty"`
@@ -113,8 +114,9 @@ func (f *anchorFile) reached(seq uint64, mac string) {
 	f.write(func(a *anchor) { a.Last, a.MAC = seq, mac })
 }
 
-// dropped sets First in the anchor to the number of the line after the renamed file at path. Just after that, this file
-// is removed because of Options.Keep. If mcpx crashes between the two steps, there is one file too many, but no false alarm.
+// dropped is called just before the file at path, an old file of the trail, is removed because of Options.Keep. It sets
+// First in the anchor to the number of the first line after this file. If mcpx crashes before the file is removed, the
+// trail has one file too many, which [Verify] accepts.
 func (f *anchorFile) dropped(path string) {
 	last, _, err := lastLine(path)
 	if head, ok := readHead(last); err == nil && ok {

@@ -21,7 +21,8 @@ import (
 const (
 	// forgotten is the event of the line that [Forget] adds.
 	forgotten = "forgotten"
-	// rewritten is the suffix of a new file that will replace the file of the trail with the name before the suffix.
+	// rewritten is the suffix of a new file. The new file will replace the file of the trail that has the same name without
+	// the suffix.
 	rewritten = ".forgetting"
 	// complete is the suffix of a marker file. It exists from the moment when all new files are whole until they have all
 	// replaced the old files.

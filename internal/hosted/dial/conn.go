@@ -23,7 +23,7 @@ func (b Bounds) withDefaults() Bounds {
 	return Bounds{cmp.Or(b.Bytes, 256<<20), cmp.Or(b.Changes, 600), cmp.Or(b.Tools, 200), cmp.Or(b.Listed, 4<<20)}
 }
 
-// conn is the connection of a slot. It counts what the server sends.
+// conn is the connection of a server that has dialled in. It counts what the server sends.
 type conn struct {
 	*transport.Peer
 	meter *meter
@@ -37,7 +37,7 @@ var listChanged = []byte(`/list_changed"`)
 // notificationBytes is a length above that of every notification. Messages of at least this length are not searched for listChanged.
 const notificationBytes = 4 << 10
 
-// Read implements [transport.Conn].
+// Read reads one message of the server. It counts notifications of changed lists.
 func (c *conn) Read() ([]byte, error) {
 	data, err := c.Peer.Read()
 	if err != nil {

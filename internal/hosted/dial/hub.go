@@ -35,7 +35,7 @@ const (
 
 // Options are the settings of a [Hub].
 type Options struct {
-	// Current returns the key dial of the current config; nil means that no server may dial in.
+	// Current returns the section dial of the current config; if it returns nil, no server may dial in.
 	Current func() *conf.Dial
 	// Barred reports whether a principal may not dial in at all, whatever the rules of dial say; nil means that no principal is barred.
 	Barred func(*caller.Principal) bool
@@ -48,8 +48,8 @@ type Options struct {
 	Logger     *slog.Logger
 	// Bounds limit a principal's servers; zero values mean the defaults.
 	Bounds Bounds
-	// Cluster connects to the other replicas; nil without them. Relay lets another replica use a server of this replica, until ctx ends:
-	// the messages go over stream.
+	// Cluster connects to the other replicas; nil if there are no others. Relay lets another replica use a server of this replica, until
+	// ctx ends: the messages go over stream. served is the name under which clients see the server.
 	Cluster *cluster.Cluster
 	Relay   func(ctx context.Context, served string, stream io.ReadWriteCloser) error
 	// Ping is the time between pings to a server, and Pong is the time that the server has to answer each of them; 0 means the
@@ -81,7 +81,8 @@ func New(o Options) *Hub {
 // Server is a server that has dialled in.
 type Server struct {
 	policy.Dialled
-	// Name is the name that the server brought or got when it dialled in, and By is its principal; nil without authentication.
+	// Name is the name that the server brought or got when it dialled in. By is the principal that has dialled in; nil without
+	// authentication.
 	Name string
 	By   *caller.Principal
 	// Place identifies the slot of a server that brought no name; it is empty for other servers. A later slot of the same name has
@@ -386,8 +387,9 @@ func (s *slot) take(context.Context) (transport.Conn, error) {
 	return c, nil
 }
 
-// admit implements [upstream.Catalogue.Admit]. It closes the connection of a server that lists too much: a catalogue needs many times the
-// memory of its texts, and stays while the server is away.
+// admit is called while the server lists its tools, resources or prompts ([upstream.Catalogue.Admit]). If the servers of its principal
+// list too much together, admit closes the connection and returns an error. There is such a bound because a catalogue needs many times
+// the memory of its texts, and stays while the server is away.
 func (s *slot) admit(kind catalog.Kind, items, bytes int) error {
 	h, most := s.hub, s.hub.options.Bounds.withDefaults()
 	h.mu.Lock()
@@ -422,8 +424,8 @@ func (s *slot) admit(kind catalog.Kind, items, bytes int) error {
 	return errors.New(why)
 }
 
-// Recheck removes the servers that the current config no longer allows, and closes their connections. It does not call Changed,
-// because the caller of Recheck applies the change.
+// Recheck removes the servers that the current config no longer allows, and closes their connections. It does not call
+// [Options.Changed], because the caller of Recheck applies the change.
 func (h *Hub) Recheck() {
 	dial := h.options.Current()
 	h.mu.Lock()

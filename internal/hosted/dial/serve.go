@@ -70,8 +70,8 @@ func (h *Hub) unused(s *slot, isNew bool) {
 	}
 }
 
-// hold gives a connection to the slot, and returns when the connection has ended. It closes the connection when the credential expires or
-// is revoked, which ends ctx.
+// hold gives a connection to the slot, and returns when the connection has ended. It closes the connection when the credential expires, and
+// when ctx ends because the credential was revoked.
 func (h *Hub) hold(ctx context.Context, s *slot, c *conn, isNew bool) {
 	if err := h.claim(ctx, s); err != nil {
 		h.unused(s, isNew)

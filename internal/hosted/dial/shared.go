@@ -33,7 +33,7 @@ const (
 	lookEvery = time.Second
 )
 
-// holding is the record of a server.
+// holding is the record about a server.
 type holding struct {
 	policy.Dialled
 	Name  string            `json:"name"`
@@ -43,17 +43,17 @@ type holding struct {
 	Conn  string            `json:"conn"` // identifies the connection: each has another value
 }
 
-// elsewhere is what the record of the server says, if there is a cluster. The mutex of the hub guards it.
+// elsewhere has what the record about the server of a slot says, if there is a cluster. The mutex of the hub guards it.
 type elsewhere struct {
 	at, conn string  // At and Conn of the record; at is empty if the server is away or at this replica
-	armed    bool    // arm has closed arrived, so that the upstream opens a tunnel
+	armed    bool    // the method arm has closed the channel arrived, so that the upstream opens a tunnel
 	tunnel   *tunnel // the newest tunnel, which may have ended; nil before the first
 	own      string  // holding.Conn of the connection that is or was here
 	told     time.Time
 	toldAway bool // the record says that the connection own has ended
 }
 
-// shared are the fields of a hub for a cluster.
+// shared has those fields of a [Hub] that are needed only in a cluster.
 type shared struct {
 	life context.Context // ends with Close
 	end  context.CancelFunc
@@ -65,7 +65,8 @@ type shared struct {
 	stale  bool     // Refresh was called
 }
 
-// Share begins to exchange records with the other replicas, if there is a cluster, until Close. Changed may be called from now on.
+// Share starts the exchange of records with the other replicas, if there is a cluster. Close ends it. From the call of Share on,
+// [Options.Changed] may be called at any time.
 func (h *Hub) Share() {
 	c := h.options.Cluster
 	if c == nil {
@@ -97,7 +98,7 @@ func (h *Hub) Share() {
 	})
 }
 
-// Refresh makes the hub call Changed soon. It does not wait.
+// Refresh makes the hub call [Options.Changed] soon. It does not wait for the call.
 func (h *Hub) Refresh() {
 	h.newsMu.Lock()
 	h.stale = true
@@ -115,8 +116,8 @@ func (h *Hub) look() {
 
 var errHeld = errors.New("the name is held by another principal")
 
-// claim writes into the record that the server of a slot is at this replica from now on. It fails if a server of another principal has
-// the name.
+// claim changes the record about the server of a slot, to say that the server is now at this replica. It fails if a server of another
+// principal has the name.
 func (h *Hub) claim(ctx context.Context, s *slot) error {
 	c := h.options.Cluster
 	if c == nil {
@@ -307,13 +308,13 @@ func (t *tunnel) cut() {
 	_ = t.stream.Close()
 }
 
-// Close implements [transport.Conn].
+// Close ends the tunnel, but not the connection between the server and the other replica.
 func (t *tunnel) Close() error {
 	t.cut()
 	return nil
 }
 
-// relayed lets another replica use a server of this one over stream, until ctx ends.
+// relayed lets another replica use a server of this replica, until ctx ends: the messages go over stream.
 func (h *Hub) relayed(ctx context.Context, served string, stream io.ReadWriteCloser) error {
 	h.mu.Lock()
 	s := h.slots[served]

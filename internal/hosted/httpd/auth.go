@@ -47,8 +47,8 @@ func (a *authenticated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// proof verifies the credential of a request. At the paths of agents, the credential is the token in the query. At other paths, it is a
-// credential that [identity.Verifier.Request] accepts.
+// proof verifies the credential of a request. At the paths below AgentsPath, the credential is the token in the query. At other paths,
+// it is a credential that [identity.Verifier.Request] accepts.
 func (a *authenticated) proof(r *http.Request) (*identity.Proof, error) {
 	if strings.HasPrefix(r.URL.Path, AgentsPath) {
 		return a.verifier.Agent(r.URL.Query().Get("token"))

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// shared lets web pages read the responses (CORS), if guard has accepted their origin. It comes before authenticated
-// in the chain, because preflight requests have no token. Without auth, no page may read responses; otherwise any
+// shared lets web pages read the responses (CORS), if the handler guard has accepted their origin. It comes before the
+// handler authenticated in the chain, because preflight requests have no token. Without auth, no page may read responses; otherwise any
 // page open on this machine could call every tool.
 type shared struct {
 	next    http.Handler

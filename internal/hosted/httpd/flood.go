@@ -77,7 +77,8 @@ func (f *flood) afterAuth(next http.Handler) http.Handler {
 	})
 }
 
-// refused delays the answer if guard has refused too many requests from this address. A nil *flood does not delay.
+// refused is called when the handler guard refuses a request. It delays the answer if there were too many refusals for the same
+// address. A nil *flood does not delay.
 func (f *flood) refused(r *http.Request) {
 	if f != nil && f.options.Limits.Refused(nil, AddressOf(r.RemoteAddr)) {
 		f.pause(r.Context(), uneven(floodPause))

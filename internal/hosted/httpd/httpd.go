@@ -91,7 +91,8 @@ type Options struct {
 // Options.Admin returns true.
 type Routes struct{ Dial, Agents, Servers, Dialled http.Handler }
 
-// AgentsPath is the path below which agents connect as in the older system that mcpx replaces, with their tokens in the query.
+// AgentsPath is the path below which tool servers dial in as in the older system that mcpx replaces. Such a server belongs to an agent,
+// and has the agent's token in its query.
 const AgentsPath = "/mcp_endpoint/"
 
 // timeouts bound the parts of a request. headerTimeout bounds the time to receive its header (0 means 10 s), bodyTimeout bounds the

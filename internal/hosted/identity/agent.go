@@ -16,8 +16,8 @@ import (
 	"mcpx/internal/caller"
 )
 
-// Agents say which tokens of agents are accepted. Agents connect at the paths of the older system that mcpx replaces (dial.compat in the
-// config).
+// Agents say which tokens are accepted from agents. An agent in this sense dials in as in the older system that mcpx replaces
+// (dial.compat in the config); its token is in the query of its URL.
 type Agents struct {
 	// Keys verify the tokens: any of them may fit. The first one makes new tokens.
 	Keys []string

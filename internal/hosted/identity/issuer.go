@@ -135,7 +135,7 @@ func (i *issuer) discover() (keyfunc.Keyfunc, error) {
 // keySet keeps its old keys if a download contains no keys, because that is a mistake of the issuer.
 type keySet struct{ *jwkset.MemoryJWKSet }
 
-// KeyReplaceAll implements jwkset.Storage.
+// KeyReplaceAll replaces the old keys by the keys of a download. It returns an error if the download has no keys.
 func (k *keySet) KeyReplaceAll(ctx context.Context, keys []jwkset.JWK) error {
 	if len(keys) == 0 {
 		return errors.New("the set has no keys")

@@ -24,7 +24,7 @@ type lookedUp struct {
 // look is a download of the keys. done is closed when it has ended.
 type look struct{ done chan struct{} }
 
-// KeyRead implements jwkset.Storage.
+// KeyRead returns the key with the ID kid. If the key is unknown, KeyRead waits for a download of the keys.
 func (l *lookedUp) KeyRead(ctx context.Context, kid string) (jwkset.JWK, error) {
 	key, err := l.keySet.KeyRead(ctx, kid)
 	if err == nil {

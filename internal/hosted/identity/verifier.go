@@ -188,7 +188,7 @@ func NewState(o *Options, previous *State) *State {
 	return next
 }
 
-// OfToken returns the principal of a static token. All tokens of a name are one principal.
+// OfToken returns the principal of a static token. Tokens with the same name have the same principal.
 func OfToken(t Token) *caller.Principal {
 	return &caller.Principal{ID: "token " + t.Name, Name: t.Name, Groups: t.Groups, Scopes: t.Scopes}
 }

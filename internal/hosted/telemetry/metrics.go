@@ -50,7 +50,8 @@ type Server struct {
 }
 
 const (
-	// other is the label for names that are not in the catalogue, and for all calls once there are maxSeries series.
+	// other is the label in place of names that are not in the catalogue. Once there are maxSeries series, a call that would need a
+	// new series gets this label for its server and its tool.
 	other = "_other"
 	// maxSeries is how many series of calls there are at most. The bound is needed because a server may change its tools all the
 	// time.
