@@ -53,7 +53,7 @@ type Options struct {
 	// Insecure lets [Gateway.Handler] answer requests from other machines even if the config has no auth. Set it only if something else
 	// checks who may connect.
 	Insecure bool
-	// Log gets what the command writes to stderr; nil means nothing is logged.
+	// Log gets what the command mcpx would write to stderr; nil means that nothing is logged.
 	Log *slog.Logger
 }
 
@@ -137,10 +137,10 @@ func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 	return g.app.Attach(ctx, in, out)
 }
 
-// Handler returns a handler for the paths that the command serves over HTTP: the config's http_path (/mcp) and the paths below it, where
-// each view (a part of the tools) has a path of its own, and /healthz, /readyz, /status and /metrics. The handler must get requests with
-// these paths unchanged. It answers only requests whose header Host names this machine or the host of auth.resource. The program's own HTTP
-// server must encrypt the connections and limit their number. Some servers have one session for each client. For these servers, every
+// Handler returns a handler for the paths that the command mcpx serves over HTTP: the config's http_path (/mcp) and the paths below it,
+// where each view (a part of the tools) has a path of its own, and /healthz, /readyz, /status and /metrics. The handler must get requests
+// with these paths unchanged. It answers only requests whose header Host names this machine or the host of auth.resource. The program's own
+// HTTP server must encrypt the connections and limit their number. Some servers have one session for each client. For these servers, every
 // request without a principal counts as a new client.
 func (g *Gateway) Handler() (http.Handler, error) {
 	g.mu.Lock()

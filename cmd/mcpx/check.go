@@ -285,7 +285,7 @@ func dialledIn(ctx context.Context, cfg *config.Config) (all []control.Dialled) 
 	return all
 }
 
-// inOrder lists the states of servers with which the check succeeds.
+// inOrder has the states in which a server does not make the check fail.
 var inOrder = []catalog.State{catalog.Ready, catalog.Idle, catalog.Disabled, catalog.NeedsLogin}
 
 func checkServer(a *app.App, server *catalog.Server) checkedServer {
@@ -434,7 +434,7 @@ func (o *outcome) printDialled(s streams) {
 	}
 }
 
-// checkDays is for how many days check shows the savings.
+// checkDays is the number of days for which mcpx check shows the savings.
 const checkDays = 30
 
 // stateOn returns the name of a state in its colour.

@@ -59,7 +59,8 @@ func (cmd *serveCommand) attach(ctx context.Context, c *cli, s streams, place at
 	return c.inDaemon(ctx, s, request{place: place, command: "serve", options: &serveCommand{View: cmd.View, Watch: true}, start: true})
 }
 
-// warm runs a command in the daemon, where servers run already and stay up after the command.
+// warm runs a command in the daemon, where servers run already and stay up after the command. If ran is true, err is how the command has
+// ended. If ran is false, the caller must run the command in this process.
 func (c *cli) warm(ctx context.Context, s streams, w daemonCommand) (ran bool, err error) {
 	place, err := c.daemonPlace(s)
 	if place == "" || err != nil {

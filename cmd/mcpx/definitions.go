@@ -25,8 +25,8 @@ func definitionsOf(a *app.App) *definitions {
 	return d
 }
 
-// surfaceOf returns a function that returns what a client of mcpx gets in place of the servers' tools and instructions: mcpx's own
-// tools and instructions.
+// surfaceOf returns a function for [budget.Meter]. That function returns mcpx's own tools and instructions, which a client of mcpx gets in
+// place of the servers' tools and instructions.
 func surfaceOf(a *app.App) func(*catalog.Snapshot, string) ([]budget.Definition, string) {
 	return func(snap *catalog.Snapshot, client string) (tools []budget.Definition, instructions string) {
 		list, instructions := a.View.Surface(snap, client)

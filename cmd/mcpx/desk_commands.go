@@ -33,7 +33,7 @@ func (cmd *statusCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return withoutDaemon(s, c, err)
 }
 
-// withoutDaemon prints that no daemon runs, if err says so, and then returns nil, because that is no failure.
+// If err says that no daemon runs, withoutDaemon tells the user so and returns nil, because that is no failure. Otherwise it returns err.
 func withoutDaemon(s streams, c *cli, err error) error {
 	if errors.Is(err, attach.ErrNone) {
 		_, err = fmt.Fprintln(s.out, "no daemon runs for", c.Config)

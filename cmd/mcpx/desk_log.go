@@ -13,7 +13,7 @@ type keptWriter struct {
 	lines *app.Lines
 }
 
-// Write implements io.Writer.
+// Write keeps the log lines in p, and writes them to the stderr of the session.
 func (w *keptWriter) Write(p []byte) (int, error) {
 	_, _ = w.lines.Write(p)
 	return w.Writer.Write(p)
@@ -37,7 +37,7 @@ func (f *fanOut) remove(w *droppingWriter) {
 	delete(f.to, w)
 }
 
-// Write implements io.Writer.
+// Write passes log lines to each command that uses the app at the moment. It never fails.
 func (f *fanOut) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -150,7 +150,7 @@ func (d *desk) run(ctx context.Context, s streams, session *attach.Session) erro
 	return command.runHere(ctx, c, s)
 }
 
-// enter adds a session to the list of sessions, until the function ended is called.
+// enter adds a session to the list of sessions. When the session ends, the caller must call ended, which removes the session from the list.
 func (d *desk) enter(a *app.App, session *attach.Session) (ended func()) {
 	one := &deskSession{app: a, folder: session.Folder, view: a.Config.View, pid: session.PID, began: time.Now()}
 	d.mu.Lock()

@@ -125,7 +125,8 @@ type streams struct {
 	// began tells the daemon that a session with this app has begun. Its result ended must be called when the session ends. began is nil
 	// outside the daemon.
 	began func(*app.App) (ended func())
-	// keep returns an app that several commands of the daemon share; done must be called after use. It is nil outside the daemon.
+	// keep returns an app that several commands of the daemon share. Its result done must be called after use. keep is nil outside the
+	// daemon.
 	keep func(cfg *config.Config, profile app.Profile, names ...string) (a *app.App, done func(), err error)
 }
 

@@ -152,8 +152,8 @@ func names(all []attempt) string {
 	return strings.Join(list, ", ")
 }
 
-// picture returns what a terminal shows: a line for each server and a last line with numbers, in all at most as many lines as room
-// says. If there are too many servers, it leaves out attempts that have ended.
+// picture returns the lines that a terminal shows: a line for each server, and a last line with numbers. room is the maximum number of
+// lines. If there are too many servers, picture leaves out servers, first those whose attempt has ended.
 func (p *progress) picture(room int) []string {
 	open, over := p.now()
 	shown := slices.Concat(open, over)

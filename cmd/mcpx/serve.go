@@ -148,8 +148,8 @@ func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *ap
 	return a, log, func() { closeTrace(); closeFile() }, err
 }
 
-// When the file of --trace has traceMegabytes, it is renamed and a new file begun; oldTraces renamed files are kept. The same is true
-// for log_file, with the other two constants.
+// When the file of --trace has traceMegabytes, mcpx renames it and begins a new file. mcpx keeps the last oldTraces renamed files. In the
+// same way, logMegabytes and oldLogs apply to the config key log_file.
 const (
 	traceMegabytes, oldTraces = 50, 1
 	logMegabytes, oldLogs     = 10, 3

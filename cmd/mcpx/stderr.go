@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// stderrBytes is how many bytes of lines for stderr may be queued.
+	// stderrBytes is how many bytes of lines for stderr may wait in the queue, at most.
 	stderrBytes = 1 << 20
 	// lastLines is how long close waits, at most, until the queued lines are written.
 	lastLines = 200 * time.Millisecond

@@ -31,7 +31,7 @@ type agents struct {
 	ended   bool
 }
 
-// ServeHTTP implements http.Handler. Package httpd calls it, after it has authenticated the requests for the paths mcp/ and call/.
+// ServeHTTP implements http.Handler. Package httpd authenticates the requests for the paths mcp/ and call/ before it calls ServeHTTP.
 func (g *agents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !compat(g.app.current.Load().config.Dial) {
 		http.NotFound(w, r)
@@ -122,11 +122,11 @@ func (g *agents) close() {
 // agentOf returns the ID of the agent whose principal is p.
 func agentOf(p *caller.Principal) string { return strings.TrimPrefix(p.Name, conf.Agents) }
 
-// codeUnauthorized is the error code for a wrong key. It is the code of the older system that mcpx replaces (config key dial.compat).
+// codeUnauthorized is the error code for a wrong key. The older system that mcpx can replace (config key dial.compat) has the same code.
 const codeUnauthorized = -32004
 
-// health answers in the form of the system that mcpx replaces (config key dial.compat). If the query has the right key, the answer says
-// which servers and clients each agent has. Otherwise health refuses the request.
+// health serves the path health, in the JSON form of the older system that mcpx can replace (config key dial.compat). If the query has the
+// right key, the answer says which servers and clients each agent has. Otherwise health refuses the request.
 func (g *agents) health(w http.ResponseWriter, r *http.Request) {
 	key, known := []byte(r.URL.Query().Get("key")), 0
 	for _, one := range g.app.current.Load().config.Dial.Keys {
@@ -140,8 +140,8 @@ func (g *agents) health(w http.ResponseWriter, r *http.Request) {
 	writeRPC(w, http.StatusOK, "result", map[string]any{"status": "success", "connections": g.connections()})
 }
 
-// connections has the counts in the answer of health. The JSON names come from the older system that mcpx replaces (config key
-// dial.compat); it calls a client a robot.
+// connections is the part of the answer of the method health about connected servers and clients. The JSON names come from the older system
+// that mcpx can replace (config key dial.compat). In that system, a client is called a robot.
 type connections struct {
 	Servers        int                               `json:"mcp_server_connections"`
 	Robots         int                               `json:"robot_connections"`
@@ -153,12 +153,12 @@ type connections struct {
 	Agents         []string                          `json:"available_agents"`
 }
 
-// agentServer describes a server of an agent, in the answer of health.
+// agentServer describes a server of an agent, in the answer of the method health.
 type agentServer struct {
 	Tools     int               `json:"tools_count"`
 	ToolNames []string          `json:"tools"`
 	Info      map[string]string `json:"server_info"`
-	// State and Reason are additions of mcpx. The system that mcpx replaces (config key dial.compat) does not say why a server is
+	// State and Reason are additions of mcpx. The older system that mcpx can replace (config key dial.compat) does not say why a server is
 	// missing.
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
@@ -196,8 +196,8 @@ func (g *agents) connections() connections {
 	return out
 }
 
-// writeRPC writes an answer in the form of JSON-RPC, as the older system does over HTTP. member is "result" or "error"; value
-// is the value of this member.
+// writeRPC writes an HTTP response in the form of JSON-RPC, like the older system that mcpx can replace (config key dial.compat). member is
+// "result" or "error"; value is the value of this member.
 func writeRPC(w http.ResponseWriter, status int, member string, value any) {
 	httpd.WriteJSON(w, status, map[string]any{"jsonrpc": "2.0", "id": nil, member: value})
 }

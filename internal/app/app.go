@@ -50,7 +50,7 @@ type Options struct {
 	Config  *config.Config
 	Profile Profile
 	Log     *slog.Logger
-	// Only names the servers that are needed. New disables all others. Empty means that all servers are needed.
+	// Only has the names of the servers that are needed. New disables all other servers. If Only is empty, all servers are needed.
 	Only []string
 	// Lines keeps the log that the page shows; nil means that the page shows no log.
 	Lines *Lines
@@ -82,10 +82,10 @@ type Origin struct {
 	Folder  string
 	Environ []string
 	Umask   *int
-	// Reaper is the reaper of this process, a helper that ends child processes if mcpx is killed. An App with an Origin does not
-	// close it.
+	// Reaper is the reaper of this process, a helper that ends child processes if mcpx is killed. An App with an Origin does not close the
+	// reaper.
 	Reaper *proc.Reaper
-	// Pool has the servers that sessions share; nil means that sessions share none.
+	// Pool has the servers that sessions of the daemon share; nil means that they share none.
 	Pool *registry.Pool
 	// Seen keeps what the page shows about the calls of the App; nil means that the App makes a Seen of its own. Sessions returns the
 	// Apps of all sessions in this process; nil means that this App is the only one.

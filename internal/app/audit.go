@@ -59,7 +59,7 @@ func (a *App) OpenAudit() (end func(), err error) {
 	return func() { a.auditor.close(a.log) }, nil
 }
 
-// unwritableError is the error that mcpx cannot write the file in the config key named key.
+// unwritableError says that mcpx cannot write a file. key is the config key that names the file.
 type unwritableError struct {
 	key, file string
 	err       error
@@ -80,8 +80,8 @@ func (e *unwritableError) Hint() string {
 var errNotRecorded = errors.New("the call was not made: the audit trail cannot be written, and this mcpx makes no calls without it; tell its administrator")
 
 // admit is the middleware that records a message in the audit trail before the message is sent to the server. If audit.required is set, it
-// records every message, and refuses a message that cannot be recorded. Otherwise it records only messages that may change something; other
-// messages get only the record at their end.
+// records every message, and refuses a message that cannot be recorded. Otherwise it records only messages that may change something. The
+// method ended records all messages when they end.
 func (a *App) admit(next request.Handler) request.Handler {
 	return func(ctx context.Context, r *request.Request) (json.RawMessage, error) {
 		if err := a.auditor.began(r.Event); err != nil {
@@ -172,7 +172,7 @@ func who(attrs []slog.Attr, r *request.Event) []slog.Attr {
 	return attrs
 }
 
-// Login implements [audit.Logins].
+// Login records what has happened to a login, such as its beginning, its end or its refusal.
 func (a *auditor) Login(l audit.Login) {
 	if a.trail != nil {
 		_ = a.trail.Write(l.Event, l.Attrs()...) // an error needs no handling: the Trail logs and counts it

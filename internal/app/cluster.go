@@ -18,8 +18,9 @@ import (
 	"mcpx/internal/registry"
 )
 
-// maxUsedIDs limits how many IDs of used requests a replica keeps in memory. If a server asks a question, the client repeats its request
-// with the answer. It may do so only once, so the request is then used. The cluster's bucket in NATS has the used IDs of all replicas.
+// maxUsedIDs is how many used IDs a replica keeps in memory, at most. For example, mcpx gives a client an ID if a server asks the user a
+// question during a call. With this ID, the client may resume the call only once. The cluster's bucket in NATS has the used IDs of all
+// replicas.
 const maxUsedIDs = 100_000
 
 // join connects to the cluster. From then on, the state that all replicas share, such as sessions and logins, is in the cluster. Each
@@ -83,9 +84,9 @@ func cataloguesOf(c *cluster.Cluster) registry.Peers {
 	}
 }
 
-// leaves waits in the background for the end of ctx, and then tells the other replicas that this one shuts down. The caller calls finish at
-// the end. finish waits until the requests that other replicas have forwarded to this one are answered, but not longer than limit after the
-// end of ctx.
+// leaves waits in the background for the end of ctx, and then tells the other replicas that this one shuts down. The caller calls finish
+// when it no longer serves clients. finish waits until the requests that other replicas have forwarded to this one are answered, but not
+// longer than limit after the end of ctx.
 func (s *clientState) leaves(ctx context.Context, limit time.Duration) (finish func()) {
 	if s.cluster == nil {
 		return func() {}

@@ -63,8 +63,8 @@ func (d definitionText) text() string {
 	return out.String()
 }
 
-// keptDefinitions returns the path of the file with the approved definitions of a server, or "" if there is no folder for the file. They
-// are not in the lock file, which has only their digests, because users may keep the lock file in a repository.
+// keptDefinitions returns the path of the file with the approved definitions of a server, or "" if there is no folder for the file. The
+// definitions are not in the lock file, because users may keep that file in a repository. The lock file has only digests of them.
 func keptDefinitions(cfg *config.Config, server string) string {
 	dir := cacheDir()
 	if dir == "" {

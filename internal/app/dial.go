@@ -43,8 +43,8 @@ func (a *App) newHub() *dial.Hub {
 }
 
 // withDialled returns the servers that have dialled in, and adds their rules to rules. If principals other than the owner can use a server,
-// its tools are hidden until an admin has approved them. Moreover, such a server may neither ask clients anything nor give instructions to
-// models.
+// its tools are hidden until an admin has approved them. A server that others than its owner can use also may neither ask clients anything
+// nor give instructions to models.
 func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock) (servers []registry.Server) {
 	var dialled []policy.Dialled
 	for _, s := range b.dialledIn() {
@@ -125,8 +125,9 @@ type dialledServer struct {
 }
 
 // serveDialled serves /api/dialled to admins. GET lists the servers that have dialled in. GET /api/dialled/NAME returns the tool
-// definitions of a server, and their digest. POST /api/dialled/NAME/approve approves the present tools. With ?digest=, the admin says which
-// definitions they have read; if the tools differ from them, the request is refused. Package httpd has checked the Origin header.
+// definitions of a server, and their digest. POST /api/dialled/NAME/approve approves the present tools. With ?digest=DIGEST, it approves
+// them only if the present definitions have this digest: the admin may have read older definitions. Package httpd has checked the Origin
+// header.
 func (a *App) serveDialled(w http.ResponseWriter, r *http.Request) {
 	name, approve := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, "/api/dialled/"), "/approve")
 	switch {

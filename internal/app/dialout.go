@@ -29,7 +29,8 @@ const (
 	longRedial  = time.Minute
 	// dialWithin is how long one attempt to open the WebSocket may take.
 	dialWithin = 30 * time.Second
-	// The pause between two attempts grows. After a connection that has lasted for stableTime or longer, the pause is short again.
+	// The pause between two attempts to connect grows with each attempt. After a connection that has lasted for stableTime or longer, the
+	// pause is short again.
 	stableTime = time.Minute
 	// serversWithin is how long mcpx waits for each server before it connects to the hosted mcpx for the first time. After that time it goes
 	// on waiting only for a server whose command is still installing or starting.
@@ -202,7 +203,7 @@ type frameWriter struct {
 	line []byte // a line that is not complete yet
 }
 
-// Write implements io.Writer. Only one goroutine calls it.
+// Write sends each line that is complete, and keeps the rest for the next call. Only one goroutine calls Write.
 func (w *frameWriter) Write(p []byte) (int, error) {
 	w.line = append(w.line, p...)
 	for {

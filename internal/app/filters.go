@@ -40,8 +40,8 @@ func explainKnown(cfg *config.Config, s *catalog.Server, tool *catalog.Tool) Fil
 	rules := rulesOf(cfg, lock)
 	seen, setting := rules.See(s, tool)
 	of, at := cfg.Servers[slices.IndexFunc(cfg.Servers, func(of config.Server) bool { return of.Name == s.Name })], s.Name+"."
-	// glob returns, in quotes, the first of the globs that matches prefix and the tool's name. That may be the server's own name of the tool,
-	// or the name that the config gives it with overrides.
+	// glob returns, in quotes, the first of the globs that match prefix followed by a name of the tool: the name that the server gives the
+	// tool, or the name that the config gives it with overrides.
 	glob := func(globs []string, prefix string) string {
 		repaired := rules.Repaired(s, tool)
 		i := slices.IndexFunc(globs, func(glob string) bool {

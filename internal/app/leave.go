@@ -23,8 +23,8 @@ type loginState struct {
 	mu        sync.Mutex
 	store     state.Followed // nil before the first use
 	listeners []func(authserver.Event)
-	// leaving protects left and waiting. mu cannot protect them: left is called while the store is locked, and must not wait for a function
-	// in listeners, which may wait for a disk.
+	// leaving protects left and waiting. mu cannot protect them: mu is held while the functions in listeners run, which may wait for a
+	// disk. left is called while the store is locked, so it must not wait.
 	leaving sync.Mutex
 	left    func(*caller.Principal) // to be called when a principal's last login has ended; nil before onLeft
 	waiting []*caller.Principal     // the principals with whom to call left once it is set

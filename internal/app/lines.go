@@ -16,7 +16,7 @@ type Lines struct {
 	changed chan struct{} // closed by the next write; nil if nobody waits for a write
 }
 
-// Write implements io.Writer.
+// Write adds lines to the log. It never fails.
 func (r *Lines) Write(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

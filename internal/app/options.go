@@ -112,7 +112,7 @@ func MaxDescription(cfg *config.Config) int {
 	return cfg.MaxDescriptionLen
 }
 
-// Limits of one principal that no config key sets.
+// These limits of one principal cannot be changed in the config.
 const (
 	paceOfOne     = 5_000   // requests per second; further requests have to wait
 	bodyPaceOfOne = 4 << 20 // bytes per second of large bodies; further bytes have to wait

@@ -44,7 +44,7 @@ func (s *signing) close() {
 	s.open.Wait()
 }
 
-// openLogin is a login that a viewer has begun. It ends after loginTime at the latest.
+// openLogin is a login to a server that a viewer of the page has begun. It ends after loginTime at the latest.
 type openLogin struct {
 	id       string
 	redirect string      // how the browser's answer arrives: "endpoint", "loopback" or "paste" (see signIn)

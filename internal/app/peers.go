@@ -25,7 +25,8 @@ import (
 type peers struct{ *cluster.Cluster }
 
 const (
-	// kindSession is the kind of message that a replica sends to all others when something happens in a session.
+	// kindSession is the kind of message about a session that a replica sends to all others, such as a notification from the session's
+	// client.
 	kindSession = "session"
 	// kindEnded is the kind of message with which a replica asks another one to end a session. The answer is empty.
 	kindEnded = "ended"

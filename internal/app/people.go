@@ -142,8 +142,8 @@ func (a *App) linkFor(server string, p *caller.Principal) string {
 	return ""
 }
 
-// publicBase returns the public URL of this mcpx. That is the URL in auth.resource without the path at its end. The parameter path is
-// this path, the path of the endpoint. cfg.Auth must not be nil.
+// publicBase returns the public URL of this mcpx: the URL in auth.resource without the path of the endpoint, which is the parameter path.
+// cfg.Auth must not be nil.
 func publicBase(cfg *config.Config, path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(cfg.Auth.Resource, "/"), path)
 }

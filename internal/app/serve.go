@@ -72,9 +72,9 @@ func (a *App) httpOptions() httpd.Options {
 	}
 }
 
-// DialOut connects to a hosted mcpx and offers it the servers of this machine, until ctx ends or the hosted mcpx refuses it for good.
-// When a connection ends, it opens the next. view is the name of the view that the hosted mcpx gets. say is called with a line for each
-// thing that happens. DialOut closes a.
+// DialOut connects to a hosted mcpx and offers the servers of this machine to it. When a connection ends, DialOut opens the next one. It
+// returns when ctx ends, or when the hosted mcpx refuses the connection for good. view is the name of the view that the hosted mcpx gets.
+// say is called with a line for each thing that happens. DialOut closes a.
 func (a *App) DialOut(ctx context.Context, address, token, view string, say func(line string)) error {
 	defer a.Close()
 	a.start(0)

@@ -151,8 +151,8 @@ func (b *builder) share(server *registry.Server, s *config.Server) {
 var liveFields = []string{
 	"Description", "Tools", "ReadOnly", "Overrides", "Confirm", "Pin", "Validate", "Verbatim",
 	"CallTimeout", "IdleTimeout", "ToolTimeouts", "MaxConcurrency", "SessionIdle",
-	// A renamed server always gets a new entry in the registry. But its definition stays the same, because the name is not in it. So the
-	// registry knows that it must start the server only after the one with the old name has ended.
+	// A renamed server always gets a new entry in the registry. But the digest of its settings (see definition) stays the same, because the
+	// digest does not cover the name. So the registry knows that the server must start only after the one with the old name has ended.
 	"Name",
 	// If a credential changes, the field Secrets changes too and makes the server restart. The field Credentials affects only the name
 	// of the cache file.

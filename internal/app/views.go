@@ -21,8 +21,8 @@ import (
 type views struct {
 	app *App
 
-	// mu is held from looking up a view in the current config until it is in open. So drain, which runs after a change of the config,
-	// also finds a view that was being opened with the old config.
+	// The method get holds mu from the moment when it looks up a view in the current config until the view is in open. So the method drain,
+	// which runs after a change of the config, also finds a view that was being opened with the old config.
 	mu    sync.Mutex
 	open  map[string]*openView // by name, in the form of the config key view
 	ended bool

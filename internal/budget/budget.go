@@ -86,8 +86,8 @@ func (m *Meter) Catalogue(snap *catalog.Snapshot, notes []string) *Catalogue {
 	return c
 }
 
-// Totals returns the tokens of the definitions of all tools in snap (direct), and of the tools that mcpx shows in
-// their place (surface).
+// Totals returns two numbers of tokens: direct for the definitions of all tools in snap, and surface for the definitions of the tools that
+// mcpx shows in their place.
 func (m *Meter) Totals(snap *catalog.Snapshot) (direct, surface int) {
 	for i := range snap.Servers {
 		direct += sumTokens(Definitions(snap.Servers[i].Tools))
@@ -105,8 +105,8 @@ func missing(s *catalog.Server) string {
 	return note
 }
 
-// server measures one server. For each tool, bare has the tokens of its definition, and lookups the tokens of the answer of inspect about
-// it.
+// server measures one server. bare has the tokens of the definition of each tool, lookups the tokens of the answer of inspect about each
+// tool.
 func (m *Meter) server(s *catalog.Server) (out Server, bare, lookups []int) {
 	alone := *s
 	alone.State, alone.Reason = catalog.Ready, "" // the state must not affect the length of the text that inspect returns
@@ -123,14 +123,14 @@ func (m *Meter) server(s *catalog.Server) (out Server, bare, lookups []int) {
 	return out, bare, lookups
 }
 
-// surface returns the tokens of mcpx's own tools for the case that mcpx has these servers.
+// surface returns how many tokens the definitions of mcpx's own tools would have if mcpx had only these servers.
 func (m *Meter) surface(servers []catalog.Server) int {
 	tools, _ := m.Surface(catalog.NewSnapshot(servers), "")
 	return sumTokens(tools)
 }
 
-// derive computes those fields of s that follow from the counts of single tools: bare has the tokens of each definition, lookups the tokens
-// of each answer of inspect.
+// derive computes those fields of s that follow from the counts of single tools. bare has the tokens of the definition of each tool,
+// lookups the tokens of the answer of inspect about each tool.
 func (m *Meter) derive(s *Server, bare, lookups []int) {
 	s.Definition, s.Inspect = spread(bare), spread(lookups)
 	if s.Inspect.Median > 0 {
@@ -155,8 +155,8 @@ func spread(costs []int) Spread {
 	return out
 }
 
-// growth fills c.Growth with a step for each of the numbers of servers that steps returns. A step has the figures for this many servers,
-// the first ones by name.
+// growth fills c.Growth. For each number that the function steps returns, it adds a Step with the figures of this many servers. These are
+// the first servers in the order of their names.
 func (m *Meter) growth(c *Catalogue, snap *catalog.Snapshot) {
 	n := len(snap.Servers)
 	for _, upTo := range steps(n) {

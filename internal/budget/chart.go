@@ -60,12 +60,12 @@ func summary(r *Report) string {
 	return strings.Join(parts, " ")
 }
 
-// catalogue draws the costs without and with mcpx, for more and more servers, and for clients that search for tools
-// themselves.
+// catalogue draws the costs of tool definitions without and with mcpx: first for growing numbers of servers, then for each client that
+// searches for tools itself.
 func (c image) catalogue(r *Report) {
 	keys := []chart.Key{{Colour: chart.Orange, Name: "connected directly"}, {Colour: chart.Green, Name: "through mcpx"}}
 	c.Heading("Tool definitions in every request", keys...)
-	largest := 1 // the largest figure of both parts, so that their bars can be compared
+	largest := 1 // the largest cost in the chart, so that all bars have the same scale
 	for _, step := range r.Catalogue.Growth {
 		largest = max(largest, step.Direct, step.Surface)
 	}

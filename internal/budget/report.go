@@ -21,8 +21,8 @@ type Catalogue struct {
 	Total Server `json:"total"`
 	// Surface is the cost of each of mcpx's own tools; their sum is Total.Surface.
 	Surface []Part `json:"surface"`
-	// Growth compares the costs without and with mcpx for the first server by name, for the first five, for the first ten, and so on,
-	// up to all servers.
+	// Growth compares the costs without and with mcpx for growing numbers of servers: 1, 5, 10 and so on, up to all servers. The servers
+	// count in the order of their names.
 	Growth []Step `json:"growth"`
 	// ToolSearch has the size of the requests of clients that search for tools themselves, and so do not send all
 	// definitions.
@@ -61,8 +61,8 @@ type Server struct {
 }
 
 // Search is the size of a request of a client that searches for tools itself. Such a request contains the definitions that the client has
-// loaded. It also contains the names of the tools or servers, or a line for each. If the client shows the servers' instructions, it
-// contains these too.
+// loaded. It also contains, depending on the client, the name of each tool, a line for each tool, or a line for each server. If the client
+// shows the servers' instructions, the request contains these too.
 type Search struct {
 	// Client is the client's name.
 	Client string `json:"client"`

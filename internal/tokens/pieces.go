@@ -14,8 +14,8 @@ const (
 	lower                    // Ll, Lm, Lo, M
 	number                   // N
 	space                    // white space
-	eol                      // \r and \n (with space)
-	mark                     // M (with upper and lower): may also precede a word
+	eol                      // \r and \n, which are also space
+	mark                     // M, which is also upper and lower: a mark may also precede a word
 	wide                     // a byte that is a part of a character beyond ASCII
 	letter = upper | lower
 )
@@ -121,7 +121,7 @@ func word(s string, i int) int {
 
 // anyWord returns the end of a word at i as word does, but handles letters of every script.
 func anyWord(s string, i int) int {
-	end := i   // the end of the part that U* matches
+	end := i   // the end of the part that U* in the split rule matches (see nextPiece)
 	both := -1 // the end of the last letter of this part that is also in L; -1 if there is none
 	for end < len(s) {
 		c, n := classAt(s, end)
@@ -200,8 +200,8 @@ func punct(s string, i int) int {
 	return i
 }
 
-// blank returns the end of a piece of white space that begins at i. If the white space has line ends, the piece ends after the last one.
-// Otherwise, if another piece follows, the last space belongs to that piece, unless it is the only space.
+// blank returns the end of a piece of white space that begins at i. If the white space has line ends, the piece ends after the last line
+// end. Otherwise, if text follows the white space, the last space belongs to the next piece, unless it is the only space.
 func blank(s string, i int) int {
 	end, last, line := i, i, -1
 	for end < len(s) {

@@ -28,9 +28,9 @@ const (
 	// command waits for the connection, and then for the first line from the process.
 	requestWithin = 5 * time.Second
 	helloWithin   = 2 * time.Second
-	// maxOpen is how many connections a process serves at the same time. Further connections wait until the process accepts them.
+	// maxOpen is how many connections a process serves at the same time, at most. Further connections wait until the process accepts them.
 	maxOpen = 4
-	// maxBytes is how many bytes are read from one connection.
+	// maxBytes is how many bytes a process or a command reads from one connection, at most.
 	maxBytes = 16 << 20
 	// staleAfter is the age after which Find removes the file of a socket at which no process listens. A younger file may belong to
 	// a process that is about to listen.
@@ -92,7 +92,7 @@ type LoginsQuery struct {
 
 // LoginsAnswer has the open logins of a process, or the logins that it has just ended.
 type LoginsAnswer struct {
-	// None means that nobody logs in through the process.
+	// None means that the process can have no logins.
 	None   bool            `json:"none,omitempty"`
 	Logins json.RawMessage `json:"logins,omitempty"`
 	// Failed says why the process could not end all the logins that the query names; empty if it could.
@@ -101,7 +101,7 @@ type LoginsAnswer struct {
 
 // Answers has the functions that answer commands.
 type Answers struct {
-	// Self is called for each connection.
+	// Self describes this process for a command that has connected. It is called for each connection.
 	Self   func() Process
 	Reload func(context.Context) Outcome
 	Logins func(context.Context, LoginsQuery) LoginsAnswer

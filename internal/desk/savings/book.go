@@ -14,8 +14,8 @@ const (
 	// saveAfter is how long figures stay in memory before they are written. If the process is killed, it loses the figures of this
 	// time.
 	saveAfter = 5 * time.Second
-	// maxPending is the largest number of different keys in memory that are not written yet. There must be a limit, because clients choose
-	// their names.
+	// maxPending is how many different keys (server, tool, client) may wait in memory to be written, at most. There must be a limit,
+	// because clients choose their names themselves.
 	maxPending = 2000
 	// longestName is the length, in characters, to which names are cut.
 	longestName = 80

@@ -60,8 +60,8 @@ func Sum(days []Day, by string) (total Figures, rows []Row) {
 	return total, rows
 }
 
-// Fewer returns at most limit rows. If there are more, one row sums up those that do not fit. This is the last row, for the rows with the
-// least savings; if the rows are days, it is the first row, for the oldest days.
+// Fewer returns at most limit rows. If there are more rows, it replaces those with the least savings by one row with their sum, the last
+// row. If the rows are days, it replaces the oldest days by one row with their sum, the first row.
 func (r *Report) Fewer(limit int) []Row {
 	n := len(r.Rows)
 	if n <= limit {

@@ -16,13 +16,14 @@ type Figures struct {
 	// parts that they read later by a handle, which is the name of a stored result.
 	Received int64 `json:"tokens_received"`
 	Sent     int64 `json:"tokens_sent"`
-	// Definitions is all - own - looked. Here all is the definitions of the servers' tools, own is the definitions of mcpx's own tools, and
-	// looked is the answers of inspect. The first two count once for each session, since mcpx does not know how many requests to a model
-	// contain them. Each answer of inspect counts.
+	// Definitions is all - own - looked. all is the size of the definitions of the servers' tools, own the size of the definitions of
+	// mcpx's own tools. Both count once for each session, because mcpx does not know how many requests to a model contain the definitions.
+	// looked is the size of all answers of inspect.
 	Definitions int64 `json:"definitions"`
-	// Compression is what was saved by shorter forms of results.
+	// Compression is how many tokens mcpx has saved by sending results in shorter forms, such as TOON.
 	Compression int64 `json:"compression"`
-	// Cut is what mcpx did not send because a result was too long, minus what clients later read of it by a handle.
+	// Cut is the size of the parts of long results that mcpx did not send, minus the size of those parts that clients later read by a
+	// handle (the name of a stored result).
 	Cut int64 `json:"cut"`
 	// LeftOut is what callers left out of results, with select, grep and programs. It belongs to none of the three kinds of
 	// savings.
@@ -41,7 +42,7 @@ func (f *Figures) Add(other Figures) {
 	f.LeftOut += other.LeftOut
 }
 
-// Key says what figures are about. If Tool is empty, they are about the definitions of the server's tools.
+// Key says what Figures are about. If Tool is empty, the Figures are about the definitions of the server's tools.
 type Key struct{ Server, Tool, Client string }
 
 // tool returns the name that tells the tool apart from the tools of other servers.

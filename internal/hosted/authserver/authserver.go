@@ -42,7 +42,8 @@ const (
 const (
 	pageTime = 10 * time.Minute // for the consent page, and again for the login
 	codeTime = time.Minute
-	// accessTime is the longest time for which a user who has left the organization can still use mcpx: then the issuer is asked again.
+	// accessTime is how long an access token is valid, at most. After that time, mcpx asks the issuer again. So a user who has left the
+	// organization can use mcpx for accessTime at most.
 	accessTime  = 10 * time.Minute
 	refreshTime = 30 * 24 * time.Hour // counted from each use
 	// grantTime is the longest time until a user must log in again.
@@ -68,7 +69,7 @@ type Options struct {
 	Log   *slog.Logger
 }
 
-// Server is the authorization server, an http.Handler for the paths of [Server.Serves].
+// Server is the authorization server. It is an http.Handler for the paths for which [Serves] returns true.
 type Server struct {
 	o         Options
 	issuer    string // the issuer identifier of this server
@@ -91,12 +92,13 @@ type Parts struct {
 	Store state.Followed
 	// Happened is called when a login begins or ends; it may be nil. It must not block.
 	Happened func(Event)
-	// Left is called with a principal whose last login with a client has ended; it may be nil. Each process that shares the store
-	// calls it when it learns of such an end, since two of them can end the last two logins at the same moment. A new server calls
-	// it for all ends that the store still has, in case no process could act on them. Left must not wait, and must not use the store.
+	// Left is called with a principal whose last login with a client has ended; it may be nil. Each process that shares the store calls
+	// Left when it learns of such an end, because two processes can end the last two logins at the same moment. At its start, a server also
+	// calls Left for the ends that the store still has, because perhaps no process was running when the logins ended. Left must not wait,
+	// and must not use the store.
 	Left func(*caller.Principal)
-	// SignedIn is called when a user has logged in for a web page of mcpx itself ([Server.SignIn]), where no client gets a code. It sets
-	// the cookie by which the page finds the login again.
+	// SignedIn is called when a user has logged in for a web page of mcpx itself ([Server.SignIn]), where no client gets a code. SignedIn
+	// sets the cookie by which the page finds the login again.
 	SignedIn func(w http.ResponseWriter, r *http.Request, login string, p *caller.Principal) error
 }
 
@@ -138,7 +140,7 @@ func New(o Options, parts Parts) (*Server, error) {
 // unrecorded is an [audit.Logins] that records nothing.
 type unrecorded struct{}
 
-// Login implements [audit.Logins].
+// Login does nothing.
 func (unrecorded) Login(audit.Login) {}
 
 // Close ends all requests that were authenticated with tokens of this server.
@@ -150,13 +152,14 @@ func (s *Server) Close() {
 	s.login.web.CloseIdleConnections()
 }
 
-// Issuer is the issuer identifier of this server (RFC 8414): the resource URL without the endpoint's path.
+// Issuer returns the issuer identifier of this server (RFC 8414): the resource URL without the endpoint's path.
 func (s *Server) Issuer() string { return s.issuer }
 
-// Logout is the URL to which the issuer may send logout tokens. It may be registered there as the back-channel logout URL.
+// Logout returns the URL to which the issuer may send logout tokens. The administrator may register it at the issuer as the back-channel
+// logout URL.
 func (s *Server) Logout() string { return s.issuer + logoutPath }
 
-// Callback is the URL to which the issuer sends users back. It must be registered at the issuer.
+// Callback returns the URL to which the issuer sends users back. The administrator must register it at the issuer.
 func (s *Server) Callback() string { return s.issuer + callbackPath }
 
 // Serves reports whether a request for this path is for the authorization server.

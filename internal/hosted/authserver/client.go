@@ -172,7 +172,8 @@ func (s *Server) redirects(address string) bool {
 	})
 }
 
-// matches compares scheme, host and path separately, so that a * never matches across two of them.
+// matches reports whether a redirect URI matches a glob. It compares scheme, host and path separately, so that a * in the glob cannot match
+// parts of two of them.
 func matches(glob string, u *url.URL) bool {
 	scheme, rest, _ := strings.Cut(glob, "://")
 	rest, query, _ := strings.Cut(rest, "?")

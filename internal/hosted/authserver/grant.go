@@ -109,8 +109,9 @@ var (
 // change calls the function update with a login from the store, stores the changed login and returns it. If update returns an
 // error, nothing is stored, and the error is returned together with the login. Other errors are errUnknown and errUnavailable.
 //
-// This process may not know the login yet, because another process has just begun it. So change asks the store, which it can only do by
-// a change. If the store has no such login, change therefore stores one that has ended, for a while, and returns errUnknown.
+// This process may not know the login yet, because another process has just begun it. So change always asks the store. The only way to ask
+// the store is to change an entry. Therefore, if the store has no such login, change stores a login that has ended, which the store keeps
+// for a while, and returns errUnknown.
 func (s *Server) change(ctx context.Context, number string, update func(*grant) error) (*grant, error) {
 	var last grant
 	var changed error
@@ -361,8 +362,8 @@ func (s *Server) Standing(ctx context.Context, number string) (*identity.Proof, 
 	return &identity.Proof{Principal: s.principal(&e.Who), Revoked: e.life, Until: until}, nil
 }
 
-// ofPage decides for the method renewed whether a login of mcpx's own pages is renewed. It returns errEnded if the login has ended or
-// belongs to a client, and errNothing if another request has just renewed it.
+// ofPage is the parameter accept of the method renewed, for logins of mcpx's own pages. It returns nil if the login must be renewed. It
+// returns errEnded if the login has ended or belongs to a client, and errNothing if another request has just renewed the login.
 func ofPage(g *grant) error {
 	switch {
 	case g.Ended != "" || g.Client != "" || expired(g.Until):

@@ -113,11 +113,11 @@ func (l *login) scopes(p *provider) []string {
 	return []string{"openid", "profile", "email"}
 }
 
-// google is the issuer of Google accounts. It gives a refresh token only if the login request has its own parameter
-// access_type=offline, and only if it asks the user again (prompt=consent).
+// google is the URL of the issuer of Google accounts. This issuer gives a refresh token only if the login request has two parameters:
+// access_type=offline, which only Google knows, and prompt=consent, which makes Google ask the user for consent again.
 const google = "https://accounts.google.com"
 
-// asking returns additional parameters of an authorization request, if the issuer needs any of its own.
+// asking returns the additional parameters of an authorization request that only this issuer needs; empty for most issuers.
 func (l *login) asking() (more []oauth2.AuthCodeOption) {
 	if l.o.Issuer == google {
 		more = append(more, oauth2.AccessTypeOffline, oauth2.SetAuthURLParam("prompt", "consent"))
@@ -257,8 +257,8 @@ func (l *login) finish(ctx context.Context, query url.Values, b *pendingLogin) (
 	return got, who, err
 }
 
-// withoutRefresh decides how long a login lasts if the issuer gives no refresh token. If the userinfo endpoint answers, the login lasts
-// as long as the access token, with which that endpoint can be asked again. Otherwise it lasts as long as a token of mcpx.
+// withoutRefresh decides how long a login lasts if the issuer gives no refresh token. If the userinfo endpoint answers, the login lasts as
+// long as the access token, with which that endpoint can be asked again. Otherwise the login lasts as long as an access token of mcpx.
 func (l *login) withoutRefresh(got *issued, token *oauth2.Token) {
 	until := deadline(accessTime)
 	if got.Info {
@@ -277,9 +277,9 @@ func (l *login) withoutRefresh(got *issued, token *oauth2.Token) {
 	}
 }
 
-// again asks the issuer whether a user who has logged in before may stay logged in, and what the issuer says about the user now.
-// The error is a *refusedError if the user may not; after any other error, mcpx does not know. The *issued must be stored even
-// after an error, as it may contain a new refresh token that replaces the earlier one.
+// again asks the issuer whether a user who has logged in before may stay logged in, and what the issuer says about the user now. The error
+// is a *refusedError if the user may not stay logged in. After any other error, mcpx does not know whether the user may. Even after an
+// error, the caller must store the *issued, because it may contain a new refresh token that replaces the earlier one.
 func (l *login) again(ctx context.Context, previous *issued, who *user) (*issued, *user, error) {
 	next := *previous
 	p, err := l.provider(ctx)

@@ -61,8 +61,9 @@ func (s *Server) End(ctx context.Context, target, why string) (ended []Login, er
 	return ended, nil
 }
 
-// nameFree returns a *refusedError if another subject is logged in with the same name. All processes with the same store of logins know
-// the names, also after a restart. For users with tokens of their issuer, [identity.Verifier.Request] checks names.
+// nameFree returns a *refusedError if another subject is logged in with the same name, and the issuer has confirmed that login within the
+// last [identity.NameHeld]. All processes with the same store of logins know the names, also after a restart. For users with tokens of
+// their issuer, [identity.Verifier.Request] checks names.
 func (s *Server) nameFree(who *user) error {
 	if who.Called == "" {
 		return nil
@@ -76,8 +77,8 @@ func (s *Server) nameFree(who *user) error {
 	return nil
 }
 
-// SignIn sends a browser to the login at the issuer, for a page of mcpx itself. After the login, the browser is sent to path, the
-// path of the page. It must begin with exactly one slash.
+// SignIn sends a browser to the login at the issuer, for a page of mcpx itself. After the login, the browser is sent to path, the path of
+// the page. path must begin with exactly one slash.
 func (s *Server) SignIn(w http.ResponseWriter, r *http.Request, path string) {
 	s.startLogin(w, r, &authorization{Own: path})
 }

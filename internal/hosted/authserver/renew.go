@@ -10,8 +10,8 @@ import (
 const (
 	// issuerTime is how long the issuer may take to renew a login. A client waits for it.
 	issuerTime = 10 * time.Second
-	// renewingTime is how long one renewal keeps other requests from beginning another. It is longer than a renewal can take, so that it
-	// only matters if a process dies during one.
+	// While one request renews a login, other requests must not renew it, but only for renewingTime. A renewal never takes so long, so
+	// renewingTime matters only if a process dies during a renewal.
 	renewingTime = 3 * issuerTime
 )
 
@@ -71,8 +71,8 @@ func (s *Server) renewed(ctx context.Context, number string, accept func(*grant)
 	}
 }
 
-// lookAgain is how long a request waits for another process that renews its login, before it looks at the store again. Usually the store
-// reports the change earlier, through learn.
+// lookAgain is how long a request waits for another request that renews the same login, before it looks at the store again. Usually the
+// store reports the change earlier, through learn.
 const lookAgain = 250 * time.Millisecond
 
 // changes waits until a newer entry replaces e, at most for lookAgain. If e is nil, changes waits for lookAgain. The only error
@@ -139,8 +139,8 @@ func (s *Server) asked(ctx context.Context, of *grant, me string) (*grant, error
 // minGiven is the least number of seconds for which an access token of the issuer must still be valid when IssuerToken returns it.
 const minGiven = 30 // seconds
 
-// IssuerToken returns the issuer's own newest access token of a login, which is renewed if it ends soon. The caller must not send it to
-// clients.
+// IssuerToken returns the newest access token that the issuer has given for a login. If this token ends soon, IssuerToken first renews the
+// login to get a new one. The caller must not send the token to clients.
 func (s *Server) IssuerToken(ctx context.Context, number string) (string, error) {
 	good := func(g *grant) bool { return g.Issued.Given != "" && !expired(g.Issued.GivenUntil-minGiven) }
 	e := s.find(number)

@@ -18,7 +18,7 @@ import (
 
 const maxTokenRequest = 32 << 10
 
-// code is an authorization code. Its login has been in the store since the issuer sent the user back.
+// code is an authorization code. The login that it belongs to is already in the store.
 type code struct {
 	Grant string        `json:"g"`
 	For   authorization `json:"a"`
@@ -227,7 +227,8 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// Prove implements [identity.LocalIssuer].
+// Prove verifies an access token. It returns nil if this server has not made the token, if the token has expired, if its login has ended,
+// or if its user may not log in any more.
 func (s *Server) Prove(token string) *identity.Proof {
 	var a access
 	if !strings.HasPrefix(token, accessPrefix) || s.seals.access.open(token, &a) != nil || expired(a.Until) || !s.o.admits(&a.Who) {
@@ -242,7 +243,7 @@ func (s *Server) Prove(token string) *identity.Proof {
 	return &identity.Proof{Principal: p, Revoked: stands, Until: time.Unix(a.Until, 0)}
 }
 
-// LoginIssuer implements [identity.LocalIssuer].
+// LoginIssuer returns the URL of the OpenID issuer where users log in.
 func (s *Server) LoginIssuer() string { return s.o.Issuer }
 
 // principal returns the principal that a JWT of the login issuer for this user would have.

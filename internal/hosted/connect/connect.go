@@ -67,8 +67,8 @@ type Accounts interface {
 	Sees(p *caller.Principal, server string) bool
 }
 
-// Pending is a login from which the browser has not come back yet. Its ID in the store is the OAuth parameter state. A store outside this
-// process must encrypt it.
+// Pending is a login to a server from whose login page the browser has not come back yet. Its ID in the store is the OAuth parameter state.
+// A store outside this process must encrypt it.
 type Pending struct {
 	Server  string          `json:"server"`
 	Of      Person          `json:"of"`
@@ -99,8 +99,8 @@ type Options struct {
 	Caller func(r *http.Request) (*caller.Principal, error)
 	// Viewer returns the principal that has signed in to another page of mcpx with this browser; nil if there is none.
 	Viewer func(r *http.Request) *caller.Principal
-	// SignIn sends the browser to the login of mcpx's other pages, and then back to the path back, which is below Base. After that, Viewer
-	// knows the browser. SignIn is nil if there is no such login.
+	// SignIn sends the browser to the login page of mcpx's other pages. After the login, the browser is sent to the path in the parameter
+	// back, which is below Base. From then on, Viewer returns the principal. SignIn is nil if the other pages have no login page.
 	SignIn func(w http.ResponseWriter, r *http.Request, back string)
 	Log    *slog.Logger
 }
@@ -252,9 +252,9 @@ func (p *Pages) look(w http.ResponseWriter, r *http.Request, l *link, address st
 	p.show(w, http.StatusOK, data)
 }
 
-// somebodyElse returns the principal that has signed in in this browser, or nil if nobody has, or if it is the principal of the link. If
-// another principal has signed in, typing a code proves nothing: somebody may have sent this person the link and the code, so that the
-// person's account is connected to the sender's principal.
+// somebodyElse returns the principal that has signed in with this browser. It returns nil if nobody has signed in, or if the principal is
+// that of the link. If another principal has signed in, typing a code proves nothing: somebody may have sent this person the link and the
+// code, so that the person's account is connected to the sender's principal.
 func (p *Pages) somebodyElse(r *http.Request, l *link) *caller.Principal {
 	if who := p.Viewer(r); who != nil && who.ID != l.Of.ID {
 		return who

@@ -15,8 +15,8 @@ import (
 const (
 	// maxCalls is how many calls are kept; a new one replaces the oldest.
 	maxCalls = 500
-	// maxErrorText is how many characters of an error text are kept. maxContent is how many bytes of the arguments are kept, and how many
-	// of the result.
+	// maxErrorText is how many characters of an error text are kept, at most. maxContent is how many bytes of the arguments of a call are
+	// kept, at most. The same limit holds for the result of the call.
 	maxErrorText, maxContent = 300, 8 << 10
 )
 

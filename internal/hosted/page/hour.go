@@ -42,7 +42,8 @@ func (s *series) add(at int64, r *request.Event) {
 	}
 }
 
-// plots are the values of each minute, oldest first. Saved tokens may be negative.
+// plots are the values that the charts of the page show. Each list has one value for each minute, the oldest minute first. The values are
+// numbers of calls or of saved tokens; saved tokens may be negative.
 type plots struct {
 	Calls       []int `json:"calls"`
 	Errors      []int `json:"errors"`
@@ -76,8 +77,8 @@ type Hour struct {
 }
 
 // Add counts the tokens that a message has saved and, if it is a call, the call. A call to an unknown server is counted only in the total,
-// since callers can make up any number of server names. A call that was cancelled before it was sent to its server is not counted, because
-// the page cancels a call in this way to ask its viewer for consent.
+// since callers can make up any number of server names. A call that was cancelled before it was sent to its server is not counted: if a
+// call needs consent, the page cancels the call, asks the viewer, and then makes the call again.
 func (h *Hour) Add(r *request.Event) {
 	h.addSavings(r)
 	if !r.Attempted || !r.IsCall() || r.Cancelled() && r.Upstream == 0 {
@@ -101,8 +102,8 @@ func (h *Hour) Add(r *request.Event) {
 	one.add(at, r)
 }
 
-// addSavings counts the saved tokens of messages that are no calls: of definitions that clients did not get, and of parts of results that
-// clients read later.
+// addSavings counts the tokens that messages other than calls have saved. It adds the tokens of definitions that clients did not get. It
+// subtracts the tokens of cut parts of results that clients have read later.
 func (h *Hour) addSavings(r *request.Event) {
 	if r.Definitions == nil && r.ReadOn == nil {
 		return

@@ -11,31 +11,31 @@ import (
 	"mcpx/internal/hosted/identity"
 )
 
-// Issuer is the authorization server of auth.front, where people without a token log in.
+// Issuer is the authorization server that mcpx runs itself (config key auth.front). People without a token log in there.
 type Issuer interface {
-	// SignIn sends the browser to the login. After the login it calls [People.SignedIn], and then sends the browser back to mcpx, to the
-	// path back.
+	// SignIn sends the browser to the login page. After the login, the Issuer calls [People.SignedIn], and then sends the browser to the
+	// path in the parameter back.
 	SignIn(w http.ResponseWriter, r *http.Request, back string)
-	// Standing returns the user of a login. From time to time it asks the issuer whether the login is still valid, which may take a while.
-	// The errors are those of [identity.Verifier.Request].
+	// Standing returns the user of a login. From time to time it asks the OpenID issuer, where users have their accounts, whether the login
+	// is still valid. That may take a while. The errors are those of [identity.Verifier.Request].
 	Standing(ctx context.Context, login string) (*identity.Proof, error)
 	// SignOut ends a login.
 	SignOut(ctx context.Context, login string) error
 }
 
-// People knows the browsers that have signed in to a page of mcpx, through the issuer or with a token. Everyone who can log in can sign
-// in; each page decides itself what its viewers may see.
+// People has a session for each browser that has signed in to the pages of mcpx. A browser signs in with a token, or when its user logs in
+// at the [Issuer]. Signing in gives no rights: each page decides itself what its viewers may see.
 type People struct {
 	// Sessions has a session for each browser. A store outside this process must encrypt the sessions.
 	Sessions state.Sessions[Session]
-	// Issuer returns the present issuer; nil if people need tokens.
+	// Issuer returns the Issuer that is in use now; nil means that people can sign in only with tokens.
 	Issuer func() Issuer
 }
 
 // signInPath is where a browser begins to sign in through the issuer. It is relative to the folder of the page.
 const signInPath = "ui/signin"
 
-// issuer returns the present issuer; nil if there is none.
+// issuer returns the Issuer that is in use now; nil if there is none.
 func (p *People) issuer() Issuer {
 	if p.Issuer == nil {
 		return nil
@@ -43,8 +43,8 @@ func (p *People) issuer() Issuer {
 	return p.Issuer()
 }
 
-// Link is the address, relative to the page, where people sign in through the issuer. If there is no issuer, Link is empty, and people need
-// a token.
+// Link returns the address, relative to the page, where people sign in by logging in at the [Issuer]. It returns "" if there is no Issuer;
+// then people need a token.
 func (p *People) Link() string {
 	if p.issuer() == nil {
 		return ""

@@ -18,9 +18,9 @@ import (
 const (
 	// linkLife is how long a link can be used.
 	linkLife = 2 * time.Minute
-	// unusedFor is how long nobody must have used the page before it closes.
+	// The page closes when nobody has used it for unusedFor.
 	unusedFor = 30 * time.Minute
-	// maxLinks is the maximum number of links, and also the maximum number of sessions. One more ends the oldest.
+	// maxLinks is the maximum number of links. A further link ends the oldest link. The same is true for sessions.
 	maxLinks = 20
 	// sessionHeader is the header with the key of a session. The key is not in a cookie, since browsers send the cookies of 127.0.0.1 to
 	// the servers on all its ports, and some browsers keep no Secure cookie that came over http.
@@ -154,7 +154,8 @@ func (p *Page) mode() string {
 	return "hosted"
 }
 
-// sendMode tells the page whether its viewers sign in with links (desk) or otherwise (hosted), and where they log in.
+// sendMode tells the page whether its viewers sign in with links (desk) or otherwise (hosted). It also sends the address where viewers sign
+// in without a token; empty if there is none.
 func (p *Page) sendMode(w http.ResponseWriter, _ *http.Request) {
 	httpd.WriteJSON(w, http.StatusOK, map[string]string{"mode": p.mode(), "sign_in": p.People.Link()})
 }

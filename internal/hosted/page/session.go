@@ -89,7 +89,7 @@ func (p *Page) prove(r *http.Request, token string) (*identity.Proof, *refusal) 
 }
 
 // may refuses a principal that may not see the page. proof and err come from the verification of the request. credential means that the
-// viewer has sent one.
+// viewer has sent a credential, such as a token.
 func (p *Page) may(proof *identity.Proof, err error, credential bool) (*identity.Proof, *refusal) {
 	const lacksRight = `this account may not see the page: a rule under auth.rights with "admin": true must name it`
 	_, lacksScope := errors.AsType[*identity.ScopeError](err)
