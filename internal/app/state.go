@@ -39,8 +39,9 @@ type clientState struct {
 	noFolder error  // why there is no such folder
 }
 
-// Limits for the records that mcpx keeps in memory about sessions: how many records, and how many bytes. A session has a record if it has
-// changed or ended since its id was sealed, because the id has only the state of that time (see seal).
+// Limits for the records that mcpx keeps in memory about sessions: how many records, and how many bytes. The id of a session contains
+// the state that the session had at its start, encrypted (see seal). So mcpx keeps a record only of a session that has changed or ended
+// since then, or whose state is too large for an id.
 const (
 	maxRecords     = 100_000
 	maxRecordBytes = 32 << 20

@@ -11,9 +11,9 @@ import (
 // lengths, items, anyOf, allOf and references. With it, raw JSON is checked in one pass. If that does not show that a value
 // fits, the JSON Schema library decides. Fuzz tests compare the two.
 //
-// A value that fits here contains no string that begins like JSON, so [repair] would not change it.
+// A value that fits a quick form contains no string that begins like JSON, so [repair] would not change the value.
 type quick struct {
-	kinds kinds // the types that fit
+	kinds kinds // the types that a value may have
 	// literals, if not nil, are the only strings that fit.
 	literals map[string]bool
 	// If bounded is set, whole numbers must be from minimum to maximum, and fractions must be greater than floor and less than
@@ -49,9 +49,10 @@ func quickly(schema *jsonschema.Schema) *quick {
 type quickener struct{ made map[*jsonschema.Schema]*quick }
 
 var (
-	// anything is an empty schema.
+	// anything is the quick form of an empty schema, which allows all values.
 	anything = quick{kinds: anyKind, maxLength: -1, maxItems: -1}
-	// nothing is a schema that no value fits. It stands for a schema that only the library can check, so the library decides.
+	// nothing is the quick form of a schema that only the JSON Schema library can check. The form allows no value, so the library is
+	// asked about each value.
 	nothing quick
 )
 

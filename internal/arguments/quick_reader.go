@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// fits is true if raw is certainly one JSON value that fits the schema. others is true if an object in raw has a member that the
-// schema of the object does not list under properties.
+// fits reports whether raw is certainly one JSON value that the schema allows. The result others is true if an object in raw has a member
+// that the schema of the object does not list under "properties".
 func (q *quick) fits(raw []byte) (fits, others bool) {
 	if q == nil {
 		return false, false
@@ -18,8 +18,8 @@ func (q *quick) fits(raw []byte) (fits, others bool) {
 	return ok && r.space(end) == len(raw), r.others
 }
 
-// quickReader reads one text. Its methods take the index of the first byte of a token and
-// return the index after the last; ok is false if it is not certain that the token fits.
+// quickReader reads one JSON text and checks it. A method that reads a value takes the index of the value's first byte, and returns as
+// end the index after its last byte. The result ok is true only if the value is certainly valid JSON that the schema (q) allows.
 type quickReader struct {
 	raw    []byte
 	others bool
@@ -158,8 +158,8 @@ func (r *quickReader) array(q *quick, i, depth int) (end int, ok bool) {
 // maxEscape is the length in bytes of the longest escape for one character: two \u escapes.
 const maxEscape = 12
 
-// text reads a string. It refuses a string that [repair] might change, because it begins like JSON, with white
-// space or with an escape.
+// text reads a string. It refuses a string that begins like JSON (with a brace or bracket), with white space or with an escape, because
+// [repair] might change such a string.
 func (r *quickReader) text(q *quick, i int) (end int, ok bool) {
 	end, simple, ok := r.quoted(i)
 	if !ok {
@@ -186,7 +186,7 @@ func (r *quickReader) text(q *quick, i int) (end int, ok bool) {
 	return end, least >= q.minLength && (q.maxLength < 0 || most <= q.maxLength)
 }
 
-// quoted reads a JSON string; simple reports whether it has no escapes.
+// quoted reads a JSON string. The result simple reports whether the string has no escapes.
 func (r *quickReader) quoted(i int) (end int, simple, ok bool) {
 	simple = true
 	for i++; i < len(r.raw); i++ {

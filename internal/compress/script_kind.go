@@ -11,7 +11,7 @@ type leaf struct {
 	column []int32 // the part of this member in each object
 	key    string  // without quotes, as it is written in JSON
 	parent string  // key of the inner object with this member; empty if it is directly in the object of the kind
-	name   string  // name of the parameter
+	name   string  // name of the JavaScript function's parameter for this leaf
 	// derived means that the value can be made from other leaves; template says how.
 	derived  bool
 	template []piece
@@ -49,7 +49,7 @@ func (s *script) analyse(k *kind) {
 	k.name = "Item" // a placeholder; script.name() replaces it later
 }
 
-// leastGain is how many bytes a function must save at least.
+// leastGain is how many bytes the JavaScript function for the objects of a kind must save at least.
 const leastGain = 40
 
 // columns returns the members of objects of the same kind: for each key a column, which has the part with this key from each
@@ -401,8 +401,8 @@ func (s *script) fallback(l *leaf) {
 	}
 }
 
-// order sorts the parameters of the function. Parameters with a default come last, and the one that most calls can leave out is at
-// the end.
+// order sorts the parameters of the JavaScript function for the objects of a kind. Parameters with a default come last, and the one that
+// most calls can leave out is at the end.
 func (s *script) order(k *kind) {
 	for i := range k.leaves {
 		if !k.leaves[i].derived {
@@ -414,7 +414,8 @@ func (s *script) order(k *kind) {
 	})
 }
 
-// called returns how many arguments the call for an object has. The parameter object is the index of the object in the kind.
+// called returns how many arguments are written in the JavaScript call that makes one object: default values at the end are left out. The
+// parameter k is the kind of the object, and the parameter object is its index in k.objects.
 func (s *script) called(k *kind, object int) int {
 	n := len(k.params)
 	for n > 0 {
@@ -427,7 +428,7 @@ func (s *script) called(k *kind, object int) int {
 	return n
 }
 
-// gain estimates how many bytes a function saves.
+// gain estimates how many bytes the JavaScript function for the objects of a kind saves.
 func (s *script) gain(k *kind) int {
 	n := len(k.objects)
 	gain := s.bodyGain(k.members)*(n-1) - 6*n - 24

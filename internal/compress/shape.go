@@ -14,9 +14,9 @@ import (
 // Limits of [Shape]. They let [Shape] name all that matters in a usual document, and be fast for any document.
 const (
 	shapeDepth = 8
-	shapeItems = 20  // so many items at the beginning of each array are read; of the others only samples
-	shapeKeys  = 200 // keys that are recorded of each object
-	shapeKey   = 60  // bytes of a key that are shown
+	shapeItems = 20  // how many items at the beginning of each array are all read; of the later items, only a sample is read
+	shapeKeys  = 200 // how many keys are recorded at most for each position in the document
+	shapeKey   = 60  // how many bytes of a key are shown at most
 	// An object whose values all have the same form is shown as a map if it has more than mapKeys keys: with one key as an example,
 	// and one shape for all values.
 	mapKeys = 20
@@ -35,9 +35,9 @@ func Shape(raw []byte, maxTokens int) string {
 	return (&shaper{}).shape(bytes.TrimSpace(raw), maxTokens)
 }
 
-// ShapeOf returns the [Shape] of a value with a long array or object, of which the caller has only some elements or members: parts.
-// A member is written with its key. The parameter count is the number of all elements or members, and head and tail are the JSON of
-// the value before and after them.
+// ShapeOf returns the [Shape] of a value that contains a long array or object (the container). The parameter parts has the JSON of only
+// some elements or members of the container; a member includes its key. The parameter count is the number of all elements or members.
+// The parameters head and tail are the JSON of the value before the first and after the last of them; head ends with the opening bracket.
 func ShapeOf(head string, parts []json.RawMessage, tail string, count, maxTokens int) string {
 	raw := append(make([]byte, 0, len(head)), head...)
 	at := len(bytes.TrimRight(raw, " \t\r\n")) - 1 // index of the opening bracket of the container

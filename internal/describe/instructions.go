@@ -23,12 +23,12 @@ const (
 
 // Instructions returns the instructions that mcpx sends to its client, at most 2,000 characters.
 // The first line names servers and explains how to find a tool. What follows depends on the
-// client. If it does not cut descriptions (b.Chars is 0), the names of the other servers follow,
-// since the client may show no descriptions until the model searches for tools. If it cuts
-// descriptions, the names and purposes for which the descriptions have no room follow.
+// client. If the client does not cut descriptions (b.Chars is 0), the names of the other servers
+// follow, since the client may show no descriptions until the model searches for tools. If the
+// client cuts descriptions, the names or purposes for which the descriptions have no room follow.
 //
-// The descriptions do not rely on the instructions: a client reads these only once, perhaps
-// before the tools of a server are known.
+// The descriptions do not rely on the instructions: a client reads the instructions only once,
+// perhaps before the tools of a server are known.
 func Instructions(snap *catalog.Snapshot, b Budget, f Features) string {
 	servers := enabled(snap)
 	if len(servers) == 0 && snap.Empty != "" {
@@ -67,7 +67,7 @@ func Instructions(snap *catalog.Snapshot, b Budget, f Features) string {
 func unknown(s *catalog.Server) bool { return !s.Known && !s.Tried }
 
 // firstLine returns a line that names servers and explains how to find a tool, within firstLineChars. The result named is how many
-// servers it names: the first ones of the list.
+// servers the line names: the first ones of the list.
 func firstLine(servers []*catalog.Server) (text string, named int) {
 	line := func(n int) string {
 		what := "MCP servers"
@@ -80,8 +80,8 @@ func firstLine(servers []*catalog.Server) (text string, named int) {
 	return line(named), named
 }
 
-// others returns a line with as many names of servers as fit into room, which is in UTF-16 units. It is empty if not even one name
-// fits.
+// others returns a line with as many names of servers as fit into room, which is in UTF-16 units. The result is empty if not even
+// one name fits.
 func others(servers []*catalog.Server, room int) string {
 	line := func(n int) string { return "\nAlso: " + nameRow(servers, n, " more") }
 	n := mostOf(len(servers), func(n int) bool { return units(line(n)) <= room })
@@ -105,8 +105,8 @@ func mostOf(n int, fits func(n int) bool) int {
 	return most
 }
 
-// unnamed returns the servers for whose names the descriptions may have no room. It returns none if all names would fit even
-// with a large number of tools after each name.
+// unnamed returns the servers for whose names the tool descriptions of mcpx may have no room. If a line for each server fits, with the
+// name and a large number of tools, "(1000+)", there are no such servers. Otherwise they are the servers that nameRows does not name.
 func (c *canvas) unnamed(servers []*catalog.Server) []*catalog.Server {
 	p, cost := packer{left: slices.Clone(c.pages)}, 0
 	for _, s := range servers {

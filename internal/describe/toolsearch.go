@@ -14,12 +14,12 @@ type Searcher struct {
 	// all its versions.
 	Client, Name string
 	prefix       string // in lower case
-	// Loads is true if the client gives the model the full definitions of those tools whose _meta asks for it, without a search.
-	// The tools of mcpx ask for it.
+	// Loads is true if the client gives the model the full definition of each tool that has "anthropic/alwaysLoad" in its _meta, even
+	// if the model does not search for the tool. The tools of mcpx have this member.
 	Loads bool
 	// Says describes in a few words what the client shows to the model before a search.
 	Says string
-	// Shows returns the text with which the client shows a server whose tools are not loaded.
+	// Shows returns the text that the client shows to the model about a server whose tools are not loaded.
 	Shows func(s Unloaded) string
 }
 
@@ -30,7 +30,7 @@ type Unloaded struct {
 	Tools              []catalog.Tool
 }
 
-// Searchers are the known clients with a tool search. They are described as recorded in requests to the model by Claude Code
+// Searchers are the known clients with a tool search. What each client shows was recorded from requests to the model by Claude Code
 // 2.1.330, by Codex 0.169 with its newer models, and by Qwen Code 0.24.4.
 var Searchers = []Searcher{
 	{"Claude Code", "claude-code", "claude-code", true, "the names of all tools, by default; of mcpx, inspect and exec", func(s Unloaded) string {
@@ -56,7 +56,7 @@ var Searchers = []Searcher{
 	}},
 }
 
-// SearcherNamed returns the client with this name in clientInfo, or nil if it is not known to search for tools.
+// SearcherNamed returns the client with this name in clientInfo, or nil if the client is not known to search for tools.
 func SearcherNamed(name string) *Searcher {
 	for i := range Searchers {
 		if strings.HasPrefix(strings.ToLower(name), Searchers[i].prefix) {

@@ -80,7 +80,7 @@ func (e run) program(r *Request) func(context.Context, *request.Request, program
 	}
 }
 
-// told converts the error of result or file, two functions that programs can call, into the failure that the program gets. It
+// told converts the error of "result" or "file", two functions that programs can call, into the failure that the program gets. It
 // returns nil if err is nil.
 func (e run) told(r *Request, err error) *programs.Failure {
 	if err == nil {
@@ -100,7 +100,7 @@ func (e run) told(r *Request, err error) *programs.Failure {
 	return &programs.Failure{Code: f.Code, Message: f.Said()}
 }
 
-// inside makes the calls of one program. Each call is handled as if the caller of the program had made it.
+// inside executes the tool calls that one program makes. Each call is handled as if the client that runs the program had made it.
 type inside struct {
 	*Executor
 	q      *request.Request // the request to run the program
@@ -108,11 +108,11 @@ type inside struct {
 
 	mu         sync.Mutex
 	costs      []request.Cost
-	confirming time.Duration // how long the user was asked
+	confirming time.Duration // how long the program has waited for the user to confirm calls
 }
 
-// call makes one call of the program. If the call succeeds, value is what the program gets as its result; otherwise
-// failure is set.
+// call executes one tool call that the program makes. If the call succeeds, value is the result that the program gets; otherwise
+// failure is the error that the program gets. The result outcome says in one word how the call ended, as its event does.
 func (in *inside) call(
 	ctx context.Context, c programs.Call,
 ) (value json.RawMessage, outcome string, failure *programs.Failure) {
@@ -169,7 +169,7 @@ func (in *inside) call(
 	return value, "", nil
 }
 
-// ended records what a call of the program has cost, and ends the event of the call.
+// ended records what a tool call that the program made has cost, and ends the event of the call.
 func (in *inside) ended(event *request.Event) {
 	in.mu.Lock()
 	in.costs = append(in.costs, request.Cost{
@@ -180,8 +180,8 @@ func (in *inside) ended(event *request.Event) {
 	in.journal.End(event)
 }
 
-// hold is called before the user is asked to confirm a call of the program. It waits until the user is not being asked about
-// another call of the program. The time limit of the program is paused from the start of hold until the caller calls release.
+// hold is called before the user is asked to confirm a tool call that the program makes. It waits until the user is not being asked
+// about another call by the same program. From the start of hold until release is called, the program's time limit is paused.
 func (in *inside) hold(ctx context.Context, c programs.Call) (release func(), err error) {
 	resume := c.Hold()
 	select {

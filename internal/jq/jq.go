@@ -31,7 +31,8 @@ import (
 	"mcpx/internal/base/semaphore"
 )
 
-// Limits bound a filter and the helpers. For each of them, 0 means the default.
+// Limits has the limits for one filter (Time, Memory and Output) and for the helper processes (Helpers and Idle). In each field, 0 means
+// the default.
 type Limits struct {
 	// Time is the wall clock time of one filter, with its compilation and the transport of
 	// the JSON, but without the start of a helper. Default 1 s.
@@ -49,7 +50,7 @@ type Limits struct {
 	Idle time.Duration
 }
 
-// queue bounds how many filters wait, since each of them holds its input in memory.
+// queue limits how many filters wait for a helper, since each waiting filter holds its input in memory.
 var queue = semaphore.Queue{Calls: 256, Wait: 30 * time.Second}
 
 func (l Limits) withDefaults() Limits {
@@ -132,7 +133,7 @@ func newRunner(l Limits, start helper.Starter) *Runner {
 }
 
 // Run applies a filter to input, which is one JSON value, and returns the outputs of the filter, if
-// any. owner is the ID of the principal for whom the filter runs. The outputs share one buffer, which
+// any. The parameter owner is the ID of the principal for whom the filter runs. The outputs share one buffer, which
 // the caller owns. After an error there are no outputs. The error is a *FilterError, a *LimitError, a *semaphore.BusyError, ErrClosed or
 // ctx.Err(), or another one if the input is not JSON or no helper could be started. The end of ctx
 // kills the helper.

@@ -34,7 +34,7 @@ type Shape struct {
 	salt string
 }
 
-// place is a position in the results, such as the items of an array, with the kinds of all values that were at this position.
+// place is a position in the JSON of results, such as the items of an array, with the kinds of all values that were at this position.
 type place struct {
 	kinds   kinds
 	objects uint32   // how many objects were read completely
@@ -48,7 +48,7 @@ type place struct {
 	full    uint32   // the number of the last result at which the place had as many fields as it may have
 }
 
-// field is a key of the objects at a place.
+// field is a key that objects at one place in the JSON of results have. The embedded place is the position of the key's values.
 type field struct {
 	key         string // "" if only the hash is known, from the file
 	hash        uint64
@@ -70,11 +70,11 @@ const (
 	allKinds = 1<<iota - 1
 )
 
-// common reports whether the key was in at least two results.
+// common reports whether the key is known, not only its hash, and was in at least two results.
 func (f *field) common() bool { return f.first != f.last && f.key != "" }
 
-// Add learns from a result. json is valid JSON. But if cut is true, json is the beginning of a longer text; if that
-// turns out not to be JSON, Add ignores it.
+// Add learns from a result. The parameter json is valid JSON if the parameter cut is false. If cut is true, json is only the beginning
+// of a longer text, and Add ignores json if it turns out not to be JSON.
 func (s *Shape) Add(json []byte, cut bool) {
 	if len(json) > MaxBytes {
 		json, cut = json[:MaxBytes], true

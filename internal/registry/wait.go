@@ -12,8 +12,8 @@ import (
 // The functions below wait for servers. Each returns when its ctx ends, at the latest.
 
 // WaitListed waits until the servers have listed what they offer besides tools, or cannot do so now. It waits only for the
-// servers for which the func matches returns true; nil means all servers. It does not wait for servers that mcpx has tried at
-// an earlier start.
+// servers for which the parameter matches returns true; nil means all servers. It does not wait for a server if an earlier run of mcpx, or
+// another replica, has left a record of the server: its catalogue, or that it sent no list of tools.
 func (r *Registry) WaitListed(ctx context.Context, matches func(server string) bool) {
 	waited := false
 	for _, s := range r.Snapshot().Servers {
@@ -28,7 +28,7 @@ func (r *Registry) WaitListed(ctx context.Context, matches func(server string) b
 }
 
 // WaitListedOne waits until one server has listed what it offers besides tools, or cannot do so now. Unlike WaitListed, it also
-// waits for a server that mcpx has tried at an earlier start.
+// waits if an earlier run of mcpx, or another replica, has left a record of the server.
 func (r *Registry) WaitListedOne(ctx context.Context, server string) {
 	if e := r.running(server); e != nil {
 		e.lists().AwaitLists(ctx)
@@ -36,8 +36,8 @@ func (r *Registry) WaitListedOne(ctx context.Context, server string) {
 	}
 }
 
-// WaitKnown waits until each server has a catalogue, or mcpx has tried once to connect to it, now or at an earlier start. It
-// waits only for the servers for which the func matches returns true; nil means all servers.
+// WaitKnown waits until each server has a catalogue, or one attempt to connect to the server has ended, in this run of mcpx or in an
+// earlier one. It waits only for the servers for which the parameter matches returns true; nil means all servers.
 func (r *Registry) WaitKnown(ctx context.Context, matches func(server string) bool) {
 	r.waitFor(ctx, func(s *catalog.Server) bool {
 		return !s.Known && !s.Tried && s.State == catalog.Connecting && (matches == nil || matches(s.Name))
@@ -53,8 +53,8 @@ func (r *Registry) WaitServer(ctx context.Context, name string) {
 }
 
 // WaitStart waits until a server's catalogue is known or the first attempt to connect has ended, but at most for the time
-// limit. If starting is not nil, WaitStart then waits on as long as the server's command installs or starts, and calls starting
-// from time to time with a text that says what the command does. Afterwards the snapshot is up to date. If [Registry.Apply]
+// limit. If the parameter starting is not nil, WaitStart then waits on as long as the server's command installs or starts, and calls
+// starting from time to time with a text that says what the command does. Afterwards the snapshot is up to date. If [Registry.Apply]
 // replaces the server meanwhile, WaitStart waits for the new server.
 func (r *Registry) WaitStart(ctx context.Context, name string, limit time.Duration, starting func(activity string)) {
 	r.Prefer(name)
@@ -108,7 +108,7 @@ func (r *Registry) WaitTried(ctx context.Context) {
 }
 
 // WaitAgain does what [Registry.WaitTried] does. It also checks servers that other registries of this process may have
-// connected long ago (see [upstream.Upstream.Again]). silent has the servers that do not answer, by name, each with the reason.
+// connected long ago (see [upstream.Upstream.Again]). The result silent maps the name of each server that does not answer to the reason.
 func (r *Registry) WaitAgain(ctx context.Context) (silent map[string]string) {
 	silent = make(map[string]string)
 	var mu sync.Mutex
@@ -129,7 +129,7 @@ func (r *Registry) WaitAgain(ctx context.Context) (silent map[string]string) {
 	return silent
 }
 
-// waitFor waits for the first attempts to connect to the servers for which the func matches returns true, and then refreshes
+// waitFor waits for the first attempts to connect to the servers for which the parameter matches returns true, and then refreshes
 // the snapshot.
 func (r *Registry) waitFor(ctx context.Context, matches func(*catalog.Server) bool) {
 	waited := false

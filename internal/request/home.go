@@ -4,9 +4,10 @@ import "context"
 
 type farKey struct{}
 
-// FarFromHome returns a context for a request that cannot use PerClient servers: the client's sessions with them are at another
-// replica of mcpx, which cannot be reached.
+// FarFromHome returns a context for a request far from home. The home is the replica of mcpx that has the client's sessions with
+// servers. Far from home means that another replica handles the request, because the home cannot be reached. Such a request cannot
+// use PerClient servers, which have a session for each client.
 func FarFromHome(ctx context.Context) context.Context { return context.WithValue(ctx, farKey{}, true) }
 
-// IsFar reports whether FarFromHome made ctx, or a context from which ctx is derived.
+// IsFar reports whether a request with this context is far from home (see FarFromHome).
 func IsFar(ctx context.Context) bool { return ctx.Value(farKey{}) != nil }

@@ -14,7 +14,7 @@ import (
 const maxOrdered, maxKeySets = 12, 64
 
 // inOrder reorders the keys of the objects in the outputs of a filter, because jq sorts them. The new order is the one in which
-// the filter names the keys, or the order in the document if it does not name them.
+// the filter names the keys, or the order in the document if the filter does not name them.
 func inOrder(filter string, document json.RawMessage, outputs []json.RawMessage) {
 	o := keyOrder{sets: map[string][]string{}}
 	for _, output := range outputs {
@@ -54,7 +54,7 @@ func members(object []byte) (keys []string, written [][]byte) {
 	return keys, written
 }
 
-// collect adds the sets of keys in an output.
+// collect adds the sets of keys in an output to the field sets.
 func (o *keyOrder) collect(value []byte, depth int) {
 	if depth > maxOrdered || len(o.sets) == maxKeySets || len(value) == 0 {
 		return
@@ -73,11 +73,13 @@ func (o *keyOrder) collect(value []byte, depth int) {
 	}
 }
 
-// learn finds the order for each set of keys. If the filter constructs an object with exactly the keys of a set, the set gets
-// the order of that object. Otherwise, if the filter names all keys of the set, the set gets the order in which the filter
-// names them. Otherwise, if the document has an object with exactly the keys of the set, the set gets the order of the first
-// such object. Otherwise keys come in the order in which they first occur in the document. Keys that do not occur there come
-// last, in the order in which the filter names them.
+// learn finds the order for each set of keys. The parameter constructed has the keys of each object that the filter constructs. The
+// first of these rules that applies to a set decides:
+//
+//   - If the filter constructs an object with exactly the keys of the set, the keys get the order of the first such object.
+//   - If all keys of the set occur in objects that the filter constructs, the keys get the order of their first occurrences there.
+//   - If the document has an object with exactly the keys of the set, the keys get the order of the first such object.
+//   - Otherwise the keys get the order of their first occurrences in the document. Keys that are not in the document come last.
 func (o *keyOrder) learn(constructed [][]string, document json.RawMessage) {
 	doc, ok := wire.Read(string(document))
 	if !ok {

@@ -16,13 +16,13 @@ type answer struct {
 	apartTypes int
 }
 
-// said records what the text contains so far, so that it is not repeated.
+// said records what the text of an answer contains so far, so that nothing is repeated.
 type said struct {
 	types map[*def]bool
-	// docs maps the name of a property to the docs (the description and notes) of the last property with this name. key maps docs
-	// to the name of the last property that has them.
+	// docs maps the name of a property to the description (with notes) of the last property with this name. The field key is the
+	// reverse map: from a description to the name of the last property with this description.
 	docs, key map[string]string
-	// links is the set of sentences that contain a web address.
+	// links is the set of sentences in the text that contain a web address.
 	links map[string]bool
 }
 
@@ -30,7 +30,8 @@ func (s said) clone() said {
 	return said{maps.Clone(s.types), maps.Clone(s.docs), maps.Clone(s.key), maps.Clone(s.links)}
 }
 
-// linked returns text without sentences such as "For more information, see https://…" that were already written.
+// linked returns the parameter text without those sentences with a web address that were already written before, such as "For more
+// information, see https://…".
 func (s *said) linked(text string) string {
 	if s == nil || !strings.Contains(text, "://") {
 		return text
@@ -89,7 +90,7 @@ func newAnswer(tools []Tool, o Options, estimate func(string) int) (*answer, []c
 	return a, list
 }
 
-// result converts the output schema of t. If the type is too long, s is nil and brief has the top levels of the type.
+// result converts the output schema of t to a type. If the type is too long, the result s is nil and brief has the top levels of the type.
 func (a *answer) result(t Tool) (s *schema, brief string) {
 	s, _ = asShown(t.Output, true)
 	if s == nil || a.o.MaxResult <= 0 {

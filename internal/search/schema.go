@@ -6,11 +6,12 @@ import (
 	"slices"
 )
 
-// maxSchemaDepth bounds how deeply nested parameters search reads.
+// maxSchemaDepth is how many levels below the top of a schema are read. A property, the items of an array and an alternative of anyOf
+// are one level below the schema that contains them.
 const maxSchemaDepth = 4
 
-// schemaNode has the parts of a JSON Schema that search reads. encoding/json skips a part of
-// another type, such as a schema that is true or a tuple.
+// schemaNode has the parts of a JSON Schema that this package reads. encoding/json skips a part whose type is not that of the field,
+// such as the schema "true", or a list of schemas as "items".
 type schemaNode struct {
 	Description string                 `json:"description"`
 	Properties  map[string]*schemaNode `json:"properties"`
@@ -19,8 +20,8 @@ type schemaNode struct {
 	Enum        []string               `json:"enum"`
 }
 
-// readSchema calls param for every parameter name and text for every description and enum
-// value in schema, sorted by name. It skips parts that do not parse.
+// readSchema calls the function param for every parameter name in a schema, and the function text for every description and enum value.
+// The properties of an object are read in the order of their names. Parts of an unexpected type are skipped.
 func readSchema(schema json.RawMessage, param, text func(string)) {
 	var n schemaNode
 	// If there is an error, n only lacks some members.
@@ -29,7 +30,7 @@ func readSchema(schema json.RawMessage, param, text func(string)) {
 	n.read(0, param, text)
 }
 
-// read reads n and the schemas in it; n may be nil.
+// read reads n and the schemas in n, like readSchema; n may be nil.
 func (n *schemaNode) read(depth int, param, text func(string)) {
 	if n == nil || depth > maxSchemaDepth {
 		return

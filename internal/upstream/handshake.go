@@ -69,8 +69,8 @@ func (s *session) handshake(ctx context.Context) error {
 	return err
 }
 
-// errBoth means that a server has accepted both initialize and server/discover, but server/discover only after mcpx had
-// sent initialize.
+// errBoth means that a server speaks both eras: mcpx sent server/discover, got no answer in time and so sent initialize too, and the server
+// accepted both.
 var errBoth = errors.New("the server has accepted both eras")
 
 // probe sends server/discover and waits for the answer for at most Timeouts.Probe. answered reports whether the answer

@@ -12,8 +12,9 @@ import (
 
 const sigKill = unix.SIGKILL
 
-// group is a child's process group and session, whose ids are both the child's pid. Its methods must not be called
-// after the child was reaped.
+// group is a child and those of its descendants that can be found: the members. The child leads a process group and a session, whose
+// ids are both the child's pid. On Linux, members are found even after they have left both. The methods must not be
+// called after the child was reaped.
 type group struct {
 	id   int
 	mark string
@@ -22,7 +23,7 @@ type group struct {
 	seen []member // the last result of alive
 }
 
-// member is one process of a group.
+// member is a process that belongs to a group. The fields group and session are the ids of its process group and its session.
 type member struct {
 	pid, parent, group, session int
 	state                       byte
@@ -39,7 +40,7 @@ func newGroup(p *os.Process, mark string) (*group, error) {
 	return &group{id: p.Pid, mark: mark, born: born(p.Pid)}, nil
 }
 
-// work returns a number that changes when the processes of the group change and, on Linux, when they use CPU time.
+// work returns a number that changes when members start or end and, on Linux, when members use CPU time.
 func (g *group) work() (sum uint64) {
 	for _, m := range g.members() {
 		sum += m.cpu + uint64(m.pid)<<40
@@ -47,24 +48,24 @@ func (g *group) work() (sum uint64) {
 	return sum
 }
 
-// signal sends sig to the process group only, not to processes that have left it.
+// signal sends sig to the child's process group, not to members that have left the process group.
 func (g *group) signal(sig unix.Signal) { unix.Kill(-g.id, sig) }
 
-// terminate sends TERM to the whole group, and CONT to its stopped processes, which could not handle TERM otherwise.
+// terminate sends TERM to all members. It also sends CONT to the child's process group, since a stopped process cannot handle TERM.
 func (g *group) terminate() {
 	g.signal(unix.SIGTERM)
 	g.signal(unix.SIGCONT)
 	g.signalOthers(unix.SIGTERM)
 }
 
-// kill sends KILL to all processes of the group that can be found.
+// kill sends KILL to all members.
 func (g *group) kill() {
 	g.signal(unix.SIGKILL)
 	g.signalOthers(unix.SIGKILL)
 	g.signal(unix.SIGKILL)
 }
 
-// signalOthers sends sig to the processes of the group that have left the process group.
+// signalOthers sends sig to the members that have left the child's process group.
 func (g *group) signalOthers(sig unix.Signal) {
 	for _, m := range g.members() {
 		if m.group != g.id {
@@ -73,8 +74,8 @@ func (g *group) signalOthers(sig unix.Signal) {
 	}
 }
 
-// alive reports whether any process of the group still runs; zombies do not. It is called in a loop, so it first checks
-// the processes that the last call found. If one of them still runs, it need not search all processes of the machine.
+// alive reports whether any member still runs; a zombie does not run. Since alive is called in a loop, it first checks the members that
+// the last call found. If one of them still runs, alive need not search all processes of the machine.
 func (g *group) alive() bool {
 	runs := func(m member) bool { return m.state != zombie }
 	if slices.ContainsFunc(g.seen, func(m member) bool { return runs(m) && stillRuns(m) }) {
@@ -84,8 +85,8 @@ func (g *group) alive() bool {
 	return slices.ContainsFunc(g.seen, runs)
 }
 
-// reapAdopted reaps zombies of the group that became children of this process because it is the init process of a container. The
-// child itself is still a zombie, so the group's id has not been reused.
+// reapAdopted reaps those zombies among the members that became children of this process, which happens if this process is the init
+// process of a container. The child itself is not reaped yet, so the group's id has not been reused.
 func (g *group) reapAdopted() {
 	for _, m := range g.members() {
 		if m.state == zombie && m.pid != g.id && m.parent == os.Getpid() {

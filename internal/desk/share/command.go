@@ -9,8 +9,8 @@ import (
 
 // commandLine is a command that runs a package.
 type commandLine struct {
-	// name is the package in the form of the table packages: npm:NAME, pypi:NAME, image:NAME, or bin:NAME if only the name of the
-	// program is known.
+	// name is the package in the form of row.names: npm:NAME, pypi:NAME, image:NAME, or bin:NAME if only the name of the program is
+	// known.
 	name string
 	// others has all arguments except the name of the package.
 	others []string
@@ -24,8 +24,8 @@ func (c *commandLine) title() string {
 
 // launcher is a program that runs a package.
 type launcher struct {
-	kind string // the prefix of its packages in the table packages, such as "npm:"; empty if it runs a command, not a package
-	// verbs are the words that must come first, such as run; often there are none.
+	kind string // how the names of its packages begin in row.names, such as "npm:"; empty if the launcher runs no package, but a command
+	// verbs are the words that must come first, such as "run"; often there are none.
 	verbs []string
 	// flags are options without a value. valued are options whose value is the next argument. naming are options whose value is the
 	// package. A command with any other option is not recognised, because it may run something else.
@@ -89,8 +89,8 @@ func (l launcher) after(verb string) launcher {
 	return l
 }
 
-// packageOf returns which package a command runs. It understands common launchers and wrappers. It gives up at anything that it
-// does not know, because that may change what is run.
+// packageOf returns which package a command runs. It understands common launchers and wrappers. It gives up if it does not
+// understand the arguments of a launcher or wrapper, because they may change which package is run.
 func packageOf(command string, args []string) (commandLine, bool) {
 	name := programName(command)
 	if line, ok, known := wrapped(name, args); known {
@@ -154,8 +154,8 @@ func wrapped(name string, args []string) (line commandLine, ok, known bool) {
 // plainScript matches a shell script that is a single command, without special characters of the shell.
 var plainScript = pattern.New(`^[A-Za-z0-9@/._:=,+ -]+$`)
 
-// read returns which package a launcher runs. The parameter args has the arguments that are not read yet, and others has the
-// options that were already read: those between uv and the word tool.
+// read returns which package a launcher runs. The parameter args has the arguments that are not read yet. The parameter others has the
+// options that were already read: for "uv OPTIONS tool run PACKAGE", the options before "tool"; for all other commands, none.
 func (l launcher) read(args, others []string) (commandLine, bool) {
 	words, options, ok := l.words(args, len(l.verbs)+1)
 	if !ok || !slices.Equal(words[:len(l.verbs)], l.verbs) {
@@ -177,8 +177,8 @@ type options struct {
 	after []string // the arguments after the last word
 }
 
-// words returns the first n arguments that are not options. ok is false if there are fewer, or if there is an option that the
-// launcher does not know.
+// words returns the first n arguments that are not options. The result ok is false if there are fewer such arguments, or if there is an
+// option that the launcher does not know.
 func (l launcher) words(args []string, n int) (words []string, o options, ok bool) {
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
@@ -294,8 +294,8 @@ func programName(path string) string {
 	return name
 }
 
-// nameOf returns the name of a package without its version, in the form of the table packages. It returns "" if word is an address,
-// a path or an alias instead.
+// nameOf returns the name of a package without its version, in the form of row.names but without the prefix, such as "npm:". It returns
+// "" if the parameter word is an address, a path or an alias instead.
 func nameOf(kind, word string) string {
 	switch kind {
 	case "npm:":

@@ -20,9 +20,9 @@ type Choice struct {
 	Set bool
 }
 
-// Of returns which sessions share a server: what the config says or, if it says nothing, the default. For most servers the default
-// is session, which means that sessions share nothing. Only remote servers, and packages in the table that keep nothing of a
-// session, have another default. The references in s must be expanded.
+// Of returns which sessions share a server: what the config says or, if the config says nothing, the default. For most servers the
+// default is "session", which means that sessions share nothing. Only remote servers, and packages that are known to keep nothing of
+// a session, have another default. The references in s must be expanded.
 func Of(s *config.Server) Choice {
 	switch {
 	case s.Share != "":
@@ -60,7 +60,8 @@ func Of(s *config.Server) Choice {
 	return Choice{known.share, line.title() + why, false}
 }
 
-// changedBy returns the argument or variable that makes a package keep more than the table packages says, or "".
+// changedBy returns the first word of row.unless that is an argument or environment variable of the server, or "" if there is none. With
+// such a word, sessions must not share the package.
 func (r *row) changedBy(s *config.Server, args []string) string {
 	for _, word := range r.unless {
 		_, set := s.Env[word]

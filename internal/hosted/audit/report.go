@@ -29,24 +29,24 @@ type Usage struct {
 	ArgumentBytes int64 `json:"argument_bytes"`
 }
 
-// Question says what [Use] adds up.
+// Question says which records of a trail the function [Use] selects, and which sums it makes.
 type Question struct {
-	// By is "user", "server", "tool" or "day".
+	// By is "user", "server", "tool" or "day": there is one sum for each user, server, tool or day.
 	By string
-	// User limits the sums to records about this principal; empty means all records.
+	// User selects the records about this principal; empty means the records about all principals.
 	User string
-	// Since is the time of the oldest record that is added up; zero means all.
+	// Since selects the records from this time on; zero means from the beginning of the trail.
 	Since time.Time
-	// Records means that [Use] returns not only sums, but also the lines of the trail that it has added up.
+	// Records means that [Use] returns not only sums, but also the selected records.
 	Records bool
 }
 
-// Used is the answer to a Question.
+// Used is the result of the function [Use]: the answer to a Question.
 type Used struct {
-	Usage []Usage
-	// Records are the lines that were added up, as they are in the trail; only if Question.Records is set.
+	Usage []Usage // the sums
+	// Records are the selected records, each as its line in the trail; nil if Question.Records is false.
 	Records []json.RawMessage
-	// Report has the faults of the trail. Checked is false if the trail's lines have HMACs and there was no key to check them.
+	// Report has the faults of the trail. Checked is false if the trail's lines have HMACs and there was no key to check the HMACs.
 	Report  *Report
 	Checked bool
 }
@@ -77,13 +77,13 @@ func (r *record) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// about reports whether a record is about a principal: what the principal did, or what it caused (By).
+// about reports whether a record is about a principal: what the principal did, or what the principal caused (By).
 func (r *record) about(user string) bool {
 	return r.Principal == user || r.By == user || r.By == "principal "+user
 }
 
-// Use reads a trail with all its renamed files, and adds up its calls. Use checks the trail like [Verify], but also reads a trail
-// with HMACs if there are no keys: then Used.Checked is false.
+// Use reads a trail with all its renamed files, and adds up the tool calls in it that q selects. Use checks the trail like [Verify], but
+// also reads a trail with HMACs if there are no keys: then Used.Checked is false.
 func Use(path string, keys [][]byte, anchorPath string, q Question) (*Used, error) {
 	used, sums := &Used{Checked: true}, make(map[string]*Usage)
 	reached, unusable := readAnchor(anchorPath, keys)

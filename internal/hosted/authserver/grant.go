@@ -206,7 +206,7 @@ type known struct {
 	all      bool // true once learn has got all logins that the store had at the start
 }
 
-// entry is one login in known. Its grant is immutable: after a change there is a new entry.
+// entry is one login in the type known. Its grant is immutable: after a change there is a new entry.
 type entry struct {
 	*grant
 	// life is cancelled when the login ends. All entries of a login share it.
@@ -216,7 +216,7 @@ type entry struct {
 	changed chan struct{}
 }
 
-// learn puts a login that the store has reported into known. value is the encrypted login.
+// learn puts a login that the store has reported into the field known. The parameter value is the encrypted login.
 func (s *Server) learn(value []byte) {
 	g := new(grant)
 	if s.seals.grant.open(string(value), g) != nil {
@@ -343,7 +343,7 @@ func (s *Server) lifeOf(number string) context.Context {
 }
 
 // Standing returns the user of a login of mcpx's own pages ([Parts.SignedIn]). If this process does not know the login, or if the last
-// renewal was more than accessTime ago, it first asks the issuer. The errors are [identity.ErrInvalid] and [identity.ErrUnavailable].
+// renewal was more than accessTime ago, Standing first asks the issuer. The errors are [identity.ErrInvalid] and [identity.ErrUnavailable].
 func (s *Server) Standing(ctx context.Context, number string) (*identity.Proof, error) {
 	e := s.find(number)
 	if e == nil || e.Ended == "" && e.Renewed+int64(accessTime/time.Second) <= time.Now().Unix() {
@@ -362,8 +362,8 @@ func (s *Server) Standing(ctx context.Context, number string) (*identity.Proof, 
 	return &identity.Proof{Principal: s.principal(&e.Who), Revoked: e.life, Until: until}, nil
 }
 
-// ofPage is the parameter accept of the method renewed, for logins of mcpx's own pages. It returns nil if the login must be renewed. It
-// returns errEnded if the login has ended or belongs to a client, and errNothing if another request has just renewed the login.
+// ofPage decides whether a login of mcpx's own pages must be renewed now. It returns nil if so, errEnded if the login has ended or belongs
+// to a client, and errNothing if another request has just renewed the login. See the parameter accept of the method [Server.renewed].
 func ofPage(g *grant) error {
 	switch {
 	case g.Ended != "" || g.Client != "" || expired(g.Until):
