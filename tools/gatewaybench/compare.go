@@ -20,7 +20,9 @@ var reasons = map[string][2]string{
 	"1 MB text":           {"the first passes the text on; mcpx looks for JSON in it", "no look at texts that no model reads"},
 	"tokens of an answer": {"the first answers with fewer tools, the right ones less often: its R@5", "fewer hits in an answer"},
 	"100 MB: caller":      {"mcpx refuses messages over `max_message_bytes` (64 MiB), and says so", "a higher one; no model can read such a result"},
-	"100 MB: memory":      {"the first gave its caller nothing", "a lower `max_message_bytes`: mcpx holds so much before it refuses"},
+	"storm: slowest": {"the first ignores list_changed (it asked for the tools once, with 2,000 changes announced); mcpx reads the list again",
+		"nothing: what has changed must be seen"},
+	"100 MB: memory": {"the first gave its caller nothing", "a lower `max_message_bytes`: mcpx holds so much before it refuses"},
 }
 
 // ahead returns the best of the gateways that beat the gateway of peerRow in the column c; nil if none does. In the figure called
