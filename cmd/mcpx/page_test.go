@@ -55,8 +55,9 @@ func pageServers(t *testing.T, p peers, tools string) map[string]server {
 	servers := map[string]server{
 		"alpha": fake(t, mcptest.Spec{}), "evil": evil, "odd": fake(t, mcptest.Spec{OddTools: true}),
 		"down": fake(t, mcptest.Spec{ExitAtOnce: true, StderrLines: []string{down}}), "switched": fake(t, mcptest.Spec{}),
-		"changing": fake(t, mcptest.Spec{ToolsFile: tools}),
-		"memory":   {"command": p.node, "args": []string{p.memory()}, "env": map[string]string{"API_TOKEN": "a-secret-value"}},
+		"changing":   fake(t, mcptest.Spec{ToolsFile: tools}),
+		"memory":     {"command": p.node, "args": []string{p.memory()}, "env": map[string]string{"API_TOKEN": "a-secret-value"}},
+		"everything": p.server("everything", nil, "stdio"),
 		"a-server-with-a-long-name-that-goes-on.and-on.example": {"url": "http://127.0.0.1:9/mcp"},
 		"not-set": {"url": "https://example.com/mcp", "headers": map[string]string{"Authorization": "Bearer ${MCPX_TEST_UNSET}"}},
 		"off":     {"command": "mcpx-no-such-program", "enabled": false},

@@ -280,7 +280,7 @@ func (a *App) start(delay time.Duration) {
 			}
 		}
 		changes := &changedTools{log: a.log, seen: make(map[string][]catalog.Tool), told: make(map[string][]string)}
-		changes.look(a.Registry.Snapshot()) // this snapshot is from the cache on disk, so the next one shows what has changed since the last run
+		changes.look(a.Registry.Snapshot()) // it is from the cache on disk; the next one shows what has changed since
 		a.Registry.OnChange(func() { changes.look(a.Registry.Snapshot()) })
 		a.Registry.Start()
 		a.loops.Go(func() { a.followLogins(ctx) })

@@ -32,8 +32,8 @@ const (
 	// The pause between two attempts to connect grows with each attempt. After a connection that has lasted for stableTime or longer, the
 	// pause is short again.
 	stableTime = time.Minute
-	// serversWithin is how long mcpx waits for each server before it connects to the hosted mcpx for the first time. After that time it goes
-	// on waiting only for a server whose command is still installing or starting.
+	// serversWithin is how long mcpx waits for each server before it connects to the hosted mcpx for the first time. After that time
+	// mcpx waits longer only for a server whose command is still installing or starting.
 	serversWithin = 30 * time.Second
 )
 

@@ -116,7 +116,7 @@ func (p peers) Ended(ctx context.Context, view, session string) {
 	for _, one := range p.Live() {
 		if one.ID != p.Self() {
 			asked.Go(func() {
-				for range p.Ask(ctx, one.ID, kindEnded, data) { // after an error, the replica is gone, or will read the session's end in NATS
+				for range p.Ask(ctx, one.ID, kindEnded, data) { // after an error, the replica is gone, or reads the end in NATS
 				}
 			})
 		}

@@ -33,8 +33,8 @@ type Said struct {
 // New makes the client at a place. A legacy client has said nothing about itself before initialize, so info is then empty.
 func New(place Place, info Said) Client {
 	c := Client{
-		ID: place.ID, Peer: place.Peer, View: place.View, Transparent: place.Transparent, Apps: place.Apps, Principal: place.Principal, Headers: place.Headers,
-		Notify: place.Notify, Request: place.Request,
+		ID: place.ID, Peer: place.Peer, View: place.View, Transparent: place.Transparent, Apps: place.Apps, Principal: place.Principal,
+		Headers: place.Headers, Notify: place.Notify, Request: place.Request,
 	}
 	return c.Saying(info)
 }

@@ -145,7 +145,7 @@ func (f *Front) remember(ctx context.Context, s *session, uri string, follows bo
 		_, why := refused(err)
 		return why
 	}
-	if peers := f.options.Peers; peers != nil && follows && s.outside() == nil { // the replica with the GET stream must make the subscription
+	if peers := f.options.Peers; peers != nil && follows && s.outside() == nil { // the replica with the GET stream subscribes
 		peers.Everyone(f.name, s.id, notification(toldFollowed, wire.WithMember(nil, "uri", wire.AppendQuoted(nil, uri))))
 	}
 	return nil

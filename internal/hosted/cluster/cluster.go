@@ -189,7 +189,7 @@ func (c *Cluster) Close() {
 	}
 	c.end()
 	for _, one := range c.Live() {
-		if one.ID != c.self { // to each, not to all: the goodbye must come after the last answers, and NATS keeps the order only on one subject
+		if one.ID != c.self { // to each, not to all: NATS keeps answers and goodbye in order only on one subject
 			_ = c.send("to."+one.ID, &head{Do: doBye}, nil)
 		}
 	}

@@ -93,7 +93,7 @@ func (h *Hub) endSilent(p *caller.Principal) {
 	h.mu.Lock()
 	open := make(map[*slot]*conn)
 	for _, s := range h.slots {
-		if s.Owner == p.Key() && isUnnamed(s.Name) && s.live != nil && s.waiting == nil { // waiting is nil once the upstream has the connection
+		if s.Owner == p.Key() && isUnnamed(s.Name) && s.live != nil && s.waiting == nil { // the upstream has the connection
 			open[s] = s.live
 		}
 	}
