@@ -18,11 +18,8 @@ import (
 // sdk2 have the servers for the two major versions of the SDK.
 func python(t testing.TB) string {
 	t.Helper()
-	dir, err := filepath.Abs(filepath.Join("..", "..", "testdata", "pypi", "venv"))
-	if err == nil {
-		_, err = os.Stat(filepath.Join(dir, "sdk2", "bin", "mcp-server-git"))
-	}
-	if err != nil {
+	dir := filepath.Join(testdata(), "pypi", "venv")
+	if _, err := os.Stat(filepath.Join(dir, "sdk2", "bin", "mcp-server-git")); err != nil {
 		text := fmt.Sprintf("the servers from PyPI are not installed (.ci/run installs them): %v", err)
 		if os.Getenv("MCPX_REQUIRE_NPM") != "" {
 			t.Fatal(text)

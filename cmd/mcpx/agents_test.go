@@ -18,7 +18,7 @@ import (
 // joinStdio joins a stdio server to a URL by a script, until the test ends.
 func joinStdio(t *testing.T, address string, command ...string) (output *lockedBuffer) {
 	t.Helper()
-	script := filepath.Join("..", "..", "testdata", "pypi", "mcp_pipe.py")
+	script := filepath.Join(testdata(), "pypi", "mcp_pipe.py")
 	program := exec.Command(filepath.Join(python(t), "sdk1", "bin", "python"), append([]string{script}, command...)...)
 	program.Env = append(os.Environ(), "MCP_ENDPOINT="+address)
 	output = &lockedBuffer{}
@@ -54,7 +54,7 @@ type voice struct {
 
 func voiceClient(t *testing.T, address string, calls ...string) (v voice) {
 	t.Helper()
-	script := filepath.Join("..", "..", "testdata", "pypi", "voice_client.py")
+	script := filepath.Join(testdata(), "pypi", "voice_client.py")
 	program := exec.Command(filepath.Join(python(t), "sdk1", "bin", "python"), append([]string{script, address}, calls...)...)
 	out, err := program.Output()
 	if failed, ok := err.(*exec.ExitError); ok {

@@ -29,8 +29,8 @@ type pairLine struct {
 
 // pairLines returns all SDK lines to test. It skips the test if one of the SDKs is not installed.
 func pairLines(t testing.TB) []pairLine {
-	npm, bin := findPeers(t), python(t)
-	node := newerNode()
+	findPeers(t)
+	bin, node := python(t), newerNode()
 	both, old := []string{"legacy", "modern"}, []string{"legacy"}
 	for _, needed := range []string{node, filepath.Join(bin, "fastmcp4", "bin", "python")} {
 		if _, err := os.Stat(needed); err != nil {
@@ -46,11 +46,11 @@ func pairLines(t testing.TB) []pairLine {
 	}
 	py := func(name, title string, eras []string) pairLine {
 		interpreter := filepath.Join(bin, name, "bin", "python")
-		dir := filepath.Join(npm.dir, "..", "pypi")
+		dir := filepath.Join(testdata(), "pypi")
 		return pairLine{name: name, title: title, eras: eras, server: []string{interpreter, filepath.Join(dir, "pair_server.py")}, client: []string{interpreter, filepath.Join(dir, "pair_client.py")}}
 	}
 	js := func(name, title string, eras []string, dir string) pairLine {
-		return pairLine{name: name, title: title, eras: eras, server: []string{node, filepath.Join(npm.dir, "..", dir, "pair-server.mjs")}, client: []string{node, filepath.Join(npm.dir, "..", dir, "pair-client.mjs")}}
+		return pairLine{name: name, title: title, eras: eras, server: []string{node, filepath.Join(testdata(), dir, "pair-server.mjs")}, client: []string{node, filepath.Join(testdata(), dir, "pair-client.mjs")}}
 	}
 	own := func(name, title string) pairLine {
 		return pairLine{name: name, title: title, eras: both, server: []string{exe}, client: []string{exe, "--"}, role: true}

@@ -17,7 +17,7 @@ import (
 // pythonSocket starts a WebSocket server with the Python SDK.
 func pythonSocket(t *testing.T) (address string) {
 	t.Helper()
-	program := exec.Command(filepath.Join(python(t), "sdk1", "bin", "python"), filepath.Join("..", "..", "testdata", "pypi", "websocket_server.py"))
+	program := exec.Command(filepath.Join(python(t), "sdk1", "bin", "python"), filepath.Join(testdata(), "pypi", "websocket_server.py"))
 	out, err := program.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

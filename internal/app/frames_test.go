@@ -20,8 +20,8 @@ import (
 // it to the server's pipe. They keep the code path short enough to be read. The frames of the middleware chain are counted
 // separately.
 const (
-	mostFramesHTTP  = 28
-	mostFramesStdio = 20
+	maxFramesHTTP  = 28
+	maxFramesStdio = 20
 )
 
 // middleware has parts of the function names that belong to the middleware chain.
@@ -99,7 +99,7 @@ func TestFrames(t *testing.T) {
 					answer.Body.Close()
 				}
 			}()
-			check(t, mostFramesHTTP)
+			check(t, maxFramesHTTP)
 			cancel()
 			<-asked
 		})
@@ -118,7 +118,7 @@ func TestFrames(t *testing.T) {
 			_, _ = io.WriteString(client, greeting+"\n")
 			_, _ = io.WriteString(client, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
 			_, _ = io.WriteString(client, `{"jsonrpc":"2.0","id":7,`+message+"}\n")
-			check(t, mostFramesStdio)
+			check(t, maxFramesStdio)
 			stop()
 			client.Close()
 			<-ended

@@ -80,7 +80,7 @@ func (s *clientState) loginStore(log *slog.Logger) (state.Followed, error) {
 	} else {
 		log.Warn("no folder to keep logins in: they are forgotten when mcpx ends", "error", s.noFolder)
 	}
-	store, err := state.OpenFolder(folder, authserver.MostLogins, log)
+	store, err := state.OpenFolder(folder, authserver.MaxLogins, log)
 	if err != nil {
 		return nil, fmt.Errorf("keeping the logins: %w", err)
 	}

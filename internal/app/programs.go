@@ -31,7 +31,7 @@ func (b *builder) programsOf(cfg *config.Config) *builtin.Programs {
 		return nil
 	}
 	all := &builtin.Programs{Limits: programs.Limits{
-		Time: p.Timeout, MostTime: p.MaxTimeout, Memory: p.Memory, Calls: p.Calls, AtOnce: p.AtOnce,
+		Time: p.Timeout, MaxTime: p.MaxTimeout, Memory: p.Memory, Calls: p.Calls, AtOnce: p.AtOnce,
 	}}
 	if folder, required := programFolder(cfg); folder != "" {
 		var faults []programs.Fault

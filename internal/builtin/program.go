@@ -39,7 +39,7 @@ func (p *Programs) runTool() catalog.Tool {
 	l := p.Limits.WithDefaults()
 	schema := fmt.Sprintf(`{"type":"object","properties":{"code":{"type":"string"},`+
 		`"timeout":{"type":"number","exclusiveMinimum":0,"default":%g,"description":"seconds, at most %g"}},`+
-		`"required":["code"],"additionalProperties":false}`, l.Time.Seconds(), l.MostTime.Seconds())
+		`"required":["code"],"additionalProperties":false}`, l.Time.Seconds(), l.MaxTime.Seconds())
 	return programTool(RunTool, fmt.Sprintf("Run JavaScript (ES2023, the body of an async function) that calls tools; only what it returns or logs is shown. "+
 		"await call(server, tool, args) gives the result as JSON value, else text, and throws an Error with code and message. "+
 		"result(handle) gives a kept result, file(path) the text of an open file; console.log. At most %d calls, %d at once. No fetch, timers or imports.", l.Calls, l.AtOnce), schema)

@@ -18,13 +18,13 @@ import (
 // objects are constants in the body of the function, strings that can be made from other members are templates, and the other
 // members are parameters. A value that repeats becomes a const.
 
-// Constants of the JavaScript form. Compact JSON of more than maxScript or fewer than leastScript bytes is not written as JavaScript.
+// Constants of the JavaScript form. Compact JSON of more than maxScript or fewer than minScript bytes is not written as JavaScript.
 const (
 	maxScript     = 256 << 10 // bytes of compact JSON
-	leastScript   = 100
+	minScript     = 100
 	maxTemplated  = 64      // if a kind has more parameters, its strings are not compared with each other
 	maxDerived    = 1 << 10 // bytes of a string that may be derived from another member
-	leastShared   = 10      // least bytes of a string that may become a const
+	minShared     = 10      // least bytes of a string that may become a const
 	manyKeys      = 16      // if an object has at least so many keys, equal keys are found with a map
 	integerDigits = 15      // JavaScript certainly writes an integer of at most so many digits as it was read
 )
@@ -71,7 +71,7 @@ type script struct {
 // asScript converts compact JSON, which must be an object or array, to JavaScript. ok is false if nothing would become shorter,
 // or if JavaScript would not evaluate to the same value.
 func asScript(compact string) (string, bool) {
-	if len(compact) > maxScript || len(compact) < leastScript {
+	if len(compact) > maxScript || len(compact) < minScript {
 		return "", false
 	}
 	s, ok := readScripted(compact)
@@ -184,7 +184,7 @@ func (s *script) group() bool {
 		if c == '{' && !s.ofKind(i, seed, byKeys) {
 			return false
 		}
-		if (c == '{' || c == '[' || c == '"') && p.end-p.start >= leastShared {
+		if (c == '{' || c == '[' || c == '"') && p.end-p.start >= minShared {
 			if at, known := first[s.str(i)]; known {
 				p.same, repeats = at, true
 			} else {

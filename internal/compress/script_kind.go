@@ -41,7 +41,7 @@ func (s *script) analyse(k *kind) {
 		s.fallback(&k.leaves[i])
 	}
 	s.order(k)
-	if s.gain(k) < leastGain {
+	if s.gain(k) < minGain {
 		k.members = nil
 		return
 	}
@@ -49,8 +49,8 @@ func (s *script) analyse(k *kind) {
 	k.name = "Item" // a placeholder; script.name() replaces it later
 }
 
-// leastGain is how many bytes the JavaScript function for the objects of a kind must save at least.
-const leastGain = 40
+// minGain is how many bytes the JavaScript function for the objects of a kind must save at least.
+const minGain = 40
 
 // columns returns the members of objects of the same kind: for each key a column, which has the part with this key from each
 // object.

@@ -8,9 +8,9 @@ import (
 // JavaScript is tried only if the samples of a text repeat enough. Samples are parts spread over the text, or the whole text if it
 // is short.
 const (
-	scriptParts   = 4
-	partBytes     = 1 << 10
-	leastRepeated = 8 // percent of the samples that must repeat, or else JavaScript is not tried
+	scriptParts = 4
+	partBytes   = 1 << 10
+	minRepeated = 8 // percent of the samples that must repeat, or else JavaScript is not tried
 )
 
 // promising reports whether JavaScript may save tokens. That is so if enough of the samples is in strings that repeat, such as
@@ -18,7 +18,7 @@ const (
 func promising(text string) bool {
 	var seen stringSet
 	if len(text) <= scriptParts*partBytes {
-		return seen.repeated(text)*100 >= len(text)*leastRepeated
+		return seen.repeated(text)*100 >= len(text)*minRepeated
 	}
 	repeated := 0
 	for n := range scriptParts {
@@ -31,7 +31,7 @@ func promising(text string) bool {
 			repeated += partBytes // a long string or a list of scalars: the sample says nothing
 		}
 	}
-	return repeated*100 >= scriptParts*partBytes*leastRepeated
+	return repeated*100 >= scriptParts*partBytes*minRepeated
 }
 
 // stringSet is a set of hashes that forgets some of them.

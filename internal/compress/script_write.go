@@ -101,7 +101,7 @@ func (w *scriptWriter) count(i int32) {
 // value appends a part, or the name of its const.
 func (w *scriptWriter) value(out []byte, i int32) []byte {
 	p := &w.parts[i]
-	if w.uses[p.same] < 2 || p.end-p.start < leastShared {
+	if w.uses[p.same] < 2 || p.end-p.start < minShared {
 		return w.fresh(out, i)
 	}
 	text, ok := w.done[p.same]

@@ -19,9 +19,9 @@ const (
 	// Up to maxWrapper bytes of text around JSON are taken for an introduction to it. If there is more text, or code, the JSON may
 	// be only an example; then it must be at least half of the text.
 	maxWrapper = 2000
-	// leastPiece is the least size, in bytes, of an array of numbers that shares its lines with other text. Shorter ones, such
+	// minPiece is the least size, in bytes, of an array of numbers that shares its lines with other text. Shorter ones, such
 	// as [1], are mostly references.
-	leastPiece = 40
+	minPiece = 40
 )
 
 // Pieces finds JSON within a text that is not itself JSON. If the text is a JSON string, Pieces searches the contents of the
@@ -109,7 +109,7 @@ func apart(text string, start, end int) bool {
 		return false
 	}
 	inside := strings.TrimLeft(text[start+1:end], " \t\r\n")
-	return end-start >= leastPiece || strings.ContainsRune("{[\"'", rune(inside[0]))
+	return end-start >= minPiece || strings.ContainsRune("{[\"'", rune(inside[0]))
 }
 
 // within shortens the JSON pieces of a text, and keeps all bytes around them. If the text is a JSON string, its contents are
@@ -128,7 +128,7 @@ func within(in string, o Options) Output {
 	for _, p := range pieces {
 		text.WriteString(plain[at:p.Start])
 		piece := Output{Text: plain[p.Start:p.End], Form: FormText}
-		if p.End-p.Start >= leastPiece {
+		if p.End-p.Start >= minPiece {
 			piece = Text(piece.Text, o)
 		}
 		text.WriteString(piece.Text)
@@ -140,7 +140,7 @@ func within(in string, o Options) Output {
 		}
 	}
 	text.WriteString(plain[at:])
-	if out.Text = text.String(); plain != in && (len(in) < leastPiece || Weigh(out.Text) > Weigh(in)) {
+	if out.Text = text.String(); plain != in && (len(in) < minPiece || Weigh(out.Text) > Weigh(in)) {
 		return Output{Text: in, Form: FormText}
 	}
 	return out

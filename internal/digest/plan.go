@@ -25,8 +25,8 @@ const (
 	perKey   = 2
 )
 
-// leastConstants is the least number of items for which equal members are written only once, outside the items.
-const leastConstants = 3
+// minConstants is the least number of items for which equal members are written only once, outside the items.
+const minConstants = 3
 
 // Least returns how many tokens the first n items need at least, with nothing but the value that identifies them.
 func (d *Items) Least(n int) float64 {
@@ -105,7 +105,7 @@ func (d *Items) Plan(n int, budget float64) Plan {
 			order = append(order, c)
 		}
 		if c.equal && !c.listed && !c.twice && c.items == len(d.at) && c != d.root {
-			c.constant = n >= leastConstants
+			c.constant = n >= minConstants
 			same++
 		}
 	}

@@ -14,11 +14,11 @@ import (
 var prefixes = [...]int{0, 8, 5, 3}
 
 const (
-	maxGroups   = 4096 // groups of lines for each of the prefixes
-	maxCompared = 500  // bytes at the beginning of a line that are compared
-	leastGroup  = 3    // lines that a group must have to be shown
-	mostGroups  = 12   // groups that are shown
-	leastLines  = 20   // lines that a text must have to be grouped
+	maxGroups      = 4096 // groups of lines for each of the prefixes
+	maxCompared    = 500  // bytes at the beginning of a line that are compared
+	minGroup       = 3    // lines that a group must have to be shown
+	maxShownGroups = 12   // groups that are shown
+	minLines       = 20   // lines that a text must have to be grouped
 )
 
 // comparedLines is how many lines of a text are compared at most. Of a longer text at least half as many are
@@ -109,7 +109,7 @@ func (r *repeats) best() []*group {
 		for _, g := range groups {
 			sum += g.count
 		}
-		if 2*sum >= r.filled && r.filled >= leastLines {
+		if 2*sum >= r.filled && r.filled >= minLines {
 			return groups
 		}
 	}
@@ -119,14 +119,14 @@ func (r *repeats) best() []*group {
 // largest returns the largest groups for the prefix with this index.
 func (r *repeats) largest(index int) (large []*group) {
 	for _, g := range r.groups[index] {
-		if g.count >= leastGroup {
+		if g.count >= minGroup {
 			if large = append(large, g); prefixes[index] > 0 {
 				g.text += " …"
 			}
 		}
 	}
 	slices.SortFunc(large, func(a, b *group) int { return cmp.Or(b.count-a.count, a.offset-b.offset) })
-	return large[:min(len(large), mostGroups)]
+	return large[:min(len(large), maxShownGroups)]
 }
 
 // repeated describes the lines that occur more than once. The description has at most about budget tokens.
@@ -185,7 +185,7 @@ func (p *paths) line(offset int, line string) {
 // folders returns the directories at the greatest depth at which there are not too many.
 func (p *paths) folders() (entries []entry) {
 	for depth := range p.order {
-		if len(p.order[depth]) > mostOutermost && len(entries) >= leastOutermost {
+		if len(p.order[depth]) > maxOutermost && len(entries) >= minOutermost {
 			break
 		}
 		entries = entries[:0]

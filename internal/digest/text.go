@@ -190,7 +190,7 @@ func indentation(line string) int {
 }
 
 // listing reports whether most lines are paths.
-func (s *scan) listing() bool { return 2*s.paths.count > s.filled && s.filled > leastLines }
+func (s *scan) listing() bool { return 2*s.paths.count > s.filled && s.filled > minLines }
 
 // outline chooses the kind of entries that says most about a text. title says what they are.
 func (s *scan) outline() (title string, entries []entry) {
@@ -207,14 +207,14 @@ func (s *scan) outline() (title string, entries []entry) {
 		return "directories", s.folders
 	case s.listing():
 		return "directories and how many lines each has", s.paths.folders()
-	case 2*s.deep > s.filled && s.filled > leastLines:
+	case 2*s.deep > s.filled && s.filled > minLines:
 		return "outermost lines", outermost(s.indented)
 	}
 	return "", nil
 }
 
-// outermost shows more than mostOutermost lines only if it would otherwise show fewer than leastOutermost.
-const mostOutermost, leastOutermost = 60, 3
+// outermost shows more than maxOutermost lines only if it would otherwise show fewer than minOutermost.
+const maxOutermost, minOutermost = 60, 3
 
 // outermost returns the lines with the least indentation, and those of the next levels as long as they are few.
 func outermost(lines []entry) (some []entry) {
@@ -231,7 +231,7 @@ func outermost(lines []entry) (some []entry) {
 				now = append(now, e)
 			}
 		}
-		if len(now) == len(some) || len(now) > mostOutermost && len(some) >= leastOutermost {
+		if len(now) == len(some) || len(now) > maxOutermost && len(some) >= minOutermost {
 			return some
 		}
 		some = now

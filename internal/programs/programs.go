@@ -28,9 +28,9 @@ import (
 
 // Limits bound programs. For each of them, 0 means the default.
 type Limits struct {
-	// Time bounds a program that asks for no other time; the default is 60 s. MostTime is the longest time that a
+	// Time bounds a program that asks for no other time; the default is 60 s. MaxTime is the longest time that a
 	// program may ask for; the default is 300 s.
-	Time, MostTime time.Duration
+	Time, MaxTime time.Duration
 	// Memory bounds the engine, in bytes. Default 64 MB.
 	Memory int64
 	// Calls is how many calls a program may make in all; the default is 200. AtOnce is how many of them may run at the
@@ -41,7 +41,7 @@ type Limits struct {
 // WithDefaults returns l with the default for each limit that is 0.
 func (l Limits) WithDefaults() Limits {
 	l.Time = cmp.Or(l.Time, time.Minute)
-	l.MostTime = max(cmp.Or(l.MostTime, 5*time.Minute), l.Time)
+	l.MaxTime = max(cmp.Or(l.MaxTime, 5*time.Minute), l.Time)
 	l.Memory = cmp.Or(l.Memory, 64<<20)
 	l.Calls = cmp.Or(l.Calls, 200)
 	l.AtOnce = cmp.Or(l.AtOnce, 16)
@@ -94,7 +94,7 @@ type Program struct {
 	Parameters string
 	Arguments  json.RawMessage
 	Limits     Limits
-	// Timeout replaces Limits.Time, but is cut to Limits.MostTime; 0 means Limits.Time.
+	// Timeout replaces Limits.Time, but is cut to Limits.MaxTime; 0 means Limits.Time.
 	Timeout time.Duration
 }
 
@@ -172,7 +172,7 @@ var errOver = errors.New("the time of the program is over")
 func (r *Runner) Run(ctx context.Context, owner string, p Program, host Host) (*Outcome, error) {
 	l := p.Limits.WithDefaults()
 	l.Memory, l.AtOnce = r.memory, min(l.AtOnce, maxAtOnce)
-	limit := min(cmp.Or(p.Timeout, l.Time), l.MostTime)
+	limit := min(cmp.Or(p.Timeout, l.Time), l.MaxTime)
 	if len(p.Code) > MaxCode {
 		return &Outcome{Failure: &Failure{CodeFailed, fmt.Sprintf("the program is longer than %s", size(MaxCode))}}, nil
 	}
@@ -184,7 +184,7 @@ func (r *Runner) Run(ctx context.Context, owner string, p Program, host Host) (*
 		Nanoseconds: int64(limit), Memory: l.Memory, Calls: l.Calls, AtOnce: l.AtOnce, Output: output,
 		Parameters: p.Parameters, Arguments: p.Arguments,
 	}
-	backstop := time.AfterFunc(l.MostTime+maxConfirming, d.over)
+	backstop := time.AfterFunc(l.MaxTime+maxConfirming, d.over)
 	defer backstop.Stop()
 	data, err := r.helpers.Do(bounded, owner, d.reply, h.encode(), []byte(p.Code))
 	out := &Outcome{Made: d.calls()}

@@ -40,7 +40,7 @@ type pooled struct {
 // NewPool returns an empty pool. An upstream without users is ended after the time idle.
 func NewPool(idle time.Duration, log *slog.Logger) *Pool {
 	return &Pool{
-		idle: idle, log: log, installs: semaphore.New(upstream.MostInstalls, semaphore.Queue{}),
+		idle: idle, log: log, installs: semaphore.New(upstream.MaxInstalls, semaphore.Queue{}),
 		all: make(map[string]*pooled), asked: make(map[string]bool),
 	}
 }

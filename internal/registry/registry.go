@@ -197,7 +197,7 @@ func New(servers []Server, options Options) *Registry {
 		entries:    make(map[string]*entry),
 		retired:    make(map[*upstream.Upstream]retired),
 		soleClient: soleClient{owned: make(chan struct{})},
-		bounds:     bounds{semaphore.New(options.MaxConcurrency, options.Queue), semaphore.New(upstream.MostInstalls, semaphore.Queue{})},
+		bounds:     bounds{semaphore.New(options.MaxConcurrency, options.Queue), semaphore.New(upstream.MaxInstalls, semaphore.Queue{})},
 		signals: signals{
 			needed: make(chan struct{}), dirty: make(chan struct{}, 1), unsaved: make(chan struct{}, 1), stop: make(chan struct{}),
 		},

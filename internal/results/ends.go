@@ -11,7 +11,7 @@ import (
 // ends shows the beginning and the end of a long text in room tokens and, between them, an overview of its lines. ok is false
 // if no part of the text can be left out.
 func (p Pages) ends(h *result, room int, about string) (text string, ok bool) {
-	if room < leastRoom || len(h.units) < 2 {
+	if room < minDigestRoom || len(h.units) < 2 {
 		return "", false
 	}
 	all := h.all()

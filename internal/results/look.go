@@ -32,13 +32,13 @@ func (p Pages) look(h *result, room int) string {
 }
 
 const (
-	// With less room than leastRoom tokens, the beginning of a result tells more than small parts from all of it.
-	leastRoom = 500
-	// An object with fewer members than leastMembers is not treated as a list. The beginning of its first long member
+	// With less room than minDigestRoom tokens, the beginning of a result tells more than small parts from all of it.
+	minDigestRoom = 500
+	// An object with fewer members than minMembers is not treated as a list. The beginning of its first long member
 	// is shown.
-	leastMembers = 20
-	// If not all items fit, only so many items are shown that each can have about leastItem tokens or more.
-	leastItem = 24
+	minMembers = 20
+	// If not all items fit, only so many items are shown that each can have about minItem tokens or more.
+	minItem = 24
 	// If there are more than manyItems items, an item is assumed to need about extraTokens tokens in addition to the parts that
 	// identify it.
 	manyItems, extraTokens = 100, 10
@@ -81,22 +81,22 @@ type short struct {
 // shorten shortens the items of a list, or the first of them, until they weigh at most room together with their notes. s has
 // no items if the items of h cannot or need not be shortened.
 func (p Pages) shorten(h *result, room int) (s short) {
-	if room < leastRoom || len(h.items) < 2 || h.open == "{" && len(h.items) < leastMembers {
+	if room < minDigestRoom || len(h.items) < 2 || h.open == "{" && len(h.items) < minMembers {
 		return s
 	}
 	if all := h.all(); h.within(all, likelyBytes*room) && p.weigh(p.render(h, all)) <= room {
 		return s
 	}
 	most := len(h.items)
-	if most > max(leastMembers, room/assumedItem) {
-		most = max(leastMembers, 2*room/leastItem)
+	if most > max(minMembers, room/assumedItem) {
+		most = max(minMembers, 2*room/minItem)
 	}
 	n, size := 0, 0
 	for n < most && size < digestBytes {
 		size += len(h.items[n])
 		n++
 	}
-	if n < len(h.items) && p.fitWhole(h, room/leastItem, room) {
+	if n < len(h.items) && p.fitWhole(h, room/minItem, room) {
 		return s
 	}
 	d, ok := digest.Read(h.items[:n], h.open == "{", h.around())
@@ -112,7 +112,7 @@ func (p Pages) shorten(h *result, room int) (s short) {
 			return s
 		}
 	}
-	return p.fitSome(h, d, room, max(leastItem, 1.1*least))
+	return p.fitSome(h, d, room, max(minItem, 1.1*least))
 }
 
 // fitAll shortens all items until they weigh at most room together with their notes. It tries no budget below minimum tokens.

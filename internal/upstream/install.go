@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// MostInstalls is how many commands install at the same time. If more install at once, they slow each other down
+	// MaxInstalls is how many commands install at the same time. If more install at once, they slow each other down
 	// and may time out.
-	MostInstalls = 3
+	MaxInstalls = 3
 	// installTime bounds the start of a command that installs its program, if connect_timeout is not set.
 	installTime = 10 * time.Minute
 	// mcpx ends a command that shows no progress for firstQuiet (at its first start) or laterQuiet (after a successful

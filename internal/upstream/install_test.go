@@ -98,7 +98,7 @@ func TestInstall_Patience(t *testing.T) {
 // has made no progress for a while. A command that a caller waits for begins before the others in the queue.
 func TestInstall_Turns(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		gate := semaphore.New(MostInstalls, semaphore.Queue{})
+		gate := semaphore.New(MaxInstalls, semaphore.Queue{})
 		fakes := []mcptest.Spec{
 			{InstallFor: 20 * time.Second, InstallEvery: time.Second},
 			{InstallFor: 40 * time.Second, InstallEvery: time.Second},

@@ -149,7 +149,7 @@ func (f *Folder) Change(ctx context.Context, key string, change func(old []byte)
 		newest.Value = nil
 	}
 	value, until, err := change(newest.Value)
-	if err == nil && len(value) > MostRecord {
+	if err == nil && len(value) > MaxRecord {
 		err = ErrLarge
 	}
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// MostRecord is the length of the longest value in [Records], in bytes.
-const MostRecord = 64 << 10
+// MaxRecord is the length of the longest value in [Records], in bytes.
+const MaxRecord = 64 << 10
 
-// ErrLarge is the error for a value that is longer than MostRecord, or for which Records has no room.
+// ErrLarge is the error for a value that is longer than MaxRecord, or for which Records has no room.
 var ErrLarge = errors.New("the client has sent too much about itself")
 
 // Records is a store of values under keys. The Sessions of [NewStored] keep everything in it. The Sessions of [NewSealed] keep in it only
@@ -76,7 +76,7 @@ func (r *records) Change(_ context.Context, key string, change func(old []byte) 
 		old.value = nil
 	}
 	value, until, err := change(old.value)
-	if err == nil && len(value) > MostRecord {
+	if err == nil && len(value) > MaxRecord {
 		err = ErrLarge
 	}
 	if err != nil {

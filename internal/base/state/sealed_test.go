@@ -190,7 +190,7 @@ func TestSealed_Large(t *testing.T) {
 	if nameOf(s, id) != ErrUnknown.Error() {
 		t.Error("it goes on")
 	}
-	if _, err := s.Open(t.Context(), &client{Name: strings.Repeat("x", MostRecord)}, time.Time{}); !errors.Is(err, ErrLarge) {
+	if _, err := s.Open(t.Context(), &client{Name: strings.Repeat("x", MaxRecord)}, time.Time{}); !errors.Is(err, ErrLarge) {
 		t.Errorf("too much: %v", err)
 	}
 }
@@ -206,7 +206,7 @@ func TestSealed_Bounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 100 {
-			mustOpen(t, s, strings.Repeat("x", MostRecord/2))
+			mustOpen(t, s, strings.Repeat("x", MaxRecord/2))
 		}
 		if n := len(r.byKey); r.bytes > 1<<20 || n > 33 || nameOf(s, alice) != "alice debug" {
 			t.Errorf("%d values of %d bytes; %s", n, r.bytes, nameOf(s, alice))

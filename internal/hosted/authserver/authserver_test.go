@@ -45,7 +45,7 @@ func (s *site) signedIn(_ http.ResponseWriter, _ *http.Request, login string, _ 
 // storeIn opens the logins in a folder; an empty name is in memory.
 func storeIn(t testing.TB, folder string) state.Followed {
 	t.Helper()
-	store, err := state.OpenFolder(folder, MostLogins, quiet)
+	store, err := state.OpenFolder(folder, MaxLogins, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}

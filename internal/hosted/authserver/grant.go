@@ -13,10 +13,10 @@ import (
 	"mcpx/internal/hosted/identity"
 )
 
-// MostLogins is how many logins are kept at most, and maxPerUser is how many of them one user may have. If a user has maxPerUser
+// MaxLogins is how many logins are kept at most, and maxPerUser is how many of them one user may have. If a user has maxPerUser
 // logins, a new login ends the user's login that was renewed least recently, so that no user can push out the logins of others.
 const (
-	MostLogins = 10_000
+	MaxLogins  = 10_000
 	maxPerUser = 100
 )
 

@@ -110,8 +110,8 @@ func TestRecords_Room(t *testing.T) {
 		full, size int // full is in parts of maxRecords, in percent
 		fits       bool
 	}{
-		{0, state.MostRecord, true}, {0, state.MostRecord + 1, false}, {40, state.MostRecord, true},
-		{75, state.MostRecord, false}, {75, 20 << 10, true}, {95, 20 << 10, false}, {95, 4 << 10, true},
+		{0, state.MaxRecord, true}, {0, state.MaxRecord + 1, false}, {40, state.MaxRecord, true},
+		{75, state.MaxRecord, false}, {75, 20 << 10, true}, {95, 20 << 10, false}, {95, 4 << 10, true},
 		{100, 4 << 10, false}, {100, smallRecord, true}, {201, 1, false},
 	} {
 		r.bytes = maxRecords / 100 * c.full

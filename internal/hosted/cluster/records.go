@@ -166,8 +166,8 @@ func (r *records) Change(ctx context.Context, key string, change func(old []byte
 func (r *records) fits(size int) error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	room := (maxRecords - r.bytes) >> 11 // state.MostRecord or more as long as at least half of maxRecords is free
-	if size > state.MostRecord || size > max(room, smallRecord) || r.bytes > 2*maxRecords {
+	room := (maxRecords - r.bytes) >> 11 // state.MaxRecord or more as long as at least half of maxRecords is free
+	if size > state.MaxRecord || size > max(room, smallRecord) || r.bytes > 2*maxRecords {
 		return state.ErrLarge
 	}
 	return nil

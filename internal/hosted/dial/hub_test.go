@@ -263,10 +263,7 @@ func TestHub_TooMuch(t *testing.T) {
 	} {
 		who := fmt.Sprint("mallory", i)
 		c, _ := b.dial(t, who, "mine")
-		s, ok := b.of(who)
-		if !ok {
-			t.Fatal("no server")
-		}
+		s := b.of(t, who)
 		up, err := s.Connect(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -298,17 +295,18 @@ func TestHub_TooMuch(t *testing.T) {
 	}
 }
 
-// of returns the server of a principal, when its connection is there.
-func (b *board) of(owner string) (Server, bool) {
-	for range 1000 {
-		for _, s := range b.Servers() {
-			if s.Owner == owner && b.State(s.Dialled.Server) == "dialled in" {
-				return s, true
-			}
+// of waits for the connection of a principal's server, and returns the server.
+func (b *board) of(t *testing.T, owner string) (server Server) {
+	t.Helper()
+	mcptest.WaitFor(t, "the server of "+owner, patience, func() bool {
+		servers := b.Servers()
+		i := slices.IndexFunc(servers, func(s Server) bool { return s.Owner == owner && b.State(s.Dialled.Server) == "dialled in" })
+		if i >= 0 {
+			server = servers[i]
 		}
-		time.Sleep(time.Millisecond)
-	}
-	return Server{}, false
+		return i >= 0
+	})
+	return server
 }
 
 // TestHub_Token: a connection ends with the token that opened it, when it expires and when it is revoked.

@@ -142,7 +142,7 @@ func recordUntil(t *testing.T, here, there state.Records) {
 }
 
 func recordSizes(t *testing.T, here, there state.Records) {
-	large := bytes.Repeat([]byte("x"), state.MostRecord)
+	large := bytes.Repeat([]byte("x"), state.MaxRecord)
 	put(t, here, "large", large)
 	soon(t, "a large value is there", func() bool { return bytes.Equal(valueOf(t, there, "large"), large) })
 	err := here.Change(t.Context(), "large", func(old []byte) ([]byte, time.Time, error) {
