@@ -59,7 +59,7 @@ func field(of reflect.Value, name string) unsafe.Pointer {
 	return unsafe.Pointer(of.FieldByName(name).UnsafeAddr())
 }
 
-// onRejection is the hook. handled is 1 if a handler was added to a promise that was rejected before, and 0 if a
+// onRejection is the hook, with the parameters that QuickJS fixes. handled is 1 if a handler was added to a promise that was rejected before, and 0 if a
 // promise without a handler is rejected.
 func onRejection(tls *libc.TLS, context uintptr, promise, _ lib.TJSValue, handled int32, opaque uintptr) {
 	found, ok := engines.Load(opaque)

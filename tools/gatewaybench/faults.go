@@ -29,12 +29,15 @@ func faultsFigure() *figure {
 		run: (*bench).measureFaults}
 }
 
+// fault is what goes wrong with one of two servers.
+type fault struct {
+	name string // how the names of its columns begin
+	spec serverSpec
+	run  func(ctx context.Context, b *bench, f *figure, t *target) error
+}
+
 func (b *bench) measureFaults(f *figure) {
-	faults := []struct {
-		name string
-		spec serverSpec
-		run  func(ctx context.Context, b *bench, f *figure, t *target) error
-	}{
+	faults := []fault{
 		{"killed", serverSpec{}, killed},
 		{"hangs", serverSpec{}, hangs},
 		{"garbage", serverSpec{Noise: true}, garbage},
@@ -45,7 +48,7 @@ func (b *bench) measureFaults(f *figure) {
 		b.each(f, func(ctx context.Context, p *peer, transport string, l *logFile) error {
 			for _, fault := range faults {
 				l.note("== %s", fault.name)
-				err := b.fault(ctx, f, p, l, fault.spec, fault.run)
+				err := b.measureFault(ctx, f, p, l, fault)
 				if err == nil {
 					continue
 				}
@@ -61,10 +64,10 @@ func (b *bench) measureFaults(f *figure) {
 	}
 }
 
-func (b *bench) fault(ctx context.Context, f *figure, p *peer, l *logFile, spec serverSpec, run func(context.Context, *bench,
-	*figure, *target) error) error {
+func (b *bench) measureFault(ctx context.Context, f *figure, p *peer, l *logFile, fault fault) error {
 	ctx, cancel := context.WithTimeout(ctx, 40*time.Second)
 	defer cancel()
+	spec := fault.spec
 	spec.Name = "ill"
 	for _, name := range []string{"hang", "huge", "storm"} {
 		spec.Tools = append(spec.Tools, wire.Encode(map[string]any{"name": name, "description": "Has a fault.",
@@ -83,7 +86,7 @@ func (b *bench) fault(ctx context.Context, f *figure, p *peer, l *logFile, spec 
 			return err
 		}
 	}
-	return run(ctx, b, f, t)
+	return fault.run(ctx, b, f, t)
 }
 
 // neighbourAnswers returns in words whether the healthy server answers within two seconds.

@@ -74,10 +74,11 @@ func (b *bench) word(f *figure, name string, p *peer, transport, text string) {
 // fail marks the given columns as failed, except those that have a value already. Without columns, it marks all columns of f.
 func (b *bench) fail(f *figure, p *peer, transport string, err error, columns ...string) {
 	b.say("%s: %s: %s", f.name, p.name, clip(err.Error(), 160))
-	b.mark(f, p, transport, failed, err.Error(), columns...)
+	b.mark(f, p, transport, cell{State: failed, Text: err.Error()}, columns...)
 }
 
-func (b *bench) mark(f *figure, p *peer, transport, state, text string, columns ...string) {
+// mark gives the given columns, or without columns all of f, the state and the text of why, except those that have a value already.
+func (b *bench) mark(f *figure, p *peer, transport string, why cell, columns ...string) {
 	if columns == nil {
 		for _, c := range f.columns {
 			columns = append(columns, c.name)
@@ -85,7 +86,7 @@ func (b *bench) mark(f *figure, p *peer, transport, state, text string, columns 
 	}
 	for _, name := range columns {
 		if c := b.cell(f, name, p, transport); len(c.Values) == 0 && c.Text == "" {
-			c.State, c.Text = state, clip(text, 300)
+			c.State, c.Text = why.State, clip(why.Text, 300)
 		}
 	}
 }
@@ -96,7 +97,7 @@ func (b *bench) each(f *figure, measure func(ctx context.Context, p *peer, trans
 	for _, p := range b.peers {
 		transport := p.transports[0]
 		if b.ctx.Err() != nil {
-			b.mark(f, p, transport, noTime, "")
+			b.mark(f, p, transport, cell{State: noTime})
 			continue
 		}
 		l := b.logFor(f.name, p, transport)

@@ -29,7 +29,7 @@ func (b *bench) measureLoad(f *figure) {
 		var running []*target
 		for _, p := range b.peers {
 			if b.ctx.Err() != nil {
-				b.mark(f, p, transport, noTime, "")
+				b.mark(f, p, transport, cell{State: noTime})
 			} else if t := b.startForLoad(f, p, transport, specs); t != nil {
 				running = append(running, t)
 			}
@@ -73,7 +73,7 @@ func loadServer(name string) serverSpec {
 func (b *bench) startForLoad(f *figure, p *peer, transport string, specs []serverSpec) *target {
 	l := b.logFor(f.name, p, transport)
 	if !p.has(transport) {
-		b.mark(f, p, transport, notOffered, "")
+		b.mark(f, p, transport, cell{State: notOffered})
 		return nil
 	}
 	err := b.usable(p)

@@ -44,7 +44,7 @@ func (b *bench) measureSearch(f *figure) {
 	}
 	b.each(f, func(ctx context.Context, p *peer, transport string, l *logFile) error {
 		if p.search == nil {
-			b.mark(f, p, transport, notOffered, "")
+			b.mark(f, p, transport, cell{State: notOffered})
 			return nil
 		}
 		t, err := b.start(p, transport, "", specs, l)

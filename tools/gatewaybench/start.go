@@ -25,48 +25,54 @@ func (b *bench) roundsOfStarts() int {
 }
 
 func (b *bench) measureStart(f *figure) {
-	specs := b.toolServers(50, 5)
 	out := map[string]bool{} // peers that have failed
 	for range b.roundsOfStarts() {
 		b.each(f, func(ctx context.Context, p *peer, transport string, l *logFile) error {
 			if out[p.name] {
 				return nil
 			}
-			dir := ""
-			for _, kind := range []string{"cold", "warm"} {
-				t, err := b.startOnce(ctx, f, p, dir, kind, specs, l)
-				if err != nil {
-					out[p.name] = true
-					return fmt.Errorf("%s: %w", kind, err)
-				}
-				dir = t.dir
+			dir, err := b.startOnce(ctx, f, p, l, "")
+			if err == nil {
+				_, err = b.startOnce(ctx, f, p, l, dir)
 			}
-			return nil
+			out[p.name] = err != nil
+			return err
 		})
 	}
 }
 
-func (b *bench) startOnce(ctx context.Context, f *figure, p *peer, dir, kind string, specs []serverSpec, l *logFile) (*target,
-	error) {
+// startOnce measures a start with the home folder dir that an earlier start has filled: a warm one. If dir is empty, it is a cold start with
+// a new folder, which startOnce returns.
+func (b *bench) startOnce(ctx context.Context, f *figure, p *peer, l *logFile, dir string) (filled string, err error) {
+	kind := "warm"
+	if dir == "" {
+		kind = "cold"
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", kind, err)
+		}
+	}()
+	specs := b.toolServers(50, 5)
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	from := time.Now()
 	since := func() float64 { return float64(time.Since(from).Microseconds()) / 1000 }
 	t, err := b.start(p, p.transports[0], dir, specs, l)
 	if err != nil {
-		return t, err
+		return "", err
 	}
 	defer t.stop()
 	if _, err := t.surface(ctx, names(specs)); err != nil {
-		return t, err
+		return "", err
 	}
 	listed := since()
 	if err := t.ready(ctx, "srv4"); err != nil {
-		return t, err
+		return "", err
 	}
 	b.add(f, kind+": tools/list", p, t.transport, listed)
 	b.add(f, kind+": first call", p, t.transport, since())
-	return t, nil
+	return t.dir, nil
 }
 
 func memoryFigure() *figure {
@@ -95,26 +101,35 @@ func (b *bench) measureMemory(f *figure) {
 
 func (b *bench) memoryOf(ctx context.Context, f *figure, p *peer, transport string, l *logFile) error {
 	add := func(column string, n int64) { b.add(f, column, p, transport, float64(n)/(1<<20)) }
-	small, err := b.memoryWith(ctx, p, transport, b.toolServers(10, 2), 0, l)
+	// with returns the memory of the peer after its start. If sessions is not 0, a second value is its memory with this many open sessions.
+	with := func(transport string, specs []serverSpec, sessions int) (used []int64, err error) {
+		t, err := b.start(p, transport, "", specs, l)
+		if err != nil {
+			return nil, err
+		}
+		defer t.stop()
+		return t.memory(ctx, names(specs), sessions)
+	}
+	small, err := with(transport, b.toolServers(10, 2), 0)
 	if err != nil {
 		return err
 	}
 	add("10 tools", small[0])
 	specs := b.toolServers(500, 10)
 	if transport == overStdio {
-		large, err := b.memoryWith(ctx, p, transport, specs, 0, l)
+		large, err := with(transport, specs, 0)
 		if err != nil {
 			return err
 		}
 		add("500 tools", large[0])
 	} else {
-		b.mark(f, p, transport, notOffered, "", "500 tools")
+		b.mark(f, p, transport, cell{State: notOffered}, "500 tools")
 	}
 	if !p.has(overHTTP) {
-		b.mark(f, p, transport, notOffered, "", "500 tools, HTTP", "and 20 sessions")
+		b.mark(f, p, transport, cell{State: notOffered}, "500 tools, HTTP", "and 20 sessions")
 		return nil
 	}
-	many, err := b.memoryWith(ctx, p, overHTTP, specs, 20, l)
+	many, err := with(overHTTP, specs, 20)
 	if err != nil {
 		return err
 	}
@@ -123,17 +138,10 @@ func (b *bench) memoryOf(ctx context.Context, f *figure, p *peer, transport stri
 	return nil
 }
 
-// memoryWith returns the memory of a gateway after its start. If sessions is not 0, a second value is its memory with this many open
-// sessions.
-func (b *bench) memoryWith(ctx context.Context, p *peer, transport string, specs []serverSpec, sessions int,
-	l *logFile) (used []int64, err error) {
+// memory returns the memory of a gateway that has just started, before and, if sessions is not 0, after this many sessions were opened.
+func (t *target) memory(ctx context.Context, servers []string, sessions int) (used []int64, err error) {
 	const settle = 1500 * time.Millisecond
-	t, err := b.start(p, transport, "", specs, l)
-	if err != nil {
-		return nil, err
-	}
-	defer t.stop()
-	if err := t.settled(ctx, names(specs)); err != nil {
+	if err := t.settled(ctx, servers); err != nil {
 		return nil, err
 	}
 	time.Sleep(settle)
@@ -141,12 +149,11 @@ func (b *bench) memoryWith(ctx context.Context, p *peer, transport string, specs
 	if sessions == 0 {
 		return used, nil
 	}
-	endpoints := names(specs)
-	if t.key(endpoints[0]) == "" {
-		endpoints = endpoints[:1]
+	if t.key(servers[0]) == "" { // one endpoint for all servers
+		servers = servers[:1]
 	}
 	for range sessions {
-		for _, server := range endpoints {
+		for _, server := range servers {
 			s, _, err := t.dial(ctx, server)
 			if err == nil {
 				_, err = listTools(ctx, s)

@@ -195,8 +195,8 @@ func tokensFigure() *figure {
 
 func (b *bench) measureTokens(f *figure) {
 	b.each(f, func(ctx context.Context, p *peer, transport string, l *logFile) error {
-		for _, size := range []struct{ tools, servers int }{{10, 2}, {100, 5}, {885, 15}} {
-			if err := b.tokensOf(ctx, f, p, l, size.tools, size.servers); err != nil {
+		for _, size := range []size{{10, 2}, {100, 5}, {885, 15}} {
+			if err := b.tokensOf(ctx, f, p, l, size); err != nil {
 				return fmt.Errorf("%d tools: %w", size.tools, err)
 			}
 		}
@@ -204,8 +204,11 @@ func (b *bench) measureTokens(f *figure) {
 	})
 }
 
-func (b *bench) tokensOf(ctx context.Context, f *figure, p *peer, l *logFile, tools, servers int) error {
-	specs := b.toolServers(tools, servers)
+// size is how many tools there are, and of how many servers.
+type size struct{ tools, servers int }
+
+func (b *bench) tokensOf(ctx context.Context, f *figure, p *peer, l *logFile, size size) error {
+	specs := b.toolServers(size.tools, size.servers)
 	t, err := b.start(p, p.transports[0], "", specs, l)
 	if err != nil {
 		return err
@@ -220,8 +223,8 @@ func (b *bench) tokensOf(ctx context.Context, f *figure, p *peer, l *logFile, to
 	}
 	l.note("%s", surface)
 	n := tokens.Count(surface)
-	b.add(f, fmt.Sprintf("%d tools", tools), p, t.transport, float64(n))
-	if tools != 885 {
+	b.add(f, fmt.Sprintf("%d tools", size.tools), p, t.transport, float64(n))
+	if size.tools != 885 {
 		return nil
 	}
 	const server = "srv3"
