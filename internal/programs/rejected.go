@@ -59,8 +59,8 @@ func field(of reflect.Value, name string) unsafe.Pointer {
 	return unsafe.Pointer(of.FieldByName(name).UnsafeAddr())
 }
 
-// onRejection is the hook, with the parameters that QuickJS fixes. handled is 1 if a handler was added to a promise that was rejected before, and 0 if a
-// promise without a handler is rejected.
+// onRejection is the hook; QuickJS fixes its parameters. handled is 1 if a handler was added to a promise that was rejected before,
+// and 0 if a promise without a handler is rejected.
 func onRejection(tls *libc.TLS, context uintptr, promise, _ lib.TJSValue, handled int32, opaque uintptr) {
 	found, ok := engines.Load(opaque)
 	if !ok {

@@ -41,8 +41,8 @@ func (b *bench) measureStart(f *figure) {
 	}
 }
 
-// startOnce measures a start with the home folder dir that an earlier start has filled: a warm one. If dir is empty, it is a cold start with
-// a new folder, which startOnce returns.
+// startOnce measures a start with the home folder dir that an earlier start has filled: a warm one. If dir is empty, it is a cold start
+// with a new folder, which startOnce returns.
 func (b *bench) startOnce(ctx context.Context, f *figure, p *peer, l *logFile, dir string) (filled string, err error) {
 	kind := "warm"
 	if dir == "" {

@@ -34,11 +34,10 @@ var pages = template.Must(template.New("").Parse(`<!doctype html>
 {{else if .Prove}}<h1>Who are you?</h1>
 {{if .Other}}<p class="note">This browser is signed in as <strong>{{.Other}}</strong>. The link is for somebody else, and only
 they can use it.</p>
-{{else}}<p>This link connects an account at <strong>{{.Server}}</strong> ({{.Address}}) to the person whose agent has shown it, and to nobody else.
-Go on only if it was your agent.</p>
+{{else}}<p>This link connects an account at <strong>{{.Server}}</strong> ({{.Address}}) to the person whose agent has shown it,
+and to nobody else. Go on only if it was your agent.</p>
 {{end}}{{if .SignIn}}<form method="post"><button name="answer" value="prove">Sign in as yourself</button></form>
-{{end}}<form method="post"><p>{{if .SignIn}}Or run{{else}}Run{{end}} <code>mcpx login {{.Server}} --for me --url {{.Base}}</code>
-with the token of your agent, and type the code that it prints:</p>
+{{end}}<form method="post"><p>{{if .SignIn}}Or run{{else}}Run{{end}} <code>mcpx login {{.Server}} --for me --url {{.Base}}</code> with the token of your agent, and type the code that it prints:</p>
 <p class="note">Never type a code that somebody has sent you.</p>
 <label>Code <input name="code" autocomplete="off" spellcheck="false" required></label>
 <button name="answer" value="code">Use the code</button></form>
