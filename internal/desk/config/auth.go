@@ -19,7 +19,7 @@ import (
 // Auth says which clients may connect over HTTP, and what they may do. It is the key auth of the file.
 type Auth struct {
 	Resource     string   // the public URL of mcpx; if empty, mcpx uses the address of each request, which must be loopback
-	Audiences    []string // for which audiences a token may be; nil means Resource and the URLs below it
+	Audiences    []string // the audiences that a JWT of an issuer may have; nil means Resource and the URLs below it
 	Scopes       []string
 	Tokens       []conf.Token // sorted by name
 	Rights       []conf.Right // nil means that every authenticated client may use everything
@@ -142,8 +142,8 @@ func (l *loader) checkNames(a *Auth) {
 	}
 }
 
-// isIssuer reports whether a string can identify an issuer: it is an https URL (RFC 8414, section 2), or an http URL of
-// this machine.
+// isIssuer reports whether a string can identify an issuer: it is an https URL (RFC 8414, section 2), or an http URL of this
+// machine, and it has no user, query, fragment or '@'.
 func isIssuer(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" &&
@@ -231,8 +231,9 @@ func (l *loader) oldAuthToken(n *node) {
 	a.Tokens = append(a.Tokens, t)
 }
 
-// finishAuth adds a fault if no client could connect. It also adds faults if auth.certificates, auth.front or a server with "per":
-// "principal" in oauth lacks another key that it needs.
+// finishAuth checks what concerns several keys. It adds a fault if no client could connect, if auth.certificates or auth.front
+// lacks another key that it needs, or if users would have two names. A server with "per": "principal" in oauth becomes
+// unavailable if auth.resource is missing.
 func (l *loader) finishAuth() {
 	a := l.cfg.Auth
 	switch {
@@ -300,8 +301,8 @@ func (l *loader) rightObject(r *conf.Right) object {
 	}}
 }
 
-// appliesTo reads the list of the principals or users to which a rule applies. An empty list is a fault, because it could mean
-// nobody or everybody.
+// appliesTo reads a list of a rule, mostly of the principals or users to which the rule applies. An empty list is a fault,
+// because it could mean nobody or everybody.
 func (l *loader) appliesTo(list value) value { return l.notEmpty(list, "the rule does not ask for it") }
 
 // minAuthServerKey is the length of the shortest auth.front.key, in bytes.
@@ -380,8 +381,9 @@ func (l *loader) redirects(into *[]string) value {
 	}}
 }
 
-// isRedirect reports whether a glob is allowed for redirect addresses. The glob must begin with a scheme and a host. The scheme must
-// not be http, and must have no wildcards. After the scheme, '#', '@', '\' and spaces are not allowed.
+// isRedirect reports whether a glob is allowed for redirect addresses. The glob must be a valid pattern of [path.Match], and
+// begin with a scheme and a host. The scheme must not be http, and must have no wildcards. After the scheme, '#', '@', '\' and
+// spaces are not allowed.
 func isRedirect(glob string) bool {
 	scheme, rest, _ := strings.Cut(glob, "://")
 	host, _, _ := strings.Cut(rest, "/")

@@ -1,9 +1,9 @@
 // Package config reads the config file. The file contains servers, in the same form as in the files of MCP clients, and the
 // settings of mcpx itself.
 //
-// There are two kinds of faults. A fault of structure (a wrong type, an unknown value, a mistyped key) makes the whole file
-// unusable. All faults of structure are reported together, as [Faults]. A fault inside one server (an unset variable, a bad URL, a
-// missing command) makes only this server unavailable; it is in [Server.Fault].
+// In a file of valid JSON there are two kinds of faults. A fault of structure (a wrong type, an unknown value, a mistyped key),
+// even inside a server, makes the whole file unusable. [Faults] lists the faults of structure. A fault in a value of one server
+// (an unset variable, a bad URL, a missing command) makes only this server unavailable; it is in [Server.Fault].
 package config
 
 import (
@@ -35,7 +35,8 @@ type Config struct {
 	// Referred are the other files that the file refers to (${file:PATH}, envFile), sorted. Files that cannot be read are among
 	// them.
 	Referred []string
-	// Warnings are for the log. They say which keys were ignored or skipped, and where, but contain no values of keys.
+	// Warnings are for the log: about keys that are ignored, servers that are skipped or renamed, settings that are unsafe, and
+	// the like. They contain no secrets.
 	Warnings []string
 }
 
@@ -86,7 +87,7 @@ type ForServers struct {
 
 // OverHTTP has the keys that concern serving over HTTP.
 type OverHTTP struct {
-	Auth           *Auth     // nil means that every client that reaches the address may connect
+	Auth           *Auth     // nil means that a client needs no credential, unless TLS asks for a certificate
 	TLS            *conf.TLS // nil means HTTP without TLS
 	Limits         conf.Limits
 	SessionTimeout time.Duration
@@ -102,8 +103,9 @@ type OverHTTP struct {
 // ToLog has the keys that concern the log.
 type ToLog struct{ LogLevel, LogFormat, LogFile string }
 
-// The values of [Config.View]. A view says which tools a client sees: inspect and exec (ViewTwoTools), all tools of all servers
-// (ViewTools), or the tools of one server or group, whose name follows the prefix ViewServer or ViewGroup.
+// The values of [Config.View]. A view says which tools a client sees: inspect and exec, by which it uses all servers
+// (ViewTwoTools), or all tools of all servers (ViewTools). The name of a server follows the prefix ViewServer: the client sees
+// its tools. The name of a group follows the prefix ViewGroup: [Group.View] says what the client sees.
 const (
 	ViewTwoTools = "two_tools"
 	ViewTools    = "tools"
@@ -122,11 +124,11 @@ type Group struct {
 	Name string
 	// Servers are the names of the servers in the group, as clients see them. nil means all servers.
 	Servers []string
-	// Tools selects tools of the servers in Servers. Its globs are compared with SERVER.TOOL.
+	// Tools selects tools of these servers. Its globs are compared with SERVER.TOOL.
 	Tools    ToolFilter
 	ReadOnly bool
 	Confirm  conf.Confirm
-	View     string
+	View     string // ViewTwoTools or ViewTools
 	// CatalogueTokenBudget is the budget of the group. 0 means the value of [ForClients.CatalogueTokenBudget].
 	CatalogueTokenBudget int
 }
@@ -147,7 +149,7 @@ const (
 // ${VAR} are expanded. A field without a comment has the value of the key with the same name. Printing, logging or
 // encoding a Server leaves out the fields that may contain secrets.
 type Server struct {
-	// Name consists of letters (a-z), digits, '.', '_' and '-'.
+	// Name consists of ASCII letters, digits, '.', '_' and '-'.
 	Name string
 	// Written is the name in the file if it differs from Name; otherwise it is empty.
 	Written string
@@ -163,11 +165,12 @@ type Server struct {
 	// Fault says why the server is unavailable, in the form "PATH: TEXT". Several faults are joined by "; ". It is
 	// empty if the server is disabled.
 	Fault string
-	// Secrets are values that must not appear in logs and messages: the values of variables and env files, and what
-	// looks like a secret in headers, env, args and URL. The longest comes first, and there are no duplicates.
+	// Secrets are values that must not appear in logs and messages: the values of ${...} references and of env files, the
+	// secrets in oauth, and what looks like a secret in headers, env, args and URLs. Short and common values are not among
+	// them. The longest comes first, and there are no duplicates.
 	Secrets []string `json:"-"`
-	// Credentials are the Secrets whose name or place says that they are credentials. If only a credential changes,
-	// the cached catalogue of the server is still used. The longest comes first.
+	// Credentials are the Secrets whose name, place or form says that they are credentials. If only a credential changes, the
+	// cached catalogue of the server is still used. The longest comes first.
 	Credentials []string `json:"-"`
 
 	faults []Fault
@@ -216,9 +219,9 @@ type Running struct {
 	MaxConcurrency           int
 }
 
-// ToolFilter says which tools of a server exist for mcpx. A tool that matches both Allow and Deny does not exist.
+// ToolFilter says which tools of a server or a group exist. A tool that matches both Allow and Deny does not exist.
 type ToolFilter struct {
-	// Allow and Deny are globs for names of tools. If Allow is nil, all tools are allowed.
+	// Allow and Deny are globs for names of tools. If Allow is nil, all tools exist that Deny does not match.
 	Allow, Deny []string
 }
 
@@ -239,8 +242,8 @@ type Options struct {
 	// Absent means that it is no fault if a reference outside of servers has no value; the reference then stays as it is written.
 	// mcpx sets Absent for commands that do not need the secrets of the file.
 	Absent bool
-	// Only has names of servers. If it is not empty, Keyring and Run are called only for references in these servers and outside of
-	// servers. If the file lacks one of these servers, Only is ignored.
+	// Only has names of servers, as the file writes them. If it is not empty, Keyring and Run are called only for references in
+	// these servers and outside of servers. If the file lacks one of these servers, Only is ignored.
 	Only []string
 }
 
@@ -295,7 +298,8 @@ func (c Config) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("path", c.Path), slog.Any("servers", names))
 }
 
-// LogValue returns the name and type of the server, and the names of its variables and headers, but not their values.
+// LogValue returns the name and type of the server, whether it is enabled, and the names of its variables and headers, but not
+// their values.
 func (s Server) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("name", s.Name),

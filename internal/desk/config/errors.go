@@ -19,7 +19,9 @@ type Fault struct {
 // String returns the path and what is wrong there.
 func (f Fault) String() string { return f.Path + ": " + f.Text }
 
-// Faults is the error for a file that is unusable because of faults of structure. List has all of them, in the order of the file.
+// Faults is the error for a file that is unusable because of faults of structure. List has all that reading the file found, in
+// the order of the file. Only if there are none, List has those of the checks that need all keys, such as a group whose server
+// does not exist.
 type Faults struct {
 	// File is the path of the file, as the caller passed it to [Parse].
 	File string
@@ -37,7 +39,7 @@ func (f *Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// SyntaxError is the error for a file that is not valid JSON.
+// SyntaxError is the error for a file that is not valid JSON, or that has too many values or too many levels.
 type SyntaxError struct {
 	// File is the path of the file, as the caller passed it to [Parse].
 	File string

@@ -144,7 +144,7 @@ func (l *loader) size(into *int64, minimum int64) value {
 	}}
 }
 
-// maxSize is the largest accepted size, in bytes. No machine has so much memory.
+// maxSize is the largest size that a number may give, in bytes. No machine has so much memory.
 const maxSize = 1 << 50
 
 var sizeText = pattern.New(`^([0-9]{1,9}) *([KMG]i?B)$`)
@@ -203,7 +203,8 @@ func (l *loader) duration(n *node, unit time.Duration, allowZero bool, into *tim
 	}
 }
 
-// strings reads an array of strings. For an empty array it returns a slice that is not nil. ok is false after a fault.
+// strings reads an array of strings. For an empty array it returns a slice that is not nil. The second result is false after a
+// fault.
 func (l *loader) strings(n *node) ([]string, bool) {
 	if n.kind != arrayKind {
 		l.fault(n, "must be an array of strings, not %s", n.kind)

@@ -14,8 +14,8 @@ import (
 type key struct {
 	name string
 	value
-	// help explains the key, in Markdown. It is empty if the key is only another name for one of the keys of mcpx. Such names are in
-	// files of other clients and of older versions of mcpx.
+	// help explains the key, in Markdown. It is empty for keys that only files of other clients, and of older versions of mcpx,
+	// have. Most of them are other names for one of the keys of mcpx.
 	help string
 }
 
@@ -49,7 +49,8 @@ type value struct {
 	// if there is no such object.
 	describe func() object
 	// into points to the variable that receives the value. Before the file is read, the variable has the default. derived means
-	// that the default depends on other keys.
+	// that the JSON Schema must not show this default, mostly because it depends on other keys or on the machine. into is nil
+	// if there is no single variable.
 	into    any
 	derived bool
 	// noNull means that null is a fault. For most keys, null means the same as a missing key. null is a fault where a missing key
@@ -152,9 +153,9 @@ func list[T any](l *loader, into *[]T, initial T, keys func(*T) object, check fu
 }
 
 // members reads the members of the object n. The parameter o describes its keys. It ignores members with the value null, unless
-// their key has noNull. For keys that o does not have, it calls the function foreign, which reports whether it knows the key;
-// foreign may be nil. Any other key that o does not have is a fault if it resembles a key of o or if o is strict; otherwise a
-// warning lists it.
+// their key has noNull, and notes for human readers (see [isComment]). For keys that o does not have, it calls the function
+// foreign, which reports whether it knows the key; foreign may be nil. Any other key that o does not have is a fault if it
+// resembles a key of o or if o is strict; otherwise a warning lists it.
 func (l *loader) members(n *node, o object, foreign func(m *node) bool) {
 	for _, m := range n.members {
 		k := o.key(m.key)

@@ -62,7 +62,8 @@ func (r *serverReader) infer(n *node) {
 		return
 	}
 	r.s.Command, r.s.Args, r.commandArgs, r.s.Env, r.s.Cwd = "", nil, nil, nil, ""
-	// A WebSocket server without a URL dials in: it connects to mcpx.
+	// A WebSocket server without a URL is a fault, too, but not here: app says that servers which dial in (connect to mcpx)
+	// have no entry.
 	if (r.s.Type != WebSocket || hasURL) && r.need("url", r.urlAt, r.s.URL, n) {
 		r.checkURL(r.urlAt, r.s.URL)
 	}
@@ -80,8 +81,8 @@ func kindOfURL(text string) string {
 	return HTTP
 }
 
-// need reports whether a key that the server n must have has a value that is not empty and has no fault. It adds a fault if the key
-// is missing or empty. valueNode is the node of the key's value, or nil if the server does not have the key.
+// need reports whether the server n has a key that it needs, with a value that is not empty and has no fault. It adds a fault
+// if the key is missing or empty. valueNode is the node of the key's value, or nil if the server does not have the key.
 func (r *serverReader) need(key string, valueNode *node, value string, n *node) bool {
 	switch {
 	case valueNode == nil:

@@ -15,8 +15,8 @@ const (
 )
 
 // defaultLimits returns limits that well-behaved clients do not reach, and that keep one principal from using up all resources.
-// Calls per minute are not limited by default: mcpx cannot know how many calls a user needs, or how many a server can handle. Clients
-// without credentials share the quota Anybody, which by default limits only how many calls may wait.
+// Calls per minute are not limited by default: mcpx cannot know how many calls a user needs, or how many a server can handle.
+// Clients without credentials share the quota Anybody. By default it limits only how many calls may wait, and for how long.
 func defaultLimits() conf.Limits {
 	queue := semaphore.Queue{Calls: 1000}
 	principals := semaphore.Queue{Calls: 1000, Wait: 30 * time.Second}
@@ -100,7 +100,7 @@ func (l *loader) oldRateLimit(n *node) {
 	l.cfg.Limits.Principal.CallsPerMinute, l.cfg.Limits.Anybody.CallsPerMinute = calls, calls
 }
 
-// finishLimits sets requests_per_second if the file does not set it.
+// finishLimits sets requests_per_second if the file does not set it and limits calls per minute.
 func (l *loader) finishLimits() {
 	for _, q := range []*conf.Quota{&l.cfg.Limits.Principal, &l.cfg.Limits.Anybody} {
 		if q.CallsPerMinute > 0 && !l.floodSaid {

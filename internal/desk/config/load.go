@@ -80,8 +80,8 @@ func withoutPath(err error) error {
 	return err
 }
 
-// Parse reads a config from data. Messages name the file path, and relative paths in the config are relative to the folder
-// of path. The error is an [*Error], a [*SyntaxError] or a [*Faults].
+// Parse reads a config from data. The parameter path is the name of the file in messages, and relative paths in the config are
+// relative to its folder. The error is an [*Error], a [*SyntaxError] or a [*Faults].
 func Parse(path string, data []byte, o Options) (*Config, error) {
 	if len(data) > maxFileBytes {
 		return nil, &Error{Text: "reading config " + path, Err: fmt.Errorf("is larger than %d MiB", maxFileBytes>>20)}
@@ -297,9 +297,10 @@ func Real(path string) string {
 	return absolute
 }
 
-// Find returns the path of the config file. It is the first of these: flag if that is not empty, $MCPX_CONFIG if that is set,
-// mcpx/config.json in userConfigDir if it exists, or ./config.json if it exists and stdin is a terminal. userConfigDir is empty if
-// the system has no such folder. If there is no file, the error is an [*Error] with a hint.
+// Find returns the path of the config file. It is the first of these: flag if that is not empty, $MCPX_CONFIG if that is not
+// empty, mcpx/config.json in userConfigDir if it exists, or ./config.json if it exists and stdin is a terminal. userConfigDir
+// is empty if the system has no such folder. If there is no file, or flag or $MCPX_CONFIG names one that does not exist, the
+// error is an [*Error] with a hint.
 func Find(flag string, getenv func(string) (string, bool), stdinTTY bool, userConfigDir string) (path string, err error) {
 	if flag != "" {
 		return flag, mustExist(flag)

@@ -11,8 +11,9 @@ import (
 
 var unfit = pattern.New(`[^A-Za-z0-9._-]`)
 
-// safeNames renames servers whose names have characters that are not allowed in names of tools. It replaces each such
-// character by '_', and appends a number if another server has the new name. In disabled_tools it replaces the old names, too.
+// safeNames renames servers whose names have characters that are not allowed in names of tools, or are "." or "..". It replaces
+// each such character, or each dot, by '_', and appends a number if another server has the new name. In disabled_tools it
+// replaces the old names, too.
 func (l *loader) safeNames() {
 	taken := map[string]bool{Reserved: true}
 	for _, s := range l.cfg.Servers {

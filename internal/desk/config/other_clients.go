@@ -56,8 +56,9 @@ func Ignored(key string) bool {
 // someTime is the JSON Schema of a duration whose number may be in milliseconds.
 const someTime = `{"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 31622400000}, {"allOf": [{"type": "string"}, {"$ref": "#/$defs/timeout"}]}]}`
 
-// otherClientKeys returns the keys of servers in other clients' files that have an effect in mcpx. If a server also has mcpx's own
-// key with the same meaning, mcpx's key is used; the order in the file does not matter.
+// otherClientKeys returns the keys of servers in other clients' files that have an effect in mcpx. If a server also has mcpx's
+// own key with the same meaning, mcpx's key is used; the order in the file does not matter. The exception is disabled: a server
+// is off if either disabled or enabled says so.
 func (r *serverReader) otherClientKeys() []key {
 	l, s := r.l, &r.s
 	kind, headers := value{read: r.kind, schema: text}, value{read: r.headers, schema: scalars}

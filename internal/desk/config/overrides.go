@@ -40,8 +40,8 @@ func (r *serverReader) override(one *conf.Override) object {
 const annotationsSchema = `{"type": "object", "properties": {"readOnlyHint": {"type": "boolean"}, "destructiveHint": {"type": "boolean"},
 	"idempotentHint": {"type": "boolean"}, "openWorldHint": {"type": "boolean"}}}`
 
-// hints are the annotations of a tool that decide whether the user must confirm a call. Their values must be true or false. Any
-// other value, such as the string "true", is a fault, because it would have no effect.
+// hints are the annotations of a tool by which mcpx and clients decide, for example, whether the user must confirm a call.
+// Their values must be true or false. Any other value, such as the string "true", is a fault, because it would have no effect.
 var hints = []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
 
 func (r *serverReader) annotations(into *json.RawMessage) func(n *node) {

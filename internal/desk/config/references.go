@@ -24,9 +24,10 @@ var (
 // editorOnly are VS Code's predefined variables whose values only an editor knows.
 var editorOnly = []string{"workspaceFolder", "workspaceFolderBasename", "file", "fileDirname", "fileWorkspaceFolder", "cwd"}
 
-// expand returns the text of n with all references replaced by their values: ${VAR}, ${VAR:-default}, VS Code's ${env:VAR}, and
-// references to the keyring, to files and to commands. As in a shell, the default is also used if the variable is empty. A
-// reference ends at the first '}'. A reference without a value is a fault of the server. A '$' without '{' stays as it is.
+// expand returns the text of n with its references replaced by their values: ${VAR}, ${VAR:-default}, VS Code's ${env:VAR},
+// ${userHome} and ${pathSeparator}, and references to the keyring, to files and to commands. As in a shell, the default is also
+// used if the variable is empty. A reference ends at the first '}'. A reference without a value is a fault of the server. A
+// ${...} of a form that mcpx does not know stays as it is, as does a '$' without '{'.
 func (r *serverReader) expand(n *node) string {
 	var b strings.Builder
 	s := n.text
@@ -59,8 +60,8 @@ func (r *serverReader) expand(n *node) string {
 	return b.String()
 }
 
-// resolve returns the value of a reference. The parameter reference is the text between ${ and }. If there is no value, reason says
-// why; otherwise reason is "".
+// resolve returns the value of a reference. The parameter reference is the text between ${ and }. A ${...} of a form that mcpx
+// does not know is its own value. If there is no value, reason says why; otherwise reason is "".
 func (r *serverReader) resolve(n *node, reference string) (value, reason string) {
 	switch reference {
 	case "userHome":
@@ -110,9 +111,9 @@ func (r *serverReader) home() string {
 	return ""
 }
 
-// expanded expands the references in a string outside of servers. ok is false if a reference has no value, because of a fault or
-// because the file is read for the first time. Then the caller must not use the text, which still contains the reference: as a key
-// or token, it would be known to everyone who can read the file.
+// expanded expands the references in a string outside of servers. ok is false if a reference has no value: because of a fault,
+// because the file is read for the first time, or because [Options] has no function for it. Then the caller must not use the
+// text as a key or token: it may still contain the reference, which everyone knows who can read the file.
 func (l *loader) expanded(n *node) (text string, ok bool) {
 	if !l.expectKind(stringKind, n) {
 		return "", false
@@ -175,10 +176,10 @@ func (l *loader) secret(into *string) value {
 	}}
 }
 
-// secrets reads one secret or a list of secrets. Each must have at least minimum characters. The fault for a shorter one quotes
-// risk, which says what could happen. If trimmed is true, white space around a secret is dropped, and a single empty secret means
-// none. mcpx encrypts and signs with the first secret, and also accepts what was encrypted or signed with one of the others. So a
-// user can replace a secret, and what the old one has signed remains valid.
+// secrets reads one secret or a list of secrets. The parameter minimum is the smallest length of a secret, in bytes. The fault
+// for a shorter one quotes risk, which says what could happen. If trimmed is true, white space around a secret is dropped, and
+// a single empty secret means none. mcpx encrypts and signs with the first secret, and also accepts what was encrypted or
+// signed with one of the others. So a user can replace a secret, and what the old one has signed remains valid.
 func (l *loader) secrets(into *[]string, minimum int, risk string, trimmed bool) value {
 	return value{into: into, schema: `{"anyOf": [` + text + `, ` + someTexts + `]}`, read: func(n *node) {
 		items := []*node{n}
@@ -204,8 +205,8 @@ func (l *loader) secrets(into *[]string, minimum int, risk string, trimmed bool)
 }
 
 // wanted is a reference whose value may take long to get: ${keyring:ARGUMENT}, since the keyring may ask the user, or
-// ${command:ARGUMENT}, since the command has to run. Therefore the file is read twice. The first reading collects these references.
-// Then all values are fetched at the same time, and the second reading uses them.
+// ${command:ARGUMENT}, since the command has to run. Therefore a file with such references is read twice. The first reading
+// collects the references. Then all values are fetched at the same time, and the second reading uses them.
 type wanted struct{ kind, argument string }
 
 // answer is the value of a reference, or the reason why there is no value.
@@ -214,8 +215,9 @@ type answer struct{ text, reason string }
 type answers map[wanted]answer
 
 // external returns the value of ${keyring:NAME}, ${file:PATH} or ${command:...}, without line breaks at its end. If there is no
-// value, reason says why. While the config is read for the first time, the values from the keyring and from commands are not known
-// yet: then external returns the reference unchanged, and adds it to r.wanted.
+// value, reason says why. The value from the keyring or a command may be unknown: in the first reading of the file, because
+// [Options] has no function for it, or because of [Options.Only]. Then external returns the reference unchanged. If there is a
+// function, external also adds the reference to r.wanted.
 func (r *serverReader) external(kind, argument string) (text, reason string) {
 	one := wanted{kind, argument}
 	v, looked := r.l.answers[one]
@@ -260,8 +262,8 @@ func (r *serverReader) file(path string) answer {
 	return answer{text: string(data)}
 }
 
-// needed returns the references whose values must be fetched: those outside of servers, and those in enabled servers or, if
-// [Options.Only] has names, in the servers with these names.
+// needed returns the references whose values must be fetched: those outside of servers, and those in enabled servers. If
+// [Options.Only] has names, and the file has all of these servers, references in other servers are left out.
 func (l *loader) needed() []wanted {
 	known := func(server string) bool { return l.defined[server] != "" }
 	some := len(l.o.Only) > 0 && !slices.ContainsFunc(l.o.Only, func(server string) bool { return !known(server) })

@@ -197,7 +197,7 @@ func (r *serverReader) urls(n *node) {
 }
 
 // checkInstances checks the URLs of all instances except the first one, which is checked as the field URL. If there is only one
-// URL, checkInstances sets URLs to nil.
+// URL, or the server is a local command, checkInstances sets URLs to nil. It adds a fault if the server has the key url, too.
 func (r *serverReader) checkInstances() {
 	switch {
 	case r.urlsAt == nil:

@@ -16,8 +16,8 @@ const SchemaTitle = "The config of mcpx"
 type schemas map[string]map[string]any
 
 // Schema returns the JSON Schema (draft 2020-12) of the config file. It accepts every file that [Parse] accepts, even with
-// nulls, notes for human readers and ignored keys. It refuses wrong types, numbers out of range and unknown words, but not everything that
-// [Parse] refuses, such as an invalid glob.
+// nulls, notes for human readers and ignored keys. It refuses wrong types, numbers out of range and unknown words, but not
+// everything that [Parse] refuses, such as an invalid glob.
 func Schema() []byte {
 	all := schemas{
 		"duration": jsonOf(`{"anyOf": [{"type": "number", "minimum": 0, "maximum": 31622400},
@@ -85,7 +85,7 @@ func (s schemas) key(k key) map[string]any {
 // links matches Markdown links in a help text. The first group is the text of the link.
 var links = pattern.New(`\[([^\]]*)\]\([^)]*\)`)
 
-// value returns the schema of a value. It does not accept null.
+// value returns the schema of a value. If null must be accepted too, the caller passes the schema to [orNull].
 func (s schemas) value(v value) map[string]any {
 	schema := map[string]any{}
 	if v.describe != nil {

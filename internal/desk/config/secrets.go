@@ -13,7 +13,8 @@ const (
 	// minSecret is the smallest length of a secret, in bytes. Shorter values are not hidden, because they occur in many
 	// messages by chance.
 	minSecret = 4
-	// minLiteral is the smallest length of a secret that mcpx recognizes only by its form, or by its place in an argument or a URL.
+	// minLiteral is the smallest length of a secret that mcpx recognizes only by its form, as the value of an argument, or as
+	// the user name in a URL.
 	minLiteral = 6
 	// minLine is the smallest length of a line that is hidden by itself, if a secret has several lines.
 	minLine = 12
@@ -51,7 +52,8 @@ var (
 )
 
 // secret adds a value to the secrets of the server, unless the value is so short or common that hiding it would make messages
-// unreadable. credential is true if the name or the place of the value shows that it is a credential.
+// unreadable, or only names a database file. credential is true if the name or the place of the value shows that it is a
+// credential.
 func (r *serverReader) secret(value string, credential bool) {
 	r.strike(value, minSecret, credential)
 }

@@ -22,7 +22,7 @@ const scalars = `{"type": "object", "additionalProperties": {"type": ["string", 
 
 var serverName = pattern.New(`^[A-Za-z0-9._-]+$`)
 
-// ValidName reports whether mcpx can serve a server under this name without changing it.
+// ValidName reports whether a name has only the characters that names of servers may have, and is not [Reserved].
 func ValidName(name string) bool {
 	return serverName.MatchString(name) && !strings.EqualFold(name, Reserved)
 }
@@ -80,7 +80,8 @@ type serverReader struct {
 	secrets  map[string]bool
 	wanted   []wanted
 	disabled bool
-	// These are the nodes of the values of some keys, such as command. A node is nil if the server does not have the key.
+	// These are the nodes of the values of some keys, such as command. A node is nil if the server does not have the key, or if
+	// the value turns the key off.
 	commandAt, urlAt, urlsAt, oauthAt, credentialsAt *node
 	unknownType                                      *node // the value of the key type if kinds does not have it, else nil
 	httpURL                                          bool  // the URL is the value of a key that means streamable HTTP

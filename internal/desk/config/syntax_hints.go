@@ -65,8 +65,8 @@ func offsetOf(data []byte, line, column int) int {
 	return min(start+column-1, len(data))
 }
 
-// inside describes the object or array around the current token: its name for messages, the line where it begins, and its closing
-// bracket. inside may only be called where a key or a comma is expected, because there the token always is in an object or array.
+// inside describes the object or array around the current token: its name for messages, the line where it begins, and its
+// closing bracket. It may only be called if there is one.
 func (s *scanner) inside() (name string, line int, closing byte) {
 	start := s.open[len(s.open)-1]
 	line, _ = position(s.data, start)
@@ -76,7 +76,7 @@ func (s *scanner) inside() (name string, line int, closing byte) {
 	return "array", line, ']'
 }
 
-// glimpse returns the first character of the current token in quotes, for an error.
+// glimpse returns the first character of the current token in quotes, or "end of file", for an error.
 func (s *scanner) glimpse() string {
 	if s.pos >= len(s.data) {
 		return "end of file"
