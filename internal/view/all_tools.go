@@ -20,8 +20,8 @@ import (
 	"mcpx/internal/results"
 )
 
-// AllTools shows the tools themselves, each with the definition that its server sent, under unique names. Close ends its
-// goroutines.
+// AllTools shows the tools themselves under unique names, each with the definition that its server sent, without parts that
+// clients could not parse (see the func native). Close ends its goroutines.
 type AllTools struct {
 	base
 	texts texts
@@ -112,7 +112,8 @@ func runsTasks(snap *catalog.Snapshot) bool {
 	})
 }
 
-// instructions returns the instructions of all servers, joined.
+// instructions returns the instructions of all enabled servers, joined, with the name of each as a heading. A transparent view
+// has those of its server as they are.
 func (v *AllTools) instructions(client *caller.Client) string {
 	var all strings.Builder
 	snap := v.catalogue(client)

@@ -113,8 +113,8 @@ func (b *base) Attach(client *caller.Client, as Attachment) (detach func()) {
 	})
 }
 
-// passUnknown sends a server's notification, whose method mcpx does not know, to the clients if the view is transparent. Otherwise it
-// does nothing.
+// passUnknown passes on a server's notification whose method mcpx does not know. Only a transparent view passes it on, to the
+// clients that may use the whole server.
 func (b *base) passUnknown(server, method string, params json.RawMessage) {
 	if !b.current().Naming.Transparent || !b.scope().Has(server) {
 		return

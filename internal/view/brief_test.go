@@ -11,7 +11,7 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// TestTwoTools_Searched: for a client that searches for tools itself, a request through mcpx has at most 200 tokens more than a
+// TestTwoTools_Searched: for a client that searches for tools itself, a request through mcpx has at most 272 tokens more than a
 // request without mcpx. Without mcpx, the request contains the names of all tools, as mcp__SERVER__TOOL, and the instructions
 // of the servers, which the test does not count.
 func TestTwoTools_Searched(t *testing.T) {

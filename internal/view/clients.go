@@ -14,7 +14,7 @@ import (
 	"mcpx/internal/results"
 )
 
-// StructuredPolicy determines which clients get structuredContent.
+// StructuredPolicy says in which results a client gets structuredContent.
 type StructuredPolicy = conf.StructuredPolicy
 
 // The policies. StructuredAuto passes on the server's structuredContent, except to clients that have another policy in
@@ -96,8 +96,9 @@ func (b *base) form(call Call) results.Format {
 }
 
 // form returns the format of results for a client. The policy for structuredContent comes from the header of the request (the
-// parameter requested), or else from the rule for the client, or else from the config. If none of these has a policy,
-// knownClients decides. But knownClients does not count if code is true, which means that a program makes the call.
+// parameter requested), or else from the rule for the client, or else from the config. If there is none, or it is
+// StructuredAuto, knownClients decides. But knownClients does not count if code is true, which means that a program makes the
+// call.
 func (s *Settings) form(client string, requested StructuredPolicy, code bool) results.Format {
 	known := func(r ClientRule) StructuredPolicy { return r.Structured }
 	text := func(r ClientRule) TextForm { return r.Text }
@@ -122,7 +123,8 @@ func (s *Settings) form(client string, requested StructuredPolicy, code bool) re
 	f.JSON = code || policy == StructuredAlways || written == TextJSON
 	forms := func(r ClientRule) conf.ResultForms { return r.Forms }
 	f.Forms = cmp.Or(firstRule(s.Clients, client, forms), s.Forms)
-	// Results for programs are not cut. No results are cut if the user has turned the limit off.
+	// Without a rule for the client, results for programs are not cut, and no results are cut if the user has turned the limit
+	// off.
 	if f.Bytes == 0 && !f.JSON && !s.NeverCut {
 		f.Bytes = cmp.Or(firstRule(knownClients, client, chars), unknownResultChars)
 	}

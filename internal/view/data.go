@@ -54,8 +54,8 @@ type extra struct {
 	AlsoOn []string `json:"also_on,omitempty"`
 }
 
-// toolData returns the definition of a tool as the server sent it, always with a description. A member that e sets replaces the
-// server's member of the same name.
+// toolData returns the definition of a tool as the server sent it, always with a description, and with the members of e.
+// Members of the server with the names of these are left out.
 func toolData(t *catalog.Tool, e extra) json.RawMessage {
 	data := wire.AppendQuoted([]byte(`{"name":`), t.Name)
 	data = wire.AppendQuoted(append(data, `,"description":`...), t.Description)

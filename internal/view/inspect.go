@@ -50,8 +50,8 @@ func (v *TwoTools) inspect(ctx context.Context, call Call, structured bool) *res
 // Query has the arguments of inspect. Each of them may be empty.
 type Query struct {
 	Server, Tool, Text string
-	// shown is called with the server of each tool that the answer describes in full, because the model will probably call that
-	// tool next. It is nil if the caller of inspect makes no calls.
+	// shown is called with each server that the answer is about as a whole, or of which it describes a tool completely, because
+	// the model will probably call that server next. It is nil if the caller of inspect makes no calls.
 	shown func(server string)
 }
 
@@ -117,7 +117,8 @@ func (v *TwoTools) describeOptions(client *caller.Client) describe.Options {
 }
 
 // single describes one tool, or several whose names are separated by commas. If the whole text is the name of one tool, a comma
-// does not separate names. If the list contains unknown names, these are listed below the tools.
+// does not separate names. Unknown names, at most maxMissing, are listed below the tools. If all names are unknown, the answer
+// is only about the first.
 func (v *TwoTools) single(client *caller.Client, snap *catalog.Snapshot, s *catalog.Server, name string, structured bool) *results.Result {
 	if tool, ok := s.Tool(name); ok {
 		text := describe.Tool(s, tool, v.describeOptions(client))
@@ -211,8 +212,8 @@ func unsearched(snap *catalog.Snapshot, server string) string {
 // maxUnsearched is the maximum number of servers in the line that unsearched returns.
 const maxUnsearched = 20
 
-// matches answers a query. If the query is a list of known tool names, it answers at once. Otherwise it first waits for servers
-// to which mcpx connects for the first time.
+// matches answers a query. If the query is a list of known tool names, it answers at once. Otherwise, unless the query names a
+// server, it first waits for servers to which mcpx connects for the first time.
 func (v *TwoTools) matches(ctx context.Context, client *caller.Client, snap *catalog.Snapshot, q Query, structured bool) *results.Result {
 	named, all := v.byName(client, snap, q, structured)
 	if named != nil && all {

@@ -16,7 +16,7 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// TestCall_Prefers: the server that the first call names is started before the others.
+// TestCall_Prefers: the server that the first call names is among the first that start, even if it is the last of eight.
 func TestCall_Prefers(t *testing.T) {
 	for _, tool := range []string{InspectTool, ExecTool} {
 		synctest.Test(t, func(t *testing.T) {

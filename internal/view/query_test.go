@@ -14,9 +14,9 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// TestInspect_QueryTokens measures the answers to a public set of tasks: the tokens of each answer, and the share of the wanted
-// tools that the answer describes completely, or at least names. MCPX_RETRIEVAL is the folder with catalogue.json and
-// tasks.jsonl, as in the tests of package search.
+// TestInspect_QueryTokens measures the answers to a public set of tasks: the tokens of each answer, the share of the wanted
+// tools that the answer describes or names, and the share that are among its first three tools. MCPX_RETRIEVAL is the folder
+// with catalogue.json and tasks.jsonl, as in the tests of package search.
 func TestInspect_QueryTokens(t *testing.T) {
 	dir := os.Getenv("MCPX_RETRIEVAL")
 	if dir == "" {

@@ -25,7 +25,7 @@ const (
 	maxTextTools = 50_000 // of all catalogues together, not counting the most recently used one
 )
 
-// catalogueTexts are the texts of one catalogue. They do not depend on the states of its servers.
+// catalogueTexts are the texts of one catalogue. Of the states of its servers, they only show which are disabled.
 type catalogueTexts struct {
 	snap *catalog.Snapshot // guarded by texts.mu
 
@@ -89,7 +89,8 @@ func (t *texts) bound() {
 	}
 }
 
-// sameCatalogue reports whether two snapshots have the same servers and tools, apart from the states of the servers.
+// sameCatalogue reports whether two snapshots have the same texts. They may differ in the states of the servers, but not in
+// which servers are disabled.
 func sameCatalogue(a, b *catalog.Snapshot) bool {
 	if a == b {
 		return true

@@ -37,8 +37,8 @@ type Options struct {
 	// BudgetChars is the maximum length of inspect's description, and of exec's, in UTF-16 units; 0 means no limit. A rule for a
 	// client can only lower it.
 	BudgetChars int
-	// MaxDescription is the maximum length of a parameter's description, in characters; longer ones are cut. 0 means
-	// 300.
+	// MaxDescription is the maximum length of a parameter's description, in characters, in answers with several tools; longer
+	// ones are cut. 0 means 300.
 	MaxDescription int
 	// JSONSchema shows schemas as minified JSON Schema instead of TypeScript.
 	JSONSchema bool
@@ -57,7 +57,8 @@ type Options struct {
 	// NeverCut means that results are cut to a client's limit only if a rule in Clients sets that limit.
 	NeverCut bool
 	// StartupWait is how long, counted from the creation of the view, tools/list waits for servers to which mcpx has never
-	// tried to connect; 0 means 5 s.
+	// tried to connect; 0 means 5 s. It also bounds two waits that are counted from their own beginning: of a search of inspect
+	// for such servers, and of tools/list for servers that have a session for each client.
 	StartupWait time.Duration
 	// Current, if not nil, returns the current settings, which replace these options. Clients are notified of a change when the
 	// registry makes its next snapshot.
@@ -85,8 +86,8 @@ func NewTwoTools(r *registry.Registry, e *executor.Executor, options Options) *T
 	return v
 }
 
-// listed returns a func that makes the answer to tools/list for a client, without the rules that the config may have for the
-// client's name.
+// listed returns a func that makes the answer to tools/list for a client, without the rules for the client's name. So the
+// answer is for noticing changes, not for the client.
 func (v *TwoTools) listed(client *caller.Client) (list func() json.RawMessage) {
 	snap, how := v.named(client), v.how(client, "")
 	apps := v.forApps(client)
@@ -99,8 +100,8 @@ func (v *TwoTools) listed(client *caller.Client) (list func() json.RawMessage) {
 	}
 }
 
-// how returns the settings for the texts that a client gets. name is the client's name; if it is empty, no rule for a client
-// applies.
+// how returns the settings for the texts that a client gets. name is the client's name; if it is empty, only rules for all
+// names, such as *, apply.
 func (v *TwoTools) how(client *caller.Client, name string) shown {
 	how := v.current().profile(name).shown
 	if v.executor != nil {
@@ -130,7 +131,7 @@ func (v *TwoTools) Tools(ctx context.Context, client *caller.Client) json.RawMes
 	return tools
 }
 
-// Description returns the description of inspect for a client to which no rule applies.
+// Description returns the description of inspect for a client without a name.
 func (v *TwoTools) Description() string {
 	return v.texts.list(v.named(nil), v.how(nil, "")).inspect
 }

@@ -307,7 +307,7 @@ func raws(blocks []json.RawMessage) [][]byte {
 	return out
 }
 
-// TestTwoTools_Panic: a panic ends only its call. The answer says that the call may have been executed.
+// TestTwoTools_Panic: a panic ends only its call. The answer is the failure EXECUTION_ERROR.
 func TestTwoTools_Panic(t *testing.T) {
 	v := &TwoTools{}
 	v.init(registry.New(nil, registry.Options{}), nil, Options{})

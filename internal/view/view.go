@@ -28,10 +28,10 @@ type View interface {
 	// definitions of all servers. It is nil if the client saves none.
 	Saved(client *caller.Client) func() []request.Saving
 	// HeaderTool returns the definition of a listed tool if HTTP headers repeat some of its arguments (SEP-2243), otherwise
-	// nil. Like Call, it waits for servers.
+	// nil. Like Call, it may wait for servers.
 	HeaderTool(ctx context.Context, client *caller.Client, name string) *mcp.Tool
-	// Call runs a tool. If the tool fails, that is a result, not an error. An error is the error of ctx, an [UnknownToolError]
-	// or, if the view shows the tools themselves, a [wire.RPCError].
+	// Call runs a tool. If the tool fails, that is a result, not an error. An error is the error of ctx, an *[UnknownToolError]
+	// or, for a tool of a server that the view lists under its own name, a [wire.RPCError].
 	Call(ctx context.Context, call Call) (*results.Result, error)
 	// List returns one page of the items of a kind. It may wait for servers until ctx ends. ok is false if the cursor is
 	// invalid.
