@@ -12,7 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// open opens the bucket, or creates it if NATS has none of this name.
+// open opens the bucket, or creates it if NATS has none of this name. It fails if mcpx has not made the bucket. It sets
+// r.stream.
 func (r *records) open(ctx context.Context) (jetstream.KeyValue, error) {
 	kv, err := r.js.KeyValue(ctx, r.bucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -126,8 +127,8 @@ func (r *records) check(one jetstream.KeyValueEntry) error {
 	return nil
 }
 
-// missing puts into heal the records that the read with the number round did not find: NATS has lost them. The method write writes
-// them again.
+// missing puts into heal the records that the read with the number round did not find although they have not expired: NATS has
+// lost them. The method write writes them again.
 func (r *records) missing(round int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -218,7 +219,8 @@ func (r *records) start(ctx context.Context) error {
 	return nil
 }
 
-// read makes the method follow read all records again. It is called when changes may have been missed.
+// read makes the method follow read all records again. It is called when changes may have been missed, and when a replica is
+// new.
 func (r *records) read() {
 	select {
 	case r.again <- struct{}{}:

@@ -121,8 +121,8 @@ func (c *Cluster) Tell(kind string, data []byte) error {
 	return c.send("all", &head{Do: doTell, Kind: kind}, data)
 }
 
-// Hear calls handle for each message that another replica sends with Tell under this kind, one after the other, until Close. Only
-// the first call of Hear for a kind has an effect.
+// Hear calls handle for each message that another replica sends with Tell under this kind, one after the other, until Close. If
+// 4096 messages wait, further ones are lost. Only the first call of Hear for a kind has an effect.
 func (c *Cluster) Hear(kind string, handle func(from string, data []byte)) {
 	queue := make(chan heard, 4096)
 	c.mu.Lock()

@@ -73,9 +73,9 @@ type heard struct {
 	data []byte
 }
 
-// Join connects to NATS and returns when this replica can send and receive and has a copy of the records. It fails if NATS
-// cannot be reached within ten seconds, or if the bucket belongs to a cluster with another key. Later, the connection is made
-// again whenever it is lost.
+// Join connects to NATS and returns when this replica can send and receive and has a copy of the records. It fails, for
+// example, if NATS cannot be reached within ten seconds, or if the bucket belongs to a cluster with another key. Later, the
+// connection is made again whenever it is lost.
 func Join(ctx context.Context, o Options) (*Cluster, error) {
 	if len(o.Keys) == 0 || len(o.URLs) == 0 {
 		return nil, errors.New("a cluster needs a key and the address of a NATS server")
@@ -245,8 +245,8 @@ func (c *Cluster) Connected() bool { return c.connected.Load() }
 // Self returns the id of this replica, which is random for each process.
 func (c *Cluster) Self() string { return c.self }
 
-// Refused returns how many messages and records were refused, because they were not encrypted by this cluster, were too old, were
-// received before, or were older than what this replica knows.
+// Refused returns how many messages and records were refused, mostly because they were not encrypted by this cluster, were too
+// old, were received before, or were older than what this replica knows.
 func (c *Cluster) Refused() int { return int(c.refusals.count.Load()) }
 
 // refusals counts refused messages and records, and logs them at most once a minute.

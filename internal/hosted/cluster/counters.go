@@ -24,11 +24,11 @@ const maxTakes, maxTaken = 1000, 64 << 20
 // counters implement [state.Counters]. Each replica has all buckets, takes from its own buckets without waiting, and sends what
 // was taken to the other replicas within 20 ms. Those take the same from their buckets, even if a bucket has too few tokens.
 //
-// So all replicas together never exceed the Rate of a Flow over a longer time. They exceed its Burst by at most the calls that
-// the others admit before a message arrives: about 30 ms of calls at each, if messages need up to 10 ms. After that the buckets
-// are in debt, and the next calls wait longer. While NATS cannot be reached, each of the n replicas takes n times the usual tokens
-// for each call, so that it admits 1/n of Rate and Burst. A replica that starts asks the other replicas how many tokens are missing
-// from their buckets. Until they answer, its own buckets are full.
+// So over a longer time all replicas together keep to the Rate of a Flow. They exceed its Burst by at most the calls that the
+// others admit before a message arrives: about 30 ms of calls at each, if messages need up to 10 ms. After that the buckets are
+// in debt, and the next calls wait longer. While NATS cannot be reached, each of the n replicas takes n times the usual tokens
+// for each call, so that it admits 1/n of Rate and Burst. A replica that starts asks the other replicas how many tokens are
+// missing from their buckets. Until they answer, its own buckets are full.
 type counters struct {
 	state.Counters
 	c *Cluster
@@ -121,7 +121,8 @@ func drawsOf(list []*take) []state.Draw {
 	return draws
 }
 
-// Take takes tokens from the buckets of this replica. If NATS can be reached, Take soon tells the other replicas.
+// Take takes tokens from the buckets of this replica: more than usual while NATS cannot be reached (see [counters]). If NATS
+// can be reached and there were enough tokens, Take soon tells the other replicas.
 func (s *counters) Take(from []state.Draw) (short int, wait time.Duration) {
 	shares := s.shares()
 	if shares > 1 {

@@ -51,7 +51,7 @@ type piece struct {
 	err  string
 }
 
-// RemoteError is an error that the answerer in another replica has returned.
+// RemoteError is the error with which another replica ended an exchange, mostly that of its answerer.
 type RemoteError struct{ Text string }
 
 func (e *RemoteError) Error() string { return e.Text }
@@ -226,10 +226,11 @@ func (x *exchange) receive(h *head, data []byte) {
 	}
 }
 
-// Ask sends data to another replica and yields what its answerer for that kind writes, in pieces of at most 256 KB. The iteration ends
-// with an error if ctx ends, the replica ends, or the connection to NATS is lost. The error wraps [ErrUntaken] if the replica has done
-// nothing. Otherwise it is a [RemoteError] if the answerer has failed, or wraps [ErrGone] if the replica has ended or [state.ErrAway] if
-// NATS cannot be reached. If the caller leaves the loop, the context of the answerer ends.
+// Ask sends data to another replica and yields what its answerer for that kind writes, in pieces of at most 256 KB. The
+// iteration ends with an error if ctx ends, the replica ends, or the connection to NATS or a message is lost. The error wraps
+// [ErrUntaken] if the replica has done nothing. Otherwise it is a [RemoteError] if the answerer has failed, or wraps [ErrGone]
+// if the replica has ended or [state.ErrAway] if NATS cannot be reached. If the caller leaves the loop, the context of the
+// answerer ends.
 func (c *Cluster) Ask(ctx context.Context, to, kind string, data []byte) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		x, err := c.ask(ctx, to)

@@ -49,7 +49,7 @@ func (c *Cluster) Once(purpose string, limit int, log *slog.Logger) state.Once {
 	return o
 }
 
-// Redeem uses up a number of a name in the shared records, and ends the name if the number was used before.
+// Redeem uses up a number of a name in the shared records. It ends the name if this number, or a higher one, was used before.
 func (o *once) Redeem(ctx context.Context, name string, number int, until time.Time) (fresh bool, err error) {
 	err = o.change(ctx, name, until, func(one *thing) {
 		if fresh = !one.Ended && number >= one.Next; fresh {

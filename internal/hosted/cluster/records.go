@@ -46,7 +46,7 @@ var (
 type records struct {
 	c      *Cluster
 	bucket string
-	stream jetstream.Stream // set before Join returns, and again after each loss of the connection
+	stream jetstream.Stream // set whenever the whole bucket is read, first before Join returns
 	js     jetstream.JetStream
 	again  chan struct{} // receives when all records must be read again
 	seed   maphash.Seed
@@ -116,7 +116,8 @@ func (r *records) Get(key string) ([]byte, error) {
 	return nil, state.ErrUnknown
 }
 
-// Change replaces the value of a key in NATS. It tries again if another replica changes the value at the same time.
+// Change replaces the value of a key in NATS. It tries again if another replica changes the value at the same time, so it may
+// call the func change several times.
 func (r *records) Change(ctx context.Context, key string, change func(old []byte) ([]byte, time.Time, error)) error {
 	making := &r.making[maphash.String(r.seed, key)%uint64(len(r.making))]
 	making.Lock()
@@ -316,7 +317,8 @@ func (r *records) expire(now time.Time) {
 	}
 }
 
-// Watch calls handle with the present values, and then with each new value that this replica makes or receives.
+// Watch calls handle with the present values, and then with each new value that this replica makes or receives, until stop is
+// called.
 func (r *records) Watch(prefix string, handle func(value []byte)) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -71,7 +71,8 @@ func NewResults[R any](c *Cluster, local state.Results[R]) state.Results[R] {
 	return s
 }
 
-// Keep keeps a result in this replica, and returns a handle that all replicas understand.
+// Keep keeps a result in this replica, and returns a handle that all replicas understand. The handle is "" if the result is not
+// kept.
 func (s *results[R]) Keep(owner string, r *R, size int) (handle string) {
 	if handle = s.Results.Keep(owner, r, size); handle == "" {
 		return ""

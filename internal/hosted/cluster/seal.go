@@ -138,8 +138,8 @@ type window struct {
 	at     time.Time
 }
 
-// take reports whether a number is received for the first time. A sender that was silent for twice messageAge is forgotten: its earlier
-// messages are refused by their age.
+// take reports whether a number is received for the first time. It returns false, too, for a number that is too old (see
+// [windows]). A sender that was silent for twice messageAge is forgotten: its earlier messages are refused by their age.
 func (w *windows) take(sender salt, number uint64, now time.Time) bool {
 	if now.Sub(w.cleaned) > messageAge {
 		for by, one := range w.of {

@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// Stream is a two-way stream of bytes between two replicas. One goroutine may read while another writes. The stream ends, with an error
-// on both sides, when either replica ends, the connection to NATS is lost, or Close is called.
+// Stream is a two-way stream of bytes between two replicas. One goroutine may read while another writes. The stream ends, with
+// an error on both sides, when either replica ends, the connection to NATS or a message is lost, or one side calls Close.
 type Stream struct {
 	x    *exchange
 	rest []byte // received, but not yet returned by Read
@@ -14,8 +14,8 @@ type Stream struct {
 }
 
 // Open opens a stream to another replica. There, the function that was given to [Cluster.Accept] for that kind gets the bytes
-// opening, and serves the stream. The caller must close the stream. The errors are those of [Cluster.Ask], but not a
-// [RemoteError], which only Read returns.
+// opening, and serves the stream. The caller must close the stream. If ctx ends, Read and Write fail. The errors are those of
+// [Cluster.Ask], but not a [RemoteError], which only Read returns.
 func (c *Cluster) Open(ctx context.Context, to, kind string, opening []byte) (*Stream, error) {
 	x, err := c.ask(ctx, to)
 	if err != nil {
@@ -29,8 +29,8 @@ func (c *Cluster) Open(ctx context.Context, to, kind string, opening []byte) (*S
 	return &Stream{x: x}, nil
 }
 
-// Accept calls serve for each stream of that kind that another replica opens. The stream ends when serve returns, and the other side gets
-// serve's error. ctx ends with the stream.
+// Accept calls serve for each stream of that kind that another replica opens. The stream ends when serve returns. Then Read of
+// the other side returns serve's error, or io.EOF if that is nil. ctx ends with the stream.
 func (c *Cluster) Accept(kind string, serve func(ctx context.Context, opening []byte, s *Stream) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
