@@ -137,7 +137,8 @@ func TestTell(t *testing.T) {
 	}
 }
 
-// TestAsk: an exchange of any size comes back whole, also when there are many at the same time and readers are slow.
+// TestAsk: an exchange of any size comes back whole, also when there are many at the same time. The asker gets the error of the
+// answerer.
 func TestAsk(t *testing.T) {
 	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
@@ -336,7 +337,8 @@ func TestHostile(t *testing.T) {
 	mcptest.WaitFor(t, "a later version is understood", wait, func() bool { return times("later") == 1 })
 }
 
-// TestKeys: replicas with a new key, with both and with the old key understand each other while the key is replaced.
+// TestKeys_Rotation: while a key is replaced, replicas that encrypt with the old key and replicas that encrypt with the new one
+// understand each other. All of them have both keys.
 func TestKeys_Rotation(t *testing.T) {
 	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)

@@ -154,8 +154,8 @@ func (h *held) MarshalJSON() ([]byte, error) {
 
 func (h *held) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &h.text) }
 
-// TestResults: a large result comes whole, a call that runs is named with its replica, and the end of a replica ends its
-// results, though not at once what was read.
+// TestResults: a large result comes whole, and its copy can be read without NATS. Of a call that runs, the other replica learns
+// only which replica has it. The end of a replica ends its results.
 func TestResults(t *testing.T) {
 	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)

@@ -73,7 +73,8 @@ func TestRecords_Lost(t *testing.T) {
 	}
 }
 
-// TestAway_Stalled: nothing waits for a NATS server that accepts connections and says nothing, as one that is stopped.
+// TestAway_Stalled: nothing waits for a second or longer for a NATS server that accepts connections and says nothing, like one
+// that is stopped.
 func TestAway_Stalled(t *testing.T) {
 	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
