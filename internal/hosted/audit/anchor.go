@@ -145,9 +145,10 @@ func locked(path string, f func() error) error {
 	return errors.Join(f(), lock.Close())
 }
 
-// compare loads the anchor and compares it with what the method begin found in the trail. If the anchor knows of later lines, new lines
-// are numbered after them, so that the gap in the trail shows that lines are missing. attrs are for the first line of the run; they say
-// what compare found.
+// compare loads the anchor and compares it with what the method begin found in the trail. If the anchor knows of later lines,
+// new lines are numbered after them, so that the gap in the trail shows that lines are missing. If there is no anchor, or it
+// cannot be used, a new one begins with the first line of the trail. attrs are for the first line of the run; they say what
+// compare found.
 func (t *Trail) compare() (attrs []slog.Attr, err error) {
 	if t.o.Anchor == "" {
 		return nil, nil

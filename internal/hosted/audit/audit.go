@@ -1,5 +1,6 @@
-// Package audit writes an audit trail to a file: numbered JSON lines that are only appended and, with a key, chained
-// by HMACs, so that [Verify] detects removed and changed lines.
+// Package audit writes an audit trail to a file: numbered JSON lines that are only appended, except that [Forget] may change
+// them. With a key, the lines are chained by HMACs, so that [Verify] detects changed lines, and removed lines with others
+// before and after them. An anchor shows that lines were removed from the beginning or the end.
 package audit
 
 import (
@@ -32,7 +33,8 @@ type Options struct {
 	Keep int
 	// About has attributes for the first line of each run, such as the version.
 	About []slog.Attr
-	// Logger logs when writing fails for the first time, and when it works again. nil means no logging.
+	// Logger logs when writing fails for the first time and when it works again, and faults of the anchor and of renaming. nil
+	// means no logging.
 	Logger *slog.Logger
 	// syncAfter is the longest time between writing a line and syncing it to disk. 0 means one second.
 	syncAfter time.Duration
@@ -83,9 +85,9 @@ func (e *InUseError) Hint() string {
 	return `give each mcpx its own file; audit.file may contain variables, such as "audit-${NAME}.jsonl"`
 }
 
-// Open opens or creates the trail in a file, and writes its first line. It fails if the file was not written with one of the keys, if
-// [Forget] was interrupted, or if another process has the file open ([InUseError]). An incomplete last line, as after a power failure, is
-// removed.
+// Open opens or creates the trail in a file, and writes its first line. It fails, for example, if the keys do not fit the last
+// line of the file, if [Forget] was interrupted, or if another process has the file open ([InUseError]). An incomplete last
+// line, as after a power failure, is removed.
 func Open(path string, o Options) (*Trail, error) {
 	o.MaxBytes, o.syncAfter = cmp.Or(o.MaxBytes, 100<<20), cmp.Or(o.syncAfter, time.Second)
 	if o.Logger == nil {
@@ -200,9 +202,9 @@ func (t *Trail) open() error {
 	return nil
 }
 
-// Write appends one record: its number, time, run, event and attributes. Groups are not supported, and long strings
-// are cut. When Write returns, the operating system has the record; it is synced to disk at most Options.syncAfter
-// later.
+// Write appends one record: its number, time, run, event and attributes. Groups are not supported, and long strings are cut.
+// When Write returns nil, the operating system has the record; it is synced to disk at most Options.syncAfter later. After an
+// error the record is lost, and a later line has the number of lost records.
 func (t *Trail) Write(event string, attrs ...slog.Attr) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

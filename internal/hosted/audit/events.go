@@ -25,7 +25,7 @@ type Login struct {
 	Principal, Display, Subject string
 	// Number identifies the login, so that the record of its end can be found.
 	Number string
-	// Client is the client that logs in, such as its name or redirect URI.
+	// Client says which client logs in, for example by its name or redirect URI.
 	Client string
 	// Server is the upstream at which the principal has logged in; empty for logins at mcpx itself.
 	Server string

@@ -32,10 +32,12 @@ const (
 var errForgetting = errors.New("mcpx audit forget was interrupted: run it again")
 
 // Forget replaces the name of a principal by a pseudonym in all lines of a trail, and removes the principal's display name,
-// subject and addresses. All lines from the first changed one on get new HMACs, so [Verify] accepts the trail. Forget adds a last
-// line that says how many lines were changed, and which HMAC the last line had before, so that an operator's copy of this HMAC
-// ([Report]) can still be found in the trail. Forget refuses a trail that is open in a process. It also refuses a trail with
-// faults, because new HMACs would hide the faults. If Forget is interrupted, calling it again completes it.
+// subject and addresses. In free text, such as the reason, it replaces only names and parts of names that are email addresses.
+// All lines from the first changed one on get new HMACs, so [Verify] accepts the trail. Forget adds a last line that says how
+// many lines were changed, and which HMAC the last line had before, so that an operator's copy of this HMAC ([Report]) can
+// still be found in the trail. If no line names the principal, Forget changes nothing, and pseudonym is empty. Forget refuses a
+// trail that is open in a process. It also refuses a trail with faults, because new HMACs would hide the faults. If Forget is
+// interrupted, calling it again completes it.
 func Forget(path string, keys [][]byte, anchorPath, user string) (pseudonym string, lines int, err error) {
 	lock := flock.New(path+".lock", flock.SetPermissions(0o600))
 	if ok, err := lock.TryLock(); err != nil {

@@ -14,7 +14,8 @@ func (t *Trail) wantSync() {
 	}
 }
 
-// sync syncs the lines to disk, updates the anchor, and retries failed writes. Records can be written meanwhile.
+// sync syncs the lines to disk, and updates the anchor. If records were lost, it tries to write a line with their number. If
+// the file was moved or removed, it starts a new one. Records can be written meanwhile.
 func (t *Trail) sync() {
 	t.syncing.Lock()
 	defer t.syncing.Unlock()

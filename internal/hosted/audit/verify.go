@@ -26,12 +26,12 @@ type Report struct {
 	Unclosed int
 	// Cut is the number of incomplete lines that were cut off when the next run started.
 	Cut int
-	// Anchored reports whether the anchor was found.
+	// Anchored reports whether there is an anchor that could be used.
 	Anchored bool
 	Faults   []Fault
 }
 
-// Fault is a place where the trail was changed after it was written.
+// Fault is a place that shows that the trail was changed after it was written, or that its anchor cannot be used.
 type Fault struct {
 	File string
 	Line int // line number in File, starting at 1
@@ -62,8 +62,8 @@ func Verify(path string, keys [][]byte, anchorPath string) (*Report, error) {
 	return &v.report, nil
 }
 
-// files reads the renamed files and then the newest file. If the newest file is missing although there are renamed
-// files or an anchor, that is a fault.
+// files reads the renamed files and then the newest file. The newest file may be missing if there are renamed files or an
+// anchor. Without an anchor, that is a fault; with one, the method ends finds whether lines are missing.
 func (v *verifier) files(path string) error {
 	// The newest file is opened first: if it is renamed now, it is still found among the renamed files.
 	newest, missing := os.Open(path)
