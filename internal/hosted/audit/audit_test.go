@@ -115,7 +115,8 @@ func TestTrail_keep(t *testing.T) {
 	}
 }
 
-// TestVerify_tampering: Verify finds every manipulation of a chained trail, and says where it is.
+// TestVerify_tampering: Verify finds every manipulation of a chained trail, except removed lines at the end, and says where it
+// is.
 func TestVerify_tampering(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	trail := open(t, path, Options{Keys: keysOf(key)})
