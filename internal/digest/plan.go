@@ -93,9 +93,9 @@ func (d *Items) identity() *column {
 	return best
 }
 
-// Plan chooses what is shown of the first n items so that it needs about budget tokens. It takes the value that
-// identifies an item first, then short values, then the beginnings of long strings. If some of the budget is left,
-// longer parts of the strings are shown.
+// Plan chooses what is shown of the first n items so that it needs about budget tokens. It takes the value that identifies an
+// item first, then the columns in the order of the method sort. If some of the budget is left, longer parts of strings and
+// arrays are shown.
 func (d *Items) Plan(n int, budget float64) Plan {
 	p := Plan{items: n, Cost: d.base(n)}
 	order := make([]*column, 0, len(d.columns))

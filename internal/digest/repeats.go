@@ -129,7 +129,7 @@ func (r *repeats) largest(index int) (large []*group) {
 	return large[:min(len(large), maxShownGroups)]
 }
 
-// repeated describes the lines that occur more than once. The description has at most about budget tokens.
+// repeated describes the largest groups of lines that repeat. The description has at most about budget tokens.
 func (r *repeats) repeated(budget int) string {
 	var out strings.Builder
 	size := 0

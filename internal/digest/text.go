@@ -189,7 +189,7 @@ func indentation(line string) int {
 	return n
 }
 
-// listing reports whether most lines are paths.
+// listing reports whether a text is a list of paths: most of its lines are paths, and it is not short.
 func (s *scan) listing() bool { return 2*s.paths.count > s.filled && s.filled > minLines }
 
 // outline chooses the kind of entries that says most about a text. title says what they are.

@@ -13,7 +13,8 @@ import (
 // Look is what a reader gets first of a list that is too long.
 type Look struct {
 	// Items are the first items without the members that are left out. A string or array that is shortened ends with Mark and
-	// the number of characters or elements that are missing. An item of which nothing is shown is Mark.
+	// the number of characters or elements that are missing. An item, or an element of an array, of which nothing is shown is
+	// Mark.
 	Items []string
 	// Constant is an object with members that are the same in all items and are left out there; empty if there are none.
 	Constant string
@@ -23,7 +24,7 @@ type Look struct {
 	Mark string
 }
 
-// Look shortens the first items according to the last plan.
+// Look shortens the first items according to p, which must be the last plan that d has made.
 func (d *Items) Look(p Plan) Look {
 	w := &writer{Items: d, Plan: p}
 	look := Look{Items: make([]string, p.items)}
@@ -174,7 +175,8 @@ func (w *writer) constants(c *column) bool {
 	return true
 }
 
-// maxLeftOut is how many paths [Look.LeftOut] names, and maxSiblings how many of one object. Further paths are only counted.
+// maxLeftOut is how many paths [Look.LeftOut] names, and maxSiblings how many of one object, unless the object is an item
+// itself. Further paths are only counted.
 const maxLeftOut, maxSiblings = 10, 4
 
 // leftOut returns the paths of the columns that are left out. If a column and everything below it are left out, it
