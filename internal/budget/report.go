@@ -46,15 +46,15 @@ type Server struct {
 	// Raw is the cost of the complete definitions as minified JSON, with output schemas, annotations and all else that
 	// the server sent.
 	Raw int `json:"raw"`
-	// Surface is what a model request carries with mcpx: the definitions of mcpx's two tools. For one server, it is
-	// measured as if mcpx had only this server. So the figures of the servers do not add up to the total.
+	// Surface is what a model request carries with mcpx: the definitions of mcpx's own tools. For one server, it is measured as
+	// if mcpx had only this server. So the figures of the servers do not add up to the total.
 	Surface int `json:"surface"`
 	// Definition is the cost of single tools without mcpx; their sum is Direct.
 	Definition Spread `json:"definition"`
 	// Inspect is the cost of looking up single tools with inspect.
 	Inspect Spread `json:"inspect"`
-	// BreakEven is how many tools a conversation can look up before mcpx costs as much as the direct connection:
-	// (Direct - Surface) / Inspect.Median. It is 0 if mcpx costs more even without looking up a tool.
+	// BreakEven is how many tools a conversation can look up before mcpx costs as much as the direct connection: (Direct -
+	// Surface) / Inspect.Median. It is 0 if mcpx costs more even without looking up a tool, and if there are no tools.
 	BreakEven float64 `json:"break_even"`
 	// Cost is the cost of the definitions in 1,000 requests, without prompt caching.
 	Cost Cost `json:"cost_per_1000_requests"`
@@ -87,7 +87,7 @@ type Spread struct {
 type Cost struct {
 	// Direct is the cost of all definitions.
 	Direct float64 `json:"direct"`
-	// Surface is the cost of mcpx's two tools.
+	// Surface is the cost of mcpx's own tools.
 	Surface float64 `json:"surface"`
 	// Inspect is the cost of one looked-up tool (the median) in each request.
 	Inspect float64 `json:"inspect"`
@@ -130,9 +130,10 @@ type Class struct {
 	Documents int `json:"documents"`
 	// Received is the tokens of the texts in the files.
 	Received int `json:"received"`
-	// Minified is the tokens that mcpx would send with TOON turned off.
+	// Minified is the tokens that mcpx would send without TOON and JavaScript.
 	Minified int `json:"minified"`
-	// PlainTOON is the tokens if all JSON arrays and objects are written by the library toon-go.
+	// PlainTOON is the tokens if the library toon-go writes every result that is a JSON array or object, and the others are as
+	// in Minified.
 	PlainTOON int `json:"plain_toon"`
 	// Sent is the tokens that mcpx sends.
 	Sent int `json:"sent"`
