@@ -17,7 +17,7 @@ const (
 	// maxPending is how many different keys (server, tool, client) may wait in memory to be written, at most. There must be a limit,
 	// because clients choose their names themselves.
 	maxPending = 2000
-	// longestName is the length, in characters, to which names are cut.
+	// longestName is the length, in characters, to which names of clients are cut.
 	longestName = 80
 )
 
@@ -47,7 +47,8 @@ func New(dir string, log *slog.Logger) *Book {
 	return &Book{dir: dir, log: log, pending: make(map[entry]*Figures), servers: make(map[string]Figures)}
 }
 
-// Add adds figures to the sums of a key, for the local day of date. The sums are written to the files later.
+// Add adds figures to the sums of a key, for the local day of date. The sums are written to the files later. Without a folder,
+// and after Close, Add counts only for the method Servers.
 func (b *Book) Add(date time.Time, k Key, f Figures) {
 	year, month, day := date.Local().Date()
 	e := entry{year*10000 + int(month)*100 + day, k}
