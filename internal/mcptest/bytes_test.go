@@ -242,7 +242,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// modernLine sends a request of the modern protocol version over stdio.
+// modern sends a request of the modern era over stdio.
 func (c *lineClient) modern(id int, method, params string) {
 	c.t.Helper()
 	if params != "" {

@@ -27,8 +27,8 @@ const (
 	FaultLostSession FaultKind = "lost session"
 )
 
-// These faults happen after the request was handled: a tool was executed, but the response does not contain its whole
-// answer. For the HTTP method GET, they happen right after the header was sent.
+// These faults happen after the request was handled: a tool was executed, but the response does not contain its whole answer.
+// The HTTP methods GET and DELETE are not handled first; for them the answer is a notification tools/list_changed.
 const (
 	// FaultDropAfter resets the connection instead of answering.
 	FaultDropAfter FaultKind = "drop after"

@@ -40,8 +40,8 @@ func (h *HTTPServer) SetTools(tools json.RawMessage) {
 // Notify sends a notification to all clients that listen for notifications. params is a JSON object.
 func (h *HTTPServer) Notify(method, params string) { h.srv.notify(method, params) }
 
-// KillSession forgets a legacy session. Its open requests end without an answer, and later ones get 404. It reports
-// whether there was such a session.
+// KillSession forgets a legacy session. Its open requests end without an answer, and later ones get the response
+// Spec.Forgotten. It reports whether there was such a session.
 func (h *HTTPServer) KillSession(id string) bool {
 	h.mu.Lock()
 	ses := h.sessions[id]

@@ -191,7 +191,8 @@ func (h *HTTPServer) serveRequest(w http.ResponseWriter, r *http.Request, ses *h
 	out.finish()
 }
 
-// sessionFor finds or makes the legacy session that a message belongs to.
+// sessionFor finds or makes the legacy session that a message belongs to. If there is none, it answers with an error, and
+// reports false.
 func (h *HTTPServer) sessionFor(w http.ResponseWriter, r *http.Request, env envelope) (*httpSession, bool) {
 	id := r.Header.Get("Mcp-Session-Id")
 	h.mu.Lock()
@@ -275,7 +276,7 @@ func (h *HTTPServer) serveDelete(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// checkHeaders refuses a message of the modern protocol version whose headers do not match its body.
+// checkHeaders refuses a request of the modern era whose headers do not match its body. It reports whether they match.
 func checkHeaders(w http.ResponseWriter, r *http.Request, env envelope, p params) bool {
 	want := map[string]string{"Mcp-Protocol-Version": p.Meta.Version, "Mcp-Method": env.Method}
 	if env.Method == "tools/call" {

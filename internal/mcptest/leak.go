@@ -37,8 +37,9 @@ func Parallel(t *testing.T) {
 	noLeaks(t, leakWait)
 }
 
-// AtOnce sets how many parallel tests run at the same time. It is for packages whose tests mostly wait for processes
-// and timers. The default is the number of processors. The flag -parallel overrides AtOnce. Call it in TestMain.
+// AtOnce sets how many parallel tests run at the same time, but not to less than the number of processors, which is the
+// default. It is for packages whose tests mostly wait for processes and timers. The flag -parallel overrides AtOnce. Call it in
+// TestMain.
 func AtOnce(tests int) {
 	flag.Parse()
 	given := false

@@ -27,7 +27,7 @@ func (f *fakeTB) Fatalf(format string, a ...any) {
 	panic(f)
 }
 
-// settle ends the only test of a group, and returns the leaks since before.
+// settle ends the only test of a group, and returns what exists now but is not in the census before.
 func settle(before census, limit time.Duration) []string {
 	return (&group{tests: 1, before: before}).leave(limit)
 }

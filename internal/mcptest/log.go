@@ -53,7 +53,8 @@ type Entry struct {
 	ID     json.RawMessage `json:"id,omitempty"`
 	Method string          `json:"method,omitempty"`
 	Tool   string          `json:"tool,omitempty"`
-	// Size is the length of the message in bytes. Message is empty if Size is more than 16 KiB.
+	// Size is the length of the message in bytes. Message is the message or, of an EventCall, the arguments of the tool; it is
+	// empty if they have more than 16 KiB.
 	Size    int             `json:"size,omitempty"`
 	Message json.RawMessage `json:"message,omitempty"`
 	Header  http.Header     `json:"header,omitempty"`

@@ -66,7 +66,8 @@ func (s *server) unknown(c *call) answer {
 	return fails(-32601, "Method not found: "+c.method)
 }
 
-// checkModern refuses a request of the modern protocol version if a required member is missing.
+// checkModern refuses a request of the modern era if a required member is missing, or if its protocol version is another one
+// than ModernVersion.
 func (s *server) checkModern(c *call) (answer, bool) {
 	meta := c.params.Meta
 	switch {
@@ -84,7 +85,7 @@ func (s *server) checkModern(c *call) (answer, bool) {
 	return answer{}, false
 }
 
-// checkLegacy refuses a request that comes before the handshake is complete.
+// checkLegacy refuses a tools/list or tools/call that comes before the handshake is complete.
 func (s *server) checkLegacy(c *call) (answer, bool) {
 	if c.method != "tools/list" && c.method != "tools/call" {
 		return answer{}, false

@@ -89,7 +89,7 @@ func newNATS(t testing.TB, config ...string) *NATS {
 	return n
 }
 
-// moduleRoot returns the folder above the working directory that has the go.mod of mcpx.
+// moduleRoot returns the folder that has the go.mod of mcpx: the working directory or one above it.
 func moduleRoot(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -145,7 +145,7 @@ func (n *NATS) Start() {
 	n.Proxy.to(address)
 }
 
-// Kill kills the server.
+// Kill kills the server, if it is running. Until Start, the address of the server refuses connections.
 func (n *NATS) Kill() {
 	if n.running == nil {
 		return

@@ -27,14 +27,14 @@ func (s *server) offers(modern bool) (all string) {
 	return all
 }
 
-// offer answers the methods for resources, prompts and completions:
+// offer answers the methods for resources, prompts and completions. Lists have the items of the Spec; the other methods:
 //
 //   - resources/read: one text, "NAME has URI", if the URI is listed or contains a question mark; otherwise the error
 //     -32602 in the modern era, and -32002 in the legacy era
 //   - prompts/get: one message, "NAME prompts PROMPT ARGUMENTS"
 //   - completion/complete: the values NAME and the raw ref
-//   - resources/subscribe and resources/unsubscribe in a legacy session: an empty result. The tool notify sends
-//     the notifications.
+//   - resources/subscribe and resources/unsubscribe in a legacy session, unless SubscribeEra is EraModern: an empty
+//     result. The tool notify sends the notifications.
 func (s *server) offer(c *call) (a answer, known bool) {
 	lists := map[string]struct {
 		kind  string

@@ -17,12 +17,12 @@ import (
 type server struct {
 	spec Spec
 	rec  *recorder
-	// Cancelling ctx ends all open requests. wg counts all goroutines.
+	// Cancelling ctx ends all open requests. wg counts the goroutines for which the method stop waits.
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	// exit ends the fake at once: the process, or all connections, depending on the transport. retire does the same
-	// after the last answer was sent.
+	// exit ends the fake at once: the process, or all connections and sessions, depending on the transport. retire is called
+	// after the last answer was sent. It ends the process or, over HTTP, all sessions.
 	exit   func(code int)
 	retire func(code int)
 
@@ -332,7 +332,8 @@ func (c *call) pause(d time.Duration) bool {
 	}
 }
 
-// notify sends a notification to every legacy session, and to every modern subscription that includes it.
+// notify sends a notification to every legacy session that listens to it (see the method listensTo), and to every modern
+// subscription that includes it.
 func (s *server) notify(method, params string) {
 	s.mu.Lock()
 	var push []func(message) error

@@ -50,8 +50,8 @@ type Spec struct {
 	// Tools is the raw JSON array of tool definitions; nil means the default tools. A tool with the name of a default
 	// tool behaves like it. Any other tool answers with its arguments as one text block.
 	Tools json.RawMessage `json:",omitempty"`
-	// ToolsFile, if set, is the path of a file that replaces Tools while it exists. It is read at every tools/list,
-	// so that a test can change the tools.
+	// ToolsFile, if set, is the path of a file that replaces Tools while it exists. It is read at every tools/list and
+	// tools/call, so that a test can change the tools.
 	ToolsFile string
 	// ExtraTools is how many simple tools are added: extra_0000, extra_0001, …
 	ExtraTools int
@@ -66,7 +66,8 @@ type Spec struct {
 	// AskEra, if not empty, is the only era in which the tool ask works. In the legacy era, ask sends a request; in the
 	// modern era, it answers input_required.
 	AskEra string
-	// Results has raw results of tools/call by tool name. They are sent without changes.
+	// Results has raw results of tools/call by tool name. They are sent without changes, but on one line, and in the modern era
+	// with resultType.
 	Results map[string]json.RawMessage
 	// MethodResults has raw results of other requests, by method.
 	MethodResults map[string]json.RawMessage
@@ -92,7 +93,7 @@ type Spec struct {
 	HangMethods []string
 	// HangTools are tools whose calls are never answered.
 	HangTools []string
-	// WedgeFile is the path of a file. While it exists, the fake answers nothing that arrives.
+	// WedgeFile is the path of a file. A request that arrives while it exists is never answered.
 	WedgeFile string
 	// FailMethods are methods that are answered with the JSON-RPC error -32603.
 	FailMethods []string
@@ -134,7 +135,7 @@ type Spec struct {
 	AnswerBeforeRequest bool
 	// AnswerAfterCancel sends answers even to cancelled calls.
 	AnswerAfterCancel bool
-	// LateProgress sends one more progress notification after each answer.
+	// LateProgress sends one more progress notification after each answer to a request with a progress token.
 	LateProgress bool
 	// ListChangedStorm is how many tools/list_changed notifications are sent per second while a client is connected.
 	ListChangedStorm int
@@ -147,7 +148,7 @@ type Spec struct {
 	// ExitAfterCalls, if positive, ends the fake after it has answered this many tool calls. Over HTTP, all sessions
 	// are forgotten then.
 	ExitAfterCalls int
-	// ExitCode is the exit status for ExitAtOnce, ExitAfterCalls and the tool crash.
+	// ExitCode is the exit status with which faults and the tool crash end the fake.
 	ExitCode int
 	// FailStarts is a number n: the first n processes of the fake exit before they read anything. The starts are counted in
 	// LogFile, which must be set.
@@ -162,14 +163,16 @@ type Spec struct {
 	StderrFlood int64
 	// IgnoreTERM ignores SIGTERM and SIGINT. IgnoreEOF keeps running after stdin was closed.
 	IgnoreTERM, IgnoreEOF bool
-	// ForkGrandchild starts another process in the same process group. That process does nothing, and runs until it is killed.
+	// ForkGrandchild starts another process in the same process group. That process does nothing. It runs until it is killed,
+	// or as long as MaxLife says.
 	ForkGrandchild bool
 	// GrandchildHoldsPipes lets the grandchild inherit stdout and stderr, so that they stay open after the fake has
 	// ended.
 	GrandchildHoldsPipes bool
 	// NeverReadStdin makes the fake stop reading stdin after the first tools/list.
 	NeverReadStdin bool
-	// MaxLife is how long the process may run; 0 means 10 minutes. A fake also ends when the test process has ended.
+	// MaxLife is how long the process may run; 0 means 10 minutes. Except on Windows, a fake also ends when the test process
+	// has ended.
 	MaxLife time.Duration
 
 	// AnswerSSE answers every HTTP request with an event stream. Without it, the response is a plain JSON body if

@@ -182,7 +182,7 @@ func (p *process) handleSignals() {
 	}()
 }
 
-// boundLife ends the process after MaxLife, or when the test process has ended, so that an interrupted test run
+// boundLife ends the process after MaxLife or, except on Windows, when the test process has ended. So an interrupted test run
 // leaves nothing behind.
 func (p *process) boundLife() {
 	owner, _ := strconv.Atoi(os.Getenv(envOwner))
@@ -248,7 +248,7 @@ func (p *process) flood() {
 	}
 }
 
-// linger is what a grandchild runs: it does nothing until it is killed.
+// linger is what a grandchild runs: it does nothing until it is killed, or until boundLife ends it.
 func (p *process) linger() {
 	if p.spec.IgnoreTERM {
 		signal.Ignore(syscall.SIGTERM, os.Interrupt)

@@ -211,9 +211,9 @@ func (s Spec) Serve(t testing.TB, began func(log func() Log)) func(ctx context.C
 	}
 }
 
-// Pipe serves the fake in this process over two pipes: the fake reads from stdin and writes to stdout. It works in a
-// synctest bubble. Faults of processes have no effect, except that the fake closes both pipes where a process would
-// exit. log returns what has happened so far. The fake ends with the test at the latest.
+// Pipe serves the fake in this process over two pipes: the fake reads from stdin and writes to stdout. It works in a synctest
+// bubble. Where a process would exit, the fake closes both pipes. Faults of processes that concern signals, stderr or other
+// processes have no effect. log returns what has happened so far. The fake ends with the test at the latest.
 func (s Spec) Pipe(t testing.TB) (stdin io.WriteCloser, stdout io.ReadCloser, log func() Log) {
 	t.Helper()
 	inR, inW := io.Pipe()
