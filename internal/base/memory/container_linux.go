@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// container returns the memory limit of the control groups that this process is in, in bytes; 0 means no limit.
+// container returns the smallest memory limit of the control groups that this process is in, in bytes; 0 means no limit.
 func container() int64 { return containerIn(os.DirFS("/")) }
 
 // unlimited is the smallest value that means "no limit" in control groups of version 1. Their value for "no limit" is the

@@ -18,11 +18,12 @@ type Live struct {
 // NewLive returns a block that is written to w, whose screen is s.
 func NewLive(w io.Writer, s Screen) *Live { return &Live{w: w, s: s} }
 
-// Room returns how many lines the block may have. It is less than the height of the screen, as a line that scrolled
-// off the screen cannot be updated.
+// Room returns how many lines the block may have, which are at least 3. On a higher screen there are fewer than its rows, as a
+// line that scrolled off the screen cannot be updated.
 func (l *Live) Room() int { return max(l.s.Height()-1, 3) }
 
-// Draw replaces the lines of the block. It cuts lines that are wider than the screen.
+// Draw replaces the lines of the block. It cuts lines that are wider than the screen, and leaves out those after the first Room
+// lines.
 func (l *Live) Draw(lines []string) {
 	lines = lines[:min(len(lines), l.Room())]
 	width := l.s.columns()

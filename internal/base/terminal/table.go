@@ -18,8 +18,8 @@ type Row struct {
 }
 
 // Table arranges rows in columns. The first row has the headings. firstNumber is the index of the first column with numbers:
-// this column and those after it are aligned to the right. If the table is wider than the screen, the names in the first column
-// are cut.
+// this column and those after it are aligned to the right. If the table is wider than a terminal, the names in the first column
+// are cut, at most to minName columns.
 func (s Screen) Table(firstNumber int, rows []Row) string {
 	widths := make([]int, len(rows[0].Cells))
 	for _, row := range rows {
@@ -77,7 +77,7 @@ func Dollars(x float64) string {
 	return Number(cents/100) + "." + strconv.Itoa(100 + cents%100)[1:]
 }
 
-// Change formats the change between two numbers in percent, such as "-41.3 %".
+// Change formats the change between two numbers in percent, such as "-41.3 %". If from is 0, it returns "0 %".
 func Change(from, to int) string {
 	if from == 0 {
 		return "0 %"
@@ -101,7 +101,7 @@ func Count(n int, thing string) string {
 }
 
 // Bar returns a bar that shows how large n is, compared with whole. If n is equal to whole, the bar has as many columns as the
-// parameter columns says.
+// parameter columns says. It has at least one.
 func (s Screen) Bar(n, whole, columns int) string {
 	mark := "#"
 	if s.live {

@@ -37,7 +37,7 @@ type Copy struct {
 	Terminal, Colour, Live bool
 }
 
-// Copy returns a copy of s.
+// Copy returns what another process needs to format text as s does now.
 func (s Screen) Copy() Copy {
 	c := Copy{Terminal: s.size != nil, Colour: s.colour, Live: s.live}
 	if s.size != nil {
@@ -46,7 +46,7 @@ func (s Screen) Copy() Copy {
 	return c
 }
 
-// Screen returns the screen that c is a copy of.
+// Screen returns the Screen that was copied, with the size that it had then.
 func (c Copy) Screen() Screen {
 	if !c.Terminal {
 		return Screen{colour: c.Colour, live: c.Live}
@@ -54,7 +54,8 @@ func (c Copy) Screen() Screen {
 	return New(func() (columns, rows int) { return c.Columns, c.Rows }, c.Colour, c.Live)
 }
 
-// Of returns the screen of f. The environment variable NO_COLOR turns colours off (https://no-color.org).
+// Of returns the Screen of f. It has no colours if the environment variable NO_COLOR has a value (https://no-color.org), or if
+// f does not support escape sequences.
 func Of(f *os.File, getenv func(string) (string, bool)) Screen {
 	if !IsTerminal(f) {
 		return Screen{}
@@ -103,7 +104,7 @@ func (s Screen) Width() int {
 	return min(max(s.columns(), minWidth), maxWidth)
 }
 
-// Height returns the number of rows, or 0 for a pipe or a file.
+// Height returns the number of rows. It is 0 for a pipe or a file, and if it is not known.
 func (s Screen) Height() int {
 	if s.size == nil {
 		return 0
@@ -145,13 +146,13 @@ func (s Screen) styled(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// Wrap breaks text into lines that fit the screen, and indents each line by indent spaces.
+// Wrap breaks text into lines like [Screen.Hang], and indents each line by as many spaces as indent says.
 func (s Screen) Wrap(indent int, text string) string {
 	return s.Hang(strings.Repeat(" ", indent), text)
 }
 
-// Hang writes a label and the text after it, broken into lines that fit the screen. All lines but the first are
-// indented by the width of the label. For a pipe or a file, Hang does not break the text.
+// Hang returns a label and the text after it, broken into lines that fit the screen. All lines but the first are indented by
+// the width of the label. If the height of the screen is 0, as for a pipe or a file, Hang does not break the text.
 func (s Screen) Hang(label, text string) string {
 	if s.Height() == 0 {
 		return label + text + "\n"

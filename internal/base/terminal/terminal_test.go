@@ -64,8 +64,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// terminal returns the lines that a terminal shows after written was written to it. It knows the escape sequences that
-// [Live] uses.
+// terminal returns the lines that a terminal shows after it got the bytes written. It knows the escape sequences that [Live]
+// uses.
 func terminal(written string) []string {
 	rows, at := []string{""}, 0
 	for len(written) > 0 {
