@@ -12,7 +12,7 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// values reads JSON items.
+// values returns the elements of a JSON array.
 func values(t testing.TB, array string) []json.RawMessage {
 	t.Helper()
 	var items []json.RawMessage

@@ -78,7 +78,8 @@ func TestOverview(t *testing.T) {
 	}
 }
 
-// TestOverview_Hostile: an overview is made in linear time, is never longer than wanted, and nothing of the text begins a line of it.
+// TestOverview_Hostile: an overview is made in linear time, is at most a little longer than wanted, and nothing of the text
+// begins a line of it.
 func TestOverview_Hostile(t *testing.T) {
 	mcptest.OneGoroutine(t)
 	began := time.Now()

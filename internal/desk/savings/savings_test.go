@@ -174,7 +174,8 @@ func TestBook(t *testing.T) {
 	})
 }
 
-// TestBook_Bounds: however many names there are, a day has at most so many, and its sums are right.
+// TestBook_Bounds: however many names there are, a day has at most maxServers, maxTools and maxClients of them and [Other], and
+// its sums are right.
 func TestBook_Bounds(t *testing.T) {
 	mcptest.Parallel(t)
 	dir := t.TempDir()
