@@ -19,7 +19,7 @@ import (
 // Auth says which clients may connect over HTTP, and what they may do. It is the key auth of the file.
 type Auth struct {
 	Resource     string   // the public URL of mcpx; if empty, mcpx uses the address of each request, which must be loopback
-	Audiences    []string // the audiences that a JWT of an issuer may have; nil means Resource and the URLs below it
+	Audiences    []string // the audiences that a JWT of an issuer may have; nil means Resource, or the URL below it that a request is for
 	Scopes       []string
 	Tokens       []conf.Token // sorted by name
 	Rights       []conf.Right // nil means that every authenticated client may use everything

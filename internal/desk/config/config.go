@@ -14,8 +14,8 @@ import (
 	"mcpx/internal/base/conf"
 )
 
-// Config is a config file with the defaults applied. It does not change after [Parse]. A field without a comment has
-// the value of the key with the same name; the tables of keys in docs/ explain them.
+// Config is a config file with the defaults applied. It does not change while it is in use. A field without a comment has the
+// value of the key with the same name; the tables of keys in docs/ explain them.
 type Config struct {
 	// Path is the path of the file, as the caller passed it to [Parse].
 	Path string
