@@ -2,8 +2,8 @@ package audit
 
 import "log/slog"
 
-// CallBegan and CallEnded are the events that package app writes for each call. Their member "call" is the number of
-// the call within the run.
+// CallBegan and CallEnded are the events that package app writes for each message to a server. Without audit.required, a
+// message that changes nothing has no CallBegan. Their member "call" is the number of the message within the run.
 const (
 	CallBegan = "call_began"
 	CallEnded = "call_ended"
