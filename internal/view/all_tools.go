@@ -40,7 +40,8 @@ func NewAllTools(r *registry.Registry, e *executor.Executor, options Options) *A
 	return v
 }
 
-// natives is the answer to tools/list, and the tools by the names in that answer.
+// natives is the answer to tools/list, and the tools by the names under which clients may call them. A few of these names may
+// not be in the answer (see the func appNames).
 type natives struct {
 	tools  json.RawMessage
 	byName map[string]origin
