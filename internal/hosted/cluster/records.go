@@ -61,7 +61,8 @@ type records struct {
 	watch  []*watcher
 }
 
-// watcher is called with each new value of a key that begins with prefix. The values of one key come in their order.
+// watcher has a func that is called with each new value of a key that begins with prefix. The values of one key come in their
+// order.
 type watcher struct {
 	prefix string
 	do     func(value []byte)
