@@ -15,9 +15,9 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// ReadTools reads recorded answers to tools/list from *.json files, one file for each server. A file contains the
-// result of tools/list, and may also contain "server" (the default is the file name), "version" and "instructions".
-// notes say which tools were refused.
+// ReadTools reads recorded answers to tools/list from *.json files, one file for each server. A file contains the result of
+// tools/list, and may also contain "server" (the default is the file name), "version" and "instructions". notes say which tools
+// were refused, and which files have only a part of the tools.
 func ReadTools(dir fs.FS) (snap *catalog.Snapshot, notes []string, err error) {
 	names, err := fs.Glob(dir, "*.json")
 	if err != nil {
