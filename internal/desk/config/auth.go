@@ -19,7 +19,7 @@ import (
 // Auth says which clients may connect over HTTP, and what they may do. It is the key auth of the file.
 type Auth struct {
 	Resource     string   // the public URL of mcpx; if empty, mcpx uses the address of each request, which must be loopback
-	Audiences    []string // the audiences that a JWT of an issuer may have; nil means Resource, or the URL below it that a request is for
+	Audiences    []string // what a JWT of an issuer may be for; nil means Resource, or the URL below it to which a request goes
 	Scopes       []string
 	Tokens       []conf.Token // sorted by name
 	Rights       []conf.Right // nil means that every authenticated client may use everything
@@ -32,7 +32,7 @@ type Auth struct {
 const OldToken = "auth_token"
 
 // tokenName matches the names that a token may have. It excludes '@' and ':', because names with '@' belong to the users of an
-// issuer, and names with ':' to client certificates.
+// issuer, and names with ':' to client certificates and agents.
 var tokenName = pattern.New(`^[A-Za-z0-9._-]{1,64}$`)
 
 // authorization returns the Auth of the config. The first call creates it.
