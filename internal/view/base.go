@@ -204,7 +204,7 @@ func (b *base) needs(server string) {
 	b.registry.Need()
 }
 
-// name returns the name of the client program.
+// name returns the name of the client program; "" without a client.
 func name(client *caller.Client) string {
 	if client == nil {
 		return ""

@@ -50,7 +50,7 @@ type Settings struct {
 // maxProfiles is the maximum size of the cache. It is needed because clients can use any names.
 const maxProfiles = 1000
 
-// NewSettings returns settings with these options.
+// NewSettings returns settings with these options. A StartupWait of 0 becomes 5 s.
 func NewSettings(o Options) *Settings {
 	o.StartupWait = cmp.Or(o.StartupWait, 5*time.Second)
 	return &Settings{Options: o}

@@ -82,7 +82,7 @@ func (v *TwoTools) Surface(snap *catalog.Snapshot, client string) ([]Definition,
 	return definitions(list.inspect, list.exec, shown.features), describe.Instructions(snap, shown.budget, shown.features)
 }
 
-// encodeTools encodes the tools for tools/list.
+// encodeTools returns the array for tools/list with the tools of mcpx itself. Their annotations depend on the tools in snap.
 func encodeTools(snap *catalog.Snapshot, inspect, exec string, how shown) json.RawMessage {
 	type tool struct {
 		Title string `json:"title"` // for users; directories of servers require it

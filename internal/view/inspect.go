@@ -25,7 +25,7 @@ func (v *TwoTools) inspectArguments() []string {
 	return []string{"server_name", "tool_name", "query"}
 }
 
-// inspect answers a call of the tool inspect.
+// inspect reads the arguments of a call of the tool inspect, and answers the call. It refuses unknown arguments.
 func (v *TwoTools) inspect(ctx context.Context, call Call, structured bool) *results.Result {
 	names := v.inspectArguments()
 	g, failure := readArguments(InspectTool, call.Arguments, names)
@@ -261,7 +261,7 @@ func findTools(snap *catalog.Snapshot, index *search.Index, q Query) (described,
 	return matched(snap, hits[:end]), matched(snap, hits[end:last]), end > 0 && hits[0].Weak
 }
 
-// matched returns the tools of these hits.
+// matched returns the tools of these hits. It leaves out tools that snap does not have.
 func matched(snap *catalog.Snapshot, hits []search.Hit) (found []describe.Match) {
 	for _, hit := range hits {
 		s, ok := snap.Server(hit.Server)

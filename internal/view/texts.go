@@ -120,7 +120,7 @@ func once[K comparable, V any](mu *sync.Mutex, m map[K]V, key K, make func() V) 
 	return value
 }
 
-// list returns the texts of snap with the given settings.
+// list returns the descriptions for snap with these settings. It makes them only if they are not in the cache.
 func (t *texts) list(snap *catalog.Snapshot, how shown) *list {
 	c := t.forCatalogue(snap)
 	return once(&c.mu, c.lists, how, func() *list { return how.list(snap) })

@@ -110,7 +110,7 @@ func (v *TwoTools) how(client *caller.Client, name string) shown {
 	return how
 }
 
-// Instructions returns the instructions for a client's model.
+// Instructions returns what a client tells its model at the beginning about mcpx and its servers.
 func (v *TwoTools) Instructions(client *caller.Client) string {
 	return v.texts.instructions(v.named(client), v.how(client, name(client)))
 }
