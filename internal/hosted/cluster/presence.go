@@ -180,7 +180,8 @@ func (c *Cluster) beat() {
 	}
 }
 
-// takeBeat takes a beat of another replica.
+// takeBeat handles a beat of another replica. A new replica gets a beat back. If the replica has lost messages, the exchanges
+// with it end.
 func (c *Cluster) takeBeat(h *head) {
 	fresh, lost := c.presence.heard(h, time.Now())
 	if fresh {
