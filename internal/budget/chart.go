@@ -15,7 +15,7 @@ const (
 	maxLabel   = 20 // the maximum length of the label of a class, in runes
 )
 
-// image is a chart of a report.
+// image is the chart while it is drawn: each method adds a part of the report below the last one.
 type image struct{ *chart.Chart }
 
 // Chart draws r as an SVG image. The same report gives the same bytes.

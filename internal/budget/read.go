@@ -129,7 +129,7 @@ func (m *Meter) Results(dir fs.FS, excluded []string) (*Results, error) {
 	return out, nil
 }
 
-// result measures one text.
+// result measures one text in each of the forms that a Class compares.
 func (m *Meter) result(text string) Class {
 	minified := compress.Text(text, compress.Options{}).Text
 	sent := compress.Text(text, m.Compress)
