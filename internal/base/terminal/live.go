@@ -18,8 +18,8 @@ type Live struct {
 // NewLive returns a block that is written to w, whose screen is s.
 func NewLive(w io.Writer, s Screen) *Live { return &Live{w: w, s: s} }
 
-// Room returns how many lines the block may have, which are at least 3. On a higher screen there are fewer than its rows, as a
-// line that scrolled off the screen cannot be updated.
+// Room returns how many lines the block may have: fewer than the screen has rows, as a line that scrolled off the screen cannot
+// be updated, but at least 3.
 func (l *Live) Room() int { return max(l.s.Height()-1, 3) }
 
 // Draw replaces the lines of the block. It cuts lines that are wider than the screen, and leaves out those after the first Room
