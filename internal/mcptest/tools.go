@@ -75,7 +75,7 @@ type args struct {
 	Result  string          `json:"result"`
 }
 
-// callTool executes a tool.
+// callTool answers a tools/call: with what the Spec says for the tool, or by executing the tool.
 func (s *server) callTool(c *call) answer {
 	name := c.params.Name
 	if slices.Contains(s.spec.HangTools, name) { // even if the tool is not in tools/list
