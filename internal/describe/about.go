@@ -21,7 +21,8 @@ const (
 )
 
 // about returns the purpose of s (what the server is for) as a comment. It has one line if the purpose is short enough for the
-// catalogue, and otherwise all lines of the purpose, up to maxAbout tokens.
+// catalogue, and otherwise all lines of the purpose, up to maxAbout tokens. It is empty if the purpose says no more than the
+// name of s.
 func about(s *catalog.Server) string {
 	whole := cmp.Or(s.Purpose(), s.Title)
 	line, more := sanitize.Clean(strings.TrimLeft(whole, "# \r\n"), maxPurpose) // without the # of a heading
@@ -34,7 +35,8 @@ func about(s *catalog.Server) string {
 	return "// " + line + "\n"
 }
 
-// wholeLines cleans each line of text, replaces several empty lines by one, and cuts the text to at most limit tokens.
+// wholeLines cleans each line of text and writes several empty lines as one. It cuts the text to at most limit tokens, or in
+// the first line that is longer than aboutBytes. A note after the cut says how many characters are missing.
 func wholeLines(text string, limit int) string {
 	var b strings.Builder
 	at, left, gap := 0, limit, ""
@@ -70,7 +72,7 @@ func indent(line string) string {
 	return strings.Repeat(" ", min(n, maxIndent))
 }
 
-// within returns the longest beginning of text, in whole words, that has at most limit tokens.
+// within cuts text to at most limit tokens, before a space or line end. If there is none in time, nothing is left.
 func within(text string, limit int) string {
 	fits, over := 0, len(text)+1
 	for over-fits > 1 {

@@ -34,9 +34,9 @@ type toolSource struct {
 	lines  [allParams + 1]string
 }
 
-// block returns the block of the server: its lines in the catalogue, in as much detail as d says, without the last line end. The
-// text mark, such as "Server: ", is written before the name of the server. If mark is empty, the number of tools is written more
-// briefly, too.
+// block returns the block of the server: its lines in the catalogue, in as much detail as d says, without the last line end.
+// The text mark, such as "  Server: ", is written before the name of the server. If mark is empty, the lines of tools are
+// indented less, "(?)" means that the tools are not known yet, and the shapes counted and topics give the number of tools.
 func (s *source) block(d detail, mark string) string {
 	var b strings.Builder
 	b.WriteString(mark + sanitize.Line(s.server.Name, 0))
@@ -75,7 +75,7 @@ func (s *source) block(d detail, mark string) string {
 	return b.String()
 }
 
-// writeTools writes one line for each tool. Each line begins with start, which is a line end and the indent.
+// writeTools writes one line for each tool. Each line begins with start: a line end, the indent and a dash.
 func (s *source) writeTools(b *strings.Builder, d detail, start string) {
 	for i := range s.server.Tools {
 		b.WriteString(start)
@@ -88,8 +88,8 @@ func (s *source) writeTools(b *strings.Builder, d detail, start string) {
 	}
 }
 
-// writeRow writes all tools on one line. Unless d.tools is spelled, tools with a common prefix are written together, as in a_{b,
-// c}.
+// writeRow writes all tools on one line. Unless d.tools is spelled, tools with a common prefix are written together, as in
+// `a_{b, c}`.
 func (s *source) writeRow(b *strings.Builder, d detail) {
 	list := s.toolNames()
 	if d.params != noParams {
@@ -105,7 +105,8 @@ func (s *source) writeRow(b *strings.Builder, d detail) {
 	b.WriteString(byPrefix(list))
 }
 
-// withParams returns the name of a tool, followed by the names of those of its parameters that p selects.
+// withParams returns the name of tool i, followed by the names of those of its parameters that p selects, and by "..." for the
+// others.
 func (s *source) withParams(i int, p params) string {
 	t := s.tool(i)
 	if t.lines[p] == "" {

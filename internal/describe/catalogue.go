@@ -38,7 +38,8 @@ type detail struct {
 	desc    int // maximum length of each tool's description, in runes; 0 leaves it out
 }
 
-// form is a way to write the catalogue. The catalogue is the list of servers and tools in the description of inspect or exec.
+// form is a way to write the catalogue. The catalogue is the list of servers and tools in the description of inspect, which may
+// continue in that of exec.
 type form struct {
 	head string
 	mark string // is written before the name of each server
@@ -58,7 +59,7 @@ var forms = []form{
 	{head: "\n\nAvailable tools (where only counted, use query; a_{b, c} means a_b, a_c):\n", ladder: append(rows, lines...)},
 }
 
-// briefForms are the forms for [Features.Brief]: of a tool they have only the name.
+// briefForms are the forms for [Features.Brief]: of a tool they have at most the name.
 var briefForms = []form{
 	{head: forms[0].head, ladder: []detail{
 		{tools: spelled},
@@ -118,8 +119,8 @@ var lines = []detail{
 type canvas struct {
 	form *form
 	room size
-	// pages has the maximum length, in UTF-16 units, of each text over which the catalogue is spread. If it is nil, there is one
-	// text, which only room limits.
+	// pages has the maximum length, in UTF-16 units, of each text over which the catalogue is spread. If it is nil, there is
+	// one text, which only room limits.
 	pages []int
 	// noPurposes leaves out the purposes of the servers, because the instructions have them.
 	noPurposes bool
@@ -161,9 +162,9 @@ func (c *canvas) fits(steps []step) bool {
 // so on.
 const whole = 1 << 16
 
-// fill returns the catalogue with as much detail as the room allows, one text for each page.
-// All servers get tool names before any server gets parameters, and parameters before any
-// server gets descriptions of tools. ok is false if not even the poorest detail fits.
+// fill returns the catalogue with as much detail as the room allows, one text for each page that it needs. The room is used
+// first for tool names, then for parameters, then for descriptions of tools: the parameters of a server only get room that the
+// names of tools have left over. ok is false if not even the poorest detail fits.
 func (c *canvas) fill(servers []*catalog.Server) (texts []string, ok bool) {
 	steps, ok := c.start(servers)
 	if !ok {
@@ -280,8 +281,9 @@ func (s step) upgrade(share int, highest kind) step {
 	return s
 }
 
-// pack joins the blocks to one text for each page. Two pages are needed if the catalogue continues in the description of exec. A
-// block that does not fit on the rest of a page is split between two lines, or between two tools of a long line.
+// pack joins the blocks to one text for each page that they need. A second page is for the description of exec, where the
+// catalogue continues. A block that does not fit on the rest of a page is split between two lines, or between two tools of a
+// long line. ok is false if the blocks do not fit on the pages.
 func (c *canvas) pack(steps []step) (texts []string, ok bool) {
 	p := packer{left: slices.Clone(c.pages)}
 	for i := range steps {
@@ -303,9 +305,9 @@ type packer struct {
 	texts []string
 }
 
-// add puts a line on the current page or on a later page, and returns false if there is no room. The parameter inside means that
-// the line is not the first line of its block. If such a line begins a new page, the page first repeats the name of the server
-// (owner).
+// add puts a line on the current page or on a later page, and returns false if there is no room. The parameter inside means
+// that the line is not the first line of its block. If such a line begins a new page, the page first repeats the name of the
+// server (owner).
 func (p *packer) add(line string, inside bool) bool {
 	if p.left == nil {
 		p.write(line)
@@ -342,8 +344,8 @@ func (p *packer) write(line string) {
 
 func (p *packer) done() []string { return append(p.texts, p.page.String()) }
 
-// cutTools returns the length in bytes of the longest beginning of line that ends with a comma between two tools, outside
-// brackets, and has at most limit UTF-16 units. It returns 0 if there is no such comma.
+// cutTools returns the length in bytes of the longest beginning of line that ends with a comma outside brackets, as between two
+// tools, and has fewer than limit UTF-16 units, since a line end follows. It returns 0 if there is no such comma.
 func cutTools(line string, limit int) (end int) {
 	depth, n := 0, 0
 	for i, r := range line {

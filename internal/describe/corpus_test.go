@@ -56,9 +56,8 @@ func toolLists(t testing.TB, dir string) []catalog.Server {
 	return servers
 }
 
-// toolsList returns a complete answer of mcpx to tools/list, in which inspect is the description
-// of the tool inspect. The schemas, annotations and _meta are those in sections 6 and 7 of the
-// design.
+// toolsList returns an answer of mcpx to tools/list, in which inspect is the description of the tool inspect. It is about as
+// long as the answer of package view, which may have other schemas.
 func toolsList(inspect string) string {
 	tool := func(name, description, schema string) string {
 		q, _ := json.Marshal(description)

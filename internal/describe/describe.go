@@ -1,6 +1,6 @@
-// Package describe writes the texts of the tool inspect: the descriptions of tools, which are
-// in every model request and therefore have a budget, and the answers to calls. The same
-// snapshot and options always give the same bytes.
+// Package describe writes the texts by which a model finds tools: the descriptions of inspect and exec, which are in every
+// model request and therefore have a budget, the instructions of mcpx, and the answers of inspect. The same snapshot and
+// options always give the same bytes; only [Options.Seen] may add other types.
 package describe
 
 import (
@@ -10,59 +10,59 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// Budget limits the catalogue, which is in every model request. If the room is small, the catalogue has less detail (see the field
-// ladder of form).
+// Budget limits the catalogue, which is in every model request. If the room is small, the catalogue has less detail (see ladder
+// in form).
 type Budget struct {
-	// Tokens bounds the description of inspect together with the part of the catalogue in the
-	// description of exec, in o200k_base tokens; 0 means 1200.
+	// Tokens bounds the description of inspect together with the part of the catalogue in the description of exec, in
+	// o200k_base tokens; 0 means 1200. With thirty tools or fewer, less is allowed (see smallTokens).
 	Tokens int
-	// Chars bounds the description of inspect and the description of exec, each in UTF-16 units; 0 means no limit. Claude Code cuts
-	// descriptions at 2048. With a limit, a catalogue that is too long for the description of inspect continues in that of exec,
-	// and the purposes of the servers may be in the instructions instead.
+	// Chars bounds the description of inspect and the description of exec, each in UTF-16 units; 0 means no limit. Claude Code
+	// cuts descriptions at 2048. With a limit, a catalogue that is too long for the description of inspect continues in that of
+	// exec, and the purposes of the servers may be in the instructions instead.
 	Chars int
 }
 
 const (
 	defaultTokens = 1200
-	// smallTokens replaces defaultTokens if there are at most smallTools tools, so that the
-	// whole answer to tools/list stays within 600 tokens (its other parts take 328). Each
-	// further tool adds stepTokens, which is more than a tool needs. With more than thirty
-	// tools the limit is defaultTokens.
+	// smallTokens replaces defaultTokens if there are at most smallTools tools, so that the whole answer to tools/list stays
+	// within 672 tokens (its other parts take 400). For each ten further tools, ten times stepTokens are added, which is more
+	// than ten tools need. With more than thirty tools the limit is defaultTokens. If Budget.Tokens is more than defaultTokens,
+	// all these limits grow in proportion.
 	smallTokens, smallTools, stepTokens = 252, 10, 40
 
 	unlimited = 1 << 30
 )
 
-// These texts explain how to use inspect. If the budget has no room for the whole text, the
-// description has only its first sentence.
+// These texts explain how to use inspect. If the budget has no room for the whole text, the description has only its first
+// sentence, or only its first words.
 const (
 	usage      = `Inspect available MCP tools and their schemas. Before exec look the tool up. {server_name, tool_name}: its TypeScript signature; {query}: the best tools of all servers, ready to call; {server_name}: all its tools; {}: the servers and their state.`
 	briefUsage = `Look a tool up before exec: {server_name, tool_name}; {query} finds tools.`
 )
 
-// Features are settings that change the descriptions, which must not mention what the config
-// turns off. The zero value turns nothing off.
+// Features are settings on which the descriptions depend: the descriptions must not mention what the config turns off. The zero
+// value turns nothing off.
 type Features struct {
 	// JSONSchema means that inspect shows JSON Schema, not TypeScript.
 	JSONSchema bool
 	// NoTOON and NoJS mean that mcpx writes no results as TOON or as JavaScript.
 	NoTOON, NoJS bool
-	// NoPrograms means that the client cannot run programs.
+	// NoPrograms means that the client may not run programs.
 	NoPrograms bool
 	// ShortNames means that the arguments of the tools are named server, tool and args, not
 	// server_name, tool_name and arguments.
 	ShortNames bool
 	// ReadDoor means that mcpx also offers the tool exec_read, which calls only tools that change nothing.
 	ReadDoor bool
-	// Brief is for clients with a tool search of their own, which put only the names of
-	// tools into a request. Then the catalogue, too, has only the names of tools, and the texts
-	// are short: a request has at most 200 tokens more than without mcpx.
+	// Brief is for clients with a tool search of their own, which leave most definitions of tools out of a request to the
+	// model. With Brief, the catalogue has only the names of tools, and the texts are short. So a request has at most 200
+	// tokens more than it would have without mcpx.
 	Brief bool
 }
 
 var shortNames = strings.NewReplacer("server_name", "server", "tool_name", "tool", "arguments", "args")
 
-// named returns text, in which the long names of arguments are replaced by the short ones if f.ShortNames is set.
+// named returns text. If f.ShortNames is set, the short names of arguments replace the long ones.
 func (f Features) named(text string) string {
 	if f.ShortNames {
 		return shortNames.Replace(text)
@@ -89,10 +89,10 @@ const (
 	continued = "\n\nMore of the tools that inspect knows:\n"
 )
 
-// Descriptions returns the descriptions of the tools inspect and exec. The description of
-// inspect explains the tool in at most 400 characters; then follows the catalogue in as much
-// detail as b allows. The descriptions do not depend on whether servers are connected, and
-// leave out servers that the config disables.
+// Descriptions returns the descriptions of the tools inspect and exec. The description of inspect explains the tool in at most
+// 400 characters; then follows the catalogue in as much detail as b allows. If b.Chars is set, the catalogue may continue in
+// the description of exec. The descriptions do not depend on whether servers are connected, and leave out servers that the
+// config disables.
 func Descriptions(snap *catalog.Snapshot, b Budget, f Features) (inspect, exec string) {
 	servers, usage, exec := enabled(snap), f.usage(), execUsage(f)
 	limit := b.limit(servers)
@@ -114,8 +114,9 @@ func Descriptions(snap *catalog.Snapshot, b Budget, f Features) (inspect, exec s
 	return words(usage, limit), exec
 }
 
-// canvases returns the ways to write a catalogue in these forms, in the order in which they are tried. limit is the maximum size of the
-// text intro and the catalogue after it, together. The catalogue may continue after exec, which is the description of the tool exec.
+// canvases returns the ways to write a catalogue in these forms, in the order in which they are tried. limit is the maximum
+// size of the text intro together with the catalogue after it. If b.Chars is set, the catalogue may continue after the text
+// exec, the description of the tool exec.
 func (b Budget) canvases(limit size, forms []form, intro, exec string) []*canvas {
 	var list []*canvas
 	for i := range forms {
@@ -150,8 +151,8 @@ func (c *canvas) withoutMarks() *canvas {
 	return &names
 }
 
-// In every catalogue, a token has more than charsPerToken characters on average. So a catalogue of n characters takes fewer than
-// n/charsPerToken tokens.
+// A token of a catalogue has more than charsPerToken characters on average, at least in English. So a catalogue of n characters
+// takes fewer than n/charsPerToken tokens.
 const charsPerToken = 3
 
 // compose returns the descriptions of inspect and exec with the texts of a catalogue added.
@@ -250,10 +251,10 @@ const readJS = " JSON may be shown as JavaScript that evaluates to it."
 // text of the next line.
 type size struct{ tokens, json, chars int }
 
-// measure returns the size of s. The field json is greater than the field tokens, because some characters need more tokens in a JSON
-// string. A line end needs one more after a punctuation mark, and two more after two punctuation marks: o200k_base has tokens in which a
-// real line end follows such marks, but none for the escape sequence `\n`. A quote or backslash needs at most one more. Each of < > & needs
-// four more for its escape sequence.
+// measure returns the size of s. The field json may be greater than the field tokens, because some characters need more tokens
+// in a JSON string. A line end needs one more after a punctuation mark, and two more after two punctuation marks: o200k_base
+// has tokens in which a real line end follows such marks, but none for the escape sequence `\n`. A quote or backslash needs at
+// most one more. Each of < > & needs four more for its escape sequence.
 func measure(s string) size {
 	z := size{tokens: tokens.Estimate(s), chars: len(s)}
 	z.json = z.tokens
@@ -304,8 +305,8 @@ func (z size) share(o size) int {
 	return int(max(part(o.tokens, z.tokens), part(o.json, z.json), part(o.chars, z.chars)))
 }
 
-// words returns the longest beginning of text, in whole words, that fits into limit. It is for budgets in which the explanation of
-// inspect has no room.
+// words returns the longest beginning of text, in whole words, that fits into limit. It is for budgets in which the explanation
+// of inspect has no room.
 func words(text string, limit size) string {
 	for text != "" && !limit.fits(measure(text)) {
 		text = text[:max(strings.LastIndexByte(text, ' '), 0)]

@@ -10,8 +10,7 @@ import (
 )
 
 const (
-	// instructionChars is the maximum length of the instructions, in UTF-16 units. Clients cut
-	// longer instructions.
+	// instructionChars is the maximum length of the instructions, in UTF-16 units. Claude Code cuts instructions at 2,048.
 	instructionChars = 2000
 	// firstLineChars is the maximum length of the first line of the instructions, in UTF-16 units.
 	// Codex shows the model only this line until the model searches for tools.
@@ -21,14 +20,15 @@ const (
 	purposesTokens = 400
 )
 
-// Instructions returns the instructions that mcpx sends to its client, at most 2,000 characters.
-// The first line names servers and explains how to find a tool. What follows depends on the
-// client. If the client does not cut descriptions (b.Chars is 0), the names of the other servers
-// follow, since the client may show no descriptions until the model searches for tools. If the
-// client cuts descriptions, the names or purposes for which the descriptions have no room follow.
+// Instructions returns the instructions that mcpx sends to its client, at most 2,000 characters, or snap.Empty if that explains
+// why there are no servers. The first line names servers and explains how to find a tool. Unless f.Brief is set, the second
+// line tells the model to look a tool up before a call. What follows depends on the client. If the client does not cut
+// descriptions (b.Chars is 0), the names of the other servers follow, since the client may show no descriptions until the model
+// searches for tools. If the client cuts descriptions, the names or purposes for which the descriptions have no room follow.
+// All these texts are shortened to the room that there is.
 //
-// The descriptions do not rely on the instructions: a client reads the instructions only once,
-// perhaps before the tools of a server are known.
+// The descriptions do not rely on the instructions: a client reads the instructions only once, perhaps before the tools of a
+// server are known.
 func Instructions(snap *catalog.Snapshot, b Budget, f Features) string {
 	servers := enabled(snap)
 	if len(servers) == 0 && snap.Empty != "" {
@@ -66,8 +66,8 @@ func Instructions(snap *catalog.Snapshot, b Budget, f Features) string {
 // expected of a server which gave no list of tools in an earlier run of mcpx (Tried).
 func unknown(s *catalog.Server) bool { return !s.Known && !s.Tried }
 
-// firstLine returns a line that names servers and explains how to find a tool, within firstLineChars. The result named is how many
-// servers the line names: the first ones of the list.
+// firstLine returns a line that names servers and explains how to find a tool, within firstLineChars. The result named is how
+// many servers the line names: the first ones of the list.
 func firstLine(servers []*catalog.Server) (text string, named int) {
 	line := func(n int) string {
 		what := "MCP servers"
@@ -80,8 +80,8 @@ func firstLine(servers []*catalog.Server) (text string, named int) {
 	return line(named), named
 }
 
-// others returns a line with as many names of servers as fit into room, which is in UTF-16 units. The result is empty if not even
-// one name fits.
+// others returns a line with as many names of servers as fit into room, which is in UTF-16 units. The result is empty if not
+// even one name fits.
 func others(servers []*catalog.Server, room int) string {
 	line := func(n int) string { return "\nAlso: " + nameRow(servers, n, " more") }
 	n := mostOf(len(servers), func(n int) bool { return units(line(n)) <= room })
@@ -105,8 +105,9 @@ func mostOf(n int, fits func(n int) bool) int {
 	return most
 }
 
-// unnamed returns the servers for whose names the tool descriptions of mcpx may have no room. If a line for each server fits, with the
-// name and a large number of tools, "(1000+)", there are no such servers. Otherwise they are the servers that nameRows does not name.
+// unnamed returns the servers for whose names the tool descriptions of mcpx may have no room. If a line for each server fits,
+// with the name and a large number of tools, "(1000+)", there are no such servers. Otherwise they are the servers that nameRows
+// does not name.
 func (c *canvas) unnamed(servers []*catalog.Server) []*catalog.Server {
 	p, cost := packer{left: slices.Clone(c.pages)}, 0
 	for _, s := range servers {
@@ -119,7 +120,7 @@ func (c *canvas) unnamed(servers []*catalog.Server) []*catalog.Server {
 	return nil
 }
 
-// purposes returns one line for each server, with its purpose. The purposes are shortened until all lines fit into room. If
+// purposes returns one line for each server that has a purpose. The purposes are shortened until all lines fit into room. If
 // even the shortest lines do not fit, only the servers with the most tools have a line.
 func purposes(servers []*catalog.Server, room size) string {
 	for _, most := range []int{maxPurpose, 200, 120, fewWords} {
@@ -140,7 +141,7 @@ func purposes(servers []*catalog.Server, room size) string {
 	return purposeLines(slices.DeleteFunc(slices.Clone(servers), func(s *catalog.Server) bool { return !shown[s] }), fewWords)
 }
 
-// If longer purposes of servers do not fit into the instructions, each purpose is cut to at most fewWords runes.
+// fewWords is the shortest length, in runes, to which purposes are cut so that more of them fit into the instructions.
 const fewWords = 60
 
 func purposeLines(servers []*catalog.Server, most int) string {

@@ -26,11 +26,12 @@ type Options struct {
 	// ShortNames means that the arguments of inspect are named server and tool, not
 	// server_name and tool_name.
 	ShortNames bool
-	// ListingTokens is the maximum number of tokens that complete tools may take in an answer
-	// about several tools; 0 means 3000.
+	// ListingTokens is the maximum number of tokens that complete tools may take in the answer about a server, or to a query
+	// that is a list of tool names; 0 means 3000.
 	ListingTokens int
-	// Seen is for tools without an output schema. It returns the TypeScript type of the results that the tool has returned so far,
-	// as a text that will be written after prefix, or "" if no results are known. Seen is nil if mcpx does not collect such types.
+	// Seen is for tools without an output schema. It returns the TypeScript type of the results that the tool has returned so
+	// far, as a text that will be written after prefix, or "" if no results are known. Without Seen, answers have no such
+	// types.
 	Seen func(s *catalog.Server, t *catalog.Tool, prefix string) string
 }
 
@@ -57,8 +58,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Servers returns the answer to inspect without arguments: every server with the number of
-// its tools, its purpose, and its present state unless it is ready.
+// Servers returns the answer to inspect without arguments: every server with its present state unless it is ready, the number
+// of its tools if it is known, and its purpose.
 func Servers(snap *catalog.Snapshot) string {
 	if len(snap.Servers) == 0 {
 		return nothing(snap)
@@ -129,9 +130,9 @@ func stateLine(s *catalog.Server) string {
 	return "// " + sanitize.Line(s.Name, 0) + " is " + state(s) + "\n"
 }
 
-// Server returns the answer to inspect with a server's name: its whole purpose and all its
-// tools. complete reports whether the answer has the complete definitions of the tools. If
-// these do not fit into o.ListingTokens, it has signatures or only names.
+// Server returns the answer to inspect with a server's name: its purpose and all its tools, or the state of the server if its
+// tools are not known. complete is false if the complete definitions of the tools do not fit into o.ListingTokens. The answer
+// then has signatures, parameter names, or only the names of the tools.
 func Server(s *catalog.Server, o Options) (text string, complete bool) {
 	o = o.withDefaults()
 	if len(s.Tools) == 0 && !s.Known {
@@ -160,13 +161,15 @@ func Server(s *catalog.Server, o Options) (text string, complete bool) {
 	return head + listing(s, o, listingOver*o.ListingTokens-tokens.Estimate(head)), false
 }
 
-// Tool returns the answer to inspect with the names of a server and a tool.
+// Tool returns the answer to inspect with the names of a server and a tool: the complete definition of the tool, after the
+// state of the server unless it is ready or idle.
 func Tool(s *catalog.Server, t *catalog.Tool, o Options) string {
 	texts, _ := definitions([]*catalog.Tool{t}, o.withDefaults())
 	return stateLine(s) + texts[0] + o.seen(s, t)
 }
 
-// seen returns a line with the type of the earlier results of t. It is empty if no results are known, or if t has an output schema.
+// seen returns a line with the type of the earlier results of t. It is empty if no results are known, if t has an output
+// schema, or if tools are shown as JSON Schema.
 func (o Options) seen(s *catalog.Server, t *catalog.Tool) string {
 	const prefix = "\n// seen: "
 	if o.Seen == nil || !o.TypeScript || t.OutputSchema != nil {
@@ -178,8 +181,8 @@ func (o Options) seen(s *catalog.Server, t *catalog.Tool) string {
 	return ""
 }
 
-// Tools returns the answer to a call of inspect that names several tools of one server. The description of a tool leaves out
-// the parts that the description of an earlier tool in the answer already has.
+// Tools returns the answer to a call of inspect that names several tools of one server. In TypeScript, the text of a tool
+// leaves out the parts that the text of an earlier tool in the answer already has.
 func Tools(s *catalog.Server, ts []*catalog.Tool, o Options) string {
 	if len(ts) == 1 {
 		return Tool(s, ts[0], o)

@@ -10,17 +10,16 @@ import (
 )
 
 const (
-	// The answer about one server has at most listingOver times Options.ListingTokens tokens, by default 6,000. It is longer only
-	// if even the names of the tools take more.
+	// The answer about one server whose tools cannot all be shown complete has at most listingOver times Options.ListingTokens
+	// tokens, by default 6,000. It is longer only if even the names of the tools take more.
 	listingOver = 2
-	// One token of the complete form of a tool describes at most bytesPerToken bytes of the description and schema of the tool. So
-	// if the tools have more bytes than the limit in tokens times bytesPerToken, they are too large, and their tokens need not be
-	// estimated.
+	// One token of the complete form of a tool describes at most bytesPerToken bytes of the description and schema of the tool.
+	// So if the tools have more bytes than the limit in tokens times bytesPerToken, they are too large, and their tokens need
+	// not be estimated.
 	bytesPerToken = 40
 )
 
-// all returns the complete definitions of all tools of s. It returns false if they have more
-// than o.ListingTokens.
+// all returns the complete definitions of all tools of s. It returns false if they have more tokens than o.ListingTokens.
 func all(s *catalog.Server, o Options) (string, bool) {
 	ts := s.Tools
 	list := make([]*catalog.Tool, len(ts))

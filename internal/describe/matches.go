@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// CompleteMatches is how many tools the answer to a query shows complete.
+	// CompleteMatches is how many tools the answer to a query shows complete, if they are short enough.
 	CompleteMatches = 3
-	// The answer to a query shows a tool complete, with its description and all parameters, if this takes at most matchTokens
-	// tokens. In TypeScript, the second and the third tool are shown complete only if the complete tools take at most
-	// allMatchTokens together. Other tools are shown by a signature of at most signatureTokens.
+	// A tool is short enough to be shown complete, with its description and all parameters, if this takes at most matchTokens
+	// tokens. In TypeScript, after the first complete tool another one is shown complete only if all complete tools together
+	// take at most allMatchTokens. Other tools are shown by a signature of at most signatureTokens.
 	matchTokens, allMatchTokens, signatureTokens = 500, 250, 100
 	// matchDescription is the maximum length of a parameter's description in the answer to a
 	// query, in characters.
@@ -32,8 +32,8 @@ type Match struct {
 }
 
 // Matches returns the answer to a query. ms are the tools that the query found, best first. The first [CompleteMatches] tools
-// are shown complete, the others as signatures with the parameters that a call needs. further has more tools, of which only
-// the names are listed, at the end. The tools in each of the three parts are grouped by server.
+// are shown complete if they are short enough, all others as signatures. further has more tools, of which only the names are
+// listed, at the end. The tools in each of the three parts are grouped by server.
 func Matches(ms, further []Match, o Options) string {
 	if len(ms) == 0 {
 		return o.named("No tool matches. Try other words, or inspect with a server_name.")
@@ -207,8 +207,8 @@ func (o Options) notComplete() string {
 	return "not complete"
 }
 
-// completeTexts returns the complete definition of each tool, or only its signature if the definition exceeds matchTokens, or
-// exceeds allMatchTokens together with the definitions before it. legend is a line to write above the texts, or empty.
+// completeTexts returns the complete definition of each tool, or only its signature if matchTokens or allMatchTokens does not
+// permit more. legend is a line to write above the texts, or empty.
 func completeTexts(ms []Match, o Options) (texts []string, legend string) {
 	texts = make([]string, len(ms))
 	var whole []*catalog.Tool
@@ -232,8 +232,9 @@ func completeTexts(ms []Match, o Options) (texts []string, legend string) {
 	return texts, legend
 }
 
-// brief returns the signature of t. If the signature has more than signatureTokens, brief returns the name of t with the names of
-// all parameters or, if these do not fit, of the required parameters, or of none.
+// brief returns the signature of t, which in TypeScript has only the required parameters. If the signature has more than
+// signatureTokens, brief returns the name of t with the names of all parameters or, if these do not fit, of the required
+// parameters, or of none.
 func brief(t *catalog.Tool, o Options) string {
 	text := signature(t, o)
 	if o.TypeScript {

@@ -61,8 +61,8 @@ func said(instructions, name string, max int) string {
 	return sanitize.Line(strings.Join(list, " "), max)
 }
 
-// sentences splits a text into sentences: after full stops, and before and after headings and empty lines. It leaves out the items
-// of lists, which are details, and the sentence that introduces a list.
+// sentences splits a text into sentences: after full stops, and before and after headings and empty lines. It leaves out the
+// items of lists, which are details, and the sentence that introduces a list.
 func sentences(text string) []string {
 	var list []string
 	var b strings.Builder
@@ -121,7 +121,7 @@ var (
 		`) `)
 )
 
-// withoutNoise returns s without the beginning that noise matches.
+// withoutNoise returns s without the beginning that noise matches. The rest then begins with a capital letter.
 func withoutNoise(s string) string {
 	at := noise.FindStringIndex(s)
 	if at == nil || at[1] >= len(s) {
@@ -134,15 +134,15 @@ func withoutNoise(s string) string {
 	return rest
 }
 
-// serverWords are words that say nothing in the title of a server, and toolWords are words that say nothing in the description of a
-// tool.
+// serverWords are words that say nothing in the title, description or instructions of a server, and toolWords are words that
+// say nothing in the description of a tool.
 var (
 	serverWords = strings.Fields("this mcp server secure the a an for api notes instructions overview guide agents usage")
 	toolWords   = strings.Fields("a an the all of in on for to by from with and or new existing given specified specific single its this tool using")
 )
 
 // repeats reports whether text says no more than name: each word of text must be in name, or in fillers, the words that say
-// nothing. With the list serverWords, "secure-filesystem-server" repeats the name filesystem.
+// nothing; an "s" at its end does not count. With the list serverWords, "secure-filesystem-server" repeats the name filesystem.
 func repeats(text, name string, fillers []string) bool {
 	other := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 	known := strings.FieldsFunc(strings.ToLower(name), other)

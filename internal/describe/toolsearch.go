@@ -10,12 +10,12 @@ import (
 // A Searcher is a client with a tool search of its own: it loads the definition of a tool only when
 // the model needs it. docs/clients.md has the versions.
 type Searcher struct {
-	// Client is the name of the client that people know. Name is the name that it sends in clientInfo, which begins with prefix in
-	// all its versions.
+	// Client is the name of the client that people know. Name is the name that it sends in clientInfo, which begins with prefix
+	// in all its versions.
 	Client, Name string
 	prefix       string // in lower case
-	// Loads is true if the client gives the model the full definition of each tool that has "anthropic/alwaysLoad" in its _meta, even
-	// if the model does not search for the tool. The tools of mcpx have this member.
+	// Loads is true if the client gives the model the full definition of each tool that has "anthropic/alwaysLoad" in its
+	// _meta, even if the model does not search for the tool. The tools of mcpx have this member.
 	Loads bool
 	// Says describes in a few words what the client shows to the model before a search.
 	Says string
@@ -23,15 +23,15 @@ type Searcher struct {
 	Shows func(s Unloaded) string
 }
 
-// Unloaded is a server whose tools the client has not loaded, so that the model does not have their definitions. Of the tools, only
-// the names and descriptions are used.
+// Unloaded is a server whose tools the client has not loaded, so that the model does not have their definitions. Of the tools,
+// only the names and descriptions are used.
 type Unloaded struct {
 	Name, Instructions string
 	Tools              []catalog.Tool
 }
 
-// Searchers are the known clients with a tool search. What each client shows was recorded from requests to the model by Claude Code
-// 2.1.330, by Codex 0.169 with its newer models, and by Qwen Code 0.24.4.
+// Searchers are the known clients with a tool search. What each client shows was recorded from requests to the model by Claude
+// Code 2.1.330, by Codex 0.169 with its newer models, and by Qwen Code 0.24.4.
 var Searchers = []Searcher{
 	{"Claude Code", "claude-code", "claude-code", true, "the names of all tools, by default; of mcpx, inspect and exec", func(s Unloaded) string {
 		text := cutAt(s.Instructions, 2048)
@@ -56,7 +56,7 @@ var Searchers = []Searcher{
 	}},
 }
 
-// SearcherNamed returns the client with this name in clientInfo, or nil if the client is not known to search for tools.
+// SearcherNamed returns the client that sends this name in clientInfo, or nil if the client is not known to search for tools.
 func SearcherNamed(name string) *Searcher {
 	for i := range Searchers {
 		if strings.HasPrefix(strings.ToLower(name), Searchers[i].prefix) {
@@ -66,7 +66,7 @@ func SearcherNamed(name string) *Searcher {
 	return nil
 }
 
-// cutAt returns at most n characters of text.
+// cutAt returns text or, if it is longer than n characters, its first n characters and "...".
 func cutAt(text string, n int) string {
 	if runes := []rune(text); len(runes) > n {
 		return string(runes[:n]) + "..."

@@ -14,10 +14,10 @@ const (
 	// maxTopics is the maximum number of topics of a server.
 	maxTopics = 60
 	// Two words such as "pull request" become one topic if they are often side by side: in at least the share pairShare of the
-	// names that have the more frequent of the two words.
+	// names that have the more frequent of the two words, and in two names or more.
 	pairShare = 0.75
-	// A word in more than the share mostShare of the names does not distinguish tools. It becomes a topic, but its tools may also
-	// belong to later topics.
+	// A word in more than the share mostShare of the names does not distinguish tools. It becomes a topic, but its tools may
+	// also belong to later topics.
 	mostShare = 0.8
 )
 
@@ -43,9 +43,10 @@ func (s *source) about(limit int) string {
 	return strings.Join(list, ", ")
 }
 
-// topicsOf returns the topics of tools with these names; topics of more tools come first. A topic is left out if all its tools
-// already belong to earlier topics, also to earlier topics that were left out. If there are more than fewExact tools, a topic is
-// also left out if all its tools except one belong to earlier topics, so that one more tool mostly adds no topic.
+// topicsOf returns at most maxTopics topics of tools with these names; topics of more tools come first. The words in the name
+// of the server are no topics. A topic is left out if all its tools already belong to earlier topics, also to earlier topics
+// that were left out. If there are more than fewExact tools, a topic is also left out if all its tools except one belong to
+// earlier topics, so that one more tool mostly adds no topic.
 func topicsOf(server string, names []string) []topic {
 	words := make([][]string, len(names))
 	common := wordsOf(server)
@@ -95,8 +96,8 @@ func topicsOf(server string, names []string) []topic {
 	return kept
 }
 
-// level rounds n, a number of tools, so that similar numbers get the same level. Topics are sorted by level, so that one more tool
-// mostly does not change their order.
+// level rounds n, a number of tools, so that similar numbers get the same level. Topics are sorted by level, so that one more
+// tool mostly does not change their order.
 func level(n int) int {
 	if n >= 10 {
 		return floor(n)
@@ -104,7 +105,8 @@ func level(n int) int {
 	return n / 4
 }
 
-// together joins words that nearly always follow each other to one word, such as "pull request". It replaces the elements of words.
+// together joins two words to one topic, such as "pull request", if they are often side by side (see pairShare). It replaces
+// the elements of words.
 func together(words [][]string) {
 	single, pair := map[string]int{}, map[[2]string]int{}
 	for _, ws := range words {
