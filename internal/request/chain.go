@@ -7,8 +7,9 @@ import (
 )
 
 // Handler sends a request to a server and returns the raw result, which is valid JSON and UTF-8, or nil for a notification. It
-// returns within the time limits of the request. Its error is a *wire.RPCError, one of the error types of this package, a
-// *semaphore.BusyError, or the error of ctx.
+// returns within the time limits of the request and the time that the user takes to confirm it. Its error is a *wire.RPCError,
+// one of the error types of this package, a *semaphore.BusyError, the error of ctx, or an error of a middleware, which means
+// that nothing was sent.
 type Handler func(ctx context.Context, r *Request) (json.RawMessage, error)
 
 // Middleware wraps a handler. It may refuse a request, change it, or act on its result, but must not send it to another server.

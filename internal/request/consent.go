@@ -21,8 +21,8 @@ type Consent struct {
 	// clients, such as the page of mcpx. If it is nil, mcpx asks the client.
 	Ask func(question string) bool
 
-	// Hold, if not nil, is called before mcpx asks the user, and may wait until other questions are answered. If Hold returns an
-	// error, mcpx does not ask. Otherwise mcpx calls release after the answer.
+	// Hold, if not nil, is called before mcpx asks the user, and may wait until other questions are answered. If Hold returns
+	// an error, mcpx does not ask. Otherwise mcpx calls release when the user has answered or asking has failed.
 	Hold func(ctx context.Context) (release func(), err error)
 
 	asked bool // the user was asked during this request
@@ -46,8 +46,8 @@ func (r *Request) digest() [sha256.Size]byte {
 	return [sha256.Size]byte(hash.Sum(nil))
 }
 
-// RefusedError says that mcpx did not send a request because it needs a confirmation and has none. Its text is for
-// the model.
+// RefusedError says that mcpx did not send a request: it needs a confirmation and has none, or the caller permits only tools
+// that are declared read-only and the tool is not. The text is for the model.
 type RefusedError struct{ Text string }
 
 func (e *RefusedError) Error() string { return e.Text }
@@ -55,9 +55,10 @@ func (e *RefusedError) Error() string { return e.Text }
 // answerWithin bounds how long the user may take to confirm a request.
 const answerWithin = 15 * time.Minute
 
-// Confirmed asks the user before it passes on a request that needs confirmation. The func keyFor returns the config key that
-// demands the confirmation, or an empty string if the request needs none. The time that the user takes does not count as time of
-// the call.
+// Confirmed asks the user before it passes on a request that needs confirmation, unless the user has approved exactly this
+// request before (Consent.Given). It refuses a notification that needs confirmation. The func keyFor returns the config key
+// that demands the confirmation, or an empty string if the request needs none. The time that the user takes does not count as
+// time of the call.
 func Confirmed(keyFor func(r *Request) (key string)) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, r *Request) (json.RawMessage, error) {
@@ -68,8 +69,8 @@ func Confirmed(keyFor func(r *Request) (key string)) Middleware {
 			if r.Notification {
 				return nil, &RefusedError{r.named() + " needs the user's confirmation, and a notification has no answer. It was not sent"}
 			}
-			// If the server now needs input from the client, mcpx must ask for it within this call: if the client had to make a new
-			// call, the user would have to confirm again.
+			// If the server now needs input from the client, mcpx must ask for it within this call: if the client had to make a
+			// new call, the user would have to confirm again.
 			r.Relay = false
 			if !r.Consent.Given.Covers(r) {
 				release := func() {}
@@ -101,8 +102,8 @@ func (r *Request) named() string {
 	return r.To.Name + " " + sanitize.Line(r.Method, 80)
 }
 
-// Ask asks the user with one question to confirm several requests that differ only in their params. key is the
-// config key that demands the confirmation.
+// Ask asks the user with one question to confirm several requests that differ only in their params. key is the config key that
+// demands the confirmation. The error is a [RefusedError] or that of ctx.
 func Ask(ctx context.Context, key string, all ...*Request) (Approval, error) {
 	if err := ask(ctx, key, all); err != nil {
 		return Approval{}, err

@@ -20,11 +20,12 @@ type HTTPError struct {
 
 func (e *HTTPError) Error() string { return e.Reason }
 
-// UnavailableError says that the server has no session over which the request could be sent. The request was not executed.
+// UnavailableError says that the server cannot be used now: for example, it has no session, is disabled, needs the user's
+// login, or refuses requests with an HTTP status. The request was not executed.
 type UnavailableError struct {
 	State  catalog.State
 	Reason string
-	// RetryAfter is the time until the next attempt, 0 if unknown.
+	// RetryAfter is the time until an attempt may succeed, 0 if unknown.
 	RetryAfter time.Duration
 	// Stopped means that mcpx has stopped the upstream of the server, for example because a reload replaced it, and will not
 	// start that upstream again.
@@ -38,7 +39,8 @@ func (e *UnavailableError) Error() string {
 	return string(e.State) + ": " + e.Reason
 }
 
-// LostError says that the session with the server ended during the call, for example because the server crashed.
+// LostError says that no answer can come any more: the session or the connection ended during the call, for example because the
+// server crashed, or the config changed while a task of the call ran. It also ends a [Subscription].
 type LostError struct {
 	Reason string
 	// MayHaveRun is false if the request certainly never reached the server; otherwise it is true.
@@ -49,14 +51,15 @@ type LostError struct {
 
 func (e *LostError) Error() string { return "connection lost: " + e.Reason }
 
-// TimeoutError says that the deadline of a call has passed. mcpx has sent the upstream a cancellation.
+// TimeoutError says that the deadline of a call has passed. If the call was sent, mcpx has told the upstream to cancel it.
 type TimeoutError struct {
 	After time.Duration
 	// Idle means that the time without progress was too long, although the time for the whole call had not passed.
 	Idle bool
 	// Queued is how much of the time the call waited for a concurrency slot.
 	Queued time.Duration
-	// Noise is the first line that the upstream wrote during the call and that is not a JSON-RPC message; empty if there was none.
+	// Noise is the first line that the upstream wrote during the call and that is not a JSON-RPC message; empty if there was
+	// none.
 	Noise string
 }
 
@@ -87,7 +90,8 @@ type AnswerError struct{ Reason string }
 func (e *AnswerError) Error() string { return e.Reason }
 
 // ReplacedError says that a request was not sent, because the caller has read an outdated catalogue: since then, a reload
-// replaced or removed the server, or the tool has changed. The caller must check its rights again in a new catalogue.
+// replaced or removed the server, or the tool or the caller's rights have changed. The caller must check its rights again in a
+// new catalogue.
 type ReplacedError struct{ Server string }
 
 func (e *ReplacedError) Error() string {
@@ -99,7 +103,8 @@ type InputError struct{ Reason string }
 
 func (e *InputError) Error() string { return "the server asks for input: " + e.Reason }
 
-// LimitError refuses a request or a session because its caller is over a limit. Nothing was executed.
+// LimitError refuses a request or a session because a limit is reached: of its caller, of the server, or of all callers
+// together. Nothing was executed.
 type LimitError struct {
 	// Limit names the limit, such as "60 calls a minute", and to whom it applies.
 	Limit string

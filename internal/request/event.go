@@ -16,30 +16,31 @@ const (
 	OutcomeRunning   = "STILL_RUNNING" // wait_result returned before the call that it waits for ended
 )
 
-// Event records one message for the observers: a client's request, a message to a server that belongs to no client
-// request, or an HTTP request that was refused before its body was read. It is complete when the message was
-// answered.
+// Event records one message for the observers: a client's request, a message that a program, the built-in server or mcpx itself
+// sends to a server, or an HTTP request that was refused before its body was read. It is complete when the message was answered
+// or has failed.
 type Event struct {
 	// Number is unique in this process among events that are Attempted, and 0 for other events.
 	Number uint64
 	// Method is the method as the client wrote it; KnownMethod means that mcpx knows it.
 	Method      string
 	KnownMethod bool
-	// Request means that the event records a client's request, and ends when the request is answered. It is false for a call that
-	// goes on after its request was answered, and for a message that belongs to no request.
+	// Request means that the event records a client's request, and ends when the request is answered. It is false for all other
+	// events, also for a call that goes on after its request was answered.
 	Request bool
 	Who
 	Target
-	// Attempted means that mcpx sent the message to a server (which may be the built-in one), or that the middleware refused it.
-	// Such events are logged and audited.
+	// Attempted is set for every tools/call, even if it names an unknown tool, and for every other message that reaches the
+	// middleware, even if the middleware refuses it. Such events are logged and audited.
 	Attempted bool
-	// Admitted means that the audit trail contains the beginning of the call.
+	// Admitted means that mcpx has written the beginning of the call to the audit trail, or has tried to.
 	Admitted bool
-	// Answered means that a server answered a tools/call with a result.
+	// Answered means that a server answered a tools/call with a result. For a call of the built-in server, it means that the
+	// tool was a program that has called tools.
 	Answered bool
 	// Outcome is RESULT, TOOL_ERROR, CANCELLED, STILL_RUNNING, or the code of a failure; empty until the end.
 	Outcome string
-	// Code is the JSON-RPC error code; 0 for a result.
+	// Code is the JSON-RPC error code; 0 if the answer is no JSON-RPC error.
 	Code int
 	Durations
 	Sizes
@@ -47,14 +48,14 @@ type Event struct {
 	// answer saves and costs none. Observers call it after the answer was sent, because counting may take milliseconds.
 	Definitions func() []Saving
 	// ReadOn is set for a call that reads the next part of a result that was cut. Only its fields Server and Tool are set: they
-	// name the tool that returned the result. ReadOn is nil for other calls.
+	// name the tool that returned the result, or run for the output of a program. ReadOn is nil for other calls.
 	ReadOn *Target
 	Trace
 	OfProgram
-	// Said is the text of the error with which a call has ended; empty for other events.
+	// Said is the text of the error with which a call has ended, cut if it is long; empty for other events.
 	Said string
-	// Content returns the arguments and the result of a call as texts. Observers must call it before they return. It is nil unless
-	// the config says that these texts are recorded.
+	// Content returns the arguments and the result of a call as texts. Observers must call it before they return. It is nil
+	// unless the config says that these texts are recorded.
 	Content func() (arguments, result string)
 	// Refused is set only for an HTTP request that was refused before its body was read.
 	Refused *Refused
@@ -76,24 +77,27 @@ type Who struct {
 	Client string
 }
 
-// Target is what a message is for. Server and Tool are as the client wrote them; do not trust them unless Known is set.
+// Target is what a message is for. Server and Tool are as the client wrote them; do not trust Server unless KnownServer is set,
+// nor Tool unless Known is set.
 type Target struct {
 	Server, Tool string
 	// Item is the URI of a resource, the name of a prompt, the reference of a completion or the id of a task.
 	Item string
-	// KnownServer means that the server is in the caller's catalogue. Known means that the tool is in the caller's catalogue.
+	// KnownServer means that the server is in the caller's catalogue, or is the built-in server. Known means that the tool is
+	// one of this server.
 	KnownServer, Known bool
 	// ReadOnly means, for a tools/call, that the tool is declared read-only. For another method it means that mcpx knows the
-	// method: such methods only read, or belong to an earlier call.
+	// method (see the var known).
 	ReadOnly bool
 }
 
 // Durations say when the event began, and how long its parts took.
 type Durations struct {
 	Began time.Time
-	// Asked is when mcpx first sent something to the server; zero if it never did.
+	// Asked is when mcpx first tried to send something to the server, before it waits for a slot or a session. It is zero if
+	// mcpx did not try, and for the built-in server.
 	Asked time.Time
-	// Duration is the time of the whole event. Upstream is the part of it in which mcpx waited for a session and
+	// Duration is the time of the whole event. Upstream is the part of it in which mcpx waited for a slot, for a session and
 	// for the server.
 	Duration, Upstream time.Duration
 	// Confirming is how long the user took to confirm; Duration does not include it.
@@ -205,7 +209,8 @@ func (j *Journal) Attempt(e *Event) {
 	}
 }
 
-// End completes an event and calls the observers.
+// End sets the duration and the outcome of an event if they are not set yet (the outcome is then RESULT), and calls the
+// observers.
 func (j *Journal) End(e *Event) {
 	if e.Duration == 0 {
 		e.Stop()

@@ -12,7 +12,7 @@ import (
 	"mcpx/internal/policy"
 )
 
-// From is what a message to a server takes over from the client's message that caused it. Every package passes it on unchanged.
+// From is what a message to a server takes over from the client's message that caused it.
 type From struct {
 	// Client is the sender; nil if mcpx itself sends the message, for example for a command.
 	Client *caller.Client
@@ -114,15 +114,15 @@ type Times struct {
 }
 
 // Subscription follows the changes of one resource. It begins with the answer to resources/subscribe and ends with the context
-// of the request or with the session.
+// of the request, with the session, or when the server ends it.
 type Subscription struct {
 	// Renewal means that the subscription replaces one that ended with its session, so it has already been counted
 	// towards the caller's limits.
 	Renewal bool
 	// Updated gets the params of each notification. It must not block.
 	Updated func(params json.RawMessage)
-	// Ended is set by the handler when the server has accepted the subscription. It later receives one value: the reason why the
-	// subscription has ended.
+	// Ended is set by the handler when the server has accepted the subscription. It later receives one value: the reason why
+	// the subscription has ended.
 	Ended chan error
 }
 

@@ -7,7 +7,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Origin is the member of _meta that names the server from which a notification or a listed item comes.
+// Origin is the member of _meta that says from which server a notification or a listed item comes. In a notification it is the
+// name of the server. In a listed item it is an object with the member server and the item's own uri or name.
 const Origin = "mcpx/origin"
 
 // Originated puts the server's name into _meta of the params of a server's notification; params may be nil. If the server has

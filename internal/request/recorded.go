@@ -31,8 +31,8 @@ func Recorded(journal *Journal) Middleware {
 	}
 }
 
-// Ended sets the outcome of an event from the error that the [Handler] returned. It is not for the events of tools/call: their
-// outcomes also depend on the results.
+// Ended sets the outcome of an event from the error that the [Handler] returned; without an error it sets nothing. It is not
+// for the events of tools/call: their outcomes also depend on the results.
 func (e *Event) Ended(ctx context.Context, err error) {
 	rpc, answered := errors.AsType[*wire.RPCError](err)
 	_, over := errors.AsType[*LimitError](err)
@@ -85,7 +85,7 @@ func itemOf(r *Request) string {
 }
 
 // known has the methods, besides tools/call, that mcpx knows and sends to servers. None of them needs the user's confirmation:
-// they only read, or belong to a call that was confirmed.
+// they only read or follow data, tell the server of new roots, or belong to a call that was confirmed.
 var known = map[string]bool{
 	"resources/read": true, "resources/subscribe": true, "resources/unsubscribe": true, "prompts/get": true,
 	"completion/complete": true, "tasks/get": true, "tasks/update": true, "tasks/cancel": true, "tasks/result": true,

@@ -26,8 +26,8 @@ func Rights(sees Sees) Middleware {
 	}
 }
 
-// permitted returns an error if the sender may not make the request, otherwise nil. The parameter visible is the catalogue that the
-// sender may see. The built-in server is in no catalogue: every caller may use its tools.
+// permitted returns an error if the sender may not make the request, otherwise nil. The parameter visible is the catalogue that
+// the sender may see. The built-in server is in no catalogue: every caller may use its tools.
 func (r *Request) permitted(visible *catalog.Snapshot) error {
 	server, ok := visible.Server(r.To.Name)
 	switch {
@@ -50,9 +50,9 @@ func (r *Request) permitted(visible *catalog.Snapshot) error {
 }
 
 // Pinned ensures that the called tool still has the definition that the caller was shown and that mcpx compared with the lock
-// file. The definition may have changed if a session was opened during the call, or while the user was asked to confirm.
-// Then Pinned ends the call with a [ReplacedError], so that the call is checked again from the beginning. The parameter refresh updates
-// the catalogue to what the server has just listed.
+// file. The definition may have changed if a session was opened during the call, or while the user was asked to confirm. Then
+// Pinned ends the call with a [ReplacedError], so that the call is checked again from the beginning. The parameter refresh
+// updates the catalogue to what the server has just listed.
 func Pinned(sees Sees, refresh func()) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, r *Request) (json.RawMessage, error) {

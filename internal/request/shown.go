@@ -68,7 +68,8 @@ func show(raw []byte) (text, whyNot string) {
 // the question shows it.
 type children func(yield func(name string, value []byte) bool) error
 
-// add appends a value. It returns false if the text is too long to be shown. indent is the indentation of the value's line.
+// add appends a value. It returns false if the text is too long to be shown. The parameter indent is a line end and the
+// indentation of the value's line.
 func (s *showing) add(raw []byte, indent string) bool {
 	switch {
 	case raw[0] == '{':
@@ -175,8 +176,8 @@ func decoded(raw []byte) (text string, quoted bool) {
 	return text, true
 }
 
-// writeScalar writes at most limit characters of a scalar, and returns how many it wrote and how many are missing.
-// It escapes invisible characters, since these are sent too.
+// writeScalar writes a scalar until at least limit characters are written, and returns how many it wrote and how many
+// characters of the scalar are missing. It escapes invisible characters, since these are sent too.
 func writeScalar(b *strings.Builder, raw []byte, limit int) (written, left int) {
 	text, quoted := decoded(raw)
 	if quoted {
