@@ -1,5 +1,6 @@
-// Package conf has types that package config fills from the config file, and that other packages use without
-// converting them. The comment of each type names the package that implements what the type means.
+// Package conf has types that package config fills from the config file, and that other packages use without converting them.
+// The comment of a type names the package that implements what the type means, unless the type is only a part of another type
+// here.
 package conf
 
 import (
@@ -11,7 +12,8 @@ import (
 	"mcpx/internal/base/semaphore"
 )
 
-// Confirm says which calls of tools the user must confirm. A larger value asks about more calls. Package policy implements it.
+// Confirm says which calls of tools the user must confirm. A larger value asks about more calls. Requests with a method that
+// mcpx does not know count as calls of a tool that is not read-only. Package policy implements it.
 type Confirm uint8
 
 // The values of [Confirm]. ConfirmNone asks about no call. ConfirmAll asks about every call.
@@ -63,8 +65,8 @@ type Right struct {
 	Confirm Confirm
 	// Admin gives access to /status, /metrics, the page at / and /api/servers.
 	Admin bool
-	// TakeAway are globs of servers and of "server.tool" that no rule gives to the principals of this rule. A rule with TakeAway gives
-	// nothing: the fields from Servers to Admin are empty.
+	// TakeAway are globs of servers and of "server.tool" that no rule gives to the principals of this rule. A rule with
+	// TakeAway gives nothing: the fields from Servers to Admin are empty.
 	TakeAway []string
 }
 
@@ -148,8 +150,8 @@ type OAuth struct {
 	PerPrincipal bool
 	// Grant is "authorization_code", "client_credentials" or "private_key_jwt". Empty means "authorization_code".
 	Grant string
-	// ClientID and ClientSecret belong to a client that the user has registered with the authorization server. If they are empty, mcpx
-	// uses ClientMetadataURL or registers itself.
+	// ClientID and ClientSecret belong to a client that the user has registered with the authorization server. If they are
+	// empty, mcpx uses ClientMetadataURL or registers itself.
 	ClientID, ClientSecret string
 	// ClientMetadataURL is the https URL of a document that describes mcpx (a client ID metadata document). If ClientID is
 	// empty and the authorization server supports such documents, the URL is the client ID of mcpx.
@@ -281,8 +283,8 @@ type Quota struct {
 	// wait for other calls to end. The limits of servers for concurrent calls are in package upstream.
 	ConcurrentCalls int
 	Queue           semaphore.Queue
-	// RequestsPerSecond bounds HTTP requests of any kind; short bursts may exceed it, and further requests are refused. Pace is another
-	// bound on the requests per second: requests that exceed only Pace are not refused, but wait.
+	// RequestsPerSecond bounds HTTP requests of any kind; short bursts may exceed it, and further requests are refused. Pace is
+	// another bound on the requests per second: requests that exceed only Pace are not refused, but wait.
 	RequestsPerSecond, Pace int
 	// BodyBytes bounds the bytes of request bodies that are read at the same time. A request that would exceed it is
 	// refused. BodyPace bounds the bytes of bodies that are read per second, on average. At most BodyPace bytes are read in
@@ -290,8 +292,8 @@ type Quota struct {
 	BodyBytes, BodyPace int64
 }
 
-// Dial says who may dial in: a principal dials in when it connects to mcpx and serves tools of its own over the connection. Package
-// hosted/dial implements it.
+// Dial says who may dial in: a principal dials in when it connects to mcpx and serves tools of its own over the connection.
+// Package hosted/dial implements it.
 type Dial struct {
 	// Allow are rules. The first rule that matches the principal and the name of the server with which it dials in decides.
 	Allow []DialRule
@@ -336,7 +338,8 @@ const (
 	DialAll   = "all"   // every principal whose rights allow it
 )
 
-// Programs is the config key programs: what JavaScript programs may do.
+// Programs is the config key programs: what JavaScript programs may do. The fields from Timeout on are the limits in package
+// programs, which implements them; 0 means the default.
 type Programs struct {
 	Off bool
 	// Dir is the folder of the stored programs. Empty means the folder named programs beside the config file, if there is one.

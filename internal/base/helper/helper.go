@@ -33,7 +33,7 @@ import (
 
 // Errors that Do returns. It may also return the error of its context, or say that the helper failed.
 var (
-	// ErrTime: the job took longer than Limits.Time. The helper was killed.
+	// ErrTime: the job took longer than Limits.Time. The helper has ended.
 	ErrTime = errors.New("the job exceeds its time limit")
 	// ErrMemory: the job, a reply or executing the job needs more than Limits.Memory.
 	ErrMemory = errors.New("the job exceeds its memory limit")
@@ -41,7 +41,8 @@ var (
 	ErrClosed = errors.New("the pool of helpers is closed")
 )
 
-// Limits bound the helpers of a pool. All fields must be set, except Requests if Do is always called without a Reply.
+// Limits bound the helpers of a pool. All fields must be set, except Queue, and Requests if Do is always called without a
+// Reply.
 type Limits struct {
 	// Time bounds the time of a job. It includes sending the job and the answer, and the parent's work on requests,
 	// but not the start of a helper.
@@ -52,8 +53,8 @@ type Limits struct {
 	Frame int64
 	// Requests is how many requests of one helper are handled at the same time. Further requests wait.
 	Requests int
-	// Helpers is the maximum number of helpers. Further jobs wait. The jobs of one principal use at most half of the
-	// helpers.
+	// Helpers is the maximum number of helpers. Further jobs wait. The jobs of one owner use at most half of the helpers, but
+	// always one; jobs without an owner may use all.
 	Helpers int
 	// Queue bounds the waiting jobs.
 	Queue semaphore.Queue
@@ -61,6 +62,7 @@ type Limits struct {
 	Idle time.Duration
 }
 
+// A Starter starts a helper process, mostly with [proc.Start] and the reaper of this process.
 type Starter func(proc.Spec) (*proc.Process, error)
 
 // Reply handles a request that a helper sends during a job. Several calls may run at the same time. ctx ends with the

@@ -16,7 +16,7 @@ import (
 
 // The exit codes of helper processes.
 const (
-	exitOK     = 0  // stdin was closed
+	exitOK     = 0  // stdin was closed, or the role is finished
 	exitFatal  = 2  // set by the Go runtime: panic, out of memory, stack overflow
 	exitSignal = -1 // what package os reports for a process killed by a signal
 	exitUsage  = 100
@@ -27,7 +27,7 @@ const (
 const (
 	// gcPercent is the value for debug.SetGCPercent. It keeps the heap of a helper small.
 	gcPercent = 60
-	// maxStack bounds a goroutine's stack, in bytes. It is enough for values nested a million levels deep. The Go
+	// maxStack bounds a goroutine's stack, in bytes. A deeper recursion ends the helper, and Pool.Do returns ErrMemory. The Go
 	// runtime's own bound is 1 GB.
 	maxStack = 64 << 20
 	// trimAbove is the heap size, in bytes, above which a helper frees memory between two jobs.
@@ -44,8 +44,9 @@ type Worker interface {
 	Forget()
 }
 
-// Serve makes this process a helper whose jobs a Worker executes. It returns when the parent closes stdin. If a limit
-// is exceeded, it exits the process. The Limits that start gets have only Time, Memory and Frame set.
+// Serve makes this process a helper whose jobs a Worker executes. The process exits when the parent closes stdin or a limit is
+// exceeded. Serve returns only if an answer cannot be sent to the parent. The Limits that start gets have only Time, Memory and
+// Frame set.
 func Serve(start func(Limits) Worker) {
 	role, limits, err := ownRole()
 	if err != nil {
@@ -103,8 +104,8 @@ func (p *parent) serve(worker Worker, limits Limits) {
 	}
 }
 
-// receive reads jobs and replies from the parent until EOF. It runs during jobs too, so that EOF is noticed at once. If
-// a job or reply has more than memory bytes, receive exits the process.
+// receive reads jobs and replies from the parent until EOF. It runs during jobs too, so that EOF is noticed at once. If a job
+// or reply has more than memory bytes, or the data is invalid, receive exits the process.
 func (p *parent) receive(r io.Reader, memory int64) {
 	for {
 		f, err := readFrame(r, string(kindJob)+string(kindReply), memory)
@@ -190,7 +191,7 @@ func restrain(limits Limits, used *heapMeter) (stop func()) {
 	timeout := time.AfterFunc(limits.Time+overtime, func() { os.Exit(exitTime) })
 	look := time.NewTicker(lookEvery)
 	ending, ended := make(chan struct{}), make(chan struct{})
-	go func() {
+	go func() { // ends when stop is called, which waits for it
 		defer close(ended)
 		for {
 			select {

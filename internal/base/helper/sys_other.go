@@ -2,7 +2,7 @@
 
 package helper
 
-// bindProcess does nothing: other kernels than Linux cannot limit the memory. The helper checks its own heap.
+// bindProcess does nothing: outside of Linux, only the helper itself checks its memory.
 func bindProcess(string, int64) {}
 
 func resident(int) int64 { return 0 }

@@ -27,9 +27,9 @@ type Trace struct {
 	failed  atomic.Bool
 }
 
-// New returns a Trace. isSecret reports whether the value of a member with this name is a secret. secrets returns values that
-// are removed wherever they occur in a message. Each line is one Write to out. The first error of out is logged; after it, the
-// trace still tries to write.
+// New returns a Trace. isSecret reports whether a string that is the value of a member with this name is a secret. secrets
+// returns values that are removed wherever they occur in a message. Each line is one Write to out. The first error of out is
+// logged; after it, the trace still tries to write.
 func New(out io.Writer, isSecret func(name string) bool, secrets func() *sanitize.Secrets, log *slog.Logger) *Trace {
 	return &Trace{out: out, isSecret: isSecret, secrets: secrets, log: log}
 }
@@ -122,8 +122,8 @@ var (
 // notSecret are names that resemble names of secrets, but whose values are not secret.
 var notSecret = []string{"progressToken", "sessionId", "session"}
 
-// clean removes known secrets, the values of members whose name says that they are secret, and values that look like
-// credentials.
+// clean removes known secrets, strings that are the value of a member whose name says that it is secret, and values that look
+// like credentials.
 func (t *Trace) clean(text string) string {
 	text = Strike(t.secrets(), text)
 	for _, form := range []*pattern.Lazy{member, nested} {
