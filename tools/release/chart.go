@@ -7,7 +7,8 @@ import (
 	"path"
 )
 
-// chart makes the archive of the Helm chart in deploy/chart. Both its version and its appVersion are the version of the release.
+// chart makes the archive of the Helm chart in deploy/chart. Both its version and its appVersion are the version of the
+// release.
 func (r *making) chart() {
 	var files []file
 	root := os.DirFS("deploy/chart")

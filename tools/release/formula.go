@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// formula makes the Homebrew formula. It needs the archives for macOS and Linux, and r.home: the place where they will be published.
+// formula makes the Homebrew formula. It needs the archives for macOS and Linux, and r.home: the place where they will be
+// published.
 func (r *making) formula() {
 	if r.home == "" {
 		return

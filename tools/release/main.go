@@ -1,12 +1,13 @@
-// Command release builds what users install: binaries for six platforms, bundles for Claude Desktop, npm packages, Python wheels,
-// deb and rpm, a Homebrew formula and a Helm chart, with signed checksums and a list of the Go modules in the binaries.
-// The same commit and the same version of Go give the same bytes, in whatever folder they are built.
+// Command release builds what users install: binaries for six platforms, bundles for Claude Desktop, npm packages, Python
+// wheels, deb and rpm, a Homebrew formula and a Helm chart, with checksums and a list of the Go modules in the binaries. The
+// same commit and the same version of Go give the same bytes, in whatever folder they are built.
 //
 //	go run ./tools/release                     all platforms, into the folder dist
 //	go run ./tools/release -only linux/amd64   only one platform
 //	go run ./tools/release -sign KEY           signs SHA256SUMS with an SSH key
 //
-// The version comes from the tag of the commit. The command publishes nothing; docs/releasing.md says how to publish.
+// The version comes from the tag of the commit; without a tag it is Go's pseudo-version. The command publishes nothing;
+// docs/releasing.md says how to publish.
 package main
 
 import (
@@ -151,7 +152,7 @@ func read(p platform, path string) (*binary, error) {
 	return &binary{p, data, info}, err
 }
 
-// everything makes all files of a release. The keys of the map are the file names.
+// everything makes all files of a release except the checksums and their signature. The keys of the map are the file names.
 func (r *making) everything(binaries []*binary) (map[string][]byte, error) {
 	r.files = make(map[string][]byte)
 	if module := binaries[0].info.Main.Path; strings.Contains(module, "/") {

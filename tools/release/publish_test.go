@@ -20,7 +20,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestFormula: the formula names the archives of macOS and Linux with their checksums, at the place of the module, and Ruby reads it.
+// TestFormula: the formula names the archives of macOS and Linux with their checksums, at the place of the module, and Ruby
+// reads it.
 func TestFormula(t *testing.T) {
 	of := func(module string, platforms []platform) map[string][]byte {
 		var binaries []*binary

@@ -307,8 +307,8 @@ func TestDeploy(t *testing.T) {
 	})
 }
 
-// serveRegistries serves the packages as npm does below /npm/, and the wheels as PyPI does below /pypi/. Packages of other platforms
-// are not there. It returns the URL.
+// serveRegistries serves the packages as npm does below /npm/, and the wheels as PyPI does below /pypi/. Packages of other
+// platforms are not there. It returns the URL.
 func serveRegistries(t *testing.T, files map[string][]byte) string {
 	t.Helper()
 	t.Setenv("NO_PROXY", "127.0.0.1")

@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 )
 
-// signers is a file with the public keys whose signatures users trust, in the format of ssh-keygen. Whoever makes a release adds their
-// own key to it.
+// signers is a file with the public keys whose signatures users trust, in the format of ssh-keygen. Whoever makes a release
+// adds their own key to it.
 const signers = "docs/allowed_signers"
 
-// sign signs SHA256SUMS in a folder with an SSH key, and then checks the signature as users do. key is the file of a private key,
-// which may need a passphrase, or of a public key whose private key is in an SSH agent.
+// sign signs SHA256SUMS in a folder with an SSH key, and then checks the signature as users do. key is the file of a private
+// key, which may need a passphrase, or of a public key whose private key is in an SSH agent.
 func sign(folder, key, signers string) error {
 	sums := filepath.Join(folder, "SHA256SUMS")
 	command := exec.Command("ssh-keygen", "-q", "-Y", "sign", "-n", "file", "-f", key, sums)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// buildNfpm builds nfpm, the program that makes deb and rpm, in the folder temp. nfpm has a module of its own here: its go.sum pins the
-// version, and its dependencies stay out of the module of mcpx.
+// buildNfpm builds nfpm, the program that makes deb and rpm, in the folder temp. nfpm has a module of its own here: its go.sum
+// pins the version, and its dependencies stay out of the module of mcpx.
 func buildNfpm(temp string) (path string, err error) {
 	path = filepath.Join(temp, "nfpm")
 	command := exec.Command("go", "-C", "tools/release/nfpm", "build", "-trimpath", "-o", path, "github.com/goreleaser/nfpm/v2/cmd/nfpm")
@@ -22,8 +22,8 @@ func buildNfpm(temp string) (path string, err error) {
 	return path, nil
 }
 
-// systemFiles returns the files that a package installs in addition to the program, by their path on the user's system. The systemd unit
-// is installed, but not enabled.
+// systemFiles returns the files that a package installs in addition to the program, by their path on the user's system. The
+// systemd unit is installed, but not enabled.
 func (r *making) systemFiles() (map[string][]byte, error) {
 	files := map[string][]byte{"/usr/share/doc/mcpx/copyright": r.licences}
 	read := map[string]string{

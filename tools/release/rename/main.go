@@ -2,8 +2,8 @@
 //
 //	go run ./tools/release/rename github.com/OWNER/mcpx
 //
-// It changes the path in go.mod, in imports, and in strings of tests that are names of packages. Run it at the root of a clone
-// without changes. It runs gofmt on the files that it has changed.
+// It changes the path in go.mod, in imports, and in other strings in Go files that begin with the path of a package. Run it at
+// the root of a clone without changes. It runs gofmt on the files that it has changed.
 package main
 
 import (
