@@ -15,10 +15,9 @@ import (
 	"mcpx/internal/request"
 )
 
-// Metrics counts calls and requests. Names follow the OpenTelemetry conventions for MCP (gen-ai, status
-// "Development") in the form for Prometheus; names that are not in the conventions begin with mcpx_. No label
-// contains text from a client: a server or tool that is not in the catalogue gets the label [other]. Safe for
-// concurrent use.
+// Metrics counts calls, requests and sessions of clients, and tokens. Names follow the OpenTelemetry conventions for MCP
+// (gen-ai, status "Development") in the form for Prometheus; names that are not in the conventions begin with mcpx_. No label
+// contains text from a client: a server or tool that is not in the catalogue gets the label [other]. Safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 	upstream *prometheus.HistogramVec // labels: server, tool, outcome
@@ -44,17 +43,19 @@ type State struct {
 	AuditFailing bool
 }
 
+// Server is the current state of one MCP server. Restarts is how often its session was opened again after a loss.
 type Server struct {
 	Name, State     string
 	Tools, Restarts int
 }
 
 const (
-	// other is the label in place of names that are not in the catalogue. Once there are maxSeries series, a call that would need a
-	// new series gets this label for its server and its tool.
+	// other is the label in place of servers and tools that are not in the catalogue, and of methods that mcpx does not know. A
+	// call that was not sent to its server has it as its tool. Once there are maxSeries series, a call that would need a new
+	// series gets this label for its server and its tool, and a request gets it for its error code.
 	other = "_other"
-	// maxSeries is how many series of calls there are at most. The bound is needed because a server may change its tools all the
-	// time.
+	// maxSeries is how many series of calls there are at most, and how many of requests, apart from those with the label other.
+	// The bound is needed because a server may change its tools all the time and use ever new error codes.
 	maxSeries = 2000
 )
 
@@ -111,6 +112,7 @@ func NewMetrics(version string, state func() State) *Metrics {
 	return m
 }
 
+// Handler returns the handler from which Prometheus reads the metrics. It logs errors as warnings.
 func (m *Metrics) Handler(log *slog.Logger) http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), MaxRequestsInFlight: 4,
@@ -129,7 +131,8 @@ type series struct {
 	tokensReceived, tokensSent, bytesReceived, bytes prometheus.Counter
 }
 
-// Event is an observer of [request.Event]. It counts requests of clients, calls of tools, and refusals.
+// Event is an observer of [request.Event]. It counts requests of clients, calls of tools, the tokens that mcpx saved, and
+// refusals.
 func (m *Metrics) Event(r *request.Event) {
 	switch {
 	case r.Refused != nil:
@@ -228,8 +231,8 @@ type answerKey struct {
 	failed bool
 }
 
-// answered counts a request of a client. method is empty if it is unknown. code is the code of the JSON-RPC error, or
-// 0 for a result. failed is true for the result of a failed tool (isError).
+// answered counts a request of a client. method is empty if it is unknown. code is the code of the JSON-RPC error, or 0 for a
+// result. failed is true for a result that says that the call failed (isError).
 func (m *Metrics) answered(method string, code int, failed bool, took time.Duration) {
 	m.answerOf(answerKey{method, code, failed}).Observe(took.Seconds())
 }

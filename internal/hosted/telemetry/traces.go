@@ -18,8 +18,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// Traces sends two spans for each sampled call to an OpenTelemetry collector, in batches of OTLP/JSON over HTTP
-// (docs/decisions/0043).
+// Traces sends a span for each sampled call, and one for its request to the server if there was one, to an OpenTelemetry
+// collector, in batches of OTLP/JSON over HTTP (docs/decisions/0043).
 type Traces struct {
 	options  TraceOptions
 	resource []attribute
@@ -38,7 +38,8 @@ type TraceOptions struct {
 	Logger   *slog.Logger
 }
 
-// These bounds are the defaults of OpenTelemetry's batch processor.
+// The first three bounds are the defaults of OpenTelemetry's batch processor. sendWithin bounds one request to the collector,
+// and closeWithin the last one.
 const (
 	maxWaiting  = 2048 // spans; if more are waiting for the collector, new ones are dropped
 	maxBatch    = 512  // spans in one request
@@ -54,7 +55,7 @@ func NewTraces(o TraceOptions) *Traces {
 		options: o, resource: resource(o.Version, os.Getenv), spans: make(chan span, maxWaiting),
 		stop: stop, closed: make(chan error, 1),
 	}
-	go t.run(ctx)
+	go t.run(ctx) // ends with Close, which waits for it
 	return t
 }
 
@@ -142,9 +143,10 @@ func (t *Traces) send(ctx context.Context, batch []span, timeout time.Duration) 
 	return false, nil
 }
 
-// Call is an observer. It makes the spans of a call after the call has ended: a span for the call, whose parent is the client's span, and
-// as its child a span for the request to the upstream. The upstream has received the ID of the child span in _meta.traceparent. Spans
-// contain no arguments, no results, and no names that are not in the catalogue.
+// Call is an observer. It makes the spans of a call after the call has ended: a span for the call, whose parent is the client's
+// span if the client began the trace, and, if something was sent to the upstream, a child span for that. The upstream has
+// received the ID of the child span in _meta.traceparent. Spans contain no arguments, no results, and no names that are not in
+// the catalogue.
 func (t *Traces) Call(r *request.Event) {
 	if r.Spans == nil || !r.IsCall() {
 		return
@@ -176,7 +178,8 @@ func (t *Traces) Call(r *request.Event) {
 	}
 }
 
-// add queues a span for the collector. If too many are waiting, it drops the span, since a call must not wait for the collector.
+// add queues a span for the collector. If too many are waiting, it drops the span, since a call must not wait for the
+// collector.
 func (t *Traces) add(one span) {
 	select {
 	case t.spans <- one:
