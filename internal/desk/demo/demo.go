@@ -26,10 +26,10 @@ type Server struct {
 	Name string
 	// Description says in one sentence what the server does.
 	Description string
-	// Serve serves one session with newline-delimited JSON-RPC. It supports the older revisions of MCP, which have initialize, and
-	// revision 2026-07-28, which has no initialize. It answers requests one after another. When the input ends, Serve answers the
-	// requests that it has read, and returns. When ctx ends, Serve closes the input and the output if they are io.Closers, so that a
-	// blocked read or write ends.
+	// Serve serves one session with newline-delimited JSON-RPC. It supports the older revisions of MCP, which have initialize,
+	// and revision 2026-07-28, which has no initialize. It answers requests one after another. When the input ends, Serve
+	// answers the requests that it has read, and returns. When ctx ends, Serve closes the input and the output if they are
+	// io.Closers, so that a blocked read or write ends.
 	Serve func(ctx context.Context, in io.Reader, out io.Writer) error
 }
 
@@ -192,8 +192,8 @@ func (a *answers) tool(d definition) (server.ToolHandlerFunc, error) {
 	}, nil
 }
 
-// run runs the jq function of a tool and returns its result. If the tool is not read-only, the jq function returns an object with
-// the result and the new state, and run keeps the new state.
+// run runs the jq function of a tool and returns its result. If the tool is not read-only, the jq function returns an object
+// with the result and the new state, and run keeps the new state.
 func (a *answers) run(code *gojq.Code, args map[string]any, readOnly bool) (any, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -207,7 +207,8 @@ func (a *answers) run(code *gojq.Code, args map[string]any, readOnly bool) (any,
 }
 
 // result returns a tool result in which value is pretty-printed JSON in a text block, as in most real servers. If value is a
-// string, the text block has the string itself. If structured is true, a value that is not a string is also in structuredContent.
+// string, the text block has the string itself. If structured is true, a value that is not a string is also in
+// structuredContent.
 func result(value any, structured bool) (*mcp.CallToolResult, error) {
 	if text, ok := value.(string); ok {
 		return mcp.NewToolResultText(text), nil
