@@ -13,7 +13,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestReading_Unset: commands that only read need none of the secrets of the service. One that needs a key says which one.
+// TestReading_Unset: a command needs only those secrets of the service that it uses itself. If one of these is missing, it
+// names the key.
 func TestReading_Unset(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -43,7 +44,8 @@ func TestReading_Unset(t *testing.T) {
 	}
 }
 
-// TestServe_Unwritable: where mcpx cannot keep what it must, it does not start, and names the key to set.
+// TestServe_Unwritable: if mcpx cannot write its audit trail or the key of auth.front, it does not start, and names the config
+// key to set.
 func TestServe_Unwritable(t *testing.T) {
 	mcptest.Parallel(t)
 	for name, test := range map[string]struct {

@@ -39,7 +39,7 @@ type judged struct {
 	}
 }
 
-// parameter is one property of a schema. The test skips properties whose schema has other keywords.
+// parameter is one property of a schema, with the keywords that the test looks at.
 type parameter struct {
 	Type    any
 	Enum    []json.RawMessage
@@ -87,8 +87,8 @@ func value(schema json.RawMessage) (text string, ok bool) {
 	return "", false
 }
 
-// calls returns arguments for the tool. Each of them fits the schema except for one deviation that the server
-// may accept.
+// calls returns arguments for the tool. Each of them leaves out the required arguments that have a default. Except for the
+// first, each has one more deviation from the schema that the server may accept.
 func (j judged) calls() (all []string) {
 	var base []string
 	names := make([]string, 0, len(j.InputSchema.Properties))
@@ -133,8 +133,8 @@ func (j judged) calls() (all []string) {
 // refusal matches the errors by which servers refuse invalid arguments.
 var refusal = regexp.MustCompile(`(?i)-32602|validation error|invalid (arguments|params|input)|invalid_type|Field required|is not of type|is a required property|expected .*received|must be (a |an )?(string|number|integer|boolean)`)
 
-// TestAccepted: calls to ten real servers leave out arguments that have a default, write numbers and booleans
-// as strings, or have nulls or unknown arguments. mcpx does not refuse a call that the server itself accepts.
+// TestAccepted: calls to real servers leave out arguments that have a default, write numbers and booleans as strings, or have
+// nulls or unknown arguments. mcpx does not refuse a call that the server itself accepts.
 func TestAccepted(t *testing.T) {
 	mcptest.Parallel(t)
 	p, bin := findPeers(t), python(t)

@@ -9,8 +9,9 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestPeople_ServerGone: when a server has left the config, the logins of people there are listed, and end: by mcpx logins end, whether
-// mcpx runs or not, and with the last token of the person. They are revoked at the server. The logins of others go on.
+// TestPeople_ServerGone: when a server has left the config, mcpx logins still lists the logins of people at it. Such a login is
+// revoked at the server by mcpx logins end, whether mcpx runs or not, and when the last token of the person is deleted while
+// mcpx runs. The logins of others go on.
 func TestPeople_ServerGone(t *testing.T) {
 	mcptest.Parallel(t)
 	c := startCompany(t, nil, "alice", "bob", "carl", "dora")

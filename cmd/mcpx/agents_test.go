@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// joinStdio joins a stdio server to a URL by a script, until the test ends.
+// joinStdio runs a script that connects a stdio server to a URL, until the test ends. output is what the script prints.
 func joinStdio(t *testing.T, address string, command ...string) (output *lockedBuffer) {
 	t.Helper()
 	script := filepath.Join(testdata(), "pypi", "mcp_pipe.py")
@@ -100,8 +100,8 @@ func (d *daemon) awaitTools(t *testing.T, key string, tools int) {
 	})
 }
 
-// TestAgents: scripts that join stdio servers to the URL of an agent, and the client of a voice assistant, work as they are. They
-// work again after their connections were cut. No token is in any log.
+// TestAgents: scripts that join stdio servers to the URL of an agent, and the client of a voice assistant, work as they are.
+// They work again after their connections were cut. No token is in any log.
 func TestAgents(t *testing.T) {
 	mcptest.Parallel(t)
 	const key = "a key for the agents of this test"

@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// TestCached: what npx and uvx run from their caches is recognised, and what they install is not.
+// TestCached: a program that npx or uvx runs from its cache is recognised, and an installed one is not.
 func TestCached(t *testing.T) {
 	for path, want := range map[string]string{
 		"/home/a/.npm/_npx/5f0/node_modules/mcpx-gateway-linux-x64/bin/mcpx":      "npm install --global mcpx-gateway",

@@ -42,9 +42,9 @@ func auditLines(t *testing.T, path string) (lines []auditLine) {
 
 var auditTools = json.RawMessage(`[{"name":"echo"},{"name":"look","annotations":{"readOnlyHint":true}},{"name":"slow"}]`)
 
-// TestAudit_http: the trail has refused requests, a line before each call that may write, and a line after
-// each call. None of them is lost when mcpx gets TERM. While mcpx runs, no other process may write to the
-// file.
+// TestAudit_http: the trail has refused requests, a line before each call that may write, and a line after each call. None of
+// them is lost when mcpx gets TERM. While mcpx runs, no other process may write to the file. mcpx audit verify finds a changed
+// line.
 func TestAudit_http(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

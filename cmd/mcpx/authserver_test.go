@@ -112,8 +112,8 @@ func (j loopbackJar) SetCookies(u *url.URL, cookies []*http.Cookie) {
 	j.Jar.SetCookies(u, cookies)
 }
 
-// browseTo browses like agree, also until it is redirected to an address at which it should stop. It returns that, and the cookies
-// that come with the redirect.
+// browseTo browses like agree, but also stops at a redirect to an address for which stop returns true. It returns the address
+// of the last redirect, and the cookies that come with it.
 func browseTo(t *testing.T, f *fronted, address string, stop func(*url.URL) bool) (*url.URL, []*http.Cookie) {
 	t.Helper()
 	jar := newLoopbackJar()
@@ -161,8 +161,8 @@ func browseTo(t *testing.T, f *fronted, address string, stop func(*url.URL) bool
 	return nil, nil
 }
 
-// TestFront_Claude replays how claude.ai connects with dynamic registration: it knows only the URL, discovers
-// and registers, lists the tools, and continues with a refresh token.
+// TestFront_Claude replays how claude.ai connects with dynamic registration: it knows only the URL, discovers and registers,
+// lists the tools, and continues with a refresh token. An old refresh token ends the login.
 func TestFront_Claude(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -148,8 +148,8 @@ func execArgs(server, tool, arguments string) string {
 	return `{"server_name":"` + server + `","tool_name":"` + tool + `","arguments":` + arguments + `}`
 }
 
-// waysToExec are the ways in which exec calls a tool: alone, by each, and by a program that returns what the call gives. They
-// make the arguments of exec.
+// waysToExec are the ways in which exec calls a tool: alone, in a list (each), and by a program that returns the result of the
+// call. They make the arguments of exec.
 var waysToExec = map[string]func(server, tool, arguments string) string{
 	"alone": execArgs,
 	"each": func(server, tool, arguments string) string {
@@ -452,8 +452,8 @@ func (d *daemon) peer(t testing.TB) *httpPeer {
 	return p
 }
 
-// send posts a message in a goroutine, which ends with the answer. Only for a legacy handshake does send wait
-// for the answer, because later messages depend on it.
+// send posts a message in a goroutine, which ends with the answer. Only for initialize and for notifications does send wait for
+// the answer, because later messages depend on them.
 func (p *httpPeer) send(t testing.TB, raw string) {
 	t.Helper()
 	done := make(chan struct{})
@@ -555,8 +555,8 @@ func (p *httpPeer) read(response *http.Response) error {
 	}
 }
 
-// listen opens the stream for notifications that belong to no request: GET in the legacy era,
-// subscriptions/listen in the modern era. It is closed when the test ends.
+// listen opens the stream for notifications that belong to no request: GET in the legacy era, subscriptions/listen in the
+// modern era. Over stdio the legacy era needs none. The stream of GET is closed when the test ends.
 func (c *client) listen(t testing.TB) {
 	t.Helper()
 	if c.era == modern {
@@ -590,7 +590,7 @@ func (c *client) listen(t testing.TB) {
 	})
 }
 
-// each runs a test over both transports and in both eras. All runs use the same servers.
+// each runs a test over both transports and in both eras. All runs use the same config.
 func each(t *testing.T, h *home, args []string, test func(t *testing.T, c *client)) {
 	t.Helper()
 	eachOver(t, h, args, []string{legacy, modern}, test)

@@ -332,7 +332,7 @@ func TestInspect_Command(t *testing.T) {
 	}
 }
 
-// TestServe_Bind: mcpx refuses to serve at an address that other machines could reach without auth.
+// TestServe_Bind: without auth, mcpx refuses to serve at an address that other machines could reach.
 func TestServe_Bind(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

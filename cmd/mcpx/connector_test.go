@@ -103,7 +103,7 @@ func (c *connector) code(f *fronted, client, redirect string) string {
 	return back.Get("code")
 }
 
-// connect gets tokens.
+// connect gets a code and exchanges it for tokens.
 func (c *connector) connect(f *fronted, client, redirect string) (tokens map[string]any) {
 	c.t.Helper()
 	status, tokens := c.token(url.Values{

@@ -12,13 +12,15 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// BenchmarkDaemon compares sessions and commands with a warm daemon and without one, by turns, in as many rounds as -benchtime
-// says: go test ./cmd/mcpx -run '^$' -bench Daemon -benchtime 20x. Times are medians of the rounds, of real processes on the
-// clock of the wall. The first answer is that to initialize. cpu is the own CPU time of the process that serves, for each call.
-// ratio is the median of the ratios within each round, and noise the same for two mcpx without the daemon. Each mcpx has a session of the
-// system of its own, as the daemon has: by default Linux shares its processors among such sessions (autogroups), so that under load a
-// process in the session of its client wakes less often, and needs up to 10 % less for a call (2026-11-24: 64 callers 1.05 to 1.09, and
-// 0.98 to 1.00 with autogroups off).
+// BenchmarkDaemon compares mcpx with a warm daemon and without one, in as many rounds as -benchtime says: go test ./cmd/mcpx
+// -run '^$' -bench Daemon -benchtime 20x. It measures real processes. Times are wall-clock times, as medians of the rounds. The
+// first answer is that to initialize. cpu is the CPU time of the process that serves, for each call. ratio is the time with the
+// daemon divided by that without it, in the same round, as the median of the rounds. noise is the same for two mcpx without the
+// daemon.
+//
+// Each mcpx has a session of the system (setsid) of its own, as the daemon has. By default Linux shares its processors among
+// such sessions (autogroups): under load, a process in the session of its client wakes less often, and needs up to 10 % less
+// for a call (2026-11-24: 64 callers 1.05 to 1.09, and 0.98 to 1.00 with autogroups off).
 func BenchmarkDaemon(b *testing.B) {
 	servers := map[string]server{"fake": fake(b, mcptest.Spec{})}
 	warm := newDesk(b)
@@ -128,7 +130,8 @@ func (one *benched) command(b *testing.B) (wall, _ float64) {
 	return float64(time.Since(began).Microseconds()) / 1e3, 0
 }
 
-// calls makes many calls by several callers at once, and returns the time that each takes in all.
+// calls makes many calls, by several callers at once, and returns the wall-clock time and the CPU time in all, divided by the
+// number of calls, in µs.
 func (one *benched) calls(b *testing.B, callers int) (wall, cpu float64) {
 	each := 256
 	if callers > 1 {

@@ -19,7 +19,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// chaos is what happens in TestDaemon_Chaos.
+// chaos is the state of TestDaemon_Chaos.
 type chaos struct {
 	home   *home
 	config string
@@ -32,8 +32,8 @@ type chaos struct {
 }
 
 // TestDaemon_Chaos: ten sessions a second come and go, with commands between them, while servers and the daemon are killed and
-// stopped again and again. A session whose daemon lives gets all its answers; else it ends with the line that says so. None hangs,
-// and no process is left. It takes 10 s, or as long as MCPX_SOAK says.
+// stopped again and again. A session gets all its answers, unless its daemon is killed; then it ends with a line that says so.
+// None hangs, and no process is left. It takes 10 s, or as long as MCPX_SOAK says.
 func TestDaemon_Chaos(t *testing.T) {
 	lasts, err := time.ParseDuration(os.Getenv("MCPX_SOAK"))
 	if err != nil {
@@ -79,7 +79,7 @@ func TestDaemon_Chaos(t *testing.T) {
 	}
 }
 
-// kill kills and stops, until stop is closed.
+// kill kills servers and daemons, and stops daemons for a second, until stop is closed.
 func (c *chaos) kill(t *testing.T) {
 	for i := 1; ; i++ {
 		select {
@@ -136,7 +136,8 @@ func (c *chaos) count(n *int) {
 	*n++
 }
 
-// ended checks how a process has ended that has begun at a time.
+// ended checks how the session or command i, which began at the time began, has ended. missing is what it got no answer to;
+// empty if it got all answers.
 func (c *chaos) ended(t *testing.T, i int, began time.Time, missing, stderr string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 // figures are what differs between two runs of mcpx check.
 var figures = regexp.MustCompile(`[0-9.]+ (s|MB|processes)\b| +|─+`)
 
-// TestDaemon_Check: mcpx check, lock and budget start no server a second time that sessions in the daemon share. They print what
+// TestDaemon_Check: mcpx check, lock and budget do not start a server again that sessions in the daemon share. They print what
 // they print without a daemon, and check says what such a server is now.
 func TestDaemon_Check(t *testing.T) {
 	mcptest.Parallel(t)

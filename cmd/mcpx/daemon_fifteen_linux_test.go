@@ -63,7 +63,8 @@ type serversUse struct {
 	pids      []map[int]bool // of each of tenServers
 }
 
-// openSessions opens sessions, in three folders by turns, and uses all servers in each. It returns what is used after each.
+// openSessions opens sessions, in three folders by turns, and uses all servers in each. With alone, each session has servers of
+// its own. It returns what is used after each session.
 func (p peers) openSessions(t *testing.T, n int, alone bool) (all []serversUse) {
 	h := newDesk(t)
 	servers := make(map[string]server)

@@ -8,7 +8,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestDaemon_FirstUse: the process of one session starts when the session uses it. Before, its catalogue is the one on disk.
+// TestDaemon_FirstUse: a server that is not shared starts when its session first uses it. Before that, its catalogue is the one
+// on disk.
 func TestDaemon_FirstUse(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newDesk(t)
@@ -38,7 +39,7 @@ func TestDaemon_FirstUse(t *testing.T) {
 }
 
 // TestDaemon_Share: sessions share a server as the key share says, also with mcpx exec. A shared server outlives the session
-// that has started it, and ends some time after the last one.
+// that has started it, and ends when the config no longer has it.
 func TestDaemon_Share(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newDesk(t)
@@ -118,8 +119,8 @@ func TestDaemon_ShareEnds(t *testing.T) {
 	mcptest.WaitFor(t, "the end of the daemon", patience, func() bool { return len(h.daemons(t)) == 0 })
 }
 
-// TestDaemon_ShareAsked: a server that asks the user gets its answer from the client of the call. From then on each new
-// session has a process of its own. So it is too for a server that asks with its results, as the modern era does.
+// TestDaemon_ShareAsked: a server that asks the user gets its answer from the client of the call. From then on each new session
+// has a process of its own. The same holds for a server that asks with its results, as the modern era does.
 func TestDaemon_ShareAsked(t *testing.T) {
 	mcptest.Parallel(t)
 	for _, era := range []string{legacy, modern} {

@@ -20,7 +20,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// pseudoTerminal returns a terminal and the other end of it.
+// pseudoTerminal returns the two ends of a terminal: screen is the one that a program has, and what is written to typist is
+// typed there.
 func pseudoTerminal(t testing.TB) (typist, screen *os.File) {
 	t.Helper()
 	typist, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)

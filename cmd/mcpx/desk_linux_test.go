@@ -156,8 +156,8 @@ func TestDaemon_Commands(t *testing.T) {
 	}
 }
 
-// TestDaemon_Environments: variables that clients leave out, as the SDKs do, make no other daemon. A proxy does: status shows both
-// daemons, and stop ends both. A daemon of another build is only mentioned.
+// TestDaemon_Environments: a variable that the SDKs of clients leave out, such as TZ, leads to no second daemon. A variable for
+// a proxy does: status shows both daemons, and stop ends both. A daemon of another build is only mentioned.
 func TestDaemon_Environments(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newDesk(t)

@@ -227,7 +227,7 @@ func (l *dialLoad) all(do func(i int, agent *fleetCaller)) {
 	all.Wait()
 }
 
-// asOwner adds a token.
+// asOwner adds the token of a principal to each request.
 type asOwner struct {
 	http.RoundTripper
 	token string
@@ -240,7 +240,7 @@ func (a asOwner) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.RoundTripper.RoundTrip(r)
 }
 
-// call calls a server of the agent's owner, and returns what came of it.
+// call calls a server of the agent's owner. It returns "" for the right answer, and otherwise what happened.
 func (l *dialLoad) call(i, n int, agent *fleetCaller) string {
 	owner, device := i/loadAgents, (i+n)%loadDevices
 	text := fmt.Sprintf("<agent %d call %d>", i, n)
@@ -263,7 +263,8 @@ func (l *dialLoad) call(i, n int, agent *fleetCaller) string {
 	return fmt.Sprintf("%d %.300s", status, body)
 }
 
-// calls makes all calls, while connections are cut, and also does while.
+// calls makes all calls, and returns how often each outcome of call came. If while is not nil, it runs at the same time, and
+// connections are cut.
 func (l *dialLoad) calls(t *testing.T, while func(done <-chan struct{})) map[string]int {
 	t.Helper()
 	outcomes := make(map[string]int)
@@ -315,8 +316,9 @@ func (l *dialLoad) only(t *testing.T, outcomes map[string]int, allowed ...string
 	}
 }
 
-// TestDial_Load: a hundred servers that have dialled in and a thousand agents. Of 10,000 calls none is lost or crossed while connections
-// are cut at random: a call that was open gets one clear error. It prints the memory and the processor time of mcpx.
+// TestDial_Load: a hundred servers that have dialled in and a thousand agents. Of 10,000 calls none is lost or crossed while
+// connections are cut at random: a call that was open gets one clear error. It prints the memory and the processor time of
+// mcpx.
 //
 //	MCPX_FULL=1 go test ./cmd/mcpx -count=1 -run TestDial_Load -v
 func TestDial_Load(t *testing.T) {

@@ -33,7 +33,7 @@ func stateAt(t *testing.T, r *replica, served string) string {
 	return ""
 }
 
-// servedByAll calls a dialled server through each replica, in each way to call, and returns how it is served.
+// servedByAll calls a dialled server through each replica, in each way to call, and returns the name that it has there.
 func servedByAll(t *testing.T, f *fleet, name string) (served string) {
 	t.Helper()
 	here := 0
@@ -62,9 +62,9 @@ func servedByAll(t *testing.T, f *fleet, name string) (served string) {
 	return served
 }
 
-// TestReplicas_Dialled: a server that has dialled in is served by three replicas, whichever has its connection, also to programs, with
-// progress. If that replica is killed, an open call gets one clear error, and the server is back after it has dialled in again. A
-// connection at another replica replaces the older one.
+// TestReplicas_Dialled: a server that has dialled in is served by three replicas, whichever has its connection, also to
+// programs, with progress. If that replica is killed, an open call gets one clear error, and the server is back after it has
+// dialled in again. A connection at another replica replaces the older one.
 func TestReplicas_Dialled(t *testing.T) {
 	mcptest.Parallel(t)
 	f := startReplicas(t, 3, map[string]server{}, map[string]any{"dial": dialAll})

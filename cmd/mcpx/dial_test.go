@@ -11,7 +11,8 @@ import (
 )
 
 // TestDial: mcpx dial offers a server of its config to a hosted mcpx, whose client calls it. Another principal does not see it.
-// The token is the one of the keyring, unless another is given. A wrong one ends the command, and the token is never printed.
+// The token is the one that mcpx secret set dial has stored, unless another is given. A wrong one ends the command, and the
+// token is never printed.
 func TestDial(t *testing.T) {
 	mcptest.Parallel(t)
 	host, device := newHome(t), newHome(t)

@@ -34,7 +34,8 @@ func dialHome(t testing.TB, h *home, hosted *daemon, name string, args ...string
 	return said
 }
 
-// dialledName waits until a hosted mcpx without auth has a server that dialled in under a name, and returns how it is served.
+// dialledName waits until a hosted mcpx without auth has a server that dialled in under a name, and returns the name that it
+// has there.
 func dialledName(t testing.TB, hosted *daemon, name string) (served string) {
 	t.Helper()
 	mcptest.WaitFor(t, name+" is served", patience, func() bool {
@@ -59,8 +60,8 @@ func dialledName(t testing.TB, hosted *daemon, name string) (served string) {
 // dialAll is a config that lets everybody dial in.
 var dialAll = map[string]any{"allow": []any{map[string]any{"names": []string{"*"}}}}
 
-// TestDial_Through: one server is offered with its own names and texts, several as the view tools. Progress, cancellations, long results
-// and the file of a result come through, and a message over the limit of either end is refused with a clear word.
+// TestDial_Through: one server is offered with its own names and texts, several as the view tools. Progress, cancellations and
+// long results come through, and a message over the limit of either end is refused with a clear word.
 func TestDial_Through(t *testing.T) {
 	mcptest.Parallel(t)
 	host, device := newHome(t), newHome(t)

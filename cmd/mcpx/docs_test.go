@@ -63,8 +63,7 @@ func TestDocs_Links(t *testing.T) {
 	}
 }
 
-// written are the command lines of mcpx in the code blocks of a document. A line may set variables before the command,
-// and ends at what is of the shell.
+// written are the command lines of mcpx in the code blocks of a document. A line may set variables before the command.
 var written = regexp.MustCompile(`(?m)^ {4}(?:[A-Z_]+=\S+ )*(?:TOKEN=\$\()?(?:go run \./cmd/)?mcpx((?: [^\n]*)?)$`)
 
 // TestDocs_Commands: mcpx accepts each command line of the documents, and docs/commands.md has all commands.
@@ -98,7 +97,7 @@ func TestDocs_Commands(t *testing.T) {
 	}
 }
 
-// words returns the words of a command line up to a comment, or what is of the shell.
+// words returns the words of a command line up to a comment or an operator of the shell.
 func words(line string) (all []string) {
 	for _, match := range regexp.MustCompile(`'([^']*)'|"([^"]*)"|(\S+)`).FindAllStringSubmatch(line, -1) {
 		switch bare := match[3]; {

@@ -24,7 +24,7 @@ func (p *pipePeer) send(t testing.TB, raw string) {
 	}
 }
 
-// TestDoor: a client of package mcpx gets what a client of the command gets, byte for byte, as both are one front.
+// TestDoor: a client of package mcpx gets what a client of the command gets, byte for byte.
 func TestDoor(t *testing.T) {
 	h := newHome(t)
 	file := h.config(t, map[string]server{"fake": {"url": mcptest.Spec{}.HTTP(t).URL}}, nil)

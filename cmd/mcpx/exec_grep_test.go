@@ -69,8 +69,8 @@ func TestExec_Each(t *testing.T) {
 	}
 }
 
-// TestExec_File: the text of a file in a folder of `files` is an argument, as in exec of a model. A file outside is refused, and no call
-// is made.
+// TestExec_File: an argument can be the text of a file in a folder of the config key files, as in the exec of a model. A file
+// outside is refused, and no call is made.
 func TestExec_File(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -126,8 +126,7 @@ func TestAdd_Published(t *testing.T) {
 	}
 }
 
-// TestAdd_PublishedAsked: at a terminal add asks for the values, the secrets of which go to the keyring, and then whether to
-// write.
+// TestAdd_PublishedAsked: at a terminal, add asks for the values, and then whether to write. Secrets go to the keyring.
 func TestAdd_PublishedAsked(t *testing.T) {
 	h := newHome(t)
 	for _, pair := range h.env() {

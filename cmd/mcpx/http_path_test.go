@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestHTTPPath: if the config sets another path than /mcp, everything is served under that path, for clients
-// without and with a token, and nothing under /mcp.
+// TestHTTPPath: if the config sets another path than /mcp, the MCP endpoints are served under it, without and with auth, and
+// nothing under /mcp.
 func TestHTTPPath(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -23,7 +23,7 @@ var layers = []string{
 // module is the path of this module.
 var module = strings.TrimSuffix(reflect.TypeFor[app.Options]().PkgPath(), "/internal/app")
 
-// door is the package at the root, which other programs import; behindDoor has what it imports itself, beside base.
+// door stands for the package at the root, which other programs import. behindDoor has what it imports itself, beside base.
 const door = "the door"
 
 var behindDoor = []string{"app", "executor", "jq", "programs"}

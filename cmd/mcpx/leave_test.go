@@ -46,8 +46,8 @@ func (l *connected) out(t *testing.T, what string) {
 	}
 }
 
-// TestFront_Leave: a login ends when the issuer says that its user logged out, when an administrator ends it, while mcpx runs or not, and
-// at the next renewal after the issuer does not know the user any more. While the issuer is away, it does not end.
+// TestFront_Leave: a login ends when an administrator ends it, when the issuer says that its user logged out, and at the next
+// renewal after the user has left the issuer. While the issuer is away, it does not end.
 func TestFront_Leave(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -116,7 +116,7 @@ func (l *connected) logoutURL() string {
 	return strings.TrimSuffix(l.f.resource, "/mcp") + "/oauth/logout"
 }
 
-// TestFront_EndStopped: logins are listed and ended also while mcpx does not run, and stay ended when it starts.
+// TestFront_EndStopped: a login can be ended while mcpx does not run, and stays ended when mcpx starts.
 func TestFront_EndStopped(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -154,8 +154,8 @@ func TestFront_Deny(t *testing.T) {
 	}
 }
 
-// TestFront_Page: an admin signs in to the page by the issuer, and is out when the login ends. A token is not taken there, and the
-// cookie opens nothing but the page. Who is no admin sees nothing.
+// TestFront_Page: an admin signs in to the page by the issuer, and is out when the login ends. A token is not taken there, and
+// the cookie opens nothing but the page. Who is no admin sees nothing.
 func TestFront_Page(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -218,7 +218,8 @@ func TestFront_Page(t *testing.T) {
 	}
 }
 
-// TestFront_EndRunning: when a login is ended, its running call ends too, at the client and at the server. Calls of others go on.
+// TestFront_EndRunning: when a login is ended, its running call ends too, at the client and at the server. Calls of others go
+// on.
 func TestFront_EndRunning(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

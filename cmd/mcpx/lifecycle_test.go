@@ -41,8 +41,8 @@ func checkGone(t *testing.T, specs ...mcptest.Spec) {
 	}
 }
 
-// TestStdio_EOF: after the end of its input mcpx delivers the answers of open calls, but does not wait for
-// calls that never end. All processes have ended before a client would kill mcpx.
+// TestStdio_EOF: after the end of its input mcpx delivers the answers of open calls, but does not wait for calls that never
+// end. Then mcpx and all processes of servers end.
 func TestStdio_EOF(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -197,7 +197,7 @@ func TestStdio_Garbage(t *testing.T) {
 	c.result(t, "ping", `{}`)
 }
 
-// TestStdio_LastLine: mcpx also answers a request whose last line does not end with a line break.
+// TestStdio_LastLine: mcpx also answers a request at the end of the input that has no line break after it.
 func TestStdio_LastLine(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

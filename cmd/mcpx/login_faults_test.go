@@ -106,7 +106,7 @@ func TestLogin_TwoProcesses(t *testing.T) {
 	}
 }
 
-// ended makes the server refuse the login's access tokens.
+// ended makes the server refuse the access token that it has seen last.
 func (g *guarded) ended(t *testing.T) {
 	t.Helper()
 	g.with(func() { g.dead = append(g.dead, g.tokens[len(g.tokens)-1]) })

@@ -223,8 +223,8 @@ func browse(t *testing.T, address string) string {
 	return page
 }
 
-// browseFrom acts as a browser that follows the redirects that follow allows. last is the address of the
-// redirect that it did not follow.
+// browseFrom acts as a browser. It follows a redirect if the func follow returns nil; last is the address of the redirect that
+// it did not follow.
 func browseFrom(t *testing.T, address string, follow func(*http.Request, []*http.Request) error) (page, last string) {
 	t.Helper()
 	jar, _ := cookiejar.New(nil)

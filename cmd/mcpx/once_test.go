@@ -128,8 +128,7 @@ func TestCheck_Slow(t *testing.T) {
 	}
 }
 
-// TestInspect_Installs: a command that has printed its list still waits until servers have finished
-// installing.
+// TestInspect_Installs: mcpx inspect waits until servers have finished installing, whatever startup_wait says.
 func TestInspect_Installs(t *testing.T) {
 	mcptest.Parallel(t)
 	if runtime.GOOS == "windows" {
@@ -205,8 +204,8 @@ func TestCheck_SameReason(t *testing.T) {
 	}
 }
 
-// TestInspect_Learned: inspect shows the keys and types of earlier results, of other runs of mcpx too. A key that was in one result
-// alone is not shown, and with learn: false nothing is.
+// TestInspect_Learned: inspect shows the keys and types of earlier results, of other runs of mcpx too. A key that was in one
+// result alone is not shown, and with learn: false nothing is.
 func TestInspect_Learned(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -240,7 +240,7 @@ func TestGuard_Credentials(t *testing.T) {
 	})
 }
 
-// TestGuard_Pins: if a server changes the definition of a tool while mcpx runs, the tool disappears from every
+// TestGuard_Pins: with pin: block, if a server changes the definition of a tool while mcpx runs, the tool disappears from every
 // view. A call of the old tool that still waits for the user's consent is not made.
 func TestGuard_Pins(t *testing.T) {
 	mcptest.Parallel(t)

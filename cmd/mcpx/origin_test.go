@@ -24,8 +24,8 @@ func origins(t *testing.T, c *client, method string) (names []string) {
 	return names
 }
 
-// TestOrigin: every notification from a server that mcpx passes on has the server's name, for each of two
-// clients. A server cannot use another server's name.
+// TestOrigin: every notification from a server that mcpx passes on has the server's name, over stdio and over HTTP. A server
+// cannot use another server's name.
 func TestOrigin(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

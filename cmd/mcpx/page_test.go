@@ -27,8 +27,8 @@ const evilTools = `[
 	{"name": "drop_all", "description": "<script>alert(10)</script>", "inputSchema": {"type": "object"}},
 	{"name": "` + "an_endless_name_" + `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "inputSchema": {"type": "object"}}]`
 
-// browserPeers returns the npm peers if those that the page's check needs are installed. missing ends a test for which something
-// is not there.
+// browserPeers returns the npm peers if those that the page's check needs are installed. missing ends a test for which
+// something is not there.
 func browserPeers(t *testing.T) (p peers, missing func(text string)) {
 	t.Helper()
 	p = findPeers(t)

@@ -56,7 +56,7 @@ type pairKey struct {
 	Key string `json:"key"`
 }
 
-// pairSlow implements the tool slow.
+// pairSlow implements the tool slow, which waits until it is cancelled.
 func pairSlow(ctx context.Context, key string) string {
 	pairNote(key, "began")
 	<-ctx.Done()
@@ -87,7 +87,7 @@ func pairProgress(key string, report func(n int)) string {
 	return "not heard"
 }
 
-// pairCancelled implements the tool cancelled.
+// pairCancelled implements the tool cancelled: it says what has happened to the call of slow with this key.
 func pairCancelled(key string) string {
 	for _, state := range []string{"cancelled", "began"} {
 		if pairNoted(key, state) {
@@ -104,7 +104,7 @@ func pairServe(handler http.Handler) error {
 		return err
 	}
 	fmt.Printf("http://%s/mcp\n", listener.Addr())
-	go func() {
+	go func() { // ends with stdin, and ends the process
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()

@@ -61,7 +61,7 @@ func pairLines(t testing.TB) []pairLine {
 	}
 }
 
-// pairing has servers of all SDK lines, for any number of mcpx processes and clients.
+// pairing starts servers and clients of all SDK lines. Its servers can be used by any number of mcpx processes and clients.
 type pairing struct {
 	h     *home
 	lines []pairLine

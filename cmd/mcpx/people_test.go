@@ -105,7 +105,7 @@ func (c *company) agentWith(t *testing.T, who, era, caps string) *client {
 
 var connectLink = regexp.MustCompile(`http://[^\s"]+/connect\?to=[A-Za-z0-9_.-]+`)
 
-// said returns the text of a call, and the link in it.
+// said makes a call with this text, and returns the answer and the link in it.
 func (c *company) said(t *testing.T, agent *client, text string) (answer, link string) {
 	t.Helper()
 	raw := agent.exec(t, "tracker", "echo", `{"text":"`+text+`"}`)
@@ -136,8 +136,8 @@ func newBrowser(t *testing.T, login string) *browser {
 	return b
 }
 
-// visit opens an address and submits the forms that it meets, with these fields beside its login, until there is none. It returns
-// the last page.
+// visit opens an address and submits the forms that it meets, with these fields beside its login, until there is none. It
+// returns the last page.
 func (b *browser) visit(t *testing.T, address string, fields url.Values) (status int, page string) {
 	t.Helper()
 	resp, err := b.Get(address)
@@ -198,9 +198,9 @@ func (c *company) code(t *testing.T, who string) (link, code string) {
 	return connectLink.FindString(out), lines[len(lines)-1]
 }
 
-// TestPeople: two people log in to a server with accounts of their own, in browsers that prove who they are with a code. Before,
-// nothing is sent to the server. Nobody can use the link, the code, or the redirect of somebody else, and nothing twice. Each call
-// goes with the account of its caller, in both eras.
+// TestPeople: two people log in to a server with accounts of their own, in browsers that prove who they are with a code.
+// Before, nothing is sent to the server. Nobody can use the link, the code, or the redirect of somebody else, and nothing
+// twice. Each call goes with the account of its caller, in both eras.
 func TestPeople(t *testing.T) {
 	mcptest.Parallel(t)
 	c := startCompany(t, nil, "alice", "bob", "Alice")
@@ -305,7 +305,7 @@ func (c *recorder) called() (all []string) {
 	return all
 }
 
-// good returns whose tokens of those that the server has seen it still accepts.
+// good looks at all tokens that the server has seen, and returns the subjects of those that it still accepts.
 func good(t *testing.T, tracker *guarded) map[string]bool {
 	t.Helper()
 	whose := map[string]bool{}
@@ -317,7 +317,7 @@ func good(t *testing.T, tracker *guarded) map[string]bool {
 	return whose
 }
 
-// deleteToken deletes the tokens of alice. With the last of them her login at the server is over, there too; that of bob goes on.
+// deleteToken deletes the tokens of alice. With the last one, her login is revoked at the server; that of bob goes on.
 func (c *company) deleteToken(t *testing.T) {
 	t.Helper()
 	config := filepath.Join(c.h.dir, "mcpx.json")
@@ -346,8 +346,8 @@ func (c *company) deleteToken(t *testing.T) {
 	}
 }
 
-// TestPeople_Asked: a client that opens URLs is asked to, in both eras. The call goes on when its user has logged in, and ends if they
-// do not want to.
+// TestPeople_Asked: in both eras, a client that can open URLs is asked to open the link. If its user declines, the call ends. A
+// call in the modern era goes on after the user has logged in.
 func TestPeople_Asked(t *testing.T) {
 	mcptest.Parallel(t)
 	c := startCompany(t, nil, "alice")
@@ -373,9 +373,9 @@ func TestPeople_Asked(t *testing.T) {
 	}
 }
 
-// TestPeople_Front: somebody who came through auth.front proves who they are by the same login, and the issuer's token of their login
-// is exchanged for another server. A person who is signed in as somebody else cannot use the link. When the last login of the person
-// ends, the one at the server is revoked there, whether mcpx runs or not.
+// TestPeople_Front: somebody who came through auth.front proves who they are by the same login, and the issuer's token of their
+// login is exchanged for another server. A person who is signed in as somebody else cannot use the link. When the last login of
+// the person ends, the one at the server is revoked there, whether mcpx runs or not.
 func TestPeople_Front(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -60,14 +60,14 @@ func issueData(t testing.TB, p peers, h *home) (servers map[string]server, folde
 	}, folder
 }
 
-// step is one exec that a model makes without programs; each has the arguments of several calls in one exec.
+// step is one exec that a model makes without programs; the field each has the arguments of several calls in one exec.
 type step struct {
 	server, tool string
 	arguments    map[string]any
 	each         []map[string]any
 }
 
-// singles are the calls that do the work of the ten programs, without one; what they give must be read by the model.
+// singles are the calls that do the work of the ten programs, without a program. The model must read their results.
 func singles(folder string) (all [][]step) {
 	files := func(names []string, tool string) (steps step) {
 		steps = step{server: "filesystem", tool: tool}
@@ -137,7 +137,7 @@ func (s *spent) exec(t *testing.T, c *client, server, tool string, arguments any
 var programOf = regexp.MustCompile("(?s)### \\d+\\. ([^\n]*)\n.*?```js\n(.*?)\n```")
 
 // TestProgramsTable runs the programs of docs/programs.md against real servers, and compares what they cost with the same work
-// by single calls and by each. With MCPX_PROGRAMS=write it writes the table there.
+// by single calls and by lists of calls (each). With MCPX_PROGRAMS=write it writes the table there.
 func TestProgramsTable(t *testing.T) {
 	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)

@@ -17,8 +17,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// testsLine is the line in the README's blocks that TestReadme never runs, as it runs this test. The lines that build mcpx run with
-// MCPX_FULL=1, since they compile it once more; otherwise mcpx is in the test's own PATH.
+// testsLine is the line in the README's blocks that TestReadme never runs, as it runs this test. The lines that build mcpx run
+// with MCPX_FULL=1, since they compile it once more; otherwise mcpx is in the test's own PATH.
 const testsLine = "go test ./..."
 
 var buildLine = regexp.MustCompile(`^(go (run|install) .*\./cmd/mcpx|export PATH=.*go env GOPATH)`)
@@ -41,8 +41,8 @@ func commandBlocks(text string) (blocks [][]string, files []string) {
 	return blocks, files
 }
 
-// TestReadme runs the README from its first block to its last, in a fresh home: each line of a shell, and what each client's file
-// starts. The registry, GitHub, npx and the command of Claude Code are fakes.
+// TestReadme runs the README from its first block to its last, in a fresh home: each line of a shell, and what each client's
+// file starts. The registry, GitHub, npx and the command of Claude Code are fakes.
 func TestReadme(t *testing.T) {
 	mcptest.Parallel(t)
 	if runtime.GOOS == "windows" {
@@ -107,8 +107,8 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// programs makes the programs of the README, and returns what is written in their lines for what the README says. With MCPX_FULL=1
-// mcpx is not there before the README builds it.
+// programs makes the programs that the lines of the README run. It returns what to replace in these lines, in pairs for
+// strings.NewReplacer. With MCPX_FULL=1 mcpx is not there before the README builds it.
 func (h *home) programs(t *testing.T) (replaced []string) {
 	t.Helper()
 	programs := map[string]string{"claude": `printf '%s\n' "$@" >` + h.dir + `/claude`}

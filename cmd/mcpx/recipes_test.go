@@ -23,7 +23,7 @@ import (
 type realm struct {
 	t           *testing.T
 	url, name   string
-	client, ann string // IDs in Keycloak
+	client, ann string // the IDs in Keycloak of the client mcpx and of the user anna
 }
 
 // keycloak makes an empty realm in the Keycloak at $MCPX_KEYCLOAK, whose administrator is admin with the password admin.
@@ -81,7 +81,7 @@ func (r *realm) admin(method, path string, body any) (id string) {
 	return at[strings.LastIndexByte(at, '/')+1:]
 }
 
-// fill does what docs/hosting.md says: the client mcpx with its groups, a group and two users.
+// fill does what docs/logins.md says: the client mcpx with its groups, a group and two users.
 func (r *realm) fill(resource string) {
 	base, public := "/admin/realms/"+r.name, strings.TrimSuffix(resource, "/mcp")
 	r.client = r.admin("POST", base+"/clients", map[string]any{
@@ -189,8 +189,9 @@ func (l *connected) renewalRefused(t *testing.T, what string) {
 	l.out(t, what)
 }
 
-// TestRecipe_Keycloak is the recipe of docs/logins.md, from an empty realm to the first call. With offline_access, Keycloak has no
-// session of the user whose end would end a login. When an administrator signs the user out or disables them, it ends at the next renewal.
+// TestRecipe_Keycloak is the recipe of docs/logins.md, from an empty realm to the first call. With offline_access, Keycloak has
+// no session of the user whose end would end a login. When an administrator signs the user out or disables them, it ends at the
+// next renewal.
 func TestRecipe_Keycloak(t *testing.T) {
 	r, h := keycloak(t), newHome(t)
 	f := h.startRecipe(t, r.url+"/realms/"+r.name, r.fill)
@@ -215,8 +216,9 @@ func TestRecipe_Keycloak(t *testing.T) {
 	l.renewalRefused(t, "disabled")
 }
 
-// TestRecipe_KeycloakPeople: two people log in through Keycloak, each with an account of their own at a server that has an authorization
-// server of its own. Each call goes with the account of its caller. When one of them is disabled in Keycloak, their account is revoked.
+// TestRecipe_KeycloakPeople: two people log in through Keycloak, each with an account of their own at a server that has an
+// authorization server of its own. Each call goes with the account of its caller. When one of them is disabled in Keycloak,
+// their account is revoked.
 func TestRecipe_KeycloakPeople(t *testing.T) {
 	r, h := keycloak(t), newHome(t)
 	f := h.startRecipe(t, r.url+"/realms/"+r.name, r.fill)
@@ -267,8 +269,8 @@ func TestRecipe_KeycloakLogout(t *testing.T) {
 	l.out(t, "logged out at Keycloak")
 }
 
-// TestRecipe_Dex is the recipe of docs/logins.md for Dex, whose program is at $MCPX_DEX. Its users are those of a connector that logs in
-// everybody; that of its own passwords does not renew logins with the storage in memory.
+// TestRecipe_Dex is the recipe of docs/logins.md for Dex, whose program is at $MCPX_DEX. Its users are those of a connector
+// that logs in everybody; that of its own passwords does not renew logins with the storage in memory.
 func TestRecipe_Dex(t *testing.T) {
 	program := os.Getenv("MCPX_DEX")
 	if program == "" || !mcptest.Full {

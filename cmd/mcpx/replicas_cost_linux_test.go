@@ -13,10 +13,10 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// BenchmarkReplicas_CPU compares the CPU time that a small call takes in the mcpx process: of a replica that answers it itself, and
-// of two mcpx without cluster. All get the same calls by turns, in many short rounds. The times are medians; ratio is the median of
-// the ratios within each round, and noise the same for the two mcpx without cluster. The other replica gets no calls. With
-// limits, every call is counted, and the other replica gets the counts.
+// BenchmarkReplicas_CPU compares the CPU time that a small call takes in the mcpx process: of a replica that answers it itself,
+// and of two mcpx without cluster. All get the same calls by turns, in many short rounds. The times are medians; ratio is the
+// median of the ratios within each round, and noise the same for the two mcpx without cluster. The other replica gets no calls.
+// With limits, every call is counted, and the other replica gets the counts.
 func BenchmarkReplicas_CPU(b *testing.B) {
 	servers := map[string]server{"fake": fake(b, mcptest.Spec{})}
 	for _, c := range []struct {

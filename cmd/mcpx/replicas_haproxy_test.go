@@ -105,7 +105,7 @@ func TestReplicas_HAProxy(t *testing.T) {
 	t.Run("mcp-remote", func(t *testing.T) { remoteAtReplicas(t, haproxy) })
 }
 
-// TestReplicas_Remote: a client of stdio logs in and calls through mcp-remote.
+// TestReplicas_Remote: through mcp-remote, a client over stdio logs in at replicas, and makes calls.
 func TestReplicas_Remote(t *testing.T) {
 	mcptest.Parallel(t)
 	remoteAtReplicas(t, roundRobin)

@@ -108,8 +108,8 @@ func (c *fleetCaller) call(who int) string {
 	return fmt.Sprintf("%d %.200s", status, body)
 }
 
-// TestReplicas_Chaos: sessions go on while replicas are killed, stopped and restarted one after another, and while NATS is away.
-// Only calls that were open at a killed replica fail.
+// TestReplicas_Chaos: sessions go on while replicas are killed, stopped and restarted one after another, and while NATS is
+// away. Only calls that were open at a killed replica fail.
 func TestReplicas_Chaos(t *testing.T) {
 	mcptest.Parallel(t)
 	f := startReplicas(t, 3, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{"drain": 2})
@@ -186,8 +186,8 @@ func TestReplicas_Chaos(t *testing.T) {
 	}
 }
 
-// TestReplicas_Conformance: the suites of both eras find in three replicas, of which each gets every third request, what they find in
-// one mcpx.
+// TestReplicas_Conformance: the suites of both eras find in three replicas, of which each gets every third request, what they
+// find in one mcpx.
 func TestReplicas_Conformance(t *testing.T) {
 	if !mcptest.Full {
 		t.Skip("takes a minute: MCPX_FULL=1")
@@ -216,8 +216,8 @@ func conformanceAtReplicas(t *testing.T, start func(testing.TB, map[string]serve
 	}
 }
 
-// TestReplicas_Leave: when a replica begins to shut down, new calls of its clients are executed by another one. What only it can
-// answer is still forwarded to it, and what was forwarded before is finished.
+// TestReplicas_Leave: when a replica begins to shut down, new calls of its clients are executed by another one. What only it
+// can answer is still forwarded to it, and what was forwarded before is finished.
 func TestReplicas_Leave(t *testing.T) {
 	mcptest.Parallel(t)
 	spec := mcptest.Spec{}.WithFiles(t)

@@ -108,9 +108,10 @@ func refreshForm(client string, tokens map[string]any) url.Values {
 	return url.Values{"grant_type": {"refresh_token"}, "client_id": {client}, "refresh_token": {tokens["refresh_token"].(string)}}
 }
 
-// TestReplicas_Login: each request of a login reaches another replica, and the tokens are good at all. A code and a refresh token
-// are redeemed once over all replicas, and a login that has ended has ended at all, with its streams. While NATS is away, what
-// must be redeemed once is refused, and can be redeemed when NATS is back.
+// TestReplicas_Login: each request of a login reaches another replica, and every replica accepts the tokens. A code can be
+// redeemed once over all replicas, and so can a refresh token, apart from requests at the same moment. A login that has ended
+// has ended at every replica, with its streams. While NATS is away, what must be redeemed once is refused, and can be redeemed
+// when NATS is back.
 func TestReplicas_Login(t *testing.T) {
 	mcptest.Parallel(t)
 	loginAtReplicas(t, roundRobin)
@@ -132,8 +133,8 @@ func loginAtReplicas(t *testing.T, balance func(testing.TB, *fleet, net.Listener
 		f.refused(t, c, "the token of a code that was used again", answers[http.StatusOK][0])
 	})
 	t.Run("a refresh token at all at once", func(t *testing.T) {
-		// All get tokens if they are there while one of them asks the issuer; a request that comes later is a second use. In no
-		// case does the issuer get its own refresh token twice, which would end the login there.
+		// All replicas give tokens if the requests are there while one replica asks the issuer; a request that comes later is a
+		// second use. In no case does the issuer get its own refresh token twice, which would end the login there.
 		shared := c.connect(f.fronted, f.client, connectorRedirect)
 		answers := c.everywhere(f, refreshForm(f.client, shared))
 		good := answers[http.StatusOK]
@@ -193,7 +194,7 @@ func (f *frontedFleet) stream(t *testing.T, c *connector, tokens map[string]any)
 	return resp.Body
 }
 
-// away kills NATS and starts it again.
+// away tests what goes on while NATS is away, and what goes on again when it is back.
 func (f *frontedFleet) away(t *testing.T, c *connector, tokens, ended map[string]any) {
 	code := c.code(f.fronted, f.client, connectorRedirect)
 	f.nats.Kill()

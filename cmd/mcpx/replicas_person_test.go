@@ -8,8 +8,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestReplicas_Person: all clients of a person use one process of a per_principal server, at whichever replica, in both eras. When
-// the replica that has it ends, they use one again.
+// TestReplicas_Person: all clients of a person use one process of a per_principal server, at whichever replica, in both eras.
+// When the replica that has it ends, they use one again.
 func TestReplicas_Person(t *testing.T) {
 	mcptest.Parallel(t)
 	own := fake(t, mcptest.Spec{})

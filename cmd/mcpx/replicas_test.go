@@ -145,9 +145,9 @@ func (f *fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "no replica answers", http.StatusBadGateway)
 }
 
-// TestReplicas_Pairs: clients of the SDKs of both eras work with three replicas of which each gets every third request, as with one
-// mcpx: questions to the client, progress, cancellations, subscriptions. Two clients work at the same time. The quick check has the
-// SDKs that have both eras.
+// TestReplicas_Pairs: clients of the SDKs of both eras work with three replicas of which each gets every third request, as with
+// one mcpx: questions to the client, progress, cancellations, subscriptions. Two clients work at the same time. The quick check
+// has the SDKs that have both eras.
 func TestReplicas_Pairs(t *testing.T) {
 	mcptest.Parallel(t)
 	for _, session := range mcptest.Part(t, []string{"per_client", "shared"}, 1) {
@@ -273,8 +273,8 @@ func until(t *testing.T, in *bufio.Reader, text string) string {
 	}
 }
 
-// TestReplicas_Forwarded: what a client sends about something that only one replica has reaches that replica, whichever gets it:
-// the answer to a question, a cancellation, the wait for a call. Another client that sends the same changes nothing.
+// TestReplicas_Forwarded: what a client sends about something that only one replica has reaches that replica, whichever gets
+// it: the answer to a question, a cancellation, the wait for a call. Another client that sends the same changes nothing.
 func TestReplicas_Forwarded(t *testing.T) {
 	mcptest.Parallel(t)
 	spec := mcptest.Spec{}.HTTP(t)
@@ -377,9 +377,9 @@ func processOf(answer string) string {
 	return answer
 }
 
-// TestReplicas_Home: the calls of a client of a PerClient server reach one replica, whichever gets them. If that replica is killed,
-// its open calls end with a clear error, and the client goes on in its session with a new session at the server; the calls
-// that other replicas execute go on.
+// TestReplicas_Home: the calls of a client of a PerClient server reach one replica, whichever gets them. If that replica is
+// killed, its open calls end with a clear error, and the client goes on in its session with a new session at the server; the
+// calls that other replicas execute go on.
 func TestReplicas_Home(t *testing.T) {
 	mcptest.Parallel(t)
 	spec := mcptest.Spec{}.WithFiles(t)
@@ -439,8 +439,8 @@ func TestReplicas_Home(t *testing.T) {
 	}
 }
 
-// TestReplicas_HomeAway: while NATS is away, a client of a PerClient server is served by the replica that has its sessions, and the
-// others say why they cannot. Shared servers answer at each replica.
+// TestReplicas_HomeAway: while NATS is away, a client of a PerClient server is served by the replica that has its sessions, and
+// the others say why they cannot. Shared servers answer at each replica.
 func TestReplicas_HomeAway(t *testing.T) {
 	mcptest.Parallel(t)
 	own := fake(t, mcptest.Spec{})
@@ -481,7 +481,7 @@ func (v *visitor) get(from *daemon) *http.Response {
 	return response
 }
 
-// BenchmarkReplicas measures a small call that the replica executes which gets it, and one that it forwards to another.
+// BenchmarkReplicas measures a small call at the replica that executes it, and one at a replica that forwards it.
 func BenchmarkReplicas(b *testing.B) {
 	own := fake(b, mcptest.Spec{})
 	own["session"] = "per_client"

@@ -177,9 +177,9 @@ func TestServe_SchemasAsSent(t *testing.T) {
 	})
 }
 
-// checkStrictSchema fails unless the schema is accepted by the strictest provider: an object of plain
-// properties. The only other keyword allowed is additionalProperties: true of an object, without which some
-// frameworks reduce it to an empty object.
+// checkStrictSchema fails unless the schema is accepted by the strictest provider: an object of plain properties. The only
+// other keywords allowed are additionalProperties: true of an object, without which some frameworks reduce it to an empty
+// object, and items of an array of such objects.
 func checkStrictSchema(t *testing.T, name string, raw json.RawMessage) {
 	t.Helper()
 	var schema struct {
@@ -469,8 +469,7 @@ func (p *httpPeer) abort(t *testing.T, raw string, begun func() bool) {
 	<-done
 }
 
-// TestServe_ListChanged: mcpx announces a change of an upstream server's tools, and no other change of the
-// server.
+// TestServe_ListChanged: mcpx announces a change of an upstream server's tools.
 func TestServe_ListChanged(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -125,8 +125,7 @@ func (k *keeper) keeps(t *testing.T, text string) (tools []string) {
 }
 
 // TestSession_Restart: real clients go on in their sessions, without an error and without a new handshake, after mcpx has
-// stopped and started again, also with another config, or was killed. Two clients of each SDK keep apart. A
-// session that its client has ended, and an id that somebody has changed, are refused.
+// stopped and started again, also with another config, or was killed. The sessions of two clients of each SDK are kept apart.
 func TestSession_Restart(t *testing.T) {
 	mcptest.Parallel(t)
 	npm, bin := findPeers(t), python(t)

@@ -8,7 +8,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestShare: add and init write what is known of a package, unless the entry says it, and check shows what holds and why.
+// TestShare: add and init write the key share for a package that mcpx knows, unless the entry has the key. check shows which
+// share holds, and why.
 func TestShare(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

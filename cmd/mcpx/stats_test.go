@@ -17,7 +17,7 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// saved runs mcpx stats.
+// saved runs mcpx stats and returns the figures of each row. It fails the test unless the rows add up to the total.
 func (h *home) saved(t *testing.T, config, by string) map[string]savings.Figures {
 	t.Helper()
 	out, stderr, code := h.run(t, "", "--config", config, "stats", "--json", "--by", by)

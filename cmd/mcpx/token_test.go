@@ -88,8 +88,6 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestToken_StaysHere: a client's token reaches no server, neither in a header nor in a message, and is in no
-// log at any level.
 // TestToken_First: a token may come before the servers.
 func TestToken_First(t *testing.T) {
 	mcptest.Parallel(t)
@@ -99,6 +97,7 @@ func TestToken_First(t *testing.T) {
 	hasAll(t, h.must(t, 0, "token", "list"), "alice")
 }
 
+// TestToken_StaysHere: a client's token reaches no server, neither in a header nor in a message, and is in no log at any level.
 func TestToken_StaysHere(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

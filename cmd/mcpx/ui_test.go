@@ -84,7 +84,7 @@ func (v *viewer) await(t testing.TB, name string, is func(s shownServer) bool) {
 	})
 }
 
-// signIn takes the link in the output of mcpx ui.
+// signIn opens the page by the link in the output of mcpx ui, and checks that the link works only once.
 func signIn(t testing.TB, output string) *viewer {
 	t.Helper()
 	site, secret, ok := strings.Cut(strings.TrimSpace(output[max(0, strings.Index(output, "http://")):]), "/#link=")
@@ -361,8 +361,8 @@ func TestUI_LoginReturns(t *testing.T) {
 	v.await(t, "guarded", func(s shownServer) bool { return s.Login == "held" && s.Tools > 0 })
 }
 
-// TestUI_Rights: at a hosted endpoint, who is no admin sees and changes nothing, nobody changes what the config forbids, and the
-// audit trail has each change.
+// TestUI_Rights: at a hosted endpoint, who is no admin sees and changes nothing, nobody changes what the config forbids, and
+// the audit trail has each change.
 func TestUI_Rights(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -433,7 +433,8 @@ func TestUI_Rights(t *testing.T) {
 	}
 }
 
-// TestUI_Arguments: where other users can read arguments and nothing tells whose a connection is, the link is not among them.
+// TestUI_Arguments: on macOS, other users can read the arguments of a process, so the link is not among the arguments of the
+// command that opens the browser: it is in its input.
 func TestUI_Arguments(t *testing.T) {
 	const link = `http://127.0.0.1:1/#link="X\`
 	words, stdin := browserCommand("darwin", link)

@@ -47,7 +47,7 @@ func (c *client) asDirect(t testing.TB) (names []string, byName map[string]json.
 	return names, byName
 }
 
-// onViews runs a test on a view, over stdio and HTTP and in both eras.
+// onViews runs a test on a view, over HTTP in both eras, and over stdio in one era, or in both with MCPX_FULL=1.
 func onViews(t *testing.T, h *home, config, view string, test func(t *testing.T, c *client)) {
 	t.Helper()
 	for _, era := range mcptest.Part(t, []string{legacy, modern}, 1) { // each era needs its own mcpx with its own servers
@@ -246,9 +246,8 @@ func TestViews_Results(t *testing.T) {
 	}
 }
 
-// TestNPM_SSE: the official client uses the HTTP+SSE transport of 2024-11-05 with the default view and with
-// others. It lists and calls tools, gets progress and questions, and cancels calls. When a client disconnects,
-// its calls are cancelled.
+// TestNPM_SSE: the official client uses the HTTP+SSE transport of 2024-11-05 with the default view and with others. It lists
+// and calls tools, gets progress and questions, and cancels calls.
 func TestNPM_SSE(t *testing.T) {
 	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)

@@ -43,10 +43,10 @@ type person struct {
 
 const yearRedirect = "https://claude.ai/api/mcp/auth_callback"
 
-// TestYear plays the year of a company: people of two groups and an administrator log in at a real issuer; one changes groups, two
-// leave, one is denied for a while, two are sent out and log in again, all keys are replaced twice, mcpx is started anew as for an
-// upgrade, and restored from a backup. After each step, and within a minute of it, everybody can use what their groups have, and
-// nothing else, and the trail says who did what.
+// TestYear plays the year of a company: people of two groups and an administrator log in at a real issuer; one changes groups,
+// two leave, one is denied for a while, two are sent out and log in again, all keys are replaced twice, mcpx is started anew as
+// for an upgrade, and restored from a backup. After each step, and within a minute of it, everybody can use what their groups
+// have, and nothing else, and the trail says who did what.
 func TestYear(t *testing.T) {
 	mcptest.Parallel(t)
 	y := newYear(t)
@@ -214,8 +214,8 @@ func (y *year) changeGroups() {
 	y.check()
 }
 
-// leave lets two people leave. The first tries to renew a token, which ends the login at once. The other is taken out of allow by an
-// administrator, without waiting for the end of the token.
+// leave lets two people leave. The first tries to renew a token, which ends the login at once. The other is taken out of allow
+// by an administrator, without waiting for the end of the token.
 func (y *year) leave() {
 	first, second := y.people[1], y.people[2]
 	for _, p := range []*person{first, second} {
@@ -248,8 +248,8 @@ func (y *year) deny() {
 	}
 }
 
-// sendOut ends the logins of two people: of one by mcpx logins end, of the other by the issuer, where somebody has signed them out. Both
-// log in again.
+// sendOut ends the logins of two people: of one by mcpx logins end, of the other by the issuer, where somebody has signed them
+// out. Both log in again.
 func (y *year) sendOut() {
 	byAdmin, byIssuer := y.people[3], y.people[len(y.people)-1]
 	y.h.must(y.t, 0, "--config", filepath.Join(y.h.dir, "mcpx.json"), "logins", "end", byAdmin.name+"@example.com"+y.at())
@@ -273,9 +273,9 @@ func (y *year) reload() {
 	}
 }
 
-// rotate replaces the keys: new ones seal, the ones before still open what they sealed, older ones open nothing. The files with the
-// keys are followed. Everybody but one renews their tokens, as clients do in a year: who
-// does not has to log in again after the second time.
+// rotate replaces the keys: new ones seal, the ones before still open what they sealed, older ones open nothing. The files with
+// the keys are followed. Everybody but one renews their tokens, as clients do in a year: who does not has to log in again after
+// the second time.
 func (y *year) rotate(name string) {
 	y.h.write(y.t, "front.old", readFile(y.t, filepath.Join(y.h.dir, "front.new")))
 	last := y.people[len(y.people)-1]
@@ -318,7 +318,8 @@ func (y *year) upgrade() {
 	y.check()
 }
 
-// kept is what docs/hosting.md says a backup has: the config and the files it refers to, the user's config folder, and the trail.
+// kept is what docs/hosting.md says a backup has: the config and the files it refers to, the user's config folder, and the
+// trail.
 var kept = []string{"mcpx.json", "front.new", "front.old", "audit.new", "audit.old", "config", "audit.jsonl"}
 
 // restore makes a backup, loses everything, and restores it as docs/hosting.md describes.
@@ -353,8 +354,8 @@ func (y *year) run(name string, args ...string) {
 	}
 }
 
-// report checks what the trail has of the year: each call with the name of its caller, who may not log in, and what an administrator
-// changed; and that it is as it was written.
+// report checks what the trail has of the year: each call with the name of its caller, who may not log in, and what an
+// administrator changed; and that it is as it was written.
 func (y *year) report() {
 	y.stop()
 	config, trail := filepath.Join(y.h.dir, "mcpx.json"), filepath.Join(y.h.dir, "audit.jsonl")
