@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/caller"
 )
 
-// TestRecorded: a message that belongs to no client request gets an event of its own, with its target and outcome.
+// TestRecorded: a message without an event gets one of its own, with its target and outcome.
 func TestRecorded(t *testing.T) {
 	client := &caller.Client{Name: "agent", Principal: &caller.Principal{ID: "token ann", Name: "ann", Display: "Ann"}}
 	for _, tt := range []struct {

@@ -16,7 +16,7 @@ type version struct {
 	commit string
 }
 
-// pseudo matches the pseudo-version that Go gives to a commit without a tag.
+// pseudo matches the pseudo-version that Go gives to a commit without a tag, unless the last tag before it is a pre-release.
 var pseudo = regexp.MustCompile(`^(\d+\.\d+\.\d+)-(?:0\.)?(\d{14})-[0-9a-f]{12}$`)
 
 // versionOf reads the version from the build information of a binary, as the command `mcpx version` does.

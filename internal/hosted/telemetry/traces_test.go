@@ -139,8 +139,8 @@ type roundTripper func(r *http.Request) *http.Response
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
 
-// TestTraces_unreachable: if the collector cannot be reached, calls are not delayed, and there is one line in the
-// log.
+// TestTraces_unreachable: if the collector cannot be reached, Close ends nevertheless, and the failure is in its
+// error or in the log.
 func TestTraces_unreachable(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
