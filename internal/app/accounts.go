@@ -81,8 +81,9 @@ func ofPrincipal(cfg *config.Config, path, principal string) func(*logins.Accoun
 	}
 }
 
-// accountsOf returns the store of the logins that principals have at servers, and all logins in the store. Some of them may be at servers
-// that are no longer in the config. The store is nil if this mcpx has never had logins of principals at servers.
+// accountsOf returns the store of the logins that principals have at servers, and all logins in the store. Some of them may be
+// at servers that are no longer in the config. The store is nil if nothing suggests such logins: no server of the config has
+// them, there is no cluster, and the folder for them does not exist.
 func (b *builder) accountsOf(ctx context.Context, cfg *config.Config) (*logins.Logins, []logins.Account, error) {
 	used := slices.ContainsFunc(cfg.Servers, func(s config.Server) bool { return perPrincipal(&s) }) || b.state.cluster != nil
 	if !used && b.state.noFolder == nil {

@@ -35,12 +35,13 @@ import (
 )
 
 const (
-	// startAfter is how long mcpx delays the start of its servers. In this time mcpx answers the client's first requests from the cache
-	// on disk; starting processes would slow that down.
+	// startAfter is how long mcpx delays the start of its servers, unless a request needs one earlier. In this time mcpx
+	// answers the client's first requests from the cache on disk; starting processes would slow that down.
 	startAfter = 150 * time.Millisecond
-	// ownerWithin is how long mcpx waits for a client over stdio to send its name before it starts the servers.
+	// ownerWithin is how long mcpx waits, at most, for a client over stdio to send its name before it starts the servers.
 	ownerWithin = 2 * time.Second
-	// closeWithin is how long closing all servers may take: clients kill mcpx 2 s after they have closed its stdin.
+	// closeWithin is how long closing all servers may take. It is short, because clients kill mcpx 2 s after they have closed
+	// its stdin.
 	closeWithin = 500 * time.Millisecond
 )
 
@@ -50,7 +51,9 @@ type Options struct {
 	Config  *config.Config
 	Profile Profile
 	Log     *slog.Logger
-	// Only has the names of the servers that are needed. New disables all other servers. If Only is empty, all servers are needed.
+	// Only has the names of the servers that are needed. New disables all other servers of the config. If Only is empty, all
+	// servers are needed. For the profiles Once and Look, that is also so if Only has "" or mcpx. For the profile Stdio, if the
+	// view shows only some servers, these are needed, whatever Only says.
 	Only []string
 	// Lines keeps the log that the page shows; nil means that the page shows no log.
 	Lines *Lines
@@ -64,11 +67,11 @@ type Options struct {
 	state *clientState // nil means that New creates one
 }
 
-// dialling has what an App needs for servers that dial in, which means that they open the connection to mcpx. It also has what the command
-// mcpx dial needs, with which this mcpx dials in to a hosted mcpx.
+// dialling has what an App needs for servers that dial in: they open the connection to mcpx. It also has what the command mcpx
+// dial needs, with which this mcpx dials in to a hosted mcpx.
 type dialling struct {
-	// offered is the name and version of the single server that mcpx dial offers. It is empty if mcpx dial offers several servers,
-	// and for other commands.
+	// offered is the name and version of the single server that mcpx dial offers. It is empty for other commands, and if mcpx
+	// dial offers several servers.
 	offered offered
 	// dialled has the servers that have dialled in. New sets it.
 	dialled *dial.Hub
@@ -76,14 +79,14 @@ type dialling struct {
 	agents *agents
 }
 
-// Origin describes another process on whose behalf an App starts servers: the daemon does this for its sessions. The servers start
-// as if that process had started them. The zero Origin means this process.
+// Origin describes another process on whose behalf an App starts servers: the daemon does this for its sessions and commands.
+// The servers start as if that process had started them. The zero Origin means this process.
 type Origin struct {
 	Folder  string
 	Environ []string
 	Umask   *int
-	// Reaper is the reaper of this process, a helper that ends child processes if mcpx is killed. An App with an Origin does not close the
-	// reaper.
+	// Reaper starts the servers, together with a helper process that ends them if mcpx is killed. The App does not close it.
+	// nil means that the App makes a Reaper of its own.
 	Reaper *proc.Reaper
 	// Pool has the servers that sessions of the daemon share; nil means that they share none.
 	Pool *registry.Pool
@@ -93,7 +96,8 @@ type Origin struct {
 	Sessions func() []*App
 }
 
-// App is one running mcpx. The caller of New must close it.
+// App is one running mcpx. The caller of New must end it with Close, or with a method that says that it closes the App, such as
+// ServeHTTP.
 type App struct {
 	Config   *config.Config // the config at the start; the field current has the config in use
 	Registry *registry.Registry
@@ -131,7 +135,8 @@ type reloading struct {
 	reloaded Reloaded                         // what the last reload changed; used by the goroutine of Follow only
 }
 
-// MemoryOf returns the soft limit for the memory of mcpx, in bytes; 0 means no limit.
+// MemoryOf returns the soft limit for the memory of mcpx, in bytes: that of the config or, without one, 80 % of the container's
+// limit. 0 means no limit.
 func MemoryOf(cfg *config.Config) int64 { return cmp.Or(cfg.Memory, memory.Default()) }
 
 // filterMemory returns the memory limit for each helper process that runs filters, in bytes; 0 means the default of package jq. total is
@@ -143,15 +148,15 @@ func filterMemory(total int64) int64 {
 	return min(max(total/8, 64<<20), 256<<20)
 }
 
-// OwnMemory returns the soft memory limit for this process alone, in bytes; 0 means no limit. It is the limit for mcpx as a whole minus the
-// limit for one helper process that runs filters, but at least half of the limit for mcpx as a whole. Only one helper counts, because a
-// principal has only one at a time.
+// OwnMemory returns the soft memory limit for this process alone, in bytes; 0 means no limit. It is the limit for mcpx as a
+// whole minus the limit for one helper process that runs filters, but at least half of the limit for mcpx as a whole. Only one
+// helper counts, because a second one runs only while two principals use filters at the same time.
 func OwnMemory(cfg *config.Config) int64 {
 	all := MemoryOf(cfg)
 	return max(all/2, all-filterMemory(all))
 }
 
-// New returns an App. It starts nothing.
+// New returns an App. It starts no servers. If the config names a cluster and mcpx serves over HTTP, New joins the cluster.
 func New(o Options) (*App, error) {
 	cfg, err := o.Profile.config(o.Config)
 	if err != nil {
@@ -207,9 +212,9 @@ func New(o Options) (*App, error) {
 	return a, nil
 }
 
-// keepState creates the clientState, unless the caller gave one. If the profile has the field sealed and the config names a cluster, the
-// state is in the cluster. Otherwise the state is in memory. With sealed but without a cluster, sessions can go on after a restart of mcpx
-// (see seal).
+// keepState creates the clientState, unless the caller gave one. If the profile has the field sealed and the config names a
+// cluster, the state that replicas share is in the cluster. With sealed but without a cluster, sessions can go on after a
+// restart of mcpx (see seal).
 func (o *Options) keepState(cfg *config.Config) error {
 	if o.state != nil {
 		return nil
@@ -224,7 +229,8 @@ func (o *Options) keepState(cfg *config.Config) error {
 	return nil
 }
 
-// wire creates the registry, the executor and the other parts, which all read their settings from the current Runtime.
+// wire creates the registry, the executor and the other parts, which all read their settings from the current Runtime. first is
+// the Runtime at the start.
 func (a *App) wire(first *Runtime) {
 	a.limits = limits.Following(func() *limits.Options { return &a.current.Load().limits }, a.state.counters)
 	a.identity = identity.NewVerifier(func() *identity.State { return a.current.Load().identity })
@@ -256,9 +262,9 @@ func (a *App) viewOf(name string) view.Options {
 	return view.Options{Current: func() *view.Settings { return a.current.Load().settings(name) }, Logger: a.log}
 }
 
-// start connects to all servers in the background. Before that, it waits until a request needs a server, but not longer than delay. Once
-// the client over stdio has sent its name and capabilities, which mcpx passes on to servers, start waits only startAfter longer. The
-// goroutine of start ends with Close.
+// start connects to the servers in the background, except those that wait until they are needed. Before that, it waits until a
+// request needs a server, but not longer than delay. If the client over stdio sends its name and capabilities meanwhile, which
+// mcpx passes on to servers, start waits startAfter from then on instead. The goroutine of start ends with Close.
 func (a *App) start(delay time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stopStarting = cancel
@@ -288,7 +294,8 @@ func (a *App) start(delay time.Duration) {
 	})
 }
 
-// Close ends all sessions, then the servers, and finally the reaper, which is the process that ends child processes if mcpx is killed.
+// Close ends all sessions, then the servers. Finally it ends the reaper, which is the process that ends child processes if mcpx
+// is killed, unless the reaper came with Options.Origin.
 func (a *App) Close() {
 	if a.stopStarting != nil {
 		a.stopStarting()
@@ -323,7 +330,7 @@ func cacheDir() string {
 	return filepath.Join(folder, "mcpx", "catalogue")
 }
 
-// LogWarnings logs the warnings of a config, and the faults of its servers.
+// LogWarnings logs the warnings of a config, the commands that gave it values, and the faults of its servers.
 func (a *App) LogWarnings(cfg *config.Config) {
 	for _, warning := range slices.Concat(cfg.Warnings, UnknownInRights(cfg)) {
 		a.log.Warn("config", "warning", warning)
@@ -339,9 +346,9 @@ func (a *App) LogWarnings(cfg *config.Config) {
 // settleAfter is the time for the work that follows the start of the last server, such as writing cache files.
 const settleAfter = time.Second
 
-// settle waits until mcpx has tried to connect to every server. Then it returns unused memory to the operating system, because the start
-// needs much more memory than the work after it. With 10 servers and 500 tools, mcpx and its reaper use 17 MB after settle, and 49 MB
-// without it.
+// settle waits until mcpx has tried to connect to every server. Then it returns unused memory to the operating system, because
+// the start needs much more memory than the work after it. With 10 servers and 500 tools, mcpx and its reaper use 17 MB after
+// settle, and 49 MB without it. If the attempts take longer than a minute, settle does nothing.
 func (a *App) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

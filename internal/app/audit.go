@@ -79,9 +79,9 @@ func (e *unwritableError) Hint() string {
 // errNotRecorded is the error for a call that is refused because it cannot be recorded (config key audit.required).
 var errNotRecorded = errors.New("the call was not made: the audit trail cannot be written, and this mcpx makes no calls without it; tell its administrator")
 
-// admit is the middleware that records a message in the audit trail before the message is sent to the server. If audit.required is set, it
-// records every message, and refuses a message that cannot be recorded. Otherwise it records only messages that may change something. The
-// method ended records all messages when they end.
+// admit is the middleware that records a message in the audit trail before the message is sent to the server. If audit.required
+// is set, it records every message, and refuses a message that cannot be recorded. Otherwise it records only messages that may
+// change something. At the end of each message, whether admit has recorded it or not, the method ended writes another record.
 func (a *App) admit(next request.Handler) request.Handler {
 	return func(ctx context.Context, r *request.Request) (json.RawMessage, error) {
 		if err := a.auditor.began(r.Event); err != nil {
@@ -103,7 +103,8 @@ func (a *auditor) began(r *request.Event) error {
 	return nil
 }
 
-// ended records a message that has ended, or an HTTP request that was refused; r is the event of that message or request.
+// ended records a message that has ended, or an HTTP request that was refused; r is the event of that message or request. It
+// does not record a message that was neither sent to a server nor refused by the middleware.
 func (a *auditor) ended(r *request.Event) {
 	switch {
 	case a.trail == nil:
@@ -122,8 +123,8 @@ func (a *auditor) ended(r *request.Event) {
 		slog.Int("tokens_received", r.Received), slog.Int("tokens_sent", r.Sent))...)
 }
 
-// costs appends the time and the tokens that the tool calls of a program have cost, added up by tool and outcome. A program is code
-// that a client sends to be run by mcpx. Each of its calls also has a record of its own.
+// costs appends the time and the tokens that the tool calls of a program have cost, added up by tool and outcome. A program is
+// code that mcpx runs for a client. Each of its calls also has a record of its own.
 func costs(attrs []slog.Attr, r *request.Event) []slog.Attr {
 	if len(r.Costs) == 0 {
 		return attrs
@@ -188,8 +189,8 @@ func (a *auditor) loggedIn(e authserver.Event) {
 	a.Login(l)
 }
 
-// changed records that another config was applied: who asked for it, the digest of the new config, and how the new config differs from the
-// old one.
+// changed records that a config was applied: who asked for it, the digest of its file, and how it differs from the config
+// before.
 func (a *auditor) changed(c configChange) {
 	if a.trail == nil {
 		return

@@ -104,7 +104,7 @@ func (s *clientState) leaves(ctx context.Context, limit time.Duration) (finish f
 	}
 }
 
-// close leaves the cluster.
+// close leaves the cluster; without a cluster it does nothing.
 func (s *clientState) close() {
 	if s.cluster != nil {
 		s.cluster.Close()

@@ -42,9 +42,9 @@ func (a *App) newHub() *dial.Hub {
 	})
 }
 
-// withDialled returns the servers that have dialled in, and adds their rules to rules. If principals other than the owner can use a server,
-// its tools are hidden until an admin has approved them. A server that others than its owner can use also may neither ask clients anything
-// nor give instructions to models.
+// withDialled returns the servers that have dialled in, and adds their rules to rules. It leaves out a server whose name a
+// server of the config has. If principals other than the owner can use a server, its tools are hidden until an admin has
+// approved them; also, the server may neither ask clients anything nor give instructions to models.
 func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock) (servers []registry.Server) {
 	var dialled []policy.Dialled
 	for _, s := range b.dialledIn() {
@@ -124,10 +124,11 @@ type dialledServer struct {
 	Approved bool     `json:"approved"`
 }
 
-// serveDialled serves /api/dialled to admins. GET lists the servers that have dialled in. GET /api/dialled/NAME returns the tool
-// definitions of a server, and their digest. POST /api/dialled/NAME/approve approves the present tools. With ?digest=DIGEST, it approves
-// them only if the present definitions have this digest: the admin may have read older definitions. Package httpd has checked the Origin
-// header.
+// serveDialled serves /api/dialled to admins. GET lists the servers that have dialled in. GET /api/dialled/NAME returns the
+// tool definitions of a server, and their digest. POST /api/dialled/NAME/approve approves the present tools. With
+// ?digest=DIGEST, it approves them only if the present definitions have this digest: the admin may have read older definitions.
+// Package httpd has refused requests with a foreign Origin header. If the config has no auth, no request with an Origin header
+// may approve.
 func (a *App) serveDialled(w http.ResponseWriter, r *http.Request) {
 	name, approve := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, "/api/dialled/"), "/approve")
 	switch {
@@ -170,7 +171,7 @@ func (a *App) listDialled() []dialledServer {
 	return all
 }
 
-// readDialled answers with the definitions of the tools of a server that has dialled in.
+// readDialled answers with the definitions of the tools of a server that has dialled in, and their digest.
 func (a *App) readDialled(w http.ResponseWriter, name string) {
 	server, ok := a.Registry.Snapshot().Server(name)
 	if !ok || a.dialled.State(name) == "" {
@@ -185,7 +186,8 @@ func (a *App) readDialled(w http.ResponseWriter, name string) {
 	httpd.WriteJSON(w, http.StatusOK, map[string]any{"name": name, "digest": digestOf(present[name]), "tools": tools})
 }
 
-// digestOf returns a digest of the definitions of all tools, from the digest of each tool's definition.
+// digestOf returns a digest of the definitions of all tools of a server. tools has the digest of each definition, by the name
+// of the tool.
 func digestOf(tools map[string]string) string {
 	sum := sha256.Sum256(wire.Encode(tools)) // Encode sorts by name
 	return hex.EncodeToString(sum[:])

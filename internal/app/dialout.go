@@ -29,8 +29,8 @@ const (
 	longRedial  = time.Minute
 	// dialWithin is how long one attempt to open the WebSocket may take.
 	dialWithin = 30 * time.Second
-	// The pause between two attempts to connect grows with each attempt. After a connection that has lasted for stableTime or longer, the
-	// pause is short again.
+	// The pause between two attempts to connect grows with each attempt, from firstRedial to longRedial. After a connection
+	// that has lasted for stableTime or longer, the pause is short again.
 	stableTime = time.Minute
 	// serversWithin is how long mcpx waits for each server before it connects to the hosted mcpx for the first time. After that time
 	// mcpx waits longer only for a server whose command is still installing or starting.
@@ -59,11 +59,11 @@ func Offered(cfg *config.Config, servers []string) (*config.Config, string) {
 	return &offered, config.ViewServer + servers[0]
 }
 
-// offered is the name and version that a server gives in its answer to initialize.
+// offered is the name and version with which a server introduces itself. If it gives no name, Name is its name in the config.
 type offered struct{ Name, Version string }
 
-// awaitServers waits until each server has answered or failed, and tells the user the outcome. It waits because the hosted mcpx
-// should get all tools at once.
+// awaitServers waits until each server has answered or failed, but not longer than serversWithin allows, and tells the user the
+// outcome. It waits because the hosted mcpx should get all tools at once.
 func (d *dialout) awaitServers(ctx context.Context) {
 	only, one := strings.CutPrefix(d.view, config.ViewServer)
 	for _, s := range d.app.Registry.Snapshot().Servers {
@@ -115,9 +115,9 @@ func (d *dialout) run(ctx context.Context) error {
 	}
 }
 
-// final reports whether further attempts are useless after the error err. Before any connection has worked, most refusals are final. Later,
-// only two errors are final: the hosted mcpx refuses the token, or another connection has replaced this one. Other refusals may be
-// temporary, such as the answer of a proxy while the hosted mcpx restarts.
+// final reports whether further attempts are useless after the error err. Two errors are always final: the hosted mcpx refuses
+// the token, or another connection has replaced this one. Before any connection has worked, the HTTP statuses 400, 403 and 404
+// are final too. Later they may be temporary, such as the answer of a proxy while the hosted mcpx restarts.
 func (d *dialout) final(err error) bool {
 	if refused, ok := errors.AsType[*transport.RefusedError](err); ok {
 		switch refused.Status {
@@ -131,7 +131,7 @@ func (d *dialout) final(err error) bool {
 	return ok && closed.Code == transport.CloseReplaced
 }
 
-// serveOne serves one connection, and returns why it ended.
+// serveOne opens and serves one connection, and returns why it could not be opened or why it ended.
 func (d *dialout) serveOne(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, dialWithin)
 	headers := http.Header{}
@@ -175,8 +175,9 @@ func (d *dialout) serve(ctx context.Context, peer *transport.Peer) error {
 	return err
 }
 
-// pass writes each message of the connection to lines, as one line. It replaces line breaks in a message by spaces. That does not change
-// the meaning of JSON, which has line breaks only between tokens.
+// pass writes each message of the connection to lines, as one line. It replaces line breaks in a message by spaces. That does
+// not change the meaning of JSON, which has line breaks only between tokens. It does not pass on a message that is too large:
+// it tells the user, and refuses the request in it. pass returns nil if lines was closed.
 func (d *dialout) pass(peer *transport.Peer, frames *frameWriter, lines *io.PipeWriter) error {
 	for {
 		message, err := peer.Read()

@@ -15,10 +15,10 @@ import (
 	"mcpx/internal/request"
 )
 
-// relay lets another replica of the cluster use a server that has dialled in at this replica. Over a stream, relay looks to the other
-// replica like an MCP server of the legacy era, in which a session begins with initialize. It sends each request directly to the session
-// with the server. It checks no rights or limits and writes no audit trail, because the other replica does that. It passes on no
-// subscriptions, and no questions from the server to clients.
+// relay lets another replica of the cluster use a server that has dialled in at this replica. Over a stream, relay looks to the
+// other replica like an MCP server of the legacy era, in which a session begins with initialize. It answers initialize and ping
+// itself, and sends each other request directly to the session with the server. It checks no rights or limits and writes no
+// audit trail, because the other replica does that. It passes on no subscriptions, and no questions from the server to clients.
 type relay struct {
 	registry *registry.Registry
 	name     string
@@ -34,7 +34,7 @@ type relay struct {
 // relayWait is how long a request waits for a server whose connection has just ended.
 const relayWait = 10 * time.Second
 
-// serveRelay serves one stream until it or ctx ends.
+// serveRelay serves one stream until the stream ends. ctx ends with the stream.
 func serveRelay(ctx context.Context, r *registry.Registry, name string, limit int64, stream io.ReadWriteCloser) error {
 	one := &relay{
 		registry: r, name: name, out: wire.NewWriter(stream, wire.Newline), end: stream.Close, open: make(map[string]context.CancelFunc),

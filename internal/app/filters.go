@@ -69,9 +69,10 @@ func explainKnown(cfg *config.Config, s *catalog.Server, tool *catalog.Tool) Fil
 	return Filtered{true, "visible"}
 }
 
-// Unmatched returns a message for each pattern of a config that matches no tool. The key of the map is the name of the server, or "" for
-// patterns outside of servers. snap must have all tools, as in the registry's snapshot. While the tools of a server are not known yet,
-// Unmatched says nothing about patterns that may match these tools.
+// Unmatched returns a message for each pattern for tools in a config that matches no tool. The key of the map is the name of
+// the server, or "" for patterns outside of servers. snap must have all tools, as in the registry's snapshot. While the tools
+// of a server are not known yet, Unmatched says nothing about patterns that may match these tools. For auth.rights, it checks
+// only tools.allow and tools.deny; for the others see UnknownInRights.
 func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 	all := make(map[string][]string)
 	for _, of := range cfg.Servers {

@@ -22,8 +22,8 @@ import (
 	"mcpx/internal/policy"
 )
 
-// Listen listens on an address. If other machines can reach the address, the config must have auth, or insecure must be true.
-// Listen also reads the certificates for ServeHTTP.
+// Listen listens on an address. If other machines can reach the address, the config must have auth, or insecure must be true;
+// and if the config has auth.issuers, it must have auth.resource too. Listen also reads the certificates for ServeHTTP.
 func (a *App) Listen(ctx context.Context, addr string, insecure bool) (net.Listener, error) {
 	if a.Config.TLS != nil {
 		var err error
@@ -174,7 +174,8 @@ func NewToken() (token, digest string) {
 	return token, hex.EncodeToString(sum[:])
 }
 
-// NewAgentToken returns a token for the servers and clients of an agent (config key dial.compat). until is when the token expires.
+// NewAgentToken returns a token for the servers and clients of an agent, or an error if the config does not have the key
+// dial.compat. until is when the token expires.
 func NewAgentToken(cfg *config.Config, agent string, until time.Time) (string, error) {
 	if !compat(cfg.Dial) {
 		return "", &noAgentsError{}
@@ -207,8 +208,8 @@ func rightsOf(cfg *config.Config) *policy.Rights {
 // Rights returns the current rights. They change with the config, so callers must not keep them.
 func (a *App) Rights() *policy.Rights { return policy.RightsOf(a.Registry.Snapshot()) }
 
-// UnknownInRights returns a warning for each pattern in auth.rights that matches no server or view. This is not an error,
-// because the server may be added later.
+// UnknownInRights returns a warning for each pattern in auth.rights that matches no server, or no view, of the config. This is
+// not an error, because the server may be added later.
 func UnknownInRights(cfg *config.Config) (all []string) {
 	if cfg.Auth == nil {
 		return nil

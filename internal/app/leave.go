@@ -52,7 +52,8 @@ func (l *loginState) hasLeft(p *caller.Principal) {
 	l.left(p)
 }
 
-// onLogin makes l call tell whenever a login begins or ends. tell must not block.
+// onLogin makes l call tell whenever a login begins or ends. The calls come one after the other. tell must not call methods of
+// l, which is locked meanwhile.
 func (l *loginState) onLogin(tell func(authserver.Event)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +68,8 @@ func (l *loginState) happened(e authserver.Event) {
 	}
 }
 
-// loginStore returns the store of logins: in the cluster or, without a cluster, in a folder of the user.
+// loginStore returns the store of logins through auth.front: in the cluster or, without a cluster, in a folder of the user. If
+// there is no such folder, the logins are in memory.
 func (s *clientState) loginStore(log *slog.Logger) (state.Followed, error) {
 	s.logins.mu.Lock()
 	defer s.logins.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// recentBytes is how many bytes of the newest log lines Lines keeps.
+// recentBytes is about how many bytes of the newest log lines Lines keeps. At times it keeps up to a quarter more.
 const recentBytes = 1 << 20
 
 // Lines keeps the newest lines of a log. It is an io.Writer, and safe for concurrent use. The zero value is ready.
@@ -34,8 +34,8 @@ func (r *Lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// From returns the lines after a position, the position after these lines, and a channel that is closed when more lines come.
-// Positions count all bytes ever written.
+// From returns those lines after a position that are still kept, the position after these lines, and a channel that is closed
+// when more lines come. Positions count all bytes ever written.
 func (r *Lines) From(position int64) (lines []byte, next int64, more <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"mcpx/internal/policy"
 )
 
-// Lock has the digests of the tool definitions that the user has approved (mcpx lock). The keys are the name of the server, then
-// the original name of the tool.
+// Lock has the digests of the tool definitions that the user has approved (mcpx lock). The keys are the name of the server,
+// then the original name of the tool. For a server that has dialled in, approvedAs makes the first key.
 type Lock map[string]map[string]string
 
 // LockPath returns the path of the lock file, which is next to the config.
@@ -93,9 +93,9 @@ func (l Lock) Changes(s *catalog.Server) (added, changed, gone []string) {
 	return added, changed, gone
 }
 
-// changedTools logs tools whose definition has changed, because a server that was harmless when it was added can turn malicious. It
-// compares with the definitions that the user approved or, without an approval, with the previous snapshot. The first snapshot is from the
-// cache on disk, so changes since the last run are logged too.
+// changedTools logs tools whose definition has changed, because a server that was harmless when it was added can turn
+// malicious. It compares with the definitions that the user approved or, without an approval, with the previous snapshot. The
+// first snapshot is from the cache on disk, so changes since the last run are logged too. It skips servers whose pin is off.
 type changedTools struct {
 	log  *slog.Logger
 	seen map[string][]catalog.Tool // the tools in the last snapshot, by server
@@ -141,8 +141,9 @@ func (c *changedTools) compare(s *catalog.Server, previous []catalog.Tool) {
 	}
 }
 
-// Unapproved returns a message for the user that says which tools of a server differ from the approved ones. It returns "" if none differ,
-// nothing is approved, or pin is off. s must have all tools of the server, as in the registry's snapshot.
+// Unapproved returns a message for the user that says which tools of a server differ from the approved ones. New tools count
+// only if pin is block. It returns "" if none differ, nothing is approved, or pin is off. If the lock file cannot be read, the
+// message says so. s must have all tools of the server, as in the registry's snapshot.
 func Unapproved(cfg *config.Config, s *catalog.Server) string {
 	lock, err := LoadLock(cfg)
 	if err != nil {

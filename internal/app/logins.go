@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/desk/secret"
 )
 
-// Logins returns the store of this user's logins at servers. It is next to the user's config and not in a cache, because a cache
-// may be emptied.
+// Logins returns the store of this user's logins at servers. It is in the user's folder for configs and not in one for caches,
+// because a cache may be emptied. If there is no such folder, the store keeps nothing.
 func Logins(log *slog.Logger) *logins.Logins {
 	folder, err := os.UserConfigDir()
 	if err != nil {
@@ -23,7 +23,8 @@ func Logins(log *slog.Logger) *logins.Logins {
 	return logins.New(filepath.Join(folder, "mcpx", "logins"), log)
 }
 
-// Secrets returns the store of this user's secrets, which configs refer to by name.
+// Secrets returns the store of this user's secrets, which configs refer to by name. It is in the user's folder for configs; if
+// there is none, in that for temporary files.
 func Secrets() *secret.Store {
 	folder, err := os.UserConfigDir()
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 type observers struct {
 	journal  request.Journal
 	book     *savings.Book
-	metrics  *telemetry.Metrics // nil if they are turned off
-	traces   *telemetry.Traces  // nil before OpenTraces
+	metrics  *telemetry.Metrics // nil if mcpx has none
+	traces   *telemetry.Traces  // nil before OpenTraces, and if the config names no collector
 	messages *wiretrace.Trace   // nil without Options.Trace
 }
 
@@ -82,7 +82,8 @@ func (a *App) traceTo(out io.Writer) {
 	}
 }
 
-// secretsOf returns the values that must be removed from the trace, and from what the page shows.
+// secretsOf returns the secrets of a config, which mcpx removes from the trace, from the audit trail and from what the page
+// shows.
 func secretsOf(cfg *config.Config) (secrets []string) {
 	secrets = slices.Clone(cfg.Secrets)
 	for _, s := range cfg.Servers {
@@ -124,7 +125,7 @@ func (a *App) OpenTraces() (end func()) {
 	}
 }
 
-// tracing says which calls get spans; nil means that none do.
+// tracing says what share of the calls gets spans; nil means that none does.
 func (a *App) tracing() *request.Tracing {
 	if wanted := a.Config.Telemetry.OTLP; wanted != nil && a.profile.spans {
 		return &request.Tracing{Share: wanted.Sample}

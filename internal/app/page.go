@@ -20,8 +20,8 @@ import (
 	"mcpx/internal/policy"
 )
 
-// pageWork has the handlers of the status page's requests about servers: the viewer can see, add, change, start and stop them. Package
-// page calls the handlers only for viewers who may see the page.
+// pageWork has the handlers of the status page's requests about servers, such as adding, changing, starting and stopping them.
+// Package page calls the handlers only for viewers who may see the page.
 type pageWork struct {
 	app  *App
 	api  *serversAPI
@@ -32,8 +32,8 @@ type pageWork struct {
 	counted counted
 }
 
-// newPage makes the page. links has the links that open the page of a user's own machine; it is nil for the page that mcpx serve shows
-// to admins.
+// newPage makes the page. links has the links that open the page of a user's own machine. It is nil for the page that an HTTP
+// server shows to admins, such as that of mcpx serve.
 func (a *App) newPage(links *page.Links) *page.Page {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.pageEnds = cancel
@@ -88,7 +88,7 @@ func (p *pageWork) routes() map[string]http.HandlerFunc {
 	return all
 }
 
-// errReadOnly is the reason why servers cannot be changed.
+// errReadOnly is the error for a change of servers that the config does not allow over HTTP.
 var errReadOnly = errors.New(`servers cannot be changed over HTTP here: who adds a server runs programs as the user of mcpx. ` +
 	`The config allows it with auth (unless "api" is false), or with "api": true`)
 
@@ -122,11 +122,11 @@ func (p *pageWork) about() map[string]any {
 type pageServer struct {
 	serverStatus
 	Enabled    bool   `json:"enabled"`
-	Configured bool   `json:"configured"` // false for a server that has dialled in
+	Configured bool   `json:"configured"` // the config has an entry for the server; a server that has dialled in has none
 	Type       string `json:"type,omitempty"`
 	Login      string `json:"login"` // "needed", "held" (the user is logged in), or empty
 	Running    bool   `json:"running"`
-	Changed    int    `json:"changed"` // how many tools are new, changed or gone since they were approved
+	Changed    int    `json:"changed"` // how many tools are new, changed or gone since they were approved; 0 if pin is off
 	Hidden     int    `json:"hidden"`  // how many tools are hidden
 	Runs       string `json:"runs,omitempty"`
 	Sessions   int    `json:"sessions,omitempty"` // in how many sessions of the daemon the server runs
@@ -169,7 +169,7 @@ func configured(cfg *config.Config, name string) *config.Server {
 	return nil
 }
 
-// describe sets the fields whose values come from the server's entry in the config.
+// describe sets the fields that only a server of the config has; entry is its entry.
 func (s *pageServer) describe(a *App, entry *config.Server) {
 	s.Configured, s.Type, s.Enabled, s.Runs = true, entry.Type, entry.Enabled, entry.URL
 	if entry.Type == config.Stdio {
@@ -200,7 +200,8 @@ func (p *pageWork) inSessions(s *pageServer) {
 	}
 }
 
-// others returns the Apps of the daemon's sessions and commands.
+// others returns the Apps of the daemon's sessions and commands, without the App of the page. It returns nil if there is no
+// daemon.
 func (p *pageWork) others() []*App {
 	if p.app.origin.Sessions == nil {
 		return nil
@@ -252,7 +253,8 @@ func (c *counted) changed(snap *catalog.Snapshot, s *catalog.Server) int {
 	return n
 }
 
-// show answers a request with the state of a server.
+// show answers a request with the status code status and the state of the server called name, or with an error if there is no
+// such server.
 func (p *pageWork) show(w http.ResponseWriter, status int, name string) {
 	all := p.servers()
 	if at := slices.IndexFunc(all, func(s pageServer) bool { return s.Name == name }); at >= 0 {
@@ -265,8 +267,9 @@ func (p *pageWork) show(w http.ResponseWriter, status int, name string) {
 // ErrUnused is the error of ServePage after the page was unused for half an hour.
 var ErrUnused = errors.New("nobody has used the page for half an hour")
 
-// ServePage starts the servers, and serves the page on an address of this machine until ctx ends or the page was unused for half an hour.
-// Viewers need one of the links that the parameter links makes. At the end it closes a and the listener.
+// ServePage serves the page on an address of this machine until ctx ends, serving fails, or the page was unused for half an
+// hour. It starts the servers like the other methods that serve. Viewers need one of the links that the parameter links makes.
+// At the end ServePage closes a and the listener.
 func (a *App) ServePage(ctx context.Context, listener net.Listener, links *Links) error {
 	defer a.Close()
 	defer links.Close()

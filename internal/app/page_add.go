@@ -38,12 +38,13 @@ type wanted struct {
 	Registry string
 	Way      int
 	Set      map[string]string
-	// Names says which servers to add, and under which names. Each key is the name of a server in the preview, its value the name to use.
-	// nil means to add all servers under their names in the preview.
+	// Names says which servers to add, and under which names. Each key is the name of a server in the preview. Its value is the
+	// name to use; if that is empty, the server keeps the name in the preview. A nil map means all servers, under their names
+	// in the preview.
 	Names map[string]string
 }
 
-// draft is a server that the page proposes to add, because the viewer has entered it. entry is nil if the server cannot be added.
+// draft is a server that the viewer has entered and may add. entry is nil if mcpx cannot add it; then notes say why.
 type draft struct {
 	name  string
 	entry any // a [setup.Entry] or raw JSON
@@ -57,7 +58,8 @@ type drafts struct {
 	unset   []string // variables that must be set where mcpx runs
 }
 
-// refusedDraft is an error in what the viewer has entered. missing names the values that are missing.
+// refusedDraft says why mcpx cannot make a draft: what the viewer has entered is wrong or incomplete, or the registry does not
+// answer. missing names the values that the viewer has not entered.
 type refusedDraft struct {
 	code, text string
 	missing    []string
@@ -98,7 +100,8 @@ func (p *pageWork) draft(ctx context.Context, in *wanted) (*drafts, error) {
 	return &drafts{servers: []draft{one}}, nil
 }
 
-// warn adds a note to the draft if the program is not on the PATH of mcpx.
+// warn adds a note to the draft if the program is not on the PATH of mcpx. It does not check a program whose name has a
+// reference such as ${NAME}.
 func (d *draft) warn(program string) {
 	if program == "" || strings.Contains(program, "${") {
 		return
@@ -108,7 +111,7 @@ func (d *draft) warn(program string) {
 	}
 }
 
-// hostName suggests a name for a remote server: a part of its host's name.
+// hostName suggests a name for a remote server: a part of its host's name, or "server" for an IP address.
 func hostName(u *url.URL) string {
 	parts := strings.Split(u.Hostname(), ".")
 	parts = slices.DeleteFunc(parts, func(part string) bool {
@@ -123,7 +126,8 @@ func hostName(u *url.URL) string {
 	return cmp.Or(strings.Join(parts, ""), "server")
 }
 
-// packageName suggests a name for a server with this command: the name of the package that the command runs.
+// packageName suggests a name for a server with this command: the name of the program or, for npx, uvx and the like, of the
+// package that it runs. It leaves out a version, and parts such as mcp-server-.
 func packageName(words []string) string {
 	name := words[0]
 	if slices.Contains([]string{"npx", "pnpx", "bunx", "uvx"}, path.Base(name)) {
@@ -179,7 +183,7 @@ func fromSnippet(in *wanted, reading config.Options) (*drafts, error) {
 	return out, nil
 }
 
-// registry returns the MCP registry that the config names.
+// registry returns the MCP registry that the config names, or else the default one.
 func (p *pageWork) registry() published.Registry {
 	return published.Registry{URL: cmp.Or(p.app.current.Load().config.Registry, config.DefaultRegistry)}
 }
@@ -307,7 +311,8 @@ func refuseDraft(w http.ResponseWriter, err error) {
 	})
 }
 
-// add writes what the viewer wants into the config, all servers or none. The change takes effect at once, so the servers start.
+// add writes the servers that the viewer wants into the config, all or none. The config takes effect at once. Servers in the
+// snippet that cannot be added are left out.
 func (p *pageWork) add(w http.ResponseWriter, r *http.Request) {
 	var in wanted
 	if !body(w, r, &in) {
@@ -355,7 +360,8 @@ func (p *pageWork) add(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// KeepSecrets stores secrets in the keyring, all of them or none.
+// KeepSecrets stores secrets in the keyring. If one fails, or would be stored unencrypted, KeepSecrets deletes it and those
+// before it, and returns an error.
 func KeepSecrets(ctx context.Context, secrets []setup.Secret) error {
 	store := Secrets()
 	for i, one := range secrets {

@@ -28,8 +28,8 @@ type toolChange struct {
 // pinWords are the words for the values of the config key pin.
 var pinWords = map[conf.Pin]string{conf.PinOff: "off", conf.PinWarn: "warn", conf.PinBlock: "block"}
 
-// approvable returns a server with all its tools. If the tools cannot be approved, it returns nil and has answered the request with
-// the reason.
+// approvable returns the server called name with all its tools. If the tools cannot be approved, it returns nil and has
+// answered the request with the reason.
 func (p *pageWork) approvable(w http.ResponseWriter, name string) *catalog.Server {
 	of := configured(p.app.current.Load().config, name)
 	full, known := p.app.Registry.Snapshot().Server(name)

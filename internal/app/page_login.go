@@ -27,8 +27,9 @@ const (
 	maxLogins = 16
 )
 
-// signing has the logins to servers that viewers of the page have begun, at most one for each server. An ended login is kept until the
-// next login to the same server, so that the page can ask for the outcome.
+// signing has the logins to servers that viewers of the page have begun, at most one for each server. An ended login is kept so
+// that the page can ask for the outcome: until the next login to the same server begins, or its place is needed (see
+// maxLogins).
 type signing struct {
 	mu     sync.Mutex
 	closed bool
@@ -56,8 +57,8 @@ type openLogin struct {
 	err    error
 }
 
-// loginTo finds the server that a request is about. If users cannot log in to this server, loginTo answers the request with an error
-// and returns false.
+// loginTo finds the server that a request is about. If there is none, or users cannot log in to it, loginTo answers the request
+// with an error and returns false.
 func (p *pageWork) loginTo(w http.ResponseWriter, r *http.Request) (server logins.Server, ok bool) {
 	of := configured(p.app.current.Load().config, r.PathValue("name"))
 	why := ""
@@ -95,7 +96,7 @@ func (p *pageWork) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	address := make(chan string, 1)
-	go func() { // ends with the login, after loginTime, or with the App
+	go func() { // ends with the login; its context ends after loginTime or with the App, and cancel ends it too
 		defer p.signing.open.Done()
 		defer cancel()
 		one.result, one.err = p.signIn(ctx, server, one, func(url string) { address <- url })
@@ -116,9 +117,10 @@ func (p *pageWork) login(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// signIn logs in to a server. It calls open with the URL of the login page. After the login, the issuer sends the browser back to mcpx: to
-// the page, if the page has a public address that mcpx can register with the issuer, else to a port of this machine. A browser on another
-// machine cannot reach that port; then the viewer pastes the address from the browser's address bar into the page.
+// signIn logs in to a server. It calls open with the URL of the login page. After the login, the issuer sends the browser back
+// to mcpx: to the page, if the page has a public address (see returnsTo) that mcpx can register with the issuer, else to a port
+// of this machine. A browser on another machine cannot reach that port; then the viewer pastes the address from the browser's
+// address bar into the page.
 func (p *pageWork) signIn(ctx context.Context, server logins.Server, one *openLogin, open func(url string)) (*logins.Result, error) {
 	if to := p.returnsTo(server); to != "" {
 		if pending, err := p.app.logins.Begin(ctx, server, to); err == nil {
@@ -199,8 +201,8 @@ func failureOf(err error) string {
 	return sanitize.Line(text, 500)
 }
 
-// add stores a login to a server, and cancels the previous login to the same server. When the login has ended, the caller must call
-// s.open.Done. add returns false if there are too many logins, or after close.
+// add stores a login to a server, and cancels the previous login to the same server. When the login has ended, the caller must
+// call s.open.Done. add returns false if maxLogins other logins are open, or after close.
 func (s *signing) add(server string, one *openLogin) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,7 +238,8 @@ func (o *openLogin) over() bool {
 	}
 }
 
-// requested returns the login with the id that is in a request. If there is none, it returns nil and has answered the request.
+// requested returns the login to the server in the path of a request, if the login has this id. If there is none, it returns
+// nil and has answered the request.
 func (s *signing) requested(w http.ResponseWriter, r *http.Request, id string) *openLogin {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -289,7 +292,7 @@ func (p *pageWork) pasteLogin(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// logout forgets the login at a server.
+// logout revokes and forgets the login at a server, and restarts the server.
 func (p *pageWork) logout(w http.ResponseWriter, r *http.Request) {
 	server, ok := p.loginTo(w, r)
 	if !ok || !p.recorded(w, r, "logout", server.Name) {

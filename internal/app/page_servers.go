@@ -29,7 +29,8 @@ type shownTool struct {
 	Why         string   `json:"why,omitempty"`
 }
 
-// server responds with the tools of a server: those that the viewer may use, and the hidden ones with the reason.
+// server responds with the tools of a server: those that the viewer may use and, if the config has the server, the hidden ones
+// with the reason.
 func (p *pageWork) server(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("name")
 	seen, ok := p.app.Executor.Catalogue(p.client(r)).Server(name)
@@ -80,7 +81,8 @@ func (p *pageWork) client(r *http.Request) *caller.Client {
 	return &client
 }
 
-// changedTools returns the names of the tools that are new or have changed since they were approved.
+// changedTools returns the names of the tools that are new or have changed since they were approved. It returns none if nothing
+// of the server was approved.
 func (p *pageWork) changedTools(name string, full *catalog.Server) []string {
 	lock, err := LoadLock(p.app.Config)
 	if err != nil || full == nil || lock[name] == nil {
@@ -122,7 +124,8 @@ func orEmpty(list []string) []string {
 	return list
 }
 
-// replace writes an entry that the viewer has edited into the config.
+// replace writes an entry that the viewer has edited into the config, unless the entry in the file has changed since the viewer
+// read it.
 func (p *pageWork) replace(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Entry  json.RawMessage
@@ -188,8 +191,8 @@ func (p *pageWork) act(word string, run func(name string) bool) http.HandlerFunc
 	}
 }
 
-// recorded records in the log and the audit trail what a viewer is about to do. If it returns false, it has answered the request
-// with an error.
+// recorded records in the log and the audit trail what a viewer is about to do. It returns false if the audit trail is required
+// but cannot be written; then it has answered the request with an error.
 func (p *pageWork) recorded(w http.ResponseWriter, r *http.Request, action, name string) bool {
 	who := caller.From(r.Context())
 	if err := p.app.auditor.changing(who, change{action: action, name: name}, ""); err != nil {
@@ -238,8 +241,8 @@ type logLine struct {
 	Text string `json:"text"`
 }
 
-// log responds with the lines after a position in the log, which counts bytes from the beginning. If the request names a server, the
-// response has only lines about this server.
+// log responds with the lines after a position in the log, but at most with the newest maxLines of them. The position counts
+// bytes from the beginning. If the request names a server, the response has only lines about this server.
 func (p *pageWork) log(w http.ResponseWriter, r *http.Request) {
 	server := r.URL.Query().Get("server")
 	after, err := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)

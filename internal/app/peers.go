@@ -28,7 +28,8 @@ const (
 	// kindSession is the kind of message about a session that a replica sends to all others, such as a notification from the session's
 	// client.
 	kindSession = "session"
-	// kindEnded is the kind of message with which a replica asks another one to end a session. The answer is empty.
+	// kindEnded is the kind of message with which a replica that has ended a session asks another one to end its copy. The
+	// answer is empty.
 	kindEnded = "ended"
 	// endedTime is how long a replica that ends a session waits, at most, for the answers of the other replicas.
 	endedTime = 3 * time.Second
@@ -133,8 +134,10 @@ func (p peers) Forward(w http.ResponseWriter, r *http.Request, body []byte, to s
 	return err
 }
 
-// Home returns the replica that is the home of a client program. If the program has no home, this replica becomes the home. lost means that
-// the program had another home before, which has ended together with the program's sessions. Home implements [front.Peers].
+// Home returns the replica that is the home of a client program. If the program has no home, this replica becomes the home.
+// lost means that the program had another home before, which has ended, or is shutting down, together with the program's
+// sessions. If the cluster cannot be reached, Home returns the last home that this replica knows, or an error. Home implements
+// [front.Peers].
 func (p peers) Home(ctx context.Context, program string) (home string, lost bool, err error) {
 	hash := sha256.Sum256([]byte(program))
 	key, now := "home."+hex.EncodeToString(hash[:]), time.Now()

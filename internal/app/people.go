@@ -98,9 +98,9 @@ const (
 	lookEvery    = 200 * time.Millisecond
 )
 
-// Need is called when a principal without a login uses the server. It returns an error with a link to the page on which the principal logs
-// in. If ask is true and the client can open links for the user, Need first shows the link and waits for the login. It returns nil if the
-// principal has then logged in.
+// Need is called when a principal without a login uses the server. It returns an error with a link to the page on which the
+// principal logs in. If ask is true and the client can open links for the user, Need first shows the link and waits for the
+// login. It returns nil if the principal has then logged in. If the user declines, the error has no link.
 func (p *personal) Need(ctx context.Context, client *caller.Client, ask bool) error {
 	who := client.On()
 	link := p.link(p.server.Name, who)
@@ -148,7 +148,8 @@ func publicBase(cfg *config.Config, path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(cfg.Auth.Resource, "/"), path)
 }
 
-// connectPages returns the pages on which principals log in to servers, or nil if no server needs such logins.
+// connectPages returns the pages on which principals log in to servers. It returns nil if no server of the config needs such
+// logins, or if there can be no such pages: mcpx does not serve over HTTP, or the config has no auth.resource.
 func (a *App) connectPages() *connect.Pages {
 	now := a.current.Load()
 	if now == nil || now.config.Auth == nil || now.config.Auth.Resource == "" || !a.profile.authServer {
@@ -195,7 +196,8 @@ func (a *App) connectPages() *connect.Pages {
 	return pages
 }
 
-// callerOf returns the principal whose token a request has; nil if every client may connect.
+// callerOf returns the principal whose credential a request has; nil if every client may connect. It returns an error if the
+// credential is missing or invalid.
 func (a *App) callerOf(r *http.Request) (*caller.Principal, error) {
 	proof, err := a.identity.Request(r)
 	if err != nil || proof == nil {
@@ -216,8 +218,8 @@ func (a *App) viewerOf(r *http.Request) *caller.Principal {
 // appAccounts implements [connect.Accounts], through which the pages for logging in use the servers of the current config.
 type appAccounts App
 
-// server returns a server of the current config in the form that package logins needs. ok is false if principals do not log in to
-// it.
+// server returns a server of the current config in the form that package logins needs. ok is false if there is no such server,
+// if it is disabled or has a fault, or if principals do not log in to it with accounts of their own.
 func (a *appAccounts) server(name, principal string) (s logins.Server, ok bool) {
 	for _, one := range a.current.Load().config.Servers {
 		if one.Name == name && one.Enabled && one.Fault == "" && perPrincipal(&one) {
@@ -229,13 +231,15 @@ func (a *appAccounts) server(name, principal string) (s logins.Server, ok bool) 
 	return s, false
 }
 
-// Title returns the address of a server. The second result is false if principals do not log in to this server with accounts of their own.
+// Title returns what the pages show for a server: its URL. The second result is false if principals cannot log in to this
+// server with accounts of their own.
 func (a *appAccounts) Title(server string) (string, bool) {
 	s, ok := a.server(server, "")
 	return s.URL, ok
 }
 
-// login returns a server, and the store of logins. It returns an error if principals do not log in to the server.
+// login returns the server called server for this principal, and the store of logins. It returns an error if principals do not
+// log in to the server, or if there is no store.
 func (a *appAccounts) login(server, principal string) (all *logins.Logins, s logins.Server, err error) {
 	s, ok := a.server(server, principal)
 	if !ok || principal == "" {
@@ -255,8 +259,8 @@ func (a *appAccounts) Connected(ctx context.Context, server, principal string) b
 	return err == nil && id != ""
 }
 
-// Begin begins a login, after which the browser comes back to the URL redirect. pending is the state of the login, which Finish needs; it
-// contains secrets. address returns the URL of the login page with the given OAuth parameter state.
+// Begin begins a login, after which the browser comes back to the URL redirect. pending is the state of the login, which Finish
+// needs; it contains secrets. address returns the URL of the login page in which the OAuth parameter state has the given value.
 func (a *appAccounts) Begin(
 	ctx context.Context, server string, of connect.Person, redirect string,
 ) (pending json.RawMessage, address func(state string) string, err error) {
@@ -291,7 +295,8 @@ func (a *appAccounts) Finish(ctx context.Context, server string, of connect.Pers
 	return nil
 }
 
-// Disconnect revokes and forgets the login of a principal at a server.
+// Disconnect revokes and forgets the login of a principal at a server. If it cannot be revoked, it is forgotten nevertheless,
+// and the error says why.
 func (a *appAccounts) Disconnect(ctx context.Context, server string, of connect.Person) error {
 	all, s, err := a.login(server, of.ID)
 	if err != nil {
@@ -307,7 +312,7 @@ func (a *appAccounts) Disconnect(ctx context.Context, server string, of connect.
 	return err
 }
 
-// Sees reports whether a principal may use a server.
+// Sees reports whether a principal may use a server, according to auth.rights.
 func (a *appAccounts) Sees(p *caller.Principal, server string) bool {
 	viewer := caller.New(caller.Place{Principal: p, View: config.ViewTwoTools}, caller.Said{})
 	_, ok := a.Executor.Catalogue(&viewer).Server(server)

@@ -21,22 +21,24 @@ type Profile struct {
 	// manyClients means that mcpx can serve many clients, with older and newer versions of MCP, and that they share mcpx's sessions
 	// with servers.
 	manyClients bool
-	// byPerson means that mcpx makes a single call for the user, who sees the whole result and need not confirm the call.
+	// byPerson means that mcpx makes one request for the user of a command, who sees the whole result and need not confirm a
+	// call.
 	byPerson bool
 	// fromDisk means that servers start only when they are needed, as with "start": "lazy". mcpx reads the tools of servers that have not
 	// started from the cache on disk.
 	fromDisk bool
 	// samples means that mcpx serves the servers of the demo, without a config file.
 	samples bool
-	// sealed means that clients over HTTP can go on with their sessions after a restart of mcpx.
+	// sealed means that clients over HTTP can go on with their sessions after a restart of mcpx or, in a cluster, at another
+	// replica.
 	sealed bool
 	// authServer means that mcpx runs the authorization server of the config.
 	authServer bool
-	// page means that mcpx has a status page, and records calls for it.
+	// page means that mcpx has a status page, and records calls for it, unless the config turns the page off.
 	page bool
 	// saves means that the savings of tokens are kept in files.
 	saves bool
-	// measured means that mcpx counts calls by client and has metrics.
+	// measured means that mcpx counts calls by client, and has metrics if the config does not turn them off.
 	measured bool
 	// embedded means that mcpx is a part of another program, which neither edits the config file nor reads it again.
 	embedded bool

@@ -23,14 +23,14 @@ import (
 const (
 	// watchEvery is the time between two checks of the config file for changes.
 	watchEvery = time.Second
-	// If a config file is unusable, the reloader reads it again every settleEvery until settleTime has passed, because an editor
-	// may still be writing it.
+	// If a config file cannot be loaded, the reloader reads it again every settleEvery until settleTime has passed, because an
+	// editor may still be writing it.
 	settleTime  = time.Second
 	settleEvery = 50 * time.Millisecond
 	// Some file systems store the modification time in whole seconds. So a file that is younger than youngFile may change again without
 	// getting another time.
 	youngFile = 3 * time.Second
-	// A fingerprint covers only the first fingerprintBytes bytes of a file. No config is longer.
+	// A fingerprint covers only the first fingerprintBytes bytes of a file. A longer file is refused as a config.
 	fingerprintBytes = 64 << 20
 )
 
@@ -41,13 +41,13 @@ type Source struct {
 	Reading config.Options
 }
 
-// Reloaded says what the last reload changed.
+// Reloaded says what the last reload changed. The embedded Changes have the names of the servers that were started and stopped.
 type Reloaded struct {
 	registry.Changes
-	// Changed has the names of the servers that keep running with new settings. Keys and Later have the changed keys outside of
-	// servers: those in Keys are in effect already, those in Later take effect when mcpx restarts.
+	// Changed has the names of the servers that have new settings. Keys and Later have the changed keys outside of servers:
+	// those in Keys are in effect already, those in Later take effect when mcpx restarts.
 	Changed, Keys, Later []string
-	// Unavailable has the faults in the entries of single servers.
+	// Unavailable has the faults in the entries of single servers, which are therefore not served.
 	Unavailable []config.Fault
 }
 
@@ -58,9 +58,10 @@ type Request struct {
 	Done func(Reloaded, error)
 }
 
-// Follow applies the config file after each request from the channel requests, and after each edit over HTTP. If watch is true, it also
-// does so when the file, its lock file (mcpx lock) or a file that it refers to (${file:PATH}, envFile) changes. It always follows the
-// folder of stored programs, if there is one. If Follow refuses a file, it logs the reason, and mcpx keeps using the old config. Follow
+// Follow applies the config file after each request from the channel requests, and after each edit over HTTP. If watch is true,
+// it also does so when the file, its lock file (mcpx lock) or a file that it refers to (${file:PATH}, envFile) changes. Follow
+// also applies the config again when a stored program changes. Without watch, it does so only if the folder of stored programs
+// existed when Follow was called. If Follow refuses a file, it logs the reason, and mcpx keeps using the old config. Follow
 // returns when ctx ends.
 func (a *App) Follow(ctx context.Context, from Source, requests <-chan Request, watch bool) {
 	file := setup.ConfigFile{Path: a.Config.Path, Reading: from.Reading}
@@ -89,8 +90,8 @@ type reloader struct {
 
 	current *config.Config // the config that was applied last
 	text    []byte         // the text of the file when current was applied
-	files   []string       // the files to which the last loaded config refers
-	stored  string         // the state of the folder of stored programs when current was applied
+	files   []string       // the files to which the config in the file refers, also if it was refused
+	stored  string         // the state of the folder of stored programs, as last seen
 	seen    fingerprint    // the fingerprint of the file when it was last loaded or refused
 	beside  fingerprints   // the fingerprints of the lock file and of the files in the field files, taken with seen
 }
@@ -167,7 +168,7 @@ func (r *reloader) followStored() {
 	r.applied("a changed program", r.current, r.text)
 }
 
-// applied records that a config was applied, and remembers it as the current one.
+// applied records that cfg was applied, and remembers it as the current config.
 func (r *reloader) applied(by string, cfg *config.Config, text []byte) {
 	if r.record != nil {
 		r.record(configChange{by, r.current, cfg, r.text, text})
@@ -175,7 +176,8 @@ func (r *reloader) applied(by string, cfg *config.Config, text []byte) {
 	r.current, r.text = cfg, text
 }
 
-// storedIn returns a digest of the stored programs of a config, or "" if there is no folder for them.
+// storedIn returns a text that changes when a stored program of the config changes. It returns "" if their folder cannot be
+// read.
 func storedIn(cfg *config.Config) string {
 	folder, _ := programFolder(cfg)
 	if folder == "" {
@@ -184,9 +186,10 @@ func storedIn(cfg *config.Config) string {
 	return programs.Print(folder)
 }
 
-// reload applies the file, or logs and returns the reason why it refuses the file. If the file is empty, broken or missing, it tries again
-// for up to settleTime. A reload is forced if somebody has asked for it, or if the lock file or a file that the config refers to has
-// changed. Only a forced reload applies a file that equals the current config.
+// reload applies the file, or logs and returns the reason why it refuses the file. If the file cannot be loaded, reload tries
+// again for up to settleTime; if ctx ends meanwhile, it returns the error of ctx. A reload is forced if somebody has asked for
+// it, or if the lock file or a file that the config refers to has changed. Only a forced reload applies a file that equals the
+// current config.
 func (r *reloader) reload(ctx context.Context, by string, forced bool) error {
 	patience := time.NewTimer(settleTime)
 	defer patience.Stop()
@@ -221,8 +224,9 @@ func (r *reloader) reload(ctx context.Context, by string, forced bool) error {
 	}
 }
 
-// follow notes which files the config refers to, so that their changes are detected. It does so even if the config was refused: it may
-// become valid when one of these files changes.
+// follow notes which files the config refers to, so that their changes are detected. It does so even if the config was refused
+// for faults in it: the config may become valid when one of these files changes. After another error, the files stay as they
+// were.
 func (r *reloader) follow(cfg *config.Config, err error) {
 	if faults, ok := errors.AsType[*config.Faults](err); ok {
 		r.files = faults.Referred
@@ -241,7 +245,8 @@ func (r *reloader) follow(cfg *config.Config, err error) {
 	}
 }
 
-// logRefusal logs the faults of a file, each with its position.
+// logRefusal logs why a config is refused: each fault in it with its position, or the error because of which it could not be
+// read or applied.
 func (r *reloader) logRefusal(err error) {
 	const message = "config refused, the old one stays in force"
 	var faults *config.Faults
@@ -280,8 +285,8 @@ func (a *App) reload(to *config.Config) error {
 	return nil
 }
 
-// Restart restarts a server with its present settings. Its open calls may continue for a moment. Restart returns false if there is
-// no such server, or if the server does not run.
+// Restart restarts a server with its present settings. Its open calls may continue for a moment. Restart returns false if there
+// is no such server, or if it is disabled or has a fault.
 func (a *App) Restart(name string) bool {
 	a.applying.Lock()
 	defer a.applying.Unlock()
@@ -291,8 +296,8 @@ func (a *App) Restart(name string) bool {
 	return len(a.Registry.Apply(now.servers, options, nil).Started) > 0
 }
 
-// Stop ends the process of a server, or the connection to it, until the server is used again. It returns false if there is no such
-// server, or if the server does not run.
+// Stop ends the process of a server, or the connection to it, until the server is used again. It returns false if there is no
+// such server, or if it is disabled or has a fault. A server that was not running counts as stopped.
 func (a *App) Stop(name string) bool {
 	a.applying.Lock()
 	defer a.applying.Unlock()
@@ -328,7 +333,8 @@ func (a *App) swap(next *Runtime) registry.Changes {
 	return changes
 }
 
-// fingerprint identifies the content of a file. The zero fingerprint means that the file cannot be read.
+// fingerprint identifies the content of a file. The zero fingerprint means that the file cannot be read, or is not a regular
+// file.
 type fingerprint struct {
 	modified time.Time
 	size     int64

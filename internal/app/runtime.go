@@ -22,11 +22,12 @@ import (
 	"mcpx/internal/view"
 )
 
-// Runtime is a config in the form that the other packages need. It is immutable. The other packages always read their settings from
-// the current Runtime, so a reload only swaps one pointer.
+// Runtime is a config in the form that the other packages need. It is immutable, except that it caches the settings of views.
+// The other packages always read their settings from the current Runtime, so a reload swaps one pointer (and the registry's
+// snapshot, see swap).
 type Runtime struct {
-	// config is the config file's content, except for two keys. MaxMessageBytes has the value from the start of mcpx. Auth may come from an
-	// earlier version of the file (see the method auth).
+	// config is the content of the config file, except for what the Profile changes and for two keys. MaxMessageBytes has the
+	// value from the start of mcpx. Auth may come from an earlier version of the file (see the method auth).
 	config *config.Config
 
 	servers    []registry.Server

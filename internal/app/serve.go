@@ -72,9 +72,10 @@ func (a *App) httpOptions() httpd.Options {
 	}
 }
 
-// DialOut connects to a hosted mcpx and offers the servers of this machine to it. When a connection ends, DialOut opens the next one. It
-// returns when ctx ends, or when the hosted mcpx refuses the connection for good. view is the name of the view that the hosted mcpx gets.
-// say is called with a line for each thing that happens. DialOut closes a.
+// DialOut connects to a hosted mcpx and offers the servers of this machine to it. When a connection ends, DialOut opens the
+// next one. It returns when ctx ends, or when the hosted mcpx refuses the connection for good. view is the name of the view
+// that the hosted mcpx gets. DialOut calls say with a line for each event that the user should know of, and closes a at the
+// end.
 func (a *App) DialOut(ctx context.Context, address, token, view string, say func(line string)) error {
 	defer a.Close()
 	a.start(0)
@@ -90,7 +91,7 @@ func (a *App) grace() time.Duration {
 	return max(a.Config.ShutdownGrace-2*closeWithin, 100*time.Millisecond)
 }
 
-// page returns the status page; nil if it is turned off.
+// page returns the status page for admins over HTTP; nil if the config turns it off.
 func (a *App) page() httpd.Page {
 	if !a.Config.UI.Shown {
 		return nil
@@ -122,7 +123,7 @@ func ServeProfiles(ctx context.Context, addr string, log *slog.Logger) (stop fun
 	}, nil
 }
 
-// Version returns the version of the module, or devel for a build from a checkout.
+// Version returns the version of the module, or 0.1.0-devel for a build from a checkout.
 func Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		return strings.TrimPrefix(info.Main.Version, "v")

@@ -129,9 +129,9 @@ func (b *builder) personally(server *registry.Server, s *config.Server) {
 	server.Spec.Remote.Authorize, server.Spec.Secrets = b.logins.Needed(own), server.Spec.Secrets.And(nil, tokens)
 }
 
-// share makes several sessions of the daemon use the same process or connection of a server: all sessions, or only those in the same
-// folder. The config decides which. If the config does not say, a table in mcpx decides; it lists packages that keep nothing of a session.
-// A server that sessions do not share starts when the session first uses it.
+// share makes several sessions of the daemon use the same process or connection of a server: all sessions, or only those in the
+// same folder. The config decides which. If the config does not say, a table in mcpx decides; it lists packages that keep
+// nothing of a session. A command that sessions do not share starts when the session first uses it.
 func (b *builder) share(server *registry.Server, s *config.Server) {
 	among := share.Of(s).Share
 	if among == conf.ShareSession { // lazy, because the session may never use the server
@@ -146,8 +146,8 @@ func (b *builder) share(server *registry.Server, s *config.Server) {
 	server.Shared = registry.Key(s.Name, server.Definition, b.session.Digest(s, among), strconv.Itoa(mask))
 }
 
-// liveFields are the fields of a config.Server that can change while the server runs. If another field changes, the server
-// restarts.
+// liveFields are the fields of a config.Server that can change while the server runs. If another field changes, the registry
+// restarts the server.
 var liveFields = []string{
 	"Description", "Tools", "ReadOnly", "Overrides", "Confirm", "Pin", "Validate", "Verbatim",
 	"CallTimeout", "IdleTimeout", "ToolTimeouts", "MaxConcurrency", "SessionIdle",
@@ -218,7 +218,7 @@ func (b *builder) spec(cfg *config.Config, s config.Server) upstream.Spec {
 	return spec
 }
 
-// environ returns the environment of the process on whose behalf servers are started.
+// environ returns the environment of the process on whose behalf servers are started, in the form of os.Environ.
 func (o Origin) environ() []string {
 	if o.Folder == "" {
 		return os.Environ()

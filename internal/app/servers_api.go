@@ -18,8 +18,9 @@ import (
 	"mcpx/internal/hosted/httpd"
 )
 
-// serversAPI serves /api/servers, with which programs can change the config file like the commands mcpx add, remove, enable and
-// disable. Changes take effect immediately. Whoever may add a server can run any program as the user of mcpx.
+// serversAPI serves /api/servers. With it, programs can list the servers, and change the config file like the commands mcpx
+// add, remove, enable and disable. Changes take effect immediately. Whoever may add a server can run any program as the user of
+// mcpx.
 type serversAPI struct {
 	app *App
 	mux *http.ServeMux
@@ -250,7 +251,7 @@ func refuse(w http.ResponseWriter, status int, err error) {
 	httpd.WriteJSON(w, status, out)
 }
 
-// edit is a change of the config file that was requested over HTTP.
+// edit is a change of the config file or of its lock file that was requested over HTTP.
 type edit struct {
 	by     string // the principal who asks, for the audit trail
 	change func(setup.ConfigFile) error
@@ -259,8 +260,8 @@ type edit struct {
 
 var errNoFile = errors.New("this mcpx has no config file, so its servers cannot be changed")
 
-// edit changes the config file and applies it. The goroutine of Follow does both, so an edit never overlaps with another edit
-// or with a reload.
+// edit calls the function change, which writes the config file or its lock file, and applies the config file. The goroutine of
+// Follow does both, so an edit never overlaps with another edit or with a reload.
 func (a *App) edit(ctx context.Context, change func(setup.ConfigFile) error) error {
 	if a.edits == nil {
 		return errNoFile
@@ -287,7 +288,8 @@ func (r *reloader) edit(ctx context.Context, e edit) error {
 // errNotRecordedChange is the error for a change that is refused because it cannot be recorded (audit.required).
 var errNotRecordedChange = errors.New("the audit trail cannot be written")
 
-// changing records a change of the servers in the audit trail before the change is written.
+// changing records what somebody is about to do with a server, such as adding or stopping it. If that fails, it returns an
+// error only if audit.required is set.
 func (a *auditor) changing(who *caller.Principal, c change, changes string) error {
 	if a.trail == nil {
 		return nil

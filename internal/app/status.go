@@ -14,7 +14,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// readiness is the answer to /readyz.
+// readiness is the long answer to /readyz, with the numbers of servers and tools. The short answer, which everyone gets, is the
+// embedded one.
 type readiness struct {
 	httpd.Readiness
 	Servers int                   `json:"servers"`
@@ -25,8 +26,8 @@ type readiness struct {
 // readyState is what the answer to /readyz depends on, besides the states of the servers.
 type readyState struct {
 	began time.Time
-	// settled is set by the method ready once mcpx has tried to connect to every server, and is never reset. From then on, servers do
-	// not affect the readiness.
+	// settled is set by the method ready once mcpx has tried to connect to every server, or after readyWithin, and is never
+	// reset. From then on, servers do not affect the readiness.
 	settled atomic.Bool
 	// clusterAway reports whether the cluster cannot be reached at present; nil without a cluster.
 	clusterAway func() bool
@@ -154,7 +155,8 @@ func (c *counts) add(failed bool) {
 	}
 }
 
-// add counts a call. It counts the call as failed if the tool, the server or mcpx reported an error.
+// add counts a call that was sent to a server or that the middleware refused. It counts the call as failed if the tool, the
+// server or mcpx reported an error.
 func (a *activity) add(r *request.Event) {
 	if !r.Attempted || !r.IsCall() {
 		return

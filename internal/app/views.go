@@ -16,8 +16,8 @@ import (
 	"mcpx/internal/view"
 )
 
-// views has the views that clients have connected to. A view decides which servers and tools a client sees; each path under /mcp is a
-// view.
+// views has the views that clients have connected to. A view decides which servers and tools a client sees. Each path under
+// http_path (a config key, by default /mcp) is a view.
 type views struct {
 	app *App
 
@@ -38,7 +38,8 @@ type openView struct {
 	front  *front.Front
 }
 
-// get returns a view, and creates it at the first use. It returns nil if there is no such view.
+// get returns a view, and creates it at the first use. It returns nil if there is no such view, or if it is not open yet when
+// the method close was called.
 func (v *views) get(name string) *openView {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -68,7 +69,7 @@ func (v *views) get(name string) *openView {
 	return one
 }
 
-// viewAgent is the name of the view for the clients of agents (config key dial.compat). It has no path under /mcp.
+// viewAgent is the name of the view for the clients of agents (config key dial.compat). It has no path under http_path.
 const viewAgent = "agent"
 
 // opened returns a view that clients have connected to, or nil if there is none of this name.
@@ -78,8 +79,9 @@ func (v *views) opened(name string) *openView {
 	return v.open[name]
 }
 
-// find returns the view at a path under /mcp. It returns nil if there is no such view, or if the principal of the request may not use it.
-// If no rule in auth.rights names the principal, it may use the view at /mcp, but sees no tools there.
+// find returns the view at a path under http_path. It returns nil if there is no such view, or if the principal of the request
+// may not use it. If no rule in auth.rights names the principal, it may use the view at http_path itself, but sees no tools
+// there.
 func (v *views) find(r *http.Request, path string) *openView {
 	name, who, rights := cmp.Or(path, v.app.Config.View), caller.From(r.Context()), v.app.Rights()
 	cfg := v.app.current.Load().config
@@ -91,16 +93,16 @@ func (v *views) find(r *http.Request, path string) *openView {
 	return v.get(name)
 }
 
-// hasView reports whether there is a view of this name: in the config, of a server that has dialled in, or of a server in this
-// process.
+// hasView reports whether there is a view of this name: in the config, of a server that has dialled in, of a server in this
+// process, or for the clients of agents.
 func (a *App) hasView(cfg *config.Config, name string) bool {
 	server, _ := strings.CutPrefix(name, config.ViewServer)
 	return name == viewAgent && compat(cfg.Dial) || cfg.CheckView(name) == "" ||
 		server != name && (a.dialled.State(server) != "" || slices.ContainsFunc(a.locals, func(l Local) bool { return l.Name == server }))
 }
 
-// drain ends each open view that is no longer in the current config, and each view whose field native is wrong for the current config. It
-// ends their sessions too. It never ends the view at /mcp.
+// drain ends each open view that is no longer in the current config, and each view whose field native is wrong for the current
+// config. It ends their sessions too. It never ends the view at http_path itself.
 func (v *views) drain() {
 	v.mu.Lock()
 	cfg := v.app.current.Load().config
