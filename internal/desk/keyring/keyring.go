@@ -33,7 +33,7 @@ func Get(ctx context.Context, name string) (secret string, err error) {
 	return access(ctx, func() (string, error) { return keyring.Get(service, name) })
 }
 
-// Set stores a secret. Windows accepts at most 2,500 bytes.
+// Set stores a secret. Windows accepts at most 2,560 bytes; macOS accepts about 4,000.
 func Set(ctx context.Context, name, secret string) error {
 	_, err := access(ctx, func() (string, error) { return "", keyring.Set(service, name, secret) })
 	return err

@@ -182,8 +182,8 @@ func explain(err error) error {
 }
 
 // newHTTPClient returns the client for requests to authorization servers and for metadata. The URLs of these requests come from
-// servers, so a malicious server could make mcpx send requests into the user's network. Therefore the client refuses private addresses,
-// unless oauth.allow_private is set.
+// servers, so a malicious server could make mcpx send requests into the user's network. Therefore the client refuses private
+// addresses, unless oauth.allow_private is set, and loopback addresses, unless the server itself is on loopback.
 func newHTTPClient(s Server) *http.Client {
 	return netguard.NewClient(netguard.Reach{Loopback: netguard.LoopbackURL(s.URL), Private: s.AllowPrivate, Key: "oauth.allow_private"})
 }

@@ -93,8 +93,8 @@ func (c *caller) token(ctx context.Context) (string, error) {
 	return c.of.get(ctx, c.subject(), "")
 }
 
-// refused requests another token after the server has answered 401. If the server says that the token lacks scopes, another token would
-// not help, and refused returns an error.
+// refused requests another token after the server has answered 401. If the server says that the token lacks scopes, another
+// token would not help, and refused returns an error. After another 403 it returns "".
 func (c *caller) refused(ctx context.Context, token string, resp *http.Response) (string, error) {
 	challenge := readChallenge(resp.Header)
 	switch {
@@ -196,7 +196,7 @@ func (x *exchanges) ask(ctx context.Context, subject string, e *exchanged) {
 	}
 }
 
-// find returns the authorization server. It is discovered only once for all callers.
+// find returns the authorization server. It is discovered once for all callers, and again only after an error.
 func (x *exchanges) find(ctx context.Context) (*grantor, error) {
 	x.mu.Lock()
 	at := x.at

@@ -43,7 +43,8 @@ type Result struct {
 	Unsealed error
 }
 
-// Login lets the user log in to s, and stores the login.
+// Login lets the user log in to s with a browser, and stores the login. The authorization server sends the browser back to a
+// port of this machine.
 func (l *Logins) Login(ctx context.Context, s Server, o Options) (*Result, error) {
 	b, err := l.begin(ctx, s)
 	if err != nil {
@@ -133,7 +134,7 @@ func (l *Logins) refuses(s Server) error {
 	return nil
 }
 
-// keep stores a new login.
+// keep stores a new login in place of the one before. It does so even if ctx ends.
 func (l *Logins) keep(ctx context.Context, s Server, made *login) (*Result, error) {
 	ctx, cancel := detached(ctx, refreshTime)
 	defer cancel()
@@ -168,7 +169,8 @@ var handshake = http.Header{
 	"Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}, "Sec-Websocket-Protocol": {"mcp"},
 }
 
-// askServer finds out whether a server asks for a login, and returns the server's challenge. It sends no token.
+// askServer finds out whether a server asks for a login, and returns the server's challenge. It sends the configured headers,
+// but no token.
 func askServer(ctx context.Context, s Server) (c challenge, asked bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, netguard.RequestTime)
 	defer cancel()
@@ -273,7 +275,8 @@ func (f *codeFlow) address(redirect, state, verifier string) string {
 	return config.AuthCodeURL(state, options...)
 }
 
-// exchange checks the redirect, and exchanges its code for a token.
+// exchange checks the redirect, and exchanges its code for a token. answer is the query of the redirect; params are the
+// parameters of the request for the token.
 func (f *codeFlow) exchange(ctx context.Context, answer, params url.Values) (*oauth2.Token, error) {
 	// RFC 9207: a redirect from another authorization server is refused before anything else in it is used.
 	issuer, given := answer.Get("iss"), answer.Has("iss")

@@ -100,13 +100,13 @@ func (l *Logins) Authorize(s Server) (wrap func(http.RoundTripper) http.RoundTri
 	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, src} }, src.secrets
 }
 
-// Holds reports whether there is a login to s.
+// Holds reports whether a login at s is stored. The login may have ended, so that it cannot be used.
 func (l *Logins) Holds(s Server) bool {
 	return !l.store.nowhere() && !l.store.stamp(loginFile(s)).absent
 }
 
-// Changed returns the names of those servers whose login was created, renewed or deleted since the last call of Changed, by this
-// process or another one.
+// Changed returns the names of those servers whose login was created, renewed or deleted since the last call of Changed, by
+// this process or another one. It considers only servers for which a method such as Authorize was called before that.
 func (l *Logins) Changed() (names []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -151,7 +151,8 @@ func (e *neededError) Error() string {
 	return text
 }
 
-// NotSent tells package transport that the request was not sent.
+// NotSent tells package transport that the server has not executed the request: mcpx did not send it, or the server refused its
+// token.
 func (e *neededError) NotSent() bool { return true }
 
 // passingError says why there is no usable token at the moment. Logging in again would not help.
@@ -159,7 +160,7 @@ type passingError struct{ Reason string }
 
 func (e *passingError) Error() string { return e.Reason }
 
-// NotSent tells package transport that the request was not sent.
+// NotSent does what the method NotSent of neededError does.
 func (e *passingError) NotSent() bool { return true }
 
 // detached returns a context that has the values of ctx, but ends only after the duration d, even if ctx ends earlier. It is for

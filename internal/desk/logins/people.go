@@ -33,7 +33,8 @@ func NewShared(records state.Followed, log *slog.Logger) *Logins {
 	return l
 }
 
-// Held returns the ID of a principal's login at s, or "" if the principal has no usable login.
+// Held returns the ID of a principal's login at s, or "" if the principal has no usable login. A login is not usable if the
+// server has asked for more scopes than it has.
 func (l *Logins) Held(ctx context.Context, s Server) (id string, err error) {
 	now, err := l.source(s).current(ctx)
 	if _, needed := errors.AsType[*neededError](err); needed {
@@ -48,7 +49,7 @@ func (l *Logins) Held(ctx context.Context, s Server) (id string, err error) {
 	return now.ID, nil
 }
 
-// HasOwn reports whether the user who runs mcpx has a login at s.
+// HasOwn reports whether the user who runs mcpx has a login at s, and tokens may be sent to s.
 func (l *Logins) HasOwn(ctx context.Context, s Server) bool {
 	if s.Principal = ""; l.store.nowhere() || !s.safe() {
 		return false
@@ -72,7 +73,8 @@ func (l *Logins) Needed(s Server) func(base http.RoundTripper) http.RoundTripper
 	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, &person{src, ""}} }
 }
 
-// person provides a [transport] with the tokens of one login of a principal, the login with this id.
+// person provides a [transport] with the tokens of the login that has this id. An empty id means a login that [Logins.Login]
+// has made.
 type person struct {
 	*source
 	id string
@@ -112,8 +114,8 @@ func (p *person) check(ctx context.Context) error {
 	return nil
 }
 
-// Pending is a login that has begun and is not finished: the user is at the login page, from which the browser will come back to a page
-// of mcpx. It can be encoded as JSON, and contains secrets.
+// Pending is a login that has begun and is not finished: the user is at the login page, from which the browser will come back
+// to a page of mcpx. It can be encoded as JSON, and contains secrets.
 type Pending struct {
 	Endpoint  endpoint `json:"endpoint"`
 	Authorize string   `json:"authorize"` // the address of the login page
@@ -176,7 +178,7 @@ func (l *Logins) webClient(ctx context.Context, b *beginning, redirect string) (
 // Issuer returns the issuer of the authorization server.
 func (p *Pending) Issuer() string { return p.Endpoint.Issuer }
 
-// Address returns the URL of the login page.
+// Address returns the URL of the login page, in which the OAuth parameter state has the given value.
 func (p *Pending) Address(state string) string {
 	return p.flow(Server{}).address(p.Redirect, state, p.Verifier)
 }
@@ -189,7 +191,7 @@ func (p *Pending) flow(s Server) *codeFlow {
 }
 
 // Finish completes the login p. The parameter answer is the query with which the browser came back; it contains a code, which
-// Finish exchanges for tokens. Finish stores the tokens, and revokes the login that there was before.
+// Finish exchanges for tokens. Finish stores the tokens, and revokes the login of the same principal that there was before.
 func (l *Logins) Finish(ctx context.Context, s Server, p *Pending, answer url.Values) (*Result, error) {
 	flow := p.flow(s)
 	flow.web = newHTTPClient(s)
@@ -213,8 +215,9 @@ func (l *Logins) Finish(ctx context.Context, s Server, p *Pending, answer url.Va
 	return result, nil
 }
 
-// Revoke revokes the login at s at the authorization server, and deletes it. existed is false if there is no login; another process
-// may just have ended it. If the login cannot be revoked, err says why; it is deleted nevertheless.
+// Revoke revokes the login at s at the authorization server, and deletes it. existed is false if there is no login (another
+// process may just have ended it), or if it cannot be deleted. If the login cannot be revoked, err says why; it is deleted
+// nevertheless.
 func (l *Logins) Revoke(ctx context.Context, s Server) (existed bool, err error) {
 	if errors.Is(l.store.read(ctx, loginFile(s), &login{}), fs.ErrNotExist) {
 		return false, nil // there is no login

@@ -19,7 +19,8 @@ import (
 const (
 	// refreshTime is how long the renewal of a login may take, including the wait for other processes.
 	refreshTime = 2*netguard.RequestTime + 5*time.Second
-	// maxWanted is the largest number of scopes in login.Wanted. Without this limit, a server could make the login's file grow.
+	// maxWanted is the largest number of scopes in login.Wanted. Without this limit, a server could make the file of the login
+	// grow without end.
 	maxWanted = 50
 	// keptSecrets is the largest number of secrets in source.seen.
 	keptSecrets = 16
@@ -74,7 +75,8 @@ func (s *source) needed(why string) *neededError {
 	return &neededError{s.server.Name, why, s.server.Principal != ""}
 }
 
-// current returns the login, or nil if there is none. It reads the file again if another process has changed it.
+// current returns the login, or nil if there is none. It reads the file again if the file may have changed. Tokens that mcpx
+// owns itself (Server.machine) have no file.
 func (s *source) current(ctx context.Context) (*login, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +90,8 @@ func (s *source) current(ctx context.Context) (*login, error) {
 	return s.read(ctx)
 }
 
-// read reads the login from its file. The caller holds s.mu.
+// read reads the login from its file. If the login could not be written and no other process has changed the file since, read
+// returns the login in memory. The caller holds s.mu.
 func (s *source) read(ctx context.Context) (*login, error) {
 	now := s.logins.store.stamp(s.file)
 	if s.unwritten && now == s.stamp {
@@ -113,6 +116,7 @@ func (s *source) read(ctx context.Context) (*login, error) {
 }
 
 // token returns the token for the next request, or "" if there is no login. It renews a token that has expired or expires soon.
+// If the renewal fails and the old token is still valid, token returns the old one.
 func (s *source) token(ctx context.Context) (string, error) {
 	l, err := s.current(ctx)
 	switch {
@@ -203,8 +207,8 @@ func (s *source) machineToken(ctx context.Context, l *login, c challenge, missin
 	return fresh.Access, nil
 }
 
-// want stores the scopes that the server asked for, so that the next login requests them too. It always returns an error, which tells
-// the user to log in again.
+// want stores the scopes that the server asked for, so that the next login requests them too, unless there are more than
+// maxWanted. It always returns an error, which tells the user to log in again.
 func (s *source) want(ctx context.Context, scopes []string) error {
 	needed := s.needed("the server needs more scopes for this")
 	ctx, cancel := detached(ctx, refreshTime)
@@ -325,8 +329,9 @@ func (s *source) ended(code string) error {
 	return s.needed(why)
 }
 
-// ask gets a token that mcpx owns itself, and keeps it in memory only. previous has the token before, or is nil. c is the challenge
-// with which the server has refused that token, or nil.
+// ask gets a token that mcpx owns itself, and keeps it in memory only. previous has the token before, or is nil. c is the
+// challenge with which the server has refused that token, or nil. If another call has got a token meanwhile, ask returns that
+// one.
 func (s *source) ask(ctx context.Context, previous *login, c *challenge) (*login, error) {
 	now, err := s.current(ctx)
 	if err != nil || now != previous && now != nil {

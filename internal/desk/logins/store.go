@@ -40,22 +40,24 @@ type login struct {
 	Ended string `json:"ended,omitempty"`
 	// Wanted has the scopes that the server asked for since the login. The next login requests them too.
 	Wanted []string `json:"wanted,omitempty"`
-	// ID, Principal and personal are set for a login of a principal. The ID is random; it stays the same when the login is renewed.
+	// Principal is the ID of the principal; it is empty for a login of the user who runs mcpx. ID and personal are set by
+	// [Logins.Finish]. The ID is random; it stays the same when the login is renewed.
 	ID        string `json:"id,omitempty"`
 	Principal string `json:"principal,omitempty"`
 	personal
 }
 
-// personal has further members of a login of a principal. With them, the login can still be found and revoked when its server has left
-// the config.
+// personal has further members of a login that began with [Logins.Begin]. With them, a login of a principal can still be found
+// and revoked when its server has left the config.
 type personal struct {
-	Name     string    `json:"name,omitempty"`     // the name that the principal had at the login
+	Name     string    `json:"name,omitempty"`     // the name that the principal had at the login; empty for the user who runs mcpx
 	Redirect string    `json:"redirect,omitempty"` // the URL of mcpx to which the browser came back after the login
 	Began    time.Time `json:"began,omitzero"`
 	Private  bool      `json:"private,omitempty"` // the authorization server may have an address that is not public
 }
 
-// usable reports whether the access token stays valid for longer than the duration margin.
+// usable reports whether there is an access token that stays valid for longer than the duration margin. A token without an
+// expiry counts as valid.
 func (l *login) usable(margin time.Duration) bool {
 	return l.Access != "" && (l.Expiry.IsZero() || time.Until(l.Expiry) > margin)
 }
@@ -204,8 +206,8 @@ func (s *store) write(ctx context.Context, file string, v any) error {
 	return atomicfile.Write(filepath.Join(s.dir, file), data, 0o600)
 }
 
-// setUnsealed notes err, which says why the last written file is not encrypted, or is nil if the file is encrypted. The result news
-// is true if err is not nil now, and was nil in the call before, if there was one.
+// setUnsealed notes why the last written file is not encrypted; a nil err means that it is encrypted. news is true if that is
+// new: err is not nil, and the file written before was encrypted or there was none.
 func (s *store) setUnsealed(err error) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -65,8 +65,8 @@ func (e endpoint) style() oauth2.AuthStyle {
 	return oauth2.AuthStyleInHeader // client_secret_basic is the default (RFC 8414)
 }
 
-// ask requests a token. params must contain the grant_type. x/oauth2 cannot do this: its refresh sends no further parameters, but
-// each request must include the resource (RFC 8707).
+// ask requests a token. params must contain the grant_type. The refresh of x/oauth2 would not do, because it sends no further
+// parameters, but each request must include the resource (RFC 8707).
 func (e endpoint) ask(ctx context.Context, web *http.Client, scopes []string, params url.Values) (*oauth2.Token, error) {
 	params.Set("resource", e.Resource)
 	if e.Audience != "" {
@@ -134,7 +134,7 @@ func tokenError(issuer string, err error, replacements []string) error {
 	return &refusedError{answer.ErrorCode, text}
 }
 
-// assertionLife is how long the signed JWT is valid by which mcpx authenticates with private_key_jwt. mcpx signs a new one for each
+// assertionLife is how long a JWT is valid with which mcpx authenticates (private_key_jwt). mcpx signs a new one for each
 // request.
 const assertionLife = 5 * time.Minute
 

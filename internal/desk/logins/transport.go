@@ -34,7 +34,8 @@ type transport struct {
 	tokens tokens
 }
 
-// RoundTrip sends the request with a token of the server. If the server refuses the token, RoundTrip repeats the request with another.
+// RoundTrip implements http.RoundTripper. It repeats a request until maxAttempts is reached, but only if its body can be read
+// again.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	token, err := t.tokens.token(req.Context())
 	if err != nil {
