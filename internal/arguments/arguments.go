@@ -47,12 +47,12 @@ type Notes struct {
 }
 
 // Read returns the arguments object of a call. raw is what the model sent: an object, a string that contains an object, or
-// nothing. If check is set, the object must fit the schema. In any case, the object must not be nested too deeply. All errors
-// are [*ValidationError].
+// nothing. If check is set, the object must fit the schema, unless mcpx cannot check it in time (see [Schemas]). In any case,
+// the object must not be nested too deeply. All errors are [*ValidationError].
 //
-// Arguments that already fit need one pass over their bytes. Other arguments are first repaired (strings that contain JSON become
-// this JSON), then validated by the JSON Schema library. If they still do not fit, but their meaning is clear, they are changed
-// to fit (see mend).
+// Arguments that already fit need one pass over their bytes. Other arguments are first repaired (strings that contain JSON
+// become this JSON), then validated by the JSON Schema library. If they still do not fit, but their meaning is clear, they are
+// changed to fit (see mend).
 func (s *Schemas) Read(raw, schema json.RawMessage, check bool) (json.RawMessage, Notes, error) {
 	object, err := unpack(raw)
 	if err != nil {
@@ -99,8 +99,8 @@ func (s *Schemas) Read(raw, schema json.RawMessage, check bool) (json.RawMessage
 	return object, notes, nil
 }
 
-// unpack returns the object that a model sent. Some models send it in a string. The result begins with a brace, but may be
-// invalid JSON.
+// unpack returns the object that a model sent, or {} if it sent nothing or null. Some models send the object in a string. The
+// result begins with a brace, but may be invalid JSON.
 func unpack(raw json.RawMessage) (json.RawMessage, error) {
 	trimmed := bytes.TrimSpace(raw)
 	if len(trimmed) > 0 && trimmed[0] == '"' {

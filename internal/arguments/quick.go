@@ -170,8 +170,8 @@ func (q *quick) bounds(s *jsonschema.Schema) bool {
 	return lowerOK && overOK && upperOK && underOK
 }
 
-// wholeBound returns a bound as an integer, or nil if there is none. ok is false if a float64 cannot hold it
-// exactly.
+// wholeBound returns a bound as an integer, or nil if there is none. ok is false if the bound is no integer, or is too large
+// for a float64 to hold it exactly.
 func wholeBound(bound *big.Rat) (n *int64, ok bool) {
 	if bound == nil {
 		return nil, true
@@ -183,7 +183,7 @@ func wholeBound(bound *big.Rat) (n *int64, ok bool) {
 	return &whole, true
 }
 
-// object reads the keywords for the members of objects.
+// object reads the keywords for the members of objects. It returns false if quick cannot be used at all.
 func (b *quickener) object(q *quick, s *jsonschema.Schema) bool {
 	switch additional := s.AdditionalProperties.(type) {
 	case bool:

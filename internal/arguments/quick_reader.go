@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// fits reports whether raw is certainly one JSON value that the schema allows. The result others is true if an object in raw has a member
-// that the schema of the object does not list under "properties".
+// fits reports whether raw is certainly one JSON value that the schema allows. The result others is true if an object in raw
+// has a member that its schema does not list under "properties", although the schema lists some.
 func (q *quick) fits(raw []byte) (fits, others bool) {
 	if q == nil {
 		return false, false

@@ -22,12 +22,14 @@ func Refers(value json.RawMessage) bool {
 	return bytes.Contains(value, []byte(`"$`)) || bytes.Contains(value, []byte(`"\u0024`))
 }
 
-// Replace returns the arguments of a call in which each reference has been replaced by the value that the function bring returns
-// for it. References within such a value are not replaced, nor are references in strings. Arguments that are not an object, but a
-// string that contains one, have no references.
+// Replace returns the arguments of a call in which each reference has been replaced by the value that the function bring
+// returns for it. References within such a value are not replaced, nor are references in strings. Arguments that are not an
+// object, but a string that contains one, have no references. If the arguments as a whole are a reference, its value must be an
+// object.
 //
 // An object is no reference if the schema declares properties with the names of its members. If a model wants to send such an
-// object itself, and the schema does not declare its members, it can send the object as a string, which Read turns into the object.
+// object itself, and the schema does not declare its members, it can send the object as a string, which Read turns into the
+// object.
 //
 // If bring returns a [*ReferenceError], Replace returns a [*ValidationError] with the path of the reference. Any other error of
 // bring is returned unchanged.
@@ -135,8 +137,9 @@ func pointerOr(path string) string {
 	return path
 }
 
-// readReference reads an object as a reference. found is false if the object is no reference: it has other members, or the schema
-// declares its members. fault says what is wrong with a reference, and is empty if the reference is valid.
+// readReference reads an object as a reference. found is false if the object is no reference: its members are not those of a
+// [Reference], or the schema declares all of them. fault says what is wrong with a reference, and is empty if the reference is
+// valid.
 func readReference(object json.RawMessage, properties map[string]any) (ref Reference, found bool, fault string) {
 	given := map[string]int{}
 	others, declared := false, true

@@ -52,8 +52,8 @@ func (s *Schemas) compiled(raw json.RawMessage) *compiled {
 	return c
 }
 
-// slot returns the entry for a schema, which may not be compiled yet. The key is the address of the schema's text,
-// which never changes and stays reachable through the key.
+// slot returns the entry for a schema, which may not be compiled yet. The key is the address of the schema's text, which never
+// changes and stays reachable through the key. If there are too many schemas, slot forgets all of them.
 func (s *Schemas) slot(raw json.RawMessage) *compiled {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +90,8 @@ func (c *compiled) validate(object json.RawMessage) (value any, failure *jsonsch
 	return value, failure
 }
 
-// compile compiles a schema. It returns nil if the schema must not be evaluated.
+// compile compiles a schema. It returns nil if the schema cannot be compiled, or must not be evaluated because that might take
+// too long.
 func compile(raw json.RawMessage) (schema *jsonschema.Schema, estimated cost) {
 	defer func() {
 		if recover() != nil {

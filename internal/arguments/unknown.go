@@ -27,8 +27,9 @@ type Unknown struct {
 	Known []string
 }
 
-// unknown returns the arguments that a schema allows but does not describe. It returns none if the schema has a
-// subschema for additional properties.
+// unknown returns the first maxUnknown arguments that a schema allows but does not describe. It returns none if the schema has
+// a subschema for additional properties. If the schema explicitly allows additional properties, unknown returns only names that
+// are similar to a described one.
 func (c *compiled) unknown(object json.RawMessage) []Unknown {
 	if c.schema == nil {
 		return nil
@@ -84,7 +85,7 @@ type described struct {
 	names   map[string]bool
 	seen    map[*jsonschema.Schema]bool
 	welcome bool // additional properties are explicitly allowed
-	others  bool // there is a subschema for additional properties
+	others  bool // a subschema, or one that is not known here, describes additional properties
 }
 
 func (d *described) add(s *jsonschema.Schema) {

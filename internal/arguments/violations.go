@@ -213,7 +213,7 @@ func what(k jsonschema.ErrorKind) string {
 	return counted(k)
 }
 
-// counted describes a violation of a length or a count.
+// counted describes a violation of a length or a count. For a violation of another kind it returns the library's text.
 func counted(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.MinLength:

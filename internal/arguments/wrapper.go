@@ -7,9 +7,9 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// wrapper recognizes an object whose only member contains the actual arguments: some models send {"args": {…}}, as if the tool
-// had one parameter. It returns the name and the value of that member. The schema must not describe this name, but must describe
-// a member of the value. For any other object, inner is nil.
+// wrapper recognizes an object whose only member contains the actual arguments: some models send {"args": {…}} or {"arguments":
+// {…}}, as if the tool had one parameter. It returns the name and the value of that member. The schema must not describe this
+// name, but must describe a member of the value. For any other object, inner is nil.
 func wrapper(object, schema json.RawMessage) (name string, inner json.RawMessage) {
 	members := 0
 	if wire.Fields(object, func(key string, value []byte) bool {
