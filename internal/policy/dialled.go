@@ -32,7 +32,7 @@ func (d *Dialled) opens(p *caller.Principal) bool {
 	return d.Owner == p.ID
 }
 
-// With returns rights that also decide about these servers.
+// With makes r decide about these servers too, and returns r. It must be called before r is used.
 func (r *Rights) With(dialled []Dialled) *Rights {
 	if r == nil || len(dialled) == 0 {
 		return r

@@ -70,7 +70,7 @@ func with(object json.RawMessage, key string, value []byte) json.RawMessage {
 	return wire.WithMember(object, key, value)
 }
 
-// without removes properties from an object schema.
+// without removes properties from an object schema, and from its list of required properties.
 func without(schema json.RawMessage, hidden []string) json.RawMessage {
 	out := []byte{'{'}
 	_ = wire.Members(schema, func(name string, written, value []byte) bool {

@@ -92,8 +92,8 @@ func (r *Rules) See(server *catalog.Server, tool *catalog.Tool) (seen *catalog.T
 	return tool, ""
 }
 
-// limits reports whether the rules hide tools of a server, or could hide tools that it lists later. If they do, mcpx sends the
-// server no requests of callers with methods that mcpx does not know.
+// limits reports whether the rules hide tools of a server, or could hide tools that it lists later; pin does not count. If they
+// do, mcpx sends the server no requests of callers with methods that mcpx does not know.
 func (r *Rules) limits(server string) bool {
 	if r == nil {
 		return false

@@ -131,11 +131,12 @@ const (
 	maxKnown  = 5_000
 )
 
-// Rights decide what each principal may see and do. A principal to which no rule applies has no rights. Nil Rights are for an
-// endpoint without authentication, and permit everything. Safe for concurrent use.
+// Rights decide what each principal may see and do. If there are rules, a principal to which none applies has no rights, except
+// for servers that it has dialled in with. Nil Rights are for an endpoint without authentication, and permit everything. Safe
+// for concurrent use.
 type Rights struct {
 	rules []right
-	all   bool // no rules are configured: authenticated principals may do everything except administer mcpx
+	all   bool // no rules are configured: principals may do everything except administer mcpx, unless they are agents (see the func agent)
 	// dialled are the servers that have connected by themselves, on behalf of principals.
 	dialled []Dialled
 
@@ -150,10 +151,10 @@ type visitor struct {
 	view string
 }
 
-// NewRights makes the rights for an endpoint with authentication. Nil rules permit everything to every authenticated
-// principal. names maps the name under which mcpx serves a server to its name in the config file, if these differ.
-// The rules contain names of the config file. So if a name becomes free and another server is served under it, no
-// rule applies to that server by mistake.
+// NewRights makes the rights for an endpoint with authentication. Nil rules permit everything to every authenticated principal
+// that is no agent (see the func agent). names maps the name under which mcpx serves a server to its name in the config file,
+// if these differ. The rules contain names of the config file. So if a name becomes free and another server is served under it,
+// no rule applies to that server by mistake.
 func NewRights(rules []Right, names map[string]string) *Rights {
 	r := &Rights{
 		all:    rules == nil,
@@ -291,7 +292,7 @@ type Permissions struct {
 	visible Catalogues
 }
 
-// Digest identifies the rules, also after a restart.
+// Digest identifies the rules and the hidden servers, also after a restart.
 func (g *Permissions) Digest() string { return g.digest }
 
 // byRights is the reason that [Permissions.See] returns for a hidden tool. Clients do not see the reason.
@@ -316,11 +317,11 @@ func (g *Permissions) reaches(server string) bool {
 	return !g.hides(server) && !g.takesServer(server) && slices.ContainsFunc(g.rules, func(r *right) bool { return r.reaches(server) })
 }
 
-// hides reports whether the server was dialled in by another principal and is not meant for this one.
+// hides reports whether the server was dialled in by another principal and is not meant for this one, or not approved yet.
 func (g *Permissions) hides(server string) bool { return slices.Contains(g.hidden, server) }
 
-// Confirms says which calls of a tool the user must confirm: it returns the strictest Confirm of the rules that
-// permit the tool.
+// Confirms says which calls of a tool the user must confirm: it returns the strictest Confirm of the rules that permit the
+// tool. If t is nil, it is about requests whose methods mcpx does not know: all rules for the server count.
 func (g *Permissions) Confirms(s *catalog.Server, t *catalog.Tool) Confirm {
 	strictest := ConfirmNone
 	if g != nil {
@@ -374,7 +375,8 @@ func (g *Permissions) whole(server string) bool {
 	return !g.takesSome(server) && slices.ContainsFunc(g.rules, func(r *right) bool { return r.whole() && r.reaches(server) })
 }
 
-// server removes the resources and prompts that no rule permits. permitted is false if no rule permits any part of the server.
+// server removes the resources and prompts that no rule permits. It clears the field Limited only if some rule permits the
+// whole server without any condition. permitted is false if no rule permits any part of the server.
 func (g *Permissions) server(s catalog.Server) (left catalog.Server, permitted bool) {
 	if g.hides(s.Name) || g.takesServer(s.Name) {
 		return s, false
