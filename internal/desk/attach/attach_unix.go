@@ -252,7 +252,8 @@ func closeOnExec() {
 	}
 }
 
-// LostError means that the daemon has ended, or does not answer, while a session was open.
+// LostError means that the daemon, after it had accepted the command, could not begin the session, has ended, or does not
+// answer any more.
 type LostError struct{ what string }
 
 func (e *LostError) Error() string {

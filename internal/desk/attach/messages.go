@@ -71,7 +71,7 @@ func say(conn *net.UnixConn, deadline time.Time, message any) error {
 	return err
 }
 
-// hear reads a message before the deadline.
+// hear reads a message before the deadline; a zero deadline means no limit.
 func hear(conn *net.UnixConn, deadline time.Time, message any) error {
 	_ = conn.SetReadDeadline(deadline)
 	var head [4]byte

@@ -15,8 +15,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestServe_Failed: a session that the daemon cannot begin after the welcome ends with the reason, as a daemon which was stopped
-// meanwhile, or has no descriptors left, has not crashed.
+// TestServe_Failed: if the daemon cannot begin a session after the welcome, the session ends with the reason, and not as if the
+// daemon had crashed.
 func TestServe_Failed(t *testing.T) {
 	mcptest.NoLeaks(t)
 	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))

@@ -49,8 +49,9 @@ type Daemon struct {
 // lockFile is the descriptor of the lock file that this process inherits from the command that has started it.
 const lockFile = 3
 
-// Serve serves sessions until ctx ends, or until no session was open for the idle time. Before it returns, it waits for the open
-// sessions. Serve is the main function of a daemon process.
+// Serve serves sessions until ctx ends, or until the daemon was idle for the idle time: no session was open, and no caller of
+// Hold kept the daemon alive. Before it returns, it waits for the open sessions. Serve is the main function of a daemon
+// process.
 func (d *Daemon) Serve(ctx context.Context) error {
 	_, path, _ := strings.Cut(os.Getenv(proc.RoleVar), " ")
 	_ = os.Unsetenv(proc.RoleVar) // otherwise the processes that the daemon starts would become daemons, too
@@ -133,7 +134,7 @@ func (d *Daemon) Hold() (release func()) {
 	return d.leave
 }
 
-// end ends the daemon. If force is false, it does so only if no session is open.
+// end ends the daemon. If force is false, it does so only if no session is open and no caller of Hold keeps the daemon alive.
 func (d *Daemon) end(force bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -179,7 +180,8 @@ func (s *Session) Close() {
 	}
 }
 
-// receive does the handshake with a command and receives its streams.
+// receive does the handshake with a command, and receives its streams. It refuses a command of another user, and one whose
+// spaces differ.
 func (d *Daemon) receive(conn *net.UnixConn) (*Session, error) {
 	deadline := time.Now().Add(handshake)
 	uid, err := handover.PeerUID(conn)
