@@ -10,8 +10,9 @@ import (
 // colon.
 const causeLines = 3
 
-// Cause returns the line of a program's stderr that explains why the program ended: the last exception of a traceback,
-// or else the last line that looks like an error, or else an error of npm. It is empty if there is no such line.
+// Cause returns the line of a program's stderr that explains why the program ended: the last exception of a traceback, or else
+// the last line that looks like an error, with the cause that follows it, or else an error of npm. It is empty if there is no
+// such line.
 func Cause(stderr string) string {
 	lines := strings.Split(Lines(stderr), "\n")
 	if cause := exception(lines); cause != "" {
@@ -115,8 +116,8 @@ func causedBy(text string, following []string) string {
 	return text
 }
 
-// Ending returns the last n lines of a program's stderr that matter: without stack traces, help texts and warnings of
-// npm.
+// Ending returns the last n lines of a program's stderr that matter: without stack traces, help texts and warnings of npm. If a
+// help text comes first, Ending keeps its first line.
 func Ending(stderr string, n int) string {
 	lines := strings.Split(strings.TrimRight(Lines(stderr), " \n"), "\n")
 	var kept []string

@@ -56,7 +56,8 @@ func Nearest(name string, known []string) []string {
 	return names
 }
 
-// Closest returns at most n known names: those most similar to name, the most similar first.
+// Closest returns at most n known names: those most similar to name, the most similar first. If there are not more than n, or
+// name is over 200 bytes long, it returns the first n as they are.
 func Closest(name string, known []string, n int) []string {
 	wanted := Bare(name)
 	if len(known) <= n || len(wanted) > 200 {

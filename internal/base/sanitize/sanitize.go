@@ -78,6 +78,8 @@ func Clean(s string, max int) (text string, cut bool) {
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
 // Lines removes the same hidden characters as [Line] from text of several lines, but keeps white space, for tables and code.
+// Every kind of line end becomes 
+// .
 func Lines(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && (Invisible(r) || r == '\u2028' || r == '\u2029') }) {
 		return s
@@ -98,8 +100,9 @@ func Lines(s string) string {
 	return lineEnds.Replace(b.String())
 }
 
-// Cut shortens text to max runes and appends "...". It cuts after a word if a word ends in the second half. If max is 0, it does
-// not cut. isCut means that text itself is only the beginning of a longer text, so that "..." is always needed.
+// Cut shortens text to max runes, including the "..." that it appends. It cuts after a word if a word ends in the second half.
+// If max is 0, it does not cut; if max is 3 or less, it appends nothing. isCut means that text itself is only the beginning of
+// a longer text, so that "..." is always needed.
 func Cut(text string, max int, isCut bool) string {
 	if max <= 0 || !isCut && runesWithin(text, max) {
 		return text
@@ -154,9 +157,9 @@ func Invisible(r rune) bool {
 		unicode.Is(unicode.Variation_Selector, r)
 }
 
-// sequence returns the length of the escape sequence (ECMA-48) at the start of s. The sequence begins with r, which is
-// ESC or a C1 control, and is size bytes long in s. If the sequence is incomplete, only its introducer is counted, so
-// that it cannot hide the text after it.
+// sequence returns the length of the escape sequence (ECMA-48) at the start of s. The sequence begins with r, which is ESC or a
+// C1 control, and is size bytes long in s. If the sequence is incomplete, only its introducer and, for CSI, its parameters are
+// counted, so that it cannot hide the text after it.
 func sequence(s string, r rune, size int) int {
 	kind := byte(0)
 	i := size
@@ -198,8 +201,8 @@ func span(s string, i int, low, high byte) int {
 	return i
 }
 
-// controlString returns the end of a control string (OSC, DCS, …) whose text starts at i. The string ends with BEL or ST. Any
-// other control character makes it invalid; the result is then i.
+// controlString returns the end of a control string (OSC, DCS, …) whose text starts at i. The string ends with BEL or ST. If
+// another control character or the end of s comes first, the string is invalid, and the result is i.
 func controlString(s string, i int) int {
 	for j := i; j < len(s); j++ {
 		switch {

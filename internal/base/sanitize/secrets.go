@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxText bounds how many bytes of a text are processed.
+	// maxText is how many bytes of a text the methods that return one line process.
 	maxText = 64 << 10
 	// shortSecret is the length in bytes below which a secret is not removed, because so short a string occurs in any
 	// text.
@@ -74,7 +74,8 @@ func (s *Secrets) LineEnd(text string, limit int) string {
 }
 
 // spellings returns secrets in all forms in which they may occur: literal, escaped for a URL, escaped for JSON, escaped for
-// JSON that is quoted in other JSON, and each line of a secret with several lines.
+// JSON that is quoted in other JSON, and each line of a secret with several lines. It leaves out forms that are too short (see
+// shortSecret).
 func spellings(secrets []string) []string {
 	var all []string
 	for _, secret := range secrets {
