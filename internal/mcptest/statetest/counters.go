@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// Counters tests an implementation of [state.Counters]. extra is how many tokens beyond the burst may be taken, because processes
-// may take some in advance; it is 0 for counters in memory. For doors, see the package comment.
+// Counters tests an implementation of [state.Counters]. extra is how many tokens more or fewer than the burst several processes
+// together may take, because each may take some in advance; it is 0 for counters in memory. For doors, see the package comment.
 func Counters(t *testing.T, extra int, doors func(t *testing.T) (here, there state.Counters)) {
 	for name, test := range map[string]func(*testing.T, state.Counters){
 		"a burst": countBurst, "all or none": countAllOrNone, "only asked": countAsked, "debts": countDebts, "another flow": countFlow,
