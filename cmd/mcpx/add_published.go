@@ -154,9 +154,10 @@ func (p *publishedServer) choose(kind string) error {
 	return nil
 }
 
-// values asks the user for the required values that the flags do not give. It asks for secrets first: they must not appear on the terminal,
-// and hiding them is no longer possible once the asker has begun to read lines. commandLine is the command line without the values, for
-// hints.
+// values asks the user for the required values that the flags do not give. It asks for secrets first: they must not appear on
+// the terminal, and hiding them is no longer possible once the asker has begun to read lines. If there is no keyring for a
+// secret, or nobody to ask for it, the config refers to an environment variable. commandLine is the command line without the
+// values, for hints.
 func (p *publishedServer) values(ctx context.Context, a *asker, commandLine string) error {
 	var missing []string
 	asks := p.way.Asks()

@@ -74,8 +74,8 @@ func (cmd *auditVerifyCommand) keys(ctx context.Context, c *cli, s streams) (key
 	return auditKeys(ctx, c, s, cmd.File, cmd.KeyFile)
 }
 
-// auditKeys returns the keys in files. If files is empty and the config names this trail, it returns the keys in the config. Otherwise
-// it returns nil.
+// auditKeys returns the keys in files. If files is empty, it returns the keys in the config, but only if the config names this
+// trail or the user has given the config with --config. Otherwise it returns nil.
 func auditKeys(ctx context.Context, c *cli, s streams, trail string, files []string) (keys []string, err error) {
 	for _, file := range files {
 		key, err := os.ReadFile(file)

@@ -76,7 +76,8 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return cmd.runHere(ctx, c, s)
 }
 
-// runHere connects to every server once, prints the outcome, and writes the catalogues to the disk cache.
+// runHere connects once to each server that is enabled and that the user has named, or to all if the user has named none. It
+// prints the outcome, and writes the catalogues to the disk cache.
 func (cmd *checkCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	cfg, err := c.loadConfig(ctx, s, slices.Clone(cmd.Names)...)
 	if err != nil {
@@ -129,8 +130,9 @@ func (cmd *checkCommand) runHere(ctx context.Context, c *cli, s streams) error {
 // one attempt to get a list may take.
 const listsTime = 15 * time.Second
 
-// wait waits until mcpx has tried every server and has the lists of its resources and prompts, but at most for --timeout. The lists go
-// to the disk cache. Without them in the cache, the tool descriptions that the next client gets would change once after its start.
+// wait waits until mcpx has tried every server and then, for at most listsTime, until it has the lists of resources and
+// prompts. --timeout limits both together. The lists go to the disk cache. Without them in the cache, the tool descriptions
+// that the next client gets would change once after its start.
 func (cmd *checkCommand) wait(ctx context.Context, a *app.App, s streams) {
 	if cmd.Timeout > 0 {
 		bounded, cancel := context.WithTimeout(ctx, time.Duration(cmd.Timeout))

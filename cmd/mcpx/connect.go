@@ -221,8 +221,9 @@ func (w wiring) served(ctx context.Context, file string) (all, worked []setup.Fo
 	return all, worked, nil
 }
 
-// connect plans the changes of a client's files, shows each to the user, and writes it if the user agrees. unasked is the command that
-// makes the changes without a question.
+// connect plans the changes of a client's files, shows each to the user, and writes it if the user agrees. unasked is the
+// command that makes the changes without a question. If mcpx cannot write the client's settings, connect only prints what the
+// user must paste there.
 func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked string) error {
 	exe, err := command()
 	if err != nil {

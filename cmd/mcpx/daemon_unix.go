@@ -24,8 +24,9 @@ import (
 // daemon.
 const withinVariable = "MCPX_DAEMON_WITHIN"
 
-// place returns the address of the daemon for this session. It returns "" if the session should run without a daemon: the user or the
-// config says so, or the session does not serve an MCP client over stdio. An error means that there is no usable address.
+// place returns the address of the daemon for this session. It returns "" if the session should run without a daemon: the
+// session does not serve an MCP client over stdio, it has a flag that the daemon cannot serve, such as --trace, or daemonPlace
+// returns "". An error means that there is no usable address.
 func (cmd *serveCommand) place(c *cli, s streams) (attach.Place, error) {
 	if _, file := s.in.(*os.File); !file || s.terminal || cmd.HTTP != "" || cmd.Demo || cmd.Trace != "" || cmd.Pprof != "" {
 		return "", nil
@@ -33,7 +34,8 @@ func (cmd *serveCommand) place(c *cli, s streams) (attach.Place, error) {
 	return c.daemonPlace(s)
 }
 
-// daemonPlace returns the address of the daemon for the config file, or "" if the user or the config has turned the daemon off.
+// daemonPlace returns the address of the daemon for the config file. It returns "" if the user or the config has turned the
+// daemon off, or if the config cannot be loaded.
 func (c *cli) daemonPlace(s streams) (attach.Place, error) {
 	if !c.Daemon {
 		return "", nil
@@ -118,7 +120,7 @@ func (c *cli) ask(ctx context.Context, s streams, command string, options any) e
 	return err
 }
 
-// gone waits until no daemon runs. It gives up after a while.
+// gone waits until no daemon of this build runs for the config. After 10 s it gives up and returns an error.
 func (c *cli) gone(ctx context.Context) error {
 	place, err := attach.PlaceOf(c.Config, os.Environ())
 	if err != nil {

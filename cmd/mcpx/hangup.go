@@ -21,8 +21,9 @@ type reloading struct {
 	serves  string // the address for clients, as a text
 }
 
-// start starts goroutines that read the config again after each SIGHUP, after each mcpx reload and, with --watch, whenever the file
-// changes. If a SIGHUP was sent because the terminal was closed, they call hangUp instead. stop ends the goroutines.
+// start starts goroutines that read the config again after each SIGHUP, after each mcpx reload and, with --watch, whenever the
+// file changes. If mcpx was started with SIGHUP ignored, it stays ignored. If a SIGHUP was sent because the terminal was
+// closed, the goroutines call hangUp instead. stop ends the goroutines.
 func (r *reloading) start(ctx context.Context, hangUp func()) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var loops sync.WaitGroup
@@ -73,7 +74,7 @@ func (r *reloading) start(ctx context.Context, hangUp func()) (stop func()) {
 	}
 }
 
-// terminalGone reports whether the terminal of this process was closed.
+// terminalGone reports whether this process has no terminal any more, because the terminal was closed.
 func terminalGone() bool {
 	f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err == nil {

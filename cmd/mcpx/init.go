@@ -81,7 +81,8 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams, sys setup.Sy
 	return nil
 }
 
-// try checks the servers of the new config, connects the clients, and prints what mcpx saves and costs.
+// try checks the servers of the new config, unless --no-check is set, and connects the clients. If it has checked the servers,
+// it prints what mcpx saves and costs.
 func (cmd *initCommand) try(ctx context.Context, w wiring, sources []setup.Source, file string) error {
 	c, flags := w.cli, ""
 	if c.Config != "" {
@@ -198,8 +199,9 @@ func (c *cli) draft(file string) (next draft, err error) {
 	return next, err
 }
 
-// write creates the config, or adds the servers to an existing one after making a backup. It also writes the config's JSON schema into
-// the same folder. It returns false if the user declines.
+// write creates the config, or adds the servers to an existing one after making a backup. It also moves secrets to the keyring
+// (see seal), and writes the config's JSON schema into the same folder. It returns false if it writes nothing: the user
+// declines, or there is nothing to add and nobody to ask.
 func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, error) {
 	s, sys := w.s, w.sys
 	if len(next.servers) == 0 && !w.asker.yes && !cmd.Keyring && !s.terminal {
@@ -271,8 +273,9 @@ func (cmd *initCommand) unasked() string {
 	return again
 }
 
-// seal offers to move the credentials in the text of the config to the keyring. If the user agrees, it returns
-// the text with references in their place, and the secrets to store. It writes nothing itself.
+// seal offers to move the credentials in the text of the config to the keyring. If the user agrees, or has set --keyring, it
+// returns the text with references in their place, and the secrets to store. If it cannot ask, or there is no keyring to use,
+// it returns the text unchanged; with --keyring, a missing keyring is an error. It writes nothing itself.
 func (cmd *initCommand) seal(ctx context.Context, w wiring, file string, data []byte) ([]byte, []setup.Secret, error) {
 	if !cmd.Keyring && (w.asker.yes || !w.s.terminal) {
 		return data, nil, nil
@@ -383,8 +386,8 @@ func (w wiring) warnConnected(file string) {
 	}
 }
 
-// connect adds mcpx to the config files of the clients that were found. Without a terminal and without --yes,
-// it only prints the commands that do so.
+// connect adds mcpx to the config files of the clients that were found, and asks before each. Without a terminal and without
+// --yes, it only prints the commands that do so.
 func (cmd *initCommand) connect(ctx context.Context, w wiring, sources []setup.Source) error {
 	_, seen, err := w.served(ctx, w.cli.Config)
 	if err != nil {

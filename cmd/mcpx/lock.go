@@ -31,7 +31,8 @@ func (cmd *lockCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return cmd.runHere(ctx, c, s)
 }
 
-// runHere shows the tools that are new or have changed, asks, and writes the lock file.
+// runHere shows the tools that are new, changed or gone, asks, and writes the lock file. It leaves out servers that are
+// disabled or do not answer.
 func (cmd *lockCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	cfg, err := c.loadServers(ctx, s, slices.Clone(cmd.Servers)...)
 	if err != nil {

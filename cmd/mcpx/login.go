@@ -110,7 +110,7 @@ func browserCommand(system, address string) (words []string, stdin string) {
 	return []string{"xdg-open", address}, ""
 }
 
-// pastedLine returns a channel that receives the first line that the user types or pastes.
+// pastedLine returns a channel that receives the first line with text that the user types or pastes.
 func pastedLine(s streams) <-chan string {
 	line := make(chan string, 1)
 	go func() { // the goroutine ends with the input, or the process
@@ -153,7 +153,8 @@ func (cmd *logoutCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return nil
 }
 
-// loginServer finds a server by its name. It returns an error if the server does not support logins.
+// loginServer finds a server by its name. It returns an error if there is no such server, or if the server has a fault or does
+// not support logins.
 func loginServer(ctx context.Context, c *cli, s streams, name string) (*logins.Logins, logins.Server, error) {
 	cfg, err := c.loadServers(ctx, s, name)
 	if err != nil {

@@ -155,8 +155,8 @@ func forgetEmptyVariables() {
 	}
 }
 
-// interruptible returns a context that the first signal cancels. The second signal ends the process; then the
-// reaper, a helper process, kills the child processes of mcpx.
+// interruptible returns a context that the first SIGINT or SIGTERM cancels. The second one ends the process; then the reaper, a
+// helper process, kills the child processes of mcpx. On Windows, the system kills them.
 func interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)

@@ -24,7 +24,7 @@ func (cmd *reloadCommand) Help() string {
 		examples("mcpx reload", "mcpx reload --config ~/mcp.json")
 }
 
-// Run prints a line for each running mcpx that uses the config file.
+// Run makes each running mcpx that uses the config file load it again, and prints a line for each.
 func (cmd *reloadCommand) Run(ctx context.Context, c *cli, s streams) error {
 	path, err := c.findConfig(s)
 	if err != nil {

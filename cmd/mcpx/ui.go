@@ -93,7 +93,8 @@ func newUI(ctx context.Context, c *cli, s streams, lines *app.Lines) (*ui, error
 	return &ui{a, listener, app.NewLinks(listener), load, s.reading()}, nil
 }
 
-// serve serves the page until ctx ends or nobody has used the page for half an hour.
+// serve serves the page until ctx ends, serving fails, or nobody has used the page for half an hour. It closes the port and the
+// app.
 func (u *ui) serve(ctx context.Context) error {
 	endAudit, err := u.app.OpenAudit()
 	if err != nil {

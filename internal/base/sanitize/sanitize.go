@@ -78,8 +78,7 @@ func Clean(s string, max int) (text string, cut bool) {
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
 // Lines removes the same hidden characters as [Line] from text of several lines, but keeps white space, for tables and code.
-// Every kind of line end becomes 
-// .
+// Every kind of line end becomes \n.
 func Lines(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && (Invisible(r) || r == '\u2028' || r == '\u2029') }) {
 		return s
