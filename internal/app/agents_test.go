@@ -162,7 +162,7 @@ func (r *robot) say(message string) {
 	}
 }
 
-// find returns the messages that begin as answers with an id.
+// find returns the messages so far that contain part.
 func (r *robot) find(part string) (found []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,7 +174,7 @@ func (r *robot) find(part string) (found []string) {
 	return found
 }
 
-// await waits for a message with a part.
+// await waits for a message that contains part, and returns the first one.
 func (r *robot) await(part string) string {
 	r.t.Helper()
 	var found []string
@@ -185,7 +185,7 @@ func (r *robot) await(part string) string {
 	return found[0]
 }
 
-// ask sends a request and waits for its answer. id is JSON.
+// ask sends a request and waits for its answer. id is JSON; params is a JSON object without its braces.
 func (r *robot) ask(id, method, params string) string {
 	r.t.Helper()
 	r.say(`{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":{` + params + `}}`)
@@ -204,8 +204,8 @@ func (r *robot) call(id, tool, n string) string {
 	return r.ask(id, "tools/call", fmt.Sprintf(`"name":%q,"arguments":{"n":%q},"serialNumber":null`, tool, n))
 }
 
-// TestAgents_Merged: an agent has several tool servers, one of them without a name. Their tools are one list under their own
-// names, of tools with the same name each can be called, and a client may call before it lists.
+// TestAgents_Merged: an agent has several tool servers, one of them without a name. Their tools are in one list. Of two tools
+// with the same name, one gets the name of its server as a prefix, and both can be called. A client may call before it lists.
 func TestAgents_Merged(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e := hosted(t, nil, fewRights, agentsRules)

@@ -207,8 +207,8 @@ func TestDial_Reload(t *testing.T) {
 	}
 }
 
-// TestDial_Group: who has one of the groups by which the owner may dial in sees the server, once it is approved. It is not told that
-// clients can be asked, and its questions are refused.
+// TestDial_Group: who has one of the groups by which the owner may dial in sees the server, once it is approved. The server is
+// not told that clients can be asked, and its questions are refused.
 func TestDial_Group(t *testing.T) {
 	t.Chdir(t.TempDir())
 	cfg := configOf(t, nil, `[{"principals":["alice","bob","nobody"]},{"principals":["carol"],"admin":true}]`,

@@ -17,7 +17,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// device is a server that has dialled in. Its tool whoami answers with its name.
+// device is a server that has dialled in. Its tool whoami answers "I am " and its label.
 type device struct {
 	conn  *websocket.Conn
 	over  chan error   // the error that ended its connection
@@ -52,13 +52,13 @@ func (e *endpoint) dialIn(t *testing.T, who, name string, change func(*websocket
 	return conn, err
 }
 
-// device dials in and serves; label is the answer of its tool.
+// device makes a new device dial in and serve. label is what its tool answers after "I am ".
 func (e *endpoint) device(t *testing.T, who, name, label string) *device {
 	t.Helper()
 	return e.begin(t, &device{}, who, name, label)
 }
 
-// begin lets a device dial in.
+// begin makes a device dial in and serve. label is what its tool answers after "I am ".
 func (e *endpoint) begin(t *testing.T, d *device, who, name, label string) *device {
 	t.Helper()
 	conn, err := e.dialIn(t, who, name, nil)
@@ -126,7 +126,7 @@ func (d *device) serve(label string) error {
 	}
 }
 
-// await waits until the registry has a server that is ready, and returns its name.
+// await waits until exactly count ready servers have names with this prefix, and returns the names.
 func (e *endpoint) await(t *testing.T, prefix string, count int) (names []string) {
 	t.Helper()
 	mcptest.WaitFor(t, "the servers that dial in", dialPatience, func() bool {
@@ -217,7 +217,8 @@ func TestDial_All(t *testing.T) {
 	}
 }
 
-// TestDial_Refused: who has no token, no rule, a wrong name or a foreign origin does not get a connection.
+// TestDial_Refused: who has no token, no rule, a wrong name or a foreign origin does not get a connection, nor does an eleventh
+// server, or a name that imitates another server. A connection with another subprotocol is closed.
 func TestDial_Refused(t *testing.T) {
 	fake := mcptest.Spec{}.HTTP(t)
 	e := hosted(t, map[string]string{"mine-fixed": fake.URL, "shared-fixed": fake.URL}, `[{"principals":["alice","bob"]}]`,

@@ -63,8 +63,8 @@ func TestDialout_Pauses(t *testing.T) {
 	})
 }
 
-// TestDialout_Final: what would fail again ends the command. A name that another principal holds, and anything but a refused token after
-// a connection has worked, is tried again.
+// TestDialout_Final: an error that would come again ends the command. Before a connection has worked, these are a refused
+// token, a replaced connection, and the statuses 400, 403 and 404; afterwards only the first two.
 func TestDialout_Final(t *testing.T) {
 	for _, test := range []struct {
 		err           error

@@ -33,8 +33,8 @@ func TestLimits_Defaults(t *testing.T) {
 	}
 }
 
-// TestLimits_Config: the limits in the file apply to all principals, and 0 turns off a default. The limit of requests per
-// second is computed from the calls per minute.
+// TestLimits_Config: the limits in the file apply to all principals, and 0 turns off a default. Unless the file says otherwise,
+// the limit of requests per second is computed from the calls per minute.
 func TestLimits_Config(t *testing.T) {
 	got := limitsIn(t, `{"rate_limit_per_minute": 600, "limits": {"sessions": 0, "queue": 0, "principal": {"concurrent_calls": 0, "sessions": 7}}, "mcpServers": {}}`)
 	if got.All.Sessions != 0 || got.All.Queue.Calls >= 0 {
