@@ -86,8 +86,8 @@ func (c *cli) startOrKeep(s streams, cfg *config.Config, profile app.Profile, na
 }
 
 // start makes an app and starts the servers in names or, if names is empty, all servers. If the profile is app.Command, it also
-// starts servers that would otherwise start at their first call. If it is app.Look, servers start only when they are needed.
-// The caller closes the app.
+// starts servers that would otherwise start at their first call. If it is app.Look, it starts only servers whose tools are not
+// on disk. The caller closes the app.
 func (c *cli) start(s streams, cfg *config.Config, profile app.Profile, names ...string) (*app.App, error) {
 	a, err := app.New(app.Options{
 		Config: cfg, Profile: profile, Log: c.logger(s, "error", cfg.LogFormat), Only: names, Origin: s.origin,

@@ -42,9 +42,9 @@ func (a *App) newHub() *dial.Hub {
 	})
 }
 
-// withDialled returns the servers that have dialled in, and adds their rules to rules. It leaves out a server whose name a
-// server of the config has. If principals other than the owner can use a server, its tools are hidden until an admin has
-// approved them; also, the server may neither ask clients anything nor give instructions to models.
+// withDialled returns the servers that have dialled in, and adds their rules to rules. It leaves out a server if the config has
+// one of the same name. If principals other than the owner can use a server, its tools are hidden until an admin has approved
+// them; also, the server may neither ask clients anything nor give instructions to models.
 func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock) (servers []registry.Server) {
 	var dialled []policy.Dialled
 	for _, s := range b.dialledIn() {

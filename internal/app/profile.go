@@ -24,8 +24,8 @@ type Profile struct {
 	// byPerson means that mcpx makes one request for the user of a command, who sees the whole result and need not confirm a
 	// call.
 	byPerson bool
-	// fromDisk means that servers start only when they are needed, as with "start": "lazy". mcpx reads the tools of servers that have not
-	// started from the cache on disk.
+	// fromDisk means that servers start only when they are needed, as with "start": "lazy". mcpx reads the tools of servers
+	// that have not started from the cache on disk. A server that is not in the cache starts once, so that its tools get there.
 	fromDisk bool
 	// samples means that mcpx serves the servers of the demo, without a config file.
 	samples bool
@@ -47,11 +47,12 @@ type Profile struct {
 }
 
 var (
-	// Command is for a command that only inspects servers.
+	// Command is for commands that start servers, such as mcpx check, mcpx lock and mcpx dial.
 	Command = Profile{callLevel: slog.LevelDebug}
 	// Once is for a command that makes one call.
 	Once = Profile{callLevel: slog.LevelDebug, byPerson: true}
 	// Look is for a command that shows what a model sees. Measure is for a command that counts the tokens of what a model sees.
+	// Stdio is for mcpx serve over stdio, and Hosted for mcpx serve over HTTP.
 	Look    = Profile{callLevel: slog.LevelDebug, byPerson: true, fromDisk: true}
 	Measure = Profile{callLevel: slog.LevelDebug, fromDisk: true}
 	Stdio   = Profile{callLevel: slog.LevelDebug, oneClient: true, saves: true, spans: true}
@@ -60,7 +61,8 @@ var (
 	}
 	// Desk is for the page of a user's own machine, beside the sessions over stdio.
 	Desk = Profile{callLevel: slog.LevelDebug, fromDisk: true, page: true, saves: true}
-	// Embedded is for a Go program that uses package mcpx. It does not write the savings of tokens to files.
+	// Embedded is for a Go program that uses package mcpx. It does not write the savings of tokens to files. Demo is for the
+	// sample servers, which need no config.
 	Embedded = Profile{embedded: true, manyClients: true, callLevel: slog.LevelDebug, authServer: true, measured: true, spans: true}
 	Demo     = Profile{manyClients: true, callLevel: slog.LevelDebug, samples: true, page: true}
 )

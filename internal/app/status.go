@@ -74,8 +74,8 @@ type serverStatus struct {
 	Savings    *savings.Figures `json:"savings,omitempty"`
 }
 
-// wholeStatus returns the answer to /status: what the status page shows, and also the names of all tools, the counts of each client and
-// the number of sessions.
+// wholeStatus returns the answer to /status: the status, and also the names of all tools, the counts of each client and the
+// number of sessions.
 func (a *App) wholeStatus() any {
 	whole := a.status()
 	names := make(map[string][]string)
@@ -87,7 +87,7 @@ func (a *App) wholeStatus() any {
 	return whole
 }
 
-// status returns what the status page shows.
+// status returns what both /status and the status page show.
 func (a *App) status() map[string]any {
 	total, tools := savings.Figures{}, 0
 	servers := a.serverStatuses()
@@ -121,7 +121,8 @@ func (a *App) serverStatuses() []serverStatus {
 	return servers
 }
 
-// activity counts the calls of each server and client since the start, for /status. It is safe for concurrent use.
+// activity counts the calls of each server and client since the start, for /status and the status page. It is safe for
+// concurrent use.
 type activity struct {
 	mu      sync.Mutex
 	servers map[string]counts

@@ -38,8 +38,8 @@ type openView struct {
 	front  *front.Front
 }
 
-// get returns a view, and creates it at the first use. It returns nil if there is no such view, or if it is not open yet when
-// the method close was called.
+// get returns a view, and creates it at the first use. It returns nil if there is no such view. After the method close, it
+// creates no view.
 func (v *views) get(name string) *openView {
 	v.mu.Lock()
 	defer v.mu.Unlock()

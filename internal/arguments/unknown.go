@@ -85,7 +85,7 @@ type described struct {
 	names   map[string]bool
 	seen    map[*jsonschema.Schema]bool
 	welcome bool // additional properties are explicitly allowed
-	others  bool // a subschema, or one that is not known here, describes additional properties
+	others  bool // other properties may have a schema of their own
 }
 
 func (d *described) add(s *jsonschema.Schema) {
