@@ -63,7 +63,6 @@ type toolServer struct {
 	odd func(s *toolServer, m toolMessage) bool
 }
 
-// toolMessage is a message to a tool server.
 type toolMessage struct {
 	ID     json.RawMessage
 	Method string

@@ -70,7 +70,6 @@ func (e *endpoint) begin(t *testing.T, d *device, who, name, label string) *devi
 	return d
 }
 
-// send sends a message.
 func (d *device) send(message string) error {
 	return d.conn.Write(context.Background(), websocket.MessageText, []byte(message))
 }

@@ -221,7 +221,7 @@ func (w *frameWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// refuse answers a request with an error.
+// refuse answers the request with this id by an error whose message is why.
 func (w *frameWriter) refuse(id []byte, why string) {
 	answer := `{"jsonrpc":"2.0","id":` + string(id) + `,"error":{"code":-32600,"message":` + string(wire.Encode(why)) + `}}`
 	_ = w.peer.Write([]byte(answer)) // an error also ends Read, which reports it

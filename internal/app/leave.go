@@ -186,7 +186,8 @@ var (
 	errInCluster = errors.New("the logins of a cluster are with its replicas, and none of them runs here")
 )
 
-// OpenLogins opens the logins of a config. The caller must close them.
+// OpenLogins opens the logins of a config, while no mcpx serves it. The caller must close them. If the config has a cluster,
+// OpenLogins returns an error, because the logins are with the replicas.
 func OpenLogins(cfg *config.Config, log *slog.Logger) (*StoredLogins, error) {
 	if cfg.Cluster != nil {
 		return nil, errInCluster
@@ -204,7 +205,7 @@ func OpenLogins(cfg *config.Config, log *slog.Logger) (*StoredLogins, error) {
 	return l, nil
 }
 
-// Close closes the logins.
+// Close ends the work with the logins. They stay stored.
 func (l *StoredLogins) Close() {
 	if l.server != nil {
 		l.server.Close()

@@ -119,7 +119,7 @@ const (
 	bodies        = 4       // how many messages of max_message_bytes a principal may send at the same time
 )
 
-// limitsOf returns the limits of a config.
+// limitsOf returns the limits of a config, together with those above.
 func limitsOf(cfg *config.Config) limits.Options {
 	options := cfg.Limits
 	options.Principal.BodyBytes = bodies * cfg.MaxMessageBytes

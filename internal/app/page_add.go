@@ -222,7 +222,8 @@ func (p *pageWork) fromRegistry(ctx context.Context, in *wanted) (*drafts, error
 	return &drafts{[]draft{one}, filled.Secrets, filled.Unset}, nil
 }
 
-// shownDraft is a draft as the page shows it.
+// shownDraft is a draft as the page shows it. Entry, Secret and Executes are those of [setup.Shown]. Runs is the command line
+// that would run. Taken means that the config has a server of this name.
 type shownDraft struct {
 	Name     string          `json:"name"`
 	Entry    json.RawMessage `json:"entry,omitempty"` // without an entry, the server cannot be added

@@ -250,7 +250,7 @@ func (s *signing) requested(w http.ResponseWriter, r *http.Request, id string) *
 	return nil
 }
 
-// loginState responds with the state of a login.
+// loginState responds with the state of a login: open, failed with the reason, or done.
 func (p *pageWork) loginState(w http.ResponseWriter, r *http.Request) {
 	one := p.signing.requested(w, r, r.URL.Query().Get("id"))
 	switch {

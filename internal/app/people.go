@@ -277,7 +277,8 @@ func (a *appAccounts) Begin(
 	return pending, one.Address, err
 }
 
-// Finish stores a login. answer is the query with which the browser came back.
+// Finish completes a login, stores it, and ends the sessions that used an earlier login. answer is the query with which the
+// browser came back.
 func (a *appAccounts) Finish(ctx context.Context, server string, of connect.Person, pending json.RawMessage, answer url.Values) error {
 	all, s, err := a.login(server, of.ID)
 	if err != nil {

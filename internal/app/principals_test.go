@@ -43,13 +43,13 @@ func hosted(t *testing.T, servers map[string]string, rights, more string) *endpo
 	return serving(t, configOf(t, servers, rights, more))
 }
 
-// serving serves a config.
+// serving serves a config on a free port of this machine, until the test ends.
 func serving(t *testing.T, cfg *config.Config) *endpoint {
 	t.Helper()
 	return servingWith(t, cfg, nil)
 }
 
-// servingWith serves a config with the clientState of another App.
+// servingWith does what serving does, with the clientState of another App; nil means a new one.
 func servingWith(t *testing.T, cfg *config.Config, state *clientState) *endpoint {
 	t.Helper()
 	for _, folder := range []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "HOME"} {
