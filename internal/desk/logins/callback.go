@@ -53,7 +53,7 @@ func (c *callback) finish(err error) {
 }
 
 // wait waits until the browser comes, or until the user has pasted the address to which the browser was sent. It returns the
-// query of that address, or an error if the pasted address is not of this login.
+// query of that address, or an error if the first pasted address is not of this login.
 func (c *callback) wait(ctx context.Context, pasted <-chan string) (url.Values, error) {
 	for {
 		select {

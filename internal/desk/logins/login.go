@@ -259,7 +259,8 @@ func codeParams(answer url.Values, redirect, verifier string) url.Values {
 	}
 }
 
-// address returns the URL of the login page.
+// address returns the URL of the login page, with the parameters of the authorization code flow. verifier is the secret of
+// PKCE.
 func (f *codeFlow) address(redirect, state, verifier string) string {
 	config := oauth2.Config{
 		ClientID: f.endpoint.Client.ID, RedirectURL: redirect, Scopes: f.scopes,

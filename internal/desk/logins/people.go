@@ -175,7 +175,7 @@ func (l *Logins) webClient(ctx context.Context, b *beginning, redirect string) (
 	return made, l.store.write(ctx, file, made)
 }
 
-// Issuer returns the issuer of the authorization server.
+// Issuer returns the issuer, the URL that identifies the authorization server.
 func (p *Pending) Issuer() string { return p.Endpoint.Issuer }
 
 // Address returns the URL of the login page, in which the OAuth parameter state has the given value.

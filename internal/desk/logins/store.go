@@ -114,7 +114,7 @@ type store struct {
 	unsealed error  // why the last written file was not encrypted; nil if it was encrypted
 }
 
-// keyName is the name of the key in the keyring.
+// keyName is the name under which the keyring has the key that encrypts the files.
 const keyName = "logins"
 
 // envelope is the JSON content of a file. Sealed has the encrypted data; without a keyring, Open has the data unencrypted.
@@ -186,7 +186,8 @@ func (s *store) read(ctx context.Context, file string, v any) error {
 	return nil
 }
 
-// write writes v to a file atomically.
+// write encodes v as JSON, encrypts it if there is a key, and replaces the file atomically. Without a key it logs a warning,
+// once.
 func (s *store) write(ctx context.Context, file string, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
