@@ -66,7 +66,7 @@ func notes(edits []edit) Notes {
 	return n
 }
 
-// missed collects the places of missing properties.
+// missed collects the places of missing properties from an error and its causes, as JSON pointers.
 func missed(e *jsonschema.ValidationError, places map[string]bool) {
 	if k, ok := e.ErrorKind.(*kind.Required); ok {
 		for _, name := range k.Missing {
@@ -201,7 +201,7 @@ func (m *mender) edit(e *jsonschema.ValidationError) *edit {
 	return &edit{place, json.RawMessage(text)}
 }
 
-// at finds a value in decoded JSON.
+// at returns the value at a place in decoded JSON. place is a path of property names and array indexes.
 func at(root any, place []string) (value any, found bool) {
 	value = root
 	for _, step := range place {

@@ -100,7 +100,8 @@ func (r *repairer) array(value json.RawMessage, schema any, depth int) json.RawM
 	return wire.EditEach(value, func(item json.RawMessage) json.RawMessage { return r.value(item, items, depth+1) })
 }
 
-// follow resolves references within the schema's document.
+// follow returns the schema to which the $ref of schema leads, or schema itself if it has none. It returns nil if the reference
+// leads out of the document, or in a circle.
 func (r *repairer) follow(schema any) any {
 	for range 16 {
 		s, ok := schema.(map[string]any)
@@ -161,7 +162,8 @@ var kindNames = map[string]kinds{
 	"null": kindNull, "boolean": kindBoolean, "integer": kindInteger, "number": kindInteger | kindFraction,
 }
 
-// kindsOf reads the value of the keyword type.
+// kindsOf returns the types that the keyword type names; declared is its value. If the keyword is missing, all types are
+// allowed.
 func kindsOf(declared any) kinds {
 	switch declared := declared.(type) {
 	case string:

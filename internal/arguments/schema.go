@@ -30,7 +30,7 @@ type Schemas struct {
 	bytes int // total size of the texts of the schemas in kept
 }
 
-// compiled is one schema.
+// compiled is a schema with what the check of arguments needs; once guards the compilation.
 type compiled struct {
 	once   sync.Once
 	schema *jsonschema.Schema // nil if the schema allows everything
@@ -38,7 +38,8 @@ type compiled struct {
 	quick  *quick // nil if there is no quick form
 }
 
-// compiled returns the compiled form of a schema.
+// compiled returns the compiled form of a schema, which it compiles at the first use. An empty or too long schema is not
+// compiled, and accepts everything.
 func (s *Schemas) compiled(raw json.RawMessage) *compiled {
 	if len(raw) == 0 || len(raw) > maxSchemaBytes {
 		return &compiled{}

@@ -190,7 +190,8 @@ func (e *estimator) reference(ref string, depth int) unrolled {
 	return found
 }
 
-// resolve follows a reference within the document.
+// resolve returns the part of the document root to which a reference such as #/$defs/a leads. The second result is false if
+// there is no such part.
 func resolve(root any, ref string) (any, bool) {
 	path, ok := strings.CutPrefix(ref, "#")
 	if !ok || path == "" {

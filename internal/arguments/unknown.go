@@ -68,7 +68,7 @@ func nearest(name string, known []string) string {
 	return ""
 }
 
-// shown returns the first names of the list.
+// shown returns the first maxKnownNames names in a form that is safe to print, and "..." if there are more.
 func shown(names []string) []string {
 	list := make([]string, 0, maxKnownNames)
 	for _, name := range names[:min(len(names), maxKnownNames)] {
@@ -106,7 +106,8 @@ func (d *described) add(s *jsonschema.Schema) {
 	}
 }
 
-// namesAt returns the properties that the schema at a location describes.
+// namesAt returns the names of the properties that a subschema of root describes. location is the URL that the library has
+// given the subschema.
 func namesAt(root *jsonschema.Schema, location string) []string {
 	all := make(schemaSet)
 	all.add(root)

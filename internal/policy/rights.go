@@ -24,7 +24,8 @@ type right struct {
 	names map[string]string // the names of servers in the config file, by the names under which mcpx serves them; only where they differ
 }
 
-// of reports whether the rule applies to a principal.
+// of reports whether the rule applies to a principal. The rule may have groups, scopes and principals; of each of these that it
+// has, one must fit.
 func (r *right) of(p *caller.Principal) bool {
 	has := func(wanted, own []string) bool {
 		return len(wanted) == 0 || slices.ContainsFunc(wanted, func(name string) bool { return slices.Contains(own, name) })
@@ -80,7 +81,7 @@ func (r *right) reaches(server string) bool {
 	}))
 }
 
-// sees reports whether the rule permits a tool.
+// sees reports whether the rule permits a tool, by its servers, tools.allow, tools.deny and read_only.
 func (r *right) sees(s *catalog.Server, t *catalog.Tool) bool {
 	server := r.inFile(s.Name)
 	one := func(globs []string, tool string) bool {
