@@ -156,7 +156,7 @@ func TestNobody(t *testing.T) {
 }
 
 // TestHidden_Messages: log messages and unknown notifications of a server are sent only to principals that may see the whole
-// server. Unknown requests of other principals are not sent to the server.
+// server. Unknown notifications of other principals are not sent to the server.
 func TestHidden_Messages(t *testing.T) {
 	mcptest.NoLeaks(t)
 	servers, fakes := airfield(t)

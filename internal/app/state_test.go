@@ -261,8 +261,8 @@ func TestState_Restart(t *testing.T) {
 	}
 }
 
-// TestState_NoFile: without a folder for the key there is one warning, and sessions work until the process ends. Uses of mcpx
-// other than over HTTP make no key.
+// TestState_NoFile: without a folder for the key there is one warning, and sessions work until the process ends. The profiles
+// for commands, stdio and the demo make no key.
 func TestState_NoFile(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))

@@ -15,7 +15,7 @@ func (m maker) one(of ...string) string { return of[m.IntN(len(of))] }
 
 func (m maker) name() string { return m.one("a", "b", "c", "é", "x y") }
 
-// schema returns a random schema with most keywords, including some that quick does not know.
+// schema returns a random schema. It draws its keywords from most of JSON Schema's, including some that quick does not know.
 func (m maker) schema(depth int) string {
 	if depth == 0 {
 		return m.one(`{}`, `true`, `false`, `{"type":"string"}`, `{"type":"integer"}`, `{"$ref":"#/$defs/d"}`, `{"$ref":"#"}`)

@@ -210,7 +210,7 @@ func TestLargeArgumentsAreChecked(t *testing.T) {
 	}
 }
 
-// TestSchemasAreKept: the schemas of a catalogue are compiled once, and again for the next catalogue.
+// TestSchemasAreKept: a schema is compiled once, and another schema has a compiled form of its own.
 func TestSchemasAreKept(t *testing.T) {
 	var s Schemas
 	first := json.RawMessage(`{"required":["a"]}`)
@@ -228,7 +228,8 @@ func TestSchemasAreKept(t *testing.T) {
 	}
 }
 
-// TestCorpusSchemasAreChecked: the cost estimate rejects no schema of real servers.
+// TestCorpusSchemasAreChecked: of the schemas of real servers, at most 1 % cannot be compiled or are rejected by the cost
+// estimate.
 func TestCorpusSchemasAreChecked(t *testing.T) {
 	corpus := os.Getenv("MCPX_CORPUS")
 	if corpus == "" {

@@ -104,7 +104,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestDigest: a digest depends on each part of a definition, but not on the order of members.
+// TestDigest: a digest depends on the name, description, schemas and annotations of a tool, but not on other members or on
+// their order.
 func TestDigest(t *testing.T) {
 	const raw = `{"name":"x","description":"d","inputSchema":{"type":"object","properties":{"a":{"maximum":1.10}}},"outputSchema":{},"annotations":{"readOnlyHint":true}}`
 	digest := Digest(tool(t, raw))

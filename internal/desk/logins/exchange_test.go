@@ -229,8 +229,8 @@ func TestExchange_Ends(t *testing.T) {
 	}
 }
 
-// TestExchange_Elsewhere: if the server's URL is plain HTTP, nothing is sent to the server, and the caller's token is sent
-// nowhere.
+// TestExchange_Elsewhere: if the server's URL is plain HTTP to another machine, nothing is sent to the server, and the caller's
+// token is sent nowhere.
 func TestExchange_Elsewhere(t *testing.T) {
 	s := Server{Name: "tracker", URL: "http://192.0.2.1/mcp", OAuth: conf.OAuth{ClientID: "mcpx"}}
 	wrap, _ := New("", nil).Exchange(s)(func() string { return "jwt" })

@@ -93,7 +93,8 @@ func TestStore_Locked(t *testing.T) {
 	}
 }
 
-// TestTokenError: the error says what went wrong at the token endpoint. It quotes neither the request nor the response.
+// TestTokenError: the error says what went wrong at the token endpoint. Of the response it quotes only the OAuth error and its
+// description, and of the request nothing.
 func TestTokenError(t *testing.T) {
 	for name, test := range map[string]struct {
 		status     int
@@ -163,8 +164,8 @@ func TestTransport_Elsewhere(t *testing.T) {
 	}
 }
 
-// TestStyle: whether the client authenticates in the header or in the body depends on its secret and on the supported
-// methods.
+// TestStyle: whether the client authenticates in the header or in the body depends on its secret, on its registered method, and
+// on the methods that the authorization server supports.
 func TestStyle(t *testing.T) {
 	for _, test := range []struct {
 		secret, method string
