@@ -54,7 +54,7 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (data []byte, o
 	return data, err == nil
 }
 
-// pause waits for the given time. If ctx ends first, it returns at once.
+// pause waits for the given time. If ctx ends first, it returns the error of ctx at once.
 func pause(ctx context.Context, wait time.Duration) error {
 	if wait <= 0 {
 		return nil

@@ -29,9 +29,10 @@ type followed struct {
 	all   sync.WaitGroup
 }
 
-// begin subscribes to a resource in a goroutine. The goroutine ends with [followed.stop], with [followed.close], or with an
-// error of the server. The returned channel gets one value: nil once the server has accepted the subscription, otherwise the
-// error. begin returns a nil channel if the client already subscribes to the resource. The updates are added to news.
+// begin subscribes to a resource in a goroutine. The goroutine ends with [followed.stop], with [followed.close], or if the
+// first subscription fails. The returned channel gets one value: nil once the server has accepted the subscription, otherwise
+// the error. begin returns a nil channel if the client already subscribes to the resource, or after close. The updates are
+// added to the parameter news.
 func (o *followed) begin(uri string, topic *resources.Topic, news *pending) (agreed chan error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -156,7 +157,7 @@ func (f *Front) followAgain(ctx context.Context, s *session) {
 	f.followAll(ctx, s.client.Load(), s.record.Load().Followed, &s.followed, s.pending)
 }
 
-// unsubscribe answers resources/unsubscribe.
+// unsubscribe answers resources/unsubscribe. If the request fails, the subscription stays, except if the resource is gone.
 func (f *Front) unsubscribe(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	uri, _ := wire.Text(r.uri)
 	if r.session.followed.has(uri) {

@@ -34,7 +34,7 @@ type Options struct {
 	MaxMessage int64
 	// Known reports whether a principal may still connect over HTTP; nil means that every principal may.
 	Known func(*caller.Principal) bool
-	// Admission limits the clients' sessions and bodies; nil means no limits.
+	// Admission limits the clients' sessions, messages and bodies; nil means no limits.
 	Admission Admission
 	// Trace, if not nil, gets every message from a client (received is true) and to a client. peer names the connection. Trace
 	// must not block.
@@ -58,8 +58,8 @@ type Options struct {
 	// Logger may be nil: then nothing is logged.
 	Logger *slog.Logger
 
-	// writeWithin limits the time for one write to a client over HTTP. 0 means 2 minutes, enough for 64 MiB at half a megabyte
-	// a second.
+	// writeWithin limits the time for one write to a client over HTTP: a write has at least half of this time, and at most all
+	// of it. 0 means 2 minutes.
 	writeWithin time.Duration
 }
 
@@ -88,7 +88,7 @@ func (unbounded) Request(*caller.Principal) (time.Duration, *request.LimitError)
 func (unbounded) ReadBody(*caller.Principal, int) (wait time.Duration, ok bool)  { return 0, true }
 func (unbounded) BodyRead(*caller.Principal, int)                                {}
 
-// Front serves the clients of one view. Close ends its goroutine.
+// Front serves the clients of one view. Close or Remove ends its goroutine.
 type Front struct {
 	view       view.View
 	name       string // the name of the view
@@ -98,7 +98,7 @@ type Front struct {
 	changes    changes
 	sseStreams sseStreams
 	sessions   sessions       // legacy sessions over HTTP that have a live part in this process
-	stateless  inflight       // modern requests over HTTP
+	stateless  inflight       // modern and forwarded requests over HTTP, and the streams of HTTP+SSE and sockets
 	tags       *caller.Tags   // sign the requestState of upstream servers
 	suspended  suspendedCalls // modern calls that wait for their client's answers
 	requests   atomic.Int64   // number of modern requests over HTTP so far
@@ -157,12 +157,13 @@ var (
 	errUnknown      = errors.New("the principal that opened the stream may not connect any more; the call may have been executed")
 )
 
-// EndStreams ends the long-lived streams over HTTP and refuses new ones. A shutdown first calls EndStreams, because such
-// streams would not end on their own.
+// EndStreams ends the long-lived streams over HTTP. It refuses new ones, except of sessions that begin later. A shutdown first
+// calls EndStreams, because such streams would not end on their own.
 func (f *Front) EndStreams() { f.end(true, errStopping) }
 
-// EndCalls ends all open requests over HTTP, each with an error as its answer, and refuses new ones. A shutdown calls
-// EndCalls after its grace period. If the shutdown closed the connections instead, clients would get no answer.
+// EndCalls ends all open requests over HTTP, each with an error as its answer. It refuses new ones, except of sessions that
+// begin later. A shutdown calls EndCalls after its grace period. If the shutdown closed the connections instead, clients would
+// get no answer.
 func (f *Front) EndCalls() { f.end(false, errStopping) }
 
 func (f *Front) end(lastingOnly bool, why error) {
@@ -193,7 +194,7 @@ func (f *Front) close(why state.Ending) {
 }
 
 // EndUnknown ends the streams and sessions over HTTP of principals that Options.Known rejects. It must be called after each
-// change of the principals. If a request of such a principal was admitted just before the change, the next sweep ends it.
+// change of the principals. If such a principal opens a stream or a session during the change, the next sweep ends it.
 func (f *Front) EndUnknown() {
 	known := f.options.Known
 	if known == nil {
@@ -207,8 +208,8 @@ func (f *Front) EndUnknown() {
 	})
 }
 
-// sweep regularly ends idle sessions, sessions of principals that Options.Known rejects, and sessions that another process has
-// ended. It returns on Close.
+// sweep regularly ends idle sessions, streams and sessions of principals that Options.Known rejects, and sessions that another
+// process has ended. It returns on Close or Remove.
 func (f *Front) sweep() {
 	ticker := time.NewTicker(max(f.options.SessionIdle/30, time.Second))
 	defer ticker.Stop()

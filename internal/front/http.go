@@ -41,9 +41,8 @@ func headerOf(r *http.Request, name string) string {
 // ServeHTTP answers a request with [Front.Serve], and then ends the events of the request, so that the observers get them.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.ended(f.Serve(w, r)...) }
 
-// Serve is the streamable HTTP endpoint for both eras. The caller decides who may connect and how long a
-// request may take (package httpd). It must end the returned events ([request.Journal.End]) once the answer
-// has been sent.
+// Serve is the streamable HTTP endpoint for both eras. Package httpd decides who may connect and how long a request may
+// take. The caller must end the returned events ([request.Journal.End]) once the answer has been sent.
 func (f *Front) Serve(w http.ResponseWriter, r *http.Request) []*request.Event {
 	e := f.newExchange(w, r)
 	defer e.free()
@@ -119,7 +118,7 @@ func (f *Front) post(e *exchange) {
 }
 
 // modernRequest answers a modern request. The modern era has no sessions, so each request gets a new [caller.Client]. Requests
-// whose clients have the same Home share their sessions with servers.
+// whose clients have the same [caller.Home] share their sessions with PerClient servers.
 func (f *Front) modernRequest(e *exchange, m *message) {
 	err := e.refuseHeaders(m)
 	if err == nil {
@@ -177,7 +176,7 @@ func (f *Front) openSession(e *exchange, m *message) {
 	e.answer(answer.body)
 }
 
-// legacyMessage answers a request of a legacy session, or handles its notification.
+// legacyMessage answers a request of a legacy session, or handles a notification or a response of its client.
 func (f *Front) legacyMessage(e *exchange, s *session, m *message) {
 	r := &ownRequest{incoming{message: m, session: s}, s.client.Load().Sending(e.who, e.r.Header)}
 	r.client = &r.own
@@ -193,8 +192,8 @@ func (f *Front) legacyMessage(e *exchange, s *session, m *message) {
 	e.accepted()
 }
 
-// notice handles a notification, or the answer to a question. A notification whose method mcpx does not know
-// is passed on to the servers.
+// notice handles a notification, or the answer to a question. A notification whose method mcpx does not know is passed on to
+// the other replicas, and to the view, which sends it to a server only if the view is transparent.
 func (f *Front) notice(s *session, from *caller.Client, m *message) {
 	if m.IsResponse() {
 		s.questions.answered(m)
@@ -249,8 +248,8 @@ func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 // refusedBatch is the error for a batch with more messages than [wire.Batch] allows.
 var refusedBatch = &rpcError{code: mcp.INVALID_REQUEST, message: wire.ErrLargeBatch.Error() + "; none of them was read"}
 
-// admit counts a message of a batch towards the principal's limits, as if it had been sent alone, and waits if the limits
-// demand a delay. If admit returns an error, the message is refused.
+// admit counts a message that came without an HTTP request of its own towards the principal's limits, and waits if the limits
+// demand a delay. If admit returns an error, the message is refused: it is over a limit, or ctx has ended.
 func (f *Front) admit(ctx context.Context, who *caller.Principal) *rpcError {
 	wait, over := f.options.Admission.Request(who)
 	if over != nil {
@@ -382,7 +381,7 @@ func (e *exchange) refuseHeaders(m *message) *rpcError {
 }
 
 // namedBy reports whether the headers repeat the method and the name or URI of the message, byte for byte. If it returns false,
-// the headers may still be right, but encoded.
+// the headers may still be right: a value may be encoded, or the message may have neither name nor URI.
 func (m *message) namedBy(r *http.Request) bool {
 	value := m.name
 	if m.Method == string(mcp.MethodResourcesRead) {
@@ -393,7 +392,8 @@ func (m *message) namedBy(r *http.Request) bool {
 		string(value[1:len(value)-1]) == name && !strings.Contains(name, `\`) && !strings.HasPrefix(name, "=?")
 }
 
-// structured returns the value of structuredHeader: it says whether the client wants structuredContent.
+// structured returns the value of structuredHeader: it says whether the client wants structuredContent. It is empty without the
+// header.
 func (e *exchange) structured() view.StructuredPolicy {
 	return view.StructuredPolicy(strings.ToLower(headerOf(e.r, structuredHeader)))
 }
@@ -414,7 +414,8 @@ func (e *exchange) connection() *caller.Connection {
 	return caller.ConnectionOf(e.r.Context())
 }
 
-// proxied reports whether the request came from a proxy, which may use one connection for several clients.
+// proxied reports whether the headers say that a proxy has sent the request. A proxy may use one connection for several
+// clients.
 func (e *exchange) proxied() bool {
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
 		if headerOf(e.r, name) != "" {

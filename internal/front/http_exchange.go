@@ -13,7 +13,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// exchange is one HTTP request and its response: a single JSON answer or, if notifications come first, an event stream.
+// exchange is one HTTP request and its response. The response is a single JSON answer or an event stream. It is a stream if a
+// notification or a question comes before the answer, for a batch, and if the client accepts no JSON.
 type exchange struct {
 	front   *Front
 	w       http.ResponseWriter
@@ -23,7 +24,7 @@ type exchange struct {
 	events  bool   // the client accepts event streams
 	json    bool   // the client accepts JSON
 	batch   bool   // a batch is being answered, with events
-	anew    bool   // a modern client has lost its sessions with PerClient servers: the replica that had them has ended
+	anew    bool   // the client has lost its sessions with PerClient servers, together with its earlier home (see homeOf)
 	status  int    // HTTP status of a JSON answer; 0 means 200
 
 	held     *session          // the legacy session of the request; nil if it has none
@@ -38,11 +39,11 @@ type exchange struct {
 	streaming bool // the event stream has begun; while the goroutine writeQueued runs, only it may use this field
 }
 
-// maxQueued is the highest number of notifications of one response that wait to be written.
+// maxQueued is the highest number of messages of one response that wait to be written before the answer.
 const maxQueued = 256
 
-// newExchange makes an exchange. It takes the accepted media types from the headers; without an Accept header
-// the client accepts JSON.
+// newExchange makes an exchange. It takes the accepted media types from the headers; if these name neither JSON nor event
+// streams, the client gets JSON.
 func (f *Front) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	e := &exchange{front: f, w: w, r: r, who: caller.From(r.Context()), version: headerOf(r, versionHeader)}
 	e.ended = e.room[:0]
@@ -69,14 +70,16 @@ func (e *exchange) free() {
 	}
 }
 
-// notify sends a notification as an event, or drops it if too many messages wait to be written.
+// notify sends a notification as an event. It drops the notification if too many messages wait to be written, or if the answer
+// has begun.
 func (e *exchange) notify(method string, params json.RawMessage) {
 	if !e.queue(wire.OneLine(notification(method, params))) {
 		e.front.log.Debug("notification dropped, the client does not read", "method", method)
 	}
 }
 
-// send sends a request to the client as an event. It returns false if too many messages wait to be written.
+// send sends a request to the client as an event. It returns false if too many messages wait to be written, or if the answer
+// has begun.
 func (e *exchange) send(request []byte) bool { return e.queue(request) }
 
 // alive sends a keep-alive, so that proxies do not close the connection.
@@ -192,8 +195,8 @@ func (e *exchange) answer(message []byte) {
 	e.write(message)
 }
 
-// accepted ends the response without a JSON-RPC answer, because the message was a notification or the client
-// has cancelled the request.
+// accepted ends the response without a JSON-RPC answer, because the message was a notification or a response, or because the
+// client has cancelled the request. It does nothing if an event stream has begun, or for a message of a batch.
 func (e *exchange) accepted() {
 	if !e.streaming && !e.batch {
 		e.extend()

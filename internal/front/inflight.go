@@ -19,7 +19,7 @@ type inflight struct {
 	mu     sync.Mutex
 	open   map[*openRequest]struct{}
 	held   int       // how many callers of hold still use the session
-	idle   time.Time // when the last open request ended; the zero time if none has ended yet
+	idle   time.Time // when the session was made, or when a request or a caller of hold last ended its use
 	ended  error     // if not nil, every new request is cancelled with this error
 	ending error     // if not nil, new long-lived requests are cancelled with this error
 }
@@ -34,8 +34,8 @@ type openRequest struct {
 	cancelled bool               // the client has cancelled the request; guarded by inflight.mu
 }
 
-// begin adds a request and returns its context, derived from ctx. The caller must call done. If end has been
-// called before, the context is already cancelled. A long-lived request ends when its credential expires.
+// begin adds a request and returns its context, derived from ctx. The caller must call done. If end has been called before for
+// such requests, the context is already cancelled. A long-lived request ends when its credential expires.
 func (o *inflight) begin(ctx context.Context, key string, lasts bool) (context.Context, *openRequest) {
 	r := &openRequest{key: key, lasts: lasts}
 	r.Begin(ctx)

@@ -15,7 +15,7 @@ import (
 const keepAlive = 25 * time.Second
 
 // listen answers subscriptions/listen (SEP-2575): it acknowledges the subscription, then sends changes with the subscription's
-// id, and returns the result when ctx ends.
+// id, and returns the result when ctx ends. If nothing that the client asks for can be granted, it returns the result at once.
 func (f *Front) listen(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	var p struct{ Notifications mcp.SubscriptionFilter }
 	if err := json.Unmarshal(orEmpty(r.Params), &p); err != nil {

@@ -22,7 +22,7 @@ type message struct {
 	name, uri, arguments json.RawMessage
 	input                request.Input // modern era only: the answers to an input_required result
 	told                 bool          // the message came from another replica (Front.Told), not from the client
-	// refusal is the error of a message that is not valid JSON-RPC, or nil.
+	// refusal is the error of a message that mcpx refuses as soon as it is read, such as invalid JSON; otherwise nil.
 	refusal *rpcError
 }
 
@@ -31,7 +31,7 @@ var unknownMethod method
 
 // requestMeta has the members of _meta that mcpx uses.
 type requestMeta struct {
-	version      string           // protocol revision; empty in the legacy era
+	version      string           // protocol revision; empty if _meta names none, as in the legacy era
 	clientName   string           // modern era only
 	capabilities json.RawMessage  // the client's capabilities, a JSON object; modern era only
 	token        json.RawMessage  // progressToken; nil if absent

@@ -32,7 +32,7 @@ type method struct {
 	// lasts is true for a long-lived request, which sends notifications until the client or mcpx ends it. A
 	// shutdown does not wait for it.
 	lasts bool
-	// asks means that mcpx or a server may ask the client a question before it answers the request.
+	// asks means that mcpx or a server may ask the client a question before the request is answered.
 	asks bool
 }
 
@@ -89,10 +89,10 @@ type incoming struct {
 	headers http.Header // the headers of a modern request over HTTP; otherwise nil
 	// structured is the value of structuredHeader: it says whether the client wants structuredContent.
 	structured view.StructuredPolicy
-	// out sends notifications before the answer; nil if the client accepts no notifications.
+	// out sends notifications before the answer; nil if the client accepts no event stream as the response.
 	out   sender
-	event *request.Event // made by Front.answer
-	anew  bool           // the client has lost its sessions with PerClient servers: the replica that had them has ended
+	event *request.Event // made by Front.answer, or for a suspended call by suspendedCalls.begin
+	anew  bool           // modern only: the client has lost its sessions with PerClient servers, together with its earlier home
 	// release, if not nil, must be called once, when all work for the request has ended. For a suspended call, the call's own
 	// goroutine calls it.
 	release func()
@@ -171,7 +171,8 @@ type rpcError struct {
 	data    any
 }
 
-// relayed converts an upstream's error for the client. A code that is not a number is added to the message.
+// relayed converts an upstream's error for the client. If its code is missing or no integer, the code becomes INTERNAL_ERROR.
+// The odd code is then added to the message.
 func relayed(rpc *wire.RPCError) *rpcError {
 	e := &rpcError{code: int(rpc.Code), message: rpc.Message}
 	if rpc.NoCode || rpc.OddCode != nil {
@@ -192,8 +193,8 @@ func cancelled(ctx context.Context) *rpcError {
 	return &rpcError{code: mcp.REQUEST_INTERRUPTED, message: "cancelled: " + context.Cause(ctx).Error()}
 }
 
-// tooMany returns the error for a request that would exceed the limit on sessions. It is sent as a JSON-RPC
-// error, because clients show its message. For an HTTP error they show only the status.
+// tooMany returns the error for a request that would exceed a limit on sessions or messages. It is sent as a JSON-RPC error
+// where possible, because clients show its message. For an HTTP error they show only the status.
 func tooMany(over *request.LimitError) *rpcError {
 	data := map[string]any{"code": results.CodeRateLimited, "retry_after": over.Seconds()}
 	return &rpcError{code: codeRefused, message: over.Error(), data: data}
@@ -304,7 +305,7 @@ func (f *Front) callTool(ctx context.Context, r *incoming, out []byte) ([]byte, 
 }
 
 // sink returns the receivers of the progress and log messages that servers send during the request. A receiver is nil if the
-// client does not want such messages.
+// client does not want such messages, or cannot get any before the answer.
 func (r *incoming) sink() (s request.Sink) {
 	if r.out != nil && r.token != nil {
 		s.Progress = func(params json.RawMessage) {

@@ -71,7 +71,8 @@ func (f *Front) recovered(r *incoming, failed func(*rpcError)) {
 const maxLogged = 80
 
 // answeredWith records in an event how a request was answered. code is the JSON-RPC error code, or 0 for a result. bytes is the
-// length of the answer. If the executor has recorded an outcome or a size already (for a tools/call), these stay.
+// length of the answer, which is not recorded if the client has cancelled the request. If the executor has recorded an outcome
+// or a size already (for a tools/call), these stay.
 func answeredWith(e *request.Event, code, bytes int) {
 	if e.Code = code; code != 0 && e.Outcome == "" {
 		e.Outcome = fmt.Sprintf("ERROR %d", code)

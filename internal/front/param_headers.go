@@ -71,7 +71,7 @@ func differs(header string, present bool, value json.RawMessage) string {
 	return "does not match"
 }
 
-// sameNumber reports whether two numbers are the same integer, such as 5 and 5.0.
+// sameNumber reports whether two numbers have the same value, such as 5 and 5.0. For very large numbers it returns false.
 func sameNumber(a, b string) bool {
 	x, errA := strconv.ParseFloat(a, 64)
 	y, errB := strconv.ParseFloat(b, 64)

@@ -18,9 +18,10 @@ import (
 )
 
 // Several processes of mcpx, the replicas, may serve the same clients, and each request of a client may reach a different replica.
-// Any replica can serve most requests. But some requests need data that only one replica has in memory: an open question to the
-// client, a suspended call, a call that is still running, a task, a GET stream, or a session with a PerClient server. Such a request
-// is forwarded whole to that replica before any part of it is executed, and the response comes back the same way.
+// Any replica can serve most messages. But some messages need data that only one replica has in memory: an open question to the
+// client, a suspended call, a call that is still running, a task, a GET or HTTP+SSE stream, or a session with a PerClient
+// server. Such a message is forwarded to that replica before any part of it is executed, and the response comes back the same
+// way.
 
 // Peers are the other replicas. Implementations are safe for concurrent use.
 type Peers interface {
@@ -28,20 +29,22 @@ type Peers interface {
 	Self() string
 	// IsLive reports whether a replica is running, as far as this replica knows. It does not wait.
 	IsLive(replica string) bool
-	// Stays reports whether a replica is live and has not begun to shut down.
+	// Stays reports whether a replica is live and has not begun to shut down. For this replica it is always true.
 	Stays(replica string) bool
 	// Home returns the home of a client program: the replica that has the program's sessions with PerClient servers (servers with
-	// a session for each client). program identifies the client program (see [caller.Home]) or the principal. If no live replica
-	// is the home, this replica becomes the home. anew means that the sessions are lost, because the earlier home has ended.
+	// a session for each client). program identifies the client program (see [caller.Home]) or the principal. If there is no
+	// home, or the home does not stay (see Stays), this replica becomes the home. anew means that the sessions of an earlier
+	// home are lost.
 	Home(ctx context.Context, program string) (replica string, anew bool, err error)
 	// Forward sends a request with this body to a replica, and writes the response to w. It stops when the context of r ends.
-	// The replica handles the request with a context from [Forwarded]. An error means that the response is not complete; the
-	// error wraps ErrUntaken if the replica has not begun to handle the request.
+	// The replica handles the request with a context from [Forwarded]. An error means that the response is not complete. The
+	// error wraps ErrUntaken if the replica has not begun to handle the request, and state.ErrAway if no replica can be reached
+	// now.
 	Forward(w http.ResponseWriter, r *http.Request, body []byte, replica string) error
 	// Everyone sends a message about a session to all other replicas, which pass it to [Front.Told]. It does not wait.
 	Everyone(view, session string, message []byte)
-	// Ended tells all other replicas that a session was ended. It returns when every replica that still runs has stopped
-	// answering requests of the session.
+	// Ended tells all other replicas that a session was ended, and waits until they have stopped answering requests of the
+	// session. It does not wait longer than a few seconds for a replica that does not answer.
 	Ended(ctx context.Context, view, session string)
 }
 
@@ -66,8 +69,8 @@ const questionID = "q-"
 // replicaLen is the length of the id of a replica.
 const replicaLen = 8
 
-// waitHandle matches the handle of a call that is still running. The handle begins with the letter r and the id of the
-// replica that runs the call.
+// waitHandle matches a handle of package results, such as that of a call that is still running. The handle begins with the
+// letter r and the id of the replica that has the result.
 var waitHandle = regexp.MustCompile(`\br([a-z0-9]{8})r[a-z2-7]{20}\b`)
 
 // homed reports whether requests of one client must all reach the same replica, because the view has a PerClient server.
@@ -75,9 +78,9 @@ func (f *Front) homed() bool {
 	return f.options.Peers != nil && f.options.Homed != nil && len(f.options.Homed()) > 0
 }
 
-// elsewhere returns the replica to which a message must be forwarded. The result is empty if this replica can answer, or if the
-// other replica has ended. home means that the other replica is the client's home: the client can use its sessions with
-// PerClient servers only there.
+// elsewhere returns the replica to which a message must be forwarded. The result is empty if this replica can answer, if the
+// other replica has ended, or if another replica has forwarded the message to this one. home means that the other replica is
+// the client's home: the client can use its sessions with PerClient servers only there.
 func (f *Front) elsewhere(e *exchange, m *message) (replica string, home bool) {
 	peers := f.options.Peers
 	if peers == nil || e.r.Context().Value(forwardedKey{}) != nil {
@@ -147,7 +150,8 @@ func replicaOfQuestion(id json.RawMessage) string {
 }
 
 // homeOf returns the replica that has the client's sessions with PerClient servers. If that replica has ended or is shutting
-// down, this replica becomes the client's home.
+// down, this replica becomes the client's home. The result is empty if the message uses none of these sessions, or if the home
+// is not known.
 func (f *Front) homeOf(e *exchange, m *message) string {
 	if !f.homed() || request.IsFar(e.r.Context()) {
 		return ""
@@ -188,8 +192,8 @@ func (f *Front) homeOf(e *exchange, m *message) string {
 }
 
 // homeOfPerson returns the replica that has all sessions of a principal with PerClient servers. It is used if the view has
-// servers with one session for each principal: then all requests of the principal go to that replica, whichever client, view or
-// session they come from.
+// servers with one session for each principal: then all requests of the principal to such views go to that replica, whichever
+// client or session they come from.
 func (f *Front) homeOfPerson(e *exchange) string {
 	ctx := e.r.Context()
 	home, anew, err := f.options.Peers.Home(ctx, "principal "+e.who.Key())
@@ -249,7 +253,7 @@ func (m *message) onStream() bool {
 }
 
 // recordOf returns the record of the session that a request names. It returns nil if the principal of the request has no such
-// session in this view.
+// session in this view, or if the store cannot be reached.
 func (f *Front) recordOf(e *exchange) *Session {
 	id := headerOf(e.r, sessionHeader)
 	if id == "" {
@@ -301,8 +305,8 @@ func (f *Front) forward(e *exchange, m *message, body []byte, replica string, ho
 	return true
 }
 
-// send forwards a request with its body to a replica. It writes the response to w, and returns when the response is complete. If
-// this front ends its open requests (see [Front.EndCalls]), send returns early, with an error. m is nil for a GET.
+// send forwards a request with its body to a replica. It writes the response to w, and returns when the response is complete.
+// If this front ends the request meanwhile, as [Front.EndCalls] does, send returns early, with an error. m is nil for a GET.
 func (f *Front) send(w http.ResponseWriter, r *http.Request, m *message, body []byte, replica string) error {
 	ctx, open := f.stateless.begin(r.Context(), "forwarded", m == nil || m.row.lasts)
 	defer f.stateless.done(open)
@@ -353,8 +357,8 @@ func (w *forwarding) Write(data []byte) (int, error) {
 // Flush implements http.Flusher.
 func (w *forwarding) Flush() { w.flush() }
 
-// passedOfBatch forwards one message of a batch if another replica must answer it, otherwise it returns false. It writes the
-// answer, and the notifications before it, as events of the batch's response.
+// passedOfBatch forwards one message of a batch if another replica must answer it. It returns false if this replica has to
+// answer. It writes the answer, and the notifications before it, as events of the batch's response.
 func (f *Front) passedOfBatch(e *exchange, m *message, body []byte) bool {
 	to, home := f.elsewhere(e, m)
 	if to == "" {
@@ -408,7 +412,8 @@ func (w *batched) Flush() {
 	}
 }
 
-// everyone passes a client's notification on to the other replicas that have a live part of the session.
+// everyone sends a client's notification to the other replicas, unless it came from one of them. A replica without a live part
+// of the session ignores it.
 func (f *Front) everyone(s *session, m *message) {
 	if f.options.Peers != nil && s.id != "" && !m.told && m.Method != toldFollowed {
 		f.options.Peers.Everyone(f.name, s.id, notification(m.Method, m.Params))
@@ -438,9 +443,10 @@ func (f *Front) Told(session string, message []byte) {
 // streamTime limits the time for storing which replica has a session's GET stream.
 const streamTime = 5 * time.Second
 
-// streams runs while this replica has a session's GET stream. It writes the id of this replica into the session's record, and
-// removes the id when ctx ends. Meanwhile it also makes the subscriptions that the client requests at other replicas. If the id
-// cannot be written, such subscriptions may be made only with the next stream.
+// streams runs while this replica has a session's GET stream. It writes the id of this replica into the session's record. When
+// ctx ends, it removes the id, unless the record names another replica by then. Meanwhile it makes the subscriptions in the
+// record, and those that the client requests at other replicas. If the id cannot be written, some subscriptions may be made
+// only with the next stream.
 func (f *Front) streams(ctx context.Context, s *session) {
 	self := f.options.Peers.Self()
 	at := func(change func(*Session)) {

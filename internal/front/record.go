@@ -38,8 +38,8 @@ type Session struct {
 	// PerClient servers. A field is empty if there is no such replica.
 	Stream string `json:"stream,omitempty"`
 	Home   string `json:"home,omitempty"`
-	// Anew means that the client's sessions with PerClient servers are lost, because an earlier Home has ended, and that the
-	// client has not been told yet.
+	// Anew means that the client's sessions with PerClient servers are lost, because an earlier Home has ended or is shutting
+	// down, and that the client has not been told yet.
 	Anew bool `json:"anew,omitempty"`
 	// Began is when the session was opened.
 	Began time.Time `json:"began"`
@@ -191,7 +191,8 @@ func (f *Front) anew(ctx context.Context, id string, record *Session, who *calle
 	return s, nil
 }
 
-// change changes the stored record of a session. The error is state.ErrUnknown or state.ErrAway.
+// change changes the record of a session. The error is state.ErrUnknown, state.ErrAway or state.ErrLarge. A record that is not
+// stored, as over stdio, is changed only in memory.
 func (f *Front) change(ctx context.Context, s *session, change func(*Session)) error {
 	if s.id == "" {
 		next := *s.record.Load()
@@ -217,7 +218,8 @@ func (f *Front) endEnded() {
 }
 
 // endSession ends a session and its open requests. If it returns an error (state.ErrAway), the session continues. After a
-// success no process answers requests of the session, except if ending is state.Released.
+// success no process answers requests of the session, except if ending is state.Released. Only a replica that could not be told
+// may still answer for a short time.
 func (f *Front) endSession(ctx context.Context, s *session, ending state.Ending) error {
 	if err := f.options.Sessions.End(ctx, s.id, ending); err != nil {
 		return err

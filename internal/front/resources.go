@@ -47,7 +47,8 @@ func listOf(kind catalog.Kind) func(f *Front, ctx context.Context, r *incoming, 
 	}
 }
 
-// relay passes a request on to the server that has the named resource, prompt or task.
+// relay passes a request on to the server that has the named resource, prompt or task. In a transparent view, a request with a
+// method that mcpx does not know goes to the view's only server.
 func (f *Front) relay(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	result, err := f.view.Send(ctx, &request.Request{From: r.from(), Method: r.Method, Params: r.Params})
 	if err == nil {
@@ -69,9 +70,9 @@ func (f *Front) relayTask(ctx context.Context, r *incoming, out []byte) ([]byte,
 	return nil, &rpcError{code: mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, message: r.Method + " needs the capability " + caller.TasksExtension, data: map[string]any{"requiredCapabilities": needed}}
 }
 
-// appendRelayed appends the result of a server. It changes only the members in which the eras differ. The
-// contents of a resource are marked as private to the client even if the server says otherwise, because the
-// server does not know that mcpx has several clients.
+// appendRelayed appends the result of a server. It changes only requestState (see bound) and the members in which the eras
+// differ. The contents of a resource are marked as private to the client even if the server says otherwise, because the server
+// does not know that mcpx has several clients.
 func (f *Front) appendRelayed(out []byte, result json.RawMessage, r *incoming) ([]byte, *rpcError) {
 	var meta, kind, ttl json.RawMessage
 	size := len(out)
@@ -125,7 +126,7 @@ const resourceNotFound = -32002
 // resourceError returns the error of a resource, prompt or task request, in the form of the client's era.
 func (f *Front) resourceError(r *incoming, err error) *rpcError {
 	unknown := resourceNotFound
-	if r.modern() { // in the modern era the error's data contains the URI
+	if r.modern() {
 		unknown = mcp.INVALID_PARAMS
 	}
 	if uri, ok := errors.AsType[*catalog.URIError](err); ok {

@@ -36,8 +36,8 @@ func (f *Front) appendResult(out []byte, result *results.Result, r *incoming) []
 	return f.complete(out, r, result.Meta)
 }
 
-// appendWhole appends a result that is not a tool result. Apart from _meta, and from requestState, which mcpx
-// binds to the principal, the result stays as the upstream server wrote it.
+// appendWhole appends a result that is not a tool result. Apart from _meta, and from requestState (see bound), the result stays
+// as the upstream server wrote it.
 func (f *Front) appendWhole(out []byte, result json.RawMessage, r *incoming) []byte {
 	out = append(out, '{')
 	var meta json.RawMessage
@@ -55,8 +55,8 @@ func (f *Front) appendWhole(out []byte, result json.RawMessage, r *incoming) []b
 	return append(append(append(out, `"_meta":`...), f.identified(meta)...), '}')
 }
 
-// appendStructured appends structuredContent. In the legacy era SDKs refuse an answer in which it is not an
-// object, so other values are wrapped in an object.
+// appendStructured appends structuredContent. In the legacy era SDKs refuse an answer in which it is not an object, so null is
+// left out, and other values are wrapped in an object.
 func appendStructured(out []byte, value json.RawMessage, modern bool) []byte {
 	const member = `,"structuredContent":`
 	switch {
@@ -91,7 +91,8 @@ func selfDescription(name, version string) json.RawMessage {
 	return json.RawMessage(`{"` + metaServer + `":{"name":` + string(wire.Encode(name)) + `,"version":` + string(wire.Encode(version)) + `}}`)
 }
 
-// identified adds mcpx as the server to a _meta object that names no server yet.
+// identified adds mcpx as the server to a _meta object that names no server yet. It replaces a _meta that is missing or no
+// object.
 func (f *Front) identified(meta json.RawMessage) json.RawMessage {
 	named, members := false, 0
 	if len(meta) > 0 && meta[0] == '{' {

@@ -21,7 +21,7 @@ import (
 // subscriptions and pending notifications. The record ([Session]) is stored separately. Over stdio, HTTP+SSE and
 // sockets, a session begins and ends with the connection, so its record is not stored.
 type session struct {
-	id         string                        // key in Options.Sessions; empty over stdio
+	id         string                        // key in Options.Sessions; empty if the record is not stored
 	record     atomic.Pointer[Session]       // the newest record that this process knows
 	client     atomic.Pointer[caller.Client] // over stdio the client has only an ID before initialize
 	inflight   inflight
@@ -51,8 +51,8 @@ func (f *Front) place(at caller.Place) caller.Place {
 	return at
 }
 
-// newSession makes the live part of a session. stream is nil over HTTP, headers is nil over stdio. The caller
-// must call attach.
+// newSession makes the live part of a session. The caller must call attach, except for a session in which only initialize is
+// answered. stream is nil over streamable HTTP, headers is nil over stdio.
 func (f *Front) newSession(id string, record *Session, who *caller.Principal, stream sender, headers http.Header) *session {
 	s := &session{begun: make(chan struct{}), stream: stream}
 	if f.options.Peers != nil {
@@ -133,7 +133,7 @@ func isLevel(level mcp.LoggingLevel) bool { return slices.Contains(upstream.LogL
 
 // ask returns a func that asks the client a question (caller.Client.Request). stream is the stream of the request that causes
 // the question. If it is nil or has ended, the question goes on the session's own stream. The func first waits until the client
-// has sent notifications/initialized or a request.
+// has completed its handshake (see the field begun).
 func (s *session) ask(stream sender) caller.Ask {
 	return func(ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
 		select {

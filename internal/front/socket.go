@@ -13,7 +13,7 @@ import (
 type Socket interface {
 	// Read returns the next message. A *wire.TooLargeError does not end the connection, every other error does.
 	Read() ([]byte, error)
-	// Write sends messages, and returns when they are sent. Only one goroutine calls it.
+	// Write sends messages, and returns when they are sent. Only one goroutine calls it at a time.
 	Write(messages ...[]byte) error
 }
 
@@ -40,8 +40,9 @@ func (o oneLiner) Read() ([]byte, error) {
 }
 
 // ServeSocket serves a client that has opened a socket with an HTTP request, in the same way as a client over stdio. It returns
-// when the connection, its credential or the front ends. If the front ends, open requests may take up to grace to finish. The
-// caller closes the socket. Every message is counted for the limits of the principal.
+// when the connection ends, when its credential expires, or after EndStreams or EndUnknown. Unless the connection has ended,
+// open requests may then take up to grace to finish. The caller closes the socket. Every message is counted for the limits of
+// the principal.
 func (f *Front) ServeSocket(r *http.Request, socket Socket, grace time.Duration) error {
 	id := newSessionID()
 	ctx, open := f.stateless.begin(context.WithoutCancel(r.Context()), id, true)

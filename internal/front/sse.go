@@ -22,8 +22,8 @@ import (
 // it has no stored record.
 type sseStreams struct{ sync.Map } // the values are *io.PipeWriter
 
-// ServeSSE opens a stream, which ends with its connection or with EndStreams. messages is the path to which
-// the client posts its messages (PostSSE).
+// ServeSSE opens a stream. The stream ends with its connection, when its credential expires, with EndStreams, or with
+// EndUnknown. The parameter messages is the path to which the client posts its messages (PostSSE).
 func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", "GET")
@@ -80,7 +80,8 @@ func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string
 	}
 }
 
-// PostSSE accepts a message that a client posts for its stream.
+// PostSSE accepts a message that a client posts for its stream. If another replica has the stream, PostSSE forwards the
+// message.
 func (f *Front) PostSSE(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", "POST")

@@ -51,8 +51,8 @@ func (f *Front) bound(r *incoming, written json.RawMessage) json.RawMessage {
 	return written
 }
 
-// unbind checks the requestState in a request of a principal, and replaces it with the upstream's own state. For a client
-// without a principal it calls toHome.
+// unbind checks the requestState in a request of a principal, and replaces it with the upstream's own state. The requestState
+// of a suspended call stays as it is. For a client without a principal, unbind calls toHome.
 func (f *Front) unbind(r *incoming) *rpcError {
 	p := r.client.Principal
 	written, _ := wire.Text(r.input.State)
@@ -74,9 +74,9 @@ func (f *Front) unbind(r *incoming) *rpcError {
 	return nil
 }
 
-// toHome replaces the requestState in a request without a principal with the upstream's own state. The requestState
-// also names a connection. The client of the request gets the Home of that connection, so that the request uses the same server
-// sessions. But if another process has made the requestState, the client keeps its own Home.
+// toHome replaces a requestState that begins with homeState with the upstream's own state. The requestState also names a
+// connection. The client of the request gets the Home of that connection, so that the request uses the same server sessions.
+// But if the tag is wrong, as when another process has made the requestState, the client keeps its own Home.
 func (f *Front) toHome(r *incoming, written string) {
 	rest, ours := strings.CutPrefix(written, homeState)
 	if !ours {

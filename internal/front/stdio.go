@@ -26,15 +26,15 @@ type StdioOptions struct {
 	// Drain is how long mcpx waits for open requests after the input has ended, before it cancels them. 0 means
 	// 900 ms, since clients kill a server after 2 s.
 	Drain time.Duration
-	// Grace is how long mcpx waits for open requests after ctx has ended (on a signal), before it cancels them. 0
+	// Grace is how long mcpx waits for open requests after ctx has ended (for example on a signal), before it cancels them. 0
 	// means 4 s.
 	Grace time.Duration
-	// MaxOpen is the highest number of open requests. Further requests are refused and not delayed, so that the
-	// reader always gets to cancellations. 0 means 10,000.
+	// MaxOpen is the highest number of open requests, without the long-lived ones. Further requests are refused and not
+	// delayed, so that the reader always gets to cancellations. 0 means 10,000.
 	MaxOpen int
-	// Session is the ID of the client if the process has several clients. Empty means that the process has only this client.
+	// Session is the ID of the client if the front has several clients. Empty means that the front has only this client.
 	Session string
-	// Only is the ID of the client if the process has only this client (Session is empty): other parts of the process know the
+	// Only is the ID of the client if the front has only this client (Session is empty): other parts of the process know the
 	// client by this ID. Empty means "stdio".
 	Only string
 	// Admit means that every message is counted for the limits of the principal. Without Admit, a message over HTTP is counted
@@ -46,7 +46,7 @@ type StdioOptions struct {
 	Principal *caller.Principal
 }
 
-// peer names the connection for traces.
+// peer names the connection for traces. Every client with a Session has the same name.
 func (o StdioOptions) peer() string {
 	if o.Session != "" {
 		return "sse"
@@ -69,13 +69,13 @@ type stdioServer struct {
 	out       *output
 	session   *session
 	announces atomic.Bool // initialize has been answered, so the client gets notifications of changes
-	modern    atomic.Bool // the client has sent a modern request and has not sent initialize
+	modern    atomic.Bool // the client has sent a modern request before any initialize
 
 	places chan struct{} // one element for each open request that is not long-lived; its capacity is MaxOpen
 	jobs   chan *job     // carries requests from the reader to an idle worker
 	idle   chan struct{} // has one element for each idle worker
 	stop   chan struct{} // closed by drain; ends the reader, the idle workers and the method pump
-	// reading ends when drain begins, so that the reader does not wait for the rest of a batch.
+	// reading ends when the method serve returns, so that the reader then no longer waits for the limits (see admits).
 	reading context.Context
 
 	mu         sync.Mutex
@@ -84,9 +84,9 @@ type stdioServer struct {
 	all        sync.WaitGroup // the workers and the method pump
 }
 
-// ServeStdio serves one client until the input ends or ctx is done. Before it returns, it answers the open requests and refuses
-// new ones. It writes only whole messages. A read or write that blocks may go on after ServeStdio has returned; it ends with
-// the process.
+// ServeStdio serves one client until the input or ctx ends, or a read or write fails; only a failure is returned as an error.
+// Before it returns, it refuses new requests and waits for the open ones, as StdioOptions say; then it cancels them. It writes
+// only whole messages. A read or write that blocks may go on after ServeStdio has returned, until input or output are closed.
 func (f *Front) ServeStdio(ctx context.Context, input io.Reader, output io.Writer, options StdioOptions) error {
 	s := f.newStdioServer(options)
 	noise := func([]byte) { s.refuse(nil, &rpcError{code: mcp.PARSE_ERROR, message: "not a JSON-RPC message"}) }
@@ -104,8 +104,7 @@ func (f *Front) newStdioServer(options StdioOptions) *stdioServer {
 	}
 }
 
-// serve serves one client over any connection, until the connection or ctx ends. Before it returns, it answers the open
-// requests and refuses new ones.
+// serve serves one client over any connection, in the way that [Front.ServeStdio] describes.
 func (s *stdioServer) serve(ctx context.Context, c Socket) error {
 	f, options := s.front, s.options
 	s.out = newOutput(c, func() bool { return len(s.places) > 0 })
@@ -146,8 +145,8 @@ func (s *stdioServer) serve(ctx context.Context, c Socket) error {
 const lastAnswers = 300 * time.Millisecond
 
 // drain refuses new requests and waits for the open ones, for at most the given limit. Then it cancels the requests that are
-// still open, and waits until their errors are written. If the input ends while drain waits, drain waits from then on for at
-// most options.Drain.
+// still open, and waits until their errors are written, for at most lastAnswers. If the input ends during the first wait, this
+// wait lasts at most options.Drain longer.
 func (s *stdioServer) drain(limit time.Duration, ended <-chan error, cause error) {
 	s.mu.Lock()
 	s.closing = true
@@ -184,7 +183,8 @@ func (s *stdioServer) drain(limit time.Duration, ended <-chan error, cause error
 	}
 }
 
-// readAll reads messages until the input ends. Once the channel stop is closed, it returns when the next message arrives.
+// readAll reads messages until the input ends or a read fails. Once the channel stop is closed, it returns when the next
+// message arrives.
 func (s *stdioServer) readAll(ctx context.Context, in Socket) error {
 	for {
 		data, err := in.Read()
@@ -242,8 +242,8 @@ func (s *stdioServer) accept(ctx context.Context, data []byte) {
 	}
 }
 
-// admits counts a message for the limits of the principal, and waits if the limits require a pause. It returns false if it
-// has refused the message.
+// admits counts a message for the limits of the principal, and waits if the limits require a pause. It returns false if the
+// limits refuse the message; a request then gets an error.
 func (s *stdioServer) admits(m *message) bool {
 	over := s.front.admit(s.reading, s.options.Principal)
 	if over != nil && m.isRequest() {
@@ -281,8 +281,9 @@ func (s *stdioServer) refuse(id json.RawMessage, err *rpcError) {
 	s.out.later(refuse(id, err).body, written)
 }
 
-// maxUnread is the highest number of answers that wait for the client to read. When so many wait, mcpx drops the client's
-// further requests, and answers neither these nor refused messages.
+// maxUnread limits the answers and questions that wait for the client to read. While so many wait, mcpx drops the client's
+// further requests without an answer, does not report refused messages, and asks no more questions. Answers to open requests
+// still wait.
 const maxUnread = 10_000
 
 // job is an open request.
@@ -338,14 +339,15 @@ func (s *stdioServer) begin(ctx context.Context, m *message) {
 	}
 }
 
-// own tells the view that this client is the only one of the process. It does nothing if the process has several clients.
+// own tells the view that this client is its only one. It does nothing if the front has several clients.
 func (s *stdioServer) own(client *caller.Client) {
 	if s.options.Session == "" {
 		s.front.view.Attach(client, view.Attachment{Sole: true}) // the method serve detaches the client at its end
 	}
 }
 
-// request makes a request from a message, and adds the session and the client.
+// request makes a request from a message. The client of a modern request is a copy of the session's client, with what the
+// message says about the client.
 func (s *stdioServer) request(m *message) *incoming {
 	r := &incoming{message: m, session: s.session, out: s, client: s.session.client.Load()}
 	if m.modern() {
@@ -382,8 +384,8 @@ func (s *stdioServer) work(j *job) {
 	}
 }
 
-// run answers a request. write queues the answer, and calls written once the answer is written. If the client has cancelled the
-// request, the answer is dropped.
+// run answers a request. The parameter write queues the answer, and calls written once the answer is written or the output has
+// failed. If the client has cancelled the request, the answer is dropped.
 func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
 	var answer []byte
 	if err := j.refuseModern(); j.modern() && err != nil {
@@ -425,7 +427,7 @@ func (s *stdioServer) send(request []byte) bool {
 	return true
 }
 
-// alive does nothing: pipes need no keep-alive.
+// alive does nothing: pipes need no keep-alive, and streams over HTTP have their own.
 func (*stdioServer) alive() {}
 
 // pump writes queued output. It also announces changes to a client that has sent initialize; a modern client

@@ -20,7 +20,7 @@ type output struct {
 	queue   []outgoing
 	spare   []outgoing // the array of the previous queue, which is used again
 	pending int        // bytes of notifications in the queue
-	answers int        // number of answers in the queue or being written
+	answers int        // number of answers and questions in the queue or being written
 	writing bool       // a flush is running
 }
 
@@ -42,7 +42,7 @@ func newOutput(w messageWriter, busy func() bool) *output {
 	return &output{w: w, busy: busy, failed: make(chan struct{}), queued: make(chan struct{}, 1)}
 }
 
-// unread returns the number of answers that the client has yet to read.
+// unread returns the number of answers and questions that are not written yet.
 func (o *output) unread() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -56,7 +56,7 @@ func (o *output) now(message []byte, written func()) {
 	o.flush()
 }
 
-// later queues an answer without writing it: the pump writes it. It does not block.
+// later queues an answer or a question without writing it: the pump writes it. It does not block.
 func (o *output) later(message []byte, written func()) {
 	o.add(outgoing{message, written})
 	o.wake()

@@ -28,7 +28,8 @@ import (
 const (
 	// suspendedTime is how long a suspended call waits for its client's next request.
 	suspendedTime = 30 * time.Minute
-	// maxSuspended is the highest number of suspended calls; one principal may have at most a tenth of that number.
+	// maxSuspended is the highest number of suspended calls. One principal may have at most a tenth of that number; calls
+	// without a principal have no limit of their own.
 	maxSuspended = 1000
 	// suspendedState is the beginning of the requestState of a suspended call. The name of the process and a
 	// secret that identifies the call follow.
@@ -122,8 +123,8 @@ func (p *suspendedCall) over(r *incoming) ([]byte, *rpcError) {
 	return p.result, p.err
 }
 
-// begin runs a request in a goroutine that ends with the answer; the method end cancels it. When the call has ended, begin
-// calls the request's func release.
+// begin runs a request in a goroutine that ends with the answer; the method end cancels it. At its end the goroutine calls the
+// request's func release.
 func (k *suspendedCalls) begin(ctx context.Context, r *incoming, run func(context.Context, *incoming) ([]byte, *rpcError)) *suspendedCall {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &suspendedCall{
@@ -168,8 +169,8 @@ func (k *suspendedCalls) begin(ctx context.Context, r *incoming, run func(contex
 	return p
 }
 
-// park suspends the call until the client's next request, and returns an input_required result with the
-// questions.
+// park suspends the call until the client's next request, and returns an input_required result with the questions. If too many
+// calls are suspended, it cancels the call and returns an error.
 func (k *suspendedCalls) park(p *suspendedCall, requests []byte) ([]byte, *rpcError) {
 	secret := rand.Text()
 	p.mu.Lock()
@@ -227,7 +228,7 @@ func (k *suspendedCalls) resume(ctx context.Context, r *incoming, written string
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !fresh || k.calls[secret] != p { // the call has ended in the meantime
+	if !fresh || k.calls[secret] != p { // in the meantime the call has expired, or another request has resumed it
 		return refuse(noCall)
 	}
 	delete(k.calls, secret)
