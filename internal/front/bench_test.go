@@ -17,9 +17,9 @@ import (
 	"mcpx/internal/view"
 )
 
-// BenchmarkCall measures one small call through all of mcpx: from the bytes that a client sends to the pipe of
-// a child process and back. The time includes the child's. The allocations are only mcpx's, except over HTTP,
-// where they include those of net/http.
+// BenchmarkCall measures one small call through all of mcpx: from the bytes that a client sends to the pipe of a child process
+// and back. Over HTTP the call begins with a request that net/http has parsed. The time includes the child's; the allocations
+// do not.
 func BenchmarkCall(b *testing.B) {
 	command, args, env := mcptest.Spec{}.Stdio(b)
 	spec := upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.Stdio, Launch: transport.Launch{Command: command, Args: args}}}

@@ -89,8 +89,8 @@ func TestExpired(t *testing.T) {
 	})
 }
 
-// TestSessionEnded: SessionEnded is called once for each session, whether the client ends the session or the
-// session expires.
+// TestSessionEnded: SessionEnded is called once for each session, whether the client ends the session or the session is idle
+// for too long.
 func TestSessionEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen []string

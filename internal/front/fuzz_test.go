@@ -39,8 +39,7 @@ func hostileBodies() []string {
 	}
 }
 
-// FuzzHTTP: every HTTP request gets an answer: JSON-RPC if the request has an id, otherwise plain text.
-// Nothing panics, and the session stays usable.
+// FuzzHTTP: every HTTP request gets an answer: JSON-RPC if the request has an id, otherwise plain text. Nothing panics.
 func FuzzHTTP(f *testing.F) {
 	for _, body := range hostileBodies() {
 		if len(body) < 1000 {
@@ -142,7 +141,7 @@ func checkAnswer(t *testing.T, w *httptest.ResponseRecorder) {
 	}
 }
 
-// TestHostileBodies: in both eras each hostile body gets an answer, and takes no more memory than its size.
+// TestHostileBodies: in both eras each hostile body gets an answer, which is not much longer than the body.
 func TestHostileBodies(t *testing.T) {
 	f := connect(t, view.Options{})
 	session := httptest.NewRecorder()

@@ -25,8 +25,8 @@ func listenLine(id, filter string) string {
 
 func tagged(id string) string { return `"_meta":{"io.modelcontextprotocol/subscriptionId":` + id }
 
-// TestListen_Stdio: all messages of a subscription have the id that the client chose. The first is the
-// acknowledgement, the last is the result. A client without a subscription gets no notifications.
+// TestListen_Stdio: all messages of a subscription have the id that the client chose. The first is the acknowledgement, the
+// last is the result. After the client has cancelled the subscription, no message of it comes.
 func TestListen_Stdio(t *testing.T) {
 	mcptest.NoLeaks(t)
 	f := connect(t, view.Options{})
@@ -58,8 +58,7 @@ func TestListen_Stdio(t *testing.T) {
 	})
 }
 
-// TestListen_Unasked: a modern client gets only the kinds of notification that it subscribed to, whatever
-// other requests it sends.
+// TestListen_Unasked: a modern client that has not subscribed gets no notifications of changes, whatever requests it sends.
 func TestListen_Unasked(t *testing.T) {
 	mcptest.NoLeaks(t)
 	f := connect(t, view.Options{})
@@ -166,8 +165,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestListen_Legacy: the stream of a session announces the changes of this session, also changes from before
-// the stream was opened, and no changes of another session.
+// TestListen_Legacy: the streams of two sessions announce all changes, also those from before the stream was opened.
 func TestListen_Legacy(t *testing.T) {
 	mcptest.NoLeaks(t)
 	f, web := site(t)

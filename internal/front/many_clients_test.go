@@ -60,7 +60,7 @@ func stdio(t *testing.T, name string, fake mcptest.Spec) registry.Server {
 	return registry.Server{Spec: spec}
 }
 
-// webClient is one client over HTTP that shares no connections with other clients.
+// webClient is one client over HTTP. If newWebClient makes it, it shares no connections with other clients.
 type webClient struct {
 	url, era, session string
 	http              *http.Client
@@ -354,8 +354,7 @@ func TestManyClients_Cancel(t *testing.T) {
 	}
 }
 
-// TestSlowClient: clients that do not read their responses, or disconnect without a message, do not delay the
-// other clients.
+// TestSlowClient: clients that do not read their responses do not delay the other clients.
 func TestSlowClient(t *testing.T) {
 	mcptest.NoLeaks(t)
 	// All calls to the child process share one reader.
@@ -515,8 +514,7 @@ func TestBrokenStreams(t *testing.T) {
 	}
 }
 
-// TestSessionChurn: sessions that have ended, in whatever way, leave no goroutines and no memory behind. After
-// that mcpx does no more work.
+// TestSessionChurn: sessions that their clients have ended leave no goroutines and almost no memory behind.
 func TestSessionChurn(t *testing.T) {
 	mcptest.NoLeaks(t)
 	f, web := site(t)

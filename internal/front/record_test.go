@@ -103,7 +103,7 @@ func startProcesses(t *testing.T, sessions state.Sessions[Session], names ...str
 	return p
 }
 
-// at returns a client with the session of c whose requests go to the named process.
+// at returns a client whose requests go to the named process. It has the session of c; none if c is nil.
 func (p *processes) at(t *testing.T, name string, c *webClient) *webClient {
 	t.Helper()
 	at := &webClient{url: p.URL, era: legacyEra, http: &http.Client{Transport: to{name, "alice", http.DefaultTransport}}}
@@ -274,8 +274,7 @@ func TestSession_Lost(t *testing.T) {
 	}
 }
 
-// TestSession_OneLivePart: many requests at the same time find no live part. The first one makes it, and all
-// use it.
+// TestSession_OneLivePart: two requests at the same time find no live part. The first one makes it, and both use it.
 func TestSession_OneLivePart(t *testing.T) {
 	mcptest.NoLeaks(t)
 	sessions := &endings{Sessions: NewSessions()}
@@ -312,7 +311,7 @@ func TestSession_OneLivePart(t *testing.T) {
 type endings struct {
 	state.Sessions[Session]
 	seen  atomic.Int32
-	looks atomic.Int32 // reads that succeed before ErrUnknown; 0 means no limit
+	looks atomic.Int32 // the read with this number, counted from 1, gets ErrUnknown; 0 means that none does
 	mu    sync.Mutex
 	ended []state.Ending
 }
@@ -348,9 +347,8 @@ func TestSession_EndedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestSession_Endings: a session ends in all processes if its client ends it, its principal is no longer
-// known, or its view is removed. It ends in one process only if it has been idle there for long, or if the
-// process stops.
+// TestSession_Endings: a session ends in all processes if its client ends it, its principal is no longer known, or its view is
+// removed. If it has been idle in this process for long, or if the process stops, other processes may continue it.
 func TestSession_Endings(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for name, test := range map[string]struct {
@@ -378,7 +376,7 @@ func TestSession_Endings(t *testing.T) {
 	}
 }
 
-// away is a session store that becomes unreachable when the test wants it.
+// away is a session store that becomes unreachable when the test wants it. Only Get then still works.
 type away struct {
 	state.Sessions[Session]
 	now atomic.Bool

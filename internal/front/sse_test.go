@@ -127,7 +127,7 @@ func (s *stream) with(piece string) (n int) {
 	return n
 }
 
-// await waits for an event that contains piece.
+// await waits until exactly one event contains piece.
 func (s *stream) await(t *testing.T, piece string) {
 	t.Helper()
 	mcptest.WaitFor(t, piece, patience, func() bool { return s.with(piece) == 1 })

@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/caller"
 )
 
-// TestBound: an expired state is refused even if it belongs to the request. Without a principal a state is not
-// changed.
+// TestBound: an expired state is refused even if it belongs to the request. If a client has neither a principal nor a Home, its
+// state is not changed.
 func TestBound(t *testing.T) {
 	f := &Front{tags: tagsOf(nil, "a view")}
 	ask := func(who *caller.Principal, written json.RawMessage) *incoming {

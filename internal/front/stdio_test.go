@@ -32,7 +32,7 @@ func execLine(id, server, tool, arguments string) string {
 		`","tool_name":"` + tool + `","arguments":` + arguments + `}}}` + "\n"
 }
 
-// TestStdio_Odd: an invalid message gets one answer in JSON, at once. Other clients are not affected.
+// TestStdio_Odd: an invalid message gets one answer in JSON, at once. The next message is answered as usual.
 func TestStdio_Odd(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)

@@ -81,7 +81,7 @@ func (c *webClient) ask(t *testing.T, call string) (r inputResult) {
 	return r
 }
 
-// eachUpstream runs a test with a server of each era.
+// eachUpstream runs a test with a server of each era over each transport.
 func eachUpstream(t *testing.T, test func(t *testing.T, server registry.Server)) {
 	for over, server := range map[string]registry.Server{
 		"legacy stdio": stdio(t, "fake", mcptest.Spec{}),
@@ -286,7 +286,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestInput_Prompts: requests for prompts and resources can also get input_required.
+// TestInput_Prompts: a request for a prompt can also get input_required.
 func TestInput_Prompts(t *testing.T) {
 	mcptest.NoLeaks(t)
 	const wants = `{"resultType":"input_required","inputRequests":{"word":{"method":"elicitation/create","params":{"message":"Which word?"}}},"requestState":"s"}`
