@@ -11,8 +11,8 @@ import (
 const inPart = " // in part"
 
 // Along returns a TypeScript declaration of an input schema, reduced to the parts that lead to the given places. A place is a path
-// into the arguments: property names and array indexes, from the outside to the inside. If an object has no property with the name
-// in the path, all its properties are written.
+// into the arguments: property names and array indexes, from the outside to the inside. If an object has neither a property
+// with the name in the path nor a type for unlisted names, all its properties are written.
 //
 // The text has at most limit tokens, as counted by the function estimate. If it would be longer, Along leaves out the
 // descriptions, then the deeper levels. If it still does not fit, Along returns "".

@@ -60,9 +60,9 @@ type converted struct {
 // TypeScript interface, on one line or with one parameter per line. The texts must be shown together and in this order, since
 // types and descriptions in earlier texts are not repeated in later ones.
 //
-// estimate counts tokens. If the TypeScript is hardly shorter than the minified definition of the tool, or cannot express the
-// schema, the text has the JSON Schema instead. cut reports whether a description was cut. Such a description ends with "[+N]",
-// where N is the number of missing characters.
+// estimate counts tokens. If the TypeScript cannot express the schema, the text has the JSON Schema instead. It also has the
+// JSON Schema if the TypeScript is hardly shorter than the minified definition of the tool, and the JSON Schema is shorter. cut
+// reports whether a description was cut. Such a description ends with "[+N]", where N is the number of missing characters.
 func All(tools []Tool, o Options, estimate func(string) int) (texts []string, cut bool) {
 	a, list := newAnswer(tools, o, estimate)
 	for i := range list {

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// try writes t on the current line if t has no description and needs at most room bytes.
+// try writes t on the current line, without the docs of t itself, if t needs at most room bytes there and no type inside t has
+// a description. A room of less than 20 counts as 20. Otherwise try writes nothing and returns false.
 func (p *printer) try(t *typ, room int) bool {
 	at := len(p.b)
 	q := *p
@@ -101,8 +102,8 @@ func (p *printer) line(key string, t *typ, depth int, end string) {
 }
 
 // above returns text, which has the docs of the property key. If an earlier property has the same docs, above returns a
-// reference to that property instead: "as above" if the last earlier property named key has these docs, otherwise "as NAME"
-// with the name of the earlier property.
+// reference to that property instead, if that is shorter: "as above" if the last earlier property named key has these docs,
+// otherwise "as NAME" with the name of the earlier property.
 func (p *printer) above(key, text string) string {
 	if p.said == nil || text == "" {
 		return text

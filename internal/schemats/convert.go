@@ -133,8 +133,9 @@ func (c *converter) convert(v *value, mask types) *typ {
 	return t.withDocs(description(v), c.otherNotes(v, t))
 }
 
-// base returns the type that results from the keyword type and the keywords for this type. It also returns the set of JSON types
-// that remains allowed: the mask for the schemas in anyOf, oneOf and allOf (see convert).
+// base returns the type that results from the keyword type and the keywords for this type. Without the keyword type, the mask
+// or the other keywords decide. base also returns the set of JSON types that remains allowed: the mask for the schemas in
+// anyOf, oneOf and allOf (see convert).
 func (c *converter) base(v *value, mask types) (*typ, types) {
 	names, own := ownTypes(v)
 	implied := impliedTypes(v)

@@ -238,8 +238,8 @@ func notRepeated(notes []note, desc string) []note {
 	return out
 }
 
-// repeats reports whether desc, which is in lower case, mentions the constraint in a note: both numbers of a range, or a bound
-// after a word such as "max".
+// repeats reports whether desc, which is in lower case, mentions the constraint in a note: the default, both numbers of a
+// range, or a bound after a word such as "max".
 func repeats(note, desc string) bool {
 	if v, ok := strings.CutPrefix(note, "default "); ok {
 		v = strings.ToLower(strings.Trim(v, `"`))

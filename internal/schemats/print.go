@@ -23,7 +23,7 @@ const (
 	// maxOutput is the maximum length of the text of one schema, in bytes. A longer text is cut,
 	// and a comment says so.
 	maxOutput = 256 << 10
-	// maxText is the maximum length of a description, in runes, if the caller sets no limit.
+	// maxText is the maximum length of a description, in runes. Options can only lower it.
 	maxText = 20_000
 	indent  = " "
 )
@@ -41,7 +41,7 @@ type printer struct {
 	// trial means that the text is only written to see whether it fits on one line. During a trial, a description sets over,
 	// since it needs more lines.
 	trial bool
-	// plain is for listings, which show many tools with one line each. They have no comments and no named types. Objects that are
+	// plain is for texts on one line, such as listings. They have no descriptions, constraints or named types. Objects that are
 	// nested more than levels deep become "object", and an enum of more than listed values becomes the type of its values.
 	plain          bool
 	levels, listed int
@@ -219,8 +219,8 @@ func (p *printer) joined(members []*typ, sep string, place int, parens bool, eac
 	}
 }
 
-// separator returns sep, or sep without spaces if a and b are literals: `"a"|"b"` has one token
-// less than `"a" | "b"`, and enums are long.
+// separator returns sep, or sep without spaces if a and b are literals and no comment follows a: `"a"|"b"` has one token less
+// than `"a" | "b"`, and enums are long.
 func separator(sep string, a, b *typ) string {
 	if a.kind == tLit && b.kind == tLit && a.desc == "" && len(a.notes) == 0 {
 		return strings.TrimSpace(sep)

@@ -15,8 +15,8 @@ import (
 
 // Options limits the text that is written for a schema.
 type Options struct {
-	// MaxDescription is the maximum length of a property's description, in runes; 0 means no limit.
-	// A longer description is cut after a word and ends with "..." and the number of missing characters.
+	// MaxDescription is the maximum length of a property's description, in runes; 0 means 20,000, which is also the most. A
+	// longer description is cut after a word and ends with "..." and the number of missing characters.
 	MaxDescription int
 	// MaxResult is the maximum length of the result type in [All], in tokens; 0 means no limit. Of a
 	// longer type only the top levels are written, without comments.
@@ -64,9 +64,9 @@ func load(raw json.RawMessage, name string) *schema {
 	return &schema{root, c.lossy}
 }
 
-// Declaration returns valid TypeScript for the schemas of a tool: first the named types, which
-// are recursive types and types used several times, then `type Args = …;` for the input and
-// `type Result = …;` for the output. There is no Result if output is nil.
+// Declaration returns valid TypeScript for the schemas of a tool: `type Args = …;` for the input and `type Result = …;` for the
+// output. Before each of them come the named types that it needs: recursive types, and types used several times. There is no
+// Result if output is nil.
 func Declaration(input, output json.RawMessage, o Options) string {
 	in, out := load(input, "Args"), load(output, "Result")
 	if in == nil {
@@ -142,7 +142,7 @@ func Params(input json.RawMessage) []Param {
 // maxRefs is how many references in a row Params follows, if each refers to the next.
 const maxRefs = 20
 
-// isScalar reports whether the type of a schema excludes objects.
+// isScalar reports whether the keyword type of a schema names a single type other than object.
 func (v *value) isScalar() bool {
 	is := v.str("type")
 	return is != "" && is != "object"

@@ -19,11 +19,11 @@ const (
 	// maxNeeded is the maximum length of the sentence that Needed writes about a tool, in runes. It
 	// may be short, since the words of a query have already found the tool.
 	maxNeeded = 50
-	// If a listing is longer than maxListing bytes, its nested objects are written as "object".
+	// If a listing is longer than maxListing bytes, without its sentence, its nested objects are written as "object".
 	maxListing = 320
 )
 
-// rawTool returns the tool as JSON, as a client would get it without mcpx.
+// rawTool returns the definition of the tool as minified JSON. Without mcpx, a model would get this text.
 func rawTool(t Tool) string {
 	text := `{"name":` + quoted(t.Name)
 	if t.Description != "" {
@@ -172,7 +172,7 @@ func Unwraps(output json.RawMessage) bool {
 const shortened = " /* shortened; see the result */"
 
 // brief returns the type of s on one line, without comments, followed by mark. It has as many levels as fit into limit tokens.
-// If not even one level fits, it has as many properties of the first level as fit.
+// If not even one level fits, it has some properties of the first level, or it is unknown.
 func (s *schema) brief(limit int, mark string, estimate func(string) int) string {
 	root := s.root.body
 	for i := 0; i < 100 && root.kind == tRef; i++ { // at most 100 times, since a type may refer to itself
@@ -293,7 +293,7 @@ func (p *printer) result(out *schema) {
 	p.whole(t, lineWidth)
 }
 
-// saysNothing reports whether the schema says nothing about the result.
+// saysNothing reports whether the type of the result is unknown, without a constraint.
 func (p *printer) saysNothing(out *schema) bool {
 	t := out.root.ref()
 	return p.resolve(t).kind == tUnknown && len(t.notes) == 0
@@ -304,7 +304,8 @@ func (p *printer) saysNothing(out *schema) bool {
 // nested objects become "object".
 func Listing(t Tool) string { return t.line(false) }
 
-// Needed returns the same line as [Listing], but with only the required parameters, and the number of optional parameters.
+// Needed returns a line like [Listing], but with only the required parameters, the number of optional parameters, and a shorter
+// sentence.
 func Needed(t Tool) string { return t.line(true) }
 
 // line returns the text of Listing, or if needed is true, the text of Needed.

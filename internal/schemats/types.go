@@ -20,8 +20,8 @@ const (
 	tRef
 )
 
-// typ is a TypeScript type. Several types may contain the same *typ, so it is copied before it is
-// changed.
+// typ is a TypeScript type. Several types may contain the same *typ, so it is copied before a change that is not meant for all
+// of them.
 type typ struct {
 	kind kind
 	text string
@@ -183,8 +183,8 @@ func (t *typ) settled() *typ {
 	return t
 }
 
-// key returns a string that is the same for equal types. It is empty for types that are not
-// simple.
+// key returns a string that is the same for types that differ at most in their docs. It is empty for all types except unknown,
+// simple types, and short arrays of these.
 func (t *typ) key() string {
 	switch t.kind {
 	case tUnknown:
