@@ -39,7 +39,7 @@ var edgeSchemas = []string{
 	`{"allOf":[{"items":{"type":["string","null"]}},{"items":{"type":["string","number"]}}],"type":"array"}`,
 	`{"type":["string","object"],"properties":{"a":{"type":"string"}},"anyOf":[{"required":["a"]},{"minLength":1}]}`,
 	`{"allOf":[{"type":"object","additionalProperties":{"type":"string"}},{"properties":{"a":{"const":"x"}}}]}`,
-	// These words are not reserved, so they may be names of parameters.
+	// The words in the next line are not reserved, so they may be names of parameters.
 	`{"type":"object","properties":{"type":{},"of":{},"get":{},"set":{},"async":{},"declare":{},"abstract":{},"any":{},"string":{},"number":{},"boolean":{},"object":{},"symbol":{},"namespace":{},"module":{},"as":{},"is":{},"keyof":{},"infer":{},"unique":{},"global":{},"require":{},"from":{},"unknown":{},"never":{},"asserts":{},"accessor":{},"bigint":{},"constructor":{},"satisfies":{},"using":{},"out":{},"defer":{},"target":{},"new_":{},"$a":{},"_b":{}}}`,
 	`{"type":"object","properties":{"readonly":{},"public":{},"this":{},"static":{},"let":{}}}`,
 	`{"type":"object","additionalProperties":false}`, `{"type":"object"}`, `{"type":"object","additionalProperties":{}}`, `{"type":"object","properties":{}}`,

@@ -72,7 +72,6 @@ func (f *schemaFuzzer) schema(depth int) string {
 	if depth <= 0 {
 		return f.scalar()
 	}
-	// References are only made within an object or array, where TypeScript allows recursion.
 	switch n := f.r.IntN(20); {
 	case n < 5:
 		return f.scalar()

@@ -53,7 +53,7 @@ func requireNPM(t *testing.T) string {
 	return ""
 }
 
-// runOracle lets the oracle check the cases with at most most instances of each schema.
+// runOracle lets the oracle check the cases. The parameter most limits the instances that the oracle makes for each schema.
 func runOracle(t *testing.T, dir string, most int, cases []oracleCase) oracleReport {
 	t.Helper()
 	input, err := json.Marshal(map[string]any{"cases": cases})

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// nestedResult returns an output schema of objects that are nested levels deep. Each object has as
-// many properties as the argument properties says. No two objects are alike. extra is added to
-// each object.
+// nestedResult returns an output schema of nested objects, of which no two are alike. levels is the number of levels,
+// properties the number of properties of each object, and extra more keywords of each object.
 func nestedResult(properties, levels int, extra string) json.RawMessage {
 	leaves := 0
 	var object func(level int) string

@@ -21,8 +21,8 @@ import (
 // modeVar is an environment variable that makes this test binary a child. Its value is one of the keys of modes.
 const modeVar = "PROC_TEST_MODE"
 
-// modes are the functions that this test binary runs as a child. Once a child has printed a line,
-// it is set up.
+// modes are the functions that this test binary runs as a child. A child that must be set up before the test goes on prints a
+// line once it is.
 var modes = map[string]func(){
 	"echo": func() { io.Copy(os.Stdout, os.Stdin) },
 	// move does what each line of stdin says, and prints "done" after each.

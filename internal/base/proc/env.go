@@ -53,9 +53,9 @@ var plainNames = strings.Fields(`
 // plainPrefixes are prefixes of further variables like those in plainNames.
 var plainPrefixes = []string{"LC_", "XDG_"}
 
-// Environment returns the environment of a child, sorted: the variables of parent (KEY=VALUE, such as os.Environ) that
-// programs need to work, plus extra, which takes precedence. A child inherits no secrets of mcpx; a server that needs
-// a secret gets it in extra.
+// Environment returns the environment of a child, sorted: the variables of parent (KEY=VALUE, such as os.Environ) that programs
+// need to work, plus extra, which takes precedence. All other variables of parent are left out, because they may be secrets; a
+// server that needs a secret gets it in extra.
 func Environment(parent []string, extra map[string]string) []string {
 	wanted := keysOf(slices.Concat(envNames, plainNames))
 	// The keys are normalized by envKey: on Windows Path and PATH are the same variable.

@@ -8,21 +8,21 @@ import (
 // Movement is a snapshot of the activity of a child's group. If two snapshots differ, the group was active between
 // them.
 type Movement struct {
-	stderr int64  // bytes written so far
-	work   uint64 // a number that changes with CPU time and processes
+	stderr int64  // bytes read from stderr so far
+	work   uint64 // a number that changes with CPU time (not on darwin) and processes
 }
 
 // movements is the last known activity of a child's group.
 type movements struct {
-	stderr atomic.Int64 // bytes written so far
+	stderr atomic.Int64 // bytes read from stderr so far
 
 	mu   sync.Mutex
 	over bool   // guarded by mu: the group must not be used any more
 	work uint64 // guarded by mu: last result of group.work
 }
 
-// Movement returns the activity of the child and its group so far: bytes on stderr, CPU time and processes. After the
-// child's end it no longer changes.
+// Movement returns the activity of the child and its group so far: bytes on stderr, CPU time (not on darwin) and processes.
+// After Done it no longer changes.
 func (p *Process) Movement() Movement { return p.seen.look(p.group) }
 
 func (m *movements) look(at *group) Movement {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestMovement: Movement changes when the child writes to stderr, uses CPU time or starts a process.
+// TestMovement: Movement changes when the child writes to stderr or starts a process in its session and, on Linux, also when it
+// uses CPU time or starts a process in another session.
 func TestMovement(t *testing.T) {
 	p := start(t, "move", nil)
 	for _, what := range []string{"nothing", "say", "burn", "fork", "fork-setsid"} {

@@ -1,5 +1,5 @@
-// Package proc starts child processes, each in its own group, and ends them with all their descendants: on Close,
-// when the child crashes, and when this process is killed.
+// Package proc starts child processes, each in its own group, and ends them with all their descendants: on Close, when the
+// child ends on its own, and when this process is killed.
 //
 // # Which processes are signalled
 //
@@ -103,8 +103,8 @@ type Process struct {
 	reason string           // written before done is closed
 }
 
-// Start starts a child. If r is not nil, r kills the child when this process is killed. The error names the command
-// and what to do; errors.Is may find ErrNotFound, fs.ErrNotExist or fs.ErrPermission in it.
+// Start starts a child. If r is not nil, r kills the child when this process is killed. The error names the command and the
+// cause; errors.Is may find ErrNotFound, fs.ErrNotExist or fs.ErrPermission in it.
 func Start(s Spec, r *Reaper) (*Process, error) {
 	s.Name = cmp.Or(s.Name, s.Command)
 	path, err := Lookup(s)
@@ -157,8 +157,8 @@ func Start(s Spec, r *Reaper) (*Process, error) {
 	return p, nil
 }
 
-// run starts the three goroutines of a process. supervise waits for the other two, and Close waits for supervise.
-// Without a call of Close the goroutines end after the child.
+// run starts the three goroutines of a process. supervise waits for the other two, and Close waits for supervise, unless a
+// process survives SIGKILL. Without a call of Close the goroutines end after the child.
 func (p *Process) run(stderr *output, onLine func(string)) {
 	go func() {
 		p.group.watch()
@@ -175,8 +175,8 @@ func (p *Process) run(stderr *output, onLine func(string)) {
 // Stdin writes to the child's standard input. If a Write blocks because the child does not read, Close unblocks it.
 func (p *Process) Stdin() io.WriteCloser { return p.stdin }
 
-// Stdout reads the child's standard output. It returns io.EOF when the child has ended and its output was read. A process
-// that inherited the pipe and outlives the child can delay io.EOF for at most half a second after Done.
+// Stdout reads the child's standard output. It returns io.EOF at the end of the output, and at the latest half a second after
+// the child was reaped, even if a process that outlives the child still has the pipe. Output that was not read by then is lost.
 func (p *Process) Stdout() io.Reader { return p.stdout }
 
 // Done is closed when the child has ended and was reaped; from then on ExitReason is known and StderrTail complete. If
@@ -194,7 +194,7 @@ func (p *Process) ExitReason() string {
 	}
 }
 
-// State returns how the child ended. It is nil until Done is closed.
+// State returns how the child ended. It is nil until Done is closed, and if waiting for the child failed.
 func (p *Process) State() *os.ProcessState {
 	select {
 	case <-p.done:
@@ -204,16 +204,17 @@ func (p *Process) State() *os.ProcessState {
 	}
 }
 
-// StderrTail returns the end of the child's stderr, at most Spec.StderrBytes bytes, as valid UTF-8. If the beginning
-// was cut off, the result begins with a whole line.
+// StderrTail returns the last Spec.StderrBytes bytes of the child's stderr, as valid UTF-8. If the beginning was cut off, the
+// result begins with a whole line, unless the end has only one line.
 func (p *Process) StderrTail() string { return p.stderr.text() }
 
 // PID returns the child's process id, which is also the id of its group and session. After Done the id may belong to
 // another process.
 func (p *Process) PID() int { return p.proc.Pid }
 
-// Lookup finds the program of s in the PATH of the child. It skips empty and relative folders of PATH: with them, the program
-// would depend on the working folder of this process.
+// Lookup returns the absolute path of the program of s. It searches the PATH of the child for a name, and makes a path
+// absolute. It skips empty and relative folders of PATH: with them, the program would depend on the working folder of this
+// process.
 func Lookup(s Spec) (string, error) {
 	if s.Command == "" {
 		return "", errors.New("the command is empty")

@@ -185,7 +185,7 @@ func TestReaper_AdoptedZombies(t *testing.T) {
 
 var platformModes = map[string]func(){"subreaper": subreaper}
 
-// subreaper adopts orphans as an init process does. It prints "ok", or what went wrong.
+// subreaper adopts orphans as an init process does. It prints what goes wrong and, if it gets to its end, "ok".
 func subreaper() {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		fmt.Println(err)

@@ -56,7 +56,7 @@ func eventually(t *testing.T, d time.Duration, what string, ok func() bool) {
 	}
 }
 
-// closeWithin closes p and fails when that takes longer than most.
+// closeWithin closes p. The test fails if that takes longer than the parameter most, or if the child is not reaped.
 func closeWithin(t *testing.T, p *Process, g Grace, most time.Duration) {
 	t.Helper()
 	begin := time.Now()

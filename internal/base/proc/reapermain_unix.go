@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// reapRounds and reapPause bound how long the reaper kills processes before it exits: less than 100 ms.
+	// reapRounds and reapPause bound how long the reaper kills processes before it exits: usually less than 100 ms.
 	reapRounds = 12
 	reapPause  = 5 * time.Millisecond
 )
@@ -85,8 +85,8 @@ func note(groups map[int]bool, line []byte) {
 	}
 }
 
-// reapAll kills the groups and all processes whose environment contains the token, until two searches in a row find no
-// process. The second search is for processes that were forked during the first, or that were between exec and the
+// reapAll kills the groups and, on Linux, what killFound finds, until two searches in a row find no process, but at most
+// reapRounds times. The second search is for processes that were forked during the first, or that were between exec and the
 // setup of their environment.
 func reapAll(groups map[int]bool, token string) {
 	clean := 0
