@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// discoverTimeout is how long the search for an issuer's keys may take. fetchTimeout is how long each later download of the
-	// keys may take.
+	// discoverTimeout is how long the search for the URL of an issuer's keys may take. fetchTimeout is how long each download
+	// of the keys may take.
 	discoverTimeout = 10 * time.Second
 	fetchTimeout    = 5 * time.Second
 	// tryAgain is the time between two attempts to discover the keys of an issuer.
@@ -33,8 +33,8 @@ const (
 	// may replace several keys at once.
 	lookEvery   = 2 * time.Second
 	unknownKeys = 3
-	// refreshEvery is the time between two regular downloads of the keys. It is also the longest time that mcpx
-	// accepts a key after the issuer has removed it.
+	// refreshEvery is the time between two regular downloads of the keys. As long as the downloads work, mcpx accepts no key
+	// longer than that after the issuer has removed it, and no token longer than keepVerified after that.
 	refreshEvery = 15 * time.Minute
 )
 

@@ -65,7 +65,7 @@ func (c *claims) list(name string) (all []string) {
 	return nil
 }
 
-// value returns the value of a claim.
+// value returns the decoded JSON value of a claim.
 func (c *claims) value(name string) (value any, there bool) {
 	raw, there := c.members[name]
 	_ = json.Unmarshal(raw, &value)
@@ -92,7 +92,8 @@ type verified struct {
 	until     time.Time // when the cache entry ends
 }
 
-// verify checks everything about a JWT except audience and scopes.
+// verify checks everything about a JWT except audience, scopes, and whether another subject uses the same name. It keeps the
+// result for a while, under the digest of the token.
 func (s *State) verify(ctx context.Context, token string, digest [sha256.Size]byte) (*verified, error) {
 	now := time.Now()
 	s.mu.Lock()

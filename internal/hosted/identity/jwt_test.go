@@ -269,9 +269,9 @@ func (i inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// TestJWT_UnknownKeys: after the issuer has replaced its key, tokens with the new key are accepted at once, or a
-// moment later if forged tokens with unknown key IDs are arriving. However many forged tokens arrive, mcpx downloads
-// the keys at most every two seconds.
+// TestJWT_UnknownKeys: after the issuer has replaced its key, tokens with the new key are accepted at once, or a moment later
+// if forged tokens with unknown key IDs are arriving. However many forged tokens arrive, mcpx downloads the keys at most every
+// two seconds, after the first few downloads.
 func TestJWT_UnknownKeys(t *testing.T) {
 	i := newTestIssuer(t, "")
 	i.set(false, map[string]crypto.Signer{"k": ecKey()})
@@ -297,7 +297,7 @@ func TestJWT_UnknownKeys(t *testing.T) {
 		if err := try("k", ecKey()); !errors.Is(err, ErrInvalid) {
 			t.Errorf("the key before: %v", err)
 		}
-		// Eight hostile clients each send a new forged token as soon as the last one is answered.
+		// Eight hostile clients each send a new forged token 100 ms after the last one is answered.
 		ctx, end := context.WithCancel(t.Context())
 		var hostile sync.WaitGroup
 		before := i.fetches.Load()

@@ -34,9 +34,9 @@ type Naming struct {
 }
 
 // Value returns the value of the claim Naming.Principal, or "" if users are named by their subject. It fails if the claim is
-// missing or could be forged by the user, such as an address that the issuer has not verified. Addresses are returned in lower
-// case, since people write them in upper and lower case. Addresses must be ASCII, since some other letters become ASCII letters
-// in lower case. The values of other claims stay as they are.
+// missing, cannot be a name, or could be forged by the user, such as an address that the issuer has not verified. Addresses are
+// returned in lower case, since people write them in upper and lower case. Addresses must be ASCII, since some other letters
+// become ASCII letters in lower case. The values of other claims stay as they are.
 func (n Naming) Value(claim func(name string) (value any, there bool)) (string, error) {
 	if n.Principal == "" || n.Principal == "sub" {
 		return "", nil

@@ -1,5 +1,5 @@
-// Package identity finds out which principal has sent an HTTP request, by a static token, a JWT or a client
-// certificate.
+// Package identity finds out which principal has sent an HTTP request, by a static token, a token of the authorization server
+// inside mcpx, a JWT of another issuer, an agent's token, or a client certificate.
 package identity
 
 import (
@@ -84,8 +84,8 @@ func (e *AudienceError) Error() string {
 // Is makes errors.Is true for ErrInvalid too.
 func (e *AudienceError) Is(target error) bool { return target == ErrInvalid }
 
-// ErrRevoked is the cancellation cause of a request's context if a reload of the config has removed the credential of
-// the request.
+// ErrRevoked is the cancellation cause of a request's context if the credential of the request was revoked: a reload of the
+// config has removed it, or its login at the authorization server inside mcpx was ended.
 var ErrRevoked = errors.New("the credential was revoked")
 
 // Verifier finds the principal of a request. The zero value needs no credentials.
