@@ -22,7 +22,8 @@ const (
 	Ready State = "ready"
 	// Degraded: the server responds, but fails health checks or crashes repeatedly.
 	Degraded State = "degraded"
-	// Unavailable: the last attempt to connect failed. mcpx tries again after a pause.
+	// Unavailable: the last attempt to connect failed, and mcpx tries again after a pause; or the server's entry in the config
+	// has a fault.
 	Unavailable State = "unavailable"
 	// Idle: there is no session, because none is needed at present. The next call opens one.
 	Idle State = "idle"
@@ -170,7 +171,7 @@ type Server struct {
 	Reason string
 	// RetryAfter is the time until mcpx connects again, in seconds; 0 if unknown.
 	RetryAfter float64
-	// Transport is "stdio", "http", "sse" or "websocket".
+	// Transport is how mcpx reaches the server, such as "stdio", "http", "sse" or "websocket".
 	Transport string
 	// Protocol is the negotiated revision of MCP, such as 2026-07-28. It is empty before the handshake.
 	Protocol string
@@ -305,7 +306,7 @@ func NewSnapshot(servers []Server) *Snapshot {
 	return snap
 }
 
-// SameTools reports whether two lists are the same slice. Lists are immutable, so they then have the same tools.
+// SameTools reports whether two lists are the same slice, or both empty. Lists are immutable, so they then have the same tools.
 func SameTools(a, b []Tool) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

@@ -166,7 +166,8 @@ func (t *Tool) readApp(meta json.RawMessage) {
 	}
 }
 
-// readHints reads each hint separately, so that a hint of the wrong type does not hide the others.
+// readHints reads each hint separately, so that a hint of the wrong type does not hide the others. If the tool has no title, it
+// gets the title in the annotations.
 func (t *Tool) readHints() {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(t.Annotations, &members) != nil {
@@ -239,8 +240,8 @@ func text(raw json.RawMessage) string {
 	return s
 }
 
-// part returns the slice of whole that has the same bytes as value. So all parts of a definition share the buffer of the
-// definition. If value is empty or null, part returns nil.
+// part returns the slice of whole that has the same bytes as value, or value itself if there is none. So all parts of a
+// definition share the buffer of the definition. If value is empty or null, part returns nil.
 func part(whole, value json.RawMessage) json.RawMessage {
 	if len(value) == 0 || string(value) == "null" {
 		return nil

@@ -18,10 +18,11 @@ const uriScheme = "mcpx://"
 // appScheme begins URIs of the user interfaces of tools (MCP Apps).
 const appScheme = "ui://"
 
-// names is an index. For a resource URI or a URI template, it has the servers that list it.
+// names is an index of what the servers of a snapshot list, to find the server that a URI belongs to.
 type names struct {
 	// resources and templates map a resource URI or a URI template to the servers that list it, as indexes in Snapshot.Servers.
-	// URIs that contain the name of a server (see naming) are left out.
+	// URIs that contain the name of a server (see naming) are left out. If only one server lists a template, and another server
+	// lists a resource that matches it, -1 is added to the template's servers.
 	resources, templates map[string][]int
 	patterns             []pattern
 	able                 []int // indexes of the servers that have resources
@@ -210,8 +211,8 @@ func newPattern(server int, template string) pattern {
 
 var nothing = regexp.MustCompile(`[^\s\S]`)
 
-// compile returns a regular expression that matches the URIs of a URI template (RFC 6570). The regular
-// expression also accepts values that are not escaped, as the SDKs of servers do.
+// compile returns a regular expression that matches the URIs of a URI template (RFC 6570). The regular expression also accepts
+// values that are not escaped, as the SDKs of servers do. For a template that is invalid or too long, it matches nothing.
 func compile(template string) *regexp.Regexp {
 	if len(template) > maxTemplate {
 		return nothing
@@ -266,8 +267,9 @@ func (s *Snapshot) PromptName(server *Server, own, separator string) string {
 	return name
 }
 
-// Prompt resolves name, the name of a prompt as a client writes it, to the server and the server's own name for the prompt. If no
-// server lists the prompt, Prompt returns the server whose name and separator are the beginning of name.
+// Prompt resolves name, the name of a prompt as a client writes it, to the server and the server's own name for the prompt. If
+// no server lists the prompt, Prompt returns the server whose name and separator are the beginning of name; of several such
+// servers, the one with the longest name.
 func (s *Snapshot) Prompt(name, separator string) (server *Server, own string, ok bool) {
 	for i := range s.Servers {
 		one := &s.Servers[i]
