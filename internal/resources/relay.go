@@ -46,10 +46,10 @@ func (s *Servers) failed(method string, server *catalog.Server, err error) error
 	return failed
 }
 
-// Send passes a client's message on to the server that has the item which the message names. It returns the raw
-// result with the URIs that clients know. q has the client's method and params. The error is a [catalog.URIError],
-// [PromptError] or [ParamsError] if the message names no known item, a [wire.RPCError] if the server answered with
-// one, or a [ServerError].
+// Send passes a client's message on to the server that has the item which the message names. It returns the raw result with the
+// URIs that clients know. q has the client's method and params. The error is a [catalog.URIError], [PromptError] or
+// [ParamsError] if the message names no known item, a [wire.RPCError] if the server answered with one, or else the error of
+// ctx, or a [ServerError] as Servers.Explain has turned it.
 func (s *Servers) Send(ctx context.Context, q *request.Request) (json.RawMessage, error) {
 	for waited := false; ; {
 		snap := s.Catalogue()
@@ -100,14 +100,14 @@ func (s *Servers) absent(method string, server *catalog.Server, params json.RawM
 	}
 }
 
-// relayed are the methods whose params name an item of a server. The value says whether the method may be executed
-// twice. Any other method is sent only if the view shows a single server.
+// relayed are the methods whose params name an item of a server. The value says whether the method may be executed twice. Any
+// other method is sent only in a transparent view that shows a single server.
 var relayed = map[string]bool{
 	"resources/read": true, "resources/unsubscribe": true, "prompts/get": true, "completion/complete": true,
 	"tasks/get": true, "tasks/update": false, "tasks/cancel": false, "tasks/result": true,
 }
 
-// target returns the server for a request, and the params as that server knows them.
+// target returns the server for a request, and the params as that server knows them, without the members that mcpx adds anew.
 func (s *Servers) target(snap *catalog.Snapshot, r *request.Request) (server *catalog.Server, params json.RawMessage, err error) {
 	params = without(r.Params, "_meta", "inputResponses", "requestState")
 	if _, named := relayed[r.Method]; !named {

@@ -26,8 +26,8 @@ type Servers struct {
 	Explain func(method string, err *ServerError) error
 	// Separator is put between the name of a server and the name of its prompt.
 	Separator string
-	// Prefix says which prompts get the name of their server as a prefix; empty means all. With PrefixNever, a prompt still gets
-	// the prefix if an earlier server has a prompt of the same name.
+	// Prefix says which prompts get the name of their server as a prefix; empty means all. With PrefixNever, a prompt still
+	// gets the prefix if an earlier server has a prompt of the same name, or if its name is another prompt's name with prefix.
 	Prefix string
 	// Untag removes the tag from the id of a task ([Task]) and reports whether it is valid for the client; if nil, ids
 	// have no tag.
@@ -58,8 +58,8 @@ func (s *Servers) Shows(kind catalog.Kind) bool {
 	return !s.NoResources
 }
 
-// Offers returns what the servers offer beside tools. A server whose offers are not known yet is assumed to offer everything,
-// since the handshake with the client does not wait for the server.
+// Offers returns what the servers offer beside tools. A server whose offers are not known yet is assumed to offer resources,
+// subscriptions, prompts and completions, since the handshake with the client does not wait for the server.
 func (s *Servers) Offers() (offers catalog.Offers) {
 	snap := s.Catalogue()
 	for i := range snap.Servers {
@@ -90,7 +90,8 @@ func (s *Servers) Listed(kind catalog.Kind) []*catalog.Server {
 	return all
 }
 
-// Starting reports whether any server has not listed its items yet.
+// Starting reports whether any server has not listed its items yet, without those that are down or were tried at an earlier
+// start.
 func (s *Servers) Starting() bool { return anyUnlisted(s.Catalogue()) }
 
 func anyUnlisted(snap *catalog.Snapshot) bool {
