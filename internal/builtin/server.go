@@ -1,6 +1,6 @@
-// Package builtin is the MCP server named mcpx, which runs in this process. It returns further parts of long
-// results, waits for calls that are still running, runs programs, and gives clients that only know tools access to the resources,
-// prompts and skills of all servers.
+// Package builtin is the MCP server named mcpx, which runs in this process. It returns further parts of long results, saves
+// results as files, waits for calls that are still running, runs programs, and gives clients that only know tools access to the
+// resources, prompts and skills of all servers.
 package builtin
 
 import (
