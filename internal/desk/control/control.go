@@ -104,7 +104,7 @@ type Answers struct {
 	// Self describes this process for a command that has connected. It is called for each connection.
 	Self   func() Process
 	Reload func(context.Context) Outcome
-	Logins func(context.Context, LoginsQuery) LoginsAnswer
+	Logins func(context.Context, LoginsQuery) LoginsAnswer // nil: the process closes the connection without an answer
 }
 
 // Socket is the control socket of this process. The caller of Listen must close it.
@@ -138,7 +138,8 @@ func random() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Claim creates the folder if it does not exist, and returns an error if another user can enter it.
+// Claim creates the folder if it does not exist, and returns an error if another user can enter it. On Windows only the place
+// of the folder ensures that nobody else can.
 func Claim(folder string) error {
 	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -201,7 +202,7 @@ func answer(ctx context.Context, conn net.Conn, answers Answers) {
 	_ = write(conn, out) // ignored: if the command has ended, the outcome is still in the log
 }
 
-// Close ends Serve and removes the socket.
+// Close ends Serve and the contexts of the answers, waits for the answers, and removes the socket.
 func (s *Socket) Close() {
 	if s.stop != nil {
 		s.stop()

@@ -73,8 +73,7 @@ func TestSocket(t *testing.T) {
 				}
 				continue
 			}
-			// A reload that never ends: the command stops waiting when its context ends, and Close does not wait for the
-			// reload.
+			// This reload goes on until Close ends its context. The command stops waiting when its own context ends.
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 			if _, err := r.Reload(ctx); err == nil {
 				t.Error("an outcome of a reload that goes on")
