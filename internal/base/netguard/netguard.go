@@ -1,5 +1,6 @@
-// Package netguard makes HTTP clients for addresses that come from outside, for example from an MCP server. Such a
-// client connects only to public addresses and to addresses that the config allows.
+// Package netguard makes HTTP clients for addresses that come from outside, for example from an MCP server. Such a client
+// connects only to public addresses and to addresses that the config allows. If the user has configured a proxy, the proxy
+// resolves host names, so only IP addresses in URLs are checked.
 package netguard
 
 import (
@@ -36,7 +37,8 @@ type guard struct {
 	checked, overProxy http.RoundTripper
 }
 
-// NewClient returns an HTTP client that is restricted to r. It follows redirects of GET requests only.
+// NewClient returns an HTTP client that is restricted to r. It follows redirects of GET requests only, and not more than four
+// in a row.
 func NewClient(r Reach) *http.Client {
 	g := &guard{Reach: r}
 	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
