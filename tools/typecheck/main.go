@@ -48,8 +48,8 @@ type pkg struct {
 	Module                   *struct{ Main bool }
 }
 
-// check type-checks the module in dir with its tests, and everything that they import. checked is the number of packages
-// of the module; a package with tests is counted twice. The error joins all type errors.
+// check type-checks the module in dir with its tests, and everything that they import. checked is the number of packages of the
+// module; go list lists a package with tests more than once, and each time is counted. The error joins all errors.
 func check(system, dir string) (checked int, err error) {
 	list := exec.Command("go", "list", "-deps", "-test", "-json=ImportPath,Dir,ForTest,GoFiles,ImportMap,Module", "./...")
 	list.Dir, list.Stderr = dir, os.Stderr
