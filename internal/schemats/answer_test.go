@@ -22,7 +22,7 @@ func tool(name, description, input string) Tool {
 
 func props(list string) string { return `{"type":"object","properties":{` + list + `}}` }
 
-// TestComplete_Marks: a property that all objects of a tool share is written once, in the header of the tool.
+// TestComplete_Marks: what is true of all objects of a tool (see marks) is written once, in the header of the tool.
 func TestComplete_Marks(t *testing.T) {
 	open := func(list string) string {
 		return `{"type":"object","properties":{` + list + `},"additionalProperties":{}}`

@@ -81,8 +81,8 @@ func rawJSON(t testing.TB, x Tool) string {
 	return string(bytes.TrimSpace(buf.Bytes()))
 }
 
-// TestTokens_NeverMoreThanJSON: the text of a tool never has more tokens than its JSON. How many fewer tokens all texts have is
-// measured by the tests of the package describe.
+// TestTokens_NeverMoreThanJSON: the text of a tool in testdata never has more tokens than its JSON. How many fewer tokens all
+// texts have is measured by the tests of the package describe.
 func TestTokens_NeverMoreThanJSON(t *testing.T) {
 	mcptest.OneGoroutine(t)
 	count := o200k(t)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestPlainParams_AsConverted: for every committed tool, plainParams returns the same parameters as the conversion of the
-// schema.
+// TestPlainParams_AsConverted: for every tool in testdata/tools, plainParams returns the same parameters as the conversion of
+// the schema, or none.
 func TestPlainParams_AsConverted(t *testing.T) {
 	files, err := filepath.Glob("testdata/tools/*.json")
 	if err != nil || len(files) == 0 {
