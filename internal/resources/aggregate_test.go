@@ -340,8 +340,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestFollow_refused: if a server does not support subscriptions, following fails at once. If it refuses one, the
-// error has the reason.
+// TestFollow_refused: if a server refuses a subscription, following fails at once, with the server's error.
 func TestFollow_refused(t *testing.T) {
 	refusing := offering("one", 1)
 	refusing.FailMethods = []string{"resources/subscribe"}

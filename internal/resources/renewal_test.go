@@ -14,8 +14,8 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// TestFollow_Renewal: while a server is down, mcpx does not request its subscriptions again and again. When it is
-// up again, mcpx renews each once, and that does not count towards any limit.
+// TestFollow_Renewal: while a server is down, mcpx does not request its subscriptions again and again. When it is up again,
+// mcpx renews them, and that does not count towards any limit.
 func TestFollow_Renewal(t *testing.T) {
 	fake := offering("one", 2).HTTP(t)
 	server := remote("one", fake)
