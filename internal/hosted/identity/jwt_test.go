@@ -551,7 +551,8 @@ func BenchmarkRequest(b *testing.B) {
 	})
 }
 
-// FuzzRequest: no header causes a panic. No header yields a principal, unless it contains a configured token.
+// FuzzRequest: no header causes a panic. No header yields a principal, unless it contains the configured token or the issuer's
+// token.
 func FuzzRequest(f *testing.F) {
 	i := newTestIssuer(f, "")
 	i.set(false, map[string]crypto.Signer{"k": ecKey()})
