@@ -92,7 +92,7 @@ func (c *changes) subscribe() (n *pending, stop func()) {
 	}
 }
 
-// each calls f for every subscriber.
+// each calls f for every subscriber. It holds the lock meanwhile, so f must not block.
 func (c *changes) each(f func(*pending)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

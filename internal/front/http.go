@@ -73,7 +73,7 @@ func (f *Front) Serve(w http.ResponseWriter, r *http.Request) []*request.Event {
 	return e.ended
 }
 
-// post answers one message or a batch.
+// post answers a POST, whose body is one message or a batch.
 func (f *Front) post(e *exchange) {
 	w, r := e.w, e.r
 	if media := headerOf(r, "Content-Type"); media != "application/json" {
@@ -286,7 +286,7 @@ func (f *Front) serve(e *exchange, requests *inflight, key string, r *incoming) 
 	e.answer(answer.body)
 }
 
-// statusOf returns the HTTP status for an error code in the modern era.
+// statusOf returns the HTTP status of an answer in the modern era. code is the JSON-RPC error code, or 0 for a result.
 func statusOf(code int) int {
 	switch code {
 	case mcp.METHOD_NOT_FOUND:

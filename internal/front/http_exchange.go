@@ -13,8 +13,9 @@ import (
 	"mcpx/internal/request"
 )
 
-// exchange is one HTTP request and its response. The response is a single JSON answer or an event stream. It is a stream if a
-// notification or a question comes before the answer, for a batch, and if the client accepts no JSON.
+// exchange is one HTTP request and its response. The response is a single JSON answer or an event stream. It is a stream for a
+// GET, a batch and a long-lived request, if a notification or a question comes before the answer, and if the client accepts no
+// JSON.
 type exchange struct {
 	front   *Front
 	w       http.ResponseWriter
@@ -133,7 +134,7 @@ func (e *exchange) reopen() {
 	e.closed, e.queued, e.written = false, nil, nil
 }
 
-// start begins an event stream.
+// start makes the response an event stream: it sends the status and the headers.
 func (e *exchange) start() {
 	e.streaming = true
 	header := e.w.Header()

@@ -49,7 +49,7 @@ func (m *requestMeta) modern() bool { return mcp.IsModernProtocol(m.version) }
 // isRequest reports whether the message needs an answer.
 func (m *message) isRequest() bool { return m.Method != "" && m.ID != nil }
 
-// readMessage parses one message.
+// readMessage parses one message. If the message must be refused, readMessage sets the field refusal.
 func readMessage(data []byte) *message {
 	m := &message{row: &unknownMethod}
 	var err error

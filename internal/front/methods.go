@@ -43,7 +43,7 @@ const (
 	modern
 )
 
-// methods is the table of methods that clients may call.
+// methods is the table of methods: the requests and notifications of clients that mcpx knows.
 var methods = map[string]*method{
 	"initialize":                {eras: legacy, answer: (*Front).initialize, opens: true},
 	"notifications/initialized": {eras: legacy, notice: func(_ *Front, s *session, _ *caller.Client, _ *message) { s.begin() }},

@@ -67,7 +67,7 @@ type answered struct {
 	events []*request.Event
 }
 
-// TestEvents_AfterAnswer: the answer reaches the client before the event is logged.
+// TestEvents_AfterAnswer: the answer reaches the client before the observers get the event of its request.
 func TestEvents_AfterAnswer(t *testing.T) {
 	const call = `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"none","tool_name":"x","arguments":{}}}}`
 	var h hearing

@@ -106,7 +106,8 @@ func (q *questions) progressed(m *message) {
 	}
 }
 
-// answer returns the result or the error in a response.
+// answer returns the result of a response, or its error as a *wire.RPCError. An error object that cannot be read is another
+// error.
 func (m *message) answer() (json.RawMessage, error) {
 	if m.Error == nil {
 		return m.Result, nil

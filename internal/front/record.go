@@ -235,7 +235,7 @@ func (f *Front) endSession(ctx context.Context, s *session, ending state.Ending)
 	return nil
 }
 
-// Ended ends the live part of a session that was ended in the store.
+// Ended ends the live part of a session that was ended in the store. It does nothing if this process has no live part.
 func (f *Front) Ended(session string) {
 	if s := f.sessions.get(session); s != nil {
 		f.release(s)

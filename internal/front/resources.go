@@ -18,7 +18,7 @@ import (
 // This file has the methods for resources, prompts and completions, and the methods whose requests mcpx passes on to
 // one server.
 
-// listOf returns the method that lists the entries of a kind.
+// listOf returns the func that answers the list request of a kind, with one page of its items.
 func listOf(kind catalog.Kind) func(f *Front, ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	return func(f *Front, ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 		var p struct{ Cursor string }

@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/results"
 )
 
-// appendResult appends a tool result as JSON.
+// appendResult appends a tool result as JSON, in the form of the client's era.
 func (f *Front) appendResult(out []byte, result *results.Result, r *incoming) []byte {
 	if result.Whole != nil {
 		return f.appendWhole(out, result.Whole, r)

@@ -19,7 +19,7 @@ import (
 	"mcpx/internal/view"
 )
 
-// StdioOptions are the settings for serving one client over stdio.
+// StdioOptions are the settings for serving one client over stdio, or in the same way over an HTTP+SSE stream or a socket.
 type StdioOptions struct {
 	// MaxMessage is the largest message that is accepted, in bytes; 0 means 64 MiB.
 	MaxMessage int64
@@ -252,7 +252,7 @@ func (s *stdioServer) admits(m *message) bool {
 	return over == nil
 }
 
-// take answers a request, or handles a notification or a response.
+// take begins to answer a request, handles a notification or a response, or refuses an invalid message.
 func (s *stdioServer) take(ctx context.Context, m *message) {
 	switch {
 	case m.refusal != nil:
@@ -418,7 +418,7 @@ func (s *stdioServer) notify(method string, params json.RawMessage) {
 	}
 }
 
-// send queues a request to the client. It returns false if the client does not read.
+// send queues a request to the client. It returns false if maxUnread answers and questions wait already.
 func (s *stdioServer) send(request []byte) bool {
 	if s.out.unread() >= maxUnread {
 		return false
