@@ -107,7 +107,7 @@ func (a *answer) result(t Tool) (s *schema, brief string) {
 	return s, ""
 }
 
-// tool returns the text of one tool.
+// tool returns the text of one tool: its TypeScript, or its name and JSON Schema (see All).
 func (a *answer) tool(t *converted) string {
 	before := a.said.clone()
 	head, types, sig, after, lossy := a.parts(t)

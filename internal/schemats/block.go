@@ -41,7 +41,7 @@ func (p *printer) value(t *typ, place, depth int, lead string) {
 	}
 }
 
-// block writes an object with one property per line.
+// block writes an object with one property per line, or as a Record if it lists no properties.
 func (p *printer) block(t *typ, depth int, lead string) {
 	if p.record(t, func(m *typ) { p.value(m, loose, depth, ""); p.comment(m) }) {
 		return

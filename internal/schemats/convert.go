@@ -194,7 +194,8 @@ func (c *converter) ofType(v *value, name string) *typ {
 	return prim(name)
 }
 
-// reference returns the type to which $ref refers.
+// reference returns the type to which $ref refers. Without $ref the type is unknown; if the target is not found, a note quotes
+// $ref.
 func (c *converter) reference(v *value) *typ {
 	r := v.get("$ref")
 	if r == nil {
@@ -238,7 +239,7 @@ func (c *converter) refTo(target *value, hint string) *typ {
 	return &typ{kind: tRef, def: d}
 }
 
-// values returns the type for enum and const.
+// values returns the type for enum and const, or unknown if a schema has neither.
 func (c *converter) values(v *value) *typ {
 	t := unknownType
 	if e := v.get("enum"); e.isArray() {
@@ -291,7 +292,8 @@ func (c *converter) literal(v *value, depth int) *typ {
 	return &typ{kind: tLit, text: v.text}
 }
 
-// combine returns the union of the schemas in anyOf or oneOf.
+// combine returns the union of the schemas in anyOf or oneOf, which is the parameter keyword. Without such schemas it is
+// unknown.
 func (c *converter) combine(v *value, keyword string, mask types) *typ {
 	list := v.get(keyword)
 	if !list.isArray() || len(list.items) == 0 {

@@ -85,7 +85,7 @@ func (v *value) count(key string) int {
 	return int(f)
 }
 
-// readJSON reads one document.
+// readJSON reads a schema document. The error is a short reason, which is written in place of the schema.
 func readJSON(src []byte) (*value, error) {
 	if len(src) > maxJSONBytes {
 		return nil, errors.New("schema too large")
