@@ -2,5 +2,5 @@
 
 package proc
 
-// Usage works only on Linux.
+// Usage returns false: only Linux says what processes use.
 func Usage() (all map[int]Used, ok bool) { return nil, false }
