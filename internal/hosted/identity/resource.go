@@ -52,7 +52,7 @@ func (o *Options) ResourceAt(r *http.Request, path string) *url.URL {
 	return &at
 }
 
-// accepts reports whether the audience of a token fits a request.
+// accepts reports whether a token has one of the audiences that it may have for the request (see wanted).
 func (s *State) accepts(v *verified, r *http.Request) bool {
 	wanted := s.wanted(v, r)
 	return slices.ContainsFunc(v.audience, func(audience string) bool { return slices.Contains(wanted, audience) })
