@@ -12,7 +12,7 @@ import (
 	"mcpx/internal/request"
 )
 
-// Page is one page of a list.
+// Page is one page of the items of a kind, as clients see them. It has at most pageItems items.
 type Page struct {
 	Items []json.RawMessage
 	// Next is the cursor of the next page, empty after the last page.

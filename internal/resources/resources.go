@@ -50,7 +50,7 @@ const (
 	PrefixNever    = "never"
 )
 
-// Shows reports whether clients see items of a kind.
+// Shows reports whether clients see items of a kind; NoResources and NoPrompts hide them.
 func (s *Servers) Shows(kind catalog.Kind) bool {
 	if kind == catalog.Prompts {
 		return !s.NoPrompts
