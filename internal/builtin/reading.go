@@ -109,7 +109,8 @@ func (s *Server) list(ctx context.Context, q *request.Request, read func(server 
 	return toolResult([]json.RawMessage{wire.TextBlock(text)}), nil
 }
 
-// briefly reduces an item to what a model needs.
+// briefly reduces an item to what a model needs: what it is called and about, and how to read it. It returns nil if nothing is
+// left.
 func briefly(kind catalog.Kind, item json.RawMessage) (brief json.RawMessage) {
 	members := make(map[string]json.RawMessage)
 	_ = wire.Fields(item, func(key string, value []byte) bool {

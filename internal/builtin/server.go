@@ -18,7 +18,7 @@ import (
 	"mcpx/internal/results"
 )
 
-// Name is the name of the server.
+// Name is the name by which models call the server.
 const Name = results.Server
 
 // WaitTool is the tool that waits for the result of a call that is still running.
@@ -42,7 +42,7 @@ type Server struct {
 	all, reader, saver *catalog.Server // saver is like the server all, but also has the tool save_result
 }
 
-// New makes the server.
+// New makes the server. The caller sets its fields.
 func New() *Server {
 	s := &Server{}
 	s.all, s.reader = described()

@@ -15,14 +15,14 @@ import (
 // names within its token budget, inspect and search find them, and a call of such a tool reads the skill's
 // manifest.
 
-// skill is a skill in the form of a tool.
+// skill is a skill of a server, together with the tool as which clients see it.
 type skill struct {
 	tool   catalog.Tool
 	server *catalog.Server
 	uri    string // the URI of the manifest on its server
 }
 
-// skills returns the skills of the servers in snap, under unique names.
+// skills returns the skills of the servers in snap, under unique names. It returns nil if the config hides resources.
 func (m *Server) skills(snap *catalog.Snapshot) (all []skill) {
 	if shown, _ := m.Shown(); !shown {
 		return nil
