@@ -327,5 +327,5 @@ func (r *Running) ask(ctx context.Context, what request, out any) error {
 	return nil
 }
 
-// Close closes the connection.
+// Close closes the connection, for a caller that sends no request.
 func (r *Running) Close() { _ = r.conn.Close() }
