@@ -283,7 +283,7 @@ func (s *stdioServer) refuse(id json.RawMessage, err *rpcError) {
 
 // maxUnread limits the answers and questions that wait for the client to read. While so many wait, mcpx drops the client's
 // further requests without an answer, does not report refused messages, and asks no more questions. Answers to open requests
-// still wait.
+// are queued all the same.
 const maxUnread = 10_000
 
 // job is an open request.
