@@ -292,8 +292,7 @@ func (c *converter) literal(v *value, depth int) *typ {
 	return &typ{kind: tLit, text: v.text}
 }
 
-// combine returns the union of the schemas in anyOf or oneOf, which is the parameter keyword. Without such schemas it is
-// unknown.
+// combine returns the union of the schemas under a keyword, anyOf or oneOf. Without such schemas it is unknown.
 func (c *converter) combine(v *value, keyword string, mask types) *typ {
 	list := v.get(keyword)
 	if !list.isArray() || len(list.items) == 0 {

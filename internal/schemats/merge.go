@@ -122,8 +122,8 @@ func (t *typ) mergeable() bool {
 	return t.kind == tObject && t.keys == nil && (t.rest == nil || t.rest.kind == tUnknown)
 }
 
-// mergeObjects returns `a & b` as one object. A property that only one of them has must be allowed by the other; if it is not,
-// the property is left out if it is optional, else it is never.
+// mergeObjects returns `a & b` as one object. If a property of one is not a key that the other allows, an optional property is
+// left out, and a required one has the type never.
 func (c *converter) mergeObjects(a, b *typ) *typ {
 	if !c.spend(len(a.props) + len(b.props)) {
 		return c.tooLarge()
