@@ -86,8 +86,8 @@ func (h Hints) IsDestructive() bool {
 // IsIdempotent reports whether the server declares that repeating a call has no further effect.
 func (h Hints) IsIdempotent() bool { return h.Idempotent != nil && *h.Idempotent }
 
-// IsOpenWorld reports whether the tool may interact with the world outside of its server, unless the server declares that it
-// does not.
+// IsOpenWorld reports whether the tool may interact with the world outside of its server. It is true unless the server declares
+// that the tool does not.
 func (h Hints) IsOpenWorld() bool { return h.OpenWorld == nil || *h.OpenWorld }
 
 // Item is a resource, a resource template, a prompt or a skill as its server declared it.
