@@ -25,8 +25,9 @@ type call struct {
 }
 
 // Call sends a request and returns the raw result, which is valid JSON in valid UTF-8. It ends within the request's
-// timeout, whatever the server does. Errors: *RPCError, *UnavailableError, *LostError, *HTTPError, *TimeoutError,
-// *TooLargeError, *BusyError, *AnswerError, *InputError, or the error of ctx.
+// timeout, whatever the server does; only the time in which a client answers a question of the server does not count.
+// Errors: *RPCError, *UnavailableError, *LostError, *HTTPError, *TimeoutError, *TooLargeError, *BusyError, *AnswerError,
+// *InputError, the error of r.Check, or the error of ctx.
 func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage, error) {
 	timeout := cmp.Or(max(r.Timeout, 0), u.spec.Timeouts.Call)
 	parent, own := ctx, newCallContext(ctx, timeout)
@@ -95,8 +96,8 @@ func (s *session) callWatched(ctx context.Context, r *call, idle time.Duration) 
 	return result, err
 }
 
-// maxAttempts limits how often one request is sent. A third attempt is for a request that may be repeated: the first
-// attempt can lose its session, and the second can be refused because the server no longer knows the new session.
+// maxAttempts limits how often attempts sends one request. A third attempt makes sense, for example, if the first lost
+// its session, and the second was refused because the server no longer knows the new session.
 const maxAttempts = 3
 
 // attempts sends the request. If the session is lost before the answer, attempts sends the request again, provided
@@ -203,8 +204,9 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 	if s.link.Traits().OneStream {
 		return u.lostError(err, sent), false
 	}
-	// Over HTTP each request has its own connection: the session stays open, and the next health check tests it.
-	// With HTTP+SSE the answer comes on the event stream, so a broken POST does not mean that the answer is lost.
+	// Over HTTP each request has its own connection: the session stays open. If the request was not sent, the supervising
+	// goroutine tests the session at once. With HTTP+SSE the answer comes on the event stream, so a broken POST does not
+	// mean that the session is lost, and a retry makes no sense.
 	if !sent {
 		signal(u.doubts)
 		return &request.UnavailableError{State: catalog.Unavailable, Reason: u.spec.reason(err)}, false

@@ -74,8 +74,8 @@ func (c *changes) tell(kinds ...catalog.Kind) {
 	signal(c.told)
 }
 
-// due returns the kinds passed to the method tell since the last call of due. The caller must call done when it
-// has read these lists.
+// due returns the kinds requested by the methods tell and again since the last call of due. The caller must call done when
+// it has read these lists.
 func (c *changes) due() (due map[catalog.Kind]bool, done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,8 +123,8 @@ func signal(ch chan struct{}) {
 
 // awaitStream waits until the stream for the server's own messages is open, for at most streamPatience. It is called
 // before the first tools/list, so that no change after that list is missed, and before the first call, because some
-// servers drop a question to the client while the stream is not open. If the stream opens after streamPatience, the
-// list is read a second time.
+// servers drop a question to the client while the stream is not open. It returns at once if no stream will be opened. If
+// the stream opens after streamPatience, the list is read a second time.
 func (s *session) awaitStream(ctx context.Context) {
 	delay.Until(ctx, streamPatience, s.changes.settled, s.link.Life().Done())
 	s.changes.listing.Store(s.spec.Catalogue.Shared == nil)
@@ -143,7 +143,7 @@ func (s *session) listen() {
 	}
 }
 
-// subscribe requests change notifications for all lists that the server offers.
+// subscribe requests notifications of changes of the tools and, if the server offers them, the resources and prompts.
 func (s *session) subscribe() {
 	defer s.changes.noStream()
 	s.keepListening(s.changes.ctx, mcp.SubscriptionFilter{
@@ -152,9 +152,9 @@ func (s *session) subscribe() {
 }
 
 // keepListening keeps a subscriptions/listen request of the modern era open. On this request the server reports the
-// wanted changes; it acknowledges the request by a notification. keepListening returns when ctx ends, or when the
-// server does not offer such streams. It calls refused with each JSON-RPC error that the server returns for the
-// request.
+// wanted changes; it acknowledges the request by a notification. keepListening returns when ctx or the session ends, or when
+// the server refuses the request before any stream has worked. It calls refused with each JSON-RPC error that the server
+// returns for the request.
 func (s *session) keepListening(ctx context.Context, wanted mcp.SubscriptionFilter, refused func(error)) {
 	filter := wire.Encode(map[string]mcp.SubscriptionFilter{"notifications": wanted})
 	delay.Retry(ctx, func() (wait time.Duration, again bool) {

@@ -10,12 +10,12 @@ import (
 	"mcpx/internal/request"
 )
 
-// errStopped ends the session of an upstream that was stopped.
+// errStopped ends the session of an upstream that is closed. Its text is also the reason in the error of stoppedError.
 var errStopped = errors.New("mcpx stopped the server")
 
 // waits adds up how long a request has waited, over all attempts to send it.
 type waits struct {
-	owner   string // who sent the request
+	owner   string // the principal that sent the request, for the concurrency limits; empty for none
 	limited bool
 	left    time.Duration // how long the request may still wait for a session; unused without a limit
 	// starting is called every few seconds while the request waits for a command that installs or starts. May
@@ -55,7 +55,7 @@ func stoppedError() error {
 
 // enter waits for a session, then until the concurrency limits of this upstream and of all upstreams together permit
 // another call. Because it waits for the session first, a request without a session does not use up the limits that
-// other upstreams share. The caller must call the method leave.
+// other upstreams share. If enter succeeds, the caller must call the method leave.
 func (u *Upstream) enter(ctx context.Context, w *waits) (*session, error) {
 	for {
 		if u.current() == nil {
@@ -98,7 +98,7 @@ func (c *Concurrency) leave(owner string) {
 	c.Gate.Leave(owner)
 }
 
-// current returns the open session; nil if there is none, or the upstream is stopped.
+// current returns the open session; nil if there is none, its link has ended, or the upstream is stopped.
 func (u *Upstream) current() *session {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -108,8 +108,8 @@ func (u *Upstream) current() *session {
 	return u.session
 }
 
-// awaitSession waits for a session that is being opened, until ctx ends or the time left in w has passed. If the
-// last attempt failed, it returns the reason at once.
+// awaitSession waits for a session that is being opened, until ctx ends or the time left in w has passed (see startWait). It
+// wakes an idle upstream. If the last attempt failed, it returns the reason at once.
 func (u *Upstream) awaitSession(ctx context.Context, w *waits) error {
 	wait := startWait{starting: w.starting}
 	if w.limited {

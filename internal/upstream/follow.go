@@ -30,8 +30,9 @@ var errNotTold = errors.New("the server has not agreed to report changes of the 
 type follower struct{ updated func(params json.RawMessage) }
 
 // Follow subscribes to the resource that r names and calls r.Subscription.Updated for each change. It calls agreed
-// once the server has accepted the subscription. It waits for a session as the method Call does. It returns when
-// ctx or the session ends, or with the server's error. The callbacks must not block.
+// once the server has accepted the subscription. It waits for a session and for the concurrency limits as Call does. It
+// returns when ctx, the session or the subscription ends or the upstream is stopped, or with the server's error. The
+// callbacks must not block.
 func (u *Upstream) Follow(ctx context.Context, r *request.Request, agreed func()) error {
 	if err := u.begin(); err != nil {
 		return err
@@ -117,7 +118,8 @@ func (s *session) part(t *topic, f *follower) {
 	}
 }
 
-// hold keeps the subscription of a resource open until ctx ends.
+// hold subscribes to a resource, and keeps the subscription open until ctx ends. It returns earlier if the server refuses
+// or ends the subscription.
 func (s *session) hold(ctx context.Context, uri string, t *topic) {
 	defer func() {
 		s.settle(t, errNotTold)

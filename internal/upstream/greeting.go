@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/caller"
 )
 
-// greeting is the server's answer to a handshake. mcpx can work without any of its members, so it treats a member of a
-// wrong type as absent.
+// greeting is the server's answer to a handshake. mcpx needs none of its members (except supported, from a modern server),
+// so it treats a member of a wrong type as absent.
 type greeting struct {
 	version, instructions string
 	title, release        string

@@ -16,17 +16,18 @@ import (
 	"mcpx/internal/transport"
 )
 
-// The eras of MCP, as values of [Spec.Protocol]. A legacy session begins with initialize (revisions up to
+// The eras of MCP, as values of [Spec.Protocol] and [Spec.Era]. A legacy session begins with initialize (revisions up to
 // 2025-11-25). In the modern era (from 2026-07-28) there is no initialize; the client may send server/discover.
 const (
 	EraLegacy = "legacy"
 	EraModern = "modern"
 )
 
-// handshake finds out which era the server speaks. It first sends the modern server/discover (the probe), unless the
-// server was legacy when it was last seen, or the session belongs to a legacy client. A server that does not answer the
-// probe in time may be slow to start, or may ignore unknown methods, so mcpx then sends it the legacy initialize. If
-// the server refuses initialize, mcpx sends server/discover once more.
+// handshake finds out which era the server speaks, unless the config or the transport fixes it. It first sends the modern
+// server/discover (the probe), unless the server was legacy when it was last seen, or the session belongs to a legacy
+// client. If the server refuses the probe, but not so that it would refuse everything, mcpx sends the legacy initialize. It
+// also does so if the probe is not answered in time: the server may be slow to start, or may ignore unknown methods. If the
+// server then refuses initialize, and has not answered a probe, mcpx sends server/discover (once more).
 //
 // If a server accepts initialize and then also the late probe, handshake fails with errBoth. The caller can then
 // connect again, for a modern session. If a slow server has answered only initialize, the session is legacy, but
@@ -69,12 +70,12 @@ func (s *session) handshake(ctx context.Context) error {
 	return err
 }
 
-// errBoth means that a server speaks both eras: mcpx sent server/discover, got no answer in time and so sent initialize too, and the server
-// accepted both.
+// errBoth means that a server speaks both eras: mcpx sent server/discover, got no answer in time and so sent initialize too,
+// and the server accepted both.
 var errBoth = errors.New("the server has accepted both eras")
 
-// probe sends server/discover and waits for the answer for at most Timeouts.Probe. answered reports whether the answer
-// came in time. If it did not, the caller must call finish after initialize.
+// probe sends server/discover and waits for the answer for at most Timeouts.Probe. answered reports whether the answer, or
+// another error than that of the timeout, came in time. If not, the caller must call finish after initialize.
 //
 // Over HTTP an unanswered server/discover is cancelled, because a server may serve only one request at a time. If all
 // messages share one stream, an unanswered server/discover stays open while initialize is sent; finish then ends
@@ -250,7 +251,7 @@ func (s *session) initializeWith(ctx context.Context, version string) error {
 }
 
 // initialized completes the legacy handshake: it sends notifications/initialized. A server that refuses this notification
-// over HTTP, or does not answer it, may still work, so only the end of the session is an error.
+// over HTTP, or does not answer it, may still work, so only the end of the session or of ctx is an error.
 func (s *session) initialized(ctx context.Context) error {
 	message := []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	bounded, cancel := context.WithTimeout(ctx, s.spec.Timeouts.Probe)

@@ -33,7 +33,7 @@ type line struct {
 	joined bool
 }
 
-// lateError is the reason why mcpx ended a start that took too long.
+// lateError is the reason why mcpx ended the start of a command that took too long, or made no progress for too long.
 type lateError string
 
 func (e lateError) Error() string { return string(e) }
@@ -140,7 +140,7 @@ type installWatch struct {
 
 // watch calls stalled once the command has made no progress for too long. After restQuiet without progress, the
 // command no longer counts in gate, so that another can install. When it makes progress again, it counts again at
-// once, even if gate is full. watch ends with ctx.
+// once, even if gate is full. watch ends with ctx, or after it has called stalled.
 func (w *installWatch) watch(ctx context.Context, movement func() any, stalled func()) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -232,8 +232,8 @@ func installs(command string, args []string) bool {
 	return false
 }
 
-// words returns the words of a command line. If it runs a script in a shell (sh -c SCRIPT), the script is split into words too. Of
-// the path of a program only the file name is kept.
+// words returns the words of a command line. If it runs a script in a shell (sh -c SCRIPT), the script is split into words
+// too. Of the path of a program only the file name is kept.
 func words(command string, args []string) []string {
 	all := []string{program(command)}
 	if !slices.Contains(shells, all[0]) {

@@ -28,8 +28,9 @@ func (l *Lists) adoptOffers(offers catalog.Offers) {
 	l.ListTried = tried || len(kinds) == 0
 }
 
-// listItems reads the lists in due that the server offers. If it cannot read a list, the old list stays in use, and
-// mcpx tries again later. The server stays ready, since most clients use only tools.
+// listItems reads the lists in due that the server offers. If it cannot read a list, the old list stays in use. If it can
+// read only the first pages, these replace the old list. In both cases mcpx tries again later. The server stays ready, since
+// most clients use only tools.
 func (u *Upstream) listItems(outer context.Context, s *session, due map[catalog.Kind]bool) {
 	kinds := slices.DeleteFunc(s.offers.Kinds(), func(kind catalog.Kind) bool { return !due[kind] })
 	if len(kinds) == 0 || u.spec.Catalogue.Shared != nil {
@@ -59,9 +60,8 @@ func (u *Upstream) listItems(outer context.Context, s *session, due map[catalog.
 	u.update(func(st *Status) { st.adoptItems(fresh, len(fresh) == len(kinds)) })
 }
 
-// adoptItems replaces the lists that were read. fresh has these lists; all means that every list that the server
-// offers was read. If the new lists equal the old ones, Items stays the same pointer, so that others can notice a change
-// by comparing pointers.
+// adoptItems replaces the lists that were read. fresh has these lists; all means that Listed is to be set. If the new lists
+// equal the old ones, Items stays the same pointer, so that others can notice a change by comparing pointers.
 func (l *Lists) adoptItems(fresh map[catalog.Kind][]catalog.Item, all bool) {
 	next := catalog.Items{}
 	if l.Items != nil {

@@ -101,8 +101,8 @@ func (s *session) unlisten(id int64, abandoned bool) {
 // errCallOver is the cause with which the questions of an ended call are cancelled.
 var errCallOver = errors.New("the call is over")
 
-// during stops the clocks of the calls while the client answers a question of the server, until its caller calls
-// resume. If all these calls end before that, during cancels the question by calling cancel.
+// during stops the clocks of the calls while the client answers a question of the server, until resume is called. If the
+// last of these calls ends before that, the func cancel is called, which cancels the question.
 func during(calls []*listener, cancel context.CancelCauseFunc) (resume func()) {
 	var open atomic.Int64
 	open.Store(int64(len(calls)))
@@ -121,8 +121,8 @@ func during(calls []*listener, cancel context.CancelCauseFunc) (resume func()) {
 	}
 }
 
-// asks stops the clocks of the call while the client answers a question of the server, until its caller calls resume.
-// If the call ends before that, asks cancels the question by calling cancel.
+// asks stops the clocks of the call while the client answers a question of the server, until resume is called. If the
+// call ends before that, or has ended already, the func cancel is called, which cancels the question.
 func (h *listener) asks(cancel context.CancelCauseFunc) (resume func()) {
 	clocks := slices.DeleteFunc([]*clock{h.clock, h.idle}, func(c *clock) bool { return c == nil })
 	for _, c := range clocks {
@@ -222,7 +222,7 @@ func (s *session) lateLog(streamID int64, calls []*listener) bool {
 	})
 }
 
-// forgetEnded forgets the calls for which the server logs no more. The caller holds the lock.
+// forgetEnded forgets the programs whose last call ended longer than lateLogs ago. The caller holds the lock.
 func (s *session) forgetEnded() {
 	if s.calls.ended == nil {
 		s.calls.ended = make(map[string]time.Time)

@@ -24,8 +24,8 @@ const (
 )
 
 // list reads all pages of a list. If the server does not know the method, the list is empty. If a later page cannot be
-// read, list returns the pages before it, and the error as missing. But if the parameter whole is true, list fails: it
-// returns that error as err.
+// read, list returns the pages before it, and the error as missing. But if the parameter whole is true, or if ctx or the
+// session has ended, list fails: it returns that error as err. It also fails if [Catalogue.Admit] refuses the list.
 func (s *session) list(ctx context.Context, kind catalog.Kind, whole bool) (all catalog.List, missing, err error) {
 	method := kind.Method()
 	seen := make(map[string]bool)

@@ -53,7 +53,8 @@ type level struct {
 	set int
 }
 
-// logLevel returns the log level that the caller requires, or an empty string if the caller wants no logs.
+// logLevel returns the log level that the caller requires; debug if that is no level of MCP. It returns an empty string if
+// the caller wants no logs.
 func (r *call) logLevel() mcp.LoggingLevel {
 	level := mcp.LoggingLevel(r.Sink.Level)
 	switch {

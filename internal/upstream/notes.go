@@ -29,8 +29,9 @@ type notes struct {
 	end     context.CancelFunc
 }
 
-// note sends a message that has no response, without waiting. Over HTTP a goroutine sends the message. It ends
-// after noteTime at the latest, or with session.close, which waits for it.
+// note sends a message that has no response, without waiting. It drops the message if the session is closed, or too many
+// are being sent. Over HTTP a goroutine sends the message. The goroutine ends after noteTime at the latest, or with
+// session.close, which waits for it.
 func (s *session) note(message []byte) {
 	s.mu.Lock()
 	link, drop := s.link, s.closed || s.notes.sending >= maxNotesOverHTTP
@@ -72,7 +73,8 @@ func (s *session) sendNote(l transport.Link, message []byte) {
 	}
 }
 
-// cancelled sends notifications/cancelled, except on transports where closing the connection cancels the request.
+// cancelled sends notifications/cancelled, except in a modern session over HTTP, where closing the connection of the request
+// cancels it.
 func (s *session) cancelled(id int64, reason string) {
 	if s.Modern && s.link.Traits().ConnectionPerRequest {
 		return

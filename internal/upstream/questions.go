@@ -20,7 +20,7 @@ const (
 	// answerTime bounds how long a client may take to answer, since its user may be away. The clocks of the call
 	// are stopped meanwhile.
 	answerTime = time.Hour
-	// maxQuestions bounds the open questions of one session.
+	// maxQuestions bounds the open questions of one legacy session, and the questions in one input_required result.
 	maxQuestions = 100
 	// cancelTime is how long mcpx waits after the end of a call before it refuses the questions of that call, so
 	// that the server gets the cancellation of the call first.
@@ -44,8 +44,8 @@ type questions struct {
 // errTakenBack ends a question that the server has cancelled.
 var errTakenBack = errors.New("the server cancelled the question")
 
-// begin registers an open question and returns a context for it. It returns false if too many questions are open,
-// or the session has ended. If it returns true, the caller must call the method done.
+// begin registers an open question and returns a context for it. It returns false if too many questions are open, a question
+// with this id is open, or the session has ended. If it returns true, the caller must call the method done.
 func (q *questions) begin(id string) (context.Context, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

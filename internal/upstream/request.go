@@ -17,7 +17,8 @@ import (
 	"mcpx/internal/transport"
 )
 
-// noCapabilities is a member of _meta in the requests that mcpx makes itself: it declares no capabilities.
+// noCapabilities is a member of _meta, after a comma. It declares no capabilities, in the modern requests that mcpx makes
+// itself in a session without an owner.
 const noCapabilities = `,"` + mcp.MetaKeyClientCapabilities + `":{}`
 
 // meta returns the members that r adds to _meta, each preceded by a comma.
@@ -41,7 +42,7 @@ func (r *call) meta(id int64, modern bool) (meta []byte, err error) {
 	return meta, nil
 }
 
-// call sends r and returns the raw result. If ctx ends first, it cancels r at the server.
+// call sends r and returns the raw result. If ctx ends after r was sent, call cancels r at the server.
 func (s *session) call(ctx context.Context, r *call) (json.RawMessage, error) {
 	id := s.newID()
 	meta, err := r.meta(id, s.Modern)
@@ -101,7 +102,7 @@ func (s *session) doAs(ctx context.Context, method string, params json.RawMessag
 }
 
 // result returns the raw result of an answer of the link, which is valid JSON and valid UTF-8. If the server
-// answered with a JSON-RPC error, result returns a *RPCError.
+// answered with a JSON-RPC error, result returns a *RPCError; if with invalid JSON, an *AnswerError.
 func (s *session) result(answer wire.Message, err error) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err

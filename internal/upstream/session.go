@@ -16,8 +16,8 @@ import (
 	"mcpx/internal/transport"
 )
 
-// The revisions that mcpx requests. A server may answer initialize with an older or unknown revision, so mcpx uses
-// only what all legacy revisions have in common.
+// The revisions that mcpx requests; if a server refuses one and lists older ones, initialize requests one of those. A server
+// may answer initialize with an older or unknown revision, so mcpx uses only what all legacy revisions have in common.
 const (
 	modernVersion = mcp.LATEST_PROTOCOL_VERSION
 	legacyVersion = mcp.LATEST_LEGACY_PROTOCOL_VERSION
@@ -101,8 +101,8 @@ func (s *session) open(ctx context.Context, dialer *transport.Dialer) error {
 	return err
 }
 
-// close ends the session and everything it started. Over HTTP it waits a moment for cancellations that are being
-// sent. On other transports the end of the stream cancels all requests.
+// close ends the session and everything it started. Over HTTP it waits a moment for notifications, such as cancellations,
+// that are being sent. On other transports the end of the stream cancels all requests.
 func (s *session) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -120,7 +120,8 @@ func (s *session) close() {
 	s.changes.streams.Wait()
 }
 
-// ended returns why the stream of the session has ended. It returns err if the stream is still open.
+// ended returns why the stream of the session has ended. It returns err if the stream is still open, or if the transport
+// has no such stream (HTTP).
 func (s *session) ended(err error) error { return cmp.Or(s.link.Evidence().WhyEnded(), err) }
 
 // silence returns the error for a handshake that timed out. The error also quotes what the server wrote to stdout and
@@ -150,8 +151,8 @@ func (s *session) connected(l transport.Link) {
 // answer a request before it was sent.
 func (s *session) newID() int64 { return s.nextID.Add(2 + rand.Int64N(1<<16)) }
 
-// clientInfo is the clientInfo that mcpx sends to the server. In a session that belongs to one client, it also
-// contains the name of that client.
+// clientInfo is the clientInfo that mcpx sends to the server. In a session that belongs to one client, its name is the
+// name of that client with a suffix.
 func (s *session) clientInfo() map[string]string {
 	name := s.spec.Introduction.Name
 	if owner := s.spec.owner(); owner != nil && owner.Name != "" {

@@ -25,7 +25,8 @@ type Spec struct {
 	Health       Health
 	Catalogue    Catalogue
 
-	// Protocol fixes the era: [EraLegacy] or [EraModern]. With any other value, the handshake finds out the era.
+	// Protocol fixes the era: [EraLegacy] or [EraModern]. With any other value, the handshake finds out the era. Over
+	// HTTP+SSE, which is older than the modern era, a session is always legacy.
 	Protocol string
 	// Era is the era of the server when it was last seen, or empty if that is not known. The first attempt does not
 	// probe a legacy server for the modern era.
@@ -47,15 +48,15 @@ type Spec struct {
 	// OnUnknown gets the server's notifications that mcpx does not know. params may be nil. The goroutine that
 	// reads from the server calls it, so it must not block. May be nil.
 	OnUnknown func(method string, params json.RawMessage)
-	// OnLog gets the log messages that belong to no call, if several client programs share the session. program, if not
-	// empty, is the only program that may have caused the message (see [caller.Client.Program]). OnLog must not block. May
-	// be nil.
+	// OnLog gets the log messages on a shared stream that no call and no owner takes, if several client programs share the
+	// session. program, if not empty, is the only program that may have caused the message (see [caller.Client.Program]). If
+	// several may have caused it, OnLog does not get it. OnLog must not block. May be nil.
 	OnLog func(program string, params json.RawMessage)
-	// OnQuestion is called when the server asks a client something (elicitation, sampling, roots). It must not block. May be
-	// nil.
+	// OnQuestion is called when the server sends a request other than ping (elicitation, sampling, roots), or first answers
+	// a call with input_required. It must not block. May be nil.
 	OnQuestion func()
-	// OnChange is called after each change of [Upstream.Status], by the supervising goroutine. It must not block. May be
-	// nil.
+	// OnChange is called after each change of [Upstream.Status]: by the supervising goroutine or, if a request wakes an idle
+	// upstream, by the goroutine of that request. It must not block. May be nil.
 	OnChange func()
 
 	installs time.Duration // bounds the start of a command that may install its program first; 0 for every other server
@@ -63,7 +64,8 @@ type Spec struct {
 
 // Introduction is how mcpx introduces itself to the server.
 type Introduction struct {
-	// Name and Version are sent as clientInfo; the default name is mcpx.
+	// Name and Version are sent as clientInfo; the default name is mcpx. If the owner has a name, that is sent instead of
+	// Name.
 	Name, Version string
 	// Owner returns the client that the session belongs to, or nil if several clients share the session. In the
 	// session of an owner, mcpx declares the owner's capabilities, and messages that belong to no call go to the
@@ -76,10 +78,12 @@ type Introduction struct {
 
 // Timeouts bound how long mcpx waits for the server.
 type Timeouts struct {
-	// Connect bounds one attempt to connect, until tools/list is read. 0 means 30 s or, for a command that may install
-	// its program first, 10 min as long as the command makes progress.
+	// Connect bounds one attempt to connect, until tools/list is read; 0 means 30 s. A command that may install its program
+	// first has Connect for the handshake, where 0 means 10 min, and Connect again for tools/list. It is ended earlier if it
+	// makes no progress. The wait for its turn to install does not count.
 	Connect time.Duration
-	// Probe bounds the wait for the answer to server/discover before initialize is sent; 0 means 2 s.
+	// Probe bounds the wait for the answer to server/discover before initialize is sent, and the sending of
+	// notifications/initialized; 0 means 2 s.
 	Probe time.Duration
 	// Call bounds a call without a timeout of its own; 0 means 5 min.
 	Call time.Duration
@@ -109,7 +113,7 @@ type Catalogue struct {
 	Admit func(kind catalog.Kind, items, bytes int) error
 	// Shared, if not nil, returns the current tools; the session then reads no lists itself. For example, Shared
 	// returns the tools in the [Status] of a shared session. The slice must never be changed; new tools need a new
-	// slice. Shared is called with each call, from any goroutine, and must not block.
+	// slice. A call may call Shared, from any goroutine, so it must not block.
 	Shared func() []catalog.Tool
 	// Tools, if not nil, are the catalogue until the session has read the server's tools. If the server's tools are
 	// equal to these, this slice stays in use.

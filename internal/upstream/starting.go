@@ -72,9 +72,9 @@ func (w *startWait) next(ctx context.Context, u *Upstream, changed <-chan struct
 	return true
 }
 
-// AwaitStart waits until the first attempt to connect has succeeded or failed, but at most for the time limit. If
-// starting is not nil, AwaitStart then waits on while the command installs or starts, in all at most for Timeouts.Call.
-// It calls starting every tellEvery with a text that says what the command does.
+// AwaitStart waits while the upstream connects, but at most for the time limit. If starting is not nil, AwaitStart then
+// waits on while the command installs or starts, in all at most for Timeouts.Call (or limit, if that is longer). Every 5 s
+// it calls starting with a text that says what the command does.
 func (u *Upstream) AwaitStart(ctx context.Context, limit time.Duration, starting func(activity string)) {
 	ctx, cancel := context.WithTimeout(ctx, max(limit, u.spec.Timeouts.Call))
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 type Status struct {
 	State      catalog.State
 	Reason     string
-	RetryAfter time.Time // when the next attempt is due; zero if none is planned
+	RetryAfter time.Time // when the next attempt is due, if State is unavailable, or degraded without a session; else zero
 
 	Agreement // negotiated in the last session
 	Lists
@@ -20,7 +20,8 @@ type Status struct {
 	Installing bool
 	// isStarting means that the command installs or starts, or waits for its turn.
 	isStarting bool
-	// Took is how long the last successful attempt to connect took.
+	// Took is how long the last successful attempt to connect took, without the wait for other installs or for a server to
+	// dial in.
 	Took time.Duration
 	// Restarts is how many sessions were lost. CrashLoop means that sessions are lost again and again.
 	Restarts  int
@@ -40,8 +41,8 @@ func (s *Status) Unavailable() *request.UnavailableError {
 type Agreement struct {
 	Protocol string // the revision
 	Modern   bool
-	// Unprobed means that it is unknown whether the server also speaks the modern era. The session is legacy because
-	// its owner is a legacy client, or because the server was too slow to answer the probe.
+	// Unprobed means that the session is legacy although the server may speak the modern era: the owner is a legacy client,
+	// the server was too slow to answer the probe, or it has dialled in and accepted both eras.
 	Unprobed bool
 	// Stateful means that the server may keep state between the requests of the session.
 	Stateful bool
@@ -63,11 +64,11 @@ func (a *Agreement) Era() string {
 // Lists are the lists that mcpx last read from a server.
 type Lists struct {
 	Tools []catalog.Tool
-	// Known means that a tools/list was read.
+	// Known means that a session has read tools/list, or that the tools are those of [Catalogue.Tools].
 	Known bool
-	// Faults describe tools that were dropped because they are invalid.
+	// Faults describe the tools that were dropped because they are invalid or occur twice, and why the list is incomplete.
 	Faults []string
-	// Offers says which lists the server has beside tools; Items are the contents of these lists. Listed is set once
+	// Offers says what the server has beside tools; Items are the contents of these lists. Listed is set once
 	// all of them were read; ListTried is also set after a failed attempt to read them.
 	Offers            catalog.Offers
 	Items             *catalog.Items

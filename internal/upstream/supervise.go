@@ -22,10 +22,11 @@ const (
 	coalesce = 100 * time.Millisecond
 	// relistPause is the least time between two refreshes of the lists.
 	relistPause = time.Second
-	// relistRetry is how long after a failed refresh the next one is tried.
+	// relistRetry is how long after a failed or incomplete refresh the next one is tried.
 	relistRetry = 30 * time.Second
-	// While calls are open over HTTP, busyPatience times as many health checks as usual may fail before the session
-	// ends, since a server that handles one request at a time does not answer checks while it works.
+	// While calls are open, busyPatience times as many health checks as usual may fail before the session ends, since a
+	// server that handles one request at a time does not answer checks while it works. This is for all servers that are no
+	// child processes.
 	busyPatience = 3
 	// loopLosses lost sessions within loopWindow are a crash loop. Restarts are then at least loopPause apart.
 	loopLosses = 5
@@ -168,8 +169,8 @@ func (u *Upstream) connectAny(ctx context.Context, spec *Spec, t degradation) (s
 	return nil, err
 }
 
-// connect opens a session, reads the catalogue, and publishes both. t is what still remains of the degradation from earlier
-// sessions.
+// connect opens a session, reads its tools (unless [Catalogue.Shared] has them), and publishes both. t is what still
+// remains of the degradation from earlier sessions.
 func (u *Upstream) connect(parent context.Context, spec *Spec, t degradation) (*session, error) {
 	s, took, left, err := u.attempt(parent, spec)
 	if err != nil {
@@ -250,8 +251,8 @@ func (u *Upstream) failed(err error, wait time.Duration) time.Duration {
 	return wait
 }
 
-// news returns the level at which a failure is logged: a warning the first time. If the same failure occurs again, the
-// level is debug, until the server has connected without being in a crash loop.
+// news returns the level at which a failure is logged: a warning, or debug if the last warning was the same. It keeps that
+// warning in u.warned, until the server has connected without being in a crash loop.
 func (u *Upstream) news(reason string) slog.Level {
 	if transport.SameWords(reason, u.warned) {
 		return slog.LevelDebug

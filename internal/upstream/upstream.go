@@ -13,23 +13,23 @@ import (
 // concurrent use.
 type Upstream struct {
 	spec   Spec
-	dialer *transport.Dialer // used only by the supervising goroutine
+	dialer *transport.Dialer // used only by the supervising goroutine, except for CloseWithin
 
 	mu      sync.Mutex
 	status  Status
 	session *session
-	changed chan struct{} // closed and replaced at each change of the status or the session
-	succeed time.Time     // when a call last succeeded
-	whole   bool          // the tools in status are a complete list
-	warned  string        // the failure that was logged last; used only by the supervising goroutine
+	changed chan struct{} // closed and replaced at each change of the status, the session or stopped
+	succeed time.Time     // when a call last succeeded, or a session was opened
+	whole   bool          // the tools in status are a complete list that a session has read
+	warned  string        // for the method news, which only the supervising goroutine calls
 
 	stopped bool          // under mu: new calls are refused
-	open    int           // under mu: how many calls are open
+	open    int           // under mu: how many runs of Call and Follow have not returned
 	idle    chan struct{} // closed once stopped is set and open is 0
 
 	asked bool          // under mu: a request has needed the upstream
-	used  time.Time     // under mu: when a call last ended, or Ask was last called
-	hurry chan struct{} // has a buffer of one: a value means that a caller waits, so the first connection is tried without delay
+	used  time.Time     // under mu: when a call last ended (only with StopIdle), a session was opened, or Ask was called
+	hurry chan struct{} // has a buffer of one: a value means that a caller waits, so an install moves to the front of the queue
 	line  line          // the place in the queue of installs, for the first attempt
 
 	kick   chan struct{}      // has a buffer of one: a value means that the next attempt is to begin now
@@ -105,7 +105,8 @@ func (u *Upstream) wake() {
 }
 
 // Close ends the session and everything it started, and waits for that. Open calls fail. If limit is not 0, processes
-// that still run after that time are killed. Without a Start there is nothing to end.
+// that still run after that time are killed; if it is 0, they are killed after the usual time. Without a Start there is
+// nothing to end.
 func (u *Upstream) Close(limit time.Duration) {
 	u.refuse()
 	if u.cancel == nil {
@@ -123,17 +124,20 @@ func (u *Upstream) Status() Status {
 	return u.status
 }
 
-// Open returns how many calls are open or wait for a session.
+// Open returns how many calls are open or wait for a session or a concurrency limit. A subscription ([Upstream.Follow])
+// counts as one.
 func (u *Upstream) Open() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.open
 }
 
-// Retry starts the next attempt to connect now, if the upstream is in the pause before it.
+// Retry ends the pause before the next attempt to connect. If an attempt is running and fails, the next one follows without
+// a pause.
 func (u *Upstream) Retry() { signal(u.kick) }
 
-// update changes the status, and the session with it, and wakes everything that waits for a change.
+// update calls the func change, which may change the status and the session, under u.mu. Then it wakes everything that
+// waits for a change, and calls OnChange.
 func (u *Upstream) update(change func(*Status)) {
 	u.mu.Lock()
 	change(&u.status)
@@ -142,7 +146,8 @@ func (u *Upstream) update(change func(*Status)) {
 	u.spec.OnChange()
 }
 
-// Await returns when the first attempt to connect has succeeded or failed, or ctx ends.
+// Await returns when the state is not connecting, the upstream is stopped, or ctx ends. A failed attempt makes the state
+// unavailable; but for a server that dials in ([transport.Options.Arrived]) it stays connecting until a session is open.
 func (u *Upstream) Await(ctx context.Context) {
 	u.awaitStatus(ctx, func() bool { return u.stopped || u.status.State != catalog.Connecting })
 }

@@ -17,15 +17,15 @@ type watcher struct {
 	s *session
 	degradation
 	failures int       // how many health checks failed in a row
-	proven   bool      // a health check has succeeded
+	proven   bool      // a health check has succeeded, or a call made it unnecessary
 	pinged   bool      // the server has answered a ping
 	unpinged bool      // the server does not answer pings, so tools/list replaces them
-	checked  time.Time // when the last check succeeded
+	checked  time.Time // when the server last answered a check
 	reread   time.Time // when the lists were last read because changes may have been missed
 }
 
-// watch runs until the session is no longer usable, and returns the reason. w.degradation then says in which state
-// the next session begins.
+// watch runs until the session has ended or has to be ended, and returns the reason. w.degradation then says in which
+// state the next session begins.
 func (w *watcher) watch(ctx context.Context) error {
 	u, s := w.u, w.s
 	var calm <-chan time.Time
@@ -111,7 +111,7 @@ func (w *watcher) check(ctx context.Context) error {
 	w.failures++
 	w.health = u.spec.Secrets.Line("health check failed: "+err.Error(), 300)
 	if w.failures >= u.spec.Health.Threshold && !w.working() {
-		// The next session begins as healthy, unless the server has never answered a check.
+		// The next session begins as healthy, unless no check has succeeded in this session.
 		if w.proven {
 			w.health = ""
 		}
@@ -134,15 +134,15 @@ func (w *watcher) heard() bool {
 	return busy && w.speaks()
 }
 
-// speaks reports whether the server has sent anything since the last check.
+// speaks reports whether the server has sent anything since it last answered a check, and within the last interval.
 func (w *watcher) speaks() bool {
 	at := w.s.link.Life().LastHeard()
 	return at.After(w.checked) && time.Since(at) < w.u.spec.Health.Interval
 }
 
 // working reports whether a server that does not answer checks may be busy with one request: it sends messages, or
-// calls are open. A process may be silent as long as the longest open call may take. Over HTTP the silence may
-// also mean that the network is down, so the server gets less time.
+// calls are open. A child process may be silent as long as the longest open call may take. For other servers the silence
+// may also mean that the network is down, so they get less time.
 func (w *watcher) working() bool {
 	if w.speaks() && (w.u.succeededWithin(mutePatience) || time.Since(w.checked) < mutePatience) {
 		return true
@@ -161,8 +161,8 @@ func (w *watcher) working() bool {
 }
 
 // ping tests within Health.Timeout whether the server answers. Some legacy servers do not know ping, and send no answer
-// or an HTTP error. So a server that has never answered a ping also gets a tools/list. If the server answers this
-// tools/list, all later tests use only tools/list.
+// or an HTTP error. So a legacy server that has never answered a ping also gets a tools/list, after half of the time or
+// after the HTTP error. If the server answers this tools/list, all later tests use only tools/list.
 func (w *watcher) ping(ctx context.Context) error {
 	timeout := w.u.spec.Health.Timeout
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -256,7 +256,8 @@ func relisted(ctx context.Context, s *session, pause time.Duration) {
 
 // Again checks an upstream that others may have connected long ago. If it is unavailable, mcpx tries to connect at
 // once; over an open session mcpx reads the tools again. Again returns when that is done, or ctx ends. silent is why an
-// open session does not answer. It is empty if the session answers, or if an open call keeps the server busy.
+// open session does not answer. It is empty if the session answers, if an open call keeps the server busy, or if no session
+// is open.
 func (u *Upstream) Again(ctx context.Context) (silent string) {
 	before, s := u.Status(), u.current()
 	switch {
