@@ -2,9 +2,10 @@
 // and leaves the login of users to an OpenID issuer.
 //
 // Clients are public clients with PKCE (RFC 7636). They register themselves (RFC 7591), or their ID is the URL of a document about them
-// (draft-ietf-oauth-client-id-metadata-document). Client IDs, codes and tokens are self-contained: the server encrypts the data into
-// them. It stores only logins, encrypted. The record of a login says who the user is and which codes and refresh tokens were used. It
-// also has the issuer's tokens, with which the server asks the issuer later whether the user may stay logged in.
+// (draft-ietf-oauth-client-id-metadata-document). Client IDs, codes and tokens are self-contained: the server encrypts the
+// data into them. It stores only logins, encrypted, and which of the issuer's logout tokens were used. The record of a login
+// says who the user is and which codes and refresh tokens were used. It also has the issuer's tokens, with which the server
+// asks the issuer later whether the user may stay logged in.
 package authserver
 
 import (
@@ -42,8 +43,8 @@ const (
 const (
 	pageTime = 10 * time.Minute // for the consent page, and again for the login
 	codeTime = time.Minute
-	// accessTime is how long an access token is valid, at most. After that time, mcpx asks the issuer again. So a user who has left the
-	// organization can use mcpx for accessTime at most.
+	// accessTime is how long an access token is valid, at most. Before a client gets the next one, mcpx asks the issuer. So a
+	// user who has left the organization can use mcpx for little more than accessTime.
 	accessTime  = 10 * time.Minute
 	refreshTime = 30 * 24 * time.Hour // counted from each use
 	// grantTime is the longest time until a user must log in again.
@@ -61,10 +62,11 @@ type Options struct {
 
 	conf.AuthServer
 
-	// Secrets are the secrets that all encryption keys are derived from. The first one encrypts, all of them decrypt. There is at least
-	// one.
+	// Secrets are the secrets that all encryption keys are derived from. The first one encrypts, all of them decrypt. There is
+	// at least one.
 	Secrets []*state.Secret
-	// Audit records logins, their ends and refusals; nil means that nothing is recorded.
+	// Audit records refused and failed logins; nil means that nothing is recorded. For other events of logins see
+	// [Parts.Happened].
 	Audit audit.Logins
 	Log   *slog.Logger
 }
@@ -102,7 +104,7 @@ type Parts struct {
 	SignedIn func(w http.ResponseWriter, r *http.Request, login string, p *caller.Principal) error
 }
 
-// New makes a server, which the caller must close. It makes no network request until the first login.
+// New makes a server, which the caller must close. It sends nothing to the issuer; that begins with the first login.
 func New(o Options, parts Parts) (*Server, error) {
 	u, err := url.Parse(o.Resource)
 	if err != nil || u.Host == "" || !netguard.Safe(o.Resource) {
@@ -252,8 +254,8 @@ func only(values url.Values, name string) (string, error) {
 	return values.Get(name), nil
 }
 
-// ours reports whether every resource parameter (RFC 8707) is the URL of this mcpx or of a view below it. It is true
-// also if there is no such parameter.
+// ours reports whether the resource parameter (RFC 8707) is the URL of this mcpx or of a view below it. It is true also if
+// there is no such parameter, and false if there are several.
 func (s *Server) ours(resources []string) bool {
 	for _, resource := range resources {
 		u, err := url.Parse(resource)

@@ -47,8 +47,9 @@ func (s *Server) client(ctx context.Context, address netip.Addr, id string) (*cl
 	return c, nil
 }
 
-// maxRegistration is the maximum length, in bytes, of a registration request. maxMetadata is the maximum length, in bytes, of all
-// redirect URIs in it together: they become part of the client ID, which goes into URLs.
+// maxRegistration is the maximum length, in bytes, of a registration request. maxMetadata is the maximum length, in bytes, of
+// all redirect URIs in it together: they become part of the client ID, which goes into URLs. maxRedirects is how many redirect
+// URIs there may be.
 const (
 	maxRegistration = 16 << 10
 	maxMetadata     = 2 << 10
@@ -126,7 +127,8 @@ func readClient(data []byte) (*client, error) {
 	return c, nil
 }
 
-// redirect parses a redirect URI. It refuses characters that browsers interpret differently from net/url.
+// redirect parses a redirect URI. It accepts https, http on loopback, and schemes of a client's own, with a host and without
+// a user, a fragment, or . or .. in the path. It refuses characters that browsers interpret differently from net/url.
 func redirect(address string) (*url.URL, bool) {
 	for _, c := range []byte(address) {
 		if c <= ' ' || c >= 0x7f || strings.IndexByte("\\\"<>^`{|}", c) >= 0 {
@@ -172,8 +174,8 @@ func (s *Server) redirects(address string) bool {
 	})
 }
 
-// matches reports whether a redirect URI matches a glob. It compares scheme, host and path separately, so that a * in the glob cannot match
-// parts of two of them.
+// matches reports whether a redirect URI matches a glob. It compares scheme, host and path separately, so that a * in the
+// glob cannot match parts of two of them.
 func matches(glob string, u *url.URL) bool {
 	scheme, rest, _ := strings.Cut(glob, "://")
 	rest, query, _ := strings.Cut(rest, "?")

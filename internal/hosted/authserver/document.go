@@ -31,8 +31,8 @@ const (
 	documentFetch = 5 * time.Second
 )
 
-// documents fetches the client metadata documents of clients whose ID is a URL. Anyone can trigger a fetch, so
-// documents must be short and on public servers, and few are cached.
+// documents fetches the client metadata documents of clients whose ID is a URL. Anyone can trigger a fetch, so documents must
+// be short and on public servers (or on loopback, if mcpx itself is), and few are cached.
 type documents struct {
 	web *http.Client
 	ctx context.Context // cancelled when the server is closed; ends all fetches
@@ -143,7 +143,8 @@ func readDocument(id string, data []byte) (*client, error) {
 	return c, nil
 }
 
-// lifetime reads from Cache-Control how long a document may be cached (RFC 9111).
+// lifetime reads from Cache-Control how long a document may be cached (RFC 9111), at most documentMost. If the header does
+// not say, it is documentTime.
 func lifetime(header http.Header) time.Duration {
 	for part := range strings.SplitSeq(strings.ToLower(strings.Join(header.Values("Cache-Control"), ",")), ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")

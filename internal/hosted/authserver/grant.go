@@ -13,8 +13,9 @@ import (
 	"mcpx/internal/hosted/identity"
 )
 
-// MaxLogins is how many logins are kept at most, and maxPerUser is how many of them one user may have. If a user has maxPerUser
-// logins, a new login ends the user's login that was renewed least recently, so that no user can push out the logins of others.
+// MaxLogins is how many logins the state folder of a process keeps at most (the store of a cluster has other limits), and
+// maxPerUser is how many logins one user may have. If a user has maxPerUser logins, a new login ends the user's login that was
+// renewed least recently, so that no user can push out the logins of others.
 const (
 	MaxLogins  = 10_000
 	maxPerUser = 100
@@ -30,10 +31,10 @@ type grant struct {
 	// Next is the number of the refresh token that is valid; lower ones are used up. 0 means that the code has not been used.
 	Next    int   `json:"x"`
 	Began   int64 `json:"b"` // Unix seconds, like all times here except Done
-	Renewed int64 `json:"r"` // when the issuer was asked last
+	Renewed int64 `json:"r"` // when the issuer last confirmed that the user may stay logged in
 	// Done is when the last refresh token was used, in Unix milliseconds, by the clock of the process that did it.
 	Done  int64 `json:"d,omitempty"`
-	Until int64 `json:"u"` // when the login ends if it is not renewed
+	Until int64 `json:"u"` // when the login ends if it is not renewed; after its end, until when it is kept
 	// Ended says why the login has ended; empty while it is valid.
 	Ended  string `json:"e,omitempty"`
 	Issued issued `json:"i"`
@@ -48,9 +49,10 @@ type grant struct {
 // issued is what the issuer gave for a login.
 type issued struct {
 	Refresh string `json:"r,omitempty"`
-	// Access is the issuer's access token, only if there is no refresh token. AccessUntil is its end.
-	Access      string `json:"a,omitempty"`
-	AccessUntil int64  `json:"au,omitempty"`
+	// Access is the issuer's access token, if there is no refresh token and the userinfo endpoint accepts the access token.
+	Access string `json:"a,omitempty"`
+	// AccessUntil is when the login ends if there is no refresh token: see withoutRefresh.
+	AccessUntil int64 `json:"au,omitempty"`
 	// Session is the claim sid: the issuer's ID for the user's session, which a logout token may name.
 	Session string `json:"s,omitempty"`
 	// Info means that the userinfo endpoint answered at the login, so renewals ask it too.
@@ -60,7 +62,7 @@ type issued struct {
 	GivenUntil int64  `json:"tu,omitempty"`
 }
 
-// give sets Given and GivenUntil to the access token in token and its end.
+// give sets Given and GivenUntil to the access token in token and its end, which is in a minute if the issuer does not say.
 func (i *issued) give(token *oauth2.Token) {
 	i.Given, i.GivenUntil = token.AccessToken, deadline(time.Minute)
 	if !token.Expiry.IsZero() {
@@ -109,9 +111,9 @@ var (
 // change calls the function update with a login from the store, stores the changed login and returns it. If update returns an
 // error, nothing is stored, and the error is returned together with the login. Other errors are errUnknown and errUnavailable.
 //
-// This process may not know the login yet, because another process has just begun it. So change always asks the store. The only way to ask
-// the store is to change an entry. Therefore, if the store has no such login, change stores a login that has ended, which the store keeps
-// for a while, and returns errUnknown.
+// This process may not know the login yet, because another process has just begun it. So change always asks the store. The
+// only way to ask the store is to change an entry. Therefore, if the store has no such login, change stores a login that has
+// ended, which the store keeps for a while, and returns errUnknown.
 func (s *Server) change(ctx context.Context, number string, update func(*grant) error) (*grant, error) {
 	var last grant
 	var changed error
@@ -183,7 +185,8 @@ func (s *Server) end(ctx context.Context, number, why string) (ended bool, err e
 	return true, nil
 }
 
-// ended logs and reports that a login has ended. It is called once, by the process that ended the login in the store.
+// ended logs and reports that a login has ended, unless its code was never used. It is called once, by the process that ended
+// the login in the store.
 func (s *Server) ended(g *grant) {
 	if g.Next == 0 {
 		return // the login has never begun: its code was not used
@@ -209,7 +212,7 @@ type known struct {
 // entry is one login in the type known. Its grant is immutable: after a change there is a new entry.
 type entry struct {
 	*grant
-	// life is cancelled when the login ends. All entries of a login share it.
+	// life is cancelled when the login ends or the server is closed. All entries of a login share it.
 	life context.Context
 	end  context.CancelFunc
 	// changed is closed when a newer entry replaces this one.
@@ -299,7 +302,7 @@ func (s *Server) standing() (all []*grant) {
 	return all
 }
 
-// sweepEvery is the time between two sweeps.
+// sweepEvery is the least time between two sweeps.
 const sweepEvery = time.Hour
 
 // sweep ends logins that were not renewed in time, and forgets ended ones whose access tokens have expired. It does nothing if the last
@@ -342,8 +345,9 @@ func (s *Server) lifeOf(number string) context.Context {
 	return e.life
 }
 
-// Standing returns the user of a login of mcpx's own pages ([Parts.SignedIn]). If this process does not know the login, or if the last
-// renewal was more than accessTime ago, Standing first asks the issuer. The errors are [identity.ErrInvalid] and [identity.ErrUnavailable].
+// Standing returns the user of a login of mcpx's own pages ([Parts.SignedIn]). If this process does not know the login,
+// Standing looks in the store; if the last renewal was more than accessTime ago, it first asks the issuer. The errors are
+// [identity.ErrInvalid] and [identity.ErrUnavailable].
 func (s *Server) Standing(ctx context.Context, number string) (*identity.Proof, error) {
 	e := s.find(number)
 	if e == nil || e.Ended == "" && e.Renewed+int64(accessTime/time.Second) <= time.Now().Unix() {
@@ -362,8 +366,9 @@ func (s *Server) Standing(ctx context.Context, number string) (*identity.Proof, 
 	return &identity.Proof{Principal: s.principal(&e.Who), Revoked: e.life, Until: until}, nil
 }
 
-// ofPage decides whether a login of mcpx's own pages must be renewed now. It returns nil if so, errEnded if the login has ended or belongs
-// to a client, and errNothing if another request has just renewed the login. See the parameter accept of the method [Server.renewed].
+// ofPage decides whether a login of mcpx's own pages must be renewed now. It returns nil if so, errEnded if the login has ended
+// or belongs to a client, and errNothing if another request has just renewed the login. See the parameter accept of the method
+// [Server.renewed].
 func ofPage(g *grant) error {
 	switch {
 	case g.Ended != "" || g.Client != "" || expired(g.Until):

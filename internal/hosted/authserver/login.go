@@ -24,8 +24,7 @@ import (
 )
 
 const (
-	// maxUser is the maximum length, in bytes, of all claims of a user together: they become part of codes and tokens, which
-	// go into URLs and headers.
+	// maxUser is the maximum length, in bytes, of the JSON of a user: it becomes part of access tokens, which go into headers.
 	maxUser       = 4 << 10
 	discoveryTime = time.Hour // how long the issuer's metadata is cached
 )
@@ -100,9 +99,9 @@ func (l *login) config(p *provider) *oauth2.Config {
 	}
 }
 
-// scopes returns the scopes that the issuer is asked for. Without offline_access most issuers give no refresh token, or one that
-// ends with the user's session in the browser. The scope offline_access is left out if the issuer does not list it, as the issuer
-// may then refuse it.
+// scopes returns the scopes that the issuer is asked for, unless the config names them. Without offline_access most issuers
+// give no refresh token, or one that ends with the user's session in the browser. The scope offline_access is left out if the
+// issuer does not list it, as the issuer may then refuse it.
 func (l *login) scopes(p *provider) []string {
 	switch {
 	case l.o.Scopes != nil:
@@ -205,7 +204,7 @@ func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
 	s.back(w, &b.For, url.Values{"code": {s.seals.code.close(code{g.Number, of, deadline(codeTime)})}})
 }
 
-// refusedError says why a user may not log in. Its text is shown to the user.
+// refusedError says why a user may not log in or stay logged in. Its text is shown to the user.
 type refusedError struct{ subject, why string }
 
 func (e *refusedError) Error() string { return e.why }
@@ -257,8 +256,9 @@ func (l *login) finish(ctx context.Context, query url.Values, b *pendingLogin) (
 	return got, who, err
 }
 
-// withoutRefresh decides how long a login lasts if the issuer gives no refresh token. If the userinfo endpoint answers, the login lasts as
-// long as the access token, with which that endpoint can be asked again. Otherwise the login lasts as long as an access token of mcpx.
+// withoutRefresh decides how long a login lasts if the issuer gives no refresh token. If the userinfo endpoint answers, the
+// login lasts as long as the issuer's access token (an hour if the issuer does not say how long that is), with which that
+// endpoint can be asked again. Otherwise the login lasts as long as an access token of mcpx.
 func (l *login) withoutRefresh(got *issued, token *oauth2.Token) {
 	until := deadline(accessTime)
 	if got.Info {
@@ -401,8 +401,7 @@ func (l *login) addUserInfo(ctx context.Context, p *provider, token string, clai
 	return nil
 }
 
-// Allow says which users may log in: those who match any of its members. If all members are nil, every user of the
-// issuer may.
+// Allow says which users may log in: those who match any of its lists. If all lists are nil, every user of the issuer may.
 type Allow = conf.Allow
 
 // user is the user who has logged in.
@@ -420,7 +419,8 @@ type user struct {
 	Display string `json:"d,omitempty"`
 }
 
-// user makes a user from claims. The error is a *refusedError if Allow does not permit this user.
+// user makes a user from claims. The error is a *refusedError if Allow does not permit this user, or if the user has no valid
+// name (principal_claim) or too many groups. If the claims have no subject, it is another error.
 func (l *login) user(claims jwt.MapClaims) (*user, error) {
 	text := func(name string) string {
 		value, _ := claims[name].(string)

@@ -23,7 +23,8 @@ type Login struct {
 	Until     time.Time `json:"until,omitzero"` // when the login ends, unless it is renewed before
 }
 
-// Logins returns the logins that are valid and whose client has got a token, the newest first.
+// Logins returns the logins that are valid and have begun (the client has got a token, or the user sees a page of mcpx), the
+// newest first.
 func (s *Server) Logins() []Login {
 	all := make([]Login, 0)
 	for _, g := range s.standing() {
@@ -61,9 +62,9 @@ func (s *Server) End(ctx context.Context, target, why string) (ended []Login, er
 	return ended, nil
 }
 
-// nameFree returns a *refusedError if another subject is logged in with the same name, and the issuer has confirmed that login within the
-// last [identity.NameHeld]. All processes with the same store of logins know the names, also after a restart. For users with tokens of
-// their issuer, [identity.Verifier.Request] checks names.
+// nameFree returns a *refusedError if another subject is logged in with the same name, and the issuer has confirmed that login
+// within the last [identity.NameHeld]. All processes with the same store of logins know the names, also after a restart. For
+// users with tokens of their issuer, [identity.Verifier.Request] checks names.
 func (s *Server) nameFree(who *user) error {
 	if who.Called == "" {
 		return nil
@@ -83,7 +84,7 @@ func (s *Server) SignIn(w http.ResponseWriter, r *http.Request, path string) {
 	s.startLogin(w, r, &authorization{Own: path})
 }
 
-// SignOut ends a login of one of mcpx's own pages.
+// SignOut ends a login of one of mcpx's own pages. login is the string that [Parts.SignedIn] got.
 func (s *Server) SignOut(ctx context.Context, login string) error {
 	_, err := s.end(ctx, login, "signed out")
 	return err

@@ -18,18 +18,20 @@ const (
 var (
 	errEnded = &fault{"invalid_grant", "the login has ended: log in again"}
 	errTwice = &fault{"invalid_grant", "the refresh token was used before: log in again"}
-	// errAway is the answer if the issuer cannot be asked. The login goes on: an issuer that is down for a moment must not log out a
-	// company. Access tokens still expire after accessTime, so no user goes on for long without the issuer.
+	// errAway is the answer if the issuer cannot be asked, or another request asks it for too long. The login goes on: an
+	// issuer that is down for a moment must not log out a company. Access tokens still expire after accessTime, so no user goes
+	// on for long without the issuer.
 	errAway = &fault{"temporarily_unavailable", "the login issuer cannot be asked now; try again"}
 	errBusy = errors.New("another request renews the login")
 )
 
-// renewed asks the issuer whether the user may stay logged in, and stores the answer. Before that, it calls the function accept with the
-// newest state of the login. accept may change that state, or return an error, which ends the call of renewed. If the error is
-// errNothing, another request has just renewed the login, and renewed returns the login as it is.
+// renewed asks the issuer whether the user may stay logged in, and stores the answer. Before that, it calls the function
+// accept with the newest state of the login. accept may change that state, or return an error, which ends the call of renewed.
+// If the error is errNothing, another request has just renewed the login, and renewed returns the login as it is. If accept
+// ends the login, which means that a refresh token was used twice, renewed returns errTwice.
 //
-// If several requests renew one login, in any processes, only one of them asks the issuer. The others wait for it, and then call accept
-// with the new state.
+// If several requests renew one login, in any processes, only one of them asks the issuer. The others wait for it, and then
+// call accept with the new state.
 func (s *Server) renewed(ctx context.Context, number string, accept func(*grant) error) (*grant, error) {
 	// When the issuer has answered, its earlier refresh token may be worth nothing. So the answer is kept even if the client
 	// does not wait for it.
@@ -71,8 +73,8 @@ func (s *Server) renewed(ctx context.Context, number string, accept func(*grant)
 	}
 }
 
-// lookAgain is how long a request waits for another request that renews the same login, before it looks at the store again. Usually the
-// store reports the change earlier, through learn.
+// lookAgain is how long a request waits for another request that renews the same login, before it looks at the store again.
+// Usually the store reports the change earlier, through learn.
 const lookAgain = 250 * time.Millisecond
 
 // changes waits until a newer entry replaces e, at most for lookAgain. If e is nil, changes waits for lookAgain. The only error

@@ -21,7 +21,9 @@ type seals struct {
 
 // seal encrypts one kind of value with AES-256-GCM and a random nonce.
 type seal struct {
-	prefix string // start of the encrypted string, by which users and secret scanners recognize it
+	// prefix begins the encrypted strings that users see, so that users and secret scanners recognize them. It is empty for
+	// the other kinds.
+	prefix string
 	// aeads has one cipher for each secret. The first one encrypts, all of them decrypt.
 	aeads []cipher.AEAD
 }

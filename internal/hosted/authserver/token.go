@@ -76,7 +76,8 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	httpd.WriteJSON(w, http.StatusOK, out)
 }
 
-// form reads the parameters of a request to the token or revocation endpoint.
+// form reads the parameters of a request to the token, revocation or logout endpoint. Only resource may occur twice. If form
+// returns false, it has refused the request.
 func (s *Server) form(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxTokenRequest)
 	if err := r.ParseForm(); err != nil {
@@ -167,7 +168,7 @@ func (s *Server) renew(ctx context.Context, form url.Values) (*grant, error) {
 	client := digest(form.Get("client_id"))
 	// A client may send one token in two requests at the same time, as when several programs share a login. The first request
 	// uses the token. A second request that arrives before the first is done gets the same result. If the token arrives later
-	// than that, it was stolen.
+	// than that, it was stolen, and the login ends.
 	arrived := time.Now().UnixMilli()
 	return s.renewed(ctx, old.Grant, func(g *grant) error {
 		switch {
@@ -227,8 +228,8 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// Prove verifies an access token. It returns nil if this server has not made the token, if the token has expired, if its login has ended,
-// or if its user may not log in any more.
+// Prove verifies an access token. It returns nil if this server has not made the token, if the token has expired, if its login
+// has ended, or if its user may not log in any more.
 func (s *Server) Prove(token string) *identity.Proof {
 	var a access
 	if !strings.HasPrefix(token, accessPrefix) || s.seals.access.open(token, &a) != nil || expired(a.Until) || !s.o.admits(&a.Who) {
