@@ -56,9 +56,9 @@ func (a *authenticated) proof(r *http.Request) (*identity.Proof, error) {
 	return a.verifier.Request(r)
 }
 
-// open reports whether a request needs no principal. Probes have no tokens, and the page authenticates its viewers
-// itself, by their cookies. Clients look for an authorization server in the well-known places and at /register, and
-// report "failed to connect" for any answer except 404.
+// open reports whether a request needs no principal. Probes have no tokens, and the page (/ and /ui/) authenticates its
+// viewers itself. Clients look for an authorization server in the well-known places and at /register, and report "failed to
+// connect" for any answer except 404.
 func open(r *http.Request) bool {
 	switch r.URL.Path {
 	case "/", "/healthz", "/readyz", "/register", AgentsPath, AgentsPath + "health": // health has a key in its query
@@ -74,8 +74,8 @@ func register(w http.ResponseWriter, _ *http.Request) {
 }
 
 // refuse answers a request without a principal. The reason why a token is not valid goes to the log, but not into the answer,
-// since it would help an attacker who guesses tokens. Only a genuine token for another audience gets an answer that names its
-// audience.
+// since it would help an attacker who guesses tokens. The answer says more only about a genuine token: that it lacks a scope,
+// or for which other audience it is.
 func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, reason error) {
 	a.refusals.note(slog.LevelInfo, r, reason.Error(), "")
 	answerOf(w).reason = reason.Error()

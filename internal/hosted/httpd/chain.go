@@ -31,8 +31,8 @@ func (o *Options) handler() http.Handler {
 	return &recovered{h, o.Journal, o.Logger}
 }
 
-// Handler returns the handler that [Serve] uses, for use in another program's HTTP server. Unless anywhere is true, it refuses requests
-// that came to an address other than loopback. stop ends all open requests.
+// Handler returns the handler that [Serve] uses, for use in another program's HTTP server. Unless anywhere is true, it refuses
+// requests that came to an address other than loopback. stop ends all open requests.
 func Handler(o Options, anywhere bool) (h http.Handler, stop func()) {
 	if o.Identity == nil {
 		o.Identity = &identity.Verifier{}
@@ -43,8 +43,8 @@ func Handler(o Options, anywhere bool) (h http.Handler, stop func()) {
 	}
 }
 
-// embedded is the outermost handler in another program's HTTP server. The handler does not know the connections of that server. So each
-// request gets a connection of its own, so that no two clients without a principal seem to be one.
+// embedded is the outermost handler in another program's HTTP server. The handler does not know the connections of that
+// server. So each request gets a connection of its own, so that no two clients without a principal seem to be one.
 type embedded struct {
 	next     http.Handler
 	anywhere bool
@@ -64,8 +64,8 @@ func (h *embedded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.next.ServeHTTP(w, r.WithContext(caller.Over(ctx, &caller.Connection{ID: h.last.Add(1), Life: ctx})))
 }
 
-// recovered is the outermost handler. It answers 500 if a handler panics; without it, net/http would close the
-// connection.
+// recovered is the outermost handler, except for embedded. It answers 500 if a handler panics; without it, net/http would
+// close the connection. It lets the panic with http.ErrAbortHandler pass, and ends the events of the request.
 type recovered struct {
 	next    http.Handler
 	journal *request.Journal
@@ -98,9 +98,9 @@ type answer struct {
 	events    []*request.Event  // of the answered messages; set by endpoint
 }
 
-// finish flushes the response and ends the events of its messages. For a response with an HTTP error, it adds an event about the refusal.
-// It runs after all other handlers, when the call no longer counts against the caller's limit of concurrent calls, so the client's next
-// request is not refused.
+// finish flushes the response and ends the events of its messages. For a response with an HTTP error, it adds an event about
+// the refusal. It runs after all other handlers, when the call no longer counts against the caller's limit of concurrent calls,
+// so the client's next request is not refused.
 func (h *recovered) finish(a *answer, r *http.Request) {
 	if len(a.events) > 0 { // a flush would keep net/http from adding a Content-Length to refusals
 		_ = http.NewResponseController(a.ResponseWriter).Flush()

@@ -13,9 +13,9 @@ import (
 	"mcpx/internal/caller"
 )
 
-// flood answers 429 to requests that come too fast, before their bodies are read. The handler beforeAuth counts a request for the
-// address of the sender, unless the credential of the request was already valid earlier. The handler afterAuth counts the request
-// for its principal.
+// flood answers 429 to requests that come too fast, before their bodies are read. The handler beforeAuth counts a request for
+// the address of the sender, unless the credential of the request was already valid earlier. The handler afterAuth counts the
+// request for its principal. If auth is not configured, only afterAuth counts, all requests together. Probes are not counted.
 type flood struct {
 	options *Options
 	pauses  chan struct{} // holds one element per delayed request
@@ -47,7 +47,8 @@ func (f *flood) beforeAuth(next http.Handler) http.Handler {
 	})
 }
 
-// afterAuth counts requests for their principal, and delays the answers to senders that are refused repeatedly.
+// afterAuth counts requests for their principal, and delays the answers to senders that are refused repeatedly. A request with
+// a principal proves its connection.
 func (f *flood) afterAuth(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who := caller.From(r.Context())

@@ -19,7 +19,7 @@ type guard struct {
 	options  *Options
 	refusals *refusals
 	flood    *flood // nil means that refusals are not delayed
-	// local caches the last Host that names this machine, since most requests have the same Host.
+	// local caches the last Host that is a loopback name or address, since most requests have the same Host.
 	local atomic.Pointer[string]
 }
 
@@ -42,7 +42,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ownHost calls [Options.ownHost], but remembers the last Host for which the result was true.
+// ownHost calls [Options.ownHost], but remembers the last Host that is a loopback name or address.
 func (g *guard) ownHost(r *http.Request) bool {
 	if local := g.local.Load(); local != nil && *local == r.Host {
 		return true
@@ -86,7 +86,7 @@ func (o *Options) ownOrigins(r *http.Request) bool {
 	return true
 }
 
-// public returns the public URL of /mcp, or nil if none is configured.
+// public returns the public URL of the endpoint, or nil if none is configured.
 func (o *Options) public() *url.URL {
 	if asked := o.Identity.Options(); asked != nil {
 		return asked.Resource

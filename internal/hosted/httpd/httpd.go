@@ -26,18 +26,19 @@ import (
 	"mcpx/internal/request"
 )
 
-// Endpoint answers MCP requests at Options.Path and below.
+// Endpoint answers MCP requests at Options.Path and below and, with Options.SSE, at /sse and /messages.
 type Endpoint interface {
 	// Serve answers a request, and returns the events of its messages. httpd ends these events after the response was
 	// sent.
 	Serve(w http.ResponseWriter, r *http.Request) []*request.Event
-	// EndStreams ends the requests that wait for events, not for a result. It is called when the shutdown begins.
+	// EndStreams ends the requests that wait for events, not for a result. It is called once Options.Drain has passed.
 	EndStreams()
-	// EndCalls ends all other open requests with an error. It is called once Options.Grace has passed.
+	// EndCalls ends all other open requests with an error. It is called once Options.Grace has passed too. In another program's
+	// server ([Handler]), stop calls both at once.
 	EndCalls()
 }
 
-// Page is the status page. EndStreams is called when the shutdown begins.
+// Page is the status page. [Serve] calls EndStreams once Options.Drain has passed.
 type Page interface {
 	http.Handler
 	EndStreams()
@@ -54,8 +55,8 @@ type Options struct {
 	TLS *TLS
 	// Limits bound the connections and the rate of requests; nil means no bounds.
 	Limits *limits.Limits
-	// AuthServer returns the handler of the authorization server for a path, or nil if the path is not one of its
-	// paths. Requests for its paths need no token. AuthServer is nil if there is no authorization server.
+	// AuthServer returns the handler of a path that needs no token: a path of the authorization server, or a page on which
+	// users log in to servers. It returns nil for other paths. AuthServer itself may be nil.
 	AuthServer func(path string) http.Handler
 	// SSE makes the endpoint available also at /sse and /messages, for the HTTP+SSE transport of 2024-11-05.
 	SSE bool
@@ -64,16 +65,17 @@ type Options struct {
 	// Drain is how long the server still accepts connections and serves requests after the shutdown began, while /readyz
 	// already answers 503. It gives load balancers the time to notice. Grace begins afterwards.
 	Drain time.Duration
-	// Ready returns the content of /readyz. If auth is configured, only public is shown, since probes have no tokens;
-	// otherwise whole is shown.
+	// Ready returns the content of /readyz. If auth is configured, only public is shown, since probes have no tokens.
+	// Otherwise whole is shown, but only to requests whose Host names this machine.
 	Ready func() (public Readiness, whole any)
 	// Journal gets an event for each answered message and each HTTP error; may be nil.
 	Journal *request.Journal
-	// Status returns the content of /status. Only principals for which Admin returns true may read it; a nil Admin lets everyone read it.
+	// Status returns the content of /status. Only principals for which Admin returns true may read it; a nil Admin lets
+	// everyone read it.
 	Status func() any
 	Admin  func(*caller.Principal) bool
-	// Metrics serves /metrics; nil means that there is no such path. Only principals for which Measures returns true may read it; a nil
-	// Measures lets everyone read it.
+	// Metrics serves /metrics; nil means that there is no such path. Only principals for which Measures returns true may read
+	// it; a nil Measures lets everyone read it.
 	Metrics  http.Handler
 	Measures func(*caller.Principal) bool
 	// Page serves / to browsers, and /ui/. If it is nil, / is plain text.
@@ -86,18 +88,18 @@ type Options struct {
 	timeouts
 }
 
-// Routes are handlers for paths outside the endpoint; if one is nil, its path does not exist. Dial serves /dial/ and Agents serves
-// AgentsPath: servers dial in there. Servers serves /api/servers and Dialled serves /api/dialled, both for principals for which
-// Options.Admin returns true.
+// Routes are handlers for paths outside the endpoint; if one is nil, its path does not exist. Dial serves /dial/ and Agents
+// serves AgentsPath: servers dial in there. Servers serves /api/servers and Dialled serves /api/dialled, and the paths below
+// them, for those who may read Options.Status.
 type Routes struct{ Dial, Agents, Servers, Dialled http.Handler }
 
-// AgentsPath is the path below which tool servers dial in as in the older system that mcpx replaces. Such a server belongs to an agent,
-// and has the agent's token in its query.
+// AgentsPath is the path below which tool servers dial in as in the older system that mcpx replaces. Such a server belongs to
+// an agent, and has the agent's token in its query.
 const AgentsPath = "/mcp_endpoint/"
 
-// timeouts bound the parts of a request. headerTimeout bounds the time to receive its header (0 means 10 s), bodyTimeout bounds the
-// time to receive the whole request (0 means 1 min), and writeTimeout bounds the time to send the response (0 means 2 min). The
-// endpoint extends writeTimeout for streams.
+// timeouts bound the parts of a request. headerTimeout bounds the time to receive its header (0 means 10 s), bodyTimeout bounds
+// the time to receive the whole request (0 means 1 min), and writeTimeout bounds the time to send the response (0 means 2 min).
+// The endpoint extends writeTimeout for streams.
 type timeouts struct {
 	headerTimeout, bodyTimeout, writeTimeout time.Duration
 
@@ -262,14 +264,13 @@ func (o *Options) drain(served <-chan error) error {
 	}
 }
 
-// path returns the path of the endpoint.
 func (o *Options) path() string { return cmp.Or(o.Path, "/mcp") }
 
 func (o *Options) endpoint(w http.ResponseWriter, r *http.Request) {
 	answerOf(w).events = o.Endpoint.Serve(w, r)
 }
 
-// pages routes requests to the endpoint and to the pages about the process.
+// pages routes requests to the endpoint, the pages about the process, and [Routes].
 func (o *Options) pages() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc(o.path(), o.endpoint)

@@ -48,7 +48,7 @@ func LoadTLS(files TLSFiles, log *slog.Logger) (*TLS, error) {
 	return t, nil
 }
 
-// look reads the files. changed is false if their contents are the same as at the last check.
+// look reads the files. changed is false if their contents, or a file that cannot be read, are the same as at the last check.
 func (t *TLS) look() (next *certificates, changed bool, err error) {
 	var data [3][]byte
 	for i, name := range []string{t.files.Cert, t.files.Key, t.files.ClientCA} {
