@@ -25,8 +25,9 @@ func (l *Limits) Connections() (total, perAddress int) {
 	return o.Connections, o.AddressConnections
 }
 
-// Arrived counts a request from an address before its credential is verified. credential is empty if the request has
-// none. If there were too many requests, Arrived returns how long the sender should wait, otherwise 0.
+// Arrived counts a request from an address before its credential is verified, unless the same credential was valid earlier.
+// credential is empty if the request has none. If there were too many requests, Arrived returns how long the sender should
+// wait, otherwise 0.
 func (l *Limits) Arrived(address netip.Addr, credential string) time.Duration {
 	if l == nil {
 		return 0
@@ -50,9 +51,10 @@ func (l *Limits) take(d state.Draw) time.Duration {
 	return wait
 }
 
-// Known counts a request after authentication. p is nil if no credentials are needed. address and credential are those given to Arrived;
-// they are ignored if p is nil. If flood is true, the request must be refused, and wait is how long its sender should wait before the
-// next request. Otherwise, wait is how long this request should be delayed.
+// Known counts a request after authentication. p is nil if no credentials are needed. address and credential are those given to
+// Arrived; they are ignored if p is nil. If the credential is valid for the first time, the request no longer counts for its
+// address. If flood is true, the request must be refused, and wait is how long its sender should wait before the next request.
+// Otherwise, wait is how long this request should be delayed.
 func (l *Limits) Known(p *caller.Principal, address netip.Addr, credential string) (wait time.Duration, flood bool) {
 	if l == nil {
 		return 0, false
@@ -111,7 +113,8 @@ func perSecond(n int) state.Rate {
 	return state.Rate{Rate: float64(n), Burst: float64(2*n + 100)}
 }
 
-// refusals is the rate at which error answers are sent without a delay. Well-behaved clients get few error answers.
+// refusals is the rate at which error answers are sent to one principal, or to one address, without a delay. Well-behaved
+// clients get few error answers.
 var refusals = state.Rate{Rate: 10, Burst: 100}
 
 // Refused counts an error answer to a principal or, if p is nil, to an address. It reports whether the answer should

@@ -1,5 +1,5 @@
-// Package limits bounds how much callers may use: calls, bytes of results and sessions, for each principal, for each
-// server and in all, and the rate of requests.
+// Package limits bounds how much callers may use: calls, bytes of results and sessions, for each principal, for each server
+// and in all; the rate of requests, for each principal and address; and the bodies that each principal sends.
 package limits
 
 import (
@@ -44,8 +44,8 @@ type Limits struct {
 	refused    *lru.Map[refusedKey, state.Bucket]
 }
 
-// maxKept is how many entries each map of Limits ([lru.Map]) has at most, since callers can make up keys. What a dropped entry
-// has counted is forgotten.
+// maxKept is the size of each map of Limits (see [lru.Map]), since callers can make up keys. What a dropped entry has counted
+// is forgotten.
 const maxKept = 10_000
 
 // NewCounters makes counters that only this process uses.
@@ -96,8 +96,8 @@ const addressRequests = "requests of an address"
 
 func (h *usage) busy() bool { return h.open > 0 || h.sessions > 0 || h.reading > 0 }
 
-// under sets the kind, the name and the quota of a usage. If the quota has changed, the buckets pace and bodies are full again, and gate
-// gets the new limits.
+// under sets the kind, the name and the quota of a usage. If the quota has changed, the buckets pace and bodies are full again,
+// and gate gets the new limits.
 func (h *usage) under(q Quota, kind *kind, whose string) *usage {
 	if h.kind == nil || h.quota != q {
 		h.kind, h.whose, h.quota = kind, whose, q
@@ -164,8 +164,8 @@ type Call struct {
 }
 
 // Limit is the middleware that applies the limits. A notification needs no concurrency slot: it ends at once, and if
-// it waited, everything that its client sends later would wait too. Requests to the built-in server are not limited
-// per server: otherwise one principal could use up that limit for all others.
+// it waited, everything that its client sends later would wait too. A request with [request.ChargeWait] needs none either.
+// Requests to the built-in server are not limited per server: otherwise one principal could use up that limit for all others.
 func (l *Limits) Limit(next request.Handler) request.Handler {
 	if l == nil {
 		return next
@@ -285,8 +285,8 @@ func (c *Call) End(bytes int) {
 	}
 }
 
-// sessionsEnd is how long a client should wait after a session was refused. It is a guess: sessions end when their clients end them, or
-// after session_timeout.
+// sessionsEnd is how long a client should wait after a session was refused. It is a guess: sessions end when their clients end
+// them, or after session_timeout.
 const sessionsEnd = time.Minute
 
 // OpenSession counts a session of a principal. The limit is per process, since a session uses memory, streams and
