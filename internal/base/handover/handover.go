@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package handover passes open files from one process to another over a Unix socket. It also reads and writes files that other processes
-// have open too. It never sets O_NONBLOCK on such a file, since that flag would change for those processes too.
+// Package handover passes open files from one process to another over a Unix socket. It also reads and writes files that other
+// processes have open too. It never sets O_NONBLOCK on such a file, since that flag would change for those processes too.
 package handover
 
 import (
@@ -77,8 +77,9 @@ func Receive(conn *net.UnixConn, n int) ([]*os.File, error) {
 	return files, nil
 }
 
-// Stream reads from or writes to a file that other processes may have open too. Close makes a waiting Read or Write return. The owner
-// must call Close.
+// Stream reads from or writes to a file that other processes may have open too. Close makes a waiting Read or Write return;
+// only for a Write to a terminal that takes no output, and for a Read whose input another process has taken, it waits. The
+// owner must call Close.
 type Stream struct {
 	// reopened is set if the file is a pipe and could be opened once more. O_NONBLOCK can be set on reopened without effect
 	// on other processes, so Go's poller can wait for it. Otherwise reopened is nil.
@@ -86,14 +87,15 @@ type Stream struct {
 	// If reopened is nil, the method wait polls two files: shared, which is the file itself, and woken. woken is a pipe that
 	// Close ends by closing wake.
 	shared, wake, woken *os.File
-	fd, end             int // the descriptors of shared and woken
-	socket, regular     bool
+	fd, end             int  // the descriptors of shared and woken
+	socket, regular     bool // regular: neither a socket nor a pipe, such as a file or a terminal
 	closing             sync.Once
 	using               sync.RWMutex // held for reading while fd and end are used
 	closed              bool         // guarded by using
 }
 
-// Open makes a stream of f, and takes over f. If write is true, the stream is for writing, otherwise for reading.
+// Open makes a stream of f, and takes over f, unless it returns an error. If write is true, the stream is for writing,
+// otherwise for reading.
 func Open(f *os.File, write bool) (*Stream, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -159,8 +161,8 @@ func (s *Stream) Read(p []byte) (int, error) {
 	}
 }
 
-// atomicWrite is how many bytes every Unix writes without blocking to a pipe that poll reports as writable, even if the pipe is in
-// blocking mode.
+// atomicWrite is how many bytes every Unix writes without blocking to a pipe that poll reports as writable, even if the pipe
+// is in blocking mode.
 const atomicWrite = 512
 
 // Write implements io.Writer. After Close it returns an error.
