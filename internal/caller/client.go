@@ -160,7 +160,8 @@ func Lacks(capabilities json.RawMessage, method string, params json.RawMessage) 
 }
 
 const (
-	// AllCapabilities are the client capabilities that mcpx can relay.
+	// AllCapabilities are the client capabilities that mcpx can relay, except extensions. mcpx declares them in a session that
+	// only reads the tools of a server whose clients each have a session of their own.
 	AllCapabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{"context":{},"tools":{}},"roots":{}}`
 	// SharedCapabilities are the client capabilities that mcpx declares for a session that several clients share.
 	// Roots are missing: servers remember them for the whole session, and would use the folders of one client in
@@ -168,7 +169,7 @@ const (
 	SharedCapabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{"context":{},"tools":{}}}`
 )
 
-// Answers reports whether the client can be asked anything at all.
+// Answers reports whether the client has declared any capability that permits a server to ask it something.
 func (c *Client) Answers() (answers bool) {
 	if c != nil {
 		_ = wire.Members(c.Capabilities, func(name string, _, value []byte) bool {
@@ -213,9 +214,9 @@ func (c *Client) extension(name string) json.RawMessage {
 	return declared
 }
 
-// Relayed returns those capabilities of the client that mcpx relays to servers. If the client's view is transparent, these are all
-// capabilities except tasks. Otherwise they are elicitation, sampling, roots and [TasksExtension]. If the view lists tools with
-// apps, appsExtension is added.
+// Relayed returns those capabilities of the client that mcpx relays to servers. If the client's view is transparent, these are
+// all capabilities except tasks. Otherwise they are elicitation, sampling, roots and [TasksExtension]. If the view lists tools
+// with apps, appsExtension is added.
 func (c *Client) Relayed() json.RawMessage {
 	out := c.askable()
 	if c == nil || c.Transparent {

@@ -25,8 +25,8 @@ type Principal struct {
 	Groups, Scopes []string
 	// Claims are the claims of the JWT or, with auth.front, of the login: a JSON object, or nil.
 	Claims json.RawMessage
-	// IssuerToken returns the newest access token that the issuer gave mcpx for the principal's login through auth.front. The func is
-	// nil for other principals. The client never gets this token.
+	// IssuerToken returns the newest access token that the issuer gave mcpx for the principal's login through auth.front. The
+	// func is nil for other principals. The client never gets this token.
 	IssuerToken func(ctx context.Context) (string, error) `json:"-"`
 }
 
