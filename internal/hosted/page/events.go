@@ -21,8 +21,8 @@ const (
 	writeWithin = 30 * time.Second
 )
 
-// current returns the state of mcpx as JSON. If the cached state is younger than age, it returns the cached state. So the state is not made
-// anew for each viewer.
+// current returns the state of mcpx as JSON. If the cached state is younger than age, it returns the cached state. So the state
+// is not made anew for each viewer.
 func (p *Page) current(age time.Duration) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,8 +56,8 @@ func (p *Page) sendState(w http.ResponseWriter, r *http.Request) {
 	}{err == nil, p.current(0)})
 }
 
-// events sends the state whenever it has changed, until the viewer disconnects or loses the right to see it, or mcpx
-// ends.
+// events sends the state whenever it has changed, until the viewer disconnects or loses the right to see it, or the page
+// closes ([Page.EndUnused]).
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	select {
 	case p.viewers <- struct{}{}:

@@ -69,16 +69,17 @@ func (s *series) plots(now int64) (p plots, used bool) {
 	return p, used
 }
 
-// Hour counts the calls of the last hour, in all and per server. The zero value is ready. Safe for concurrent use.
+// Hour counts the calls of the last hour and the tokens that mcpx saved, in all and per server. The zero value is ready. Safe
+// for concurrent use.
 type Hour struct {
 	mu      sync.Mutex
 	all     series
 	servers map[string]*series
 }
 
-// Add counts the tokens that a message has saved and, if it is a call, the call. A call to an unknown server is counted only in the total,
-// since callers can make up any number of server names. A call that was cancelled before it was sent to its server is not counted: if a
-// call needs consent, the page cancels the call, asks the viewer, and then makes the call again.
+// Add counts the tokens that a message has saved and, if it is a call, the call. A call to an unknown server is counted only in
+// the total, since callers can make up any number of server names. A call that was cancelled before it was sent to its server
+// is not counted: if a call needs consent, the page cancels the call, asks the viewer, and then makes the call again.
 func (h *Hour) Add(r *request.Event) {
 	h.addSavings(r)
 	if !r.Attempted || !r.IsCall() || r.Cancelled() && r.Upstream == 0 {

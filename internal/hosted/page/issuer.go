@@ -11,24 +11,26 @@ import (
 	"mcpx/internal/hosted/identity"
 )
 
-// Issuer is the authorization server that mcpx runs itself (config key auth.front). People without a token log in there.
+// Issuer is the authorization server that mcpx runs itself (config key auth.front). If there is one, people log in there, and
+// cannot sign in with a token.
 type Issuer interface {
-	// SignIn sends the browser to the login page. After the login, the Issuer calls [People.SignedIn], and then sends the browser to the
-	// path in the parameter back.
+	// SignIn sends the browser to the login page. After the login, the Issuer calls [People.SignedIn], and then sends the
+	// browser to the path in the parameter back.
 	SignIn(w http.ResponseWriter, r *http.Request, back string)
-	// Standing returns the user of a login. From time to time it asks the OpenID issuer, where users have their accounts, whether the login
-	// is still valid. That may take a while. The errors are those of [identity.Verifier.Request].
+	// Standing returns the user of a login. From time to time it asks the OpenID issuer, where users have their accounts,
+	// whether the login is still valid. That may take a while. The errors are those of [identity.Verifier.Request].
 	Standing(ctx context.Context, login string) (*identity.Proof, error)
 	// SignOut ends a login.
 	SignOut(ctx context.Context, login string) error
 }
 
-// People has a session for each browser that has signed in to the pages of mcpx. A browser signs in with a token, or when its user logs in
-// at the [Issuer]. Signing in gives no rights: each page decides itself what its viewers may see.
+// People has a session for each browser that has signed in to the pages of mcpx. A browser signs in when its user logs in at
+// the [Issuer] or, if there is no Issuer, with a token. Signing in gives no rights: each page decides itself what its viewers
+// may see.
 type People struct {
 	// Sessions has a session for each browser. A store outside this process must encrypt the sessions.
 	Sessions state.Sessions[Session]
-	// Issuer returns the Issuer that is in use now; nil means that people can sign in only with tokens.
+	// Issuer returns the Issuer that is in use now. If the func is nil or returns nil, people sign in with tokens.
 	Issuer func() Issuer
 }
 
@@ -43,8 +45,8 @@ func (p *People) issuer() Issuer {
 	return p.Issuer()
 }
 
-// Link returns the address, relative to the page, where people sign in by logging in at the [Issuer]. It returns "" if there is no Issuer;
-// then people need a token.
+// Link returns the address, relative to the page, where people sign in by logging in at the [Issuer]. It returns "" if there is
+// no Issuer; then people need a token.
 func (p *People) Link() string {
 	if p.issuer() == nil {
 		return ""
@@ -64,8 +66,8 @@ func (p *People) SignedIn(w http.ResponseWriter, r *http.Request, login string, 
 	return nil
 }
 
-// Person returns the user of a browser, admin or not. It accepts only sessions that were opened through the issuer, not with a token. The
-// errors are those of [identity.Verifier.Request].
+// Person returns the user of a browser, admin or not. It accepts only sessions that were opened through the issuer, not with a
+// token. The errors are those of [identity.Verifier.Request].
 func (p *People) Person(r *http.Request) (*identity.Proof, error) {
 	one, err := p.session(r)
 	switch {

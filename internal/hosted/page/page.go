@@ -35,18 +35,18 @@ type Options struct {
 	Identity *identity.Verifier
 	// Admin reports whether a principal may see the page.
 	Admin func(*caller.Principal) bool
-	// Links is set only for the page of a user's own machine. Whoever has a link counts as that user, so People, Identity and Admin are not
-	// used.
+	// Links is set only for the page of a user's own machine. Whoever has a link counts as that user, so People, Identity and
+	// Admin are not used.
 	Links *Links
 	// Calls are the recent calls that the page shows.
 	Calls *Calls
 	// About returns what the page gets in addition to Status, by name; may be nil.
 	About func() map[string]any
-	// Routes are handlers below /ui/, by their pattern for [http.ServeMux]. Page calls them only for viewers who may see the page; may be
-	// nil.
+	// Routes are handlers below /ui/, by their pattern for [http.ServeMux]. Page calls them only for viewers who may see the
+	// page; may be nil.
 	Routes map[string]http.HandlerFunc
-	// Back serves BackPath, to which the browser returns after a login to a server. The handler must verify the request by itself, because
-	// the browser sends no SameSite=Strict cookie with it. May be nil.
+	// Back serves BackPath, to which the browser returns after a login to a server. The handler must verify the request by
+	// itself, because the browser sends no SameSite=Strict cookie with it. May be nil.
 	Back   http.HandlerFunc
 	Logger *slog.Logger
 }
@@ -54,7 +54,7 @@ type Options struct {
 // BackPath is the path that Options.Back serves.
 const BackPath = "/ui/back"
 
-// Page serves / and everything below /ui/. It has no goroutines of its own.
+// Page serves / and everything below /ui/. It has no goroutines that outlive a request.
 type Page struct {
 	Options
 	mux     *http.ServeMux
@@ -101,7 +101,8 @@ func New(o Options) *Page {
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// ServeHTTP implements http.Handler. It refuses requests that pages of other origins send.
+// ServeHTTP implements http.Handler. It refuses requests that pages of other origins send, except GET and HEAD, which change
+// nothing, and whose answers those pages cannot read. With Options.Links it also refuses a foreign Host.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", contentPolicy)

@@ -48,8 +48,8 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.text + ": " + r.reason.Error() }
 
-// viewer finds the principal of a browser's request by its cookie or client certificate. It ignores an Authorization
-// header.
+// viewer finds the principal of a browser's request by its cookie or client certificate or, with Options.Links, by the key of a
+// session. It ignores an Authorization header.
 func (p *Page) viewer(r *http.Request) (*identity.Proof, *refusal) {
 	if p.Links != nil {
 		return p.Links.viewer(r)
@@ -88,8 +88,8 @@ func (p *Page) prove(r *http.Request, token string) (*identity.Proof, *refusal) 
 	return p.may(proof, err, token != "")
 }
 
-// may refuses a principal that may not see the page. proof and err come from the verification of the request. credential means that the
-// viewer has sent a credential, such as a token.
+// may refuses a principal that may not see the page. proof and err come from the verification of the request. credential means
+// that the viewer has sent a credential, such as a token.
 func (p *Page) may(proof *identity.Proof, err error, credential bool) (*identity.Proof, *refusal) {
 	const lacksRight = `this account may not see the page: a rule under auth.rights with "admin": true must name it`
 	_, lacksScope := errors.AsType[*identity.ScopeError](err)
@@ -130,7 +130,7 @@ func (p *Page) seen(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// signIn opens a session for the token in the body.
+// signIn opens a session for the token or, with Options.Links, for the secret of a link in the body.
 func (p *Page) signIn(w http.ResponseWriter, r *http.Request) {
 	var body struct{ Token, Link string }
 	if !Read(w, r, maxToken, &body) {

@@ -41,7 +41,7 @@ func Hints(t *catalog.Tool) (words []string) {
 	return words
 }
 
-// found is a result of inspect: the text as a model gets it, and its estimated tokens.
+// found is a result of inspect or of a call: the text as a model gets it, and its estimated tokens.
 type found struct {
 	Text   string `json:"text"`
 	Tokens int    `json:"tokens"`
