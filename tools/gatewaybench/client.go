@@ -21,8 +21,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// session is an MCP session with a gateway. Many callers may use it at the same time. It does not decode results, so that the bench
-// uses little time compared with the gateway.
+// session is an MCP session with a gateway. Many callers may use it at the same time. It does not decode results, so that the
+// bench uses little time compared with the gateway.
 type session interface {
 	// send sends a request and returns its raw result. A JSON-RPC error response is an *answerError.
 	send(ctx context.Context, method string, params []byte) ([]byte, error)
@@ -70,7 +70,8 @@ func requestLine(id int64, method string, params []byte) []byte {
 	return append(b, "}\n"...)
 }
 
-// replyTo answers a request of the gateway. Except for ping it answers with an error, since the client has declared no capabilities.
+// replyTo answers a request of the gateway. Except for ping it answers with an error, since the client has declared no
+// capabilities.
 func replyTo(m wire.Message) []byte {
 	if m.Method == "ping" {
 		return []byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{}}` + "\n")
@@ -170,8 +171,8 @@ func (s *pipeSession) notify(method string) error { return s.writeLine(requestLi
 
 func (s *pipeSession) close() {}
 
-// httpSession is a session over streamable HTTP. Each caller has a connection of its own. Requests are written by hand, since the
-// goroutines of net/http's client cost more than many of the gateways.
+// httpSession is a session over streamable HTTP. Each open request has a connection of its own, which later requests use again.
+// Requests are written by hand, since the goroutines of net/http's client cost more than many of the gateways.
 type httpSession struct {
 	host, path, headers string
 	id                  atomic.Value // a string: the value of Mcp-Session-Id, "" before the handshake

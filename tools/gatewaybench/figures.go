@@ -71,13 +71,15 @@ func (b *bench) word(f *figure, name string, p *peer, transport, text string) {
 	}
 }
 
-// fail marks the given columns as failed, except those that have a value already. Without columns, it marks all columns of f.
+// fail marks the given columns as failed, except those that have a value or a word already. Without columns, it marks all
+// columns of f.
 func (b *bench) fail(f *figure, p *peer, transport string, err error, columns ...string) {
 	b.say("%s: %s: %s", f.name, p.name, clip(err.Error(), 160))
 	b.mark(f, p, transport, cell{State: failed, Text: err.Error()}, columns...)
 }
 
-// mark gives the given columns, or without columns all of f, the state and the text of why, except those that have a value already.
+// mark gives the columns the state and the text of the cell why, except those that have a value or a word already. Without
+// columns, it marks all columns of f.
 func (b *bench) mark(f *figure, p *peer, transport string, why cell, columns ...string) {
 	if columns == nil {
 		for _, c := range f.columns {

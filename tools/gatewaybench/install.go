@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// install makes a peer ready and returns its folder, which is below cache. A peer that is installed already is not installed again.
+// install makes a peer ready and returns its folder, which is below cache; direct has none. A peer of a registry that is
+// installed already is not installed again. mcpx is built each time.
 func install(ctx context.Context, p *peer, cache, module string) (dir string, err error) {
 	dir = filepath.Join(cache, "peers", strings.NewReplacer(" ", "-", "(", "", ")", "").Replace(p.name)+"-"+p.version)
 	done := filepath.Join(dir, "installed")

@@ -161,8 +161,9 @@ func (l loaded) rate() float64 { return float64(len(l.micros)) / l.elapsed.Secon
 // stragglers is how long after the end of a measurement the bench still waits for the answers to its last calls.
 const stragglers = 4 * time.Second
 
-// load lets several callers call echo for the duration length. Each call has a text of its own, which must be in the answer. A failed
-// call is an error. A call that only takes too long is left out, so that a slow gateway is measured by the calls that it answered.
+// load lets several callers call echo for the duration length. Each call has a text of its own, which must be in the answer. A
+// failed call is an error. A call that only takes too long is left out, and its caller makes no more; so a slow gateway is
+// measured by the calls that it answered.
 func (t *target) load(ctx context.Context, callers int, length time.Duration) (l loaded, err error) {
 	sessions, err := t.sessionsFor(ctx, callers)
 	if err != nil {
@@ -205,8 +206,8 @@ func (t *target) load(ctx context.Context, callers int, length time.Duration) (l
 	return l, err
 }
 
-// sessionsFor returns the sessions that the callers share: one session over stdio or for one caller, otherwise eight sessions over
-// HTTP.
+// sessionsFor returns the sessions that the callers share: one session over stdio or for one caller, otherwise eight sessions
+// over HTTP.
 func (t *target) sessionsFor(ctx context.Context, callers int) ([]session, error) {
 	first, err := t.session(ctx, "one")
 	if err != nil || t.transport == overStdio || callers == 1 {

@@ -88,7 +88,7 @@ func contentOf(got []byte) (all []json.RawMessage) {
 	return all
 }
 
-// block returns a check that the content has a block with all members of want.
+// block returns a check that the content has the block want, as the func same compares.
 func block(want string) func([]byte) bool {
 	return func(got []byte) bool {
 		for _, one := range contentOf(got) {
@@ -111,8 +111,8 @@ func blocks(kinds ...string) func([]byte) bool {
 	}
 }
 
-// same reports whether two texts are the same JSON value. Numbers must be written with the same digits, so 1 and 1.0 differ. A member
-// of the outermost object that is null counts as absent.
+// same reports whether two texts are the same JSON value. Numbers must be written with the same digits, so 1 and 1.0 differ. A
+// member of the outermost object that is null counts as absent.
 func same(a, b []byte) bool {
 	read := func(data []byte) (v any) {
 		d := json.NewDecoder(bytes.NewReader(data))

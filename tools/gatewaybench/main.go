@@ -3,8 +3,9 @@
 //
 //	go run ./tools/gatewaybench [--quick] [--only PEER,…] [--figure NAME,…] [--against REPORT.json]
 //
-// It runs on Linux, because it reads memory and CPU time from /proc. It must be started in a folder of this repository, and needs go,
-// node with npm, and python3 with venv. Peers are installed below the user's cache. docs/benchmark.md says what is measured.
+// It runs on Linux, because it reads memory and CPU time from /proc. It must be started in a folder of this repository, and
+// needs go, node with npm, and python3 with venv. Peers are installed below the user's cache. docs/benchmark.md says what is
+// measured.
 package main
 
 import (
@@ -165,7 +166,8 @@ func newBench(ctx context.Context, o options) (b *bench, err error) {
 	return b, err
 }
 
-// pick returns those elements whose names are in list, which separates them by commas. If list is empty, it returns all elements.
+// pick returns those elements whose names are in list, with commas between them. If list is empty, it returns all elements. A
+// name that no element has is an error.
 func pick[T any](elements []T, list string, name func(T) string) ([]T, error) {
 	if list == "" {
 		return elements, nil
@@ -187,13 +189,13 @@ func (b *bench) close() {
 	_ = b.reaper.Close()
 }
 
-// say prints a line about the progress, with the seconds since the beginning.
+// say prints a line about the progress, with the seconds since the beginning of the installation or of the measurements.
 func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%4.0fs  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// measure installs the peers and measures all figures. Whatever cannot be measured within the time of --limit gets the
-// state noTime.
+// measure installs the peers and measures all figures. A peer whose turn in a figure comes when the time of --limit is over
+// gets the state noTime there.
 func (b *bench) measure() {
 	b.install()
 	b.began = time.Now() // the limit does not include the installation
@@ -248,7 +250,8 @@ func logName(figure string, p *peer, transport string) string {
 	return filepath.Join("logs", name+".log")
 }
 
-// show prints what a model sees of a peer in front of two servers, the answer to a call, and the answer to a search.
+// show prints what a model sees of a peer in front of two servers: the tools, the answers to the calls by which it learns a
+// tool and searches for tools, and the answer to a call of echo.
 func (b *bench) show(name string) error {
 	chosen, err := pick(allPeers(), name, func(p *peer) string { return p.name })
 	if err != nil {

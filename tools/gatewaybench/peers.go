@@ -25,7 +25,7 @@ type placed struct {
 // deployment is what the func launch of a peer needs to know.
 type deployment struct {
 	bin       string // folder of the installed peer
-	dir       string // home folder; empty at a cold start
+	dir       string // home folder; at a cold start, the gateway has not run in it before
 	port      int    // free port for HTTP
 	transport string
 	servers   []placed
@@ -122,7 +122,7 @@ func config(servers []placed, extra map[string]any) string {
 	for key, value := range extra {
 		out[key] = value
 	}
-	text, _ := json.MarshalIndent(out, "", "  ") // all values are strings, so there is no error
+	text, _ := json.MarshalIndent(out, "", "  ") // all values are strings, lists of them, or numbers, so there is no error
 	return string(text)
 }
 
@@ -149,8 +149,8 @@ func mcpx() *peer {
 	}
 }
 
-// mcpxHits reads the found tools from an answer of inspect: signatures below a line with the name of their server, and lines "SERVER:
-// TOOL, TOOL" with less likely tools.
+// mcpxHits reads the found tools from an answer of inspect: signatures below a line with the name of their server, and lines
+// "SERVER: TOOL, TOOL" with less likely tools.
 func mcpxHits(answer string) (found []string) {
 	server := ""
 	add := func(tool string) { // a tool may have several signatures
@@ -237,8 +237,8 @@ func fastmcpGateway() *peer {
 	}
 }
 
-// gatewayName returns the name of a tool behind fastmcp-gateway, which puts the server's name before a name that several servers
-// have.
+// gatewayName returns the name of a tool behind fastmcp-gateway, which puts the server's name before a name that several
+// servers have. Of the bench's servers, these are the names in the list.
 func gatewayName(server, tool string) string {
 	if slices.Contains([]string{"echo", "pid", "json_mb", "text_mb"}, tool) {
 		return server + "_" + tool

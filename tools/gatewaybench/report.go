@@ -258,7 +258,7 @@ func (r *report) failures(f *figure, rows []row) string {
 	return "\n" + strings.Join(lines, "\n") + "\n"
 }
 
-// emphasis writes a cell. It is bold if no gateway is better by more than the noise.
+// emphasis writes a cell. A number of a gateway is bold if no other gateway is better by more than the noise.
 func (r *report) emphasis(f *figure, c column, peerRow row, rows []row) string {
 	one := r.at(f, c.name, peerRow)
 	text := strings.ReplaceAll(one.show(), "|", "/")

@@ -71,8 +71,8 @@ func (b *bench) measureSearch(f *figure) {
 	})
 }
 
-// searchAll searches for all tasks. bestRight counts the tasks whose best hit is a right tool, fiveRight those with a right tool
-// among the best five hits. sizes has the number of tokens of each answer.
+// searchAll searches for all tasks. bestRight counts the tasks whose best hit is a right tool, fiveRight those with a right
+// tool among the best five hits. sizes has the number of tokens of each answer with hits.
 func (t *target) searchAll(ctx context.Context, tasks []task, server string) (bestRight, fiveRight int, sizes []float64, err error) {
 	for _, one := range tasks {
 		answer, err := t.callOwn(ctx, server, step{t.peer.search.tool, t.peer.search.query(one.Need)})
@@ -100,15 +100,15 @@ func (t *target) searchAll(ctx context.Context, tasks []task, server string) (be
 
 var separators = regexp.MustCompile(`[._]`)
 
-// sameTool reports whether a hit is the tool SERVER.TOOL. Gateways may write "." or "_" between server and tool; some leave out the
-// server if no other server has a tool of that name.
+// sameTool reports whether a hit is the tool SERVER.TOOL. Gateways may write "." or "_" between server and tool; some leave out
+// the server if no other server has a tool of that name.
 func sameTool(hit, right string) bool {
 	_, alone, _ := strings.Cut(right, ".")
 	return hit == alone || separators.ReplaceAllString(hit, ".") == separators.ReplaceAllString(right, ".")
 }
 
-// matches returns a func that finds names in a text, each name once, in the order of the text. A name is what the group of the pattern
-// matches or, if the pattern has two groups, what both match, joined by a dot.
+// matches returns a func that finds names in a text, each name once, in the order of the text. A name is what the group of the
+// pattern matches or, if the pattern has two groups, what both match, joined by a dot.
 func matches(pattern string) func(string) []string {
 	compiled := regexp.MustCompile(pattern)
 	return func(text string) (found []string) {

@@ -18,8 +18,9 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// serverSpec describes one of the servers that all gateways get. Such a server does as little as possible, so that only the gateway takes
-// time. internal/mcptest has fakes with more faults; they write a log and are slower, and only tests may import them.
+// serverSpec describes one of the servers that all gateways get. Such a server does as little as possible, so that only the
+// gateway takes time. internal/mcptest has fakes with more faults; they write a log and are slower, and only tests may import
+// them.
 type serverSpec struct {
 	Name, Instructions string
 	Tools              []json.RawMessage          // in addition to echo and pid
@@ -46,8 +47,8 @@ type server struct {
 	storm sync.Once
 }
 
-// serve makes this process a server, whose serverSpec is in file. It serves over HTTP if address is not empty, otherwise over stdio. It
-// ends when stdin is closed.
+// serve makes this process a server, whose serverSpec is in file. It serves over HTTP if address is not empty, otherwise over
+// stdio. It ends when stdin is closed.
 func serve(file, address string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -171,7 +172,7 @@ func (s *server) call(name string, args json.RawMessage) string {
 	return textResult("called " + name)
 }
 
-// announce sends notifications of changed lists until the process ends.
+// announce sends notifications of changed lists until the process ends. Over HTTP, where push is nil, it does nothing.
 func (s *server) announce() {
 	for s.push != nil {
 		s.push([]byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` + "\n"))

@@ -16,7 +16,7 @@ func startFigure() *figure {
 		run: (*bench).measureStart}
 }
 
-// roundsOfStarts returns how many rounds of starts are measured. They are fewer than rounds of calls, since a start takes seconds.
+// roundsOfStarts returns how many rounds of starts, memory and faults are measured: at most three, since a start takes seconds.
 func (b *bench) roundsOfStarts() int {
 	if b.quick {
 		return 1
@@ -41,8 +41,8 @@ func (b *bench) measureStart(f *figure) {
 	}
 }
 
-// startOnce measures a start with the home folder dir that an earlier start has filled: a warm one. If dir is empty, it is a cold start
-// with a new folder, which startOnce returns.
+// startOnce measures a start with the home folder dir that an earlier start has filled: a warm one. If dir is empty, it is a
+// cold start with a new folder, which startOnce returns.
 func (b *bench) startOnce(ctx context.Context, f *figure, p *peer, l *logFile, dir string) (filled string, err error) {
 	kind := "warm"
 	if dir == "" {
@@ -101,7 +101,8 @@ func (b *bench) measureMemory(f *figure) {
 
 func (b *bench) memoryOf(ctx context.Context, f *figure, p *peer, transport string, l *logFile) error {
 	add := func(column string, n int64) { b.add(f, column, p, transport, float64(n)/(1<<20)) }
-	// with returns the memory of the peer after its start. If sessions is not 0, a second value is its memory with this many open sessions.
+	// with returns the memory of the peer after its start. If sessions is not 0, a second value is its memory with this many
+	// open sessions.
 	with := func(transport string, specs []serverSpec, sessions int) (used []int64, err error) {
 		t, err := b.start(p, transport, "", specs, l)
 		if err != nil {
@@ -138,7 +139,8 @@ func (b *bench) memoryOf(ctx context.Context, f *figure, p *peer, transport stri
 	return nil
 }
 
-// memory returns the memory of a gateway that has just started, before and, if sessions is not 0, after this many sessions were opened.
+// memory returns the memory of a gateway that has just started, before and, if sessions is not 0, after this many sessions were
+// opened (with each server, if servers have endpoints of their own).
 func (t *target) memory(ctx context.Context, servers []string, sessions int) (used []int64, err error) {
 	const settle = 1500 * time.Millisecond
 	if err := t.settled(ctx, servers); err != nil {

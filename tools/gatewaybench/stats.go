@@ -27,7 +27,7 @@ type cell struct {
 	Median    float64   `json:"median"`
 	Low       float64   `json:"low"` // lowest value of all rounds
 	High      float64   `json:"high"`
-	State     string    `json:"state,omitempty"` // empty if Median is valid
+	State     string    `json:"state,omitempty"` // empty if there are Values, or a word in Text
 	Text      string    `json:"text,omitempty"`  // words instead of a number, or what went wrong
 	Log       string    `json:"log"`             // name of the log, relative to the report
 }
@@ -47,7 +47,8 @@ func median(values []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// percentile returns the smallest value v for which at least this share of all values is <= v (nearest rank). share is from 0 to 1.
+// percentile returns the smallest value v for which at least this share of all values is <= v (nearest rank). share is from 0
+// to 1.
 func percentile(values []float64, share float64) float64 {
 	v := slices.Sorted(slices.Values(values))
 	if len(v) == 0 {
@@ -65,13 +66,13 @@ func (c *cell) spread() float64 {
 	return (c.High - c.Low) / 2 / math.Abs(c.Median)
 }
 
-// minNoise is the noise that [cell.agrees] gets for figures that vary, as a share of the median. The rounds may show less noise than
-// this, because a few rounds can be equal by chance.
+// minNoise is the noise that [cell.agrees] gets for figures that vary, as a share of the median. The rounds may show less noise
+// than this, because a few rounds can be equal by chance.
 const minNoise = 0.05
 
-// agrees reports whether two runs of the same cell agree within their noise. Each range from Low to High is widened on both sides by
-// max((High - Low) / 2, noise * Median). The runs agree if the widened ranges meet. For figures that never vary, noise is 0, so the
-// values must be equal.
+// agrees reports whether two runs of the same cell agree within their noise. Each range from Low to High is widened on both
+// sides by max((High - Low) / 2, noise * Median). The runs agree if the widened ranges meet. For figures that never vary, noise
+// is 0, so the values must be equal. Cells with a state agree if the states are equal, and cells with words if the words are.
 func (c *cell) agrees(other *cell, noise float64) bool {
 	if c.State != "" || other.State != "" {
 		return c.State == other.State // what went wrong may differ

@@ -28,7 +28,7 @@ type target struct {
 	servers   []*proc.Process // servers that run apart from the gateway, for peer.remote
 	urls      map[string]string
 	mu        sync.Mutex
-	sessions  map[string]session // guarded by mu; the keys come from the method key
+	sessions  map[string]session // guarded by mu; the keys come from the methods key and sessionsFor
 	greetings map[string][]byte  // guarded by mu; the results of initialize, by the same keys
 }
 
@@ -126,8 +126,8 @@ func answers(address string) error {
 	}
 }
 
-// freePort returns a port that is free now. The bench chooses the port of a gateway, because gateways do not say which port they
-// got if they are given 0.
+// freePort returns a port that is free now. The bench chooses the port of a gateway, because gateways do not say which port
+// they got if they are given 0.
 func freePort() int {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -166,8 +166,8 @@ func (t *target) launch(servers []placed) error {
 	return nil
 }
 
-// run starts a process whose home is the target's folder. The process ends with the target; if the bench is killed, the reaper ends
-// the process.
+// run starts a process whose home is the target's folder. The process ends with the target; if the bench is killed, the reaper
+// ends the process.
 func (t *target) run(argv, env []string) (*proc.Process, error) {
 	base := []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "HOME=" + t.dir, "XDG_CACHE_HOME=" + filepath.Join(t.dir,
 		".cache"),
@@ -178,8 +178,8 @@ func (t *target) run(argv, env []string) (*proc.Process, error) {
 		OnStderr: func(line string) { t.log.note("stderr: %s", line) }}, t.owner.reaper)
 }
 
-// session returns the session through which a server is reached. The first call opens it, and waits until the gateway answers or ctx
-// ends.
+// session returns the session through which a server is reached. The first call opens it, and waits until the gateway answers
+// or ends, or ctx ends.
 func (t *target) session(ctx context.Context, server string) (session, error) {
 	key := t.key(server)
 	t.mu.Lock()
@@ -219,7 +219,8 @@ func (t *target) perServer() bool {
 	return false
 }
 
-// dial opens one more session over HTTP, and repeats that until it succeeds or ctx ends. It also returns the result of initialize.
+// dial opens one more session over HTTP. It repeats that until it succeeds, the gateway ends, or ctx ends. It also returns the
+// result of initialize.
 func (t *target) dial(ctx context.Context, server string) (session, []byte, error) {
 	var last error
 	for ctx.Err() == nil {
@@ -277,7 +278,7 @@ func (t *target) echo(ctx context.Context, server string) error {
 	return err
 }
 
-// ready repeats echo until it succeeds or ctx ends.
+// ready repeats echo until it succeeds, the gateway ends, or ctx ends.
 func (t *target) ready(ctx context.Context, server string) error {
 	for {
 		err := t.echo(ctx, server)
@@ -291,8 +292,8 @@ func (t *target) ready(ctx context.Context, server string) error {
 	}
 }
 
-// settled waits until the last server answers and the gateway's list of tools stays the same for half a second, so that the list
-// has the tools of all servers.
+// settled waits until the last server answers and the gateway's list of tools stays the same for half a second, so that the
+// list has the tools of all servers.
 func (t *target) settled(ctx context.Context, servers []string) error {
 	if err := t.ready(ctx, servers[len(servers)-1]); err != nil {
 		return err

@@ -59,7 +59,8 @@ func (b *bench) read(file string, into any) {
 	}
 }
 
-// plainName makes a short name from the name of a package. It has only lower-case letters and digits, which every gateway accepts.
+// plainName makes a short name from the name of a package. It has only lower-case letters and digits, which every gateway
+// accepts.
 func plainName(whole string) string {
 	name := whole
 	name = strings.TrimPrefix(name, "modelcontextprotocol__server-")
@@ -247,7 +248,7 @@ func (b *bench) tokensOf(ctx context.Context, f *figure, p *peer, l *logFile, si
 	return nil
 }
 
-// callOwn calls a tool of the gateway itself, and returns the raw result.
+// callOwn calls a tool of the gateway itself, and returns the raw result. A result with isError is an error.
 func (t *target) callOwn(ctx context.Context, server string, one step) ([]byte, error) {
 	s, err := t.session(ctx, server)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 
 // usage is what the processes of a gateway use, without the servers behind it.
 type usage struct {
-	memory int64         // bytes: the sum of each process's share of memory (PSS), or of its resident memory if the share is unknown
+	// memory is in bytes: the sum of each process's share of memory (PSS), or of its resident memory if the share is unknown.
+	memory int64
 	cpu    time.Duration // since the start of the processes, in steps of 10 ms
 }
 
@@ -21,7 +22,7 @@ type process struct {
 	cpu         time.Duration
 }
 
-// readProcess reads /proc/PID/stat. ok is false if there is no such process, or on systems other than Linux.
+// readProcess reads /proc/PID/stat. ok is false if the process has ended (also a zombie), or on systems other than Linux.
 func readProcess(pid int) (p process, ok bool) {
 	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	begin, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
