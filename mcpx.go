@@ -1,17 +1,18 @@
 // Package mcpx puts the gateway of the command mcpx into another Go program: clients see many MCP servers as one, with the two
 // tools inspect and exec.
 //
-// Servers come from a config file, which docs/configuration.md describes, or are functions of the program ([Server]). The gateway
-// serves clients over a pair of streams ([Gateway.Serve]) or over HTTP ([Gateway.Handler]), and the program itself can call tools
-// ([Gateway.Call]). The config's rights, limits, logins, approvals of tool definitions (pin) and audit trail work as in the command.
-// Three things only the command can do: read a changed config again, run a daemon with a status page, and be a replica of a cluster.
+// Servers come from a config file, which docs/configuration.md describes, or are functions of the program ([Server]). The
+// gateway serves clients over a pair of streams ([Gateway.Serve]) or over HTTP ([Gateway.Handler]), and the program itself can
+// call tools ([Gateway.Call]). The config's rights, limits, logins, approvals of tool definitions (pin) and audit trail work as
+// in the command. Some things only the command can do, such as to read a changed config again, to serve HTTPS, to run a daemon
+// or to be a replica of a cluster.
 //
 // # Helper processes
 //
-// mcpx starts the executable of the program again, with the variable MCPX_ROLE, for its helper processes. One helper ends the processes
-// of servers if the program is killed; others run filters and programs that clients send. In a helper, the init function of this
-// package does the work and exits, so main never begins. Init functions of packages that are initialised before this one run in helpers
-// too.
+// mcpx starts the executable of the program again, with the variable MCPX_ROLE, for its helper processes. One helper ends the
+// processes of servers if the program is killed (on Windows the system does that); others run filters and programs that
+// clients send. In a helper, the init function of this package does the work and exits, so main never begins. Init functions
+// of packages that are initialised before this one run in helpers too.
 package mcpx
 
 import (
@@ -50,15 +51,15 @@ type Options struct {
 	Config string
 	// Servers are servers that run in this process, by name, in addition to those of the config.
 	Servers map[string]Server
-	// Insecure lets [Gateway.Handler] answer requests from other machines even if the config has no auth. Set it only if something else
-	// checks who may connect.
+	// Insecure lets [Gateway.Handler] answer requests from other machines even if the config has no auth. Set it only if
+	// something else checks who may connect.
 	Insecure bool
 	// Log gets what the command mcpx would write to stderr; nil means that nothing is logged.
 	Log *slog.Logger
 }
 
-// Server is a function that serves one MCP session with newline-delimited JSON-RPC, until in or ctx ends. The method Listen of mcp-go's
-// StdioServer is such a function. If the session breaks, mcpx calls the function again for a new session.
+// Server is a function that serves one MCP session with newline-delimited JSON-RPC, until in or ctx ends. The method Listen of
+// mcp-go's StdioServer is such a function. If the session breaks, mcpx calls the function again for a new session.
 type Server func(ctx context.Context, in io.Reader, out io.Writer) error
 
 // Gateway serves many servers as one. It is safe for concurrent use.
@@ -108,8 +109,8 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 // errClosed is the error of a gateway after Close.
 var errClosed = errors.New("mcpx: the gateway is closed")
 
-// begin registers work, such as a session, that Close must end and wait for. working is the context for the work; the caller must call end
-// when the work is done. After Close, begin returns an error.
+// begin registers work, such as a session, that Close must end and wait for. working is the context for the work; the caller
+// must call end when the work is done. After Close, begin returns an error.
 func (g *Gateway) begin(ctx context.Context) (working context.Context, end func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,8 +127,8 @@ func (g *Gateway) begin(ctx context.Context) (working context.Context, end func(
 	}, nil
 }
 
-// Serve serves one client with newline-delimited JSON-RPC, until its input or ctx ends, or the gateway is closed. Several clients may be
-// served at the same time. A read of in or a write to out that blocks may go on after Serve has returned.
+// Serve serves one client with newline-delimited JSON-RPC, until its input or ctx ends, or the gateway is closed. Several
+// clients may be served at the same time. A read of in or a write to out that blocks may go on after Serve has returned.
 func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, end, err := g.begin(ctx)
 	if err != nil {
@@ -137,11 +138,15 @@ func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 	return g.app.Attach(ctx, in, out)
 }
 
-// Handler returns a handler for the paths that the command mcpx serves over HTTP: the config's http_path (/mcp) and the paths below it,
-// where each view (a part of the tools) has a path of its own, and /healthz, /readyz, /status and /metrics. The handler must get requests
-// with these paths unchanged. It answers only requests whose header Host names this machine or the host of auth.resource. The program's own
-// HTTP server must encrypt the connections and limit their number. Some servers have one session for each client. For these servers, every
-// request without a principal counts as a new client.
+// Handler returns a handler for the paths that the command mcpx serves over HTTP. They are the config's http_path (/mcp) and
+// the paths below it, where each view (a part of the tools) has a path of its own; /healthz, /readyz, /status and /metrics; the
+// status page (/ and /ui/); and paths for which the config has keys such as auth, sse or dial. The handler must get requests
+// with these paths unchanged. Except for /healthz and /readyz, it answers only requests whose header Host names this machine,
+// the host of auth.resource, or the IP address that the request came to.
+//
+// The program's own HTTP server must encrypt the connections and limit their number. Some servers have one session for each
+// client. For these servers, every request without a principal counts as a new client. Handler returns an error after Close, or
+// if the config has tls or cluster, or auth.issuers without auth.resource.
 func (g *Gateway) Handler() (http.Handler, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -161,9 +166,11 @@ type Error struct{ Code, Text string }
 
 func (e *Error) Error() string { return e.Text }
 
-// Call checks the arguments against the tool's schema, calls the tool, and returns its result as the server has sent it. It waits
-// for a server that is starting. arguments is a JSON object; nil means none. A result with isError is not an error. The program
-// itself is not a principal: limits of callers and auth.rights do not apply to it, and tools that a user must confirm are refused.
+// Call checks the arguments against the tool's schema, calls the tool, and returns its result as the server has sent it. It
+// waits for a server that is starting. arguments is a JSON object; nil means none. A result with isError is not an error. If
+// the call has no result, the error is an [*Error], or the cause of the end of ctx. The program itself is not a principal:
+// auth.rights do not apply to it, it shares the limits of all clients without credentials, and tools that a user must confirm
+// are refused.
 func (g *Gateway) Call(ctx context.Context, server, tool string, arguments json.RawMessage) (json.RawMessage, error) {
 	ctx, end, err := g.begin(ctx)
 	if err != nil {
@@ -184,7 +191,8 @@ func (g *Gateway) Call(ctx context.Context, server, tool string, arguments json.
 	return raw, nil
 }
 
-// Close ends all sessions, requests and calls, and the servers, and waits for them. Only the first Close has an effect.
+// Close ends all sessions, requests and calls, and the servers, and waits for them. Only the first Close has an effect; a later
+// one returns at once.
 func (g *Gateway) Close() {
 	g.mu.Lock()
 	first := !g.closed
