@@ -14,8 +14,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// TestAgain: a server that others have connected long ago is asked what it is now, each time. One that hangs is found out, one
-// that only works on a call is not blamed.
+// TestAgain: Again reads the tools of a connected server each time. It reports a server that hangs, but not one that is
+// busy with a call.
 func TestAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()

@@ -265,7 +265,7 @@ func TestStreamsThatEnd(t *testing.T) {
 	}
 }
 
-// TestStreamNotOffered: mcpx requests a stream that the server does not offer once, and does not wait for it.
+// TestStreamNotOffered: if the server does not offer a stream, mcpx requests it only once, and does not wait for it.
 func TestStreamNotOffered(t *testing.T) {
 	for _, refuse := range []int{http.StatusMethodNotAllowed, http.StatusNotImplemented, http.StatusForbidden} {
 		eachEra(t, func(t *testing.T, server *changing) {

@@ -55,8 +55,8 @@ func linkTo(t testing.TB, conn transport.Conn) transport.Link {
 	return l
 }
 
-// TestRequestsOfTheServer: a server may send a request before any other message, and gets an answer. If the id of
-// that request is too long, mcpx does not repeat it in the answer.
+// TestRequestsOfTheServer: a server may send a request before any other message, and gets an answer. A request whose id is
+// too long gets none.
 func TestRequestsOfTheServer(t *testing.T) {
 	spec := Spec{}.withDefaults()
 	s := newSession(&spec)
@@ -139,8 +139,8 @@ func TestRetryTakesNoPlace(t *testing.T) {
 	})
 }
 
-// TestRetryAfterUnavailable: mcpx also obeys the Retry-After of a 503: it does not request a refused stream again
-// before that time.
+// TestRetryAfterUnavailable: mcpx also obeys the Retry-After of a 503: the next attempt to connect comes not before that
+// time, but at the latest after ten minutes.
 func TestRetryAfterUnavailable(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)

@@ -18,7 +18,7 @@ import (
 	"mcpx/internal/transport"
 )
 
-// forgotten are responses, other than 404, with which servers report that they do not know the session.
+// forgotten are responses, other than a plain 404, with which servers report that they do not know the session.
 var forgotten = []struct {
 	name string
 	says mcptest.Refusal

@@ -142,8 +142,8 @@ func TestLogsOnTheStreamOfAll(t *testing.T) {
 	})
 }
 
-// TestLogsOnTheListeningStream: also over HTTP, the client that owns the session gets the log messages of the
-// shared stream.
+// TestLogsOnTheListeningStream: also over HTTP, the only client with an open call gets the log messages of the stream
+// that belongs to no call.
 func TestLogsOnTheListeningStream(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{HangTools: []string{"held"}}.HTTP(t)

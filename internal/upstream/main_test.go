@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 // patience bounds how long a test waits for something. Only a failing test waits this long.
 const patience = 2 * time.Minute
 
-// silence bounds waits that must time out: of a call, or of an attempt to connect to a child process. Whatever
-// must succeed before must be faster than that even on the slowest machine. Tests that wait this long run in
+// silence and childSilence bound waits that must time out: of a call, and of an attempt to connect to a child process.
+// Whatever must succeed before must be faster than that even on the slowest machine. Tests that wait this long run in
 // parallel.
 const (
 	silence      = 2 * time.Second

@@ -93,7 +93,7 @@ func TestQuietStream(t *testing.T) {
 	})
 }
 
-// TestNoListeningStream: mcpx requests a listening stream that the server refuses once. It reads no list again
+// TestNoListeningStream: if the server refuses the listening stream, mcpx does not request it again. It reads no list again
 // because of that, and the session goes on.
 func TestNoListeningStream(t *testing.T) {
 	mcptest.Parallel(t)

@@ -68,8 +68,8 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// TestLastingFailure_Log: a lasting failure is logged as a warning once, even if numbers in its text change.
-// Another failure is logged again, and so is the same failure after a session.
+// TestLastingFailure_Log: a lasting failure is logged as a warning once, even if numbers in its text change. Another
+// failure is logged as a warning again.
 func TestLastingFailure_Log(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{})
@@ -364,7 +364,8 @@ func TestListChangedStorm(t *testing.T) {
 	})
 }
 
-// TestListChanged: one change causes one refresh, soon. A failed refresh leaves the known tools in use.
+// TestListChanged: a burst of notifications causes one or two refreshes, soon. A failed refresh leaves the known tools in
+// use, and is repeated later.
 func TestListChanged(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "tools")
@@ -414,7 +415,7 @@ func TestListChanged(t *testing.T) {
 	})
 }
 
-// TestSlowRefresh: a refresh that fails, or takes a minute, affects neither the catalogue in use nor calls.
+// TestSlowRefresh: a refresh that takes long affects neither the catalogue in use nor calls.
 func TestSlowRefresh(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{ListDelay: 20 * time.Second})
