@@ -25,7 +25,7 @@ const (
 	// maxDocument is the maximum length of a document in bytes, which draft-ietf-oauth-client-id-metadata-document recommends
 	// (section 6.6).
 	maxDocument   = 5 << 10
-	maxDocuments  = 100 // maximum number of documents in the cache ([lru.Map])
+	maxDocuments  = 100 // the size of the cache ([lru.Map])
 	documentTime  = 10 * time.Minute
 	documentMost  = 24 * time.Hour
 	documentFetch = 5 * time.Second

@@ -139,7 +139,7 @@ func (s *Server) change(ctx context.Context, number string, update func(*grant) 
 	return &last, nil
 }
 
-// begin stores a new login.
+// begin stores a new login, after it has made room among the logins of the user.
 func (s *Server) begin(ctx context.Context, g *grant) error {
 	s.makeRoom(ctx, &g.Who)
 	err := s.store.Change(ctx, keyOf(g.Number), func([]byte) ([]byte, time.Time, error) {

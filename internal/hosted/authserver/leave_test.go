@@ -16,7 +16,7 @@ import (
 	"mcpx/internal/hosted/identity"
 )
 
-// TestRenew_Left: a user whom the issuer does not know any more is out at the next renewal, with all requests, and that is told once.
+// TestRenew_Left: if the issuer refuses to renew a login, the login and its requests end, and the end is reported once.
 func TestRenew_Left(t *testing.T) {
 	for _, code := range []string{"invalid_grant", "invalid_request", "interaction_required"} {
 		s := newSite(t)
@@ -235,7 +235,7 @@ func TestRenew_NoRefreshToken(t *testing.T) {
 	}
 }
 
-// TestSecrets: what a client and an administrator get has nothing of the issuer, and the number of a login alone opens nothing.
+// TestSecrets: an administrator does not see the number of a login, and the number alone opens nothing.
 func TestSecrets(t *testing.T) {
 	s := newSite(t)
 	client := s.registered(claude)
@@ -255,7 +255,7 @@ func TestSecrets(t *testing.T) {
 			}
 		}
 	}
-	// The login of a client is not one of a page, nor the other way round.
+	// The login of a client is not accepted as one of a page.
 	if _, err := s.server.Standing(t.Context(), number); err == nil {
 		t.Error("a page takes the login of a client")
 	}
@@ -289,7 +289,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// TestTooMany: nobody can push out the logins of others: who has too many loses the one that was unused for longest.
+// TestTooMany: nobody can push out the logins of others: a user with too many loses one of his own.
 func TestTooMany(t *testing.T) {
 	s := still(t, storeIn(t, ""), 'k')
 	for range maxPerUser + 1 {
@@ -302,8 +302,8 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// TestSignIn: a page of mcpx gets a login of its own, without a token, which the issuer renews. It ends with the user, or when the
-// viewer signs out.
+// TestSignIn: a page of mcpx gets a login of its own, without a token, which the issuer renews. It ends when the issuer refuses
+// the user, or when the viewer signs out.
 func TestSignIn(t *testing.T) {
 	s := newSite(t)
 	s.browser.CheckRedirect = func(next *http.Request, _ []*http.Request) error {
@@ -473,7 +473,8 @@ func TestLogout(t *testing.T) {
 	}
 }
 
-// TestScopes: a refresh token is asked for where the issuer has the scope for it, and what the config says is asked for alone.
+// TestScopes: mcpx asks for offline_access if the issuer lists that scope. If the config names scopes, mcpx asks for these and
+// openid alone.
 func TestScopes(t *testing.T) {
 	for _, test := range []struct{ of, has, want string }{
 		{"", "", "openid profile email"}, {"", "openid offline_access", "openid profile email offline_access"}, {"email", "offline_access", "openid email"},

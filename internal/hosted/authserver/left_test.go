@@ -52,9 +52,9 @@ func pageOf(s *Server) *grant {
 	return &grant{Number: random(), Who: user{Subject: "ann", Name: "ann"}, Began: now, Renewed: now, Issued: issued{Refresh: "x"}}
 }
 
-// TestLeft_AtOnce: two processes end the last two logins of a user at the same moment, so that each of them believes that the user has
-// another one. Both tell that the user has left when they learn of the other end, and so does a process that begins afterwards. A code
-// that nobody has used is no login, and one of the page keeps nothing. Another one of a client does.
+// TestLeft_AtOnce: two processes end the last two logins of a user at the same moment, so that each of them believes that the
+// user has another one. Both call Parts.Left when they learn of the other end, and so does a process that begins afterwards.
+// Neither a login whose code was not used nor a login to the page keeps them from that; a later login with a client does.
 func TestLeft_AtOnce(t *testing.T) {
 	store := storeIn(t, "")
 	stores := []*late{{Followed: store}, {Followed: store}}

@@ -227,8 +227,8 @@ func TestAllow_Later(t *testing.T) {
 	}
 }
 
-// TestPrincipalClaim: users are named by the claim, if the issuer says that it is theirs; a login from before another claim named
-// them ends.
+// TestPrincipalClaim: the claim names users, if the issuer says that it is theirs. If the config then takes names from another
+// claim, older logins end.
 func TestPrincipalClaim(t *testing.T) {
 	s := newSite(t, func(o *Options) { o.PrincipalClaim, o.DisplayClaim = "email", "name" })
 	s.issuer.change = func(c jwt.MapClaims) { c["email"], c["name"] = "Ann@Example.com", "Ann" }

@@ -216,7 +216,7 @@ func TestTimes(t *testing.T) {
 	})
 }
 
-// TestExpired: a login that nobody renews in time ends, and that is told.
+// TestExpired: a login that nobody renews in time ends, and the end is reported.
 func TestExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := still(t, storeIn(t, ""), 'k')
