@@ -86,7 +86,8 @@ func (s *site) answer(t *testing.T, method, path string, headers ...string) *htt
 	return response
 }
 
-// TestAuth_EveryRequest: every path and method needs a token, and the token must be in the Authorization header.
+// TestAuth_EveryRequest: every path but the open ones needs a token, with every method. The token must be in the Authorization
+// header.
 func TestAuth_EveryRequest(t *testing.T) {
 	mcptest.NoLeaks(t)
 	s, _ := guarded(t, whoami, "")

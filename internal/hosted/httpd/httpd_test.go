@@ -317,9 +317,9 @@ func TestServe_Health(t *testing.T) {
 	}
 }
 
-// TestServe_ProbesHost: probes are answered whatever their Host, which load balancers choose. They then tell only yes or no,
-// as a web page could have sent them by DNS rebinding. Nothing else is served under another Host, and a page of another
-// Origin gets nothing.
+// TestServe_ProbesHost: probes are answered whatever their Host, which load balancers choose. They then get only the public
+// content, as a web page could have sent them by DNS rebinding. Nothing else is served under another Host, and a page of
+// another Origin gets nothing.
 func TestServe_ProbesHost(t *testing.T) {
 	mcptest.NoLeaks(t)
 	s := serve(t, Options{Endpoint: echoes, Ready: func() (Readiness, any) {
