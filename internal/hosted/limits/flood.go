@@ -15,8 +15,8 @@ import (
 // share one address, so a request is not counted for its address if its credential was valid earlier. The cache of
 // such credentials is used for nothing else: the credential of each request is still verified.
 
-// Connections returns two bounds; 0 means no bound. total is for all open connections. perAddress is for those connections from
-// one address on which no authenticated request has come yet.
+// Connections returns two bounds; 0 means no bound. total is for the open connections on which an authenticated request has
+// come (without auth, for all). perAddress is for the other connections, from one address.
 func (l *Limits) Connections() (total, perAddress int) {
 	if l == nil {
 		return 0, 0
