@@ -128,7 +128,7 @@ func (c *Calls) since(n int64) (calls []recentCall, next int64) {
 	return calls, c.next
 }
 
-// sendCalls responds with the recent calls.
+// sendCalls responds with the recent calls, from the number in the parameter after on.
 func (p *Page) sendCalls(w http.ResponseWriter, r *http.Request) {
 	after, _ := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64) // if the number is invalid, all calls are sent
 	calls, next := p.Calls.since(after)

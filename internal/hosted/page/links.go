@@ -72,7 +72,7 @@ func (l *Links) Unused() bool {
 	return l.closed
 }
 
-// Close makes all links and sessions invalid.
+// Close closes the page: all links and sessions become invalid, and New makes no more links.
 func (l *Links) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -121,7 +121,7 @@ func TestLinks_Times(t *testing.T) {
 	})
 }
 
-// TestLinks_Use: what an open page asks for by itself is no use.
+// TestLinks_Use: a request that an open page sends by itself does not count as use of the page.
 func TestLinks_Use(t *testing.T) {
 	s, links := opened(t)
 	session := s.signInAtDesk(t, links)

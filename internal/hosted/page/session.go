@@ -17,7 +17,7 @@ const (
 	// cookieName has a prefix by which browsers accept the cookie only if it is Secure, for this host only and for
 	// all paths. On loopback, they accept it over http too.
 	cookieName = "__Host-mcpx"
-	// sessionLife is the longest life of a session. The session ends earlier if its token expires.
+	// sessionLife is the longest life of a session. The session ends earlier if its token expires or its login ends.
 	sessionLife = 12 * time.Hour
 	// maxSessions is the maximum number of sessions. One more session ends the oldest.
 	maxSessions = 200
