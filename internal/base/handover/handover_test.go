@@ -91,8 +91,8 @@ func handedOver(t *testing.T, read, write *os.File) (in, out *Stream) {
 	return in, out
 }
 
-// TestHandover: what is handed over works at the other side, whatever it is, and the flags that the first process sees
-// stay as they were. A large message that the reader takes late is written whole.
+// TestHandover: a pipe or socket that is handed over works at the other side, and stays without O_NONBLOCK for the first
+// process. A message that is larger than what a pipe or socket holds is written whole.
 func TestHandover(t *testing.T) {
 	mcptest.NoLeaks(t)
 	large := bytes.Repeat([]byte("0123456789abcdef"), 64<<10)
