@@ -205,7 +205,7 @@ func (s *session) agreedModern(g greeting) {
 	s.agreed(modernVersion, g)
 }
 
-// agreed stores the outcome of the handshake.
+// agreed stores the outcome of the handshake, and tells the link the revision.
 func (s *session) agreed(version string, g greeting) {
 	s.Protocol = version
 	if s.Version = g.release; !s.spec.NoInstructions {

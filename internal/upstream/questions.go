@@ -120,8 +120,8 @@ func (q *questions) end() {
 }
 
 // question passes a request of the server on to the client that it is meant for. The goroutine that reads from the
-// server calls it, so another goroutine waits for the client. That goroutine ends when the answer comes, the call or
-// the session ends, or answerTime has passed. The end of the session waits for it.
+// server calls it, so another goroutine waits for the client. That goroutine ends when the answer comes, the server cancels
+// the question, the call or the session ends, or answerTime has passed. The end of the session waits for it.
 func (s *session) question(m wire.Message, streamID int64) {
 	s.spec.OnQuestion()
 	client, calls, why := s.asked(streamID)

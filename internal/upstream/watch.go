@@ -289,7 +289,7 @@ func (u *Upstream) Again(ctx context.Context) (silent string) {
 	return u.spec.reason(err)
 }
 
-// relistDue reads the lists that have changed.
+// relistDue reads the lists that are due: those that have changed, or could not be read before.
 func (u *Upstream) relistDue(ctx context.Context, s *session) {
 	due, done := s.changes.due()
 	defer done()
