@@ -31,7 +31,7 @@ type peerReport struct {
 	About   string `json:"about"`
 }
 
-// write writes the report.
+// write writes the report of this run, after measure.
 func (b *bench) write() error {
 	r := &report{Date: b.began.UTC(), Machine: fmt.Sprintf("%s/%s, %d processors", runtime.GOOS, runtime.GOARCH,
 		runtime.NumCPU()), Load: b.load,
