@@ -56,7 +56,7 @@ func Example() {
 	// Expected: type Args = {name: string};
 }
 
-// A client over a pair of streams sees the two tools, here that of an agent in the same program.
+// A client over a pair of streams sees the two tools. Here the client is an agent in the same program.
 func ExampleGateway_Serve() {
 	ctx := context.Background()
 	gateway, err := mcpx.New(ctx, mcpx.Options{Servers: map[string]mcpx.Server{"greeter": greeter()}})

@@ -54,7 +54,8 @@ func config(t *testing.T, text string) string {
 	return path
 }
 
-// TestNew: the servers of a config file and of the program are one, with the filters of the config, and what cannot be is an error.
+// TestNew: the servers of a config file and of the program are served together, with the filters of the config. Invalid options
+// are an error.
 func TestNew(t *testing.T) {
 	url := mcptest.Spec{}.HTTP(t).URL
 	text := `{"mcpServers": {"remote": {"url": "` + url + `"}}, "disabled_tools": ["greeter.greet"]}`
@@ -130,8 +131,8 @@ func post(t *testing.T, h http.Handler, body string) (code int, answer string) {
 	return code, answer
 }
 
-// TestHandler_Guarded: without auth only this machine is answered, unless the program says otherwise, and a config that the
-// handler would not keep is refused.
+// TestHandler_Guarded: without auth the handler answers only this machine, unless the program says otherwise. It refuses a config
+// with a key that only the command can apply.
 func TestHandler_Guarded(t *testing.T) {
 	elsewhere := func(h http.Handler) int {
 		request := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/status", nil)
