@@ -131,8 +131,8 @@ func post(t *testing.T, h http.Handler, body string) (code int, answer string) {
 	return code, answer
 }
 
-// TestHandler_Guarded: without auth the handler answers only this machine, unless the program says otherwise. It refuses a config
-// with a key that only the command can apply.
+// TestHandler_Guarded: without auth the handler answers only this machine, unless the program says otherwise. A config with a
+// key that only the command can apply is refused.
 func TestHandler_Guarded(t *testing.T) {
 	elsewhere := func(h http.Handler) int {
 		request := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/status", nil)
