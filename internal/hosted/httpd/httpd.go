@@ -108,7 +108,8 @@ type timeouts struct {
 
 // Readiness is the public content of /readyz.
 type Readiness struct {
-	// Ready means that mcpx has tried to connect to every server, and that calls are possible.
+	// Ready means that mcpx has tried to connect to every server, or for long enough, and that calls are possible. While the
+	// server drains, Ready is false.
 	Ready bool `json:"ready"`
 	// Degraded names the parts of mcpx that fail, such as audit.
 	Degraded []string `json:"degraded,omitempty"`
