@@ -25,9 +25,10 @@ const (
 
 // handshake finds out which era the server speaks, unless the config or the transport fixes it. It first sends the modern
 // server/discover (the probe), unless the server was legacy when it was last seen, or the session belongs to a legacy
-// client. If the server refuses the probe, but not so that it would refuse everything, mcpx sends the legacy initialize. It
-// also does so if the probe is not answered in time: the server may be slow to start, or may ignore unknown methods. If the
-// server then refuses initialize, and has not answered a probe, mcpx sends server/discover (once more).
+// client. If the server refuses the probe, mcpx sends the legacy initialize, unless the server refuses all requests (see
+// fatal). It also sends initialize if the probe is not answered in time: the server may be slow to start, or may ignore
+// unknown methods. If the server then refuses initialize, and has not answered a probe, mcpx sends server/discover (once
+// more).
 //
 // If a server accepts initialize and then also the late probe, handshake fails with errBoth. The caller can then
 // connect again, for a modern session. If a slow server has answered only initialize, the session is legacy, but

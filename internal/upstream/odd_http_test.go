@@ -97,7 +97,8 @@ func TestChallengeOfTheProbe(t *testing.T) {
 	}
 }
 
-// TestOddAnswersToCalls: the server answers calls wrongly.
+// TestOddAnswersToCalls: mcpx finds the answer to a call in an odd response, or returns an error that names what is odd. No
+// such response ends the session.
 func TestOddAnswersToCalls(t *testing.T) {
 	const (
 		fine    = `{"jsonrpc":"2.0","id":$ID,"result":{"content":[{"type":"text","text":"fine"}]}}`
@@ -249,7 +250,8 @@ func TestRedirectAndCompression(t *testing.T) {
 	}
 }
 
-// TestInitializedRefused: the session works however the server answers notifications/initialized.
+// TestInitializedRefused: the session works however the server answers notifications/initialized. Only 404 ends the session,
+// and mcpx opens another.
 func TestInitializedRefused(t *testing.T) {
 	faults := map[string]mcptest.Fault{"an open stream": mcptest.StallAfter()}
 	for _, status := range []int{400, 405, 500} {
