@@ -5,10 +5,10 @@ import (
 	"mcpx/internal/request"
 )
 
-// Confirms returns the config key that requires the user to confirm a request, or "" if none does. If several keys do, it returns
-// the key with the strictest [policy.Confirm]. A request with a method that mcpx does not know may have any effect, so it is treated like a
-// call. Two kinds of requests change nothing themselves and need no confirmation: known methods other than tools/call, and calls
-// of those tools of the built-in server that only read, or that run a program.
+// Confirms returns the config key that requires the user to confirm a request, or "" if none does. If several keys do, it
+// returns the key with the strictest [policy.Confirm]. A request with a method that mcpx does not know may have any effect, so
+// it is treated like a call. Two kinds of requests change nothing themselves and need no confirmation: known methods other than
+// tools/call, and calls of those tools of the built-in server that only read, or that run a program.
 func (e *Executor) Confirms(q *request.Request) (key string) {
 	if q.Program || q.Serve != nil && q.Tool.Hints.IsReadOnly() || q.Tool == nil && request.Known(q.Method) {
 		return ""

@@ -25,8 +25,9 @@ const (
 	eachAtOnce = 16
 )
 
-// several runs a request that consists of several calls of one tool. Each call has its own event. If it is harmless to repeat a
-// call, the calls run concurrently. Otherwise they run one after the other, and none begins after the first failure.
+// several runs a request that consists of several calls of one tool. Each call has its own event. If the tool is read-only, or
+// is idempotent and not destructive, the calls run concurrently. Otherwise they run one after the other, and none begins after
+// the first failure.
 func (e *Executor) several(ctx context.Context, r Request) (*results.Result, error) {
 	run, of := e.begin(), r
 	of.began = time.Now()
@@ -66,7 +67,7 @@ func (e *Executor) recorded(ctx context.Context, r Request, t target, err error)
 type oneOf struct {
 	r       Request
 	message *request.Request // nil if the arguments are invalid
-	result  *results.Result  // nil if the call was not made
+	result  *results.Result  // nil before the end of the call, and if the call was not made
 
 	run    run
 	raw    json.RawMessage
@@ -75,8 +76,8 @@ type oneOf struct {
 }
 
 // checkEach splits a request into its calls and checks them all. If the arguments of one call are invalid and the tool is
-// read-only, only that call fails. If they are invalid and the tool is not read-only, the whole request fails. refused is the target
-// that is recorded if the whole request fails.
+// read-only, only that call fails. Any other error makes the whole request fail: invalid arguments for a tool that is not
+// read-only, no such tool, an invalid filter. refused is the target that is then recorded.
 func (e run) checkEach(ctx context.Context, r *Request) (calls []*oneOf, tool *catalog.Tool, refused target, err error) {
 	if err := e.replaceInEach(ctx, r); err != nil {
 		return nil, nil, refused, err
@@ -116,10 +117,11 @@ func (e run) checkEach(ctx context.Context, r *Request) (calls []*oneOf, tool *c
 	return calls, tool, refused, nil
 }
 
-// maxViolations is the largest number of violations that a failure lists.
+// maxViolations is the largest number of violations that the failure of a request with several calls lists.
 const maxViolations = 5
 
-// within adds to total the violations found in the call with index i. Their paths get the prefix /each/i.
+// within adds to total the violations found in the call with index i. Their paths get the prefix /each/i. If total already
+// lists maxViolations, the others are only counted.
 func within(total, found *arguments.ValidationError, i int) {
 	total.More += found.More
 	for n, violation := range found.Violations {
@@ -132,7 +134,8 @@ func within(total, found *arguments.ValidationError, i int) {
 	}
 }
 
-// confirmEach asks the user once to confirm all calls, if the config requires confirmation.
+// confirmEach asks the user once to confirm all calls with valid arguments. It does not ask if the config requires no
+// confirmation, or if the user has confirmed all these calls already.
 func (e *Executor) confirmEach(ctx context.Context, calls []*oneOf) error {
 	var all []*request.Request
 	for _, one := range calls {
@@ -162,12 +165,12 @@ func (e *Executor) confirmEach(ctx context.Context, calls []*oneOf) error {
 	return nil
 }
 
-// runEach makes the calls and sets their results. At most maximum calls run at the same time. If maximum is 1, runEach stops
-// after the first failure; calls that were not made have no result. The text head declares values that several results have in
-// common; it may be empty.
+// runEach makes the calls and sets their results. At most maximum calls run at the same time. No further call begins when ctx
+// has ended or, if maximum is 1, after the first failure; calls that were not made have no result. The text head declares
+// values that several results have in common; it may be empty.
 //
-// If a call is refused because the caller has too many concurrent calls, runEach repeats this call later, and from
-// then on runs one call fewer at a time.
+// If a call is refused because the caller is over a limit ([request.LimitError]), runEach repeats this call later, and from
+// then on runs one call fewer at a time. When only one call runs at a time, such a call is not repeated: it has failed.
 func (e *Executor) runEach(ctx context.Context, calls []*oneOf, maximum int) (head string) {
 	var (
 		mu      sync.Mutex
@@ -207,7 +210,7 @@ func (e *Executor) runEach(ctx context.Context, calls []*oneOf, maximum int) (he
 		return false
 	}
 	for range working {
-		workers.Go(func() { // ends after the last call, or when ctx ends
+		workers.Go(func() { // ends after the last call, when ctx ends, or when over says so
 			for one := next(); one != nil; one = next() {
 				e.call(ctx, one)
 				if over(one) {
@@ -220,8 +223,8 @@ func (e *Executor) runEach(ctx context.Context, calls []*oneOf, maximum int) (he
 	return e.finishEach(ctx, calls)
 }
 
-// finishEach makes the answers of several calls and ends their events. The text head declares values that several answers have in
-// common; it may be empty.
+// finishEach makes the answers of those calls that were made, and ends their events. The text head declares values that several
+// answers have in common; it may be empty.
 func (e *Executor) finishEach(ctx context.Context, calls []*oneOf) (head string) {
 	defer func() {
 		for _, one := range calls {
@@ -270,8 +273,8 @@ func finishOne(ctx context.Context, one *oneOf) {
 func isError(raw json.RawMessage) bool { return string(wire.Member(raw, "isError")) == "true" }
 
 // partOf returns a factor from 0 to 1: each result may use this part of the limits of an answer, so that all results fit into
-// one answer. Small results are not cut; the others share what the small ones do not need. tokens is the limit of the answer; 0
-// means no limit.
+// one answer. Small results are not cut; the others share what the small ones do not need. The limit of the answer is the
+// parameter tokens (0 means none) or the client's own limit, Format.Bytes, whichever is lower.
 func partOf(calls []*oneOf, tokens int) float64 {
 	room := 3 * tokens // in bytes: hardly any text has fewer than 3 bytes per token
 	if most := calls[0].r.Format.Bytes; most > 0 && (room == 0 || most < room) {
@@ -347,8 +350,8 @@ func imitates(one *oneOf) bool {
 	return false
 }
 
-// headed puts head, a line with the number of the call, before each text of the call's result. If the first block is not a text,
-// head becomes a text block before it.
+// headed puts head, the number of the call, before each text of the call's result: on a line of its own if the text has several
+// lines. If the first block is not a text, head becomes a text block before it. A result without content becomes one text.
 func headed(head string, result *results.Result) (content []json.RawMessage) {
 	if result.IsError && result.Code == "" {
 		head += " (error)"

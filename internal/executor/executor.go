@@ -1,4 +1,4 @@
-// Package executor runs one tool call: it finds the tool, checks the arguments, makes the call and shapes the result.
+// Package executor runs tool calls: it finds the tool, checks the arguments, makes the call and shapes the result.
 package executor
 
 import (
@@ -36,7 +36,7 @@ type Executor struct {
 	log        *slog.Logger
 	schemas    arguments.Schemas
 	store      results.Store
-	work       *semaphore.Semaphore // slots for work that takes long in this process: greps and large results
+	work       *semaphore.Semaphore // slots for long work in this process: greps, and making answers from large results
 	builtin    *builtin.Server
 	learned    *learned.Store // nil if nothing is learned
 	journal    *request.Journal
@@ -44,7 +44,7 @@ type Executor struct {
 	tags       *caller.Tags // sign the ids of tasks
 	replica    string       // the id of this process, which the ids of tasks contain
 	held       holds
-	calls      sync.WaitGroup // calls that may continue after their clients got an answer (executeFor)
+	calls      sync.WaitGroup // the calls of executeFor, which may continue after their clients got an answer
 }
 
 // New makes an executor for the servers of r.
@@ -75,7 +75,8 @@ func New(r *registry.Registry, options Options) *Executor {
 	return e
 }
 
-// run is the executor during one call. It keeps the settings with which the call began, even if a reload changes them.
+// run is the executor during one call. It keeps the settings with which the call began, even if a reload changes them. Only a
+// call that starts again takes the new ones (see [run.call]).
 type run struct {
 	*Executor
 	options *Settings
@@ -83,8 +84,8 @@ type run struct {
 
 func (e *Executor) begin() run { return run{e, e.current()} }
 
-// Close waits for the calls that are still running although their clients already have an answer. Closing the registry ends these
-// calls, so the registry must be closed first.
+// Close waits for the calls of executeFor, some of which are still running although their clients already have an answer.
+// Closing the registry ends these calls, so the registry must be closed first.
 func (e *Executor) Close() { e.calls.Wait() }
 
 // Exec runs one request. A failure is returned as a result with IsError. Exec returns an error instead of a result only if
@@ -166,14 +167,14 @@ func (e run) finish(ctx context.Context, r *Request, t target, raw json.RawMessa
 	return result, nil
 }
 
-// maxSaid is the maximum length, in bytes, of the error text in an event.
+// maxSaid is the maximum length, in bytes, of the error text that tell puts into an event.
 const maxSaid = 1000
 
 // largeResult is a size in bytes. It takes milliseconds to make the answer from a result of this size or more.
 const largeResult = 256 << 10
 
-// shape makes the answer from a result. For a large result it first waits for a slot in e.work. Filters and greps wait for
-// their slots themselves.
+// shape makes the answer from a result. For a large result it first waits for a slot in e.work, unless the content is not
+// changed (Untouched). If too many calls wait, the result is dropped. Filters and greps wait for slots of their own.
 func (e run) shape(ctx context.Context, r *Request, t target, raw json.RawMessage) (*results.Result, error) {
 	a := e.answer(r, t)
 	if len(raw) >= largeResult && a.Select == "" && a.Grep == "" && !a.Untouched {
@@ -210,7 +211,7 @@ func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *result
 	return raw, failure
 }
 
-// Catalogue returns the catalogue that a client may see now. A request calls it once, at its beginning.
+// Catalogue returns the catalogue that a client may see now. It lacks the tools that are only for apps.
 func (e *Executor) Catalogue(client *caller.Client) *catalog.Snapshot {
 	return e.granted(client, &e.catalogues)
 }
@@ -250,7 +251,7 @@ func (e *Executor) Sees(q *request.Request) *catalog.Snapshot {
 	return e.sees(q.Client, q.Scope, q.Apps)
 }
 
-// target is the tool that a request calls, with the checked arguments.
+// target is the tool that a request calls, with the checked arguments. If a check fails, only the fields found before are set.
 type target struct {
 	server    *catalog.Server
 	tool      *catalog.Tool
@@ -259,8 +260,9 @@ type target struct {
 	settings  toolSettings
 }
 
-// call finds the tool, checks the arguments and the filter, and makes the call, in this order. If a reload of the config replaces
-// the server meanwhile, call starts again, because the caller's rights may have changed.
+// call finds the tool, checks the arguments, the filter and the grep, and makes the call, in this order. If meanwhile the
+// server was replaced or the tool changed ([request.ReplacedError]), call starts again, because the caller's rights may have
+// changed.
 func (e run) call(ctx context.Context, r *Request) (json.RawMessage, target, error) {
 	for {
 		raw, t, err := e.attempt(ctx, r)
@@ -276,7 +278,8 @@ func (e run) call(ctx context.Context, r *Request) (json.RawMessage, target, err
 	}
 }
 
-// prepare finds the tool of a request, checks everything about the call, and makes the message for the server.
+// prepare finds the tool of a request, checks the arguments, the filter and the grep, and makes the message for the server. It
+// does not check the caller's rights to send the message; the middleware chain does.
 func (e run) prepare(ctx context.Context, r *Request) (*request.Request, target, error) {
 	t, err := e.find(ctx, r)
 	if err != nil {
@@ -322,7 +325,8 @@ func (e run) prepare(ctx context.Context, r *Request) (*request.Request, target,
 	return q, t, nil
 }
 
-// attempt tries to make a call once. If the server was replaced meanwhile, the caller must call attempt again.
+// attempt tries to make a call once. After a [request.ReplacedError] the caller must try again. If the server answers that it
+// does not know the tool, attempt reads the server's tools again; if the tool is gone, the error is a notFoundError.
 func (e run) attempt(ctx context.Context, r *Request) (raw json.RawMessage, t target, err error) {
 	q, t, err := e.prepare(ctx, r)
 	if err != nil {
@@ -369,7 +373,7 @@ func (e run) starting(r *Request) func(does string) {
 
 // answer returns what is needed to make the answer to a request from the result of the call.
 func (e run) answer(r *Request, t target) *results.Answer {
-	server := t.server // so that the func below keeps only the server in memory, not all of t
+	server := t.server // so that the funcs below keep only the server in memory, not all of t
 	a := &results.Answer{
 		Pages: e.pages(r), Format: r.Format, Select: r.Select, Grep: r.Grep, Untouched: r.Untouched,
 		Verbatim: t.settings.verbatim || namesEditedFile(t.arguments), Learn: e.learns(r, t),

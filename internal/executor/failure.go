@@ -115,7 +115,8 @@ func (e run) invalidFailure(r *Request, t target, invalid *arguments.ValidationE
 	return f
 }
 
-// maxInvalid is the maximum length of the text of a VALIDATION_ERROR, in tokens.
+// maxInvalid is the length, in tokens, that the text of a VALIDATION_ERROR must not exceed by showing which arguments the tool
+// takes. What does not fit is left out.
 const maxInvalid = 390
 
 func unavailableFailure(server string, u *request.UnavailableError) *results.Failure {
@@ -138,8 +139,8 @@ func unavailableFailure(server string, u *request.UnavailableError) *results.Fai
 	return f.With("retry_after", retry)
 }
 
-// busyFailure returns the failure for a call to a server that is ready, but already has too many calls: either too many other
-// calls were waiting, or this call has waited too long.
+// busyFailure returns the failure for a call that found no free slot, although the server is ready: the server, or mcpx as a
+// whole (busy.All), has too many calls. Either too many calls were waiting, or this call has waited too long.
 func busyFailure(server string, busy *semaphore.BusyError) *results.Failure {
 	if busy.Refused {
 		whose := "of " + strconv.Quote(server)
@@ -218,8 +219,9 @@ func statusFailure(status *request.HTTPError) *results.Failure {
 	return f
 }
 
-// upstreamFailure returns the failure for a JSON-RPC error from a server. The text for the model is sanitized and cut; the
-// structured data keeps what the server wrote.
+// upstreamFailure returns the failure for a JSON-RPC error from a server. The text for the model is sanitized and cut. The
+// structured data has what the server wrote, but a message that is too long is cut there too, and data that is too long is left
+// out.
 func (e run) upstreamFailure(r *Request, rpc *wire.RPCError) *results.Failure {
 	p := e.pages(r)
 	f := &results.Failure{Code: results.CodeUpstream, Message: p.CutText(sanitize.Lines(rpc.Message), math.MaxInt)}

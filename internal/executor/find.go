@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/results"
 )
 
-// awaitServer waits for the server of a request. Then it renews the request's catalogue, because the catalogue from before the
-// wait lacks the server's tools.
+// awaitServer waits for the server of a request, no longer than the request may still wait and than the call_timeout of the
+// server. Then it renews the request's catalogue, because the catalogue from before the wait lacks the server's tools.
 func (e run) awaitServer(ctx context.Context, r *Request) {
 	if timeout := e.options.Servers[r.Server].CallTimeout; timeout > 0 {
 		bounded, cancel := context.WithTimeout(ctx, timeout)
@@ -23,7 +23,8 @@ func (e run) awaitServer(ctx context.Context, r *Request) {
 }
 
 // FindServer finds a server for a request that is not a call. Like a call, it waits for a server whose tools are not known yet,
-// and returns the catalogue from after the wait. If there is no such server, the failure names the servers that have the tool r.Tool.
+// and returns the catalogue from after the wait. If the server lacks the tool r.Tool, FindServer asks it for its tools once
+// more. If there is no such server, the failure names the servers that have the tool.
 func (e *Executor) FindServer(ctx context.Context, r Request) (*catalog.Snapshot, *catalog.Server, *results.Failure) {
 	run := e.begin()
 	r.began, r.Event = time.Now(), &request.Event{} // observers do not receive this event
@@ -50,7 +51,8 @@ func (e *Executor) toolNotFound(seen *catalog.Snapshot, s *catalog.Server, name 
 	return &notFoundError{server: s, name: name, known: s.ToolNames(), owners: e.owners(seen, name, s.Name)}
 }
 
-// findServer finds the server of a request. It may wait for the server and then renews the request's catalogue (awaitServer).
+// findServer finds the server of a request. If it has to wait for the server (awaitServer) or for the caller's login, it renews
+// the request's catalogue afterwards.
 func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error) {
 	if r.Server == builtin.Name {
 		r.Event.KnownServer = true

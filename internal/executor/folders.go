@@ -93,7 +93,8 @@ func (e run) folders(ctx context.Context, client *caller.Client) (files.Folders,
 	return open, nil
 }
 
-// rootFolders returns the paths of the roots in the result of roots/list. Roots that are not on this machine are left out.
+// rootFolders returns the paths of the roots in the result of roots/list. It leaves out a root whose URI is not that of a local
+// file.
 func rootFolders(answer json.RawMessage) (all []string) {
 	var listed struct{ Roots []struct{ URI string } }
 	if json.Unmarshal(answer, &listed) != nil {

@@ -27,9 +27,9 @@ func (e run) learns(r *Request, t target) func(results.Sample) {
 // maxSeen is the maximum length, in tokens, of what Seen returns.
 const maxSeen = 60
 
-// Seen returns the learned shape of a tool's results, for a tool that declares no output type. The text is the parameter
-// prefix, followed by a TypeScript type. It is empty if mcpx has learned too little from the calls of clients that see the same
-// part of the catalogue.
+// Seen returns the learned shape of a tool's results. The text is the parameter prefix, followed by a TypeScript type. It is
+// empty if the tool declares an output type or is built in, if nothing is learned, or if mcpx has learned too little from the
+// calls of clients that see the same part of the catalogue.
 func (e *Executor) Seen(client *caller.Client, scope *policy.Scope, s *catalog.Server, t *catalog.Tool, prefix string) string {
 	if !e.current().Learn || s.Name == builtin.Name {
 		return ""

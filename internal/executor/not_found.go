@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// An error that suggests names has at most maxGuess tokens and suggests at most maxGuesses names. It always keeps the first
-	// suggestion and the servers that have the tool.
+	// An error that suggests names is shortened to maxGuess tokens if that is possible: it always keeps the first suggestion,
+	// the servers that have the tool, and the beginning of the wrong name. It suggests at most maxGuesses names.
 	maxGuess   = 40
 	maxGuesses = 3
 	// An error without suggestions lists at most maxTools tools or maxServers servers. The names have at most maxListedBytes in
@@ -39,9 +39,10 @@ type notFoundError struct {
 	server *catalog.Server
 	name   string
 	known  []string
-	// empty says why the catalogue has no servers ([catalog.Snapshot.Empty]). "" means that it has servers, or that no reason is known.
+	// empty says why the catalogue has no servers ([catalog.Snapshot.Empty]). "" means that it has servers, or that no reason
+	// is known.
 	empty string
-	// owners are the servers that have the wanted tool, or a tool whose name differs only in case and separators.
+	// owners are the servers that the caller may have meant, each with the tool (see [Executor.owners]).
 	owners []owner
 }
 
@@ -59,10 +60,10 @@ func (m *notFoundError) said(limit int) string {
 	return fmt.Sprintf("no tool %q on server %q", name, m.server.Name)
 }
 
-// owners returns the servers that have the tool. snap is the catalogue of the caller. If no server has the tool, owners reads the
-// wanted name as server.tool. If that names no tool either, it returns the servers with a tool whose name differs from the wanted
-// name only in case and separators. It leaves out the server with the name except. It returns nil if there are more than
-// maxOwners servers.
+// owners returns the servers that have the tool. snap is the catalogue of the caller. If no server has the tool, owners reads
+// the wanted name as server.tool. If that names no tool either, it returns the servers with a tool whose name differs from the
+// wanted name only in case and separators. It leaves out the server whose name is the parameter except. It returns nil if there
+// are more than maxOwners servers, or if the wanted name is longer than maxOwned bytes.
 func (e *Executor) owners(snap *catalog.Snapshot, tool, except string) []owner {
 	wanted := sanitize.Bare(tool)
 	if wanted == "" || len(tool) > maxOwned {
@@ -221,8 +222,8 @@ func (m *notFoundError) guessed(code string, near []string, owners []owner) stri
 	}
 }
 
-// guesses returns the names that the caller may have meant: known names with a similar spelling, and tools that a search for
-// the words of the wrong name finds.
+// guesses returns the names that the caller may have meant: known names with a similar spelling and, for the name of a tool
+// that no other server has, tools that a search for its words finds.
 func (m *notFoundError) guesses() []string {
 	if m.server == nil {
 		return sanitize.Nearest(m.name, m.known)

@@ -20,7 +20,7 @@ import (
 	"mcpx/internal/results"
 )
 
-// defaultVerbatim are globs for names of tools that read files. Their results are not changed, because the model may edit the
+// defaultVerbatim are globs for names of tools that read files. Their texts are not compressed, because the model may edit the
 // file.
 var defaultVerbatim = []string{"read_*file*", "*file_content*", "*_show"}
 
@@ -28,7 +28,8 @@ var defaultVerbatim = []string{"read_*file*", "*file_content*", "*_show"}
 type ServerOptions struct {
 	// Unchecked turns off the validation of arguments (config: validate: off).
 	Unchecked bool
-	// Verbatim are globs. If one matches a tool's name, the tool's results are not changed. Nil means defaultVerbatim.
+	// Verbatim are globs. If one matches a tool's name, the texts of the tool's results are not compressed; long ones are still
+	// cut. Nil means defaultVerbatim.
 	Verbatim []string
 	// CallTimeout is the maximum duration of a call; 0 means the timeout of the upstream. The first matching entry of
 	// ToolTimeouts overrides it.
@@ -52,7 +53,8 @@ type Options struct {
 	TOON, JS bool
 	// ResultTokens is the maximum length of a result's text, in tokens; read_result reads the rest. 0 means no limit.
 	ResultTokens int
-	// PreviewTokens is how many tokens of a result are shown at first if the result is longer than ResultTokens; 0 means ResultTokens.
+	// PreviewTokens is how many tokens of a result are shown at first if the result is longer than ResultTokens; 0 means
+	// ResultTokens.
 	PreviewTokens int
 	// Filter runs jq filters.
 	Filter *jq.Runner
@@ -71,7 +73,8 @@ type Options struct {
 	// Tracing creates spans for calls; nil means that a client's traceparent is passed on unchanged.
 	Tracing *request.Tracing
 	// Current, if not nil, returns the current settings, which replace all of these options except Learned, Journal, Tracing,
-	// Results and TaskIDs. A call keeps the settings from its beginning.
+	// Results, TaskIDs and Logger. A call keeps the settings from its beginning, unless it starts again because its server was
+	// replaced.
 	Current func() *Settings
 	// Results stores results that are too long, for all clients; nil means in memory.
 	Results state.Results[results.Kept]

@@ -12,9 +12,11 @@ import (
 )
 
 // readable reports whether the sender of a request may read a stored result. The sender must still be allowed to call the tool
-// that the result comes from or, for a result of the built-in server, to read the resources and prompts of the servers that
-// origin names. If the tools of such a server are not known yet, readable waits for them: another replica, which knew
-// them, may have made the result.
+// that the result comes from or, for the result of a program, all tools that the program called. For another result of the
+// built-in server, the sender must still see the servers that origin names, with their resources and prompts.
+//
+// If the tools of a server are not known yet, readable waits for them: another replica, which knew them, may have made the
+// result.
 func (e run) readable(ctx context.Context, r *Request, origin results.Origin) bool {
 	if origin.Tool == builtin.OfProgram {
 		for line := range strings.Lines(origin.Server) {
@@ -57,8 +59,8 @@ func has(seen *catalog.Snapshot, server, tool string) bool {
 	return found || slices.ContainsFunc(s.Tools, func(t catalog.Tool) bool { return t.OwnName() == tool })
 }
 
-// readableParts reports whether a catalogue still has all tools that a program has called. parts has one line for each tool: the
-// names of server and tool.
+// readableParts reports whether a catalogue still has all tools that a program has called. parts has one line for each tool:
+// the names of server and tool. Tools of the built-in server are not checked.
 func (e *Executor) readableParts(seen *catalog.Snapshot, parts string) bool {
 	for line := range strings.Lines(parts) {
 		server, tool, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")

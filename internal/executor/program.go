@@ -180,8 +180,9 @@ func (in *inside) ended(event *request.Event) {
 	in.journal.End(event)
 }
 
-// hold is called before the user is asked to confirm a tool call that the program makes. It waits until the user is not being asked
-// about another call by the same program. From the start of hold until release is called, the program's time limit is paused.
+// hold is called before the user is asked to confirm a tool call that the program makes. It waits until the user is not being
+// asked about another call by the same program. From the start of hold until release is called, the program's time limit is
+// paused. hold returns an error if ctx ends first, or if maxHeld programs of the principal wait for the user already.
 func (in *inside) hold(ctx context.Context, c programs.Call) (release func(), err error) {
 	resume := c.Hold()
 	select {
@@ -207,7 +208,7 @@ func (in *inside) hold(ctx context.Context, c programs.Call) (release func(), er
 	}, nil
 }
 
-// parts returns the tools that the program has called, one on each line, in the form of [builtin.OfProgram].
+// parts returns the tools that the program has called, each once, in the form of [builtin.OfProgram].
 func (in *inside) parts() string {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -82,6 +82,8 @@ func (b *bringer) file(path string) (json.RawMessage, error) {
 }
 
 // replaceReferences replaces the references in the arguments of a request that consists of one call of a tool with this schema.
+// It leaves r.Beside as it is if its members would be a reference themselves. It does nothing the second time, as when a call
+// starts again.
 func (e run) replaceReferences(ctx context.Context, r *Request, schema json.RawMessage) (err error) {
 	if !r.References {
 		return nil

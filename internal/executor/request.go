@@ -41,8 +41,9 @@ type Request struct {
 	Apps bool
 	// ReadOnly refuses tools that are not declared as read-only.
 	ReadOnly bool
-	// Native means that the client sees the server's tools under their own names, instead of the tool exec. Results are not cut,
-	// and a [wire.RPCError] is returned as an error. Untouched means that results are not compressed either.
+	// Native means that the client sees the server's tools under their own names, instead of the tool exec. It is also set for
+	// the calls of a program. Results are not cut, and a [wire.RPCError] is returned as an error. Untouched means that results
+	// are not compressed either.
 	Native, Untouched bool
 	// Task has the params with which a client of MCP 2025-11-25 asks to run the call as a task, if the tool supports that; nil
 	// means that the client wants the result.
@@ -57,8 +58,8 @@ type Request struct {
 type progressing struct {
 	began time.Time
 	origins
-	// part is a factor from 0 to 1 if the request is one of several calls: the limits for its result are the limits of the answer
-	// multiplied by part. 0 means that the request consists of one call.
+	// part is a factor from 0 to 1 if the request is one of several calls, of Each or of a program: the limits for its result
+	// are the limits of the answer multiplied by part. 0 means that the request consists of one call.
 	part float64
 }
 

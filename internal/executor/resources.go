@@ -72,7 +72,8 @@ func (e *Executor) Failure(server, method string, err error) *results.Failure {
 }
 
 // nameLinks replaces the URIs of resources in a server's content blocks by the URIs under which the client can read them. It
-// needs the server's list of resources to know which URIs are resources, and waits for that list if it is not there yet.
+// needs the server's list of resources to know which URIs are resources, and waits up to ExecWait for that list if it is not
+// there yet.
 func (e run) nameLinks(ctx context.Context, blocks []wire.Block, r *Request, server *catalog.Server) {
 	if e.options.NoResources || server == nil || !server.Offers.Resources {
 		return

@@ -35,8 +35,8 @@ const (
 
 // runTask calls a tool that its server runs only as a task. The server answers with a task id, which mcpx polls. The caller
 // gets each new status message as progress, and the result in the end. Questions of the server to the user arrive while
-// tasks/result waits. A task may run for its ttl or the call's timeout, whichever is longer. After that, or when ctx ends, mcpx
-// cancels it.
+// tasks/result waits. A task may run for its ttl or the call's timeout, whichever is longer. If it is still working then, or
+// when ctx ends, mcpx cancels it. A server that answers without a task id has run the tool at once: its answer is the result.
 func (e run) runTask(ctx context.Context, r *request.Request) (json.RawMessage, error) {
 	asTask(r, []byte("{}"))
 	raw, err := e.registry.Send(ctx, r)
@@ -121,7 +121,8 @@ func (t *task) interval() time.Duration {
 	return min(max(time.Duration(*t.PollInterval)*time.Millisecond, minPoll), maxPoll)
 }
 
-// cancelTask asks the server to cancel a task. It ignores the answer, because the caller already has its error.
+// cancelTask asks the server to cancel a task, even if ctx has ended. It ignores the answer, because the call has failed
+// already.
 func (e run) cancelTask(ctx context.Context, of request.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer cancel()

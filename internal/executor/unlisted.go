@@ -21,8 +21,8 @@ import (
 const relistTimeout = 5 * time.Second
 
 // lookAgain asks the server of a request for its tools again, renews the request's catalogue, and finds the tool there. If the
-// tool is not there, the error is a notFoundError. lookAgain takes the same time whether the tool is hidden from the caller or does
-// not exist, so the time does not reveal hidden tools.
+// tool is not there, the error is a notFoundError. lookAgain takes the same time whether the tool is hidden from the caller or
+// does not exist, so the time does not reveal hidden tools. The tools of the built-in server are known, so it is not asked.
 func (e run) lookAgain(ctx context.Context, r *Request) (*catalog.Server, *catalog.Tool, error) {
 	if r.Server == builtin.Name {
 		s := e.own(r.Client, r.Scope, r.Catalogue)
