@@ -44,7 +44,7 @@ func (e *Executor) executeFor(
 	}
 	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	wanted := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
-	e.calls.Go(func() { // ends with the calls: at the latest at their timeouts
+	e.calls.Go(func() { // ends with the calls: at the latest at their timeouts, or when the registry is closed
 		defer cancel(nil)
 		var result *results.Result
 		var err error

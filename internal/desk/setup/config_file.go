@@ -43,8 +43,9 @@ func (f ConfigFile) Edit(change func(data []byte) ([]byte, error), check func(*c
 	return err
 }
 
-// WhyNot returns the error to report after an edit of the text original has failed with the error err. If original was not a valid
-// config, WhyNot returns the error of parsing it, which says where the fault is. Otherwise it returns err.
+// WhyNot returns the error to report after an edit of the text original has failed with the error err. If original was not a
+// valid config, WhyNot returns the error of parsing it, which says where the fault is. Otherwise it returns err, with a note
+// that nothing was written. So it does if original is blank, or if err is [ErrNoServer].
 func (f ConfigFile) WhyNot(original []byte, err error) error {
 	if _, fault := config.Parse(f.Path, original, f.Reading); fault != nil && !Blank(original) && !errors.Is(err, ErrNoServer) {
 		return fault

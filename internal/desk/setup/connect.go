@@ -87,7 +87,8 @@ func (c Change) Diff(s System) string {
 	return text
 }
 
-// record has what mcpx needs to undo its changes of a client's file. mcpx stores a record for each file that it has changed.
+// record has what mcpx needs to undo its changes of a client's file, or of its own config. mcpx stores a record for each file
+// that it has changed.
 type record struct {
 	Client string `json:"client"`
 	File   string `json:"file"`
@@ -111,7 +112,7 @@ type moved struct {
 	Backup string `json:"backup"`
 }
 
-// Backups is the folder with the backups and records of client files.
+// Backups is the folder with the backups and records of the files that mcpx has changed.
 type Backups struct{ Dir string }
 
 func (b Backups) index() string { return filepath.Join(b.Dir, "connected.json") }
@@ -179,8 +180,8 @@ type Connection struct {
 	// Command and Args are the command line that starts mcpx.
 	Command string
 	Args    []string
-	// Move has servers of mcpx's config. If a server in the client's file has the same definition as one of these, it is removed from
-	// the file, because mcpx serves it. If Move is nil, the client keeps all its servers.
+	// Move has servers of mcpx's config. If a server in the client's file has the same definition as an enabled one of these,
+	// it is removed from the file, because mcpx serves it. If Move is nil, the client keeps all its servers.
 	Move []Found
 }
 
@@ -293,9 +294,9 @@ func (c Client) Servers(file string, o config.Options) ([]Found, error) {
 	return servers, err
 }
 
-// Disconnect plans to undo [Backups.Connect]. If the file has not changed since mcpx wrote it, it will get its old content back.
-// Otherwise Disconnect removes the entry that starts mcpx, and adds the servers again that Connect removed. It writes nothing;
-// [Backups.Undo] does.
+// Disconnect plans to undo [Backups.Connect]. If the file has not changed since mcpx wrote it, it will get its old content
+// back, unless that had an entry that starts mcpx too. Otherwise Disconnect removes this entry and, if the backup can be read,
+// adds the servers again that Connect removed. It writes nothing; [Backups.Undo] does.
 func (b Backups) Disconnect(c Client, file string, o config.Options) (Change, error) {
 	change, backup, known, err := b.forUndo(c, file)
 	if err != nil || !change.Existed || c.format.entry == nil && !known {
@@ -326,8 +327,9 @@ func (b Backups) Disconnect(c Client, file string, o config.Options) (Change, er
 
 func isSelf(f Found) bool { return f.Self }
 
-// forUndo reads what is needed to undo the changes of a file: the file, its record, and its backup. hasBackup is false if there is
-// no record, or if the backup cannot be read. change.Exact is true if the file has not changed since mcpx wrote it.
+// forUndo reads what is needed to undo the changes of a file: the file, its record, and its backup. hasBackup is false if there
+// is no record, or if the backup cannot be read; it is true if the record says that there was no file. change.Exact is true if
+// hasBackup is true and the file has not changed since mcpx wrote it.
 func (b Backups) forUndo(c Client, file string) (change Change, backup []byte, hasBackup bool, err error) {
 	change = Change{Client: c, File: file}
 	if change.Before, change.Existed, err = Read(file); err != nil {

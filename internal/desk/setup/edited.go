@@ -60,8 +60,10 @@ type document interface {
 	data() []byte
 	// get returns the decoded value at a path, or nil if there is none.
 	get(keys ...string) any
-	// start writes the entry that starts mcpx at a path. In an existing entry, start changes only the command and the arguments, so
-	// that members which the user added stay, such as a timeout. (Goose's name for command is cmd.)
+	// start writes the entry that starts mcpx at a path. In an existing entry, start changes only the command and the
+	// arguments, so that members which the user added stay, such as a timeout. (Goose's name for command is cmd.) An existing
+	// entry is replaced as a whole if it has no command, or if its text cannot be edited in parts, such as an entry in one line
+	// of YAML.
 	start(entry object, keys ...string) error
 	remove(keys ...string) error
 	// restore copies the value at a path from the document original, an earlier version of the same file.
@@ -79,7 +81,7 @@ func (d *jsonText) get(keys ...string) (value any) {
 
 func (d *jsonText) start(entry object, keys ...string) error {
 	if d.value(append(slices.Clip(keys), "command")...) == nil {
-		return d.set(entry, keys...) // there is no entry, or an entry of Cline with a member transport
+		return d.set(entry, keys...) // there is no entry, or one without a command, such as an entry of Cline with a member transport
 	}
 	for _, f := range entry {
 		if f.key == "command" || f.key == "args" {
@@ -176,8 +178,8 @@ func (e edited) restoreMoved(servers []moved) (restored []string, err error) {
 	return restored, nil
 }
 
-// dropEmpty removes the object that contains the servers, if this object is empty now and is not in original, the file's content
-// before mcpx changed it.
+// dropEmpty removes the object that contains the servers, if this object is empty now and is not in original, the file's
+// content before mcpx changed it. It does so only in JSON, where the object is a member of the outermost object.
 func (e edited) dropEmpty(original []byte) error {
 	d, ok := e.document.(*jsonText)
 	if !ok || len(e.format.path) > 1 {

@@ -59,9 +59,10 @@ var (
 	openCodeFile = pattern.New(`(^|[^$])\{file:([^}"]+)\}`)
 )
 
-// ofMcpx converts a client's entry to mcpx's format. Package config knows the keys of most clients, so ofMcpx changes only what config
-// would misunderstand. dialect tells the clients apart. Usually it has the keys that lead to the servers in the client's file, joined
-// by dots, such as mcp.servers. leftOut has the keys without a meaning for mcpx.
+// ofMcpx converts a client's entry to mcpx's format. Package config knows the keys of most clients, so ofMcpx changes only what
+// config would misunderstand. dialect tells the clients apart. Usually it has the keys that lead to the servers in the client's
+// file, joined by dots, such as mcp.servers. leftOut has the keys that package config ignores, but not the keys of a single
+// client that ofMcpx itself removes, such as oauth of opencode.
 func (o object) ofMcpx(dialect string) (entry object, leftOut []string) {
 	o = o.flat()
 	switch dialect {
@@ -155,8 +156,9 @@ func rewrite(entry object, old *pattern.Lazy, replacement string) object {
 	return out
 }
 
-// inFolder makes the relative paths of an entry absolute, as the client would. If project is not empty, it is the folder in which
-// the server runs, and to which cwd is relative. The paths of other files are relative to folder, where the client's file is.
+// inFolder makes the relative paths of an entry absolute, as the client would. If project is not empty, it is the folder in
+// which the server runs, and to which cwd is relative; without a project, cwd stays as it is. The paths of other files are
+// relative to the parameter folder, where the client's file is.
 func (o object) inFolder(project, folder string) object {
 	if project != "" && (o.get("command") != nil || o.text("cwd") != "") {
 		switch cwd := o.text("cwd"); {

@@ -178,7 +178,8 @@ func (d *jsonText) apply(splices ...splice) error {
 	return nil
 }
 
-// set writes a value at a path, and creates missing objects on the path.
+// set writes a value at a path, and creates missing objects on the path. A null on the path counts as missing; any other value
+// that is neither an object nor an array is an error.
 func (d *jsonText) set(value any, keys ...string) error {
 	if d.blank { // the file has comments at most: write an object after them
 		lead := strings.TrimRight(string(d.text), " \t\r\n")
@@ -272,7 +273,7 @@ func (d *jsonText) replace(old *hujson.Value, value any) error {
 	return d.apply(splice{old.StartOffset, old.EndOffset, text})
 }
 
-// unit returns one level of the file's indentation: the indentation of the first member.
+// unit returns one level of the file's indentation: the indentation of the first member, or two spaces if that member has none.
 func (d *jsonText) unit() string {
 	if o, ok := d.root.Value.(*hujson.Object); ok && len(o.Members) > 0 {
 		if indent, broken := lead(o.Members[0].Name.BeforeExtra); broken && indent != "" {

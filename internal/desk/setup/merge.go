@@ -10,7 +10,8 @@ import (
 // Merged is a server that mcpx init will add to mcpx's config.
 type Merged struct {
 	Name string // the server's name in mcpx's config
-	// From are the files in which the server was found. Clients are the display names of the clients of these files.
+	// From are the files in which the server was found, each with its client. Clients are the display names of these clients; a
+	// file that the user gave has its path in place of the client.
 	From, Clients []string
 	// Found is the server's entry in the first file of From.
 	Found Found
@@ -21,9 +22,10 @@ type Skipped struct {
 	Name, From, Why string
 }
 
-// Merge collects the servers in sources that should be added to a config. existing has the servers that are in the config already.
-// A server that occurs several times is added once, even under different names. If two different servers in sources have the same
-// name, the second one gets a new name. A server is skipped if the config has another server of the same name.
+// Merge collects the servers in sources that should be added to a config. existing has the servers that are in the config
+// already. A server that occurs several times is added once, even under different names. If two different servers in sources
+// have the same name, the second one gets a new name. A server is skipped if it is mcpx itself, if mcpx cannot serve it
+// (Fault), or if the config has this server or another one with its name.
 func Merge(s System, existing []Found, sources []Source) (merged []Merged, skipped []Skipped) {
 	const inConfig = -1 // in the maps names and known, the value for a server of the config; other values are indexes in merged
 	names, known := map[string]int{}, map[string]int{}

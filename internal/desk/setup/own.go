@@ -28,7 +28,8 @@ func Blank(data []byte) bool {
 	return err == nil && d.blank
 }
 
-// serversKey returns the key of the config under which new servers are added: the first key in ownKeys whose value is an object.
+// serversKey returns the key of the config under which new servers are added: the first key in ownKeys whose value is an
+// object. If there is none, it is the first key of all, which must then be missing or null.
 func (d *jsonText) serversKey() (string, error) {
 	for _, key := range ownKeys {
 		if d.objectAt(key) != nil {
@@ -94,7 +95,7 @@ func (d *jsonText) server(name string) []string {
 	return nil
 }
 
-// ServerNames returns the names of the servers in the text of a config.
+// ServerNames returns the names of the servers in the text of a config, or nil if the text is not valid JSON.
 func ServerNames(data []byte) (names []string) {
 	d, err := parseJSONText(data)
 	if err != nil {
@@ -160,8 +161,8 @@ func SetServer(data []byte, name string, entry json.RawMessage) ([]byte, error) 
 	})
 }
 
-// MergeServer applies a JSON merge patch (RFC 7396) to the entry of a server. Members that are not
-// in the patch keep their formatting.
+// MergeServer applies a JSON merge patch (RFC 7396), which must be an object, to the entry of a server. Members that are not in
+// the patch keep their formatting.
 func MergeServer(data []byte, name string, patch json.RawMessage) ([]byte, error) {
 	return editServer(data, name, func(d *jsonText, path []string) error {
 		members, err := hujson.Parse(patch)

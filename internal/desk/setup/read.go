@@ -377,7 +377,8 @@ func (f *Found) definition() string {
 	return strings.ReplaceAll(string(text), "null", "{}")
 }
 
-// launchers are programs that run another program. The name of that program is the first argument that is not an option.
+// launchers are programs that run another program. The name of that program is the first argument that is neither an option,
+// nor its value, nor a subcommand such as run.
 var launchers = []string{
 	"npx", "bunx", "uvx", "pipx", "pnpm", "yarn", "npm", "npx.cmd", "uv", "bun", "deno", "node", "go", "python", "python3",
 }

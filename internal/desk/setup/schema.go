@@ -94,8 +94,9 @@ func (b Backups) Edit(file string, oldText, newText []byte, existed bool) Change
 	return change
 }
 
-// Restore plans to undo [Backups.Edit]. If the config has not changed since mcpx wrote it, it will get its old content back.
-// Otherwise Restore only removes the key "$schema". It writes nothing; [Backups.Undo] does.
+// Restore plans to undo [Backups.Edit]. If the config has not changed since mcpx wrote it, and the backup can be read, it will
+// get its old content back. Otherwise Restore only removes the key "$schema" if that names the schema file of mcpx. It writes
+// nothing; [Backups.Undo] does.
 func (b Backups) Restore(file string) (Change, error) {
 	change, backup, _, err := b.forUndo(Client{ID: configID}, file)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // Secret is a credential that mcpx will store outside of the config. The config refers to it as ${keyring:NAME}.
 type Secret struct{ Name, Value string }
 
-// sealable has those keys of a server entry whose values may contain references such as ${keyring:NAME}.
+// sealable has those keys of a server entry in whose values Seal replaces credentials.
 var sealable = []string{"command", "args", "env", "url", "urls", "httpUrl", "serverUrl", "headers", "http_headers"}
 
 // Seal replaces credentials that are in plain text in the entries of servers by references to the keyring. It returns the new text
@@ -148,9 +148,9 @@ func outside(text, credential string, reference func() string) string {
 
 var unfitSecret = pattern.New(`[^A-Za-z0-9._-]+`)
 
-// reference returns a reference to the credential in value, and adds the credential to s.secrets if it is not there. path has the
-// keys and indexes that lead to the string with the credential. The name of the secret consists of the server's name and the last key
-// of path.
+// reference returns a reference to the credential in value, and adds the credential to s.secrets if it is not there. path has
+// the keys and indexes that lead to the string with the credential. The name of the secret consists of the server's name and
+// the last key of path, or "argument" in place of an index. A number follows if the name is in use for another credential.
 func (s *sealer) reference(value string, path []string) string {
 	key := path[len(path)-1]
 	if _, err := strconv.Atoi(key); err == nil {

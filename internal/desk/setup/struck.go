@@ -26,7 +26,7 @@ var ErrStruckOut = errors.New("is struck out, but the file has no secret there: 
 // references such as ${NAME} as they are written.
 type Shown struct {
 	Entry json.RawMessage
-	// Secret has the JSON pointers of the strings that StruckOut replaces in Entry.
+	// Secret has the JSON pointers of the strings and numbers that StruckOut replaces in Entry.
 	Secret []string
 	// Executes has the commands that mcpx runs because the entry refers to them with ${command:…}.
 	Executes []string
@@ -159,8 +159,9 @@ func (w *striker) secret(text string, keys []string) bool {
 	return config.SecretName(name) || header && !slices.Contains(publicHeaders, strings.ToLower(name))
 }
 
-// ReplaceServer replaces the entry of a server by an entry that a person has edited, and changes only what differs. A string that
-// is [StruckOut] keeps the value that the file has at the same place. If the file has no secret there, the error is [ErrStruckOut].
+// ReplaceServer replaces the entry of a server by an entry that a person has edited, and changes only what differs. A string
+// that is [StruckOut] keeps the value that the file has at the same place. If the file has no secret there, the error is
+// [ErrStruckOut]. If the server is not in the config, it is [ErrNoServer].
 func ReplaceServer(data []byte, name string, entry json.RawMessage) ([]byte, error) {
 	return editServer(data, name, func(d *jsonText, path []string) error {
 		now, err := hujson.Parse(entry)

@@ -24,8 +24,9 @@ type Token struct {
 // idDigits is the length of a token's ID. The ID is the beginning of the token's digest.
 const idDigits = 8
 
-// SetToken writes a token into the text of a config. name is the owner. The key of the owner's first token is NAME; the key of a
-// further token is NAME/ID. If replace is true, SetToken removes the other tokens of the owner; otherwise they stay.
+// SetToken writes a token into the text of a config. The parameter name is its owner. The key of the token is NAME, or NAME/ID
+// if the owner already has a token with the key NAME. If replace is true, the new token gets the key of the owner's first token
+// in the file, and SetToken removes the owner's other tokens; otherwise they stay.
 func SetToken(data []byte, name string, t Token, replace bool) ([]byte, error) {
 	return editJSON(data, func(d *jsonText) error {
 		entry, of := object{{"sha256", t.SHA256}}, d.tokensOf(name)

@@ -13,9 +13,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// yamlText is the text of a YAML file. An edit inserts or removes whole lines. This works for mappings with one member on each line,
-// which is how programs write YAML. After each edit, all values of the new text are compared with the expected ones. If they differ,
-// for example because a removed line had an anchor that is used elsewhere, the edit fails with [ErrUnsafe], and no value is lost.
+// yamlText is the text of a YAML file. An edit inserts, removes or replaces whole lines. This works for mappings with one
+// member on each line, which is how programs write YAML. After each edit, all values of the new text are compared with the
+// expected ones. If they differ, for example because a removed line had an anchor that is used elsewhere, the edit fails with
+// [ErrUnsafe], and no value is lost.
 type yamlText struct {
 	fileText
 	root *yaml.Node // the mapping of the first document; nil if the file has no value
@@ -239,7 +240,7 @@ func (d *yamlText) insertLines(keys []string, value any, lines func(indent, unit
 		}
 		return d.apply(value, keys, splice{at.to, at.to, gap + lines(last.Column-1, unit)})
 	}
-	// The mapping is empty: after its colon there is {} or nothing. The {} is removed; a comment after it stays.
+	// The mapping is empty: after its colon there is {}, null, ~ or nothing. This is removed; a comment after it stays.
 	at, ok := d.extent(holder)
 	colon := at.from + holder.Column - 1 + len(holder.Value)
 	end := d.lineEnd(at.from)
