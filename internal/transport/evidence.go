@@ -67,8 +67,8 @@ func (e *Evidence) WhyEnded() error {
 	}
 }
 
-// Movement returns a comparable value that changes with each sign of progress of the server, including activity of
-// its processes.
+// Movement returns a comparable value that changes with each sign of progress of the server: a message, other output, and
+// activity of its processes. A nil Evidence has none.
 func (e *Evidence) Movement() any {
 	if e == nil {
 		return nil

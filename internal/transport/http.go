@@ -18,8 +18,9 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// httpLink speaks streamable HTTP: one POST for each message, with the answer as JSON or as server-sent events.
-// There is no lasting connection. The link ends when the server forgets the session (404), or when it is closed.
+// httpLink speaks streamable HTTP: one POST for each message, with the answer as JSON or as server-sent events. For a legacy
+// session, Listen also keeps a GET stream open. The link ends when the server has forgotten the session (404, or a refusal that
+// means the same), or when it is closed.
 type httpLink struct {
 	life   *Lifecycle
 	dialer *Dialer
@@ -33,7 +34,7 @@ type httpLink struct {
 
 	ctx       context.Context // for streams that belong to no call; ends with Close
 	cancel    context.CancelFunc
-	calls     context.Context // for open calls; ends when the link fails
+	calls     context.Context // for open calls; ends when the link fails, with ErrGone goneGrace later
 	drop      context.CancelFunc
 	streams   sync.WaitGroup
 	closeOnce sync.Once
@@ -53,8 +54,8 @@ func idleTime(address string) time.Duration {
 	return 4 * time.Second
 }
 
-// newHTTPClient makes the client for one upstream. It follows a redirect only to the same host and with the same method: another
-// host must not get the configured headers.
+// newHTTPClient makes the client for one upstream. It follows a redirect only to the same host, with the same method, and not
+// from https to http: nobody else must get the configured headers.
 func newHTTPClient(remote Remote) *http.Client {
 	transport := remote.Transport
 	if transport == nil {
@@ -241,9 +242,9 @@ func (l *httpLink) Notify(ctx context.Context, message []byte) error {
 	return err
 }
 
-// dismiss ends a response that has no answer: the POST sent a notification, or the answer comes on a stream. It returns an error
-// if the status is an error. Otherwise it reads the body for at most bodyPatience, so that the connection can be reused. The func
-// cancel ends the HTTP request.
+// dismiss ends a response that has no answer: the POST sent a notification, or the answer comes on a stream. It returns an
+// error if the status is an error. Otherwise it reads the body, unless that is an event stream, so that the connection can be
+// reused. Reading ends after bodyPatience, when dismiss calls the func cancel, which ends the HTTP request.
 func (l *httpLink) dismiss(resp *http.Response, cancel context.CancelFunc) error {
 	defer resp.Body.Close()
 	timer := time.AfterFunc(bodyPatience, cancel)

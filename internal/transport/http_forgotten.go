@@ -56,8 +56,9 @@ func refusesAll(r Outgoing, refusal string, send func(ask Outgoing) string) stri
 }
 
 // forgotten reports whether the server refused r because it has forgotten the session. text is the text of the refusal. To find
-// out, forgotten sends test requests. If the server refuses them too, the link ends. But if the server refuses the test requests
-// with another text, forgotten returns false, because the server may have executed r before it forgot the session.
+// out, forgotten sends test requests. If the server refuses them too, the link ends. But if the server refuses the test
+// requests with another text, forgotten returns false, because the server may have executed r before it forgot the session. If
+// the link has ended already, the refusal that ended it takes the place of the test.
 func (l *httpLink) forgotten(ctx context.Context, r Outgoing, text string) bool {
 	if l.session.Load() == nil || r.Method == "initialize" {
 		return false

@@ -71,8 +71,8 @@ func (a *response) notFound(resp *http.Response) (wire.Message, error) {
 	return wire.Message{}, ErrGone
 }
 
-// plain reads an answer that is one JSON body; it ignores the content type. If the HTTP status is an error, only a
-// JSON-RPC error is accepted as the answer.
+// plain reads an answer that is one JSON body; it ignores the content type. If the HTTP status is an error, only a JSON-RPC
+// error is accepted as the answer, and with 401 and 429 not even that (see meantForUs).
 func (a *response) plain(resp *http.Response) (wire.Message, error) {
 	limit := a.link.dialer.MaxMessage
 	failed, media := resp.StatusCode >= 300, mediaType(resp)
@@ -190,8 +190,8 @@ func (a *response) accept(data []byte) (answer wire.Message, found bool) {
 	return wire.Message{}, false
 }
 
-// streamed reads an event stream until the answer to the request. If the stream breaks before that, it resumes the
-// stream.
+// streamed reads an event stream until the answer to the request. If the stream breaks before that, it resumes the stream if
+// the server's events have ids.
 func (a *response) streamed(ctx context.Context, resp *http.Response) (wire.Message, error) {
 	reader := newEventReader(resp.Body, a.link.dialer.MaxMessage)
 	answer, err := a.events(reader)
@@ -202,7 +202,8 @@ func (a *response) streamed(ctx context.Context, resp *http.Response) (wire.Mess
 	return a.resume(ctx, reader, err)
 }
 
-// events reads one stream until it has the answer, or until the stream ends.
+// events reads one stream until it has the answer, or until the stream ends. If the field nameless is then set, or
+// strayPatience after it was set, that is the answer.
 func (a *response) events(reader *eventReader) (wire.Message, error) {
 	var timer *time.Timer
 	for {

@@ -63,11 +63,12 @@ func (d *Dialer) statusText(resp *http.Response, body []byte) error {
 	return e
 }
 
-// StatusError is an HTTP response with an error status and no JSON-RPC body.
+// StatusError is an HTTP response with an error status whose body is not taken as the JSON-RPC answer. It also stands for a
+// request that was not sent because [Remote.Authorize] had no credentials for it; the code is then 401.
 type StatusError struct {
 	Code       int
 	Challenged bool          // the response has a WWW-Authenticate header
-	RetryAfter time.Duration // 0 if the server named none
+	RetryAfter time.Duration // with 429 and 503; 0 if the server named none
 	text       string
 	hint       string // the beginning of the body; empty if the body is HTML
 }

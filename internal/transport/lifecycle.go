@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Lifecycle records when the server last sent anything, and how the link ended. Safe for concurrent use.
+// Lifecycle records when the server last sent a message, and how the link ended. Safe for concurrent use.
 type Lifecycle struct {
 	began time.Time
-	heard atomic.Int64 // when the server last sent anything, in nanoseconds since began
+	heard atomic.Int64 // when the server last sent a message, in nanoseconds since began; 0 if it sent none
 	ended chan struct{}
 	why   atomic.Pointer[error] // set before ended is closed
 	onEnd func(err error)
@@ -21,7 +21,7 @@ func newLifecycle(onEnd func(err error)) *Lifecycle {
 
 func (l *Lifecycle) beat() { l.heard.Store(int64(time.Since(l.began))) }
 
-// LastHeard returns when the server last sent anything, or when the link was made.
+// LastHeard returns when the server last sent a message or, if it sent none, when the link was made.
 func (l *Lifecycle) LastHeard() time.Time { return l.began.Add(time.Duration(l.heard.Load())) }
 
 // Fail ends the link with err as the cause. Only the first call has an effect.

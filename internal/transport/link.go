@@ -13,9 +13,9 @@ import (
 type Link interface {
 	// Start begins to read what the server sends.
 	Start(in Incoming)
-	// Request sends one request and returns its response. Its error is a [StatusError], a [request.TooLargeError],
-	// a [request.AnswerError], the error of ctx, the cause for which the link broke, or an error that wraps
-	// [ErrNotSent] or [ErrGone].
+	// Request sends one request and returns its response. Its error is a [StatusError], a [request.TooLargeError], a
+	// [request.AnswerError], the error of ctx, or the cause for which the link or the connection of the request broke. It may
+	// be wrapped in [ErrNotSent], [ErrGone] or a [NoiseError].
 	Request(ctx context.Context, r Outgoing) (wire.Message, error)
 	// Notify sends a message that has no response.
 	Notify(ctx context.Context, message []byte) error
@@ -59,7 +59,8 @@ type tryWriter interface {
 type Traits struct {
 	// OneStream means that all messages share one stream, so that an error of the stream affects all of them.
 	OneStream bool
-	// OwnsProcess means that the server is a child process, with no network in between.
+	// OwnsProcess means that the link has started the server, as a child process or in this process, with no network in
+	// between.
 	OwnsProcess bool
 	// ConnectionPerRequest means that the answer comes on the connection of its request, so that a broken
 	// connection says nothing about other requests. In the modern era, closing that connection cancels the
@@ -81,7 +82,8 @@ type Outgoing struct {
 	Message []byte
 	// Header contains further HTTP headers; may be nil.
 	Header http.Header
-	// Answered is called when the response has been read, before the next message is read; may be nil.
+	// Answered is called when the response has been read, before the next message is read; may be nil. Links with a connection
+	// per request do not call it.
 	Answered func()
 }
 

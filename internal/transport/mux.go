@@ -109,8 +109,8 @@ func (m *mux) resolve(id int64, a answer) bool {
 	return ok
 }
 
-// resolveLarge fails the request whose answer was longer than the limit and was skipped. It returns false if the id
-// of the request is neither in the beginning nor in the end of the message.
+// resolveLarge fails the request whose answer was longer than the limit and was skipped. It returns false if the message is no
+// answer, if its id is neither in its beginning nor in its end, or if no request with the id waits.
 func (m *mux) resolveLarge(large *wire.TooLargeError) bool {
 	m.life.beat()
 	raw, asks := large.ID()

@@ -23,10 +23,10 @@ const (
 	maxNotes = 4096
 )
 
-// outbox queues the messages to be written to a Conn, in order. A caller that adds a message also writes it, unless
-// another caller is writing, so no other goroutine has to run while the stream accepts data. What the stream does not
-// accept at once is written by the method write in a goroutine of its own. So no caller waits for a server that does
-// not read. Safe for concurrent use.
+// outbox queues the messages to be written to a Conn, in order. If the Conn is a tryWriter, a caller that adds a message also
+// writes it, unless another caller is writing, so no other goroutine has to run while the stream accepts data. What the stream
+// does not accept at once, and everything for another Conn, is written by the method write in a goroutine of its own. So no
+// caller waits for a server that does not read. Safe for concurrent use.
 type outbox struct {
 	conn Conn
 	try  tryWriter     // nil if conn is no tryWriter
@@ -43,8 +43,8 @@ func newOutbox(conn Conn) *outbox {
 	return &outbox{conn: conn, try: try, left: make(chan struct{}, 1)}
 }
 
-// add queues a message and writes what the stream accepts at once. crowded means that other callers are about to
-// add messages, so that one write can send them together.
+// add queues a message and, with a tryWriter, writes what the stream accepts at once. crowded means that other callers are
+// about to add messages, so that one write can send them together.
 func (o *outbox) add(f *frame, crowded bool) {
 	o.mu.Lock()
 	o.waiting = append(o.waiting, f)
@@ -73,8 +73,7 @@ func (o *outbox) add(f *frame, crowded bool) {
 	o.left <- struct{}{}
 }
 
-// addNote queues a notification and writes what the stream accepts at once. If too many messages are queued, it drops
-// the notification and returns false.
+// addNote adds a notification. If maxNotes messages are queued already, it drops the notification and returns false.
 func (o *outbox) addNote(message []byte) bool {
 	o.mu.Lock()
 	full := len(o.waiting) >= maxNotes

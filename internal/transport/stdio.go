@@ -30,7 +30,7 @@ func newPipe(l *streamLink, framing wire.Framing, r io.Reader, w io.Writer) *pip
 	return p
 }
 
-// Read returns the next message. It also switches writes to the framing that the server uses.
+// Read returns the next message. If that has Content-Length headers, Read also switches writes to them.
 func (p *pipe) Read() ([]byte, error) {
 	data, err := p.Reader.Read()
 	if err == nil && p.Framing() == wire.ContentLength {
@@ -78,7 +78,7 @@ var programsOf = map[string]string{
 	"pipx": "pipx (https://pipx.pypa.io)", "docker": "Docker (https://docs.docker.com)",
 }
 
-// notFoundAdvice returns the advice for a program that is not in the PATH. It quotes the PATH, since desktop
+// notFoundAdvice returns the advice for a program that is not in the PATH. It quotes the beginning of the PATH, since desktop
 // clients have a shorter one than shells.
 func (l *Launch) notFoundAdvice() string {
 	advice := "; install it"

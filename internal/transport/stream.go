@@ -10,7 +10,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// streamLink is a link over one Conn. Its reader and writer goroutines run until Close, which waits for both.
+// streamLink is a link over one Conn. Its reader and writer goroutines end when the stream breaks, at the latest with Close,
+// which waits for both.
 type streamLink struct {
 	*mux
 	dialer   *Dialer

@@ -1,9 +1,8 @@
-// Package transport connects to MCP servers: processes, streamable HTTP, HTTP with server-sent events, WebSockets,
-// servers in this process, and connections that the caller makes. A [Dialer] opens a [Link], which a session owns.
-// A link ends with Close, or when the connection breaks ([Link.Life]). Links pass every byte on unchanged, and
-// bound the size of messages. Their errors say whether a request was not sent ([ErrNotSent]), was refused
-// ([StatusError], [ErrGone]), or may have been executed (any other error). After a loss, the caller must open a
-// new link.
+// Package transport connects to MCP servers: processes, streamable HTTP, HTTP with server-sent events, WebSockets, servers in
+// this process, and connections that the caller makes. A [Dialer] opens a [Link], which a session owns. A link ends with Close,
+// or when the connection breaks ([Link.Life]). Links pass every byte on unchanged, and bound the size of messages. Their errors
+// say whether a request was not sent ([ErrNotSent]), was refused ([StatusError.Refused], [ErrGone]), or may have been executed
+// (any other error). After a loss, the caller must open a new link.
 package transport
 
 import (
@@ -52,7 +51,8 @@ type Options struct {
 	// Serve is an InProcess server. It reads and writes newline-delimited JSON-RPC.
 	Serve func(ctx context.Context, in io.Reader, out io.Writer) error
 
-	// MaxMessage bounds one message, in either direction, in bytes; 0 means 64 MiB.
+	// MaxMessage bounds one message, in bytes; 0 means 64 MiB, and less than 64 KiB means 64 KiB. Links check it for messages
+	// from the server; for requests the session does.
 	MaxMessage int64
 	// Secrets are removed from reasons and logs.
 	Secrets *sanitize.Secrets
@@ -149,7 +149,8 @@ func (d *Dialer) NextAddress() {
 	}
 }
 
-// CloseWithin bounds the time that Close of any link may take; 0 means no bound.
+// CloseWithin bounds the time for which Close of any link waits for the server: for the end of its process, or for its answer
+// to the end of an HTTP session. 0 means the usual times.
 func (d *Dialer) CloseWithin(within time.Duration) { d.closeWithin.Store(int64(within)) }
 
 // grace returns how long a child process gets to end before it is killed.

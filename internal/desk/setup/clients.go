@@ -169,8 +169,8 @@ var clients = []Client{
 		},
 	},
 	{
-		// github.com/cline/cline: sdk/packages/shared/src/storage/paths.ts; until 2026 the VS Code extension used the second path
-		// (apps/vscode/src/hosts/vscode/mcp-settings-legacy-migration.ts)
+		// github.com/cline/cline: sdk/packages/shared/src/storage/paths.ts; until 2026 the VS Code extension used the other
+		// paths (apps/vscode/src/hosts/vscode/mcp-settings-legacy-migration.ts)
 		ID: "cline", Name: "Cline", Restart: "start a new session",
 		format: claudeFormat,
 		places: func(s System) []string {

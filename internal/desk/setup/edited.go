@@ -81,7 +81,7 @@ func (d *jsonText) get(keys ...string) (value any) {
 
 func (d *jsonText) start(entry object, keys ...string) error {
 	if d.value(append(slices.Clip(keys), "command")...) == nil {
-		return d.set(entry, keys...) // there is no entry, or one without a command, such as an entry of Cline with a member transport
+		return d.set(entry, keys...) // no entry, or one without a command, as with Cline's member transport
 	}
 	for _, f := range entry {
 		if f.key == "command" || f.key == "args" {
