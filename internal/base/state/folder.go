@@ -63,9 +63,9 @@ const (
 // lockFolderWithin is how long a change waits, at most, while another process changes the folder.
 const lockFolderWithin = 3 * time.Second
 
-// OpenFolder reads the folder, and creates it if it does not exist. limit is how many values it keeps; if there are more, it
-// removes the value that expires first. If folder is empty, the values are in memory only. A file that cannot be read is logged
-// and stays as it is.
+// OpenFolder reads the folder, and creates it if it does not exist. limit is how many values it keeps; if Change adds one more,
+// the value that expires first is removed. If folder is empty, the values are in memory only. A file that cannot be read is
+// logged and stays as it is.
 func OpenFolder(folder string, limit int, log *slog.Logger) (*Folder, error) {
 	f := &Folder{folder: folder, limit: limit, log: log, byKey: make(map[string]saved)}
 	if folder == "" {
@@ -127,8 +127,8 @@ func (f *Folder) Get(key string) ([]byte, error) {
 	return one.Value, nil
 }
 
-// Change replaces the value of a key, in memory and in the file. If the file cannot be written, the error is logged, and the new value is
-// only in memory.
+// Change replaces the value of a key, in memory and in the file. If the file cannot be written, the error is logged, and the
+// new value is only in memory. If another process uses the folder for longer than lockFolderWithin, the error is ErrAway.
 func (f *Folder) Change(ctx context.Context, key string, change func(old []byte) ([]byte, time.Time, error)) error {
 	f.changing.Lock()
 	defer f.changing.Unlock()

@@ -50,7 +50,7 @@ type sealed[S any] struct {
 	mu      sync.Mutex
 	byID    *lru.Map[string, known[S]]
 	ends    int       // number of sessions ended since counted
-	counted time.Time // beginning of the counting period, at most a day ago
+	counted time.Time // when the counting began; the first end after a day begins it again
 }
 
 // content is the data in an id, and also the value in Records. A decoder ignores members that it does not know, so processes of two
@@ -70,7 +70,7 @@ func (c *content[S]) over(now time.Time) bool { return c.Ended || now.UnixMilli(
 type known[S any] struct {
 	key    string                    // key of the session in Records
 	sealed *content[S]               // content of the id; nil if the record is kept in Records
-	newest atomic.Pointer[recent[S]] // newest value of Records; nil if there was none
+	newest atomic.Pointer[recent[S]] // the last value of Records that was decoded; nil if there was none
 	renew  atomic.Int64              // no attempt to move Until before this time, in Unix milliseconds
 }
 
@@ -86,10 +86,11 @@ type recent[S any] struct {
 //
 // purpose has only the characters a-z. It must be different for each Sessions: keys and records depend on it.
 //
-// If Open is given no end, a session ends after 8 days. Each Change moves the end to 8 days after the Change, and so does a Get in the
-// last 7 days of the session. If records loses its values, each session is again as it was when it was opened, and has the end that it
-// had then. So a session that was closed before can be used again. If a process ends more than 20,000 sessions a day, records keeps each
-// further end for two minutes only: after that, the client could use the ended session again.
+// If Open is given no end, a session ends after 8 days. Each Change moves the end to 8 days after the Change, and so does a Get
+// in the last 7 days of the session. If records loses its values, each session whose id contains the record is again as it was
+// when it was opened, and has the end that it had then. So a session that was closed before can be used again. The other
+// sessions are lost. If a process ends more than 20,000 sessions a day, records keeps each further end for two minutes only:
+// after that, the client could use the ended session again.
 func NewSealed[S any](secrets []*Secret, purpose string, records Records) Sessions[S] {
 	s := &sealed[S]{purpose: purpose, records: records, byID: lru.New[string, known[S]](maxKnown, nil)}
 	for _, secret := range secrets {
@@ -106,8 +107,8 @@ func NewSealed[S any](secrets []*Secret, purpose string, records Records) Sessio
 	return s
 }
 
-// NewStored returns Sessions that keep everything in the store records, so that an ended session stays ended as long as records
-// does not lose its values. An id is random. See [NewSealed] for purpose.
+// NewStored returns Sessions that keep everything in the store records, under random ids. If records loses a value, its session
+// has ended; an ended session can never be used again. See [NewSealed] for purpose, and for when a session ends.
 func NewStored[S any](purpose string, records Records) Sessions[S] {
 	return NewSealed[S](nil, purpose, records)
 }
@@ -324,8 +325,9 @@ func (s *sealed[S]) End(ctx context.Context, id string, why Ending) error {
 	if one == nil || why == Released {
 		return nil
 	}
-	// If the id contains the record, the id would be valid until the session expires, so Records keeps the end until then. If the id
-	// does not contain the record, Records keeps the end only briefly: after that Records has no value for the id, so the id is unknown.
+	// If the id contains the record, the id would be valid until the session expires, so Records keeps the end until then,
+	// unless there are too many ends. If the id does not contain the record, Records keeps the end only briefly: after that
+	// Records has no value for the id, so the id is unknown.
 	brief := s.endsMany() || one.sealed == nil
 	err := s.update(ctx, one, func(now *content[S]) {
 		now.Ended, now.Record = true, nil

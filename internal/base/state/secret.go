@@ -30,9 +30,10 @@ func NewSecret() *Secret {
 // SecretOf returns a Secret from bytes that the user has chosen. They must be at least 32 bytes.
 func SecretOf(secret []byte) *Secret { return &Secret{bytes.Clone(secret)} }
 
-// SecretFile reads a secret from a file. If the file does not exist, SecretFile creates it with a random secret. If two processes do this
-// at the same time, one creates the file and both return the same secret. Links are followed, since Kubernetes mounts secrets as links.
-// SecretFile logs a warning if other users can read the file.
+// SecretFile reads a secret from a file. If the file does not exist, SecretFile creates it with a random secret. If two
+// processes do this at the same time, one creates the file and both return the same secret. Links are followed, since
+// Kubernetes mounts secrets as links. Except on Windows, SecretFile logs a warning if the file's mode gives other users any
+// access.
 func SecretFile(path string, log *slog.Logger) (*Secret, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err

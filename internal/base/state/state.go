@@ -32,26 +32,27 @@ type Elsewhere struct {
 
 func (e *Elsewhere) Error() string { return "another process has this call" }
 
-// Sessions keeps the records of sessions; S is the type of a record. Package front uses one Sessions for legacy
-// clients over HTTP, package page another for browsers. A caller must not write to a record. Safe for concurrent use.
+// Sessions keeps the records of sessions; S is the type of a record. Package front uses one Sessions for legacy clients over
+// HTTP, package page another for browsers, and package connect two for logins to servers that are under way. A caller must not
+// write to a record. Safe for concurrent use.
 //
 // An id proves nothing about the sender: the caller checks that the record belongs to the principal of the request.
 //
-// A session ends with End, or at the time given to Open. An implementation may bound the number of sessions. If there
-// are too many, it removes the sessions that expire first.
+// A session ends with End, or at the time given to Open. An implementation may bound the number of sessions, and removes some
+// if there are too many.
 //
 // An id may contain the encrypted record ([NewSealed]) and be up to 1 KB long. If the implementation uses a network, a process may notice
 // a Change or an End by another process up to two seconds late. Every request calls Get, so Get uses what the process already knows, and
 // asks over the network only for an id that the process has never seen.
 type Sessions[S any] interface {
-	// Open keeps a record until the given time, or until End is called if the time is zero. It returns an id that
-	// cannot be guessed.
+	// Open keeps a record until the given time. If the time is zero, it keeps the record until End is called or, with
+	// [NewSealed] and [NewStored], until the session was not used for a week or more. It returns an id that cannot be guessed.
 	Open(ctx context.Context, record *S, until time.Time) (id string, err error)
 	// Get returns the record, or the error ErrUnknown or ErrAway.
 	Get(ctx context.Context, id string) (*S, error)
-	// Change calls change with a copy of the record, keeps the changed copy and returns it. Concurrent changes do not overwrite each
-	// other: change may be called again with a newer record. It may replace pointers, slices and maps in the record, but must not write
-	// to what they refer to. The error is ErrUnknown or ErrAway, as for Get.
+	// Change calls change with a copy of the record, keeps the changed copy and returns it. Concurrent changes do not overwrite
+	// each other: change may be called again with a newer record. It may replace pointers, slices and maps in the record, but
+	// must not write to what they refer to. The error is ErrUnknown, ErrAway or ErrLarge.
 	Change(ctx context.Context, id string, change func(*S)) (*S, error)
 	// End ends a session. An unknown id is not an error.
 	End(ctx context.Context, id string, why Ending) error
@@ -90,9 +91,9 @@ type Results[R any] interface {
 	Len() int
 }
 
-// Once remembers, for each name, which numbers were used and whether the name has ended. A name stands for one code, refresh token or
-// login of package authserver, or for the state of one parked call of package front. Each package makes its names unique. The numbers of
-// a name begin with 0 and are used one after the other. Safe for concurrent use.
+// Once remembers, for each name, which numbers were used and whether the name has ended. A name stands for one parked call of
+// package front, or for a login or its code of package connect. Each package makes its names unique. The numbers of a name
+// begin with 0 and are used one after the other. Safe for concurrent use.
 //
 // A name is forgotten at the time given with it, or when there are too many names: first the names that have not
 // ended, and among them those with the earliest time. A number of a forgotten name can be used again.
@@ -107,8 +108,8 @@ type Once interface {
 	Redeem(ctx context.Context, name string, number int, until time.Time) (fresh bool, err error)
 	// End ends a name, known or not: no number of the name is fresh any more. The only error is ErrAway.
 	End(ctx context.Context, name string, until time.Time) error
-	// Standing returns a context that ends when ctx ends or when the name ends. It returns nil if the name has already
-	// ended, and ctx if the name is unknown. Many requests call Standing, so it does not wait.
+	// Standing returns a context that ends when ctx ends or when the name ends. It returns nil if the name has already ended,
+	// and ctx if the name is unknown. It does not wait.
 	Standing(ctx context.Context, name string) context.Context
 }
 
