@@ -10,7 +10,8 @@ type Block struct {
 	// Raw is the block as the MCP server sent it.
 	Raw  json.RawMessage
 	Text string
-	// IsText is true for a text block. HasText is true also for an embedded resource that has a text.
+	// IsText is true for a text block. HasText is true also for an embedded resource that has a text. Both are false if the
+	// text is not valid Unicode.
 	IsText, HasText bool
 
 	start, end int // position in Raw of the text with its quotes
@@ -98,7 +99,7 @@ func (s *scanner) placed(p *place) bool {
 	return ok
 }
 
-// WithText returns the block with its text replaced. All other bytes are kept.
+// WithText returns the block with its text replaced; b.HasText must be true. All other bytes are kept.
 func (b Block) WithText(text string) json.RawMessage {
 	out := make([]byte, 0, len(b.Raw)-(b.end-b.start)+len(text)+len(text)/8+16)
 	out = append(out, b.Raw[:b.start]...)

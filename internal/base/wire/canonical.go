@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// AppendCanonical appends a form of a JSON value that is the same however the value was written: without white space,
-// members sorted by name, strings and numbers as a JavaScript client would write them after reading. It is for
-// comparing, not for sending, since numbers become doubles. Of duplicate members it keeps the last. A value that is
-// not valid JSON is appended unchanged.
+// AppendCanonical appends a form of a JSON value that is the same however the value was written: without white space, members
+// sorted by name, strings decoded and encoded again, and numbers as doubles, as a JavaScript client reads them. It is for
+// comparing, not for sending. Of duplicate members it keeps the last. A value that is not valid JSON is appended as it is; if
+// that is an array, it comes after those elements that could be read.
 func AppendCanonical(out []byte, raw json.RawMessage) []byte {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {

@@ -56,14 +56,14 @@ func (d *Document) Str(s Span) string {
 	return d.json[s.start:s.end]
 }
 
-// Read reads text, which must be exactly one JSON value of less than 2 GiB.
+// Read reads text, which must be exactly one JSON value of less than 2 GiB. If it is not, ok is false, and d must not be used.
 func Read(text string) (d *Document, ok bool) {
 	r := reader{scanner: scanner{src: text}}
 	return r.document()
 }
 
-// ReadCompact reads text, which must be exactly one JSON value, and also returns it without the white space between its tokens, in one
-// pass. If text is not JSON, d is nil and compact is empty.
+// ReadCompact is like [Read], and in the same pass also returns the value without the white space between its tokens. If ok is
+// false, compact is empty, and d must not be used.
 func ReadCompact(text string) (d *Document, compact string, ok bool) {
 	r := reader{scanner: scanner{src: text, compact: true}}
 	if d, ok = r.document(); ok {

@@ -22,7 +22,8 @@ func Edit(object json.RawMessage, key string, f func(value json.RawMessage) json
 	return edited
 }
 
-// EditEach replaces each element of an array by f's result. If nothing changes, it returns array itself.
+// EditEach replaces each element of an array by f's result. It may call f twice for an element. If nothing changes, or array is
+// not a valid array, it returns array itself.
 func EditEach(array json.RawMessage, f func(element json.RawMessage) json.RawMessage) json.RawMessage {
 	changed := false
 	err := Elements(array, func(element []byte) bool {

@@ -37,9 +37,9 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("message over the limit of %d bytes", e.Limit)
 }
 
-// ID returns the raw id of the message, or nil if the id is in neither Head nor Tail. It ignores ids in nested
-// objects: in Head it reads only members of the message itself, and in Tail it expects no nested value after the id.
-// request reports whether Head contains a method.
+// ID returns the raw id of the message, or nil if the id is in neither Head nor Tail. It ignores ids in nested objects: in Head
+// it reads only members of the message itself, and in Tail it expects no nested value after the id. request reports whether
+// Head, or Tail after the id, contains a method.
 func (e *TooLargeError) ID() (id json.RawMessage, request bool) {
 	read := func(text []byte) error {
 		return Fields(text, func(key string, value []byte) bool {
@@ -167,8 +167,8 @@ func (r *Reader) line(limit int64) ([]byte, error) {
 	}
 }
 
-// skipLine reads the rest of a line over the limit and returns its TooLargeError. line is what was read so far, err
-// the error of that read.
+// skipLine reads the rest of a line over the limit and returns its TooLargeError, or the error of reading if the stream ends
+// within the line. line is what was read so far, err the error of that read.
 func (r *Reader) skipLine(line []byte, err error) error {
 	large := &TooLargeError{Limit: r.limit, Head: bytes.Clone(line[:min(edge, len(line))])}
 	tail := bytes.Clone(line[max(0, len(line)-edge):])
@@ -290,8 +290,8 @@ func NewWriter(w io.Writer, framing Framing) *Writer {
 
 func (w *Writer) SetFraming(f Framing) { w.framing.Store(int32(f)) }
 
-// Write writes messages, which must not contain newlines. It calls the underlying writer once, unless a message is
-// large.
+// Write writes messages, which must not contain newlines. It calls the underlying writer once, unless a message is large or a
+// TryWrite has left something to write.
 func (w *Writer) Write(messages ...[]byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -19,7 +19,7 @@ type Message struct {
 	// Method is empty for a response.
 	Method string
 	Params json.RawMessage
-	// Result and Error are nil if absent.
+	// Result is nil if absent. Error is nil if absent or null.
 	Result json.RawMessage
 	Error  json.RawMessage
 	// Valid means that the whole message is valid JSON by the rules of [json.Valid]. UTF8 means that it is valid

@@ -27,8 +27,8 @@ func Compact(text string) (compact string, ok bool) {
 	return s.text(), true
 }
 
-// OneLine removes line breaks from a message, since a line break would end the message over stdio and in event streams. A message that is
-// not JSON stays as it is.
+// OneLine makes a message with line breaks one line, by removing the white space between its tokens: a line break would end the
+// message over stdio and in event streams. A message that is not JSON stays as it is.
 func OneLine(message []byte) []byte {
 	if bytes.IndexByte(message, '\n') >= 0 || bytes.IndexByte(message, '\r') >= 0 {
 		if line, ok := Compact(string(message)); ok {
@@ -76,8 +76,8 @@ const (
 	expectAfter          // a comma, or the end of an array or object
 )
 
-// scanner reads JSON strictly, token by token. It has no recursion, so deep nesting does not use up the stack. It is
-// the only code of mcpx that implements the grammar of JSON.
+// scanner reads JSON strictly, token by token. It has no recursion, so deep nesting does not use up the stack. It is the only
+// code of mcpx that implements the whole grammar of JSON.
 type scanner struct {
 	src      string
 	start    int // where the last token starts
