@@ -41,7 +41,7 @@ type place struct {
 	fields  []*field // in the order in which they were first seen
 	hashed  int      // how many fields have only a hash instead of a key
 	items   *place   // the items of arrays; nil if no array had an item
-	rest    *place   // the values of members for which there is no field; nil if there are no such members
+	rest    *place   // the values of members for which there is no field; nil if there are none, or if there is no room
 	others  uint32   // how many members have no field
 	cut     bool     // some keys or values were not read
 	blind   bool     // some items, or members without a field, were not recorded because the shape had too many places
@@ -465,7 +465,7 @@ func (r *reader) members(p *place, id uint32, depth int) bool {
 	}
 }
 
-// member returns the place for the value of a key.
+// member returns the place for the value of a key; nil if the shape has no room for it.
 func (r *reader) member(p *place, key []byte, id uint32, guess, depth int) *place {
 	f := r.shape.field(p, key, guess, depth+1)
 	if f == nil {

@@ -95,7 +95,8 @@ func New(dir string, log *slog.Logger) *Store {
 	return &Store{dir: dir, log: log, tools: make(map[name]*tool), loaded: make(map[string]bool), dirty: make(map[string]bool)}
 }
 
-// Due reports whether the store should learn from the next result of a tool.
+// Due reports whether the store should learn from the result that a tool now has. It counts the results, so it must be called
+// once for each.
 func (s *Store) Due(tool Tool) bool {
 	if s == nil || tool.Tool.OutputSchema != nil {
 		return false
@@ -137,9 +138,10 @@ func (s *Store) forgetOldest() {
 	delete(s.tools, oldest)
 }
 
-// Learn learns from a result, in the background. sample returns the JSON of the result as value, or nil if the result has no
-// JSON. If cut is true, value is only the beginning of the JSON, of at most MaxBytes. Learn calls sample later. Until then,
-// everything that sample refers to stays in memory, so sample should refer to little more than value.
+// Learn learns from a result, in the background. If maxQueue results wait already, it drops the result. sample returns the JSON
+// of the result as value, or nil if the result has no JSON. If cut is true, value is only the beginning of the JSON, of at most
+// MaxBytes. Learn calls sample later. Until then, everything that sample refers to stays in memory, so sample should refer to
+// little more than value.
 func (s *Store) Learn(tool Tool, sample func() (value []byte, cut bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,8 +209,8 @@ func (s *Store) current(of Tool) *tool {
 	return t
 }
 
-// bound removes the least recently used tools until all shapes together have at most maxAllPlaces places. The caller
-// holds shapes.
+// bound removes the least recently used tools until all shapes together have at most maxAllPlaces places, or one tool is left.
+// The caller holds shapes.
 func (s *Store) bound() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
