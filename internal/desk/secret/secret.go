@@ -19,8 +19,9 @@ import (
 	"mcpx/internal/desk/keyring"
 )
 
-// Store keeps secrets in the keyring of the system. A keyring cannot be listed, so a folder has a file for each secret, with the
-// name of the secret. If there is no keyring, the file also has the value; only the user can read the file.
+// Store keeps secrets in the keyring of the system. A keyring cannot be listed, so a folder has a file for each secret, with
+// the name of the secret. If there is no keyring, or it refuses the value, the file also has the value; only the user can read
+// the file.
 type Store struct{ dir string }
 
 // New returns a Store whose files are in the folder dir. The folder need not exist.
@@ -93,7 +94,8 @@ func (s *Store) Set(ctx context.Context, name, value string) (unsealed, err erro
 	return unsealed, s.write(file)
 }
 
-// Works returns nil if the keyring of the system can be used for new secrets, and otherwise the reason why not.
+// Works tries to read from the keyring of the system. It returns nil if the keyring answers, so that new secrets can be kept in
+// it, and otherwise the reason why not.
 func (s *Store) Works(ctx context.Context) error {
 	if _, err := keyring.Get(ctx, inKeyring("works")); err != nil && !errors.Is(err, keyring.ErrNotFound) {
 		return err
