@@ -19,7 +19,7 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// confirming starts servers. Calls to the server "fake" need a confirmation by the user.
+// confirming starts servers. The parameter confirm says which calls to the server "fake" need a confirmation by the user.
 func confirming(t testing.TB, options Options, confirm policy.Confirm, servers ...registry.Server) *Executor {
 	t.Helper()
 	e := executing(t, options, nil, servers...)
@@ -27,7 +27,7 @@ func confirming(t testing.TB, options Options, confirm policy.Confirm, servers .
 	return e
 }
 
-// confirmed returns rules under which calls to the server "fake" need a confirmation.
+// confirmed returns rules in which the parameter confirm says which calls to the server "fake" need a confirmation.
 func confirmed(confirm policy.Confirm) *policy.Rules {
 	return &policy.Rules{Servers: map[string]policy.ServerRules{"fake": {Confirm: confirm}}}
 }
@@ -145,7 +145,8 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// TestConfirmed_Unanswered: if a client never answers the question, the call is not confirmed and ends with its timeout.
+// TestConfirmed_Unanswered: if a client never answers the question, the call is not made. It ends after the 15 minutes that the
+// user has, whatever its own timeout is.
 func TestConfirmed_Unanswered(t *testing.T) {
 	for way, by := range ways {
 		t.Run(way, func(t *testing.T) { confirmedUnanswered(t, by) })

@@ -21,8 +21,8 @@ func users(n int) (each []json.RawMessage) {
 	return each
 }
 
-// TestEach_Shared: what repeats in the results of several calls is in one block before them. The results of another client, of
-// programs, and beside a text that looks like such a block are as without it.
+// TestEach_Shared: what repeats in the results of several calls is in one block before them. There is no such block for a
+// client that takes JSON, or if a text looks like such a block.
 func TestEach_Shared(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var all trail

@@ -75,8 +75,8 @@ func contents(t *testing.T, result *results.Result) (all []string) {
 	return all
 }
 
-// TestEach_AtOnce: calls that are harmless to repeat run concurrently, at most sixteen at a time; other calls run one after the
-// other. A call of another client is not delayed by them.
+// TestEach_AtOnce: calls that only read, or that are idempotent and not destructive, run concurrently, at most sixteen at a
+// time; other calls run one after the other. A call of another client is not delayed by them.
 func TestEach_AtOnce(t *testing.T) {
 	for hints, most := range map[string]int32{reading: 16, repeating: 16, changing: 1} {
 		bubble(t, func(t *testing.T) {
@@ -178,8 +178,8 @@ func TestEach_Fails(t *testing.T) {
 	}
 }
 
-// TestEach_Confirmed: one question asks the user to confirm all calls. If the user declines, no call is made. For calls that
-// the question had no space for, the user is asked separately.
+// TestEach_Confirmed: one question asks the user to confirm all calls. If the user declines, no call is made. If the calls are
+// refused anyway, because the caller may only read, the user is not asked.
 func TestEach_Confirmed(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := eachTool(changing).HTTP(t)

@@ -91,8 +91,8 @@ func rateLimited(t *testing.T, by func(testing.TB, *Executor, Request) *results.
 	})
 }
 
-// TestRateLimited_Builtin: reading a stored result, or waiting for one, costs mcpx as much as a call, so it counts as a call of
-// its principal. The limits for servers do not apply to the built-in server.
+// TestRateLimited_Builtin: reading a stored result, waiting for one, or listing resources costs mcpx as much as a call, so it
+// counts as a call of its principal. The limits for servers do not apply to the built-in server.
 func TestRateLimited_Builtin(t *testing.T) {
 	for _, tool := range []string{results.Tool, builtin.WaitTool, "list_resources"} {
 		bubble(t, func(t *testing.T) {

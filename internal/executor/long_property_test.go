@@ -84,7 +84,7 @@ type reader struct {
 	pages  int
 }
 
-// check fails the test if all texts of an answer together have more tokens than the limit. It counts exact tokens.
+// check fails the test if all texts of an answer together exceed the limit by more than 2 %. It counts exact tokens.
 func (r *reader) check(t *testing.T, result *results.Result, arguments string) {
 	t.Helper()
 	n := 0

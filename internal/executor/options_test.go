@@ -40,7 +40,8 @@ func TestNewSettings(t *testing.T) {
 	}
 }
 
-// TestSettings_Verbatim: the cached settings of one server's tool are not used for another server's tool of the same name.
+// TestSettings_Verbatim: the cached settings of one server's tool are not used for another server's tool of the same name. The
+// cache has at most maxToolSettings entries.
 func TestSettings_Verbatim(t *testing.T) {
 	s := Settings{Options: Options{Servers: map[string]ServerOptions{"none": {Verbatim: []string{}}, "own": {Verbatim: []string{"get_*"}, Unchecked: true, IdleTimeout: time.Second}}}}
 	for range 2 {

@@ -23,7 +23,7 @@ import (
 	"mcpx/internal/view"
 )
 
-// rounds is how many random results are sent in each way.
+// rounds is how many random results are sent in each way; fewer in a short run (see [mcptest.Rounds]).
 const rounds = 100
 
 // upstreams are the names of the fake servers, one for each transport and protocol era.
@@ -50,7 +50,7 @@ func upstreamSpec(t *testing.T, name string) upstream.Spec {
 	return spec
 }
 
-// assembly is mcpx, without its commands, connected to all fake servers.
+// assembly is mcpx, without its commands, connected to fake servers.
 type assembly struct {
 	executor *executor.Executor
 	front    *front.Front

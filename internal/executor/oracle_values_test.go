@@ -213,8 +213,8 @@ func (n *node) last(key string) *node {
 	return found
 }
 
-// canonical returns n as JSON for comparison. It is the same for two values only if their numbers are equal and their objects have
-// the same keys in the same order, duplicate keys included. The nodes in without are left out.
+// canonical returns n as JSON for comparison. It is the same for two values only if their numbers have the same spelling and
+// their objects have the same keys in the same order, duplicate keys included. The nodes in without are left out.
 func (n *node) canonical(without ...*node) string {
 	var out strings.Builder
 	n.write(&out, func(literal string) string { return literal }, without)

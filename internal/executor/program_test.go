@@ -106,8 +106,8 @@ return all.map(text => ({text, n: 1}))`))
 	}
 }
 
-// TestProgram_AtOnce: sixteen calls of a program run at the same time, and the others as soon as one of them has ended. A call of
-// another client does not wait for them. So 31 calls of 0.6 s take 1.2 s and what a program costs itself.
+// TestProgram_AtOnce: sixteen calls of a program run at the same time, and the others as soon as one of them has ended. A call
+// of another client does not wait for them. So 31 calls run in two rounds.
 func TestProgram_AtOnce(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e := executing(t, withPrograms(t, Options{}), nil, piped(t, "fake", eachTool(changing)))

@@ -24,7 +24,7 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// sentTrail also has the arguments that were sent last.
+// sentTrail is a trail that also has the arguments that were sent last.
 type sentTrail struct {
 	trail
 	sent json.RawMessage
@@ -84,7 +84,7 @@ func refersTo(handle, filter string) string {
 func long() (text, list string) {
 	var prose, items strings.Builder
 	lines := 6000
-	if mcptest.Race { // which finds nothing more in more lines, and takes ten times as long; .ci/run also runs it without
+	if mcptest.Race { // the detector finds nothing more in more lines, and takes ten times as long; .ci/run also tests without it
 		lines = 600
 	}
 	for i := range lines {
@@ -94,8 +94,9 @@ func long() (text, list string) {
 	return prose.String(), "[" + items.String()[1:] + "]"
 }
 
-// TestReference_Bytes: a result of 300 KB goes into the call of another server in less than 150 tokens, and arrives as it was:
-// a text as a string, JSON as the value with its numbers as written, and where the tool takes only a string, JSON as its text.
+// TestReference_Bytes: a result of 300 KB goes into the call of another server by a call of at most 75 tokens, and arrives as
+// it was: a text as a string, JSON as the value with its numbers as written, and where the tool takes only a string, JSON as
+// its text.
 func TestReference_Bytes(t *testing.T) {
 	e, all := referring(t, Options{}, nil)
 	text, list := long()

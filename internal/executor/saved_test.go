@@ -14,8 +14,9 @@ import (
 	"mcpx/internal/results"
 )
 
-// TestSaved: what is read on of a cut result is counted back to its tool, in whatever way it is read, and in a program it is not,
-// since the model does not get it. What select, grep and programs leave out is no saving, and neither is reading it on.
+// TestSaved: what is cut off a result counts as saved. If the model reads the rest, in whatever way, the event of the reading
+// names the tool of the result, so that what was read can be taken off again. What a program reads is not, since the model does
+// not get it. What select, grep and programs leave out is no saving, and reading it is not counted either.
 func TestSaved(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var events []request.Event

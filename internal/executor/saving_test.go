@@ -25,8 +25,8 @@ func saves(from request.From, handle, path, filter string) Request {
 	return Request{From: from, Server: builtin.Name, Tool: builtin.SaveTool, Arguments: wire.Encode(args)}
 }
 
-// TestSave: a kept result becomes a new file with its bytes. Nothing is replaced, and nothing is written outside of the folders,
-// with another principal's handle, or through a door that only reads.
+// TestSave: a kept result becomes a new file with its bytes. Nothing is replaced, and nothing is written outside of the
+// folders, with another principal's handle, or for a caller that may only read.
 func TestSave(t *testing.T) {
 	folder := t.TempDir()
 	e, _ := referring(t, Options{Files: FileOptions{Folders: []string{folder}}}, nil)
@@ -82,7 +82,8 @@ func TestSave(t *testing.T) {
 	}
 }
 
-// TestSave_Closed: without a folder, or with several principals, the tool does not exist in any text, and a file cannot be passed on.
+// TestSave_Closed: without a folder, or with several principals, the tool does not exist, and no text suggests it. A file
+// cannot be passed on by a reference.
 func TestSave_Closed(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "a"), []byte("secret"), 0o600); err != nil {

@@ -19,9 +19,10 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// The price of a session in input tokens: what stands in the prompt already, what is new in it, and what the model writes. Before
-// the first turn the prompt has the system prompt and the definitions of exec and inspect. Beside the arguments the model writes
-// the names in a call of exec, which each writes once, and some words, which are assumed to be as many with each.
+// The price of a session in input tokens: what stands in the prompt already, what is new in it, and what the model writes.
+// Before the first turn the prompt has the system prompt and the definitions of exec and inspect. Besides the arguments, the
+// model writes the names in a call of exec, and some words. A call with the argument "each" has the names only once; the words
+// are assumed to be as many.
 const (
 	priceRead, priceNew, priceWritten = 0.1, 1.25, 5
 	firstPrompt                       = 3000 + 1200
@@ -180,7 +181,7 @@ func (p *pricing) shown(text string) int {
 	return n
 }
 
-// together returns the tokens of the results of one request with each.
+// together returns the tokens of the results of one call with the argument "each".
 func (p *pricing) together(calls []recordedCall) int {
 	var all []*oneOf
 	for _, c := range calls {
@@ -194,7 +195,8 @@ func (p *pricing) together(calls []recordedCall) int {
 	return tokensIn(joinEach(share(all), all, false).Content)
 }
 
-// price returns the price of a session, and its turns. use says for which groups each is used.
+// price returns the price of a session, and its turns. use says for which groups the model makes one call with the argument
+// "each".
 func (p *pricing) price(of [][]turnOf, use func(group int) bool) (price float64, turns int) {
 	prompt, fresh := 0, firstPrompt
 	turn := func(written, results int) {
@@ -279,8 +281,8 @@ type sessionPrice struct {
 }
 
 // TestSessions replays recorded sessions and prices them (docs/benchmark.md, "A session"): with the results as 349393c showed
-// them, with the results as they are shown now, and also with each in half of the places where a session allows it. With
-// -update it writes the table.
+// them, with the results as they are shown now, and also with the argument "each" in half of the places where a session allows
+// it. With -update it writes the table.
 func TestSessions(t *testing.T) {
 	options := Options{TOON: true, ResultTokens: 20_000, PreviewTokens: 3000}
 	before := &pricing{t: t, e: chained(registry.New(nil, registry.Options{}), options), first: true, known: map[string]int{}}
