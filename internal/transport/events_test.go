@@ -125,7 +125,8 @@ func TestEventNeedsNoFurtherByte(t *testing.T) {
 	}
 }
 
-// TestEventOverLimitIsNotCopied: an event whose data is over the limit takes no more memory than the limit.
+// TestEventOverLimitIsNotCopied: of an event whose data is over the limit, only the edges are kept, so that its further lines
+// are not copied again and again.
 func TestEventOverLimitIsNotCopied(t *testing.T) {
 	const limit, lines = 256 << 10, 4000
 	line := "data: " + strings.Repeat("x", 1000) + "\n"
@@ -196,7 +197,7 @@ func TestIDAtEdge(t *testing.T) {
 	}
 }
 
-// TestPromisedBody: a large Content-Length costs no memory before the bytes of the body arrive.
+// TestPromisedBody: a large Content-Length costs little memory before the bytes of the body arrive.
 func TestPromisedBody(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -6,8 +6,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// TestLogsOnAResumedStream: an error without an id in the response to a POST belongs to that call. On a resumed
-// stream it may belong to any call.
+// TestLogsOnAResumedStream: a log message in the response to a POST belongs to that call. On a resumed stream it may belong to
+// any call, so it is passed on as a message of no call.
 func TestLogsOnAResumedStream(t *testing.T) {
 	for _, resumed := range []bool{false, true} {
 		of := int64(-1)

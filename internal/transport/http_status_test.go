@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestStatusError_Refused: only a status that the server itself sent shows that the request was not executed. A
-// gateway may give up a request on which the server still works.
+// TestStatusError_Refused: a redirect, or a status 4xx other than 408, shows that the request was not executed. The status 408
+// or 5xx does not: a gateway may give up a request on which the server still works.
 func TestStatusError_Refused(t *testing.T) {
 	for code, want := range map[int]bool{202: false, 302: true, 400: true, 404: true, 408: false, 429: true, 499: true, 500: false, 502: false, 504: false} {
 		if got := (&StatusError{Code: code}).Refused(); got != want {

@@ -11,7 +11,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// fullConn is a Conn that accepts some messages at once, and none while full is set.
+// fullConn is a Conn that accepts all messages at once, but with TryWrite none while full is set.
 type fullConn struct {
 	mu      sync.Mutex
 	full    bool
