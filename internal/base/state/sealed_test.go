@@ -51,8 +51,8 @@ func nameOf(s Sessions[client], id string) string {
 }
 
 // TestSealed_Restart: a process that has the secret, and nothing else, goes on with the sessions of an earlier one. What had
-// changed is forgotten, but the session of another client is never another's. Without the secret, for another purpose,
-// or after any change of the id, there is no session.
+// changed since a session was opened is forgotten. Without the secret, for another purpose, or after any change of the id,
+// there is no session.
 func TestSealed_Restart(t *testing.T) {
 	secret, old := NewSecret(), NewSecret()
 	before := sealing(secret)
@@ -130,8 +130,8 @@ func TestSealed_End(t *testing.T) {
 	}
 }
 
-// TestSealed_Week: a session lives for 7 days without use, and one that was not used for 8 days has ended, in this process and after a restart. One that is
-// used goes on in this process.
+// TestSealed_Week: a session lives for 7 days without use, and one that was not used for 8 days has ended. One that is used
+// goes on in this process; a process that has only the secret does not know that it was used.
 func TestSealed_Week(t *testing.T) {
 	const day = 24 * time.Hour
 	synctest.Test(t, func(t *testing.T) {
