@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// hostile are filters that need more memory or time than any machine has, or produce more output than allowed.
-// what is the limit that must end a filter; empty if that depends on the machine's speed.
+// hostile are filters that need more memory or time than any machine has, produce more output than allowed, or fail. what is
+// the outcome that a filter must have; checkOutcome says which others may take its place.
 var hostile = []struct{ name, filter, input, what string }{
 	{"repetition", `"a"*2e9`, `0`, "memory"},
 	{"repetitions", `reduce range(60) as $i ("aaaaaaaaaaaaaaaa"; . + .)`, `0`, "memory"},

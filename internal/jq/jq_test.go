@@ -281,8 +281,7 @@ func TestRunner_Interrupted(t *testing.T) {
 	}
 }
 
-// TestRunner_LittleMemory: with the little memory of a small container, a filter can still handle a result of some
-// megabytes.
+// TestRunner_LittleMemory: with the little memory of a small container, a filter can still handle a result of half a megabyte.
 func TestRunner_LittleMemory(t *testing.T) {
 	r := watch(t, Limits{Time: patient.Time, Memory: 64 << 20})
 	input := "[" + strings.Repeat(`{"a":1,"b":"some text"},`, 20_000) + `0]`
