@@ -104,7 +104,7 @@ func TestProjectOf(t *testing.T) {
 	}
 }
 
-// TestSnippet: what a user pastes is the file that connect would write.
+// TestSnippet: what a user pastes is a valid file of the client, and its only server is mcpx.
 func TestSnippet(t *testing.T) {
 	for _, c := range Clients() {
 		got := c.Snippet("/opt/bin/mcpx", []string{"--config", "/etc/mcpx.json"})

@@ -101,8 +101,8 @@ func disconnect(t *testing.T, b Backups, c Client, file string) Change {
 }
 
 // fixture is a file of testdata/connect. Its sections are a client's config file before `mcpx connect` ("before"), after it
-// ("after"), and after `mcpx disconnect` if mcpx has lost its note of what the file was before ("entry removed"). The last
-// one is left out if it equals "before".
+// ("after"), and after `mcpx disconnect` if mcpx has lost its record of the file ("entry removed"). The last one is left out if
+// it equals "before".
 type fixture struct {
 	archive          *txtar.Archive
 	client           string
