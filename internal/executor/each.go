@@ -63,7 +63,7 @@ func (e *Executor) recorded(ctx context.Context, r Request, t target, err error)
 	return result, err
 }
 
-// oneOf is one call of a request that consists of several calls.
+// oneOf is one of the calls of a request with Each, from its check to its result.
 type oneOf struct {
 	r       Request
 	message *request.Request // nil if the arguments are invalid

@@ -47,7 +47,7 @@ type Executor struct {
 	calls      sync.WaitGroup // the calls of executeFor, which may continue after their clients got an answer
 }
 
-// New makes an executor for the servers of r.
+// New makes an executor for the servers of r. The caller must give r the list of [Executor.Chain] before the first call.
 func New(r *registry.Registry, options Options) *Executor {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
@@ -102,7 +102,7 @@ func (e *Executor) Exec(ctx context.Context, r Request) (*results.Result, error)
 	return work(ctx, r)
 }
 
-// single runs a request that consists of one call.
+// single runs a request that consists of one call. A panic becomes a failure of the call.
 func (e *Executor) single(ctx context.Context, r Request) (result *results.Result, err error) {
 	r, own := e.started(r)
 	defer func() {

@@ -36,7 +36,8 @@ var (
 	errNoFolders = &files.Error{Reason: "cannot be used: no folder is open for files; files in the config of mcpx opens some"}
 )
 
-// usesFiles reports whether a caller may use files at all.
+// usesFiles reports whether a caller may use files at all: mcpx serves one principal, and the config names folders or the
+// caller can list its roots.
 func (o *FileOptions) usesFiles(client *caller.Client) bool {
 	return !o.Shared && (len(o.Folders) > 0 || o.Roots && client != nil && caller.Lacks(client.Capabilities, "roots/list", nil) == "")
 }

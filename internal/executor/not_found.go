@@ -46,7 +46,7 @@ type notFoundError struct {
 	owners []owner
 }
 
-// owner is a server that has a tool.
+// owner is a server and one of its tools.
 type owner struct{ server, tool string }
 
 func (m *notFoundError) Error() string { return m.said(maxName) }

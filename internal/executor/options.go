@@ -107,7 +107,7 @@ type LearnOptions struct {
 	Learned *learned.Store
 }
 
-// ProgramOptions are the settings of programs.
+// ProgramOptions are the settings of programs: those that clients send to the tool run, and the stored ones.
 type ProgramOptions struct {
 	// Programs says which programs clients can run, and Runner runs them. Programs is nil if they are turned off.
 	Programs *builtin.Programs
@@ -137,7 +137,7 @@ func NewSettings(options Options, previous *Settings) *Settings {
 
 type toolName struct{ server, tool string }
 
-// toolSettings are the settings of one tool.
+// toolSettings are those of the ServerOptions that apply to one tool.
 type toolSettings struct {
 	verbatim, unchecked bool
 	timeout, idle       time.Duration // timeout 0 means the timeout of the upstream; idle 0 means no idle timeout

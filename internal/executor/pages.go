@@ -40,7 +40,8 @@ func (e run) readable(ctx context.Context, r *Request, origin results.Origin) bo
 	return has(seen, origin.Server, origin.Tool)
 }
 
-// awaitKnown waits for a server whose tools are not known yet.
+// awaitKnown waits for a server that is connecting and whose tools are not known yet, no longer than the request may still
+// wait.
 func (e run) awaitKnown(ctx context.Context, r *Request, server string) {
 	if s, ok := e.seen(r).Server(server); ok && !s.Known && s.State == catalog.Connecting {
 		bounded, cancel := context.WithTimeout(ctx, e.waitLeft(r))
@@ -49,7 +50,8 @@ func (e run) awaitKnown(ctx context.Context, r *Request, server string) {
 	}
 }
 
-// has reports whether a catalogue has a tool.
+// has reports whether a catalogue has a tool with this name, which may be the name in the catalogue or the server's own name
+// for the tool.
 func has(seen *catalog.Snapshot, server, tool string) bool {
 	s, ok := seen.Server(server)
 	if !ok {

@@ -49,7 +49,8 @@ func (h *holds) leave(principal string) {
 	}
 }
 
-// program returns the func that runs a program for the caller of r.
+// program returns the func that runs a program as the caller of r: the program can call the tools, and read the results and
+// files, of that caller.
 func (e run) program(r *Request) func(context.Context, *request.Request, programs.Program) (*programs.Outcome, error) {
 	return func(ctx context.Context, q *request.Request, p programs.Program) (*programs.Outcome, error) {
 		if e.options.Runner == nil {

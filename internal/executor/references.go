@@ -22,7 +22,7 @@ import (
 // arguments of several calls is counted once for each of these calls.
 const maxBrought = 32 << 20
 
-// bringer gets the values of the references in one request.
+// bringer gets the values of the references in one request, from kept results and from files.
 type bringer struct {
 	e     run
 	r     *Request
@@ -40,7 +40,7 @@ func (e run) bringer(ctx context.Context, r *Request) *bringer {
 	return &bringer{e: e, r: r, ctx: ctx, times: 1, left: maxBrought}
 }
 
-// bring returns the value for a reference.
+// bring returns the value for a reference. If there is no such value, the error is an [arguments.ReferenceError].
 func (b *bringer) bring(ref arguments.Reference) (value json.RawMessage, err error) {
 	if ref.File != "" {
 		value, err = b.file(ref.File)

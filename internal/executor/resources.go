@@ -66,7 +66,7 @@ func (e *Executor) untag(client *caller.Client) func(tagged string) (id string, 
 	}
 }
 
-// Failure returns the failure for an error of a request to a server.
+// Failure returns the failure for an error of a request that is not a call. Its text has the method in place of a tool's name.
 func (e *Executor) Failure(server, method string, err error) *results.Failure {
 	return e.begin().failure(&Request{Server: server, Tool: method}, target{}, err)
 }

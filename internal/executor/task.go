@@ -113,7 +113,7 @@ func (e run) followTask(ctx context.Context, r *request.Request, t task, limit t
 	return raw, err
 }
 
-// interval returns the time until the next poll.
+// interval returns the time until the next poll: what the server has asked for, between minPoll and maxPoll.
 func (t *task) interval() time.Duration {
 	if t.PollInterval == nil {
 		return firstPoll
