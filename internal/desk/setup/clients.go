@@ -39,7 +39,6 @@ type format struct {
 	entry func(command string, args []string) object
 }
 
-// language is the language in which a file is written.
 type language int
 
 const (
@@ -309,7 +308,7 @@ func (c Client) Snippet(command string, args []string) string {
 	return string(empty.data())
 }
 
-// Clients returns the clients that mcpx supports.
+// Clients returns the clients that mcpx supports, in the order in which mcpx connect lists them.
 func Clients() []Client { return slices.Clone(clients) }
 
 // Editing returns a copy of the client for editing file, which may be the user's file of this client or one in a project.

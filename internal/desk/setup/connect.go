@@ -237,7 +237,8 @@ func (e edited) connect(servers []Found, connection Connection) (out []moved, er
 	return out, nil
 }
 
-// addSelf adds or updates the entry that starts mcpx.
+// addSelf adds the entry that starts mcpx, or updates the one that is there under any name. If another server has its name,
+// that is an error.
 func (e edited) addSelf(servers []Found, connection Connection) error {
 	name := serverName
 	for _, s := range servers {

@@ -26,7 +26,7 @@ func textOf(data []byte) fileText {
 // data returns the whole content of the file, including the byte order mark.
 func (t fileText) data() []byte { return append([]byte(t.mark), t.text...) }
 
-// eol returns the line ending that the file uses.
+// eol returns the line ending for new lines: CRLF if the file has any, otherwise LF.
 func (t fileText) eol() string {
 	if bytes.Contains(t.text, []byte("\r\n")) {
 		return "\r\n"

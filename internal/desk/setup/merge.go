@@ -121,7 +121,7 @@ func NewConfig(merged []Merged) ([]byte, error) {
 `), merged)
 }
 
-// AddToConfig adds the servers in merged to the text of a config.
+// AddToConfig adds the servers in merged to the text of a config, each with a comment that says where it comes from.
 func AddToConfig(data []byte, merged []Merged) ([]byte, error) {
 	return editJSON(data, func(d *jsonText) error {
 		key, err := d.serversKey()

@@ -121,7 +121,7 @@ func editServer(data []byte, name string, edit func(d *jsonText, path []string) 
 	})
 }
 
-// RemoveServer removes a server from the text of a config.
+// RemoveServer removes a server from the text of a config. If there is no such server, the error is [ErrNoServer].
 func RemoveServer(data []byte, name string) ([]byte, error) {
 	return editServer(data, name, func(d *jsonText, path []string) error { return d.remove(path...) })
 }
@@ -147,7 +147,7 @@ func SetEnabled(data []byte, name string, on bool) ([]byte, error) {
 	})
 }
 
-// SetServer replaces the entry of a server by a JSON object.
+// SetServer replaces the whole entry of a server by a JSON object; comments in the entry are lost.
 func SetServer(data []byte, name string, entry json.RawMessage) ([]byte, error) {
 	return editServer(data, name, func(d *jsonText, path []string) error {
 		if d.objectAt(path[0]) != nil {

@@ -31,7 +31,7 @@ type Source struct {
 	Err error
 }
 
-// Found is a server that was found in a file.
+// Found is the entry of a server in a file, and what mcpx makes of it.
 type Found struct {
 	Name string // the name in the file
 	// Self is true if the entry starts mcpx itself.
@@ -127,7 +127,7 @@ func readSource(c Client, from origin) Source {
 	return source
 }
 
-// readSourceText reads the servers in the text of a file.
+// readSourceText reads the servers in the text of a file. If the file is of no known client, its extension tells the language.
 func readSourceText(c Client, from origin, data []byte) (source Source) {
 	f := c.format
 	if c.ID == "" { // a file that the user gave, which may be of any client
@@ -356,7 +356,7 @@ func shortFault(name, fault string) string {
 
 var unfit = pattern.New(`[^A-Za-z0-9._-]`)
 
-// safeName converts a name to one that mcpx's config allows.
+// safeName converts a name to one that mcpx's config allows. Different names may become the same.
 func safeName(name string) string {
 	safe := unfit.ReplaceAllString(name, "_")
 	safe = safe[:min(len(safe), 56)]

@@ -33,7 +33,7 @@ func (s System) env(name, fallback string) string {
 	return fallback
 }
 
-// home returns the user's home folder.
+// home returns the user's home folder, or "" if the environment does not name it.
 func (s System) home() string {
 	if s.OS == "windows" {
 		return s.env("USERPROFILE", "")
