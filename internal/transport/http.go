@@ -202,7 +202,7 @@ func (l *httpLink) Request(parent context.Context, r Outgoing) (wire.Message, er
 	return message, nil
 }
 
-// explain returns the part of an error of net/http that helps the user.
+// explain returns the part of an error of net/http that helps the user, without secrets.
 func (l *httpLink) explain(err error) error {
 	if refused := unauthorized(err); refused != nil {
 		return refused

@@ -18,7 +18,7 @@ const (
 	shownRunes = 100
 )
 
-// statusError returns the error for a response with an error status.
+// statusError returns the [StatusError] for a response with an error status. It reads the beginning of the body.
 func (d *Dialer) statusError(resp *http.Response) error {
 	body, _ := readLimited(resp.Body, statusLimit, -1)
 	return d.statusText(resp, body)

@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// dialInProcess starts a server in this process.
+// dialInProcess starts [Options.Serve] in a goroutine, and returns a link to it over two pipes in memory.
 func (d *Dialer) dialInProcess() Link {
 	ctx, cancel := context.WithCancel(context.Background())
 	serverIn, toServer := io.Pipe()

@@ -177,7 +177,7 @@ func markEmpty(m wire.Message) wire.Message {
 	return m
 }
 
-// wait waits for the response to p.
+// wait waits for the response to p, until ctx ends.
 func (m *mux) wait(ctx context.Context, p *pending) (wire.Message, error) {
 	done, inner, outer := lazyctx.Ends(ctx)
 	select {
@@ -190,7 +190,8 @@ func (m *mux) wait(ctx context.Context, p *pending) (wire.Message, error) {
 	return m.giveUp(p, ctx.Err())
 }
 
-// giveUp ends a request with err. If the answer came at the same moment, it returns the answer.
+// giveUp ends a request with err, as a [NoiseError] if the server wrote a line that is not a message. If the answer came at the
+// same moment, it returns the answer.
 func (m *mux) giveUp(p *pending, err error) (wire.Message, error) {
 	m.mu.Lock()
 	m.remove(p.id)

@@ -159,7 +159,7 @@ func (d *Dialer) grace() proc.Grace {
 	return proc.Grace{EOF: within / 2, TERM: within / 3}
 }
 
-// traced passes a message to Trace.
+// traced passes a message without the secrets to Trace, if there is one.
 func (d *Dialer) traced(received bool, message []byte) {
 	if d.Trace != nil {
 		d.Trace(received, []byte(d.Secrets.Strike(string(message))))
