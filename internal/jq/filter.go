@@ -123,7 +123,7 @@ func decode(input []byte) (any, error) {
 	return v, nil
 }
 
-// describe returns the text for an error of a filter.
+// describe returns the text for an error of a filter, for the model that wrote the filter.
 func describe(filter string, err error) string {
 	if parse, ok := errors.AsType[*gojq.ParseError](err); ok {
 		return describeParse(filter, parse)
@@ -147,7 +147,7 @@ func describeParse(filter string, err *gojq.ParseError) string {
 	return fmt.Sprintf("%s, after `%s`", text, string(before[max(0, len(before)-most):]))
 }
 
-// message returns an answer with the text of an error.
+// message returns an answer with the text of an error, on one line of at most maxMessage bytes.
 func message(kind byte, text string) answer {
 	return append(answer{kind}, oneLine(text)...)
 }

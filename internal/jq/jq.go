@@ -177,7 +177,7 @@ func limitError(what string, l Limits) *LimitError {
 	return e
 }
 
-// size writes a number of bytes in a short form.
+// size writes a number of bytes in a short form, such as "8 MB".
 func size(n int64) string {
 	switch {
 	case n%(1<<20) == 0:
