@@ -17,7 +17,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxBytes is the size of the largest file that is read or created.
+// MaxBytes is the size of the largest file that is read or created, in bytes.
 const MaxBytes = 16 << 20
 
 // Folders are the absolute paths of the folders in which files may be read and created. An absolute path names a file
@@ -117,7 +117,7 @@ func (f Folders) places(path string) (all []place, err error) {
 	return all, nil
 }
 
-// list names the folders.
+// list names the folders, at most five of them.
 func (f Folders) list() string {
 	const most = 5
 	if len(f) > most {
