@@ -1,7 +1,8 @@
 // Package files reads and creates files for models, in the folders that the config or the client has opened to them.
 //
-// A path comes from a model, and the answer of a server may have misled the model. So a path can neither leave its
-// folder nor lead into hidden files and folders. Opening a file never waits, for example for the writer of a named pipe.
+// A path comes from a model, and the answer of a server may have misled the model. So a path can neither leave its folder nor
+// lead into hidden files and folders: those whose names begin with a dot. Opening a file never waits, for example for the
+// writer of a named pipe.
 package files
 
 import (
