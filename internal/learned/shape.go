@@ -1,8 +1,9 @@
 // Package learned stores the shapes of results of tools that declare no output type. A shape is the keys and the
 // kinds of values in the results of a tool; it never contains a value.
 //
-// Keys may be confidential too. A key is shown only if it looks like an identifier and was in at least two results.
-// On disk, other keys are replaced by hashes. All work and memory is limited, whatever a server sends.
+// Keys may be confidential too. A key is shown only if it looks like an identifier and was in at least two results. On disk, a
+// key that was in only one result is replaced by a hash; a key that does not look like an identifier is not stored at all. All
+// work and memory is limited, whatever a server sends.
 package learned
 
 import (
