@@ -41,9 +41,9 @@ func (e *Elsewhere) Error() string { return "another process has this call" }
 // A session ends with End, or at the time given to Open. An implementation may bound the number of sessions, and removes some
 // if there are too many.
 //
-// An id may contain the encrypted record ([NewSealed]) and be up to 1 KB long. If the implementation uses a network, a process may notice
-// a Change or an End by another process up to two seconds late. Every request calls Get, so Get uses what the process already knows, and
-// asks over the network only for an id that the process has never seen.
+// An id may contain the encrypted record ([NewSealed]) and be up to 1 KB long. If the implementation uses a network, a process
+// may notice a Change or an End by another process up to two seconds late. Every request calls Get, so Get uses what the
+// process already knows, and the network only now and then, to move the end of a session.
 type Sessions[S any] interface {
 	// Open keeps a record until the given time. If the time is zero, it keeps the record until End is called or, with
 	// [NewSealed] and [NewStored], until the session was not used for a week or more. It returns an id that cannot be guessed.
