@@ -128,7 +128,7 @@ func (b Backups) records() (all []record, data []byte, existed bool, err error) 
 }
 
 func (b Backups) record(file string) (record, bool) {
-	all, _, _, _ := b.records() // an error means no records: then Disconnect only removes the entry of mcpx
+	all, _, _, _ := b.records() // an error means no record: then an undo only removes what mcpx has added
 	for _, r := range all {
 		if r.File == file {
 			return r, true
