@@ -12,8 +12,9 @@ import (
 // Changes has the sorted names of the servers that [Registry.Apply] started and stopped. A restarted server is in both lists.
 type Changes struct{ Started, Stopped []string }
 
-// Apply replaces the servers of the registry. It stops and starts only servers whose definition changed; the sessions and open
-// calls of the others continue. Of the options, only Rules, MaxConcurrency, Queue, Grace and Again take effect.
+// Apply replaces the servers of the registry. It stops and starts only servers that are new, that were removed, whose
+// definition has changed, or that Again names. The sessions and open calls of the others continue. Of the options, only Rules,
+// MaxConcurrency, Queue, Grace and Again take effect.
 //
 // Apply calls swap, unless it is nil, as soon as the snapshot has the new servers and rules. In swap, the caller makes the rest
 // of its new configuration effective, so that no call sees only a part of the new configuration. swap must only store a value,
@@ -80,8 +81,9 @@ func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes
 	return changes
 }
 
-// replaceBy replaces the entries of the registry. It stops the upstreams that the new entries do not use, and the sessions that
-// single clients have with the servers of these upstreams. It returns the names of the stopped servers. The caller holds the lock.
+// replaceBy replaces the entries of the registry. It stops the upstreams that the new entries do not use, or leaves them if
+// they are of a Pool. It also stops the sessions of the legacy era and of single clients with the same servers. It returns the
+// names of the stopped servers. The caller holds the lock.
 func (r *Registry) replaceBy(entries map[string]*entry, grace time.Duration) (names []string) {
 	if grace <= 0 {
 		grace = defaultGrace
@@ -145,7 +147,7 @@ func (r *Registry) startAfter(e *entry) {
 }
 
 // with returns a copy of the entry with new settings, for a server whose definition is unchanged. The copy has the same
-// upstream.
+// upstream and the same limit of calls, which gets the new value.
 func (e *entry) with(server Server) *entry {
 	calls, before := &server.Spec.Concurrency, e.server.Spec.Concurrency
 	calls.Gate, calls.All = before.Gate, before.All
@@ -173,9 +175,10 @@ func (o retired) precedes(name, definition string) bool {
 	return o.name != "" && (o.name == name || definition != "" && o.definition == definition)
 }
 
-// retire stops an upstream. The upstream refuses new calls immediately; open calls may continue for the duration grace. The parameter end
-// says, by name or definition, which new servers must wait until the upstream has ended (see precedes). Close cuts the grace period short,
-// but waits until the upstream has ended. The caller holds the lock and has checked that Close has not begun.
+// retire stops an upstream. The upstream refuses new calls immediately; open calls may continue for the duration grace. The
+// parameter end says, by name or definition, which new servers must wait until the upstream has ended (see precedes). Close
+// cuts the grace period short, but waits until the upstream has ended. The caller holds the lock and has checked that Close has
+// not begun.
 func (r *Registry) retire(u *upstream.Upstream, end retired, grace time.Duration) {
 	ended := make(chan struct{})
 	end.ended = ended

@@ -35,10 +35,10 @@ type record struct {
 	Version      string            `json:"version,omitempty"`
 	Instructions string            `json:"instructions,omitempty"`
 	Definitions  []json.RawMessage `json:"tools"`
-	// Offers is nil in a file from a version of mcpx that supported only tools.
+	// Offers is nil if the server had not yet listed what it offers besides tools, and in a file from a version of mcpx that
+	// supported only tools.
 	Offers *catalog.Offers `json:"offers,omitempty"`
-	// ByEra has what the server offered in each era ([upstream.EraLegacy] or [upstream.EraModern]) in which mcpx has talked to
-	// the server.
+	// ByEra has what the server offered in the shared session, by era ([upstream.EraLegacy] or [upstream.EraModern]).
 	ByEra     map[string]catalog.Offers `json:"offersByEra,omitempty"`
 	Resources []json.RawMessage         `json:"resources,omitempty"`
 	Templates []json.RawMessage         `json:"resourceTemplates,omitempty"`
@@ -91,7 +91,7 @@ func (c *cache) load(key string) *record {
 	return rec
 }
 
-// decode reads what encode has written. It returns nil if data has another format.
+// decode reads what encode has written. It returns nil if data has another format or an invalid tool.
 func decode(data []byte) *record {
 	var rec record
 	if json.Unmarshal(data, &rec) != nil || rec.Format != cacheFormat && rec.Format != triedFormat {

@@ -13,20 +13,21 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// clientSession is a session that belongs to one client. The registry's lock guards it.
+// clientSession is a session that belongs to one client, or to a home or a principal (see [caller.Client.HomeKey]). The
+// registry's lock guards it.
 type clientSession struct {
 	upstream *upstream.Upstream
 	home     *caller.Home           // nil if the session ends with its client
 	loginOf  string                 // the ID of the principal whose login it uses; empty for a server without Personal logins
-	subject  atomic.Pointer[string] // the client's latest JWT, if it is exchanged for a token of the server
+	subject  atomic.Pointer[string] // the caller's latest token, if it is exchanged for a token of the server
 	open     int                    // the number of open calls
 	waiting  int                    // how many of the open calls wait for the server's lists
 	learned  bool                   // whether the tools that the session listed first were stored for clients with the same capabilities
-	used     time.Time
+	used     time.Time              // when a call last ended
 }
 
-// Own makes client, the only client of this process, the owner of the shared sessions. Sessions that are opened from now on
-// declare the capabilities of this client to their servers.
+// Own makes client, the only client of this registry, the owner of the shared sessions. Shared sessions that are opened from
+// now on declare the capabilities of this client to their servers, except the sessions of a Pool.
 func (r *Registry) Own(client *caller.Client) {
 	r.owner.Store(client)
 	r.ownOnce()
@@ -46,9 +47,9 @@ func (s *Server) ownerFor(client *caller.Client) *caller.Client {
 }
 
 // clientSession returns a session with a server for one client or, if the client has a [caller.Home], for all clients of that
-// home. The first call opens the session, which is used only with these credentials. If readLists is true, the session must
-// also read the server's lists. The caller must call release after use. c is nil if the registry is closed, or if a reload has
-// replaced the entry e.
+// home. The first call opens the session, which is used only with these credentials. If readLists is true, a session that this
+// call opens also reads the server's lists. The caller must call release after use. c is nil if the registry is closed, or if a
+// reload has replaced the entry e. The error is that of [Options.SessionLimit].
 func (r *Registry) clientSession(
 	e *entry, client *caller.Client, credentials *request.Credentials, readLists bool,
 ) (c *clientSession, release func(), err error) {
@@ -102,8 +103,8 @@ func (r *Registry) clientSession(
 	}, nil
 }
 
-// clientSpec returns the spec for a session of a single client, and stores the client's JWT in c.subject. The caller holds the
-// lock.
+// clientSpec returns the spec for a session of a single client, and stores in c the token to exchange, and whose login the
+// session uses. The caller holds the lock.
 func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Credentials, c *clientSession) upstream.Spec {
 	spec := e.server.Spec
 	if len(spec.Remote.URLs) > 0 {
@@ -125,8 +126,8 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 		authorize, fresh := e.server.Exchange(func() string { return *c.subject.Load() })
 		spec.Remote.Authorize, spec.Secrets = authorize, spec.Secrets.And(nil, fresh)
 	}
-	// A session does not list anything if it serves only one request, if its lists depend on the credentials of one caller, or
-	// if it was opened only because the client speaks the legacy era.
+	// A session does not list anything in four cases: it serves only one request; its lists depend on the credentials of one
+	// caller; the lists are known without the principal's login; or the client only needs a session of the legacy era.
 	if client.Notify == nil && client.Home == nil || own != nil && (own.Login == "" || e.listsShared()) || !e.server.PerClient {
 		spec.Catalogue.Shared = tools
 	} else {
@@ -152,7 +153,7 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 }
 
 // listsShared reports whether mcpx knows the lists of a server with Personal logins without any such login, from the shared
-// session or from the cache on disk. All principals then see these lists.
+// session or from an earlier record. All principals then see these lists.
 func (e *entry) listsShared() bool {
 	return e.upstream.Status().Known || e.cached != nil && !e.cached.tried
 }
@@ -164,7 +165,8 @@ func (r *Registry) listing(spec *upstream.Spec, client *caller.Client, e *entry,
 	spec.OnChange = func() { r.listed(client, e, c) }
 }
 
-// sharedTools returns the tools that the shared session has listed, or else the tools from the cache on disk.
+// sharedTools returns the tools that the shared session has listed, or else the tools of the earlier record; none if there is
+// no such record.
 func (e *entry) sharedTools(cached *record) []catalog.Tool {
 	if status := e.upstream.Status(); status.Known || cached == nil {
 		return status.Tools
@@ -172,11 +174,11 @@ func (e *entry) sharedTools(cached *record) []catalog.Tool {
 	return cached.tools
 }
 
-// maxHomes is how many unused sessions with one server are kept for all homes of one owner. Without this limit, an owner could
-// open any number of sessions, by using a new client name for each.
+// maxHomes is how many unused sessions with one server the homes of one owner may have when a further session is opened.
+// Without this limit, an owner could open any number of sessions, by using a new client name for each.
 const maxHomes = 8
 
-// makeRoom ensures that an owner can open one more session with a server. If the homes of the owner already have maxHomes
+// makeRoom is called before an owner opens one more session with a server. If the homes of the owner already have maxHomes
 // unused sessions with this server, makeRoom ends the least recently used of them. The caller holds the lock.
 func (r *Registry) makeRoom(server, owner string) {
 	unused, oldest, of := 0, (*clientSession)(nil), ""
@@ -195,7 +197,7 @@ func (r *Registry) makeRoom(server, owner string) {
 	}
 }
 
-// sessionsOf counts the sessions with a server that each belong to a single client. The caller holds the lock.
+// sessionsOf counts the sessions of single clients with a server. The caller holds the lock.
 func (r *Registry) sessionsOf(server string) (n int) {
 	for _, sessions := range r.clients {
 		for key := range sessions {
@@ -207,11 +209,12 @@ func (r *Registry) sessionsOf(server string) (n int) {
 	return n
 }
 
-// longestCall is longer than any call may take.
+// longestCall is how long the open calls of a client that has disconnected may continue.
 const longestCall = 24 * time.Hour
 
-// ForgetClient ends the sessions of a client that has disconnected. Each session lasts until its last call has ended, because
-// another client session of the same principal may still fetch the result. ForgetClient does not wait for that; Close does.
+// ForgetClient ends the sessions of a client that has disconnected; id is the ID of the client, or the key of its home. Each
+// session lasts until its last call has ended, because another client session of the same principal may still fetch the result.
+// ForgetClient does not wait for that. Close ends such calls.
 func (r *Registry) ForgetClient(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -231,8 +234,8 @@ func (r *Registry) forgetLists(client string) {
 }
 
 // endSessions stops those sessions of a client for which the func matches returns true. Their open calls may continue for the duration
-// grace. The parameter end says, by name or definition, which new servers must wait until the sessions have ended. The caller holds the
-// lock.
+// grace. The parameter end says, by name or definition, which new servers must wait until the sessions have ended. If the last
+// session of a home has ended, endSessions also removes its lists (see keepsLists). The caller holds the lock.
 func (r *Registry) endSessions(client string, end retired, grace time.Duration, matches func(key sessionKey, c *clientSession) bool) {
 	if r.ended {
 		return // Close ends them
@@ -285,7 +288,7 @@ func (r *Registry) idle(key sessionKey, c *clientSession) bool {
 	return c.open == 0 && time.Since(c.used) >= limit
 }
 
-// sweepClients ends idle sessions, every few seconds until Close.
+// sweepClients ends the idle sessions of clients, every 5 s until Close.
 func (r *Registry) sweepClients() {
 	ticker := time.NewTicker(5 * time.Second)
 	defer ticker.Stop()

@@ -22,14 +22,16 @@ type Credential struct {
 	Claim  string // the name of a claim of the caller's verified JWT
 }
 
-// sessionKey identifies one of a client's sessions. If the credentials of a client change, the client gets another session.
+// sessionKey identifies one of a client's sessions. If the headers, the principal or the login of a client change, the client
+// gets another session. A new token to exchange is used in the same session.
 type sessionKey struct {
 	server      string
-	credentials [sha256.Size]byte // a digest; zero for a server that needs no credentials from callers
+	credentials [sha256.Size]byte // a digest; zero for a server that needs neither credentials from callers nor their logins
 }
 
-// Credentials is the middleware that takes the credentials for a server from the caller's message, as configured. A request
-// without the necessary credentials gets no session, and in particular not the session of another client.
+// Credentials is the middleware that takes the credentials for a server from the caller's message, as configured, or the stored
+// login of the caller's principal. A request without the necessary credentials gets no session, and in particular not the
+// session of another client.
 func (r *Registry) Credentials(next request.Handler) request.Handler {
 	return func(ctx context.Context, q *request.Request) (json.RawMessage, error) {
 		r.mu.Lock()
@@ -66,7 +68,7 @@ func (s *Server) takesCredentials() bool { return len(s.Credentials) > 0 || s.Ex
 // ofCallers reports whether a session of the server needs the credentials of a caller.
 func (s *Server) ofCallers() bool { return s.takesCredentials() || s.Personal != nil }
 
-// credentialsOf takes the credentials for the server from the client's message. If some are missing, the error names them.
+// credentialsOf takes the credentials for the server from the client's message. If some are missing, the error names the first.
 func (s *Server) credentialsOf(ctx context.Context, client *caller.Client) (*request.Credentials, error) {
 	var headers http.Header
 	var principal *caller.Principal
@@ -152,7 +154,8 @@ func bearer(p *caller.Principal, headers http.Header) string {
 	return token
 }
 
-// keyOf returns the key of a client's session with a server. c is nil for a server that needs no credentials from callers.
+// keyOf returns the key of a client's session with a server. c is nil for a server that needs neither credentials from callers
+// nor their logins.
 func keyOf(server string, c *request.Credentials) sessionKey {
 	if c == nil {
 		return sessionKey{server: server}

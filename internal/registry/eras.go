@@ -29,21 +29,22 @@ import (
 // reload of the config that keeps the upstream of the server also keeps the olderEra.
 type olderEra struct {
 	// upstream is a session for all legacy clients. mcpx learns from it what the server offers to legacy clients, and opens it
-	// again when a legacy client needs it. It is nil as long as the shared session is not of the modern era, and if the server
-	// refused the legacy era.
+	// again when a legacy client needs it. It is nil as long as meetOlder has no reason to open it, for example because the
+	// shared session is of the legacy era, and if the server refused the legacy era.
 	upstream *upstream.Upstream
-	// refused means that the server refused the legacy era. restarts is how often the shared session had been restarted at that
-	// time.
+	// refused means that meetOlder has ended upstream. restarts is how often the shared session had been restarted when
+	// upstream was opened; after a further restart, meetOlder may open it again.
 	refused  bool
 	restarts int
-	// byEra has what the server offered in each era in which this or an earlier mcpx has talked to it.
+	// byEra has what the server offered in the shared session, by era: in this run of mcpx, or according to the earlier record.
 	byEra map[string]catalog.Offers
 	// byResult has the names of the tools that ask the user only in the way of the modern era, with an input_required result.
 	byResult sync.Map
 }
 
-// meetOlder opens a second session, of the legacy era, once the shared session turns out to be of the modern era. It ends the
-// second session if the server does not speak the legacy era. The caller holds the lock.
+// meetOlder opens a second session, of the legacy era, once the shared session turns out to be of the modern era. It does so
+// only with ManyClients, over HTTP or to a process, and if the config does not fix the era. It ends the second session if that
+// has not succeeded in connecting, or if the shared session is no longer of the modern era. The caller holds the lock.
 func (r *Registry) meetOlder(e *entry, status *upstream.Status) {
 	spec, older := e.server.Spec, e.older
 	if !r.options.ManyClients || !r.started || r.ended || !up(status.State) {
@@ -70,7 +71,8 @@ func (r *Registry) olderSpec(e *entry, status *upstream.Status) upstream.Spec {
 	spec.Catalogue.Shared = func() []catalog.Tool { return e.upstream.Status().Tools }
 	spec.OnChange, spec.OnUnknown = r.changed, nil
 	spec.Lazy, spec.StopIdle = true, cmp.Or(e.server.SessionIdle, defaultIdle)
-	// Another process is started only when a client needs it, or to find out whether the server offers more in the legacy era.
+	// Another process of a server without PerClient is started only when a client needs it, or to find out whether the server
+	// has subscriptions in the legacy era.
 	spec.Seen = spec.Type == transport.Stdio && !e.server.PerClient && (!status.Offers.Resources || status.Offers.Subscribe)
 	if spec.Type == transport.HTTP {
 		spec.Logger = slog.New(slog.DiscardHandler) // it is not an error that a server speaks only one era
@@ -90,9 +92,9 @@ func (e *entry) olderOffers() (offers catalog.Offers, ok bool) {
 	return status.Offers, status.Protocol != ""
 }
 
-// offersOfBoth returns the parameter offers, with the subscriptions and completions added that the server has only in the legacy era. The
-// parameter is what the server has in the shared session. mcpx sends the requests for what was added over the session of the legacy era.
-// The caller holds the lock.
+// offersOfBoth returns the parameter offers, with the subscriptions and completions added that the server has only in the
+// legacy era. The parameter is what the server has in the shared session. mcpx sends the requests for what was added over the
+// session of the legacy era. For a PerClient server, nothing is added. The caller holds the lock.
 func (e *entry) offersOfBoth(offers catalog.Offers) catalog.Offers {
 	if older, ok := e.olderOffers(); ok && !e.server.PerClient {
 		offers.Subscribe = offers.Subscribe || older.Subscribe && offers.Resources
@@ -102,12 +104,13 @@ func (e *entry) offersOfBoth(offers catalog.Offers) catalog.Offers {
 }
 
 // olderRoute changes the route of a request from the shared session to a session of the legacy era in two cases. In the first
-// case, the client speaks the legacy era and can be asked questions, and the server can serve the request in that era. In the
-// second case, the server can serve the request only in the legacy era.
+// case, the client speaks the legacy era and can be asked questions, and the server can serve the request in that era. Tools
+// that are known to ask only in the way of the modern era are excepted. In the second case, the server can serve the request
+// only in the legacy era.
 //
 // Over HTTP, a client of the first case gets a session of its own, so that the server's questions surely reach it. A server
-// that runs as a process has one legacy session for all legacy clients. If the server does not speak the legacy era, the route
-// does not change.
+// that runs as a process has one legacy session for all legacy clients. If the server does not speak the legacy era, or if only
+// one client uses the registry, the route does not change.
 func (r *Registry) olderRoute(ctx context.Context, t *route) {
 	q, e := t.request, t.entry
 	asks := asksOlder(q.Client)
@@ -125,24 +128,24 @@ func (r *Registry) olderRoute(ctx context.Context, t *route) {
 		t.single, t.older = older, asks
 		return
 	}
-	// If no further session can be opened, or mcpx is ending, the shared session serves the client as well as it can.
+	// If no further session can be opened, the shared session serves the client as well as it can.
 	if own, release, err := r.clientSession(e, q.Client, nil, false); err == nil && own != nil {
 		t.single, t.release, t.older = own.upstream, release, true
 	}
 }
 
-// offered reports whether a server with these offers serves a request. It returns true if the request needs no particular
-// capability.
+// offered reports whether a server with these offers serves a request. It checks only subscriptions and completions; for all
+// other requests it returns true.
 func offered(q *request.Request, offers catalog.Offers) bool {
 	return (q.Subscription == nil || offers.Subscribe) && (q.Method != "completion/complete" || offers.Completions)
 }
 
-// isOlder reports whether a client speaks the legacy era.
+// isOlder reports whether a client speaks the legacy era; false if the client has not said its version.
 func isOlder(client *caller.Client) bool {
 	return client != nil && client.Version != "" && !client.Modern()
 }
 
-// asksOlder reports whether a client speaks the legacy era and can be asked questions.
+// asksOlder reports whether a client with an ID speaks the legacy era and can be asked questions.
 func asksOlder(client *caller.Client) bool {
 	return client.Ident() != "" && isOlder(client) && client.Answers()
 }
@@ -199,8 +202,9 @@ func (t *route) learn() {
 }
 
 // asksByResult reports whether err is the error of a server whose tool tried to ask a legacy client with an input_required
-// result, which that era does not have. The SDKs for TypeScript and Go do not fail then: they send the question as a request.
-// The Python SDK fails with the first of the two texts below, FastMCP with the second.
+// result, which that era does not have. The SDKs for TypeScript and Go do not fail then: they send the question as a request,
+// unless the session lacks the capability (errUndeclared). The Python SDK fails with the first of the two texts below, FastMCP
+// with the second.
 func asksByResult(err error) bool {
 	rpc, ok := errors.AsType[*wire.RPCError](err)
 	return err == errUndeclared || ok && (rpc.Message == "Handler returned an invalid result" || strings.Contains(rpc.Message, "InputRequiredResult"))
@@ -215,7 +219,6 @@ func undeclared(result json.RawMessage) bool {
 
 var errUndeclared = errors.New("the session did not declare what the tool asks for")
 
-// eraOf returns the name of an era.
 func eraOf(modern bool) string {
 	if modern {
 		return upstream.EraModern
@@ -223,9 +226,10 @@ func eraOf(modern bool) string {
 	return upstream.EraLegacy
 }
 
-// offersToOlder returns what a server offers to legacy clients. ok is false if that is unknown, or if it is the same as in the
-// snapshot. It can differ from the snapshot in two cases: for a server with a session for each client, until that session has
-// read what the server offers; and for a server whose lists are known only from the cache on disk. The caller holds the lock.
+// offersToOlder returns what a server offers to legacy clients. ok is false if that is unknown, or if legacy clients can use
+// all that the snapshot has. They may be unable to in two cases: for a server with a session for each client, until that
+// session has read what the server offers; and for a server whose lists are known only from an earlier record. The caller holds
+// the lock.
 func (e *entry) offersToOlder() (offers catalog.Offers, ok bool) {
 	if e.upstream == nil {
 		return offers, false
@@ -237,7 +241,8 @@ func (e *entry) offersToOlder() (offers catalog.Offers, ok bool) {
 	return offers, ok && e.cached != nil && !e.status().Listed
 }
 
-// olderSnapshot returns the snapshot for legacy clients, or nil if it would be the same as snap. The caller holds the lock.
+// olderSnapshot returns the snapshot for legacy clients, made from the shared snapshot snap; nil if it would be equal to snap.
+// The caller holds the lock.
 func (r *Registry) olderSnapshot(snap *catalog.Snapshot) *catalog.Snapshot {
 	var servers []catalog.Server
 	for i := range snap.Servers {

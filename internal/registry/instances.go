@@ -32,7 +32,7 @@ type instances struct {
 	other  []bool                        // by index: whether the instance lists other tools than the catalogue has
 }
 
-// newInstances returns the instances of an entry; nil if the server has only one address.
+// newInstances returns the instances of an entry; nil if the server has only one address or is PerClient.
 func (r *Registry) newInstances(e *entry, spec upstream.Spec) *instances {
 	if len(spec.Remote.URLs) < 2 || e.server.PerClient {
 		return nil
@@ -51,7 +51,8 @@ func (r *Registry) newInstances(e *entry, spec upstream.Spec) *instances {
 	return in
 }
 
-// upstreams returns all upstreams of an entry; nil if the server is disabled or misconfigured.
+// upstreams returns the upstream of an entry, or those of all its instances; nil if the server is disabled or misconfigured.
+// The session of the legacy era is not among them.
 func (e *entry) upstreams() []*upstream.Upstream {
 	switch {
 	case e.upstream == nil:
@@ -91,11 +92,11 @@ func (e *entry) await(ctx context.Context) {
 	all.Wait()
 }
 
-// up reports whether an upstream in this state accepts calls.
+// up reports whether an upstream in this state has a session.
 func up(state catalog.State) bool { return state == catalog.Ready || state == catalog.Degraded }
 
-// lists returns the upstream whose lists are the catalogue: the same one as before as long as it is up, otherwise the first one
-// that is up.
+// lists returns the upstream whose lists are the catalogue. That is the same one as before as long as it is up and has listed
+// its tools, otherwise the first one of which both is true. If there is none, lists returns the same one as before.
 func (e *entry) lists() *upstream.Upstream {
 	in := e.instances
 	if in == nil {
@@ -114,8 +115,8 @@ func (e *entry) lists() *upstream.Upstream {
 	return in.all[in.source]
 }
 
-// instanceChanged logs once for each instance that lists other tools than the catalogue has. The goroutines that supervise the
-// upstreams call it.
+// instanceChanged publishes a change of an instance. It logs each instance that begins to list other tools than the catalogue
+// has. The goroutines that supervise the upstreams call it.
 func (r *Registry) instanceChanged(e *entry) {
 	r.changed()
 	in, shared := e.instances, e.lists().Status()
@@ -183,10 +184,10 @@ func (in *instances) others() string {
 // wakes it up: it would otherwise get no calls as long as others are up.
 var ranks = map[catalog.State]int{catalog.Ready: 0, catalog.Idle: 0, catalog.Degraded: 1, catalog.Connecting: 2, catalog.Unavailable: 3}
 
-// pick returns the instance for a request of a client. hasOther reports whether another instance is up. The parameter tried has
-// the instances to which the request was already sent; if it has all instances, u is nil. pick prefers the instance with the
-// fewest open calls among those in the best state. But if the server may keep state between requests, all requests of a client
-// go to the same instance.
+// pick returns the instance for a request of a client. The parameter tried has the instances to which the request was already
+// sent; if it has all instances, u is nil. hasOther reports whether a further instance is up that is not in tried. pick prefers
+// the instance with the fewest open calls among those in the best state. But if the server may keep state between requests, all
+// requests of a client go to the same instance as long as it is up.
 func (in *instances) pick(client *caller.Client, tried []*upstream.Upstream) (u *upstream.Upstream, hasOther bool) {
 	var best upstream.Status
 	var rank, open int
@@ -213,8 +214,8 @@ func (in *instances) pick(client *caller.Client, tried []*upstream.Upstream) (u 
 }
 
 // homeOf returns the instance that may have state of a client, which is the instance that the client has used before. If that
-// instance is not in the parameter ready, homeOf returns the parameter best. For a client without a session, the choice depends
-// only on its connection.
+// instance is not in the parameter ready, or if there is none, homeOf returns the parameter best. For a client whose connection
+// is known (Peer), the choice depends only on the connection and on the instances in ready.
 func (in *instances) homeOf(client *caller.Client, best *upstream.Upstream, ready []*upstream.Upstream) *upstream.Upstream {
 	if client != nil && client.Peer != "" {
 		hash := fnv.New32a()
@@ -222,7 +223,7 @@ func (in *instances) homeOf(client *caller.Client, best *upstream.Upstream, read
 		slices.SortFunc(ready, func(a, b *upstream.Upstream) int { return slices.Index(in.all, a) - slices.Index(in.all, b) })
 		return ready[int(hash.Sum32()%uint32(len(ready)))]
 	}
-	id := client.Ident() // empty for a command of mcpx
+	id := client.Ident() // empty for a command of mcpx: all of these have the same home
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	switch home := in.home[id]; {

@@ -8,7 +8,8 @@ import (
 // unknownFunc receives a server's notification whose method mcpx does not know.
 type unknownFunc func(server, method string, params json.RawMessage)
 
-// OnChange registers f to be called after each new snapshot, until the caller calls stop. f must not block.
+// OnChange registers f to be called after each new snapshot, and when the lists of a principal have changed, until the caller
+// calls stop. f must not block.
 func (r *Registry) OnChange(f func()) (stop func()) { return listen(r, &r.onChange, &f) }
 
 // OnUnknown registers f for notifications with a method that mcpx does not know, from all shared sessions, until the caller
@@ -27,8 +28,9 @@ func listen[F any](r *Registry, functions *[]*F, f *F) (stop func()) {
 	}
 }
 
-// logged is for a log message of a server that several registries share: it sends the message to the client of this registry. But if
-// program is not empty, the client gets the message only if program is the client's program (see [caller.Client.Program]).
+// logged is for a log message of a server that several registries share: it sends the message to the client of this registry.
+// But if program is not empty, the client gets the message only if program is the client's program (see
+// [caller.Client.Program]).
 func (r *Registry) logged(program string, params json.RawMessage) {
 	owner := r.owner.Load()
 	if owner != nil && owner.Notify != nil && (program == "" || program == owner.Program()) {

@@ -9,16 +9,17 @@ import (
 	"mcpx/internal/caller"
 )
 
-// ownCatalogue has the lists that servers show only in the sessions of one client, or of one principal, because they differ
-// from the lists that the client or principal would see otherwise. It exists until the client disconnects, or until the
-// principal has no such session any more. The registry's lock guards it.
+// ownCatalogue has the lists that servers show only in the sessions of one client, or of one home or principal, because they
+// differ from the lists that the client would see otherwise. It exists until the client disconnects, or until the home or
+// principal has no such session any more. After that it keeps only lists that mcpx cannot get in another way (see keepsLists).
+// The registry's lock guards it.
 type ownCatalogue struct {
 	servers map[string]ownLists
 	made    map[basis]*catalog.Snapshot // the snapshots made with these lists; all are removed when any ownCatalogue changes
 }
 
 // basis has what apply needs to make a snapshot, besides the client's ownCatalogue: the shared snapshot, the ownCatalogue of
-// the client's principal, and the ownCatalogue of clients with similar capabilities. The two catalogues may be nil.
+// the client's principal, and the ownCatalogue of clients with the same capabilities. The two catalogues may be nil.
 type basis struct {
 	shared               *catalog.Snapshot
 	ofPrincipal, similar *ownCatalogue
@@ -35,15 +36,15 @@ type ownLists struct {
 	toolsOnly  bool // only the tools are from the session; everything else is as in the shared lists
 	offers     catalog.Offers
 	items      *catalog.Items
-	// alone is set if the server lists nothing in the shared session. Then the lists of this session are all that mcpx knows
-	// about the server.
+	// alone is set if a server with Personal logins lists nothing in the shared session. Then the lists of this session are all
+	// that mcpx knows about the server.
 	alone *introduced
 }
 
 // introduced is what a server said about itself in the handshake of a session.
 type introduced struct{ title, version, instructions, protocol string }
 
-// changed returns the kinds (tools, resources, prompts) whose lists in l differ from the previous lists.
+// changed returns the kinds (tools, resources, resource templates, prompts) whose lists in l differ from the previous lists.
 func (l ownLists) changed(previous ownLists) (kinds []catalog.Kind) {
 	if !catalog.EqualTools(l.tools, previous.tools) {
 		kinds = append(kinds, catalog.Tools)
@@ -131,8 +132,9 @@ func (o *ownCatalogue) apply(on basis) *catalog.Snapshot {
 	return made
 }
 
-// listed stores what a server has listed in a client's own session, and notifies the client if that has changed. The goroutine
-// that supervises the session calls it.
+// listed stores what a server has listed in a client's own session, and notifies the client if that has changed, unless a call
+// of the client waits for the lists. In the session of a principal, it notifies the listeners of OnChange instead. The
+// goroutine that supervises the session calls it, and so does each call that has waited for the lists.
 func (r *Registry) listed(client *caller.Client, e *entry, c *clientSession) {
 	status := c.upstream.Status()
 	name := e.server.Spec.Name
@@ -174,7 +176,8 @@ func (r *Registry) listed(client *caller.Client, e *entry, c *clientSession) {
 	}
 }
 
-// keep stores what a server lists to a client, if that differs from the shared lists, and returns the kinds that have changed.
+// keep stores what a server lists to a client, if that differs from what the client would see otherwise. It returns the kinds
+// that have changed.
 func (r *Registry) keep(client *caller.Client, server string, listed, shared ownLists) (kinds []catalog.Kind) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -22,8 +22,8 @@ type Personal interface {
 	Need(ctx context.Context, client *caller.Client, ask bool) error
 }
 
-// LoggedIn is the middleware for servers with a login for each principal. It asks a principal without a login to log in, and refuses
-// the request if the principal does not.
+// LoggedIn is the middleware for servers with a login for each principal. It asks a principal without a login to log in, and
+// refuses the request if the principal does not. It refuses a notification without asking.
 func (r *Registry) LoggedIn(next request.Handler) request.Handler {
 	return func(ctx context.Context, q *request.Request) (json.RawMessage, error) {
 		if err := r.LogIn(ctx, q.Client, q.To.Name, !q.Notification); err != nil {
@@ -34,8 +34,8 @@ func (r *Registry) LoggedIn(next request.Handler) request.Handler {
 }
 
 // LogIn returns nil if a server needs no login of the client's principal, or if the principal has a login. If the principal has
-// none and ask is true, LogIn asks the client to log in, and returns nil if the principal then has a login. In all other cases it
-// returns an error, which says how to log in, or why no login can be used.
+// none and the parameter ask is true, LogIn asks the client to log in, and returns nil if the principal then has a login. In
+// all other cases it returns an error, which says how to log in, or why no login can be used.
 func (r *Registry) LogIn(ctx context.Context, client *caller.Client, server string, ask bool) error {
 	r.mu.Lock()
 	e := r.entries[server]

@@ -11,7 +11,7 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// Pool has the upstreams that several registries of this process share; each registry serves one client. The pool must be
+// Pool has the upstreams that several registries of this process share. Each registry serves one client. The pool must be
 // closed after the registries, which use its upstreams until then. It is safe for concurrent use.
 type Pool struct {
 	log      *slog.Logger
@@ -20,7 +20,7 @@ type Pool struct {
 	mu    sync.Mutex // never held while a registry or an upstream is called
 	idle  time.Duration
 	all   map[string]*pooled // by Server.Shared
-	asked map[string]bool    // the servers that have asked a client something: from then on they are not shared
+	asked map[string]bool    // by Server.Shared: the servers that have asked a client something; no further registry joins them
 	ended bool
 	work  sync.WaitGroup // goroutines that end upstreams
 }
@@ -52,8 +52,8 @@ func (p *Pool) SetIdle(idle time.Duration) {
 	p.idle = idle
 }
 
-// join makes r a user of the upstream for the key, which is the server's Shared; leave ends this. The first user makes the upstream
-// from spec. join returns nil if the server must not be shared.
+// join makes r a user of the upstream for the key, which is the server's Shared; leave ends this. The first user makes the
+// upstream from spec. join returns nil if the server must not be shared, or if the pool is closed.
 func (p *Pool) join(r *Registry, key string, spec upstream.Spec) *pooled {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,9 +121,9 @@ func (p *pooled) start(r *Registry) {
 	r.changed() // the upstream may already run for other users, and then reports no change to r
 }
 
-// leave ends the use of the upstream by r. When no user is left, the upstream is ended after the idle time. It is ended at once if Renew
-// has removed it from the pool, or if dropped is true. dropped means that a change of the config has removed the server from r, so that no
-// user is likely to return soon.
+// leave ends the use of the upstream by r. When no user is left, the upstream is ended after the idle time. It is ended at once
+// if Renew has removed it from the pool, or if dropped is true. dropped means that Apply has removed or replaced the server in
+// r, so that no user is likely to return soon.
 func (p *pooled) leave(r *Registry, dropped bool) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -141,7 +141,7 @@ func (p *pooled) leave(r *Registry, dropped bool) {
 	p.timer = time.AfterFunc(idle, p.retire)
 }
 
-// retire ends the upstream, unless it has users again.
+// retire ends the upstream, unless it has users again or has been ended already.
 func (p *pooled) retire() {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()

@@ -26,7 +26,7 @@ type Server struct {
 	// server.
 	Definition string
 	// Key names the file of the server in the cache. It depends on the settings that determine which tools the server has. If
-	// it is "", the catalogue is not stored on disk.
+	// it is "", the catalogue is neither stored on disk nor exchanged with other replicas.
 	Key string
 	// Description replaces the server's instructions in texts for the model.
 	Description string
@@ -34,25 +34,25 @@ type Server struct {
 	Disabled bool
 	// Fault is an error in the server's configuration. A server with a Fault is unavailable.
 	Fault string
-	// PerClient gives each client, or its [caller.Home], its own session, which ends after SessionIdle without a call (0 means
-	// 5 minutes).
+	// PerClient gives each client, or its [caller.Home], its own session. The session ends after SessionIdle without a call (0
+	// means 5 minutes), or when the client disconnects. A client without an ID uses the shared session.
 	PerClient   bool
 	SessionIdle time.Duration
-	// PerPrincipal makes all clients of one principal share one of the sessions that PerClient creates. A client without a
-	// principal has a session of its own. It requires PerClient.
+	// PerPrincipal makes all clients of one principal share a single session. A client without a principal has a session of its
+	// own. PerPrincipal requires PerClient.
 	PerPrincipal bool
 	// Shared, if not empty, identifies how the server starts. Registries with the same [Options.Pool] share a server if the
 	// server has an equal Shared in each of them.
 	Shared string
-	// Credentials maps a header of requests to the server to the place in the caller's request where mcpx finds the value of the header. It
-	// requires PerClient. mcpx reads the catalogue without these headers.
+	// Credentials says, for headers of requests to the server, where in the caller's request mcpx finds their values. The keys
+	// are the names of the headers. Credentials requires PerClient. mcpx reads the catalogue without these headers.
 	Credentials map[string]Credential
-	// Exchange, if not nil, exchanges the caller's JWT for a token of the server. subject returns the caller's latest JWT.
-	// authorize adds the token to requests; secrets returns the strings that must not appear in messages. Exchange requires
-	// PerClient too.
+	// Exchange, if not nil, exchanges the caller's token for a token of the server. subject returns the caller's latest token:
+	// a JWT or, after a login through auth.front, the issuer's token. authorize adds the server's token to requests; secrets
+	// returns the strings that must not appear in messages. Exchange requires PerClient too.
 	Exchange func(subject func() string) (authorize func(http.RoundTripper) http.RoundTripper, secrets func() []string)
-	// Personal, if not nil, has a login for each principal; each request uses the login of its principal. The shared session then
-	// only reads the catalogue, with the login of the config. Personal requires PerClient.
+	// Personal, if not nil, has the logins of principals; each request uses the login of its principal. The shared session then
+	// only reads the catalogue, with the login of the config, if it has one. Personal requires PerClient.
 	Personal Personal
 }
 
@@ -65,7 +65,8 @@ type Options struct {
 	// Rules become part of each snapshot, so that the rules of a snapshot are always from the same config as its servers. The
 	// registry itself does not apply them. Nil means no rules.
 	Rules catalog.Rules
-	// MaxConcurrency is the maximum number of open calls to all servers together; 0 means no limit.
+	// MaxConcurrency is the maximum number of open calls to all servers together; 0 means no limit. Calls to servers of Pool do
+	// not count.
 	MaxConcurrency int
 	// Queue limits the calls that wait because MaxConcurrency is reached.
 	Queue semaphore.Queue
@@ -78,7 +79,8 @@ type Options struct {
 	Pool *Pool
 	// Again is the name of a server that [Registry.Apply] restarts although its definition has not changed.
 	Again string
-	// Grace is how long open calls may continue when [Registry.Apply] stops their server; 0 means 5 s.
+	// Grace is how long open calls may continue when [Registry.Apply] stops their server; 0 means 5 s. A server of Pool has no
+	// such time.
 	Grace time.Duration
 	// Patience is for a server that has not answered when mcpx ends. If mcpx has waited for the server at least that long, it
 	// records that it has tried the server. SDK clients start mcpx briefly to learn its era; such a short run says nothing
@@ -117,29 +119,29 @@ type Registry struct {
 	work
 }
 
-// soleClient is the only client of this process, set by Own. It is not set if several clients share the process.
+// soleClient has the only client of this registry, set by Own. It has none if several clients share the registry.
 type soleClient struct {
 	owner   atomic.Pointer[caller.Client]
 	owned   chan struct{} // closed by the first call of Own
 	ownOnce func()        // closes owned
 }
 
-// bounds are the limits for all servers together.
+// bounds are the limits for all servers together, except those of a Pool.
 type bounds struct {
 	allCalls *semaphore.Semaphore // limits the open calls
 	installs *semaphore.Semaphore // limits the commands that install at the same time
 }
 
-// ofClients has the sessions and catalogues of single clients, by client ID. They are not shared with other replicas of
-// mcpx. mu guards the maps.
+// ofClients has the sessions and catalogues of single clients. Unless said otherwise, the keys are [caller.Client.HomeKey]: the
+// ID of a client, or the key of its home or principal. Other replicas of mcpx do not see them. mu guards the maps.
 type ofClients struct {
 	clients map[string]map[sessionKey]*clientSession
 	own     map[string]*ownCatalogue
-	// lives has, for each client whose sessions end with its connection, the func that stops watching the connection.
+	// lives has, for each home whose sessions end with its connection, the func that stops watching the connection.
 	lives map[string]func() bool
 	// variants are the catalogues for clients with the same capabilities, by variantKey.
 	variants map[string]*variant
-	// differing is the total number of entries in own and variants; if it is 0, all clients see the same snapshot.
+	// differing is the total number of entries in own and variants. If it is 0, all clients of one era see the same snapshot.
 	differing atomic.Int32
 	turn      atomic.Uint32 // distributes the sessions of clients over the instances
 }
@@ -160,7 +162,7 @@ type signals struct {
 	closed  sync.Once
 }
 
-// work tracks the goroutines that run until Close.
+// work tracks the goroutines that Close waits for.
 type work struct {
 	started  bool           // guarded by mu
 	ended    bool           // guarded by mu; Close has begun, so no upstream starts any more
@@ -169,8 +171,8 @@ type work struct {
 	disk     sync.WaitGroup // goroutines that use the disk
 }
 
-// entry is one server with its upstream. The fields generation, earlier, server, upstream and instances never change;
-// Registry.saving guards saved, and Registry.mu the others.
+// entry is one server with its upstream. Registry.mu guards the fields cached and last, and Registry.saving guards saved. The
+// other fields never change.
 type entry struct {
 	generation uint64
 	began      time.Time
@@ -179,14 +181,15 @@ type entry struct {
 	server     Server
 	upstream   *upstream.Upstream // nil if the server is disabled or misconfigured
 	pooled     *pooled            // nil if no other registry can use upstream
-	instances  *instances         // nil if the server has only one address; upstream is the first instance
-	cached     *record            // the earlier record; nil once the server has sent all its lists
-	last       catalog.Server     // the server in the last snapshot; its tools are reused while they are unchanged
+	instances  *instances         // nil if the server has only one address or is PerClient; upstream is the first instance
+	cached     *record            // the earlier record, if there was one; nil once the server has sent all its lists
+	last       catalog.Server     // the server as described when its tools last changed; later snapshots reuse these tools
 	saved      *record            // what was last written to the cache file
 	older      *olderEra          // never nil
 }
 
-// New returns a registry for these servers. Its first snapshot has the catalogues from disk. [Registry.Start] connects.
+// New returns a registry for these servers. Its first snapshot has the catalogues from other replicas and from disk.
+// [Registry.Start] connects.
 func New(servers []Server, options Options) *Registry {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
@@ -208,7 +211,7 @@ func New(servers []Server, options Options) *Registry {
 	r.handler = r.send
 	r.ownOnce = sync.OnceFunc(func() { close(r.owned) })
 	r.need = sync.OnceFunc(func() { close(r.needed) })
-	// The files are read in parallel, because the first answers to clients wait for them.
+	// The earlier records are read in parallel, because the first answers to clients wait for them.
 	entries := make([]*entry, len(servers))
 	var loading sync.WaitGroup
 	for i, server := range servers {
@@ -261,7 +264,8 @@ func (r *Registry) newEntry(server Server) *entry {
 	return e
 }
 
-// Start begins to connect to all servers and does not wait for them. After Close it does nothing.
+// Start begins to connect to all servers and does not wait for them. A lazy server with an earlier catalogue stays idle.
+// Further calls, and calls after Close, do nothing.
 func (r *Registry) Start() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -284,15 +288,16 @@ func (r *Registry) Start() {
 	r.loops.Go(r.publisher)
 	r.loops.Go(r.sweepClients)
 	r.disk.Go(r.saver)
-	r.disk.Go(func() { // ends after all files were checked, or with Close
+	r.disk.Go(func() { // ends after the files were checked, or with Close
 		if n := r.cache.sweep(used, r.stop); n > 0 {
 			r.log.Debug("deleted unused catalogues", "count", n)
 		}
 	})
 }
 
-// Close ends all sessions immediately and waits for their end. Meanwhile the saver writes the last changes to the cache. Close
-// waits for both, for at most the given limit, so that a hanging disk does not prevent mcpx from ending; 0 means no limit.
+// Close ends all sessions immediately, except those of a Pool, and waits until they have ended. Processes that still run after
+// the given limit are killed. Meanwhile the saver writes the last changes to the cache. Close waits for that too, but not
+// longer than the limit, so that a hanging disk does not prevent mcpx from ending. A limit of 0 means no limit.
 func (r *Registry) Close(limit time.Duration) {
 	r.closed.Do(func() {
 		r.mu.Lock()
@@ -379,7 +384,7 @@ func (r *Registry) Refresh() {
 	notify(listeners)
 }
 
-// renew stores a snapshot of the present state. The caller holds publishing and mu.
+// renew stores a snapshot of the present state, and the one for legacy clients. The caller holds publishing and mu.
 func (r *Registry) renew() {
 	servers := make([]catalog.Server, 0, len(r.entries))
 	for name, e := range r.entries {
@@ -397,8 +402,8 @@ func notify(listeners []*func()) {
 	}
 }
 
-// describe returns a server as the snapshot shows it. Until the server has listed its tools, they come from the cache on
-// disk.
+// describe returns a server as the snapshot shows it. Until the server has listed its tools, they come from the earlier record
+// of the server. The caller holds the lock.
 func (r *Registry) describe(name string, e *entry) catalog.Server {
 	s := catalog.Server{
 		Name: name, Description: e.server.Description, Transport: e.server.Spec.Type, Generation: e.generation, Key: e.server.Key,
@@ -422,7 +427,7 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 		s.State, s.Reason = catalog.NeedsLogin, ""
 	}
 	if status.Known && status.Listed {
-		e.cached = nil // the server has answered, so the cache is no longer needed
+		e.cached = nil // the server has sent all its lists, so the earlier record is no longer needed
 	}
 	r.meetOlder(e, &status)
 	s.Offers, s.Items, s.Listed = e.items(&status)
@@ -442,8 +447,8 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 	return e.last
 }
 
-// items returns what a server offers besides tools. Until the server has listed these offers, items takes them from the cache
-// on disk. The caller holds the lock.
+// items returns what a server offers besides tools. Until the server has listed these offers, items takes them from the earlier
+// record of the server. The caller holds the lock.
 func (e *entry) items(status *upstream.Status) (offers catalog.Offers, items *catalog.Items, listed bool) {
 	if !status.Listed && e.cached != nil && e.cached.Offers != nil {
 		if newer, ok := e.older.byEra[upstream.EraModern]; ok {
@@ -462,7 +467,7 @@ func (r *Registry) Status(name string) (status upstream.Status, ok bool) {
 	return upstream.Status{}, false
 }
 
-// PIDs returns the ids of the processes of a server: of its shared session, and of those of single clients.
+// PIDs returns the ids of the processes of a server: of its shared sessions, one for each era, and of those of single clients.
 func (r *Registry) PIDs(name string) (pids []int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -489,7 +494,7 @@ func (r *Registry) PIDs(name string) (pids []int) {
 	return pids
 }
 
-// running returns the entry of a server with an upstream; nil if it is unknown, disabled or misconfigured.
+// running returns the entry of a server that has an upstream; nil if the server is unknown, disabled or misconfigured.
 func (r *Registry) running(name string) *entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()

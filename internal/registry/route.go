@@ -26,8 +26,9 @@ type route struct {
 	ran     error // the error of the first instance that may have executed the request
 }
 
-// routeOf returns the route of a request: for a PerClient server the client's own session, otherwise the shared session. The
-// error is a [request.ReplacedError], a [request.UnavailableError], a [request.LimitError], or the error of ctx.
+// routeOf returns the route of a request: for a PerClient server the client's own session, otherwise the shared session, the
+// instances, or a session of the legacy era (see olderRoute). The error is a [request.ReplacedError], a
+// [request.UnavailableError], a [request.LimitError], the error of ctx, or a fault of the middleware chain.
 func (r *Registry) routeOf(ctx context.Context, q *request.Request) (*route, error) {
 	r.mu.Lock()
 	e, ended := r.entries[q.To.Name], r.ended
@@ -145,7 +146,7 @@ func (r *Registry) sessionsWith(e *entry, q *request.Request) (all []*upstream.U
 	return all
 }
 
-// Belonging returns the servers of snap that have a session that belongs to this client alone.
+// Belonging returns the servers of snap with which mcpx has a session that belongs to this client, or its home, alone.
 func (r *Registry) Belonging(snap *catalog.Snapshot, client *caller.Client) (all []*catalog.Server) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

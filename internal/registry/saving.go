@@ -38,8 +38,9 @@ func (r *Registry) save(final bool) {
 	}
 }
 
-// saveOne writes the catalogue of a server to disk. If the server has no catalogue yet, saveOne records that mcpx has tried to
-// connect, so that later starts of mcpx do not wait for the server's first list.
+// saveOne writes the catalogue of a server to disk, if it has changed. If there has never been a catalogue, saveOne records
+// that mcpx has tried to connect, so that later starts of mcpx do not wait for the server's first list. It does not do so while
+// the first attempt still runs; at the end of mcpx see [Options.Patience].
 func (r *Registry) saveOne(e *entry, final bool) {
 	status := e.status()
 	rec := r.recordOf(e, &status)
@@ -53,7 +54,8 @@ func (r *Registry) saveOne(e *entry, final bool) {
 	}
 }
 
-// recordOf returns the record of what a server has listed since mcpx started.
+// recordOf returns the record of the tools that a server has listed since mcpx started. What the server offers besides tools
+// may still be from the earlier record.
 func (r *Registry) recordOf(e *entry, status *upstream.Status) *record {
 	rec := &record{
 		Protocol: status.Protocol, Modern: status.Modern, Unprobed: status.Unprobed && e.era != upstream.EraLegacy,

@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/request"
 )
 
-// Use sets the middleware that every message to a server passes through, in this order. It must be called before the first
+// Use sets the middleware that every message given to Send passes through, in this order. It must be called before the first
 // message.
 func (r *Registry) Use(all ...request.Middleware) { r.handler = request.Chain(r.send, all...) }
 
@@ -104,7 +104,7 @@ func (r *Registry) stopped(t *route, err error) error {
 	return err
 }
 
-// replaced reports whether e is no longer the entry of its server.
+// replaced reports whether [Registry.Apply] has removed the server of e or replaced its upstream; false after Close.
 func (r *Registry) replaced(server string, e *entry) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

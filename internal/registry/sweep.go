@@ -32,8 +32,8 @@ func (c *cache) touch(key string) {
 	}
 }
 
-// sweep deletes the files of catalogues that were not used for unusedAfter, and returns how many it has deleted. It keeps the
-// files with these keys, and files that the cache did not write. It ends early when stop is closed.
+// sweep deletes the files that match cacheFile and were not used for unusedAfter, and returns how many it has deleted. It keeps
+// the files with these keys, and files that mcpx did not write. It ends early when stop is closed.
 func (c *cache) sweep(keys map[string]bool, stop <-chan struct{}) (deleted int) {
 	if c.dir == "" {
 		return 0
@@ -58,7 +58,7 @@ func (c *cache) sweep(keys map[string]bool, stop <-chan struct{}) (deleted int) 
 	return deleted
 }
 
-// unused reports whether a file belongs to the cache and was not used for unusedAfter.
+// unused reports whether a file matches cacheFile, was written by mcpx, and was not used for unusedAfter.
 func (c *cache) unused(file os.DirEntry) bool {
 	if !cacheFile.MatchString(file.Name()) || !file.Type().IsRegular() {
 		return false
@@ -77,5 +77,5 @@ func (c *cache) unused(file os.DirEntry) bool {
 	return (err == nil || err == io.EOF || err == io.ErrUnexpectedEOF) && bytes.HasPrefix([]byte(recordHead), head[:n])
 }
 
-// recordHead is how each file of the cache begins; an unfinished file may be shorter than that.
+// recordHead is how each file that mcpx writes into the folder begins; an unfinished file may be shorter than that.
 const recordHead = `{"format":`

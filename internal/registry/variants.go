@@ -68,8 +68,9 @@ func (r *Registry) countDiffering() { r.differing.Store(int32(len(r.own) + len(r
 
 // WaitOwn is for the PerClient servers for which the func matches returns true. It waits until mcpx knows what they list to
 // clients with the capabilities of this client. If that is unknown, WaitOwn opens the client's own session. It tries this once
-// per server; after a failure, the client sees the shared lists until one of its sessions has listed others. WaitOwn returns
-// when ctx ends, at the latest.
+// for each server and set of capabilities; after a failure, such clients see the shared lists until one of their sessions has
+// listed others. For servers that list only to principals who have logged in, WaitOwn opens the principal's session. It skips
+// servers that need credentials from callers. WaitOwn returns when ctx ends, at the latest.
 func (r *Registry) WaitOwn(ctx context.Context, client *caller.Client, matches func(server string) bool) {
 	if client.Ident() == "" || ctx.Err() != nil {
 		return

@@ -9,11 +9,11 @@ import (
 	"mcpx/internal/caller"
 )
 
-// The functions below wait for servers. Each returns when its ctx ends, at the latest.
+// The functions below that have a ctx wait for servers. Each of them returns when ctx ends, at the latest.
 
 // WaitListed waits until the servers have listed what they offer besides tools, or cannot do so now. It waits only for the
-// servers for which the parameter matches returns true; nil means all servers. It does not wait for a server if an earlier run of mcpx, or
-// another replica, has left a record of the server: its catalogue, or that it sent no list of tools.
+// servers for which the parameter matches returns true; nil means all servers. It does not wait for a server if an earlier run
+// of mcpx, or another replica, has left a record of the server: its catalogue, or that it sent no list of tools.
 func (r *Registry) WaitListed(ctx context.Context, matches func(server string) bool) {
 	waited := false
 	for _, s := range r.Snapshot().Servers {
@@ -36,26 +36,27 @@ func (r *Registry) WaitListedOne(ctx context.Context, server string) {
 	}
 }
 
-// WaitKnown waits until each server has a catalogue, or one attempt to connect to the server has ended, in this run of mcpx or in an
-// earlier one. It waits only for the servers for which the parameter matches returns true; nil means all servers.
+// WaitKnown waits until each server has a catalogue, or one attempt to connect to the server has ended, in this run of mcpx or
+// in an earlier one. It waits only for the servers for which the parameter matches returns true; nil means all servers. It does
+// not wait for idle servers.
 func (r *Registry) WaitKnown(ctx context.Context, matches func(server string) bool) {
 	r.waitFor(ctx, func(s *catalog.Server) bool {
 		return !s.Known && !s.Tried && s.State == catalog.Connecting && (matches == nil || matches(s.Name))
 	})
 }
 
-// WaitServer waits until a server's catalogue is known or the first attempt to connect has ended. Afterwards the snapshot is up
-// to date. If [Registry.Apply] replaces the server meanwhile, WaitServer waits for the new server.
+// WaitServer waits until the first attempt to connect to a server has ended. It does not wait for an idle server. Afterwards
+// the snapshot is up to date. If [Registry.Apply] replaces the server meanwhile, WaitServer waits for the new server.
 func (r *Registry) WaitServer(ctx context.Context, name string) {
 	r.Prefer(name)
 	r.await(ctx, name)
 	r.Refresh()
 }
 
-// WaitStart waits until a server's catalogue is known or the first attempt to connect has ended, but at most for the time
-// limit. If the parameter starting is not nil, WaitStart then waits on as long as the server's command installs or starts, and calls
-// starting from time to time with a text that says what the command does. Afterwards the snapshot is up to date. If [Registry.Apply]
-// replaces the server meanwhile, WaitStart waits for the new server.
+// WaitStart waits until the first attempt to connect to a server has ended, but at most for the time limit. If the parameter
+// starting is not nil, WaitStart then waits on as long as the server's command installs or starts (see
+// [upstream.Upstream.AwaitStart]). From time to time it calls starting with a text that says what the command does. Afterwards
+// the snapshot is up to date. If [Registry.Apply] replaces the server meanwhile, WaitStart waits for the new server.
 func (r *Registry) WaitStart(ctx context.Context, name string, limit time.Duration, starting func(activity string)) {
 	r.Prefer(name)
 	for e := r.running(name); e != nil; e = r.running(name) {
@@ -74,7 +75,7 @@ func (r *Registry) WaitStart(ctx context.Context, name string, limit time.Durati
 }
 
 // Relist asks a server for its tools again, over the shared session and the client's own session, because the server may have
-// changed them without a notification (see [upstream.Upstream.Relist]).
+// changed them without a notification (see [upstream.Upstream.Relist]). An own session with credentials is not asked.
 func (r *Registry) Relist(ctx context.Context, client *caller.Client, name string) {
 	e := r.running(name)
 	if e == nil {
@@ -94,7 +95,7 @@ func (r *Registry) Relist(ctx context.Context, client *caller.Client, name strin
 	r.Refresh()
 }
 
-// WaitTried waits until the first attempt to connect has ended for every server and all its instances.
+// WaitTried waits until the first attempt to connect has ended for every server and all its instances, except idle ones.
 func (r *Registry) WaitTried(ctx context.Context) {
 	for _, s := range r.Snapshot().Servers {
 		r.await(ctx, s.Name)
@@ -175,8 +176,8 @@ func (r *Registry) Need() { r.need() }
 // starting many processes earlier would delay the first answers.
 func (r *Registry) Needed() <-chan struct{} { return r.needed }
 
-// Prefer makes a server start before the others, because a caller is about to wait for it. Prefer does not start an idle
-// server.
+// Prefer makes a server start and install before the others, because a caller is about to wait for it. Prefer does not start an
+// idle server.
 func (r *Registry) Prefer(name string) {
 	r.mu.Lock()
 	r.preferred = name
@@ -197,7 +198,7 @@ func (r *Registry) Ask(name string) {
 }
 
 // Expect starts a server if it is idle, because the client is about to call it. For a PerClient server, it opens the client's
-// own session instead. It does not wait.
+// own session instead, unless the client has no ID or the session needs credentials. It does not wait.
 func (r *Registry) Expect(client *caller.Client, name string) {
 	e := r.running(name)
 	switch {
