@@ -14,8 +14,8 @@ type Answer struct {
 	// Select is a jq filter for the JSON of the result. Grep is a regular expression for the lines of the result's texts, or of
 	// what Select selects. Each may be empty.
 	Select, Grep string
-	// Untouched means that the content is not changed. Verbatim means that texts are not compressed, but are cut if they are
-	// too long.
+	// Untouched means that the result is neither compressed, searched with Grep nor cut; Select and Links still apply. Verbatim
+	// means that texts are not compressed, but are cut if they are too long.
 	Untouched, Verbatim bool
 	// Learn gets a sample of the JSON or text that a filter would be applied to. It is not called if the result is an
 	// error. May be nil.

@@ -27,7 +27,7 @@ type Pages struct {
 	Bytes int
 	// Preview is how many tokens of a long result are shown at first, not counting the line that says how to read the rest. To
 	// tell as much as possible in so few tokens, the items of a list are shortened, and of a text both ends are shown. 0 means
-	// that a long result is shown from its beginning, up to Limit.
+	// that a long result is shown from its beginning, up to Limit. Verbatim results are always shown so.
 	Preview int
 	// LineFirst puts the line that says how to read the rest before the text, for clients that keep only the beginning of a
 	// result.
@@ -113,8 +113,8 @@ func (p Pages) cutShown(text, compressed string, verbatim bool, room int) string
 	return p.look(p.divide(text, compressed, verbatim), room)
 }
 
-// CutText cuts a text that is not compressed, so that it weighs at most room, or the limit if that is less. It adds a
-// line that says how to read the rest, and keeps the complete text.
+// CutText cuts a text that is not compressed, so that it weighs at most room, or the limit if that is less. If it cuts the
+// text, it adds a line that says how to read the rest, and keeps the complete text.
 func (p Pages) CutText(text string, room int) string {
 	if room = min(room, p.limit()); max(len(text), p.weighBytes(len(text))) <= room {
 		return text // no text has more tokens than bytes
@@ -143,9 +143,10 @@ type Shown struct {
 	Verbatim bool
 }
 
-// Append appends a text to the blocks of a result. If the blocks and the text together exceed the limit, Append cuts the text. If the
-// blocks leave too little room for the beginning of the text, it cuts the blocks, too. The parameter whole is the text before it was
-// compressed; Append divides it into parts for the store. tokens is the number of tokens in the result if anything was cut, otherwise 0.
+// Append appends a text to the blocks of a result. If the blocks and the text together exceed the limit, Append cuts the text.
+// If the blocks leave too little room for the beginning of the text, it cuts the blocks, too. The parameter whole is the text
+// before it was compressed; Append divides it into parts for the store. tokens is the number of tokens in the result if
+// anything was cut, otherwise 0.
 func (p Pages) Append(s Shown, whole, text string) (content []json.RawMessage, tokens int) {
 	content = s.Content
 	if !p.Fits(append(s.Texts, text)...) {
@@ -168,9 +169,10 @@ func (p Pages) CutBlocks(s Shown) (content []json.RawMessage, tokens int) {
 	return p.cutBlocks(s, p.limit())
 }
 
-// cutBlocks cuts the texts of a result to limit tokens. Blocks that are the elements of one list are first merged into one
-// block. The texts that fit are not changed, and the first text that does not fit is cut. All later texts are kept together as
-// one array, and a single line says how to read this array.
+// cutBlocks cuts the texts of a result so that they weigh at most limit. Blocks that are the elements of one list are first
+// merged into one block. The texts that fit are not changed, and a text that does not fit is cut. Once there is too little room
+// for the beginning of a text, this text and all later ones are kept together as one array, and a single line says how to read
+// this array.
 func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens int) {
 	s, _ = p.Merged(s)
 	out := make([]json.RawMessage, 0, len(s.Content))
@@ -208,7 +210,8 @@ func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens 
 	return out, tokens
 }
 
-// collapse keeps the remaining texts together and appends one line that says how to read them.
+// collapse keeps the remaining texts together. It appends one line that says how to read them, and then the remaining blocks
+// without a text.
 func (p Pages) collapse(out []json.RawMessage, left []wire.Block, verbatim bool) []json.RawMessage {
 	texts := rawBlocks(left, hasText)
 	handle := p.keep(p.divideBlocks(texts, verbatim))
@@ -241,10 +244,10 @@ func rawBlocks(blocks []wire.Block, accept func(wire.Block) bool) []json.RawMess
 	return out
 }
 
-// cut renders as many of the wanted items or lines as fit into limit tokens. If some do not fit, it adds the parameter about, which is a
-// text on the complete result, and a line that says how to read the rest. This line repeats args, with the offset of the next part. If args
-// then has no handle, cut keeps h under a new handle. If limit is p.limit(), cut shows at least a part of one item or line. So a client
-// that reads part after part always comes to the end.
+// cut renders as many of the wanted items or lines as weigh at most limit together. If some do not fit, it adds the parameter
+// about, which is a text on the complete result, and a line that says how to read the rest. This line repeats args, with the
+// offset of the next part. If args then has no handle, cut keeps h under a new handle. If limit is p.limit(), cut shows at
+// least a part of one item or line. So a client that reads part after part always comes to the end.
 func (p Pages) cut(h *result, wanted span, limit int, args ReadArguments, about string) string {
 	line := rest{total: wanted.len(), first: args.Handle == ""}
 	kept := "" // the new handle of h, if a grep leaves out much of h; the text then says how to read the rest of h
@@ -299,9 +302,10 @@ func (p Pages) cut(h *result, wanted span, limit int, args ReadArguments, about 
 // likelyBytes, it is taken as too long, and its tokens are not counted.
 const likelyBytes = 16
 
-// beginItem shows the wanted items, of which the last is too long. Of this long item it shows only the beginning. It keeps the wanted items
-// as a separate result. If the first part of the long item is too long as well, beginItem calls itself to show the beginning of that part,
-// to a depth of at most levels. ok is false if nothing of the long item would be shown.
+// beginItem shows the wanted items, of which the last is too long. Of this long item it shows only the beginning. It keeps the
+// wanted items as a separate result. If the first part of the long item is too long as well, beginItem calls itself to show the
+// beginning of that part, to a depth of at most levels. ok is false if nothing of the long item would be shown. If h is divided
+// into units, beginItem returns the wanted units as they are.
 func (p Pages) beginItem(h *result, wanted span, room, levels int) (text string, ok bool) {
 	if h.items == nil {
 		return h.part(wanted), true
@@ -367,9 +371,9 @@ func (p Pages) compressed(h *result, which span) compress.Output {
 	return compress.Text(part, p.Texts)
 }
 
-// fill renders as many of the wanted items or lines as fit into limit tokens, beginning with the first. It returns their
-// number, which is 0 if the first one does not fit. It stops searching when the text nearly fills the limit. It is only called
-// if not all wanted items or lines fit.
+// fill renders as many of the wanted items or lines as weigh at most limit, beginning with the first. It returns their number,
+// which is 0 if the first one does not fit. It stops searching when the text nearly fills the limit, so one more might still
+// fit.
 func (p Pages) fill(h *result, wanted span, limit int) (text string, shown int) {
 	few, many := 0, wanted.len()+1 // few parts fit into limit, many parts do not; the search moves these bounds together
 	// The first guess assumes three bytes per token. Later guesses use the number of bytes per token in the previous try.

@@ -9,7 +9,7 @@ import (
 )
 
 // ends shows the beginning and the end of a long text in room tokens and, between them, an overview of its lines. ok is false
-// if no part of the text can be left out.
+// if no part of the text can or need be left out, or if there is too little room.
 func (p Pages) ends(h *result, room int, about string) (text string, ok bool) {
 	if room < minDigestRoom || len(h.units) < 2 {
 		return "", false

@@ -37,12 +37,13 @@ const (
 	// StructuredNone: the client gets none. Content that the upstream sent only as structuredContent becomes a text block.
 	StructuredNone Structured = iota
 	// StructuredOnce: the client gets content only once. It gets the upstream's structuredContent if no text block has the same
-	// content. But if this content is shorter as a text in TOON or JavaScript, the client gets such a text instead.
+	// content. But if this content is too long, or shorter as a text in TOON or JavaScript, the client gets a text instead.
 	StructuredOnce
-	// StructuredOwn: the client gets structuredContent if the upstream sent one.
+	// StructuredOwn: the client gets structuredContent if the upstream sent one. If the texts of the result are over the limit,
+	// or if a filter or a grep was applied, the client gets only texts.
 	StructuredOwn
-	// StructuredAlways: the client gets the upstream's structuredContent. If the upstream sent none, mcpx makes it
-	// from a single JSON text block, the output of a filter, or a failure.
+	// StructuredAlways: as StructuredOwn. But if the upstream sent no structuredContent, mcpx makes it from a single JSON text
+	// block, and it also makes it from the output of a filter or grep and from a failure.
 	StructuredAlways
 )
 
@@ -60,16 +61,16 @@ func (f Format) Texts(defaults compress.Options) compress.Options {
 // Always reports whether the client also gets structuredContent that mcpx makes.
 func (f Format) Always() bool { return f.Structured == StructuredAlways }
 
-// Native returns the format for a client that calls the tool directly, not with exec. The client gets the upstream's structuredContent or
-// none. Without exec, it could neither read the rest of a result nor wait for the result of a call. So nothing is cut, and every call ends
-// before the client gets an answer.
+// Native returns the format for a client that calls the tool directly, not with exec. The client gets the upstream's
+// structuredContent or none. Without exec, it could neither read the rest of a result nor wait for the result of a call. So
+// nothing is cut to Bytes, and every call ends before the client gets an answer.
 func (f Format) Native() Format {
 	f.Structured, f.Bytes, f.LineFirst, f.Wait = min(f.Structured, StructuredOwn), 0, false, 0
 	return f
 }
 
-// complete adds structuredContent, or a text block with its content, and cuts the texts to the limit. compact is the compact
-// JSON of the only text, or empty.
+// complete adds structuredContent, or a text block with its content, and cuts the texts to the limit. The parameter compact is
+// the compact JSON of the last text, or empty.
 func (a *Answer) complete(out *Result, got upstreamResult, shown Shown, compact string) {
 	p := a.Pages
 	fits := p.Fits(shown.Texts...)
@@ -103,8 +104,8 @@ func (a *Answer) complete(out *Result, got upstreamResult, shown Shown, compact 
 	}
 }
 
-// derived makes structuredContent for a result that has none. It takes the JSON of the text block, if that is the only block. An array
-// becomes {"result": …}. If there are more blocks, or if the text is not JSON, derived returns nil.
+// derived makes structuredContent for a result that has none. It takes the object or array in the text block, if that is the
+// only block. An array becomes {"result": …}. In all other cases derived returns nil.
 func derived(blocks []wire.Block, value string) json.RawMessage {
 	if len(blocks) != 1 || !blocks[0].IsText {
 		return nil

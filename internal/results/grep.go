@@ -33,7 +33,7 @@ const (
 
 var errGrepTime = errors.New("the grep took too long")
 
-// CheckGrep returns a [RefusedError] if [Pages.Grep] would refuse the expression for any result.
+// CheckGrep returns a [RefusedError] if [Pages.Grep] would refuse the expression whatever the result is.
 func CheckGrep(pattern string) error {
 	_, err := compileGrep(pattern)
 	return refusedGrep(err)
@@ -52,8 +52,8 @@ const multiline = "(?m)"
 // maxGrep is the longest allowed expression, in bytes.
 const maxGrep = 1000
 
-// newGrep makes the matcher of a grep. If too many greps are running, it first waits until another one has ended. The caller
-// must call end afterwards, which lets the next waiting grep run.
+// newGrep makes the matcher of a grep. If too many greps are running, it first waits until another one has ended; if too many
+// wait already, the error is [ErrBusy]. The caller must call end afterwards, which lets the next waiting grep run.
 func (p Pages) newGrep(ctx context.Context, pattern string) (*matcher, error) {
 	re, err := compileGrep(pattern)
 	if err != nil {
@@ -70,7 +70,7 @@ func (p Pages) newGrep(ctx context.Context, pattern string) (*matcher, error) {
 	return m, nil
 }
 
-// refusedGrep converts an error of a grep into a [RefusedError], but returns [ErrBusy] and the error of a canceled context
+// refusedGrep converts an error of a grep into a [RefusedError], but returns nil, [ErrBusy] and the error of a context
 // unchanged.
 func refusedGrep(err error) error {
 	var wrong *syntax.Error
@@ -85,9 +85,9 @@ func refusedGrep(err error) error {
 	return &RefusedError{"/grep: " + err.Error()}
 }
 
-// Grep finds the matching items or lines in the texts of a result. It returns one page for each block. The page is nil if its block has no
-// text, or if all of the text matches. If nothing in the text matches, and the result has other texts, the page is empty. The error is the
-// error of ctx, [ErrBusy] or a [RefusedError].
+// Grep finds the matching items or lines in the texts of a result. It returns one page for each block. The page is nil if its
+// block has no text, or if all of the text matches. If nothing in the text matches, and the result has other texts, the page is
+// empty. The error is the error of ctx, [ErrBusy] or a [RefusedError].
 func (p Pages) Grep(ctx context.Context, pattern string, s Shown) (found []*Page, err error) {
 	m, err := p.newGrep(ctx, pattern)
 	if err != nil {
@@ -229,8 +229,8 @@ func (p Pages) rows(h *result) []string {
 	return rows
 }
 
-// grep finds the items or lines that match. rows are the items as rows of a table, or nil; an item also matches if its row
-// does. The error is the error of ctx or errGrepTime.
+// grep finds the items or lines that match, and sets whole if the text around their list matches. The parameter rows has the
+// items as rows of a table, or is nil; an item also matches if its row does. The error is the error of ctx or errGrepTime.
 func (h *result) grep(m *matcher, rows []string) (span, error) {
 	matching := []int{}
 	for i := range h.count() {

@@ -10,8 +10,9 @@ import (
 	"mcpx/internal/compress"
 )
 
-// grepped returns the parts of a result's texts that match a.Grep, or nil if all of them match. The parameter out is the
-// complete result. If some content is only in structuredContent, it is searched as a text.
+// grepped returns the parts of a result's texts that match a.Grep, or nil if all of them match. If the grep is refused, it
+// returns a failure. The parameter out is the complete result. If some content is only in structuredContent, it is searched as
+// a text.
 func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, shown Shown) (*Result, error) {
 	p := a.Pages
 	p.unasked = true
@@ -97,7 +98,7 @@ func (a *Answer) bound(out *Result) {
 }
 
 // grepFailure is the failure for a grep that failed after the tool was called. refused is nil if the grep was not started
-// because too many greps are running. The result of the call is kept under the handle.
+// because too many greps are running. The result of the call is kept under the handle, unless the handle is empty.
 func (a *Answer) grepFailure(refused *RefusedError, handle string) *Failure {
 	f := Busy()
 	if refused != nil {

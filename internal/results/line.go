@@ -25,8 +25,8 @@ type rest struct {
 	shortened int
 }
 
-// handleHint and shortenedHint are parts of the line about how to read the rest, if this line is at the end of the first part. handleHint
-// says what the handle can be used for. shortenedHint says how many items are shortened.
+// handleHint and shortenedHint are parts of the line about how to read the rest, if this line is at the end of the first part.
+// handleHint says what the handle can be used for. shortenedHint says how many items are shortened.
 const (
 	handleHint    = `, grep (regex), select (jq). {"$result":handle} passes the whole on as an argument`
 	shortenedHint = ", %d shortened (whole at offset 0)"

@@ -18,7 +18,7 @@ type list struct {
 	// items are slices of the value. A member of an object includes its key. items is nil if there is no list, or if the list
 	// consists of the lines of a JSON string.
 	items []json.RawMessage
-	// path is the jq path to the list; empty if the list is the whole value, or if the path is too long.
+	// path is the jq path to the list; empty if the list is the whole value, or if the path is too long or not valid UTF-8.
 	path  string
 	inner int // how many arrays and objects the list is inside of
 	// head is the part of the value before the first item, and tail the part after the last item. If the list consists of the
@@ -42,10 +42,10 @@ const (
 // place is a range of bytes in a value.
 type place struct{ start, end int }
 
-// listIn finds the list in h.value and divides h into the items of the list. If the list consists of the lines of a JSON string, h is
-// divided into these lines. listIn returns false if there is no list. To find the list, it goes from the value to the largest part of the
-// value, then to the largest part of that part, and so on. It stops where everything else would need more than a third of the room for the
-// first page.
+// listIn finds the list in h.value and divides h into the items of the list. If the list consists of the lines of a JSON
+// string, h is divided into these lines. listIn returns false if there is no list. To find the list, it goes from the value to
+// the largest part of the value, then to the largest part of that part, and so on, at most maxListDepth deep. It stops where
+// everything else would need more than a third of the room for the first page.
 func (p Pages) listIn(h *result) bool {
 	value, room := h.value, p.limit()/3
 	if p.Preview > 0 {
@@ -120,7 +120,7 @@ type outline struct {
 	step string
 }
 
-// outlineOf outlines an array or object of at most maxItems parts.
+// outlineOf outlines an array or object. ok is false if it is empty, has more than maxItems parts, or is invalid.
 func outlineOf(container json.RawMessage) (o outline, ok bool) {
 	largest := ""
 	part := func(key string, start, end int) bool {
@@ -161,7 +161,7 @@ func outlineOf(container json.RawMessage) (o outline, ok bool) {
 	return o, true
 }
 
-// fill sets the items of l to the parts of the container at this place.
+// fill sets the items of l to the parts of the container at this place, which o outlines.
 func (l *list) fill(value json.RawMessage, at place, o outline) {
 	if l.items = o.parts; cap(l.items) > len(l.items)+len(l.items)/4 {
 		l.items = slices.Clone(l.items)

@@ -7,8 +7,8 @@ import (
 	"mcpx/internal/digest"
 )
 
-// look returns the text that a reader gets first of a result that is longer than room tokens: parts of the result, and the shape (the keys
-// and types) of its JSON.
+// look returns the text that a reader gets first of a result that weighs more than room: parts of the result, and the shape
+// (the keys and types) of its JSON.
 func (p Pages) look(h *result, room int) string {
 	if p.Preview > 0 && !h.verbatim {
 		if own := p.Preview + p.rest(); own < room {
@@ -53,7 +53,7 @@ const (
 )
 
 // shortened shows as many items of a list as possible in room tokens, each without the parts that need most tokens. ok is false
-// if there is no list of several items, or if the items that fit need not be shortened.
+// if the items cannot or need not be shortened (see shorten).
 func (p Pages) shortened(h *result, room int, about string) (text string, ok bool) {
 	s := p.shorten(h, room-p.rest()-p.weigh(shortenedHint)-p.weigh(about))
 	n := len(s.Items)
@@ -79,7 +79,7 @@ type short struct {
 }
 
 // shorten shortens the items of a list, or the first of them, until they weigh at most room together with their notes. s has
-// no items if the items of h cannot or need not be shortened.
+// no items if the items of h cannot or need not be shortened, or if there is too little room to do so.
 func (p Pages) shorten(h *result, room int) (s short) {
 	if room < minDigestRoom || len(h.items) < 2 || h.open == "{" && len(h.items) < minMembers {
 		return s

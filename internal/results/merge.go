@@ -11,9 +11,9 @@ import (
 // minMerged is how many blocks there must be at least to merge them into a list.
 const minMerged = 3
 
-// Lines writes blocks as JSON Lines, one line for each block. The blocks are the elements of one list, since the Python SDK
-// writes each element of a list as a text block. ok is false if there are fewer than minMerged blocks, or if one of them is
-// anything but a text with a JSON object.
+// Lines writes blocks as JSON Lines, one line for each block. Such blocks are taken as the elements of one list, since the
+// Python SDK writes each element of a list as a text block. ok is false if there are fewer than minMerged blocks, or if one of
+// them is anything but a text with a JSON object.
 func Lines(blocks []wire.Block) (text string, ok bool) {
 	if len(blocks) < minMerged {
 		return "", false
@@ -46,7 +46,7 @@ func bare(b wire.Block) bool {
 }
 
 // Merged merges blocks that are the elements of one list into one block. ok is false if the blocks are not the elements of a
-// list.
+// list, or are shown verbatim; then Merged returns s.
 func (p Pages) Merged(s Shown) (list Shown, ok bool) {
 	if s.Verbatim {
 		return s, false

@@ -44,7 +44,7 @@ func setOf(keys []string) string {
 	return string(b)
 }
 
-// members returns the keys of an object, and its members as they are written.
+// members returns the keys of an object. written has, for each key, the key in quotes and then the value, as jq wrote them.
 func members(object []byte) (keys []string, written [][]byte) {
 	_ = wire.Members(object, func(key string, name, value []byte) bool { // cannot fail, since jq wrote it
 		keys = append(keys, key)

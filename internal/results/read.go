@@ -78,8 +78,8 @@ type Page struct {
 	Text string
 	// Structured is {"result": …} with the JSON that Text shows. It is nil if Text shows no JSON, or only a part of it.
 	Structured json.RawMessage
-	// Value is the JSON that Text shows, in compact form. It is empty if Text shows anything else than the output of a filter, or if the
-	// output must not become JavaScript.
+	// Value is the JSON that Text shows, in compact form. It is empty if Text shows anything else than the output of a filter,
+	// or if the output must not become JavaScript.
 	Value string
 	// Origin is the tool that the kept result comes from. It is zero if the page is not a part of a kept result, or if that
 	// result was kept for another reason than its length.

@@ -30,7 +30,8 @@ func (r *upstreamResult) addOther(written, value []byte) {
 	r.others = append(append(append(r.others, written...), ':'), value...)
 }
 
-// readUpstream splits the JSON of a result. Members whose value has the wrong type are added to others.
+// readUpstream splits the JSON of a result. Unknown members, and those whose value has the wrong type, are added to others. The
+// error is [ErrNoResult].
 func readUpstream(raw json.RawMessage) (upstreamResult, error) {
 	var r upstreamResult
 	var content []byte
@@ -100,7 +101,7 @@ func (r *upstreamResult) resultMeta() json.RawMessage {
 	return wire.WithMember(r.meta, "mcpx/result", append(append([]byte{'{'}, r.others...), '}'))
 }
 
-// Of converts the server's result into the answer.
+// Of converts the server's result into the answer. The error is [ErrNoResult], [ErrTask] or the error of ctx.
 func (a *Answer) Of(ctx context.Context, raw json.RawMessage) (*Result, error) {
 	if a.Created != nil && wire.MemberText(wire.Member(raw, "task"), "taskId") != "" {
 		return &Result{Whole: wire.Edit(raw, "task", a.Created)}, nil
@@ -170,7 +171,8 @@ func textsOf(blocks []wire.Block) []string {
 	return texts
 }
 
-// compressBlocks compresses the text blocks. It returns the output of the compression of the last text block.
+// compressBlocks compresses the text blocks in shown, and corrects the tokens in out.Sent. It returns the output of the
+// compression of the last text block.
 func (a *Answer) compressBlocks(out *Result, shown *Shown) (last compress.Output) {
 	for i, b := range shown.Received {
 		if !b.IsText {

@@ -10,8 +10,9 @@ import (
 	"mcpx/internal/compress"
 )
 
-// divide makes a result of a text. JSON with a list is divided into the items of the list. Other texts, and very long lists,
-// are divided into the lines of compressed, which is the text as the model sees it.
+// divide makes a result of a text. If the text is JSON with a list, or has exactly one piece of JSON and that has a list, the
+// result is divided into the items of the list. Every other text is divided into the lines of the parameter compressed, which
+// is the text as the model sees it; so are very long lists and verbatim results.
 func (p Pages) divide(text, compressed string, verbatim bool) *result {
 	h := &result{principal: p.Principal, origin: p.Origin, verbatim: verbatim}
 	if value, lines, ok := compress.Value(text); ok && (value[0] == '[' || value[0] == '{') {
@@ -61,12 +62,12 @@ const (
 	lines unitKind = iota
 	// rows: each unit is a line, or a row of a list that is on one long line.
 	rows
-	// pieces: each unit is a part of a line, or several lines.
+	// pieces: some units are parts of a line, or each unit is several lines.
 	pieces
 )
 
-// unitsOf splits a text into lines. A line with more bytes than longest is split into the rows of a list in it; if a row is
-// too long, it is split at a space. If the text has more than maxUnits lines, it is split into units of several lines, of up
+// unitsOf splits a text into lines. A line with more bytes than longest is split into the rows of a list in it; if a row is too
+// long, it is split too (see wordEnd). If the text has more than maxUnits lines, it is split into units of several lines, of up
 // to longest bytes. Joined together, the units are the text again.
 func unitsOf(text string, longest, maxUnits int) (units []string, kind unitKind) {
 	count := strings.Count(text, "\n") + 1
@@ -155,7 +156,8 @@ func rowEnds(line string, maxRows int) (ends []int) {
 // closing maps opening brackets to closing ones.
 var closing = [256]byte{'[': ']', '{': '}', '(': ')'}
 
-// wordEnd returns where to split a line at or before limit: after a space or a closing mark, else before a whole character.
+// wordEnd returns where to split a line at or before limit: after a space or tab in the half before limit, else after a comma,
+// semicolon or closing bracket there, else before a whole character.
 func wordEnd(line string, limit int) int {
 	if at := strings.LastIndexAny(line[limit/2:limit], " \t"); at >= 0 {
 		return limit/2 + at + 1
@@ -177,7 +179,7 @@ func (h *result) count() int {
 	return len(h.units)
 }
 
-// noun says what the parts are called: items, lines, rows or pieces.
+// noun says what the parts are called: items, lines, rows or pieces, followed by the path of the list, if it has one.
 func (h *result) noun() string {
 	noun := "items"
 	if h.items == nil {
@@ -189,7 +191,7 @@ func (h *result) noun() string {
 	return noun
 }
 
-// length returns the size of part i in bytes. The parts are the result's items or, if it has none, its lines, rows or pieces of text.
+// length returns the size of part i (an item, or a line, row or piece of text) in bytes. For an item, it counts a comma too.
 func (h *result) length(i int) int {
 	if h.items != nil {
 		return len(h.items[i]) + 1
@@ -239,14 +241,15 @@ func offsets(which span) string {
 
 // span selects consecutive items or lines of a result, or consecutive matches of a grep.
 type span struct {
-	from, to int
+	from, to int // without to itself
 	// list has the numbers of the matching items or lines, and from and to are indexes into it. If list is nil, from and to are
 	// numbers of items or lines.
 	list []int
 	// numbered means that matches are shown with their numbers, because there is a handle with which the client can read the
 	// parts around the matches.
 	numbered bool
-	// whole means that items are shown together with everything around their list.
+	// whole means that the parts are shown together with everything around their list. If a grep made the span, whole means
+	// that what is around the list matches.
 	whole bool
 }
 
@@ -269,7 +272,7 @@ func (s span) first(n int) span {
 	return s
 }
 
-// skip returns the span s without its first n items or lines.
+// skip returns the span s without its first n items or lines. If n is not 0, what is around the list is not shown either.
 func (s span) skip(n int) span {
 	s.from += min(n, s.len())
 	s.whole = s.whole && n == 0
@@ -337,7 +340,7 @@ func (h *result) part(which span) string {
 	return out.String()
 }
 
-// goesOn reports whether a span ends in the middle of a line.
+// goesOn reports whether the last unit of a span has no line end, so that its line goes on in the next unit, if there is one.
 func (h *result) goesOn(which span) bool {
 	return h.items == nil && which.len() > 0 && !strings.HasSuffix(h.units[which.at(which.len()-1)], "\n")
 }

@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/compress"
 )
 
-// TestAnswer_Saved: what an answer has fewer tokens than the server's result is compression, cutting, or what the caller did not
-// ask for, and nothing is counted twice.
+// TestAnswer_Saved: if an answer has fewer tokens than the server's result, the difference is counted as compression, as
+// cutting, or as what the caller did not ask for. Nothing is counted twice.
 func TestAnswer_Saved(t *testing.T) {
 	store := NewStore(nil)
 	rows := mustJSON(t, 300)

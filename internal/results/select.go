@@ -28,12 +28,12 @@ type FilterError struct {
 
 func (e *FilterError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the error that the jq runner returned.
+// Unwrap returns why the filter failed: an error of the jq runner, or [ErrBusy].
 func (e *FilterError) Unwrap() error { return e.Err }
 
-// Select applies a filter to a value. If grep is not empty, it then applies the grep to the output of the filter. If the
-// filter fails on the value and fallback is not nil, the filter is applied to fallback. The error is the error of ctx, a
-// [FilterError], a [RefusedError] or, from the grep, [ErrBusy].
+// Select applies a filter to a value. If the parameter grep is not empty, it then applies the grep to the output of the filter.
+// If the filter does not suit the value (a [jq.FilterError]) and fallback is not nil, the filter is applied to fallback. The
+// error is the error of ctx, a [FilterError], a [RefusedError] or, from the grep, [ErrBusy].
 func (p Pages) Select(ctx context.Context, filter, grep string, value, fallback json.RawMessage) (*Page, error) {
 	s, err := p.filter(ctx, filter, value)
 	if _, unfit := errors.AsType[*jq.FilterError](err); unfit && fallback != nil {
@@ -71,8 +71,9 @@ func (p Pages) keepValue(value json.RawMessage) (handle string) {
 	return p.Keep(string(value), false)
 }
 
-// selected returns the page that shows a selection, which is cut if it is too long. If all outputs are null, the page also has
-// the shape of value, since the filter most likely asked for a key that does not exist.
+// selected returns the page that shows a selection, which is cut if it is too long. If there is no output, or if the outputs
+// have nothing but nulls, the page also has the shape of value, since the filter most likely asked for a key that does not
+// exist.
 func (p Pages) selected(s *selection, filter string, value json.RawMessage) *Page {
 	text := compress.Text(s.text, p.Texts)
 	page := &Page{Text: text.Text}
@@ -135,7 +136,7 @@ const shapeTokens = 300
 
 // selection is the output of a filter.
 type selection struct {
-	text string // one value, or JSON Lines if there are several outputs
+	text string // one value, JSON Lines if there are several outputs, or noOutput
 	// value is the only output, or an array of all outputs.
 	value   json.RawMessage
 	several bool
@@ -182,8 +183,8 @@ func (p Pages) filter(ctx context.Context, filter string, value json.RawMessage)
 	return s, nil
 }
 
-// nullsIn returns the number of nulls in a value that has no other scalars, otherwise 0. It does not read long values, as they
-// hardly ever consist of nulls.
+// nullsIn returns the number of nulls in a value that has no other scalars and nothing empty in it, otherwise 0. It does not
+// read long values, as they hardly ever consist of nulls.
 func nullsIn(value json.RawMessage) (n int) {
 	if len(value) > maxNulls {
 		return 0
@@ -215,7 +216,7 @@ func (s *selection) empty() bool { return s.several && len(s.value) == len("[]")
 var errNoFilter = errors.New("filters are not available here")
 
 // plainText returns a value as text: a string is written without its quotes, unless it would then look like another JSON
-// value.
+// value, or like nothing.
 func plainText(value json.RawMessage) string {
 	var text string
 	if len(value) == 0 || value[0] != '"' || json.Unmarshal(value, &text) != nil {

@@ -13,8 +13,9 @@ import (
 	"mcpx/internal/jq"
 )
 
-// FilterFailure is the failure for a filter that failed on the result of a call. It shows the shape of the result, and the
-// handle with which another filter can be applied to it.
+// FilterFailure is the failure for a filter that failed on the result of a call. It shows the handle with which another filter
+// can be applied to the result, if the result is kept, and the shape of the result, unless the filter did not even run
+// (ErrBusy).
 func FilterFailure(failed *FilterError, p Pages) *Failure {
 	var limit *jq.LimitError
 	var broken *jq.FilterError
@@ -35,8 +36,9 @@ func FilterFailure(failed *FilterError, p Pages) *Failure {
 	return f.With("shape", shape)
 }
 
-// kept tells a model whose filter failed that the call was made and must not be repeated. args are the arguments with which
-// read_result reads the result. If args has no handle, the text says that the result is lost.
+// kept returns a text that tells a model whose filter or grep failed that the call was made. The parameter args has the
+// arguments with which read_result reads the result; kept adds its handle to the JSON of f. If args has no handle, the text
+// says that the result is lost.
 func (f *Failure) kept(p Pages, args ReadArguments) string {
 	if args.Handle == "" {
 		return "\nThe call was made; its result is too long to be kept"
@@ -166,8 +168,9 @@ func unquoted(value json.RawMessage) json.RawMessage {
 	return value
 }
 
-// wrapped returns what structuredContent wraps, if the texts have the same content: the value of its only member, or the JSON
-// in its string. Otherwise it returns nil.
+// wrapped returns what structuredContent wraps: the value of its only member, if the texts have the same content, or the JSON
+// in that value if it is a string. If structuredContent itself is a string, wrapped returns the JSON in it, or else the string.
+// In all other cases it returns nil.
 func wrapped(structured json.RawMessage, blocks []wire.Block) json.RawMessage {
 	if structured[0] == '"' {
 		return unquoted(structured)
@@ -190,8 +193,8 @@ func namesWrapper(filter string, value, inner json.RawMessage) bool {
 	return slices.ContainsFunc(namedKey.FindAllStringSubmatch(filter, -1), names) && !slices.Contains(compress.Keys(inner), key)
 }
 
-// unfiltered returns the blocks that are shown together with a selection: all but texts that are JSON, and texts that are
-// strings in one of the values.
+// unfiltered returns the blocks that are shown together with a selection: all but texts that are or contain JSON, and texts
+// that are strings in one of the values.
 func unfiltered(blocks []wire.Block, values ...json.RawMessage) (others []json.RawMessage) {
 	var said map[string]bool // strings in values; set when the first text that is not JSON is found
 	for _, b := range blocks {
@@ -264,7 +267,8 @@ func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire
 	return out, nil
 }
 
-// OnPage makes a tool result of a page.
+// OnPage returns a tool result whose only block is the text of the page. If the parameter structured is true, the JSON of the
+// page becomes the structuredContent.
 func OnPage(page *Page, structured bool) *Result {
 	out := &Result{Content: []json.RawMessage{wire.TextBlock(page.Text)}, Sent: Roughly(page.Text), Value: page.Value}
 	if structured {

@@ -22,7 +22,7 @@ const (
 	// tokens makes units even smaller.
 	pieceBytes = 4 << 10
 	// maxItems and maxLines are how many items or lines a result may be divided into, as each needs itemBytes or unitBytes of
-	// memory. A result with more items or lines is divided into pieces of text.
+	// memory. A list with more items is divided into lines, and a text with more lines into pieces of several lines.
 	maxItems = 200_000
 	maxLines = 1_000_000
 )
@@ -32,7 +32,8 @@ type result struct {
 	// principal owns the result; only it can read it.
 	principal string
 	origin    Origin
-	// list has the items, if value has a list of at most maxItems items.
+	// list has the items, if value has a list of at most maxItems items. If the list is the lines of a string, the lines are in
+	// units.
 	list
 	// units are the parts of the text if items is nil, and kind says what they are.
 	units []string
@@ -142,8 +143,8 @@ func (s *Store) add(h *result) string {
 	return s.kept.Keep(h.principal, &Kept{result: h}, h.size())
 }
 
-// addItem keeps an item of h as a separate result. However often the item is read, it is kept only once, so that one reader
-// does not displace the results of others.
+// addItem keeps an item of h as a separate result. If the item was kept less than keptAge/2 ago, addItem returns the earlier
+// handle. So one reader who reads an item again and again does not displace the results of others.
 func (s *Store) addItem(h *result, some span, item *result) string {
 	name := itemName{some.at(0), some.len(), some.whole}
 	h.mu.Lock()
@@ -164,7 +165,7 @@ func (s *Store) addItem(h *result, some span, item *result) string {
 	return kept.handle
 }
 
-// Len returns the number of kept results.
+// Len returns the number of results and running calls that this process keeps.
 func (s *Store) Len() int { return s.kept.Len() }
 
 // errRunning is the error for the handle of a call. Such a handle cannot be read: only wait_result returns the result

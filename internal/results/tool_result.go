@@ -32,7 +32,7 @@ type Result struct {
 	Cut, LeftOut int
 }
 
-// Raw encodes the result as a server would send it.
+// Raw encodes a tool result as a server would send it. It does not encode Whole.
 func (r *Result) Raw() json.RawMessage {
 	out := append([]byte(`{"content":`), wire.Encode(r.Content)...)
 	if r.Structured != nil {
@@ -71,7 +71,8 @@ var (
 	ErrTask     = errors.New("the upstream answered with a task, which was not asked for")
 )
 
-// Text joins the text blocks of a result, for people. For an image or audio, it shows the type.
+// Text joins the texts of a result, for people. For an image or audio, it shows the type; all other blocks and Whole are shown
+// as JSON.
 func (r *Result) Text() string {
 	var texts []string
 	for _, block := range r.Content {
