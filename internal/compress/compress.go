@@ -1,8 +1,9 @@
 // Package compress rewrites the text of a tool's result with fewer tokens, without loss of content.
 //
 // JSON is minified. It becomes TOON (Token-Oriented Object Notation, version 4) if that saves another 5 %, as it does for
-// tables. The digits of numbers and the order of members are kept. A document that TOON cannot represent exactly remains JSON,
-// and a text that is neither JSON nor a Python literal is not changed. The package does no I/O and has no state.
+// tables, or JavaScript if that saves 10 % and is shorter than TOON. The digits of numbers and the order of members are kept. A
+// document that a form cannot represent exactly is not written in that form. JSON and Python literals within another text are
+// rewritten too; all else in a text is not changed. The package does no I/O and has no state.
 package compress
 
 import (
@@ -19,12 +20,13 @@ type Options struct {
 	TOON, JS bool
 }
 
-// Form is the language in which a text is written.
+// Form is the language in which a text is written or, if only JSON within the text was rewritten, the language of the last such
+// piece.
 type Form string
 
 // These are the forms that an [Output] may have.
 const (
-	FormText Form = "text" // unchanged
+	FormText Form = "text" // unchanged, or the contents of a JSON string
 	FormJSON Form = "json" // compact JSON, or compact JSON Lines
 	FormTOON Form = "toon"
 	FormJS   Form = "js" // JavaScript that evaluates to the JSON
@@ -37,9 +39,9 @@ type Output struct {
 	// JSON is the compact JSON if the text is exactly one object or array, otherwise empty.
 	JSON string
 	// Value is the content of the whole text as compact JSON, even if the input was a Python literal or a JSON string. It is empty
-	// if the text has other content, or is an unchanged Python literal.
+	// if the text has other content, is JSON Lines, or is an unchanged Python literal.
 	Value string
-	// Tokens is the number of tokens of Text, as estimated by [Weigh]. It is 0 if the form was chosen without counting tokens.
+	// Tokens is the number of tokens of Text, as estimated by [Weigh]; 0 if it is not known.
 	Tokens int
 }
 
@@ -67,10 +69,10 @@ const (
 	trustPart  = 5
 )
 
-// Text shortens one text block. One JSON object or array becomes compact JSON or TOON, without
-// needless escapes. JSON Lines (at least two lines, all of them objects) become compact lines,
-// or an array in TOON. A list or dict as Python prints it becomes TOON. Any other text, and one
-// whose new form would have more tokens, is returned unchanged.
+// Text shortens one text block. One JSON object or array becomes compact JSON, TOON or JavaScript, without needless escapes.
+// JSON Lines (at least two lines, all of them objects) become compact lines, or an array in TOON. A list or dict as Python
+// prints it becomes one of these forms if o permits any but JSON. In any other text, the JSON in it is shortened (see
+// [Pieces]). A text whose new form would have more tokens is returned unchanged.
 func Text(in string, o Options) Output {
 	out := Output{Text: in, Form: FormText}
 	start := 0
@@ -188,8 +190,9 @@ func spacious(in, compact string) bool {
 	return compact == in || len(in) >= trustBytes && len(in)-len(compact) >= len(in)/trustPart
 }
 
-// table returns the document as TOON. It returns false if the document is not mostly tables, or if the TOON has an eighth more
-// bytes than the compact JSON. compact is the size of the compact JSON.
+// table returns the document as TOON. It returns false if TOON cannot represent the document, if less than minInTables percent
+// of its leaves are in tables, or if the TOON has an eighth more bytes than the compact JSON. The parameter compact is the size
+// of the compact JSON.
 func (d *document) table(compact int) (string, bool) {
 	inTables, ok := d.plan()
 	if !ok || inTables*100 < d.leaves()*minInTables || inTables == 0 {

@@ -13,14 +13,11 @@ import (
 // maxNesting is how deeply containers in a Python literal may be nested, since the reader is recursive.
 const maxNesting = 100
 
-// fromPython converts a list or dict, as Python's repr and pprint print it, to compact
-// JSON of the same value: many Python servers send str(rows). Numbers keep their digits
-// and strings their escapes. A tuple becomes an array, as in Python's json. Decimal becomes
-// its number, and datetime and UUID become strings, see [python.call]. fromPython refuses
-// values without exact JSON: sets, bytes, inf and nan, other calls, keys that are not
-// strings, equal keys, lone surrogates. It also refuses
-// syntax that repr never prints: comments, trailing commas, other prefixes and escapes,
-// adjacent strings.
+// fromPython converts a list or dict, as Python's repr and pprint print it, to compact JSON of the same value: many Python
+// servers send str(rows). Numbers keep their digits and strings their escapes. A tuple becomes an array, as in Python's json.
+// For Decimal, datetime and UUID see [python.call]. fromPython refuses values without exact JSON: sets, bytes, inf and nan,
+// other calls, keys that are not strings, equal keys, lone surrogates. It also refuses syntax that repr never prints: comments,
+// trailing commas, other prefixes and escapes, adjacent strings.
 func fromPython(text string) (compact string, ok bool) {
 	if text == "" || text[0] != '[' && text[0] != '{' {
 		return "", false

@@ -10,7 +10,8 @@ import (
 )
 
 // call converts a call that repr writes for a type that JSON does not have; database drivers return such values. Decimal
-// becomes a number. UUID and the types of datetime become strings; dates and times are in ISO 8601.
+// becomes a number, or a string if it is no finite number. UUID and the types of datetime become strings: dates and times in
+// ISO 8601, durations as Python's str writes them.
 func (p *python) call() bool {
 	rest := p.src[p.pos:]
 	open := strings.IndexByte(rest[:min(len(rest), 24)], '(')

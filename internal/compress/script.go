@@ -14,17 +14,17 @@ import (
 //	const User=(login,id)=>({login,id,type:"User",url:`https://api.github.com/users/${login}`});
 //	[User("a",1),User("b",2)]
 //
-// Objects with the same keys belong to one kind. A kind with several objects becomes a function. Members that are equal in all its
-// objects are constants in the body of the function, strings that can be made from other members are templates, and the other
-// members are parameters. A value that repeats becomes a const.
+// Objects with the same keys belong to one kind. A kind with several objects becomes a function, if that saves enough. Members
+// that are equal in all its objects are constants in the body of the function, strings that can be made from other members are
+// templates, and the other members are parameters. A value that repeats becomes a const, if that saves tokens.
 
 // Constants of the JavaScript form. Compact JSON of more than maxScript or fewer than minScript bytes is not written as JavaScript.
 const (
 	maxScript     = 256 << 10 // bytes of compact JSON
 	minScript     = 100
-	maxTemplated  = 64      // if a kind has more parameters, its strings are not compared with each other
+	maxTemplated  = 64      // if a kind has more leaves (see member), their values are not compared with each other
 	maxDerived    = 1 << 10 // bytes of a string that may be derived from another member
-	minShared     = 10      // least bytes of a string that may become a const
+	minShared     = 10      // least bytes of a string, object or array that may become a const
 	manyKeys      = 16      // if an object has at least so many keys, equal keys are found with a map
 	integerDigits = 15      // JavaScript certainly writes an integer of at most so many digits as it was read
 )
@@ -36,14 +36,14 @@ type part struct {
 	next       int32 // index of the part that follows this one and all parts inside it
 	count      int32 // number of members or items
 	parent     int32 // index of the container around it; -1 if there is none
-	same       int32 // index of the first part with the same text; of this part if the text is short, since short texts are not compared
-	kind       int32 // index in kinds, for an object
+	same       int32 // index of the first part with the same text; of this part if it is short or no string, object or array
+	kind       int32 // index in kinds, for an object; -1 for all else
 }
 
 // kind is a group of objects that have the same keys in the same order.
 type kind struct {
 	example int32   // the first object
-	objects []int32 // if several objects have the same text, only the first of them
+	objects []int32 // of objects with the same text only the first; later also without those that another function writes
 	name    string  // name of the function; empty if the objects are written as literals
 	members []member
 	leaves  []leaf
@@ -65,11 +65,11 @@ type script struct {
 	parts    []part
 	kinds    []kind
 	absorbed []bool // whether a part is written by the function of a kind around it
-	bad      bool   // JavaScript would not evaluate to the same value
+	bad      bool   // JavaScript would not evaluate to the same value, or the JSON is nested too deeply
 }
 
-// asScript converts compact JSON, which must be an object or array, to JavaScript. ok is false if nothing would become shorter,
-// or if JavaScript would not evaluate to the same value.
+// asScript converts compact JSON, which must be an object or array, to JavaScript. It returns false if the JSON is too short or
+// too long, if nothing in it is worth a function or const, or if JavaScript would not evaluate to the same value.
 func asScript(compact string) (string, bool) {
 	if len(compact) > maxScript || len(compact) < minScript {
 		return "", false
@@ -81,8 +81,8 @@ func asScript(compact string) (string, bool) {
 	return newScriptWriter(s).write()
 }
 
-// readScripted reads compact JSON and finds what repeats in it. ok is false if nothing repeats, or if JavaScript would not evaluate
-// to the same value.
+// readScripted reads compact JSON and finds what repeats in it. ok is false if nothing repeats, if the JSON is nested more than
+// maxDepth deep, or if JavaScript would not evaluate to the same value.
 func readScripted(compact string) (s *script, ok bool) {
 	most := 1 + strings.Count(compact, ",") + strings.Count(compact, "{") + strings.Count(compact, "[")
 	s = &script{text: compact, parts: make([]part, 0, min(most, len(compact)/12+16))}

@@ -145,8 +145,8 @@ func (s *script) absorbColumn(m member, column []int32) {
 	}
 }
 
-// plain returns the text of a part that may be used in a template: a string without escapes, or a number that JavaScript writes
-// with the same digits.
+// plain returns the text of a part that may be used in a template: a string without escapes and of at most maxDerived bytes, or
+// a positive integer that JavaScript writes with the same digits.
 func (s *script) plain(i int32) (text string, ok bool) {
 	text = s.str(i)
 	switch c := text[0]; {
@@ -370,7 +370,8 @@ func commonSuffix(a, b string) string {
 // maxFallback is the longest default value, in bytes.
 const maxFallback = 40
 
-// fallback finds the default value of a leaf, which is a value that at least 60 % of the objects have.
+// fallback finds the default value of a leaf, which is a value of at most maxFallback bytes that at least 60 % of the objects
+// have.
 func (s *script) fallback(l *leaf) {
 	if l.derived || l.prefix != "" || len(l.column) < 3 {
 		return
@@ -401,8 +402,8 @@ func (s *script) fallback(l *leaf) {
 	}
 }
 
-// order sorts the parameters of the JavaScript function for the objects of a kind. Parameters with a default come last, and the one that
-// most calls can leave out is at the end.
+// order sorts the parameters of the JavaScript function for the objects of a kind. Parameters with a default come last, and the
+// one that most calls can leave out is at the end.
 func (s *script) order(k *kind) {
 	for i := range k.leaves {
 		if !k.leaves[i].derived {
@@ -414,8 +415,8 @@ func (s *script) order(k *kind) {
 	})
 }
 
-// called returns how many arguments are written in the JavaScript call that makes one object: default values at the end are left out. The
-// parameter k is the kind of the object, and the parameter object is its index in k.objects.
+// called returns how many arguments are written in the JavaScript call that makes one object: default values at the end are
+// left out. The parameter k is the kind of the object, and the parameter object is its index in k.objects.
 func (s *script) called(k *kind, object int) int {
 	n := len(k.params)
 	for n > 0 {

@@ -58,8 +58,9 @@ func hashOf(s string) uint64 {
 	return h
 }
 
-// repeated returns how many bytes of a part of a JSON text are in strings that repeat. A key repeats only if the key before it is
-// the same again, as it is in objects of one kind. The part must not begin within a string.
+// repeated returns how many bytes of a part of a JSON text are in strings that repeat, or in the beginnings of paths that
+// repeat. A key repeats only if the key before it is the same again, as it is in objects of one kind. The part must not begin
+// within a string.
 func (set *stringSet) repeated(text string) (size int) {
 	key := uint64(0) // hash of the previous key
 	for {

@@ -17,7 +17,8 @@ func Shared(values, texts []string) (head string, bodies []string, ok bool) {
 	return head, bodies, true
 }
 
-// shared writes the JavaScript for [Shared], even if it saves no tokens.
+// shared writes the JavaScript for [Shared], even if it saves no tokens. ok is false if there are fewer than two values, if
+// they are too long, or if asScript would refuse them.
 func shared(values []string) (head string, bodies []string, ok bool) {
 	all := "[" + strings.Join(values, ",") + "]"
 	if len(values) < 2 || len(all) > maxScript {

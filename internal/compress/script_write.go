@@ -47,8 +47,8 @@ func expression(value []byte) string {
 	return string(value)
 }
 
-// head returns the lines at the beginning of the script: first a line for each function, and then a line for each const. Call it after
-// the value was written, since this makes the consts. It returns false if there is neither a function nor a const.
+// head returns the lines at the beginning of the script: first a line for each function, and then a line for each const. Call
+// it after the value was written, since this makes the consts. It returns false if there is neither a function nor a const.
 func (w *scriptWriter) head() (string, bool) {
 	var out []byte
 	for k := range w.kinds {
@@ -193,7 +193,8 @@ func (l *leaf) fallbackPart(s *script) int32 {
 	return l.column[at]
 }
 
-// body appends an object literal with these members: the object that the function of kind k returns, or an object within that object.
+// body appends an object literal with these members: the object that the function of kind k returns, or an object within that
+// object.
 func (w *scriptWriter) body(out []byte, k *kind, members []member) []byte {
 	out = append(out, '{')
 	for n, m := range members {

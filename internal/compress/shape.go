@@ -26,8 +26,9 @@ const (
 //
 //	{total: number, items: [20 of {id: number, name?: string, owner: {login: string}|null}]}
 //
-// It reads the first items of an array and a sample of the others. A key with a question mark is missing in some of the items. Deep
-// levels and last keys are replaced by an ellipsis until the text has at most maxTokens according to [tokens.Ceiling].
+// It reads the first items of an array and a sample of the others. A key with a question mark is missing in some of the items.
+// Deep levels and last keys are replaced by their number until the text has at most maxTokens according to [tokens.Ceiling].
+// For a text that is not JSON, Shape returns "not JSON".
 func Shape(raw []byte, maxTokens int) string {
 	if !wire.Valid(raw) {
 		return "not JSON"
@@ -35,9 +36,10 @@ func Shape(raw []byte, maxTokens int) string {
 	return (&shaper{}).shape(bytes.TrimSpace(raw), maxTokens)
 }
 
-// ShapeOf returns the [Shape] of a value that contains a long array or object (the container). The parameter parts has the JSON of only
-// some elements or members of the container; a member includes its key. The parameter count is the number of all elements or members.
-// The parameters head and tail are the JSON of the value before the first and after the last of them; head ends with the opening bracket.
+// ShapeOf returns the [Shape] of a value that contains a long array or object (the container). The parameter parts has the JSON
+// of only some elements or members of the container; a member includes its key. The parameter count is the number of all
+// elements or members. The parameters head and tail are the JSON of the value before the first and after the last of them; head
+// ends with the opening bracket.
 func ShapeOf(head string, parts []json.RawMessage, tail string, count, maxTokens int) string {
 	raw := append(make([]byte, 0, len(head)), head...)
 	at := len(bytes.TrimRight(raw, " \t\r\n")) - 1 // index of the opening bracket of the container
@@ -51,8 +53,8 @@ func ShapeOf(head string, parts []json.RawMessage, tail string, count, maxTokens
 	return (&shaper{opening: &raw[at], missing: count - len(parts)}).shape(raw, maxTokens)
 }
 
-// shaper makes the shape of a value. The JSON of the value may lack elements or members of one container. The field opening points to the
-// first byte of that container, and missing is the number of elements or members that the container lacks.
+// shaper makes the shape of a value. The JSON of the value may lack elements or members of one container. The field opening
+// points to the first byte of that container, and missing is the number of elements or members that the container lacks.
 type shaper struct {
 	opening *byte
 	missing int
@@ -351,7 +353,7 @@ func (s *shape) writeArray(out *strings.Builder, depth, keys int) {
 	out.WriteByte(']')
 }
 
-// writeKey quotes a key that jq does not accept after a dot.
+// writeKey writes a key. It quotes a key that jq does not accept after a dot, and quotes and shortens a long one.
 func writeKey(out *strings.Builder, key string) {
 	if named(key) && len(key) <= shapeKey {
 		out.WriteString(key)

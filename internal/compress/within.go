@@ -7,7 +7,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Piece is an object or array within a text, in JSON or as Python prints it.
+// Piece is an object or array within a text, in JSON or as Python prints it. Start and End are its place in the text that was
+// searched.
 type Piece struct {
 	Start, End int
 	Value      json.RawMessage // the piece as JSON
@@ -24,8 +25,9 @@ const (
 	minPiece = 40
 )
 
-// Pieces finds JSON within a text that is not itself JSON. If the text is a JSON string, Pieces searches the contents of the
-// string, which may be JSON as a whole. plain is the text that was searched; it is empty if pieces is empty.
+// Pieces finds JSON, and lists and dicts as Python prints them, within a text that is not itself JSON. If the text is a JSON
+// string, Pieces searches the contents of the string, which may be JSON as a whole. plain is the text that was searched; it is
+// empty if pieces is empty.
 func Pieces(text string) (plain string, pieces []Piece) {
 	if len(text) > maxBytes {
 		return "", nil
@@ -80,8 +82,8 @@ func (b *brackets) next(pos int) int {
 	return min(b.curly, b.square)
 }
 
-// pieceAt reads the object or array at the beginning of a text. size is its length in bytes or, if ok is false, how many bytes were
-// read.
+// pieceAt reads the object or array at the beginning of a text. size is its length in bytes or, if ok is false, how many bytes
+// were read.
 func pieceAt(text string) (value json.RawMessage, size int, ok bool) {
 	if size, ok = wire.First(text); ok {
 		return json.RawMessage(text[:size]), size, true
@@ -93,8 +95,8 @@ func pieceAt(text string) (value json.RawMessage, size int, ok bool) {
 	return nil, max(size, read), false
 }
 
-// apart reports whether a value is separated from the text around it by white space or line ends, and is not a short array of
-// numbers.
+// apart reports whether a value is separated from the text around it, by white space, line ends or certain marks, such as a
+// colon before or a comma after the value. It returns false for a short array of numbers, unless that has its lines for itself.
 func apart(text string, start, end int) bool {
 	lineStart := strings.TrimRight(text[:start], " \t")
 	first := lineStart == "" || strings.HasSuffix(lineStart, "\n")
@@ -112,8 +114,9 @@ func apart(text string, start, end int) bool {
 	return end-start >= minPiece || strings.ContainsRune("{[\"'", rune(inside[0]))
 }
 
-// within shortens the JSON pieces of a text, and keeps all bytes around them. If the text is a JSON string, its contents are
-// shown without the quotes.
+// within shortens the pieces of a text that [Pieces] finds, and keeps all bytes around them. If the text is a JSON string with
+// such pieces, its contents are shown without the quotes, unless that needs more tokens. If o permits neither TOON nor
+// JavaScript, the text is not changed.
 func within(in string, o Options) Output {
 	out := Output{Text: in, Form: FormText}
 	if !o.TOON && !o.JS {
