@@ -7,7 +7,8 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// How many bytes search reads of one text, such as a description, and of one tool's schema.
+// Search reads the first maxText bytes of one text, such as a description. It does not read a schema of more than maxSchema
+// bytes.
 const (
 	maxText   = 8 << 10
 	maxSchema = 256 << 10
@@ -65,7 +66,8 @@ func (b *builder) addServer(s *catalog.Server) {
 // minPrefixed is how many tools must begin with the same word before the word is taken for a prefix and not for a coincidence.
 const minPrefixed = 3
 
-// prefixOf returns the stem of the word with which the names of all tools begin, or "" if they begin with different words.
+// prefixOf returns the stem of the word with which the names of all tools begin, or "" if they begin with different words or
+// are fewer than minPrefixed.
 func prefixOf(tools []catalog.Tool) string {
 	prefix := ""
 	for i := range tools {
@@ -191,8 +193,8 @@ func (b *builder) finish() *Index {
 	return b.x
 }
 
-// The bounds of the first sentence of a description, in bytes: a shorter one is
-// joined with the next, a longer one is cut.
+// The bounds of the first sentence of a description, in bytes: a shorter one is joined with the next, unless it ends with a
+// full-width mark such as 。, and a longer one is cut.
 const (
 	minLead = 20
 	maxLead = 300

@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// minClause is the least number of words in a clause. A shorter clause is joined with another.
+// minClause is how many words of a sentence a clause must have before the next clause may begin.
 const minClause = 2
 
 // sentenceEnd matches the end of a sentence. A full stop needs white space after it, so that file names and numbers stay whole. The
@@ -36,8 +36,8 @@ func splitClauses(query string) []string {
 	return out
 }
 
-// startsClause reports whether a need begins at words[i]: at a word such as
-// "then", and at a verb after "and" or a comma.
+// startsClause reports whether a need begins at words[i]: at a word such as "then", at a word such as "and" before a verb, and
+// at a verb after a comma.
 func startsClause(words []string, i int) bool {
 	w := folded(words[i])
 	switch {
@@ -69,6 +69,6 @@ func isVerb(w string) bool {
 var (
 	// sequels are words that begin a clause, whatever word follows.
 	sequels = wordSet("then afterwards finally lastly next subsequently затем потом после наконец ثم بعد")
-	// joiners are words that begin a clause if a verb follows.
+	// joiners are words that begin a clause if a verb or one of the sequels follows.
 	joiners = wordSet("and also plus и а و")
 )

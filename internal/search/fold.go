@@ -32,8 +32,9 @@ var plainOf = func() map[rune]string {
 	return m
 }()
 
-// foldRune appends r in lower case without its accent. It drops combining marks that
-// are accents or optional vowels, and keeps marks that are letters (Devanagari, Thai).
+// foldRune appends r in lower case without its accent. It drops combining marks that are accents or optional vowels, and keeps
+// marks that are letters (Devanagari, Thai). Digits of all scripts become ASCII digits, and full-width ASCII characters plain
+// ones.
 func foldRune(b *strings.Builder, r rune) {
 	switch {
 	case r < 0x80:
@@ -64,7 +65,8 @@ func foldRune(b *strings.Builder, r rune) {
 	b.WriteRune(r)
 }
 
-// stem removes the ending of a word that is already folded: in lower case and without accents.
+// stem removes the ending of an English or Russian word, or the article of an Arabic one. The word is already folded: in lower
+// case and without accents. All other words are returned unchanged.
 func stem(text string, c script) string {
 	switch c {
 	case latin:

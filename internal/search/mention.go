@@ -6,8 +6,8 @@ import "strings"
 type mention struct {
 	// words are English words for what is mentioned, such as "file" or "url".
 	words string
-	// text is a host name without www and the top-level domain, since what is left may name a server or a tool. It is empty for a mention
-	// without a web address.
+	// text is a host name without www and the top-level domain, since what is left may name a server or a tool. It is empty for
+	// a mention without a web address.
 	text string
 	// path means that the mention is a path of a file or folder, or the name of a file.
 	path bool
@@ -101,7 +101,7 @@ func pathMention(p string) mention {
 	return mention{words: "directory", path: true}
 }
 
-// ending returns the part of a name after its last dot, in lower case.
+// ending returns the part of a name after its last dot, in lower case; "" if there is none or if it is too long for an ending.
 func ending(name string) string {
 	i := strings.LastIndexByte(name, '.')
 	if i < 0 || i+1 == len(name) || len(name)-i > 10 || strings.ContainsRune(name[i:], '/') {

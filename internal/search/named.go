@@ -13,8 +13,8 @@ const maxNamed = 200
 
 // Named finds the tools of a query that is a list of tool names, in the order of the list. A name may be written alone, or after
 // the name of its server: a.tool, a__tool, a:tool, a/tool. If the list also contains names of servers, and one of these servers has
-// a tool, the tools of the same name on other servers are no hits. missing are words of the list that look like tool names, but are
-// unknown. Both results are nil if the query is not a list of names.
+// a tool, the tools of the same name on other servers are no hits. missing are the words of the list that name no tool and no
+// server. Both results are nil if the query is not a list of names.
 func (x *Index) Named(query string, o Options) (hits []Hit, missing []string) {
 	l := list{x: x, o: o, at: map[string]int{}, commas: strings.ContainsAny(query, ",;\n")}
 	if len(query) > maxQuery || !l.read(query) {
@@ -118,8 +118,10 @@ func (l *list) find() {
 	}
 }
 
-// isList reports whether the items are a list of names. Plain words with only spaces between them are taken for a sentence, even if
-// each happens to be the name of a tool. Nor is a query a list if it has words that are neither names nor look like names.
+// isList reports whether the items are a list of names. Several plain words with only spaces between them are taken for a
+// sentence, even if each happens to be the name of a tool. A query with other words than names is a list only if one of the
+// names looks like a name (see looksNamed), and if the other words look like names too or the query has commas. A query of
+// plain words with the name of a server and no comma is a list only if that server has one of the tools.
 func (l *list) isList() bool {
 	plain, shaped, servers := 0, 0, 0
 	for i := range l.items {

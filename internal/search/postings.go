@@ -19,8 +19,8 @@ const (
 	fields
 )
 
-// fieldWeight has two numbers for each field: weight is how much a word in the field counts. b is from the formula BM25F and says how much
-// less a word counts in a long field: from 0 for no less, to 1.
+// fieldWeight has two numbers for each field: weight is how much a word in the field counts. b is from the formula BM25F and
+// says how much less a word counts in a long field: from 0 for no less, to 1.
 var fieldWeight = [fields]struct{ weight, b float32 }{
 	inName:       {3.0, 0.5},
 	inTitle:      {1.5, 0.5},

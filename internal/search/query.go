@@ -61,20 +61,21 @@ type need struct {
 	otherScript bool
 	// deprecated means that the query mentions deprecation.
 	deprecated bool
-	// unknownWeight is the total weight of the words that occur in no tool and in no server, not even as a synonym.
+	// unknownWeight is the total weight of the words that occur in no tool and in no server, not even as a synonym. Words that
+	// have a translation do not count.
 	unknownWeight float32
 	// servers maps the number of each server that the query names to what is added to the scores of its tools.
 	servers map[uint32]float32
 }
 
-// act is what a need or a tool does to existing things: read, change or remove them.
+// act is what a need or a tool does.
 type act uint8
 
 const (
 	unknown act = iota
-	asks
-	changes
-	removes
+	asks        // it only reads
+	changes     // it makes, changes, sends, starts or buys something
+	removes     // it removes or stops something
 )
 
 // actOf gives the act that a stem names.
@@ -90,8 +91,8 @@ func actOf(st string) act {
 	return unknown
 }
 
-// then returns the act of two words together: a is the act of the first word, and b of the second. The result is b if b is removes or a is
-// unknown, otherwise a.
+// then returns the act of two words together: a is the act of the first word, and b of the second. The result is b if b is
+// removes or a is unknown, otherwise a.
 func (a act) then(b act) act {
 	if a == unknown || b == removes {
 		return b
@@ -115,7 +116,7 @@ func (n *need) add(key string, g group) {
 }
 
 // analyse reads a query. whole is the query as a single need. parts has one need for each clause, and one for each file that the
-// query names.
+// query names, but at most maxNeeds.
 func (x *Index) analyse(query string) (whole need, parts []need) {
 	query = cut(query, maxQuery)
 	for _, c := range splitClauses(query) {
@@ -199,8 +200,9 @@ func (r *reader) hint() {
 	}
 }
 
-// named finds the names of servers in a clause, and sets need.servers. A name that is alone in the clause, or follows a word such
-// as "with", means the server; otherwise it may be an ordinary word.
+// named finds the names of servers in a clause, and sets need.servers. A name that is alone in the clause, that follows a word
+// such as "with", or that "server" follows, means the server; otherwise it may be an ordinary word. It is ignored if it then is
+// a verb or a stop word.
 func (r *reader) named(c string) {
 	words := strings.Fields(c)
 	for i, w := range words {
@@ -239,8 +241,8 @@ func (r *reader) read(c string) {
 	}
 }
 
-// splitDense splits a field between a script without spaces and ASCII, so that a path or
-// an address in a Chinese sentence is a field of its own.
+// splitDense splits a field between Chinese, Japanese or Korean characters and others, so that a path or an address in a
+// Chinese sentence is a field of its own.
 func splitDense(field string) []string {
 	var out []string
 	from, was := 0, false
@@ -322,14 +324,13 @@ func (r *reader) senses(key string, stems []string) {
 	r.need.add(key, g)
 }
 
-// noteAct updates the act of the need with one stem. It also records whether the stem means that a file is
-// written.
+// noteAct updates the act of the need with one stem. It also records whether the stem means that a file is written.
 func (r *reader) noteAct(st string) {
 	r.writing = r.writing || writing()[st]
 	r.need.act = r.need.act.then(actOf(st))
 }
 
-// plain adds a word of a script with spaces, and its pair with the previous word.
+// plain adds a word of a script with spaces, and its pair with the previous word. Of a stop word it only notes the act.
 func (r *reader) plain(text, st string) {
 	r.noteAct(st)
 	if stopWords[text] {

@@ -15,12 +15,13 @@ const (
 	nearShare = 0.35
 	// removeFactor lowers the score of tools that remove or stop something, unless the query asks for that.
 	removeFactor = 0.75
-	// changeFactor lowers the score of tools that change something, if the query only asks for information.
+	// changeFactor lowers the score of tools that change or remove something, if the query only asks for information.
 	changeFactor = 0.5
 	// deprecatedFactor lowers the score of deprecated tools, unless the query mentions deprecation.
 	deprecatedFactor = 0.3
-	// Each hit lowers the weight of the part of the query that it fits best, so that the next hits fit other parts. If the hit fits that
-	// part completely, the weight is multiplied by pickedFactor; if the hit fits less well, the weight is lowered less.
+	// Each hit lowers the weight of the part of the query that it fits best, so that the next hits fit other parts. If the hit
+	// fits that part completely, the weight is multiplied by pickedFactor; if the hit fits less well, the weight is lowered
+	// less.
 	pickedFactor = 0.5
 	// minFit is the share of the words of a query that the best tool must have. If it has a smaller share, the hits are weak
 	// (see [Hit]).
@@ -124,7 +125,7 @@ func (r *ranking) score(n *need) (s []float32, fit float32) {
 }
 
 // factor returns a number by which the tool's score is multiplied. It is less than 1 if the tool does more than n asks for (it
-// changes or removes something), or is deprecated.
+// changes or removes something), or is deprecated and n does not mention deprecation.
 func (t *toolRef) factor(n *need) float32 {
 	f := float32(1)
 	if t.act >= changes && n.act == asks {
@@ -138,8 +139,9 @@ func (t *toolRef) factor(n *need) float32 {
 	return f
 }
 
-// weak reports whether even the best tool has less than the share minFit of a query's words, by weight. A query with several
-// needs is never weak, since longer queries contain words that only describe the situation.
+// weak reports whether even the best tool has less than the share minFit of a query's words, by weight, or of the words beside
+// the name of a server (see onlyServer). A query with several needs is never weak, since longer queries contain words that only
+// describe the situation.
 func (r *ranking) weak(n *need, parts []need) bool {
 	return len(parts) <= 1 && (r.fit(n) < minFit || r.onlyServer(n))
 }

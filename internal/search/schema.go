@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// maxSchemaDepth is how many levels below the top of a schema are read. A property, the items of an array and an alternative of anyOf
-// are one level below the schema that contains them.
+// maxSchemaDepth is how many levels below the top of a schema are read. A property, the items of an array and an alternative of
+// anyOf are one level below the schema that contains them.
 const maxSchemaDepth = 4
 
-// schemaNode has the parts of a JSON Schema that this package reads. encoding/json skips a part whose type is not that of the field,
-// such as the schema "true", or a list of schemas as "items".
+// schemaNode has the parts of a JSON Schema that this package reads. encoding/json skips a part whose type is not that of the
+// field, such as the schema "true", or a list of schemas as "items".
 type schemaNode struct {
 	Description string                 `json:"description"`
 	Properties  map[string]*schemaNode `json:"properties"`
@@ -20,8 +20,9 @@ type schemaNode struct {
 	Enum        []string               `json:"enum"`
 }
 
-// readSchema calls the function param for every parameter name in a schema, and the function text for every description and enum value.
-// The properties of an object are read in the order of their names. Parts of an unexpected type are skipped.
+// readSchema calls the function param for every parameter name in a schema, and the function text for every description and
+// enum value, except the description at the top. The properties of an object are read in the order of their names. Parts of an
+// unexpected type, and parts deeper than maxSchemaDepth, are skipped.
 func readSchema(schema json.RawMessage, param, text func(string)) {
 	var n schemaNode
 	// If there is an error, n only lacks some members.

@@ -15,7 +15,8 @@ type Hit struct {
 	Server, Tool string
 	// Score orders the hits of one query; the best hit has 1. Scores of different queries cannot be compared.
 	Score float64
-	// Also has the names of the other servers that have exactly the same tool, in the order of the catalogue.
+	// Also has the names of the other servers that have exactly the same tool, in the order of the catalogue. It is empty if
+	// Options.Server limits the search.
 	Also []string
 	// Weak means that even the best hit has little of what the query asks for, so that probably no tool fits. It
 	// is the same for all hits of a query.
@@ -53,7 +54,8 @@ type Index struct {
 type toolRef struct {
 	name   string
 	server uint32
-	// act is what the tool does, by its annotations or else by its name.
+	// act is what the tool does by its name, unless the tool has the annotation readOnlyHint: true means asks, and false means
+	// changes or removes.
 	act act
 	// deprecated means that the definition of the tool says so.
 	deprecated bool
@@ -66,8 +68,8 @@ type toolRef struct {
 type serverRef struct {
 	name       string
 	first, end uint32
-	// prefix is the stem of the word with which the names of all tools of the server begin, as git in git_log and git_show. It is empty if
-	// there is no such word.
+	// prefix is the stem of the word with which the names of all tools of the server begin, as git in git_log and git_show. It
+	// is empty if there is no such word, or if the server has fewer than minPrefixed tools.
 	prefix string
 }
 
@@ -80,9 +82,8 @@ func New(snap *catalog.Snapshot) *Index {
 	return b.finish()
 }
 
-// Search returns the best tools for query, best first. Equal scores keep the
-// catalogue's order, so that the same query gives the same list in every
-// process. It returns nothing when no word of the query is known.
+// Search returns the best tools for query, best first. Equal scores keep the catalogue's order, so that the same query gives
+// the same list in every process. It returns nothing if no word of the query is known, or if Options.Server is unknown.
 func (x *Index) Search(query string, o Options) []Hit {
 	limit := o.Limit
 	if limit <= 0 {

@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// vectorTable has a word vector for each piece (word or part of a word) of the vocabulary, in the same order; tools/embed makes it.
-// First it has a step size for each piece, in two bytes. Then it has 128 numbers of four bits for each piece, where n stands for
-// n-8 steps.
+// vectorTable has a word vector for each piece (word or part of a word) of the vocabulary, in the same order; tools/embed makes
+// it. First it has a step size for each piece, in two bytes. Then it has 128 numbers of four bits for each piece, where the
+// number n stands for n-8 steps.
 var (
 	//go:embed vectors.bin
 	vectorTable string
