@@ -58,8 +58,8 @@ func (d *desk) reply(ctx context.Context, request []byte) []byte {
 	return encodeReply(nil, &Failure{CodeFailed, "unknown request"})
 }
 
-// time returns when the program has run for as long as it may. Its return tells the helper to end the program. If the program has
-// still not ended after the duration grace, the helper is killed.
+// time returns when the program has run for as long as it may, or has ended. Its return tells the helper to end the program. If
+// the program has still not ended after the duration grace, the helper is killed.
 func (d *desk) time(ctx context.Context) {
 	d.clock.start()
 	select {

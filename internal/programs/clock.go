@@ -47,7 +47,7 @@ func (c *clock) expire() {
 	}
 }
 
-// hold stops the clock until release is called.
+// hold stops the clock until release is called. If there are several holds, the clock goes on after the last release.
 func (c *clock) hold() (release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -53,7 +53,8 @@ const (
 	maxLines = 10_000
 )
 
-// engine runs one program. Only the goroutine that calls the method run uses it, except for over and vm.Interrupt.
+// engine runs one program. Only the goroutine that calls the method run uses it, with two exceptions: any goroutine may call
+// expire, and the goroutines of sendCall use ask, mark, replies and ended.
 type engine struct {
 	header
 	ask  func(request []byte) ([]byte, error)
@@ -66,11 +67,11 @@ type engine struct {
 	ended   chan struct{} // closed when the program has ended
 	waiting []sendCall    // calls that the program has made and that were not sent yet
 	made    int           // how many calls the program has asked for
-	open    int           // calls without a reply
+	open    int           // calls that were sent and have no reply yet
 	replies chan settled
 	logs    strings.Builder
-	lines   int // number of lines in logs
-	dropped int
+	lines   int           // number of lines in logs
+	dropped int           // how many calls of console.log were left out
 	settle  quickjs.Value // the function settle of the prelude (the JavaScript that runs before the program)
 	out     *answer       // nil until the program's function has ended
 }
@@ -100,7 +101,7 @@ func (e *engine) run(code string) (out *answer) {
 	}
 	e.vm = vm
 	defer vm.Close()
-	go func() { // ends with the job, because the method ask then fails
+	go func() { // ends with the job at the latest, because the method ask then fails
 		if _, err := e.ask([]byte{askClock}); err == nil {
 			e.expire()
 		}
@@ -149,7 +150,8 @@ func (e *engine) element(array quickjs.Value, index uint32) (quickjs.Value, erro
 	return array.GetPropertyValue(name)
 }
 
-// prepare runs the prelude, which defines the functions that programs can use.
+// prepare runs the prelude, which defines the functions that programs can use. The results start and failed are functions of
+// the prelude: start runs a program, and failed reports an error of it.
 func (e *engine) prepare() (start, failed quickjs.Value, err error) {
 	host := map[string]quickjs.HostFunc{"send": e.send, "fetch": e.fetch, "write": e.write, "done": e.done, "fail": e.fail}
 	names := make([]string, 0, len(host))
@@ -179,8 +181,8 @@ func (e *engine) prepare() (start, failed quickjs.Value, err error) {
 	return start, failed, nil
 }
 
-// begin compiles the program and runs it until it awaits something. If the program could
-// not begin, the answer says why; otherwise it is nil.
+// begin compiles the program and runs it until it awaits something. With Check, it only compiles the program. If the program
+// could not begin, the answer says why; otherwise it is nil.
 func (e *engine) begin(start quickjs.Value, code string) *answer {
 	err := e.js(func() error {
 		program, err := e.vm.EvalValue("(async function("+e.Parameters+"){\n"+code+"\n})", quickjs.EvalGlobal)
@@ -298,8 +300,8 @@ func (e *engine) exhausted(end *answer) *answer {
 	return end
 }
 
-// The prelude (the JavaScript that runs before the program) calls the functions below. They return an error only for arguments
-// that the prelude never passes.
+// The prelude (the JavaScript that runs before the program) calls the functions below. They return an error for arguments that
+// the prelude never passes; fetch also returns one if the job has ended.
 
 var errArguments = errors.New("called with other arguments")
 
@@ -399,7 +401,7 @@ func (e *engine) done(args []any) (any, error) {
 	return nil, nil
 }
 
-// maxMessage bounds the text of an error, in bytes.
+// maxMessage bounds the text of an error that the program threw, in bytes.
 const maxMessage = 4 << 10
 
 // fail receives the text and the stack trace of an error that the program threw.

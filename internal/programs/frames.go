@@ -75,7 +75,7 @@ func decodeReply(data []byte) (code, text string) {
 // These are the ways in which a program can end, as the helper reports them.
 const (
 	endValue  = "value"
-	endError  = "error"  // the program threw an error, or did not handle a rejected promise
+	endError  = "error"  // the program does not compile, threw an error, or did not handle a rejected promise
 	endTime   = "time"   // over the time limit
 	endMemory = "memory" // over the memory limit
 	endStuck  = "stuck"  // it awaits something that nothing will settle
@@ -87,7 +87,7 @@ type answer struct {
 	End     string          `json:"end"`
 	Value   json.RawMessage `json:"value,omitempty"` // nil for undefined
 	Logs    string          `json:"logs,omitempty"`
-	Dropped int             `json:"dropped,omitempty"` // how many lines were left out because the limit of logs was reached
+	Dropped int             `json:"dropped,omitempty"` // how many calls of console.log were left out, over the limit of logs
 	Message string          `json:"message,omitempty"`
 	Line    int             `json:"line,omitempty"` // 0 if it is unknown
 	Column  int             `json:"column,omitempty"`

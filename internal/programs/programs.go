@@ -2,7 +2,7 @@
 //
 // A program comes from a model, so it may be wrong, endless or hostile. The engine (QuickJS) has no access to files, the network,
 // the environment or other processes. Its helper process (see package helper) bounds memory and time. A program reaches the
-// outside only by messages to this process, which ask for a call, a kept result or a file. This process decides about each
+// outside only by messages to this process, which ask for a call, a kept result or a file. This process decides about each such
 // message, and trusts nothing that the helper sends: it counts the calls itself, and passes on only valid JSON.
 //
 // # Time
@@ -28,13 +28,14 @@ import (
 
 // Limits bound programs. For each of them, 0 means the default.
 type Limits struct {
-	// Time bounds a program that asks for no other time; the default is 60 s. MaxTime is the longest time that a
-	// program may ask for; the default is 300 s.
+	// Time bounds a program that asks for no other time; the default is 60 s. MaxTime is the longest time that a program may
+	// ask for; the default is 300 s, and it is never less than Time.
 	Time, MaxTime time.Duration
-	// Memory bounds the engine, in bytes. Default 64 MB.
+	// Memory bounds the engine, in bytes; the default is 64 MiB. Run ignores it: the memory given to New applies to all
+	// programs.
 	Memory int64
 	// Calls is how many calls a program may make in all; the default is 200. AtOnce is how many of them may run at the
-	// same time; the default is 16.
+	// same time; the default is 16, and the maximum is maxAtOnce.
 	Calls, AtOnce int
 }
 
@@ -65,7 +66,7 @@ const (
 	idle = 10 * time.Second
 	// grace is how long a helper may take to end a program after its time is over. Then the helper is killed.
 	grace = 100 * time.Millisecond
-	// maxConfirming bounds how long all confirmations by the user together may extend the time of a program.
+	// maxConfirming is how much longer than Limits.MaxTime a program may take because the user confirms calls.
 	maxConfirming = time.Hour
 	// MaxCode bounds the code of a program, in bytes.
 	MaxCode = 256 << 10
@@ -114,7 +115,7 @@ type Host struct {
 	Call func(ctx context.Context, c Call) (value json.RawMessage, outcome string, failure *Failure)
 	// Result returns a kept result as a value.
 	Result func(ctx context.Context, handle string) (json.RawMessage, *Failure)
-	// File returns the text of a file; nil if there are no files.
+	// File returns the text of a file; nil if programs may read no files.
 	File func(ctx context.Context, path string) (text string, failure *Failure)
 	// Progress gets how many of the calls have ended, and how many the program has asked for; nil if the client wants no progress.
 	Progress func(done, total int)
@@ -124,11 +125,11 @@ type Host struct {
 type Outcome struct {
 	// Value is JSON; nil for undefined, and if there is a Failure.
 	Value json.RawMessage
-	// Logs are the lines of console.log.
+	// Logs are the lines of console.log. If there were too many, the last line has the number of those that are missing.
 	Logs string
 	// Made are the calls, in the order in which they began.
 	Made []Made
-	// Failure is nil if the program returned.
+	// Failure is nil if the program returned a value within the limits, or undefined.
 	Failure *Failure
 }
 
@@ -139,7 +140,7 @@ type Runner struct {
 }
 
 // New returns a runner for programs whose engine may use this much memory, in bytes; 0 means the default. It starts its first
-// helper at the first Run. Helpers are registered with the reaper, which may be nil and must outlive the runner.
+// helper at the first Run or Check. Helpers are registered with the reaper, which may be nil and must outlive the runner.
 func New(memory int64, reaper *proc.Reaper) *Runner {
 	return newRunner(memory, func(s proc.Spec) (*proc.Process, error) { return proc.Start(s, reaper) })
 }
@@ -166,9 +167,9 @@ var ErrClosed = errors.New("the runner of programs is closed")
 // errOver is the cause with which the context of a program ends when its helper must be killed.
 var errOver = errors.New("the time of the program is over")
 
-// Run runs a program on behalf of owner, the ID of a principal. The error is a *semaphore.BusyError, ErrClosed or
-// ctx.Err(), or says that no helper could be started. How the program itself ended is in the Outcome, even if it
-// exceeded a limit. When Run returns, all calls of host have returned.
+// Run runs a program on behalf of owner, the ID of a principal. The error is a *semaphore.BusyError, ErrClosed or ctx.Err(), or
+// says that a helper could not be started or has failed. How the program itself ended is in the Outcome, even if it exceeded a
+// limit. When Run returns, all calls of host have returned.
 func (r *Runner) Run(ctx context.Context, owner string, p Program, host Host) (*Outcome, error) {
 	l := p.Limits.WithDefaults()
 	l.Memory, l.AtOnce = r.memory, min(l.AtOnce, maxAtOnce)
@@ -210,8 +211,8 @@ func (r *Runner) Run(ctx context.Context, owner string, p Program, host Host) (*
 	return out, nil
 }
 
-// Check compiles a program in a helper, without running it. It returns what is wrong with the program, or nil. In the Fault, the
-// field File is empty.
+// Check compiles a program in a helper, without running it. It returns what is wrong with the program, or why it cannot be
+// checked; nil if nothing is wrong. In the Fault, the field File is empty.
 func (r *Runner) Check(ctx context.Context, code string) *Fault {
 	h := header{Nanoseconds: int64(time.Minute), Memory: r.memory, Check: true}
 	var a answer
@@ -231,7 +232,7 @@ func (r *Runner) Check(ctx context.Context, code string) *Fault {
 // Close kills all helpers and returns when they have ended, also if it is called again.
 func (r *Runner) Close() { r.helpers.Close() }
 
-// read reads the helper's answer.
+// read puts the helper's answer into the Outcome.
 func (d *desk) read(out *Outcome, data []byte, code string, limit time.Duration) {
 	var a answer
 	if err := json.Unmarshal(data, &a); err != nil {

@@ -41,8 +41,9 @@ const maxStored = 200
 
 var storedName = pattern.New(`^[A-Za-z0-9_-]{1,64}$`)
 
-// ReadFolder reads the programs in a folder: the files NAME.js that begin with a JSDoc comment. forbidden are names that programs
-// must not have. If the folder does not exist, that is a fault if required is true; otherwise there are no programs.
+// ReadFolder reads the programs in a folder: the files NAME.js, each of which must begin with a JSDoc comment. A file that is
+// no valid program is a fault; hidden files are ignored. forbidden are names that programs must not have. If the folder does
+// not exist, that is a fault if the parameter required is true; otherwise there are no programs.
 func ReadFolder(folder string, required bool, forbidden []string) (all []*Stored, faults []Fault) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -187,7 +188,8 @@ type param struct {
 	optional     bool
 }
 
-// parseParam reads "{type} name text" or "{type} [name=default] text".
+// parseParam reads "{type} name text", "{type} [name=default] text" or "{type=} name text"; with the last two, the parameter is
+// optional.
 func parseParam(text string) (p param, fault string) {
 	parts := paramTag.FindStringSubmatch(text)
 	if parts == nil {
@@ -259,8 +261,8 @@ func init() {
 	}
 }
 
-// Print returns a text that identifies the state of a folder: it changes when a program changes. It is empty if the
-// folder cannot be read.
+// Print returns a text that identifies the state of a folder: it changes when the name, the size or the time of a program
+// changes. It is empty if the folder cannot be read.
 func Print(folder string) string {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
