@@ -11,12 +11,13 @@ import (
 	"mcpx/internal/caller"
 )
 
-// aliveTimeout is how long a silent server without a name of its own has to answer before a new connection takes its name. It is short
-// because clients wait 10 s for a WebSocket to open.
+// aliveTimeout is how long a silent server without a name of its own has to answer before a new connection takes its name. It
+// is short because clients wait 10 s for a WebSocket to open.
 const aliveTimeout = 5 * time.Second
 
-// ServeAgent accepts a tool server of an agent that connects as in the older system that mcpx replaces. The name of the server is in the
-// query; if there is none, the server gets a name that no other server of the agent has. The caller has authenticated the request.
+// ServeAgent accepts a tool server of an agent that connects as in the older system that mcpx replaces. The name of the server
+// is in the query; if there is none, the server gets a name that no other server of the agent has. The caller has authenticated
+// the request. ServeAgent returns when the connection has ended, or at once if it refuses the connection.
 func (h *Hub) ServeAgent(w http.ResponseWriter, r *http.Request) {
 	p, name := caller.From(r.Context()), r.URL.Query().Get("server_id")
 	if name == "" || name == anyName {

@@ -34,7 +34,8 @@ type conn struct {
 // listChanged is part of every notification of a changed list. Other messages that contain it are counted too, which is harmless.
 var listChanged = []byte(`/list_changed"`)
 
-// notificationBytes is a length above that of every notification. Messages of at least this length are not searched for listChanged.
+// notificationBytes is far above the length of a usual notification of a changed list. Messages of at least this length are not
+// searched for listChanged.
 const notificationBytes = 4 << 10
 
 // Read reads one message of the server. It counts notifications of changed lists.

@@ -37,25 +37,27 @@ const (
 type Options struct {
 	// Current returns the section dial of the current config; if it returns nil, no server may dial in.
 	Current func() *conf.Dial
-	// Barred reports whether a principal may not dial in at all, whatever the rules of dial say; nil means that no principal is barred.
+	// Barred reports whether a principal may not dial in at all, whatever the rules of dial say; nil means that no principal is
+	// barred.
 	Barred func(*caller.Principal) bool
 	// Taken reports whether the config has a server of this name.
 	Taken func(name string) bool
-	// Changed is called, without locks, after a server was added or removed.
+	// Changed is called, without locks, after a server was added or removed, except by Recheck; see also Refresh.
 	Changed func()
 	// MaxMessage bounds one message of a server, in bytes.
 	MaxMessage int64
 	Logger     *slog.Logger
 	// Bounds limit a principal's servers; zero values mean the defaults.
 	Bounds Bounds
-	// Cluster connects to the other replicas; nil if there are no others. Relay lets another replica use a server of this replica, until
-	// ctx ends: the messages go over stream. served is the name under which clients see the server.
+	// Cluster connects to the other replicas; nil if there are no others. Relay lets another replica use a server of this
+	// replica, until ctx ends: the messages go over stream. served is the name under which clients see the server.
 	Cluster *cluster.Cluster
 	Relay   func(ctx context.Context, served string, stream io.ReadWriteCloser) error
 	// Ping is the time between pings to a server, and Pong is the time that the server has to answer each of them; 0 means the
 	// default of [transport.PeerOptions].
 	Ping, Pong time.Duration
-	// Alive is how long an old connection has to answer before a new connection replaces it; 0 means 5 s.
+	// Alive is how long the connection of a server without a name of its own has to answer before a new connection takes its
+	// name; 0 means 5 s.
 	Alive time.Duration
 }
 
@@ -85,14 +87,15 @@ type Server struct {
 	// authentication.
 	Name string
 	By   *caller.Principal
-	// Place identifies the slot of a server that brought no name; it is empty for other servers. A later slot of the same name has
-	// another Place, since it may be for another server: what mcpx knows about the old Place does not apply to it.
+	// Place identifies the slot of a server that brought no name, or one of the names for such servers; it is empty for other
+	// servers. A later slot of the same name has another Place, since it may be for another server: what mcpx knows about the
+	// old Place does not apply to it.
 	Place string
-	// Serial is different for each Server value. A later Server may have the same name; then Arrived and Connect of the earlier
-	// Server wait in vain.
+	// Serial is different for each Server value. A later Server may have the same name; then the functions Arrived and Connect
+	// of the earlier Server give no connection any more.
 	Serial string
-	// Arrived waits until the server has a connection, and Connect returns the connection ([transport.Options]). Admit refuses lists that
-	// are too large ([upstream.Catalogue]).
+	// Arrived waits until the server has a connection, and Connect returns the connection ([transport.Options]). Admit refuses
+	// lists that are too large ([upstream.Catalogue]).
 	Arrived func(ctx context.Context) error
 	Connect func(ctx context.Context) (transport.Conn, error)
 	Admit   func(kind catalog.Kind, items, bytes int) error
@@ -104,11 +107,11 @@ type slot struct {
 	Server
 	hub *Hub
 
-	live    *conn         // the connection that is open; nil while the server is away
+	live    *conn         // the connection that is open; nil while the server is away or at another replica
 	waiting *conn         // the same as live until the upstream takes it; then nil
-	arrived chan struct{} // closed while a connection waits for the upstream
+	arrived chan struct{} // closed while a connection waits for the upstream, or the upstream may open a tunnel
 	since   time.Time     // when the server went away
-	forget  *time.Timer   // ends the slot; nil while the server is here
+	forget  *time.Timer   // ends the slot; nil while the server is not away
 	listed  map[catalog.Kind]listed
 	elsewhere
 }
@@ -116,7 +119,7 @@ type slot struct {
 // listed is the size of one list of a server, such as its tools.
 type listed struct{ items, bytes int }
 
-// Servers returns all servers, sorted by name.
+// Servers returns all servers, also those that are away or at another replica, sorted by the names that clients see.
 func (h *Hub) Servers() []Server {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -158,7 +161,7 @@ func (h *Hub) rule(dial *conf.Dial, p *caller.Principal, name string) *conf.Dial
 	return policy.MayDial(dial.Allow, p, name)
 }
 
-// place finds or makes the slot for a connection. isNew reports whether the slot is new.
+// place finds or makes the slot for a connection. isNew reports whether the slot is new. The error is a refusal.
 func (h *Hub) place(p *caller.Principal, name string) (s *slot, isNew bool, err error) {
 	dial := h.options.Current()
 	if dial == nil {
@@ -257,7 +260,7 @@ func (h *Hub) room(owner string) error {
 	return nil
 }
 
-// remove ends a slot. The caller holds the lock.
+// remove ends a slot, but not its connection. The caller holds the lock.
 func (h *Hub) remove(s *slot) {
 	s.stay()
 	if s.tunnel != nil {
@@ -276,8 +279,8 @@ func (h *Hub) dropMeters() {
 	maps.DeleteFunc(h.meters, func(owner string, m *meter) bool { return !here[owner] && m.over() })
 }
 
-// use makes c the connection of the slot, and returns the connection that it replaces. ok is false if the slot was removed or the hub is
-// closed.
+// use makes c the connection of the slot, and returns the connection that it replaces; nil if there is none. ok is false if the
+// slot was removed or the hub is closed.
 func (s *slot) use(c *conn) (older *conn, ok bool) {
 	h := s.hub
 	h.mu.Lock()
@@ -387,9 +390,9 @@ func (s *slot) take(context.Context) (transport.Conn, error) {
 	return c, nil
 }
 
-// admit is called while the server lists its tools, resources or prompts ([upstream.Catalogue.Admit]). If the servers of its principal
-// list too much together, admit closes the connection and returns an error. There is such a bound because a catalogue needs many times
-// the memory of its texts, and stays while the server is away.
+// admit is called while the server lists its tools, resources or prompts ([upstream.Catalogue.Admit]). If the servers of its
+// principal list too much together, admit closes the connection and returns an error. There is such a bound because a catalogue
+// needs many times the memory of its texts, and stays while the server is away.
 func (s *slot) admit(kind catalog.Kind, items, bytes int) error {
 	h, most := s.hub, s.hub.options.Bounds.withDefaults()
 	h.mu.Lock()
@@ -455,7 +458,7 @@ func closeAll(open []*conn, code int, reason string) {
 	closing.Wait()
 }
 
-// Close closes all connections.
+// Close closes all connections, and ends what Share has started. From then on no server may dial in.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.ended = true

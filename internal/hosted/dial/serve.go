@@ -22,7 +22,7 @@ const Subprotocol = "mcp"
 var validName = pattern.New(`^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$`)
 
 // ServeHTTP accepts the connection of a server. The caller has authenticated the request. ServeHTTP returns when the connection has
-// ended.
+// ended, or at once if it refuses the connection.
 func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.serve(w, r, caller.From(r.Context()), strings.TrimPrefix(r.URL.Path, Path), Subprotocol)
 }
@@ -56,8 +56,8 @@ func (h *Hub) serve(w http.ResponseWriter, r *http.Request, p *caller.Principal,
 	h.hold(r.Context(), s, c, fresh)
 }
 
-// unused is called if no connection uses the slot that the method place has returned: it removes a new slot, and lets an older slot
-// expire.
+// unused is called if the connection for which the method place has returned a slot cannot be used. If no other connection uses
+// the slot, unused removes a new slot, and lets an older slot expire.
 func (h *Hub) unused(s *slot, isNew bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,8 +70,9 @@ func (h *Hub) unused(s *slot, isNew bool) {
 	}
 }
 
-// hold gives a connection to the slot, and returns when the connection has ended. It closes the connection when the credential expires, and
-// when ctx ends because the credential was revoked.
+// hold gives a connection to the slot, and returns when the connection has ended. It closes the connection when the credential
+// expires, and when ctx ends because the credential was revoked. If the slot cannot be used any more, it closes the connection
+// at once.
 func (h *Hub) hold(ctx context.Context, s *slot, c *conn, isNew bool) {
 	if err := h.claim(ctx, s); err != nil {
 		h.unused(s, isNew)

@@ -19,15 +19,16 @@ import (
 	"mcpx/internal/transport"
 )
 
-// In a cluster, the replica to which a server dials in stores a record about the server. The other replicas make a slot for each such
-// record. Their upstreams reach the server through a stream to that replica, here called a tunnel.
+// In a cluster, the replica to which a server dials in stores a record about the server. The other replicas make a slot for
+// each such record. Their upstreams reach the server through a stream to that replica, here called a tunnel.
 
 const (
 	// recordPrefix begins the keys of the records about servers. The served name of the server follows.
 	recordPrefix = "dial."
 	// kindRelay is the kind of the streams to servers at other replicas. Such a stream begins with the served name.
 	kindRelay = "dial"
-	// recordTime is how long a record is valid. It is renewed after recordRenewed.
+	// recordTime is how long a record is valid while the server has a connection; it is renewed after recordRenewed. The record
+	// of a server that is away is valid for awayTime.
 	recordTime, recordRenewed = time.Hour, 20 * time.Minute
 	// lookEvery is how often a hub looks for ended replicas, and retries failed changes of records.
 	lookEvery = time.Second
@@ -45,12 +46,12 @@ type holding struct {
 
 // elsewhere has what the record about the server of a slot says, if there is a cluster. The mutex of the hub guards it.
 type elsewhere struct {
-	at, conn string  // At and Conn of the record; at is empty if the server is away or at this replica
-	armed    bool    // the method arm has closed the channel arrived, so that the upstream opens a tunnel
-	tunnel   *tunnel // the newest tunnel, which may have ended; nil before the first
-	own      string  // holding.Conn of the connection that is or was here
-	told     time.Time
-	toldAway bool // the record says that the connection own has ended
+	at, conn string    // At and Conn of the record; at is empty if the server is away or at this replica
+	armed    bool      // the method arm has closed the channel arrived, so that the upstream opens a tunnel
+	tunnel   *tunnel   // the newest tunnel, which may have ended; nil before the first
+	own      string    // holding.Conn of the connection that is or was here
+	told     time.Time // when this replica last changed or renewed the record
+	toldAway bool      // the record says that the connection own has ended
 }
 
 // shared has those fields of a [Hub] that are needed only in a cluster.
@@ -98,7 +99,8 @@ func (h *Hub) Share() {
 	})
 }
 
-// Refresh makes the hub call [Options.Changed] soon. It does not wait for the call.
+// Refresh makes the hub call [Options.Changed] soon, if Share has started the exchange with other replicas. It does not wait
+// for the call.
 func (h *Hub) Refresh() {
 	h.newsMu.Lock()
 	h.stale = true
@@ -116,8 +118,9 @@ func (h *Hub) look() {
 
 var errHeld = errors.New("the name is held by another principal")
 
-// claim changes the record about the server of a slot, to say that the server is now at this replica. It fails if a server of another
-// principal has the name.
+// claim changes the record about the server of a slot, to say that the server is now at this replica. It fails if a server of
+// another principal has the name, unless the replica of that server has ended, and if the record cannot be changed now. Without
+// a cluster, it does nothing.
 func (h *Hub) claim(ctx context.Context, s *slot) error {
 	c := h.options.Cluster
 	if c == nil {
@@ -143,7 +146,7 @@ func (s *slot) holding(at, conn string) holding {
 	return holding{s.Dialled, s.Name, s.Place, s.By, at, conn}
 }
 
-// errChanged means that the record is about a newer connection than expected.
+// errChanged means that the record is missing, or about a newer connection than expected.
 var errChanged = errors.New("another connection has the name")
 
 // tell writes to the records what has changed at this replica: it notes ended connections, and renews old records.
