@@ -22,9 +22,9 @@ func (c *commandLine) title() string {
 	return name
 }
 
-// launcher is a program that runs a package.
+// launcher is a program that runs a package, or an interpreter that runs a script or module.
 type launcher struct {
-	kind string // how the names of its packages begin in row.names, such as "npm:"; empty if the launcher runs no package, but a command
+	kind string // how the names of its packages begin in row.names, such as "npm:"; empty for an interpreter
 	// verbs are the words that must come first, such as "run"; often there are none.
 	verbs []string
 	// flags are options without a value. valued are options whose value is the next argument. naming are options whose value is the
@@ -154,8 +154,9 @@ func wrapped(name string, args []string) (line commandLine, ok, known bool) {
 // plainScript matches a shell script that is a single command, without special characters of the shell.
 var plainScript = pattern.New(`^[A-Za-z0-9@/._:=,+ -]+$`)
 
-// read returns which package a launcher runs. The parameter args has the arguments that are not read yet. The parameter others has the
-// options that were already read: for "uv OPTIONS tool run PACKAGE", the options before "tool"; for all other commands, none.
+// read returns which package a launcher runs. The parameter args has the arguments that are not read yet. The parameter others
+// has the options that were already read: for "uv OPTIONS tool run PACKAGE", the options before "tool"; for all other commands,
+// none.
 func (l launcher) read(args, others []string) (commandLine, bool) {
 	words, options, ok := l.words(args, len(l.verbs)+1)
 	if !ok || !slices.Equal(words[:len(l.verbs)], l.verbs) {
@@ -177,8 +178,8 @@ type options struct {
 	after []string // the arguments after the last word
 }
 
-// words returns the first n arguments that are not options. The result ok is false if there are fewer such arguments, or if there is an
-// option that the launcher does not know.
+// words returns the first n arguments that are not options. The result ok is false if there are fewer such arguments, if there
+// is an option before them that the launcher does not know, or if options name several packages.
 func (l launcher) words(args []string, n int) (words []string, o options, ok bool) {
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
@@ -213,7 +214,7 @@ func (l launcher) words(args []string, n int) (words []string, o options, ok boo
 	return nil, o, false
 }
 
-// uvRun reads "uv run COMMAND" and "uv tool run PACKAGE", with options before the first word.
+// uvRun reads "uv run COMMAND" and "uv tool run PACKAGE", with options before each word.
 func uvRun(args []string) (commandLine, bool) {
 	words, options, ok := uv.words(args, 1)
 	switch {
@@ -252,7 +253,7 @@ func pythonRun(args []string) (commandLine, bool) {
 	return commandLine{"pypi:" + name, args[i+2:]}, name != ""
 }
 
-// nodeRun reads the path of a script that lies in a folder node_modules.
+// nodeRun reads "node SCRIPT" and "bun SCRIPT", if the script lies in a folder node_modules.
 func nodeRun(args []string) (commandLine, bool) {
 	words, options, ok := node.words(args, 1)
 	if !ok {
@@ -261,8 +262,8 @@ func nodeRun(args []string) (commandLine, bool) {
 	return inNodeModules(words[0], append(options.rest, options.after...))
 }
 
-// inNodeModules returns the package whose folder contains path. A relative path is added to others, because it depends on the
-// working folder.
+// inNodeModules returns the package whose folder in node_modules contains path, or the name of the program if path is in
+// node_modules/.bin. A relative path is added to others, because it depends on the working folder.
 func inNodeModules(path string, others []string) (commandLine, bool) {
 	const folder = "node_modules/"
 	slashed := strings.ReplaceAll(path, `\`, "/")
@@ -294,8 +295,8 @@ func programName(path string) string {
 	return name
 }
 
-// nameOf returns the name of a package without its version, in the form of row.names but without the prefix, such as "npm:". It returns
-// "" if the parameter word is an address, a path or an alias instead.
+// nameOf returns the name of a package without its version, in the form of row.names but without the prefix, such as "npm:".
+// For npm and PyPI it returns "" if the parameter word is an address, a path or an alias instead.
 func nameOf(kind, word string) string {
 	switch kind {
 	case "npm:":

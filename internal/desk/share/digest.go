@@ -38,8 +38,8 @@ var programs = strings.Fields(`
 	docker podman git
 `)
 
-// Folder returns the folder in which a server starts for this session: its cwd if the config sets one, the home folder if all
-// sessions share the server, or else the folder of the session.
+// Folder returns the folder in which a server starts for this session: its cwd if the config sets one (a relative one is below
+// the folder of the session), the home folder if all sessions share the server, or else the folder of the session.
 func (s *Session) Folder(server *config.Server, share conf.Share) string {
 	switch {
 	case filepath.IsAbs(server.Cwd):
@@ -91,8 +91,8 @@ func fieldsOf(value any) (fields []any) {
 	return fields
 }
 
-// programsOf returns the files that a server finds in its PATH for the names in the list programs. Most servers have the PATH of the
-// session, so the files for that PATH are looked up only once.
+// programsOf returns the files that a server finds in its PATH for the names in the list programs. Most servers have the PATH
+// of the session, so the files for that PATH are looked up only once.
 func (s *Session) programsOf(server *config.Server, env []string) []string {
 	path := proc.Value(env, "PATH")
 	if path != proc.Value(proc.Environment(s.environ, nil), "PATH") {
