@@ -1,10 +1,11 @@
-// Package connect serves the pages on which a person connects an account at a server to their principal, so that mcpx calls the server with
-// that account for this principal alone (oauth.per).
+// Package connect serves the pages on which a person connects an account at a server to their principal, so that mcpx calls the
+// server with that account for this principal alone (oauth.per).
 //
-// A link names a principal and a server, and gives no access by itself. The pages first make the person prove to be that principal, then
-// ask for consent, and only then send the browser to the login page of the server. When the browser comes back, the pages check that it is
-// the same browser, and that it still belongs to the principal. So nobody gains anything by sending a link to another person: that person's
-// account is not connected to the sender's principal, and the sender's account is not connected to that person's principal.
+// A link names a principal and a server, and gives no access by itself. The pages first make the person prove to be that
+// principal, then ask for consent, and only then send the browser to the login page of the server. When the browser comes back,
+// the pages check that it is the same browser, and that it still belongs to the principal. So nobody gains anything by sending
+// a link to another person: that person's account is not connected to the sender's principal, and the sender's account is not
+// connected to that person's principal.
 package connect
 
 import (
@@ -37,7 +38,7 @@ const (
 const (
 	linkTime   = time.Hour        // how long a link can be opened
 	viewerTime = 15 * time.Minute // how long the cookie that proves the principal of a browser is valid
-	codeTime   = 10 * time.Minute
+	codeTime   = 10 * time.Minute // how long a code is valid
 	maxForm    = 16 << 10
 	// maxPending is the maximum number of logins that one process keeps in memory, maxCodes the maximum number of codes.
 	maxPending, maxCodes = 1000, 1000
@@ -55,20 +56,21 @@ type Accounts interface {
 	Title(server string) (address string, ok bool)
 	// Connected reports whether a principal has a usable login at a server.
 	Connected(ctx context.Context, server, principal string) bool
-	// Begin prepares a login, after which the browser comes back to the URL redirect. pending is what Finish needs; it contains secrets.
-	// address returns the URL of the login page with the given OAuth parameter state.
+	// Begin prepares a login, after which the browser comes back to the URL redirect. pending is what Finish needs; it contains
+	// secrets. address returns the URL of the login page with the given OAuth parameter state.
 	Begin(ctx context.Context, server string, of Person, redirect string) (pending json.RawMessage,
 		address func(state string) string, err error)
 	// Finish stores the login that Begin has prepared. answer is the query of the URL with which the browser came back.
 	Finish(ctx context.Context, server string, of Person, pending json.RawMessage, answer url.Values) error
-	// Disconnect revokes and forgets the login of a principal at a server.
+	// Disconnect revokes and forgets the login of a principal at a server. It forgets the login even if the server does not
+	// revoke it; the error then says why.
 	Disconnect(ctx context.Context, server string, of Person) error
 	// Sees reports whether a principal may use a server.
 	Sees(p *caller.Principal, server string) bool
 }
 
-// Pending is a login to a server from whose login page the browser has not come back yet. Its ID in the store is the OAuth parameter state.
-// A store outside this process must encrypt it.
+// Pending is a login to a server from whose login page the browser has not come back yet. Its ID in the store is the OAuth
+// parameter state. A store outside this process must encrypt it.
 type Pending struct {
 	Server  string          `json:"server"`
 	Of      Person          `json:"of"`
@@ -76,8 +78,8 @@ type Pending struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// Code is a one-time code that a program with a principal's token gets. By typing it, the user of a browser proves to be that principal.
-// A store outside this process must encrypt it.
+// Code is a one-time code that a program with a principal's token gets. By typing it, the user of a browser proves to be that
+// principal. A store outside this process must encrypt it.
 type Code struct {
 	Of Person `json:"of"`
 }
@@ -99,8 +101,9 @@ type Options struct {
 	Caller func(r *http.Request) (*caller.Principal, error)
 	// Viewer returns the principal that has signed in to another page of mcpx with this browser; nil if there is none.
 	Viewer func(r *http.Request) *caller.Principal
-	// SignIn sends the browser to the login page of mcpx's other pages. After the login, the browser is sent to the path in the parameter
-	// back, which is below Base. From then on, Viewer returns the principal. SignIn is nil if the other pages have no login page.
+	// SignIn sends the browser to the login page of mcpx's other pages. After the login, the browser is sent to the path in the
+	// parameter back, which is below Base. From then on, Viewer returns the principal. SignIn is nil if the other pages have no
+	// login page.
 	SignIn func(w http.ResponseWriter, r *http.Request, back string)
 	Log    *slog.Logger
 }
@@ -112,7 +115,7 @@ type Pages struct {
 	sameSite      *http.CrossOriginProtection
 }
 
-// New returns the pages.
+// New returns the pages. It refuses a Base without https, unless the host is this machine (see [netguard.Safe]).
 func New(o Options) (*Pages, error) {
 	u, err := url.Parse(o.Base)
 	if err != nil || !netguard.Safe(o.Base) {
@@ -135,7 +138,7 @@ type link struct {
 	Until  int64  `json:"u"`
 }
 
-// Link returns the address at which a principal connects an account at a server.
+// Link returns the address at which a principal connects an account at a server. It can be opened for linkTime.
 func (p *Pages) Link(server string, of *caller.Principal) string {
 	return p.Base + pagePath + "?to=" + tagged(p.links, link{server, personOf(of), time.Now().Add(linkTime).Unix()})
 }
@@ -228,8 +231,8 @@ func (p *Pages) page(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// look shows the page of a link. A browser that belongs to the link's principal is asked for consent. Any other browser is asked to prove
-// that it belongs to this principal.
+// look shows the page of a link. A browser that belongs to the link's principal is asked for consent. Any other browser is
+// asked to prove that it belongs to this principal.
 func (p *Pages) look(w http.ResponseWriter, r *http.Request, l *link, address string) {
 	if r.URL.Query().Has("back") { // the browser came from another site, so it sent no login cookie (SameSite=Strict)
 		w.Header().Set("Refresh", "0; url="+p.address(r.URL.Query().Get("to")))
@@ -252,9 +255,9 @@ func (p *Pages) look(w http.ResponseWriter, r *http.Request, l *link, address st
 	p.show(w, http.StatusOK, data)
 }
 
-// somebodyElse returns the principal that has signed in with this browser. It returns nil if nobody has signed in, or if the principal is
-// that of the link. If another principal has signed in, typing a code proves nothing: somebody may have sent this person the link and the
-// code, so that the person's account is connected to the sender's principal.
+// somebodyElse returns the principal that has signed in with this browser. It returns nil if nobody has signed in, or if the
+// principal is that of the link. If another principal has signed in, typing a code proves nothing: somebody may have sent this
+// person the link and the code, so that the person's account is connected to the sender's principal.
 func (p *Pages) somebodyElse(r *http.Request, l *link) *caller.Principal {
 	if who := p.Viewer(r); who != nil && who.ID != l.Of.ID {
 		return who
@@ -297,8 +300,8 @@ func (p *Pages) cookieName() string {
 
 func (p *Pages) secure() bool { return strings.HasPrefix(p.Base, "https://") }
 
-// proved sets the cookie that says to which principal this browser belongs. The cookie is SameSite=Lax, because the redirect from the
-// login page of a server comes from another site.
+// proved sets the cookie that says to which principal this browser belongs, for viewerTime. The cookie is SameSite=Lax, because
+// the redirect from the login page of a server comes from another site.
 func (p *Pages) proved(w http.ResponseWriter, of Person) *viewer {
 	v := viewer{of, rand.Text(), time.Now().Add(viewerTime).Unix()}
 	http.SetCookie(w, &http.Cookie{
@@ -374,7 +377,7 @@ func (p *Pages) callback(w http.ResponseWriter, r *http.Request) {
 	p.done(w, one.Server+" is connected", "mcpx uses your account there when "+one.Of.Name+" calls, for nobody else. Go back to your agent, and let it call again.")
 }
 
-// giveCode is the endpoint where a program with a principal's token gets a [Code].
+// giveCode is the endpoint where a program with a principal's token gets the link to a server and a [Code].
 func (p *Pages) giveCode(w http.ResponseWriter, r *http.Request) {
 	who, err := p.Caller(r)
 	if err != nil || who == nil {
@@ -392,8 +395,8 @@ func (p *Pages) giveCode(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer := map[string]any{"url": p.Link(body.Server, who), "principal": who.Name}
-	// A user who came through auth.front can prove who they are by signing in there, and so gets no code, which could be sent to somebody
-	// else.
+	// A user who came through auth.front can prove who they are by signing in there, and so gets no code, which could be sent
+	// to somebody else.
 	if who.IssuerToken == nil || p.SignIn == nil {
 		code, err := p.Codes.Open(r.Context(), &Code{personOf(who)}, time.Now().Add(codeTime))
 		if err != nil {
