@@ -82,7 +82,7 @@ type answer struct {
 	} `json:"_meta"`
 }
 
-// server returns the server, or nil if it was deleted or this is not its newest version.
+// server returns the server, or nil if it was deleted, if this is not its newest version, or if it has no name.
 func (a *answer) server() *Server {
 	official := &a.Meta.Official
 	if official.Status == "deleted" || official.IsLatest != nil && !*official.IsLatest || a.Server.Name == "" {
@@ -97,10 +97,11 @@ func (a *answer) server() *Server {
 	return &a.Server
 }
 
-// pageSize is how many servers Find asks for.
+// pageSize is the maximum number of servers that Find asks for.
 const pageSize = 50
 
-// Find returns the servers whose name or description contains word. incomplete is true if the registry has more such servers.
+// Find returns the servers that the registry finds for a word; which texts it searches is up to the registry. incomplete is
+// true if the registry has more such servers.
 func (r Registry) Find(ctx context.Context, word string) (servers []Server, incomplete bool, err error) {
 	query := url.Values{"search": {word}, "version": {"latest"}, "limit": {fmt.Sprint(pageSize)}}
 	var list struct {

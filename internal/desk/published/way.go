@@ -170,8 +170,8 @@ func (in Input) fixedValue() string {
 	return in.Value
 }
 
-// value returns the value of an input. The parameter values has the values from the user, by their names. If the input has no
-// value, ok is false.
+// value returns the value of an input. The parameter values has the values from the user, by their names. If the input, or a
+// {variable} in it, has no value, ok is false.
 func (in Input) value(values map[string]string) (text string, ok bool) {
 	text = in.fixedValue()
 	if text == "" {
