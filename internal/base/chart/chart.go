@@ -69,7 +69,7 @@ func (c *Chart) Heading(title string, keys ...Key) {
 	c.y += 16
 }
 
-// Row writes two lines of text to the left of the next bars. height is the height of these bars together.
+// Row writes two lines of text to the left of the next bars. height is the height of these bars together, in pixels.
 func (c *Chart) Row(first, second string, height int) {
 	c.text(Left-12, height/2-2, style{size: 13, bold: true, toLeft: true}, first)
 	c.text(Left-12, height/2+12, style{size: 11, toLeft: true}, second)
@@ -78,14 +78,16 @@ func (c *Chart) Row(first, second string, height int) {
 // Column makes the next bars and labels begin at x, until the next call.
 func (c *Chart) Column(x int) { c.left = x }
 
-// Bar draws a bar and returns its width in pixels. The width is n/whole of the parameter length, but at least 2 pixels.
+// Bar draws a bar and returns its width in pixels. The width is n/whole of the parameter length, but at least 2 pixels. The
+// next part begins at the same height; see Down.
 func (c *Chart) Bar(colour string, n, whole, length, height int) int {
 	width := max(2, n*length/whole)
 	fmt.Fprintf(&c.body, `<rect x="%d" y="%d" width="%d" height="%d" rx="2" fill="%s"/>`+"\n", c.left, c.y, width, height, colour)
 	return width
 }
 
-// Label writes text beside a bar of this width. below is the distance in pixels from c.y down to the top of the bar.
+// Label writes text beside a bar of this width and of the height Thick. below is the distance in pixels from c.y down to the
+// top of the bar.
 func (c *Chart) Label(width, below int, text string) {
 	c.text(c.left+width+labelGap, below+Thick-3, style{size: 12}, text)
 }
