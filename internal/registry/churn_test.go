@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// TestThousandServers: a thousand servers, over every transport, are added and removed while other servers keep running. No
-// goroutine and no file descriptor is left over.
+// TestThousandServers: hundreds of servers, over HTTP, SSE and pipes and as processes (with MCPX_FULL=1 a thousand), are added
+// and removed while another server keeps running. No goroutine and no file descriptor is left over.
 func TestThousandServers(t *testing.T) {
 	mcptest.NoLeaks(t)
 	web, modern, sse := mcptest.Spec{}.HTTP(t), mcptest.Spec{Era: mcptest.EraModern}.HTTP(t), mcptest.Spec{}.SSE(t)

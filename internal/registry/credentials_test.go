@@ -176,8 +176,8 @@ func TestCredentials_Claims(t *testing.T) {
 	}
 }
 
-// TestCredentials_Exchange: each principal has its own session, for which its newest token is exchanged. The token itself and
-// the configured Authorization header are not sent to the server.
+// TestCredentials_Exchange: each client has a session for each of its principals, for which the newest token of the principal
+// is exchanged. The token itself and the configured Authorization header are not sent to the server.
 func TestCredentials_Exchange(t *testing.T) {
 	mcptest.NoLeaks(t)
 	web := mcptest.Spec{}.HTTP(t)

@@ -72,8 +72,7 @@ func TestEras_Questions(t *testing.T) {
 	}
 }
 
-// TestEras_ModernAlone: if a server speaks only the modern era, mcpx tries the legacy era once, and legacy clients can use the
-// server.
+// TestEras_ModernAlone: if a server speaks only the modern era, legacy clients can use it, also its questions.
 func TestEras_ModernAlone(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for _, server := range eraServers(t, mcptest.Spec{Era: mcptest.EraModern}, false) {
@@ -168,8 +167,8 @@ func TestEras_OffersOnDisk(t *testing.T) {
 	}
 }
 
-// TestEras_Updates: a legacy client that can be asked gets the updates of resources that its own calls change, even if its
-// calls go to another process than the calls of other clients.
+// TestEras_Updates: a client gets the updates of resources that its own calls change, even if it is a legacy client whose calls
+// go to another process than the calls of other clients.
 func TestEras_Updates(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{Era: mcptest.EraBoth, Resources: json.RawMessage(`[{"uri":"one://1","name":"one"}]`)}

@@ -13,9 +13,9 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestHomes: each modern request over HTTP is a client of its own. All requests of the same principal and client name, or of
-// the same connection, use one session. Other callers do not get this session, whatever name they claim. It ends after
-// SessionIdle without use, or with the connection.
+// TestHomes: each modern request over HTTP is a client of its own. All requests with the same client name and principal or,
+// without a principal, over the same connection use one session. Other callers do not get this session, whatever name they
+// claim. It ends after SessionIdle without use, and without a principal also with the connection.
 func TestHomes(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {

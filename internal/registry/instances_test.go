@@ -288,7 +288,8 @@ func TestInstances_Differ(t *testing.T) {
 	}
 }
 
-// TestInstances_AllDown: if all instances are down, the error says why each of them failed. Calls work again when one is back.
+// TestInstances_AllDown: if all instances are down, the error says so, and the status says why the first of them failed. Calls
+// work again when one is back.
 func TestInstances_AllDown(t *testing.T) {
 	mcptest.NoLeaks(t)
 	webs, server := several(t, mcptest.Spec{}, mcptest.Spec{})

@@ -21,15 +21,16 @@ import (
 // impatience is the timeout of calls to a server that does not answer.
 const impatience = 400 * time.Millisecond
 
-// ends says how calls to the bad server must end: within limit, and so that judge returns true. answer is the text that the
-// caller got, want is the text that a good server returns.
+// ends says how calls to the bad server must end: soon after their timeout limit, and so that judge returns true. answer is the
+// text that the caller got, want is the text that a good server returns.
 type ends struct {
 	limit time.Duration
 	judge func(answer, want string, err error) bool
 }
 
 // answers is for a server that misbehaves but still answers. fails is for calls that get no answer; they must end with an error
-// that says why.
+// that says why. answersOrNot permits both. answersMarked is for an answer that has marks in place of invalid bytes. tooLarge
+// is for an answer over the size limit.
 var (
 	answers       = ends{patience, answered}
 	fails         = ends{impatience, failed}

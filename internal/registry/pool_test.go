@@ -140,8 +140,8 @@ func TestPool_Asked(t *testing.T) {
 	}
 }
 
-// TestPool_Logs: a log message outside of a call reaches all sessions that share the server if no call of the last minutes can
-// have caused it, and else the only one whose calls can.
+// TestPool_Logs: a log message outside of a call reaches all clients that share the server if no call of the last minutes can
+// have caused it. If the calls of only one client can have caused it, it reaches that client; otherwise it reaches nobody.
 func TestPool_Logs(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -462,7 +462,7 @@ func TestApply(t *testing.T) {
 	r.Apply([]Server{keep}, Options{}, nil) // after Close, Apply starts nothing
 }
 
-// TestPerClient: each client has its own session, which has the client's name and ends with the client or when it is idle.
+// TestPerClient: each client has its own session, which has the client's name and ends with the client.
 func TestPerClient(t *testing.T) {
 	mcptest.NoLeaks(t)
 	// Without NoGET, a stream that opens late would make mcpx read the catalogue again.
