@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestCut_Bytes: a result that is within the limit of tokens, but not of bytes, is cut to that number of bytes. It can be read
-// to its end in parts that are each within the limit.
+// TestCut_Bytes: a result over the limit of bytes is cut to that number of bytes. It can be read to its end in parts that are
+// each within the limit.
 func TestCut_Bytes(t *testing.T) {
 	mcptest.OneGoroutine(t)
 	var rows, lines strings.Builder
@@ -40,7 +40,8 @@ func TestCut_Bytes(t *testing.T) {
 	}
 }
 
-// readToTheEnd reads all parts of a cut text, each with the call that the part before names, and returns them.
+// readToTheEnd reads all parts of a cut text, each with the call that the part before names. It fails if a part is over the
+// limit of bytes, or if there is no end.
 func readToTheEnd(t *testing.T, p Pages, text string) {
 	shown := p.cutShown(text, compress.Text(text, p.Texts).Text, false, p.limit())
 	for range 500 {
