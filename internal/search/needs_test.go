@@ -48,7 +48,8 @@ func everyday(t *testing.T) *catalog.Snapshot {
 	return catalog.NewSnapshot(servers)
 }
 
-// TestSearch_Needs: queries in plain words find the tools of real servers. Each of them once did not.
+// TestSearch_Needs: queries in plain words find the tools of real servers, or their hits are weak if no tool fits. Each of them
+// once failed.
 func TestSearch_Needs(t *testing.T) {
 	x := New(everyday(t))
 	for _, tt := range []struct {
