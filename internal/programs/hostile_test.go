@@ -80,7 +80,8 @@ var hostile = []struct{ name, code, end string }{
 	{"symbols", `return {[Symbol.toPrimitive]() { for (;;) {} }} + ""`, codeTime},
 }
 
-// TestRunner_Hostile: each program ends soon after its limit, its helper within its memory, and the next program works.
+// TestRunner_Hostile: each program ends as it must, at the latest some time after its limit, and the next program works. After
+// Close no helper is left.
 func TestRunner_Hostile(t *testing.T) {
 	all := hostile
 	if mcptest.Race { // the runner's goroutines do the same for each program
@@ -122,8 +123,7 @@ func TestRunner_Hostile(t *testing.T) {
 	}
 }
 
-// TestRunner_Beside: while one principal runs hostile programs, the programs of another are not delayed, and this process
-// needs little memory.
+// TestRunner_Beside: while one principal runs hostile programs, the programs of another run.
 func TestRunner_Beside(t *testing.T) {
 	mcptest.Parallel(t)
 	r := watch(t)

@@ -251,7 +251,7 @@ func TestRunner_Hold(t *testing.T) {
 	}
 }
 
-// TestRunner_Fair: the programs of one principal use at most half of the helpers.
+// TestRunner_Fair: however many programs one principal runs, there are helpers for the programs of another.
 func TestRunner_Fair(t *testing.T) {
 	mcptest.Parallel(t)
 	r := watch(t)
