@@ -190,7 +190,7 @@ func (b *board) await(t *testing.T, state string) {
 	mcptest.WaitFor(t, "the state "+state, patience, func() bool { return b.State(b.Servers()[0].Dialled.Server) == state })
 }
 
-// TestHub_Hostile: whatever a device does to its connection, the connection ends or goes on, and the next one works.
+// TestHub_Hostile: whatever a device does to its connection, the connection ends, and the next one works.
 func TestHub_Hostile(t *testing.T) {
 	mcptest.NoLeaks(t)
 	const text, half = 0x81, 0x01
@@ -327,7 +327,8 @@ func TestHub_Token(t *testing.T) {
 	}
 }
 
-// TestHub_Place: a server keeps its place for ten minutes after it went away, and another principal can take a shared name after that.
+// TestHub_Place: a server keeps its place for ten minutes after it went away, and another principal can take a shared name
+// after that.
 func TestHub_Place(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rules := &conf.Dial{Allow: []conf.DialRule{{Names: []string{"*"}, For: conf.DialAll}}}
