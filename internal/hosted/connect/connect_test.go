@@ -96,8 +96,8 @@ func (s *site) code(p *caller.Principal) (link, code string) {
 	return got.URL, got.Code
 }
 
-// TestCode_Sent: eve sends her link and her code to bob, so that the account of bob becomes hers. A browser in which bob has signed in
-// refuses the code, and goes no further if he signs in after he has typed it. Eve herself can still use it.
+// TestCode_Sent: eve sends her link and her code to bob, to get his account. A browser in which bob has signed in refuses the
+// code, and goes no further if he signs in after he has typed it. Eve herself can still use it.
 func TestCode_Sent(t *testing.T) {
 	eve, bob := &caller.Principal{ID: "token eve", Name: "eve"}, &caller.Principal{ID: "https://a.test bob", Name: "bob@a.test"}
 	typed := func(code string) url.Values { return url.Values{"answer": {"code"}, "code": {code}} }
@@ -144,8 +144,8 @@ func TestCode_Front(t *testing.T) {
 	}
 }
 
-// TestLink_Near: principals whose IDs differ little are different ones: one subject at two issuers, an issuer that begins as another one,
-// a token named as a user, other letters. Nobody goes on with the link of another.
+// TestLink_Near: principals whose IDs differ little are different ones: one subject at two issuers, an issuer that begins as
+// another one, a token named as a user, other letters. Nobody goes on with the link of another.
 func TestLink_Near(t *testing.T) {
 	var all []*caller.Principal
 	for _, id := range []string{
