@@ -66,7 +66,8 @@ func hostileToJS() (docs []sample) {
 	return docs
 }
 
-// staysJSON are the hostile documents for which there is no JavaScript, because it would not evaluate to the same value.
+// staysJSON is true for the hostile documents for which there is no JavaScript, because it would not evaluate to the same value
+// or would save nothing.
 var staysJSON = map[string]bool{
 	"lone": false, "overflow": true, "proto": true, "escaped proto": true, "twice": true, "escaped twice": true, "integer keys": true,
 	"large integer keys": true, "deeper": true, "100,000 kinds": true,
@@ -226,7 +227,8 @@ func TestScript_Node(t *testing.T) {
 	t.Log(n, "texts", engines)
 }
 
-// TestText_Within: JSON within prose, a JSON string or a Python repr is shortened; all bytes around it are unchanged.
+// TestText_Within: JSON, or what Python's repr prints, is shortened within prose and within a JSON string. All bytes around it
+// are unchanged.
 func TestText_Within(t *testing.T) {
 	rows := func(row string) string { return "[" + strings.Repeat(row+", ", 30) + row + "]" }
 	both := Options{TOON: true, JS: true}
