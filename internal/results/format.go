@@ -40,7 +40,7 @@ const (
 	// content. But if this content is too long, or shorter as a text in TOON or JavaScript, the client gets a text instead.
 	StructuredOnce
 	// StructuredOwn: the client gets structuredContent if the upstream sent one. If the texts of the result are over the limit,
-	// or if a filter or a grep was applied, the client gets only texts.
+	// if a filter was applied, or if a grep left something out, the client gets only texts.
 	StructuredOwn
 	// StructuredAlways: as StructuredOwn. But if the upstream sent no structuredContent, mcpx makes it from a single JSON text
 	// block, and it also makes it from the output of a filter or grep and from a failure.
