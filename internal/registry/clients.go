@@ -36,9 +36,9 @@ func (r *Registry) Own(client *caller.Client) {
 // Owned returns a channel that is closed by the first call of Own.
 func (r *Registry) Owned() <-chan struct{} { return r.owned }
 
-// ownerFor returns the client that owns the session with which the parameter client uses the server. With PerPrincipal, the owner is the
-// client that represents the principal (see [caller.Client.Person]). Without PerPrincipal, or if the client has no principal, the client
-// itself is the owner.
+// ownerFor returns the client that owns the session with which the parameter client uses the server. With PerPrincipal, the
+// owner is the client that represents the principal (see [caller.Client.Person]). Without PerPrincipal, or if the client has no
+// principal, the client itself is the owner.
 func (s *Server) ownerFor(client *caller.Client) *caller.Client {
 	if s.PerPrincipal && client.On() != nil {
 		return client.Person()
@@ -233,9 +233,9 @@ func (r *Registry) forgetLists(client string) {
 	r.countDiffering()
 }
 
-// endSessions stops those sessions of a client for which the func matches returns true. Their open calls may continue for the duration
-// grace. The parameter end says, by name or definition, which new servers must wait until the sessions have ended. If the last
-// session of a home has ended, endSessions also removes its lists (see keepsLists). The caller holds the lock.
+// endSessions stops those sessions of a client for which the func matches returns true. Their open calls may continue for the
+// duration grace. The parameter end says, by name or definition, which new servers must wait until the sessions have ended. If
+// the last session of a home has ended, endSessions also removes its lists (see keepsLists). The caller holds the lock.
 func (r *Registry) endSessions(client string, end retired, grace time.Duration, matches func(key sessionKey, c *clientSession) bool) {
 	if r.ended {
 		return // Close ends them

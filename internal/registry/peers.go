@@ -26,8 +26,8 @@ func (r *Registry) remembered(key string) *record {
 	return r.cache.load(key)
 }
 
-// Saved returns the catalogue of the server with this [Server.Key], as this registry lists it. Other replicas ask for it through their
-// [Options.Peers]. Saved returns nil if no server has the key, or if mcpx does not know the server's catalogue.
+// Saved returns the catalogue of the server with this [Server.Key], as this registry lists it. Other replicas ask for it
+// through their [Options.Peers]. Saved returns nil if no server has the key, or if mcpx does not know the server's catalogue.
 func (r *Registry) Saved(key string) []byte {
 	e := r.keyed(key)
 	if e == nil {

@@ -69,9 +69,9 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// TestPersonal: random people of random groups log in and out of random servers and call them, at the same time, with clients of both
-// eras. No request of one goes with the token of another, or with a token that was replaced before its call began. Somebody without a
-// login gets an error, and nothing of theirs reaches the server. The shared session sends nothing.
+// TestPersonal: random people of random groups log in and out of random servers and call them, at the same time, with clients
+// of both eras. No request of one goes with the token of another, or with a token that was replaced before its call began.
+// Somebody without a login gets an error, and nothing of theirs reaches the server. The shared session sends nothing.
 func TestPersonal(t *testing.T) {
 	mcptest.NoLeaks(t)
 	seed := rand.Uint64()

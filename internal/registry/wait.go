@@ -109,7 +109,8 @@ func (r *Registry) WaitTried(ctx context.Context) {
 }
 
 // WaitAgain does what [Registry.WaitTried] does. It also checks servers that other registries of this process may have
-// connected long ago (see [upstream.Upstream.Again]). The result silent maps the name of each server that does not answer to the reason.
+// connected long ago (see [upstream.Upstream.Again]). The result silent maps the name of each server that does not answer to
+// the reason.
 func (r *Registry) WaitAgain(ctx context.Context) (silent map[string]string) {
 	silent = make(map[string]string)
 	var mu sync.Mutex

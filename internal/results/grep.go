@@ -200,7 +200,8 @@ type boundedRunes struct {
 	err  error
 }
 
-// ReadRune returns the next character. It returns io.EOF at the end of the text, and also if the matcher must stop; then r.err says why.
+// ReadRune returns the next character. It returns io.EOF at the end of the text, and also if the matcher must stop; then r.err
+// says why.
 func (r *boundedRunes) ReadRune() (rune, int, error) {
 	if r.n++; r.n%grepRunes == 0 && r.err == nil {
 		r.err = r.m.over()

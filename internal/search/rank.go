@@ -169,8 +169,8 @@ func (r *ranking) onlyServer(n *need) bool {
 	return false
 }
 
-// fit returns how well the best tool fits a need. This is the share of the need's words that the tool has, where each word counts by
-// its weight.
+// fit returns how well the best tool fits a need. This is the share of the need's words that the tool has, where each word
+// counts by its weight.
 func (r *ranking) fit(n *need) float32 {
 	x := r.x
 	most := n.unknownWeight * idf(x.tool.docs, 1)

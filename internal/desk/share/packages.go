@@ -38,9 +38,9 @@ const (
 
 // packages are servers that many people use. The share of each follows from its source (read in November 2026) and from trials.
 // The share is user (all sessions of a user share one process) if no session can notice the others in the answers. It does not
-// matter whether the package caches public answers, keeps files in one place, or shows what its service shows to all sessions anyway.
-// The share is folder if no session can notice the others, but a path in the arguments, the environment or a call may be relative.
-// All other packages have the share session.
+// matter whether the package caches public answers, keeps files in one place, or shows what its service shows to all sessions
+// anyway. The share is folder if no session can notice the others, but a path in the arguments, the environment or a call may
+// be relative. All other packages have the share session.
 var packages = []row{
 	// The reference servers.
 	{"npm:@modelcontextprotocol/server-github image:mcp/github bin:mcp-server-github", user, "2025.4.8: nothing; each call is one request to the API", echoed, nil},

@@ -20,9 +20,9 @@ type Choice struct {
 	Set bool
 }
 
-// Of returns which sessions share a server: what the config says or, if the config says nothing, the default. For most servers the
-// default is "session", which means that sessions share nothing. Only remote servers, and packages that are known to keep nothing of
-// a session, have another default. The references in s must be expanded.
+// Of returns which sessions share a server: what the config says or, if the config says nothing, the default. For most servers
+// the default is "session", which means that sessions share nothing. Only remote servers, and packages that are known to keep
+// nothing of a session, have another default. The references in s must be expanded.
 func Of(s *config.Server) Choice {
 	switch {
 	case s.Share != "":

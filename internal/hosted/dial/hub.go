@@ -101,8 +101,8 @@ type Server struct {
 	Admit   func(kind catalog.Kind, items, bytes int) error
 }
 
-// slot is what the hub knows about one server, whether the server has a connection now or not. The mutex of the hub guards the fields
-// after hub.
+// slot is what the hub knows about one server, whether the server has a connection now or not. The mutex of the hub guards the
+// fields after hub.
 type slot struct {
 	Server
 	hub *Hub

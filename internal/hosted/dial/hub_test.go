@@ -244,8 +244,8 @@ func TestHub_Hostile(t *testing.T) {
 	}
 }
 
-// TestHub_TooMuch: a message over the limit is refused and the connection goes on. What is sent counts also if it is thrown away, and
-// pings count. A connection over the bounds is closed with the reason; another principal is not affected.
+// TestHub_TooMuch: a message over the limit is refused and the connection goes on. What is sent counts also if it is thrown
+// away, and pings count. A connection over the bounds is closed with the reason; another principal is not affected.
 func TestHub_TooMuch(t *testing.T) {
 	mcptest.NoLeaks(t)
 	b := newBoard(t, Options{MaxMessage: 1000, Bounds: Bounds{Bytes: 100_000, Changes: 5}})
