@@ -94,7 +94,7 @@ func (p *python) numbers(minimum, maximum int) (n []int, named, ok bool) {
 	}
 }
 
-// date reads the arguments of datetime.date.
+// date reads the arguments of datetime.date and the end of the call, and returns the date, such as 2024-02-29.
 func (p *python) date() (string, bool) {
 	n, named, ok := p.numbers(3, 3)
 	if !ok || named || !isDate(n) {
@@ -108,7 +108,8 @@ func isDate(n []int) bool {
 	return n[0] > 0 && n[0] < 10000 && int(d.Month()) == n[1] && d.Day() == n[2]
 }
 
-// dateTime reads the arguments of datetime.datetime.
+// dateTime reads the arguments of datetime.datetime and the end of the call, and returns the time, such as
+// 2024-02-29T01:02:03+00:00.
 func (p *python) dateTime() (string, bool) {
 	n, named, ok := p.numbers(5, 7)
 	if !ok || !isDate(n) {
@@ -122,7 +123,7 @@ func (p *python) dateTime() (string, bool) {
 	return fmt.Sprintf("%04d-%02d-%02dT%s%s", n[0], n[1], n[2], clock, zone), ok
 }
 
-// clock reads the arguments of datetime.time.
+// clock reads the arguments of datetime.time and the end of the call, and returns the time, such as 01:02:03.
 func (p *python) clock() (string, bool) {
 	n, named, ok := p.numbers(2, 4)
 	if !ok {
@@ -136,7 +137,8 @@ func (p *python) clock() (string, bool) {
 	return clock + zone, ok
 }
 
-// clockOf writes hours, minutes, seconds and microseconds.
+// clockOf writes hours, minutes, seconds and microseconds; those at the end may be missing in n. It returns false if one of
+// them is too large.
 func clockOf(n []int) (string, bool) {
 	var all [4]int
 	copy(all[:], n)

@@ -65,7 +65,7 @@ func binary(value json.RawMessage) (data []byte, ok bool) {
 	return nil, false
 }
 
-// withoutSpace drops the line ends with which some encoders wrap base64.
+// withoutSpace drops the line ends and spaces with which some encoders wrap base64.
 func withoutSpace(r rune) rune {
 	if r == '\n' || r == '\r' || r == ' ' {
 		return -1

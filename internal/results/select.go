@@ -28,7 +28,7 @@ type FilterError struct {
 
 func (e *FilterError) Error() string { return e.Err.Error() }
 
-// Unwrap returns why the filter failed: an error of the jq runner, or [ErrBusy].
+// Unwrap returns why the filter failed: an error of the jq runner, [ErrBusy], or that no filters can be run here.
 func (e *FilterError) Unwrap() error { return e.Err }
 
 // Select applies a filter to a value. If the parameter grep is not empty, it then applies the grep to the output of the filter.
@@ -145,7 +145,8 @@ type selection struct {
 	nulls int
 }
 
-// filter runs a jq filter. The error is the error of ctx, [ErrBusy], or an error of the jq runner.
+// filter runs a jq filter. The error is the error of ctx, [ErrBusy], an error of the jq runner, or errNoFilter if there is
+// none.
 func (p Pages) filter(ctx context.Context, filter string, value json.RawMessage) (*selection, error) {
 	if p.Filter == nil {
 		return nil, errNoFilter

@@ -18,9 +18,9 @@ type ValueError struct{ Member, Reason string }
 func (e *ValueError) Error() string { return e.Reason }
 
 // Value returns a kept result as one JSON value: the result's JSON or, if it is not JSON, its text as a string. If filter is
-// not empty, the filter is applied to that value and must have exactly one output. If text is set, an object or array is
-// returned as a string that contains its JSON. The error is the error of ctx, a [ValueError], [ErrBusy] or [state.ErrAway].
-// The value must not be changed.
+// not empty, the filter is applied to that value and must have exactly one output. If the parameter text is true, an object or
+// array is returned as a string that contains its JSON. The error is the error of ctx, a [ValueError], [ErrBusy] or
+// [state.ErrAway], or says that filters cannot be run. The value must not be changed.
 func (p Pages) Value(ctx context.Context, handle, filter string, text bool) (json.RawMessage, error) {
 	h, err := p.get(ctx, handle)
 	switch {
@@ -44,7 +44,7 @@ func (p Pages) Value(ctx context.Context, handle, filter string, text bool) (jso
 	return value, nil
 }
 
-// valueOf returns the only output of a filter.
+// valueOf returns the only output of a filter. It is a [ValueError] if there is none or more than one.
 func (p Pages) valueOf(ctx context.Context, filter string, value json.RawMessage, text bool) (json.RawMessage, error) {
 	s, err := p.filter(ctx, filter, value)
 	limit, over := errors.AsType[*jq.LimitError](err)

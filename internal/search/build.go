@@ -152,7 +152,7 @@ func (p *placer) word(w word) {
 	p.addTerm(p.b.terms.of(w.text, w.script).term)
 }
 
-// piece adds a word that has no parts.
+// piece adds a word that has no parts, or one part of an identifier.
 func (p *placer) piece(text string, c script) {
 	e := p.b.terms.of(text, c)
 	p.words++

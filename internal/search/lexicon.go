@@ -100,7 +100,7 @@ var lexicon = sync.OnceValue(func() *dictionary {
 	return d
 })
 
-// translate returns the English stems for the stem of a Russian or Arabic word.
+// translate returns the English stems for the stem of a Russian or Arabic word; nil for a word of another script.
 func translate(st string, c script) []string {
 	if c != cyrillic && c != arabic {
 		return nil

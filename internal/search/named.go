@@ -184,7 +184,7 @@ func looksNamed(word string) bool {
 	return false
 }
 
-// namedHits adds a hit for each of the tools. The same tool on several servers is one hit.
+// namedHits adds a hit for each of the tools, up to maxNamed hits in all. The same tool on several servers is one hit.
 func (x *Index) namedHits(hits []Hit, docs []uint32) []Hit {
 	first := map[uint32]int{}
 	for _, d := range docs {

@@ -100,7 +100,8 @@ func (a act) then(b act) act {
 	return a
 }
 
-// add adds a group. If there is a group with the same key already, the greater weight of the two is kept.
+// add adds a group. If there is a group with the same key already, the greater weight of the two is kept. An empty group, and
+// one beyond maxGroups, is dropped.
 func (n *need) add(key string, g group) {
 	if len(g.alts) == 0 {
 		return
@@ -314,7 +315,8 @@ func (r *reader) word(w word) {
 	r.senses(w.text, append([]string{st}, english...))
 }
 
-// senses adds a word as one group with several stems: its own, and those of its translations.
+// senses adds a word as one group with several stems: those of its translations and, except for scripts without spaces, its
+// own.
 func (r *reader) senses(key string, stems []string) {
 	g := group{weight: 1}
 	for _, st := range stems {
