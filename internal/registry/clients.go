@@ -27,7 +27,8 @@ type clientSession struct {
 }
 
 // Own makes client, the only client of this registry, the owner of the shared sessions. Shared sessions that are opened from
-// now on declare the capabilities of this client to their servers, except the sessions of a Pool.
+// now on declare the capabilities of this client to their servers, except those of a Pool, those that only read the catalogue
+// (PerClient), and those of servers that may ask nothing (NoQuestions).
 func (r *Registry) Own(client *caller.Client) {
 	r.owner.Store(client)
 	r.ownOnce()
