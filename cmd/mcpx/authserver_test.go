@@ -418,19 +418,20 @@ func TestConformanceOfTheFront(t *testing.T) {
 	h, s := newHome(t), findSuite(t)
 	f := h.startFronted(t, nil)
 	c := discover(t, f)
-	// Without an explicit port the suite would listen on a fixed one.
-	free := httptest.NewServer(nil)
-	port := free.URL[strings.LastIndex(free.URL, ":")+1:]
-	free.Close()
 	_, client := c.post("registration_endpoint", "application/json", `{"redirect_uris":["http://localhost/callback","http://127.0.0.1/callback"]}`)
 	cmd := exec.Command(s.node, filepath.Join(s.dir, "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js"), "authorization",
-		"--url", c.metadata["issuer"].(string), "--client-id", client["client_id"].(string), "--resource", f.resource, "--port", port)
+		"--url", c.metadata["issuer"].(string), "--client-id", client["client_id"].(string), "--resource", f.resource,
+		"--port", fmt.Sprint(freePort(t)), "--output-dir", h.dir)
 	cmd.Dir = h.dir
 	out, err := visit(t, cmd, f.logIn(t))
 	if err != nil || strings.Contains(out, "SKIPPED") {
-		t.Errorf("%v\n%s\n%s", err, out, f.stderr.String())
+		t.Errorf("%v\n%s", err, out)
+		results, _ := filepath.Glob(filepath.Join(h.dir, "*", "checks.json")) // what failed, and why: out has only the count
+		for _, name := range results {
+			result, _ := os.ReadFile(name)
+			t.Logf("%s:\n%s", name, result)
+		}
 	}
-	t.Logf("%s", out)
 }
 
 // certificatesByVariable reports whether SSL_CERT_FILE determines which certificates a program trusts. On

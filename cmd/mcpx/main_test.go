@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -226,6 +228,21 @@ func visit(t testing.TB, cmd *exec.Cmd, open func(page string)) (output string, 
 	}
 	err = cmd.Wait()
 	return all.String(), err
+}
+
+// freePort returns a port for a program that must be told one. Systems choose ports above 32767 for connections, and for programs
+// that listen on port 0, as all others do here: so no other process takes the port before the program listens.
+func freePort(t testing.TB) int {
+	t.Helper()
+	for range 1000 {
+		port := 20_000 + rand.IntN(12_000)
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			_ = l.Close()
+			return port
+		}
+	}
+	t.Fatal("no port is free")
+	return 0
 }
 
 // lockedBuffer collects the output of a process, and can be read meanwhile.

@@ -276,12 +276,7 @@ func TestRecipe_Dex(t *testing.T) {
 	if program == "" || !mcptest.Full {
 		t.Skip("needs MCPX_FULL, and the path of the program dex in MCPX_DEX")
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := free.Addr().String()
-	_ = free.Close() // Dex listens there
+	at := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	issuer, h := "http://"+at+"/dex", newHome(t)
 	f := h.startRecipe(t, issuer, func(resource string) {
 		config := filepath.Join(t.TempDir(), "dex.yaml")
