@@ -31,7 +31,7 @@ func TestContainer(t *testing.T) {
 }
 
 func TestPercent(t *testing.T) {
-	for live, want := range map[uint64]int{0: 400, 1 << 20: 400, 16 << 20: 400, 32 << 20: 200, 64 << 20: 100, 1 << 30: 100} {
+	for live, want := range map[uint64]int{0: 400, 1 << 20: 400, 3 << 20: 400, 6 << 20: 200, 12 << 20: 100, 1 << 30: 100} {
 		if got := percentOf(live); got != want {
 			t.Errorf("%d MiB: got %d, want %d", live>>20, got, want)
 		}

@@ -21,8 +21,9 @@ const (
 	usualPercent = 400
 	minPercent   = 100
 	// garbage bounds how many bytes the heap may grow until the next collection, if GOGC is over minPercent. A live heap of more
-	// than garbage bytes gets minPercent.
-	garbage = 64 << 20
+	// than garbage bytes gets minPercent. With results of 1 MB, 12 MiB instead of 64 MiB saves 22 to 27 MB of resident memory;
+	// with small ones, neither calls per second nor CPU time differ measurably. With 4 MiB, they do.
+	garbage = 12 << 20
 )
 
 // Tune makes this process adapt GOGC to the size of the live heap. If the environment variable GOGC is set, Tune does
