@@ -1,13 +1,15 @@
 package dial
 
 import (
-	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/transport"
 )
 
@@ -31,23 +33,31 @@ type conn struct {
 	full  sync.Once
 }
 
-// listChanged is part of every notification of a changed list. Other messages that contain it are counted too, which is harmless.
-var listChanged = []byte(`/list_changed"`)
-
-// notificationBytes is far above the length of a usual notification of a changed list. Messages of at least this length are not
-// searched for listChanged.
-const notificationBytes = 4 << 10
-
 // Read reads one message of the server. It counts notifications of changed lists.
 func (c *conn) Read() ([]byte, error) {
 	data, err := c.Peer.Read()
 	if err != nil {
 		return data, err
 	}
-	if len(data) < notificationBytes && bytes.Contains(data, listChanged) {
-		c.add(0, 1)
+	if n := listChanges(data); n > 0 {
+		c.add(0, n)
 	}
 	return data, nil
+}
+
+// listChanges returns how many notifications of a changed list a message or a batch has. It reads messages as the session does,
+// because a server that floods mcpx could escape, pad or batch its notifications.
+func listChanges(data []byte) (n int) {
+	messages, err := wire.Batch(data)
+	if err != nil {
+		messages = []json.RawMessage{data}
+	}
+	for _, one := range messages {
+		if m, _ := wire.Parse(one); strings.HasSuffix(m.Method, "/list_changed") {
+			n++
+		}
+	}
+	return n
 }
 
 // received counts bytes read from the network.

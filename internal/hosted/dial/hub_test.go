@@ -245,10 +245,11 @@ func TestHub_Hostile(t *testing.T) {
 }
 
 // TestHub_TooMuch: a message over the limit is refused and the connection goes on. What is sent counts also if it is thrown
-// away, and pings count. A connection over the bounds is closed with the reason; another principal is not affected.
+// away, and pings count. A notification of a changed list counts however it is written. A connection over the bounds is closed
+// with the reason; another principal is not affected.
 func TestHub_TooMuch(t *testing.T) {
 	mcptest.NoLeaks(t)
-	b := newBoard(t, Options{MaxMessage: 1000, Bounds: Bounds{Bytes: 100_000, Changes: 5}})
+	b := newBoard(t, Options{MaxMessage: 5000, Bounds: Bounds{Bytes: 100_000, Changes: 5}})
 	bob, _ := b.dial(t, "bob", "mine")
 	b.await(t, "dialled in")
 	messages := b.reading(t)
@@ -257,9 +258,12 @@ func TestHub_TooMuch(t *testing.T) {
 		count int
 		why   string
 	}{
-		{frame(0x81, make([]byte, 2000)), 51, "100000 bytes"},
+		{frame(0x81, make([]byte, 6000)), 17, "100000 bytes"},
 		{frame(0x89, make([]byte, 100)), 1000, "100000 bytes"},
 		{frame(0x81, []byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)), 6, "5 changes"},
+		{frame(0x81, []byte(`{"method":"notifications/tools/list_changed","params":"`+strings.Repeat("x", 4200)+`"}`)), 6, "5 changes"},
+		{frame(0x81, []byte(`{"method":"notifications/tools/list\u005fchanged"}`)), 6, "5 changes"},
+		{frame(0x81, []byte("["+strings.Repeat(`{"method":"notifications/tools/list_changed"},`, 5)+`{"method":"notifications/prompts/list_changed"}]`)), 1, "5 changes"},
 	} {
 		who := fmt.Sprint("mallory", i)
 		c, _ := b.dial(t, who, "mine")
@@ -287,10 +291,10 @@ func TestHub_TooMuch(t *testing.T) {
 		reader.Wait()
 		_ = up.Close()
 	}
-	for _, send := range []string{strings.Repeat("x", 2000), `{"id":1}`} {
+	for _, send := range []string{strings.Repeat("x", 6000), `{"id":1}`} {
 		_, _ = bob.Write(frame(0x81, []byte(send)))
 	}
-	if first, second := <-messages, <-messages; first != "over 1000" || second != `{"id":1}` {
+	if first, second := <-messages, <-messages; first != "over 5000" || second != `{"id":1}` {
 		t.Errorf("%q, %q", first, second)
 	}
 }
