@@ -34,7 +34,7 @@ type pooled struct {
 	starting sync.Once
 	users    map[*Registry]bool // guarded by Pool.mu
 	timer    *time.Timer        // guarded by Pool.mu; runs after the last user has left
-	ended    bool               // guarded by Pool.mu
+	ended    bool               // guarded by Pool.mu; the upstream is not in the pool any more, and is being ended
 }
 
 // NewPool returns an empty pool. An upstream without users is ended after the time idle.
@@ -92,13 +92,17 @@ func (p *Pool) join(r *Registry, key string, spec upstream.Spec) *pooled {
 }
 
 // Renew removes the servers with this name from the pool, so that the next registry that uses such a server starts a new
-// process. Registries that already use the old process keep it until they leave it.
+// process. Registries that already use the old process keep it until they leave it; without such registries it ends at once.
 func (p *Pool) Renew(server string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for key, one := range p.all {
-		if one.name == server {
-			delete(p.all, key)
+		if one.name != server {
+			continue
+		}
+		delete(p.all, key)
+		if len(one.users) == 0 {
+			one.end()
 		}
 	}
 }
@@ -127,44 +131,54 @@ func (p *pooled) start(r *Registry) {
 func (p *pooled) leave(r *Registry, dropped bool) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
+	switch last := p.without(r); {
+	case !last:
+	case dropped || p.pool.all[p.key] != p:
+		p.end()
+	default:
+		p.timer = time.AfterFunc(p.pool.idle, p.retire)
+	}
+}
+
+// without removes r from the users. It reports whether r was the last user of an upstream that has not been ended. The caller
+// holds the lock.
+func (p *pooled) without(r *Registry) (last bool) {
 	if !p.users[r] {
-		return
+		return false
 	}
 	delete(p.users, r)
-	if len(p.users) > 0 || p.ended {
-		return
-	}
-	idle := p.pool.idle
-	if dropped || p.pool.all[p.key] != p {
-		idle = 0
-	}
-	p.timer = time.AfterFunc(idle, p.retire)
+	return len(p.users) == 0 && !p.ended
 }
 
 // retire ends the upstream, unless it has users again or has been ended already.
 func (p *pooled) retire() {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
-	if len(p.users) > 0 || p.ended {
-		return
+	if len(p.users) == 0 && !p.ended {
+		p.end()
 	}
+}
+
+// end ends the upstream. The caller holds the lock.
+func (p *pooled) end() {
+	p.remove()
+	p.pool.work.Go(func() { p.upstream.Close(retireWithin) }) // ends soon; Pool.Close waits for it
+}
+
+// remove takes the upstream out of the pool for good. The caller holds the lock.
+func (p *pooled) remove() {
 	p.ended = true
 	if p.pool.all[p.key] == p {
 		delete(p.pool.all, p.key)
 	}
-	p.pool.work.Go(func() { p.upstream.Close(retireWithin) }) // ends soon; Pool.Close waits for it
 }
 
-// Close ends all upstreams.
+// Close ends all upstreams. All registries have left by then, so the upstreams that Renew removed are ending already.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.ended = true
-	for key, one := range p.all {
-		delete(p.all, key)
-		if !one.ended {
-			one.ended = true
-			p.work.Go(func() { one.upstream.Close(retireWithin) }) // ends soon
-		}
+	for _, one := range p.all {
+		one.end()
 	}
 	p.mu.Unlock()
 	p.work.Wait()

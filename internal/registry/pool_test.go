@@ -107,6 +107,27 @@ func TestPool_Leaves(t *testing.T) {
 	})
 }
 
+// TestPool_Close: Close also ends the upstreams that Renew has removed, whether their last user left before Renew or after it.
+func TestPool_Close(t *testing.T) {
+	mcptest.NoLeaks(t)
+	for _, left := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			pool := newPool(t, time.Hour)
+			var running atomic.Int32
+			one := sharing(t, pool, "a", counted(piped(t, "x", mcptest.Spec{}), &running))
+			if left {
+				one.Close(0)
+			}
+			pool.Renew("x")
+			one.Close(0)
+			pool.Close()
+			if n := running.Load(); n != 0 {
+				t.Errorf("left before Renew %t: %d run after Close", left, n)
+			}
+		})
+	}
+}
+
 // TestPool_Asked: a server that asks a client is not shared with those that come later, in both eras, whether mcpx puts the
 // question or passes it on (Relay).
 func TestPool_Asked(t *testing.T) {
