@@ -22,7 +22,8 @@ type Changes struct{ Started, Stopped []string }
 //
 // A call that was prepared from an older snapshot gets a [ReplacedError] if its server was replaced. Open calls on the old
 // server may continue for Grace; after that they fail. Because the old process may hold a lock or a port, the new one starts
-// after the old one has ended. Calls wait for the new one as for any server that is still connecting.
+// after the old one has ended. Calls wait for the new one as for any server that is still connecting. A server of a Pool stays
+// as it is for the other registries that use it; the new process does not wait for them.
 //
 // Apply does not wait for servers. After Close it does nothing, and does not call swap.
 func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes {
@@ -69,7 +70,7 @@ func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes
 	if r.ended {
 		for _, e := range next {
 			if e.pooled != nil {
-				e.pooled.leave(r, false)
+				e.pooled.leave(r)
 			}
 		}
 	}
@@ -81,9 +82,9 @@ func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes
 	return changes
 }
 
-// replaceBy replaces the entries of the registry. It stops the upstreams that the new entries do not use, or leaves them if
-// they are of a Pool. It also stops the sessions of the legacy era and of single clients with the same servers. It returns the
-// names of the stopped servers. The caller holds the lock.
+// replaceBy replaces the entries of the registry. It stops the upstreams that the new entries do not use, but leaves those of a
+// Pool to their other users. It also stops the sessions of the legacy era and of single clients with the same servers. It
+// returns the names of the stopped servers. The caller holds the lock.
 func (r *Registry) replaceBy(entries map[string]*entry, grace time.Duration) (names []string) {
 	if grace <= 0 {
 		grace = defaultGrace
@@ -97,9 +98,7 @@ func (r *Registry) replaceBy(entries map[string]*entry, grace time.Duration) (na
 		if old.server.Spec.Type == transport.Stdio && !old.server.PerClient {
 			end = retired{name: name, definition: old.server.Definition}
 		}
-		if old.pooled != nil {
-			old.pooled.leave(r, true)
-		} else {
+		if old.pooled == nil || old.pooled.drop(r) {
 			for _, u := range old.upstreams() {
 				r.retire(u, end, grace)
 			}

@@ -125,19 +125,29 @@ func (p *pooled) start(r *Registry) {
 	r.changed() // the upstream may already run for other users, and then reports no change to r
 }
 
-// leave ends the use of the upstream by r. When no user is left, the upstream is ended after the idle time. It is ended at once
-// if Renew has removed it from the pool, or if dropped is true. dropped means that Apply has removed or replaced the server in
-// r, so that no user is likely to return soon.
-func (p *pooled) leave(r *Registry, dropped bool) {
+// leave ends the use of the upstream by r. When no user is left, the upstream is ended after the idle time, or at once if Renew
+// has removed it from the pool.
+func (p *pooled) leave(r *Registry) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
 	switch last := p.without(r); {
 	case !last:
-	case dropped || p.pool.all[p.key] != p:
-		p.end()
-	default:
+	case p.pool.all[p.key] == p:
 		p.timer = time.AfterFunc(p.pool.idle, p.retire)
+	default:
+		p.end()
 	}
+}
+
+// drop ends the use of the upstream by r, for a server that Apply has removed or replaced in r, so that no user is likely to
+// return soon. It reports whether r was the last user; then the upstream is not in the pool any more, and r must end it.
+func (p *pooled) drop(r *Registry) (last bool) {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	if last = p.without(r); last {
+		p.remove()
+	}
+	return last
 }
 
 // without removes r from the users. It reports whether r was the last user of an upstream that has not been ended. The caller

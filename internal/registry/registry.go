@@ -305,7 +305,7 @@ func (r *Registry) Close(limit time.Duration) {
 		var all []*upstream.Upstream
 		for _, e := range r.entries {
 			if e.pooled != nil {
-				e.pooled.leave(r, false)
+				e.pooled.leave(r)
 				continue
 			}
 			all = append(all, e.upstreams()...)

@@ -19,7 +19,7 @@ import (
 )
 
 // exclusive returns a process that cannot start while another one holds the lock. If that happens, it writes a file next to the
-// lock.
+// lock. With a Pool, the process is shared.
 func exclusive(t *testing.T, fake mcptest.Spec, name, definition, lock string) Server {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -32,36 +32,47 @@ trap 'exit 1' TERM
 	server := child(t, name, fake)
 	server.Spec.Launch.Args = append([]string{"-c", script, lock, server.Spec.Launch.Command}, server.Spec.Launch.Args...)
 	server.Spec.Launch.Command, server.Spec.Launch.Env = "/bin/sh", append(server.Spec.Launch.Env, "PATH="+os.Getenv("PATH"))
-	server.Definition = definition
+	server.Definition, server.Shared = definition, Key(name, definition)
 	return server
 }
 
 // TestApply_EndsFirst: a new process is started only after the process that it replaces has ended, which may take the grace
-// period. Other servers do not wait for that.
+// period. Other servers do not wait for that. The same is true of the last user of a process of a Pool.
 func TestApply_EndsFirst(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		next func(lock string) [][]Server // the configurations that are applied one after another
 		last string
+		pool bool
 	}{
 		{"changed", func(lock string) [][]Server {
 			return [][]Server{{exclusive(t, mcptest.Spec{}, "one", "2", lock)}}
-		}, "one"},
+		}, "one", false},
 		{"changed twice", func(lock string) [][]Server {
 			return [][]Server{{exclusive(t, mcptest.Spec{}, "one", "2", lock)}, {exclusive(t, mcptest.Spec{}, "one", "3", lock)}}
-		}, "one"},
+		}, "one", false},
 		{"gone and back", func(lock string) [][]Server {
 			return [][]Server{{}, {exclusive(t, mcptest.Spec{}, "one", "1", lock)}}
-		}, "one"},
+		}, "one", false},
 		{"renamed", func(lock string) [][]Server {
 			return [][]Server{{exclusive(t, mcptest.Spec{}, "two", "1", lock)}}
-		}, "two"},
+		}, "two", false},
+		{"changed, of a pool", func(lock string) [][]Server {
+			return [][]Server{{exclusive(t, mcptest.Spec{}, "one", "2", lock)}}
+		}, "one", true},
+		{"gone and back, of a pool", func(lock string) [][]Server {
+			return [][]Server{{}, {exclusive(t, mcptest.Spec{}, "one", "1", lock)}}
+		}, "one", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			mcptest.NoLeaks(t)
 			lock := filepath.Join(t.TempDir(), "lock")
 			first := mcptest.Spec{}.WithFiles(t)
-			r := start(t, Options{}, exclusive(t, first, "one", "1", lock), child(t, "other", mcptest.Spec{}))
+			var pool *Pool
+			if test.pool {
+				pool = newPool(t, time.Hour)
+			}
+			r := start(t, Options{Pool: pool}, exclusive(t, first, "one", "1", lock), child(t, "other", mcptest.Spec{}))
 			tried(t, r)
 			busy := filepath.Join(t.TempDir(), "busy")
 			if err := os.WriteFile(busy, nil, 0o600); err != nil {
