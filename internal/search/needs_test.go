@@ -125,3 +125,35 @@ func TestSearch_OnlyServer(t *testing.T) {
 		}
 	}
 }
+
+// TestSearch_NamedServers: of a query with two needs that each name a server, the first two hits are the tools for these needs,
+// in whichever order the needs are.
+func TestSearch_NamedServers(t *testing.T) {
+	var servers []catalog.Server
+	for _, name := range []string{"bitbucket", "github", "gitlab"} {
+		servers = append(servers, catalog.Server{Name: name, Tools: []catalog.Tool{
+			tool("list_issues", "List the issues of a repository on "+name+".", "repo"),
+			tool("get_issue", "Get an issue of a repository on "+name+".", "repo number"),
+		}})
+	}
+	for _, name := range []string{"discord", "slack", "teams"} {
+		servers = append(servers, catalog.Server{Name: name, Tools: []catalog.Tool{
+			tool("post_message", "Post a message to a channel of "+name+".", "channel text"),
+			tool("delete_message", "Delete a message of a channel of "+name+".", "channel id"),
+		}})
+	}
+	x := New(catalog.NewSnapshot(servers))
+	for _, tt := range []struct{ query, want string }{
+		{"list issues with github. post a message with slack", "github.list_issues slack.post_message"},
+		{"post a message with slack. list issues with github", "github.list_issues slack.post_message"},
+		{"post a message with discord. list issues with bitbucket", "bitbucket.list_issues discord.post_message"},
+	} {
+		var got []string
+		for _, h := range x.Search(tt.query, Options{Limit: 2}) {
+			got = append(got, h.Server+"."+h.Tool)
+		}
+		if slices.Sort(got); strings.Join(got, " ") != tt.want {
+			t.Errorf("%s: got %v, want %s", tt.query, got, tt.want)
+		}
+	}
+}

@@ -120,6 +120,7 @@ func (n *need) add(key string, g group) {
 // query names, but at most maxNeeds.
 func (x *Index) analyse(query string) (whole need, parts []need) {
 	query = cut(query, maxQuery)
+	whole.servers = make(map[uint32]float32)
 	for _, c := range splitClauses(query) {
 		r := reader{x: x}
 		r.clause(c)
@@ -130,8 +131,8 @@ func (x *Index) analyse(query string) (whole need, parts []need) {
 			whole.otherScript = whole.otherScript || p.otherScript
 			whole.about.plus(&p.about, 1)
 			whole.unknownWeight += p.unknownWeight
-			if p.servers != nil {
-				whole.servers = p.servers
+			for at, bonus := range p.servers {
+				whole.servers[at] = max(whole.servers[at], bonus)
 			}
 			if len(p.groups) > 0 {
 				whole.act = max(whole.act, p.act)
