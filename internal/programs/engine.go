@@ -71,7 +71,7 @@ type engine struct {
 	replies chan settled
 	logs    strings.Builder
 	lines   int           // number of lines in logs
-	dropped int           // how many calls of console.log were left out
+	dropped int           // how many lines of console.log were left out
 	settle  quickjs.Value // the function settle of the prelude (the JavaScript that runs before the program)
 	out     *answer       // nil until the program's function has ended
 }
@@ -376,7 +376,7 @@ func (e *engine) write(args []any) (any, error) {
 	}
 	lines := 1 + strings.Count(line, "\n")
 	if e.dropped > 0 || e.logs.Len()+len(line) >= maxLogs || e.lines+lines > maxLines {
-		e.dropped++
+		e.dropped += lines
 		return nil, nil
 	}
 	e.lines += lines

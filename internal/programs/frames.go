@@ -87,7 +87,7 @@ type answer struct {
 	End     string          `json:"end"`
 	Value   json.RawMessage `json:"value,omitempty"` // nil for undefined
 	Logs    string          `json:"logs,omitempty"`
-	Dropped int             `json:"dropped,omitempty"` // how many calls of console.log were left out, over the limit of logs
+	Dropped int             `json:"dropped,omitempty"` // how many lines of console.log were left out, over the limit of logs
 	Message string          `json:"message,omitempty"`
 	Line    int             `json:"line,omitempty"` // 0 if it is unknown
 	Column  int             `json:"column,omitempty"`

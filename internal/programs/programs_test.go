@@ -101,6 +101,8 @@ func TestRunner_Programs(t *testing.T) {
 		{"comment at the end", `return 1 // one`, `1`},
 		{"console", `console.log("a", 1, {b: 2n ** 64n}, [1], undefined, null, new Error("e")); console.error("x"); return 3`,
 			"a 1 {\"b\":18446744073709551616} [1] undefined null Error: e\nx\n3"},
+		{"too many lines", `console.log("a\n".repeat(9999) + "a"); console.log("b"); console.log("c\nd\ne")`,
+			strings.Repeat("a\n", 10_000) + "[4 more lines]\nundefined"},
 		{"call", `return await call("s", "t", {a: 1})`, `{"a":1}`},
 		{"call without arguments", `return await call("s", "t")`, `{}`},
 		{"big integers", `const v = await call("s", "t", {a: 12345678901234567890n, b: 9007199254740992, c: -9007199254740993n, d: "123"})
