@@ -183,6 +183,8 @@ func TestParseArguments(t *testing.T) {
 		{`{"limit":1e999}`, ReadArguments{Limit: maxNumber}, ""},
 		{`{"offset":"1"}`, ReadArguments{}, offset},
 		{`{"limit":-1e999}`, ReadArguments{}, limit},
+		{`{"limit":0}`, ReadArguments{}, limit},
+		{`{"limit":0.0}`, ReadArguments{}, limit},
 		{`{"handle":7}`, ReadArguments{}, "/: handle, select and grep must be strings"},
 	} {
 		got, violation := ParseArguments(json.RawMessage(tt.in))

@@ -52,7 +52,7 @@ func ParseArguments(raw json.RawMessage) (args ReadArguments, violation string) 
 	if args.Offset, ok = wholeNumber(written.Offset); !ok {
 		return args, "/offset: must be a whole number, 0 or more"
 	}
-	if args.Limit, ok = wholeNumber(written.Limit); !ok {
+	if args.Limit, ok = wholeNumber(written.Limit); !ok || args.Limit == 0 && written.Limit != nil {
 		return args, "/limit: must be a whole number, 1 or more"
 	}
 	return args, ""
