@@ -299,7 +299,8 @@ func statusOf(code int) int {
 }
 
 // events serves the GET stream of a session, for notifications that are not part of any request. If a session has several GET
-// streams, only the newest gets these notifications.
+// streams, only the newest gets these notifications. The older ones stay open: the protocol permits several, and clients open
+// again a stream that mcpx has ended, so two streams would end each other for ever.
 func (f *Front) events(e *exchange, s *session) {
 	// No request can have this key, because an id is a number or a quoted string. A session is not idle while its stream is
 	// open. The stream ends with the session at the latest.
@@ -314,14 +315,14 @@ func (f *Front) events(e *exchange, s *session) {
 	case f.options.Peers != nil:
 		s.begin() // the client may be asked questions; its notifications/initialized may have reached another replica
 		var streams sync.WaitGroup
-		streams.Go(func() { f.streams(ctx, s) })
+		streams.Go(func() { f.streams(ctx, s, e) })
 		defer streams.Wait()
 	case len(s.record.Load().Followed) > 0:
 		var again sync.WaitGroup
 		again.Go(func() { f.followAgain(ctx, s) }) // ends with the stream at the latest
 		defer again.Wait()
 	}
-	follow(ctx, s.pending, func(n note) { e.notify(n.method, n.params) }, e.alive)
+	follow(ctx, s.pending, func(n note) { s.notify(n.method, n.params) }, e.alive) // e may not be the newest stream
 }
 
 // session finds the legacy session named in the request's header. The session does not end as idle before the end of the

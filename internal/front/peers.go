@@ -444,10 +444,10 @@ func (f *Front) Told(session string, message []byte) {
 const streamTime = 5 * time.Second
 
 // streams runs while this replica has a session's GET stream. It writes the id of this replica into the session's record. When
-// ctx ends, it removes the id, unless the record names another replica by then. Meanwhile it makes the subscriptions in the
-// record, and those that the client requests at other replicas. If the id cannot be written, some subscriptions may be made
-// only with the next stream.
-func (f *Front) streams(ctx context.Context, s *session) {
+// ctx ends, it removes the id, unless the record names another replica by then, or this replica has another stream of the
+// session. Meanwhile it makes the subscriptions in the record, and those that the client requests at other replicas. If the id
+// cannot be written, some subscriptions may be made only with the next stream.
+func (f *Front) streams(ctx context.Context, s *session, stream sender) {
 	self := f.options.Peers.Self()
 	at := func(change func(*Session)) {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), streamTime)
@@ -457,11 +457,14 @@ func (f *Front) streams(ctx context.Context, s *session) {
 		}
 	}
 	at(func(record *Session) { record.Stream = self })
-	defer at(func(record *Session) {
-		if record.Stream == self {
-			record.Stream = ""
-		}
-	})
+	defer func() {
+		s.listens(stream, false)
+		at(func(record *Session) {
+			if record.Stream == self && s.outside() == nil {
+				record.Stream = ""
+			}
+		})
+	}()
 	f.followAgain(ctx, s)
 	for {
 		select {

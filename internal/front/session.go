@@ -39,9 +39,9 @@ type session struct {
 	begin     func()        // closes begun; further calls do nothing
 	begun     chan struct{} // closed when the client may be asked questions
 
-	mu     sync.Mutex
-	anew   []string // PerClient servers that have lost their session with the client; each is removed once the client is told
-	stream sender   // for messages that belong to no request; nil if the client has no such stream open
+	mu      sync.Mutex
+	anew    []string // PerClient servers that have lost their session with the client; each is removed once the client is told
+	streams []sender // the open streams for messages that belong to no request, the newest last
 }
 
 // place fills in what the view determines about a client: the name of the view, and the fields Transparent and Apps.
@@ -54,7 +54,10 @@ func (f *Front) place(at caller.Place) caller.Place {
 // newSession makes the live part of a session. The caller must call attach, except for a session in which only initialize is
 // answered. stream is nil over streamable HTTP, headers is nil over stdio.
 func (f *Front) newSession(id string, record *Session, who *caller.Principal, stream sender, headers http.Header) *session {
-	s := &session{begun: make(chan struct{}), stream: stream}
+	s := &session{begun: make(chan struct{})}
+	if stream != nil {
+		s.streams = []sender{stream}
+	}
 	if f.options.Peers != nil {
 		s.also, s.questions.replica = make(chan string, 64), f.options.Peers.Self()
 	}
@@ -80,18 +83,20 @@ func (s *session) listens(stream sender, open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if open {
-		s.stream = stream
-	} else if s.stream == stream {
-		s.stream = nil
+		s.streams = append(s.streams, stream)
+	} else {
+		s.streams = slices.DeleteFunc(s.streams, func(one sender) bool { return one == stream })
 	}
 }
 
-// outside returns the sender for messages that are not part of any request. It returns nil if the client has no open stream
-// for such messages.
+// outside returns the newest open stream for messages that are not part of any request. It returns nil if the client has none.
 func (s *session) outside() sender {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stream
+	if len(s.streams) == 0 {
+		return nil
+	}
+	return s.streams[len(s.streams)-1]
 }
 
 // lost reports whether the client has lost its session with a server, because this process has only now taken up the client's
