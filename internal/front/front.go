@@ -58,8 +58,8 @@ type Options struct {
 	// Logger may be nil: then nothing is logged.
 	Logger *slog.Logger
 
-	// writeWithin limits the time for one write to a client over HTTP: a write has at least half of this time, and at most all
-	// of it. 0 means 2 minutes.
+	// writeWithin limits the time for one write to a client over HTTP: a write of largeWrite bytes or more has all of this time,
+	// a smaller one has at least half of it. 0 means 2 minutes.
 	writeWithin time.Duration
 }
 

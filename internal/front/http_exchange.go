@@ -162,13 +162,17 @@ func (e *exchange) event(message []byte) {
 // write writes to the client before a deadline, so that a client that does not read cannot block mcpx for
 // ever. It ignores errors, since the client can no longer be reached.
 func (e *exchange) write(data []byte) {
-	e.extend()
+	e.extend(len(data))
 	_, _ = e.w.Write(data)
 }
 
-// extend sets a new write deadline if less than half of writeWithin is left.
-func (e *exchange) extend() {
-	if now := time.Now(); e.writable.Sub(now) < e.front.options.writeWithin/2 {
+// largeWrite is the size in bytes from which a write has all of writeWithin. Half of it is enough for less, and setting a
+// deadline for each small answer would cost measurable time.
+const largeWrite = 64 << 10
+
+// extend sets a new write deadline, if less than half of writeWithin is left or the next write has largeWrite bytes or more.
+func (e *exchange) extend(size int) {
+	if now := time.Now(); size >= largeWrite || e.writable.Sub(now) < e.front.options.writeWithin/2 {
 		e.writable = now.Add(e.front.options.writeWithin)
 		_ = http.NewResponseController(e.w).SetWriteDeadline(e.writable)
 	}
@@ -200,7 +204,7 @@ func (e *exchange) answer(message []byte) {
 // client has cancelled the request. It does nothing if an event stream has begun, or for a message of a batch.
 func (e *exchange) accepted() {
 	if !e.streaming && !e.batch {
-		e.extend()
+		e.extend(0)
 		e.w.Header()["Content-Length"] = noBytes
 		e.w.WriteHeader(http.StatusAccepted)
 	}

@@ -343,14 +343,14 @@ func (w *forwarding) Header() http.Header { return w.w.Header() }
 // WriteHeader implements http.ResponseWriter.
 func (w *forwarding) WriteHeader(status int) {
 	w.begun = true
-	w.extend()
+	w.extend(0)
 	w.w.WriteHeader(status)
 }
 
 // Write implements http.ResponseWriter. If the client does not read, Write blocks only until a deadline.
 func (w *forwarding) Write(data []byte) (int, error) {
 	w.begun, w.partial = true, !bytes.HasSuffix(data, []byte("\n\n"))
-	w.extend()
+	w.extend(len(data))
 	return w.w.Write(data)
 }
 

@@ -154,7 +154,7 @@ func (e *eventWriter) Write(p []byte) (int, error) {
 func (e *eventWriter) send(event string) error {
 	e.sending.Lock()
 	defer e.sending.Unlock()
-	e.extend()
+	e.extend(len(event))
 	if _, err := io.WriteString(e.w, event); err != nil {
 		return err
 	}
