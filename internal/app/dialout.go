@@ -161,7 +161,7 @@ func (d *dialout) serve(ctx context.Context, peer *transport.Peer) error {
 		_ = lines.CloseWithError(io.EOF)
 	}()
 	err := d.app.views.get(d.view).front.ServeStdio(ctx, in, frames, front.StdioOptions{
-		MaxMessage: d.app.Config.MaxMessageBytes, Grace: d.app.grace(), Session: fmt.Sprint("dial-", d.count),
+		MaxMessage: d.app.Config.MaxMessageBytes, Grace: d.app.grace(), Session: fmt.Sprint("dial-", d.count), Peer: "dial",
 	})
 	_ = in.Close()
 	if ctx.Err() != nil {

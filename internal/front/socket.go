@@ -48,7 +48,7 @@ func (f *Front) ServeSocket(r *http.Request, socket Socket, grace time.Duration)
 	ctx, open := f.stateless.begin(context.WithoutCancel(r.Context()), id, true)
 	defer f.stateless.done(open)
 	s := f.newStdioServer(StdioOptions{
-		MaxMessage: f.options.MaxMessage, Drain: time.Millisecond, Grace: grace, Session: id, Admit: true,
+		MaxMessage: f.options.MaxMessage, Drain: time.Millisecond, Grace: grace, Session: id, Peer: "socket", Admit: true,
 		Headers: r.Header, Principal: caller.From(r.Context()),
 	})
 	return s.serve(ctx, oneLiner{socket})

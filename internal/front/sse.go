@@ -71,7 +71,7 @@ func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string
 		}
 	})
 	err := f.ServeStdio(ctx, in, out, StdioOptions{
-		MaxMessage: f.options.MaxMessage, Drain: time.Millisecond, Session: id, Headers: r.Header, Principal: who,
+		MaxMessage: f.options.MaxMessage, Drain: time.Millisecond, Session: id, Peer: "sse", Headers: r.Header, Principal: who,
 	})
 	close(ended)
 	loops.Wait()

@@ -34,6 +34,8 @@ type StdioOptions struct {
 	MaxOpen int
 	// Session is the ID of the client if the front has several clients. Empty means that the front has only this client.
 	Session string
+	// Peer names the kind of connection in traces. Empty means "stdio".
+	Peer string
 	// Only is the ID of the client if the front has only this client (Session is empty): other parts of the process know the
 	// client by this ID. Empty means "stdio".
 	Only string
@@ -46,15 +48,8 @@ type StdioOptions struct {
 	Principal *caller.Principal
 }
 
-// peer names the connection for traces. Every client with a Session has the same name.
-func (o StdioOptions) peer() string {
-	if o.Session != "" {
-		return "sse"
-	}
-	return "stdio"
-}
-
 func (o StdioOptions) withDefaults() StdioOptions {
+	o.Peer = cmp.Or(o.Peer, "stdio")
 	o.MaxMessage = cmp.Or(o.MaxMessage, 64<<20)
 	o.Drain = cmp.Or(o.Drain, 900*time.Millisecond)
 	o.Grace = cmp.Or(o.Grace, 4*time.Second)
@@ -109,7 +104,7 @@ func (s *stdioServer) serve(ctx context.Context, c Socket) error {
 	f, options := s.front, s.options
 	s.out = newOutput(c, func() bool { return len(s.places) > 0 })
 	if f.options.Trace != nil {
-		s.out.trace = func(message []byte) { f.traced(options.peer(), false, message) }
+		s.out.trace = func(message []byte) { f.traced(options.Peer, false, message) }
 	}
 	s.session = f.newSession(cmp.Or(options.Session, options.Only, "stdio"), &Session{}, options.Principal, s, options.Headers)
 	f.attach(s.session)
@@ -202,7 +197,7 @@ func (s *stdioServer) readAll(ctx context.Context, in Socket) error {
 		case err != nil:
 			return fmt.Errorf("reading from the client: %w", err)
 		default:
-			s.front.traced(s.options.peer(), true, data)
+			s.front.traced(s.options.Peer, true, data)
 			s.accept(ctx, data)
 		}
 	}
