@@ -1,6 +1,8 @@
 package front
 
 import (
+	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -12,6 +14,7 @@ import (
 
 	"mcpx/internal/caller"
 	"mcpx/internal/hosted/identity"
+	"mcpx/internal/mcptest"
 	"mcpx/internal/view"
 )
 
@@ -117,4 +120,30 @@ func TestSessionEnded(t *testing.T) {
 			t.Errorf("%q, want %q", seen, want)
 		}
 	})
+}
+
+// TestEndCalls_Late: a session that begins after EndCalls makes no calls and gets no stream.
+func TestEndCalls_Late(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{}.HTTP(t)
+	f, web := site(t, remote("fake", fake))
+	f.EndCalls()
+	c := newWebClient(t, web, legacyEra)
+	got, err := c.exec(t.Context(), "1", "echo", `{"text":"late"}`, "")
+	if m, idErr := answerOf(got, "1"); err != nil || idErr != nil || !strings.Contains(string(m.Error), "shutting down") {
+		t.Errorf("got %+v, %v, %v", got, err, idErr)
+	}
+	if n := len(fake.Log().Calls("echo")); n != 0 {
+		t.Errorf("%d calls were made", n)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	stream, err := c.send(ctx, "GET", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	if _, err := io.Copy(io.Discard, stream.Body); err != nil {
+		t.Errorf("the stream does not end: %v", err)
+	}
 }

@@ -157,17 +157,17 @@ var (
 	errUnknown      = errors.New("the principal that opened the stream may not connect any more; the call may have been executed")
 )
 
-// EndStreams ends the long-lived streams over HTTP. It refuses new ones, except of sessions that begin later. A shutdown first
-// calls EndStreams, because such streams would not end on their own.
+// EndStreams ends the long-lived streams over HTTP, and refuses new ones. A shutdown first calls EndStreams, because such
+// streams would not end on their own.
 func (f *Front) EndStreams() { f.end(true, errStopping) }
 
-// EndCalls ends all open requests over HTTP, each with an error as its answer. It refuses new ones, except of sessions that
-// begin later. A shutdown calls EndCalls after its grace period. If the shutdown closed the connections instead, clients would
-// get no answer.
+// EndCalls ends all open requests over HTTP, each with an error as its answer, and refuses new ones. Only initialize is still
+// answered; the requests of its session are then refused. A shutdown calls EndCalls after its grace period. If the shutdown
+// closed the connections instead, clients would get no answer.
 func (f *Front) EndCalls() { f.end(false, errStopping) }
 
 func (f *Front) end(lastingOnly bool, why error) {
-	f.stateless.end(lastingOnly, why)
+	f.stateless.end(lastingOnly, why) // before the sessions, because a session that begins meanwhile ends with stateless
 	f.sessions.each(func(s *session) { s.inflight.end(lastingOnly, why) })
 	if !lastingOnly {
 		f.suspended.end(why)

@@ -129,6 +129,18 @@ func (o *inflight) end(lastingOnly bool, cause error) {
 	}
 }
 
+// endWith does what the method end has done with other.
+func (o *inflight) endWith(other *inflight) {
+	other.mu.Lock()
+	ended, ending := other.ended, other.ending
+	other.mu.Unlock()
+	if ended != nil {
+		o.end(false, ended)
+	} else if ending != nil {
+		o.end(true, ending)
+	}
+}
+
 // endOf cancels the long-lived requests of principals for which the func isKnown returns false.
 func (o *inflight) endOf(isKnown func(*caller.Principal) bool, cause error) {
 	o.mu.Lock()
