@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"mcpx"
 	"mcpx/internal/mcptest"
@@ -97,6 +98,26 @@ func TestHelpers(t *testing.T) {
 		"tool_name": "greet", "arguments": {"name": "Ada"}, "select": "length"}}}`
 	if code, got := post(t, h, body); code != http.StatusOK || !strings.Contains(got, `"11"`) {
 		t.Errorf("got %d %s", code, got)
+	}
+}
+
+// TestHandler_Twice: a gateway with two handlers can be closed.
+func TestHandler_Twice(t *testing.T) {
+	g := open(t, mcpx.Options{Servers: map[string]mcpx.Server{"greeter": greeter()}})
+	for range 2 {
+		if _, err := g.Handler(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed := make(chan struct{})
+	go func() { // ends with Close
+		g.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(time.Minute):
+		t.Fatal("Close hangs")
 	}
 }
 

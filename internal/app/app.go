@@ -114,7 +114,7 @@ type App struct {
 	seen  *Seen
 	lines *Lines // the log that the page shows; nil if it shows none
 	observers
-	pageEnds context.CancelFunc // ends the work that viewers of the page have begun; nil without a page
+	pageEnds []context.CancelFunc // each ends the work that viewers of one page have begun
 	limits   *limits.Limits
 	learned  *learned.Store
 	identity *identity.Verifier // authenticates clients over HTTP
@@ -300,8 +300,8 @@ func (a *App) Close() {
 	if a.stopStarting != nil {
 		a.stopStarting()
 	}
-	if a.pageEnds != nil {
-		a.pageEnds()
+	for _, end := range a.pageEnds {
+		end()
 	}
 	a.loops.Wait()
 	a.agents.close()

@@ -32,11 +32,12 @@ type pageWork struct {
 	counted counted
 }
 
-// newPage makes the page. links has the links that open the page of a user's own machine. It is nil for the page that an HTTP
+// newPage makes a page; an App has one for each handler that serves it. newPage must not be called at the same time as itself or
+// Close. links has the links that open the page of a user's own machine. It is nil for the page that an HTTP
 // server shows to admins, such as that of mcpx serve.
 func (a *App) newPage(links *page.Links) *page.Page {
 	ctx, cancel := context.WithCancel(context.Background())
-	a.pageEnds = cancel
+	a.pageEnds = append(a.pageEnds, cancel)
 	w := &pageWork{app: a, api: &serversAPI{app: a}, desk: links != nil, ctx: ctx}
 	a.loops.Go(func() { // ends with Close
 		<-ctx.Done()
