@@ -32,13 +32,17 @@ func (o *Options) handler() http.Handler {
 }
 
 // Handler returns the handler that [Serve] uses, for use in another program's HTTP server. Unless anywhere is true, it refuses
-// requests that came to an address other than loopback. stop ends all open requests.
+// requests that came to an address other than loopback. stop ends all open requests, and the event streams of the page, for
+// which the program's server would wait in its shutdown.
 func Handler(o Options, anywhere bool) (h http.Handler, stop func()) {
 	if o.Identity == nil {
 		o.Identity = &identity.Verifier{}
 	}
 	return &embedded{next: o.handler(), anywhere: anywhere, log: o.Logger}, func() {
 		o.Endpoint.EndStreams()
+		if o.Page != nil {
+			o.Page.EndStreams()
+		}
 		o.Endpoint.EndCalls()
 	}
 }

@@ -108,3 +108,23 @@ func TestEvents(t *testing.T) {
 		t.Errorf("another: %s", <-over)
 	}
 }
+
+// endedPage is a page that knows whether its streams were ended.
+type endedPage struct {
+	http.Handler
+	ended bool
+}
+
+// EndStreams implements Page.
+func (p *endedPage) EndStreams() { p.ended = true }
+
+// TestHandler_Page: stop also ends the event streams of the page. A handler without a page has none.
+func TestHandler_Page(t *testing.T) {
+	page := &endedPage{Handler: http.NotFoundHandler()}
+	_, stop := Handler(Options{Endpoint: echoes, Page: page}, true)
+	if stop(); !page.ended {
+		t.Error("the streams of the page go on")
+	}
+	_, stop = Handler(Options{Endpoint: echoes}, true)
+	stop()
+}

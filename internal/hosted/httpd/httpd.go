@@ -38,7 +38,7 @@ type Endpoint interface {
 	EndCalls()
 }
 
-// Page is the status page. [Serve] calls EndStreams once Options.Drain has passed.
+// Page is the status page. [Serve] calls EndStreams once Options.Drain has passed, and the stop of [Handler] calls it too.
 type Page interface {
 	http.Handler
 	EndStreams()
