@@ -46,7 +46,9 @@ func (r *Lines) From(position int64) (lines []byte, next int64, more <-chan stru
 	return bytes.Clone(r.text[skip:]), r.first + int64(len(r.text)), r.changed
 }
 
-// About reports whether a line of the log, as text or as JSON, is about a server.
+// About reports whether a line of the log, as text or as JSON, is about a server. The line may end with a line break.
 func About(line []byte, server string) bool {
-	return bytes.Contains(line, []byte(" server="+server+" ")) || bytes.Contains(line, []byte(`"server":"`+server+`"`))
+	text := []byte(" server=" + server)
+	return bytes.HasSuffix(bytes.TrimSpace(line), text) || bytes.Contains(line, append(text, ' ')) ||
+		bytes.Contains(line, []byte(`"server":"`+server+`"`))
 }
