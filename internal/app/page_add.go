@@ -19,6 +19,7 @@ import (
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/published"
+	"mcpx/internal/desk/secret"
 	"mcpx/internal/desk/setup"
 	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/hosted/page"
@@ -346,7 +347,7 @@ func (p *pageWork) add(w http.ResponseWriter, r *http.Request) {
 		}
 		return data, nil
 	}
-	check := func(cfg *config.Config) error { // is called when the new text of the config is known to be valid; it stores the secrets
+	check := func(cfg *config.Config) error {
 		for _, name := range names {
 			as := ""
 			if err := usable(name, &as)(cfg); err != nil {
@@ -354,22 +355,33 @@ func (p *pageWork) add(w http.ResponseWriter, r *http.Request) {
 			}
 			served = append(served, as)
 		}
-		return KeepSecrets(r.Context(), all.secrets)
+		return nil
 	}
-	if p.api.change(w, r, change{"add", strings.Join(names, ", "), edit, check}) {
+	keep := func() error { return KeepSecrets(r.Context(), all.secrets) }
+	if p.api.change(w, r, change{"add", strings.Join(names, ", "), edit, check, keep}) {
 		httpd.WriteJSON(w, http.StatusCreated, map[string]any{"added": served})
 	}
 }
 
-// KeepSecrets stores secrets in the keyring. If one fails, or would be stored unencrypted, KeepSecrets deletes it and those
-// before it, and returns an error.
+// KeepSecrets stores secrets in the keyring. If one fails, KeepSecrets returns an error. Before, it deletes the new secrets
+// again, and gives those that existed their old values; the keyring may refuse that too.
 func KeepSecrets(ctx context.Context, secrets []setup.Secret) error {
-	store := Secrets()
-	for i, one := range secrets {
-		unsealed, err := store.Set(ctx, one.Name, one.Value)
-		if err = errors.Join(err, unsealed); err != nil {
-			for _, done := range secrets[:i+1] {
-				_, _ = store.Delete(ctx, done.Name)
+	store, undo := Secrets(), []func(context.Context){}
+	for _, one := range secrets {
+		before, err := store.Get(ctx, one.Name)
+		switch {
+		case err == nil:
+			undo = append(undo, func(ctx context.Context) { _ = store.Seal(ctx, one.Name, before) })
+		case errors.Is(err, secret.ErrNotFound):
+			undo = append(undo, func(ctx context.Context) { _, _ = store.Delete(ctx, one.Name) })
+			err = nil
+		}
+		if err == nil {
+			err = store.Seal(ctx, one.Name, one.Value)
+		}
+		if err != nil {
+			for _, back := range slices.Backward(undo) {
+				back(context.WithoutCancel(ctx)) // also for a viewer who has left
 			}
 			return fmt.Errorf("moving %s to the keyring: %w", one.Name, err)
 		}

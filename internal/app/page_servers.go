@@ -146,13 +146,13 @@ func (p *pageWork) replace(w http.ResponseWriter, r *http.Request) {
 		}
 		return setup.ReplaceServer(data, name, entry)
 	}
-	if p.api.change(w, r, change{"change", name, edit, usable(name, &served)}) {
+	if p.api.change(w, r, change{action: "change", name: name, edit: edit, check: usable(name, &served)}) {
 		p.show(w, http.StatusOK, served)
 	}
 }
 
 func (p *pageWork) remove(w http.ResponseWriter, r *http.Request) {
-	if p.api.change(w, r, change{"remove", r.PathValue("name"), setup.RemoveServer, nil}) {
+	if p.api.change(w, r, change{action: "remove", name: r.PathValue("name"), edit: setup.RemoveServer}) {
 		w.WriteHeader(http.StatusNoContent)
 	}
 }
@@ -162,7 +162,7 @@ func (p *pageWork) enable(on bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		set := func(data []byte, name string) ([]byte, error) { return setup.SetEnabled(data, name, on) }
 		name := r.PathValue("name")
-		if p.api.change(w, r, change{word, name, set, nil}) {
+		if p.api.change(w, r, change{action: word, name: name, edit: set}) {
 			p.show(w, http.StatusOK, p.app.current.Load().config.Served(name))
 		}
 	}

@@ -43,14 +43,14 @@ func (a *App) serversAPI() http.Handler {
 	h.mux.HandleFunc("PUT /api/servers/{name}", h.entered("change", setup.SetServer))
 	h.mux.HandleFunc("PATCH /api/servers/{name}", h.entered("change", setup.MergeServer))
 	h.mux.HandleFunc("DELETE /api/servers/{name}", func(w http.ResponseWriter, r *http.Request) {
-		if h.change(w, r, change{"remove", r.PathValue("name"), setup.RemoveServer, nil}) {
+		if h.change(w, r, change{action: "remove", name: r.PathValue("name"), edit: setup.RemoveServer}) {
 			w.WriteHeader(http.StatusNoContent)
 		}
 	})
 	for word, on := range map[string]bool{"enable": true, "disable": false} {
 		h.mux.HandleFunc("POST /api/servers/{name}/"+word, func(w http.ResponseWriter, r *http.Request) {
 			set := func(data []byte, name string) ([]byte, error) { return setup.SetEnabled(data, name, on) }
-			if h.change(w, r, change{word, r.PathValue("name"), set, nil}) {
+			if h.change(w, r, change{action: word, name: r.PathValue("name"), edit: set}) {
 				h.show(w, http.StatusOK, r.PathValue("name"))
 			}
 		})
@@ -96,7 +96,7 @@ func (h *serversAPI) entered(action string, edit func(data []byte, name string, 
 		name = cmp.Or(name, written)
 		set := func(data []byte, name string) ([]byte, error) { return edit(data, name, entry) }
 		var served string
-		if !h.change(w, r, change{action, name, set, usable(name, &served)}) {
+		if !h.change(w, r, change{action: action, name: name, edit: set, check: usable(name, &served)}) {
 			return
 		}
 		status := http.StatusOK
@@ -127,6 +127,7 @@ type change struct {
 	action, name string // for the log and the audit trail
 	edit         func(data []byte, name string) ([]byte, error)
 	check        func(*config.Config) error // may refuse the changed config; nil means no check
+	keep         func() error               // stores what the changed config refers to, when no check refuses it; nil stores nothing
 }
 
 // serverFault says what is wrong in the config entry of a server, and where.
@@ -150,7 +151,11 @@ func (h *serversAPI) change(w http.ResponseWriter, r *http.Request, c change) bo
 					return err
 				}
 			}
-			return h.app.auditor.changing(who, c, difference(configChange{"", h.app.current.Load().config, cfg, before, after}))
+			err := h.app.auditor.changing(who, c, difference(configChange{"", h.app.current.Load().config, cfg, before, after}))
+			if err == nil && c.keep != nil {
+				err = c.keep()
+			}
+			return err
 		})
 	})
 }

@@ -57,6 +57,9 @@ func (s *Store) file(name string) string {
 // inKeyring returns the name under which the keyring has a secret. The prefix keeps it apart from the keys of mcpx itself.
 func inKeyring(name string) string { return "secret " + name }
 
+// ErrNotFound is wrapped by the error of [Store.Get] for a secret that does not exist.
+var ErrNotFound = errors.New("there is no secret")
+
 // Get returns a secret. Its errors never contain the value of a secret.
 func (s *Store) Get(ctx context.Context, name string) (string, error) {
 	if err := CheckName(name); err != nil {
@@ -71,7 +74,7 @@ func (s *Store) Get(ctx context.Context, name string) (string, error) {
 	}
 	value, err := keyring.Get(ctx, inKeyring(name))
 	if errors.Is(err, keyring.ErrNotFound) || err != nil && file.Name == "" {
-		return "", fmt.Errorf("there is no secret %s; set it with mcpx secret set %[1]s", name)
+		return "", fmt.Errorf("%w %s; set it with mcpx secret set %[2]s", ErrNotFound, name)
 	}
 	return value, err
 }
@@ -79,19 +82,38 @@ func (s *Store) Get(ctx context.Context, name string) (string, error) {
 // Set stores a secret. If there is no keyring, or it refuses the value, Set stores the value unencrypted in the folder;
 // unsealed then says why.
 func (s *Store) Set(ctx context.Context, name, value string) (unsealed, err error) {
-	switch err := CheckName(name); {
-	case err != nil:
+	if err := check(name, value); err != nil {
 		return nil, err
-	case value == "":
-		return nil, errors.New("the value is empty")
-	case len(value) > MaxBytes:
-		return nil, fmt.Errorf("the value is larger than %d KiB", MaxBytes>>10)
 	}
 	file := kept{Name: name}
 	if unsealed = keyring.Set(ctx, inKeyring(name), value); unsealed != nil {
 		file.Open = value
 	}
 	return unsealed, s.write(file)
+}
+
+// Seal stores a secret in the keyring. If the keyring refuses the value, Seal changes nothing, and returns the reason.
+func (s *Store) Seal(ctx context.Context, name, value string) error {
+	if err := check(name, value); err != nil {
+		return err
+	}
+	if err := keyring.Set(ctx, inKeyring(name), value); err != nil {
+		return err
+	}
+	return s.write(kept{Name: name})
+}
+
+// check returns an error if a secret with this name and value cannot be stored.
+func check(name, value string) error {
+	switch err := CheckName(name); {
+	case err != nil:
+		return err
+	case value == "":
+		return errors.New("the value is empty")
+	case len(value) > MaxBytes:
+		return fmt.Errorf("the value is larger than %d KiB", MaxBytes>>10)
+	}
+	return nil
 }
 
 // Works tries to read from the keyring of the system. It returns nil if the keyring answers, so that new secrets can be kept in
