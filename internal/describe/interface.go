@@ -27,7 +27,8 @@ type Options struct {
 	// server_name and tool_name.
 	ShortNames bool
 	// ListingTokens is the maximum number of tokens that complete tools may take in the answer about a server, or to a query
-	// that is a list of tool names; 0 means 3000.
+	// that is a list of tool names; 0 means 3000. In the answer about several tools of one server they may take listingOver
+	// times as many.
 	ListingTokens int
 	// Seen is for tools without an output schema. It returns the TypeScript type of the results that the tool has returned so
 	// far, as a text that will be written after prefix, or "" if no results are known. Without Seen, answers have no such
@@ -182,13 +183,23 @@ func (o Options) seen(s *catalog.Server, t *catalog.Tool) string {
 }
 
 // Tools returns the answer to a call of inspect that names several tools of one server. In TypeScript, the text of a tool
-// leaves out the parts that the text of an earlier tool in the answer already has.
+// leaves out the parts that the text of an earlier tool in the answer already has. If the complete tools take more tokens than
+// the answer about a whole server may have, the answer is that of [Named].
 func Tools(s *catalog.Server, ts []*catalog.Tool, o Options) string {
 	if len(ts) == 1 {
 		return Tool(s, ts[0], o)
 	}
-	texts, legend := definitions(ts, o.withDefaults())
-	return stateLine(s) + legend + strings.Join(texts, "\n\n")
+	o = o.withDefaults()
+	texts, legend := definitions(ts, o)
+	text := stateLine(s) + legend + strings.Join(texts, "\n\n")
+	if tokens.Estimate(text) <= listingOver*o.ListingTokens {
+		return text
+	}
+	ms := make([]Match, len(ts))
+	for i, t := range ts {
+		ms[i] = Match{Server: s, Tool: t}
+	}
+	return Named(ms, nil, o)
 }
 
 // Input returns the input type of t as TypeScript, reduced to the parts that lead to the places, in at most limit tokens (see

@@ -43,3 +43,37 @@ func TestMatches_LongTools(t *testing.T) {
 		t.Errorf("%d tokens", n)
 	}
 }
+
+// TestTools_Many: the answer about many tools of a server that are named at once has a limit. It is longer only if their names
+// take more.
+func TestTools_Many(t *testing.T) {
+	var tools []*catalog.Tool
+	for i := range 200 {
+		var properties []string
+		for j := range 8 {
+			said := fmt.Sprintf("What field %d of tool %d is for, in some words.", j, i)
+			properties = append(properties, fmt.Sprintf(`"field_%d":{"type":"string","description":%q}`, j, said))
+		}
+		tools = append(tools, &catalog.Tool{
+			Name: fmt.Sprintf("tool_%d", i), Description: fmt.Sprintf("Does thing %d.", i),
+			InputSchema: json.RawMessage(`{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`),
+		})
+	}
+	s := &catalog.Server{Name: "s", Known: true, State: catalog.Ready}
+	for _, typescript := range []bool{true, false} {
+		o := Options{TypeScript: typescript}
+		text := Tools(s, tools, o)
+		if n := tokens.Count(text); n > 7500 {
+			t.Errorf("%d tokens", n)
+		}
+		for _, tool := range tools {
+			if !strings.Contains(text, tool.Name) {
+				t.Errorf("%s is missing", tool.Name)
+			}
+		}
+		few := Tools(s, tools[:10], o)
+		if n := strings.Count(few, "What field 7 "); n != 10 {
+			t.Errorf("%d of 10 tools are complete:\n%s", n, few)
+		}
+	}
+}
