@@ -44,9 +44,9 @@ func (s *source) about(limit int) string {
 }
 
 // topicsOf returns at most maxTopics topics of tools with these names; topics of more tools come first. The words in the name
-// of the server are no topics. A topic is left out if all its tools already belong to earlier topics, also to earlier topics
-// that were left out. If there are more than fewExact tools, a topic is also left out if all its tools except one belong to
-// earlier topics, so that one more tool mostly adds no topic.
+// of the server are no topics. A topic is left out if all its tools already belong to earlier topics. If there are more than
+// fewExact tools, a topic is also left out if all its tools except one belong to earlier topics, so that one more tool mostly
+// adds no topic.
 func topicsOf(server string, names []string) []topic {
 	words := make([][]string, len(names))
 	common := wordsOf(server)
@@ -87,11 +87,14 @@ func topicsOf(server string, names []string) []topic {
 			if !said[i] {
 				fresh++
 			}
+		}
+		if fresh < least || len(kept) == maxTopics {
+			continue
+		}
+		for _, i := range t.tools {
 			said[i] = true
 		}
-		if fresh >= least && len(kept) < maxTopics {
-			kept = append(kept, t)
-		}
+		kept = append(kept, t)
 	}
 	return kept
 }
