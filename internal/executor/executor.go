@@ -167,9 +167,6 @@ func (e run) finish(ctx context.Context, r *Request, t target, raw json.RawMessa
 	return result, nil
 }
 
-// maxSaid is the maximum length, in bytes, of the error text that tell puts into an event.
-const maxSaid = 1000
-
 // largeResult is a size in bytes. It takes milliseconds to make the answer from a result of this size or more.
 const largeResult = 256 << 10
 

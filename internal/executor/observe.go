@@ -65,10 +65,18 @@ const maxLogged = 80
 // tell adds to the event of a call the text of its error and, if the config wants that, its arguments and result.
 func (e run) tell(event *request.Event, r *Request, result *results.Result) {
 	if result.IsError && len(result.Content) > 0 {
-		event.Said = strings.ToValidUTF8(wire.MemberText(result.Content[0], "text"), "")
-		event.Said = strings.ToValidUTF8(event.Said[:min(len(event.Said), maxSaid)], "")
+		event.Said = beginning(wire.MemberText(result.Content[0], "text"))
 	}
 	if e.options.Record {
 		event.Content = func() (arguments, text string) { return string(r.Arguments), result.Text() }
 	}
+}
+
+// maxSaid is the maximum length, in bytes, of the error text in an event.
+const maxSaid = 1000
+
+// beginning returns at most maxSaid bytes of an error text, as a string of its own, so that an event that is kept does not keep
+// the whole text in memory.
+func beginning(text string) string {
+	return strings.Clone(strings.ToValidUTF8(text[:min(len(text), maxSaid)], ""))
 }

@@ -149,14 +149,14 @@ func (in *inside) call(
 	}
 	if err != nil {
 		f := run.failure(&r, t, err)
-		event.Outcome, event.Said = f.Code, f.Said()
-		return nil, "", &programs.Failure{Code: f.Code, Message: event.Said}
+		event.Outcome, event.Said = f.Code, beginning(f.Said())
+		return nil, "", &programs.Failure{Code: f.Code, Message: f.Said()}
 	}
 	v.Learn(run.learns(&r, t))
 	event.Answered, event.Received, event.Outcome = r.Server != builtin.Name, v.Tokens, request.OutcomeResult
 	event.LeftOut = event.Received // the model gets the output of the program instead
 	if v.IsError {
-		event.Outcome = request.OutcomeToolError
+		event.Outcome, event.Said = request.OutcomeToolError, beginning(v.Text)
 		return nil, "", &programs.Failure{Code: request.OutcomeToolError, Message: v.Text}
 	}
 	if value = v.JSON; value == nil {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"unicode/utf8"
 
 	"mcpx/internal/base/wire"
 	"mcpx/internal/builtin"
@@ -103,6 +104,34 @@ return all.map(text => ({text, n: 1}))`))
 	}())
 	if got := all(t, selected); got != "3" {
 		t.Errorf("selected %q", got)
+	}
+}
+
+// TestProgram_LongError: the event of a program's call has only the beginning of a long error.
+func TestProgram_LongError(t *testing.T) {
+	mcptest.NoLeaks(t)
+	var rec recorder
+	e := executing(t, withPrograms(t, Options{Journal: observed(rec.end)}), nil, piped(t, "fake", eachTool(reading)))
+	e.registry.Use(append(e.Chain(nil, nil), func(next request.Handler) request.Handler {
+		return func(ctx context.Context, r *request.Request) (json.RawMessage, error) {
+			switch {
+			case r.Program:
+			case strings.Contains(string(r.Params), "refused"):
+				return nil, &wire.RPCError{Code: 1, Message: strings.Repeat("ü", 1<<20)}
+			case strings.Contains(string(r.Params), "failed"):
+				return json.RawMessage(`{"content":[{"type":"text","text":"x` + strings.Repeat("ü", 1<<20) + `"}],"isError":true}`), nil
+			}
+			return next(ctx, r)
+		}
+	})...)
+	got := exec(t, e, program(nil, `for (const text of ["refused", "failed"]) try { await call("fake", "echo", {text}) } catch (e) {}`))
+	if len(rec.ended) != 3 {
+		t.Fatalf("%d events: %s", len(rec.ended), got.Content)
+	}
+	for _, one := range rec.ended[:2] {
+		if len(one.Said) > maxSaid || !utf8.ValidString(one.Said) || one.Said == "" {
+			t.Errorf("%s: %d bytes: %.50q", one.Outcome, len(one.Said), one.Said)
+		}
 	}
 }
 
