@@ -82,8 +82,7 @@ func (b *bringer) file(path string) (json.RawMessage, error) {
 }
 
 // replaceReferences replaces the references in the arguments of a request that consists of one call of a tool with this schema.
-// It leaves r.Beside as it is if its members would be a reference themselves. It does nothing the second time, as when a call
-// starts again.
+// It does nothing the second time, as when a call starts again.
 func (e run) replaceReferences(ctx context.Context, r *Request, schema json.RawMessage) (err error) {
 	if !r.References {
 		return nil
@@ -92,14 +91,22 @@ func (e run) replaceReferences(ctx context.Context, r *Request, schema json.RawM
 	if !arguments.Refers(r.Arguments) && !arguments.Refers(r.Beside.Arguments) {
 		return nil
 	}
-	b := e.bringer(ctx, r)
+	if err = e.bringer(ctx, r).replace(schema); err == nil {
+		r.Event.ArgumentBytes = len(r.Arguments) + len(r.Beside.Arguments)
+	}
+	return err
+}
+
+// replace replaces the references in the fields Arguments and Beside of the request. It leaves Beside as it is if its members
+// would be a reference themselves.
+func (b *bringer) replace(schema json.RawMessage) (err error) {
+	r := b.r
 	if r.Arguments, err = arguments.Replace(r.Arguments, schema, b.bring); err != nil {
 		return err
 	}
 	if wire.Member(r.Beside.Arguments, "$result") == nil && wire.Member(r.Beside.Arguments, "$file") == nil {
 		r.Beside.Arguments, err = arguments.Replace(r.Beside.Arguments, schema, b.bring)
 	}
-	r.Event.ArgumentBytes = len(r.Arguments) + len(r.Beside.Arguments)
 	return err
 }
 
@@ -110,7 +117,7 @@ func (e run) replaceInEach(ctx context.Context, r *Request) error {
 		return nil
 	}
 	r.References = false
-	if !arguments.Refers(r.Arguments) && !slices.ContainsFunc(r.Each, arguments.Refers) {
+	if !slices.ContainsFunc(append(r.Each[:len(r.Each):len(r.Each)], r.Arguments, r.Beside.Arguments), arguments.Refers) {
 		return nil
 	}
 	looked := *r
@@ -122,7 +129,7 @@ func (e run) replaceInEach(ctx context.Context, r *Request) error {
 	r.Catalogue = looked.Catalogue
 	b := e.bringer(ctx, r)
 	b.times = len(r.Each)
-	if r.Arguments, err = arguments.Replace(r.Arguments, t.tool.InputSchema, b.bring); err != nil {
+	if err = b.replace(t.tool.InputSchema); err != nil {
 		return err
 	}
 	b.times = 1

@@ -196,6 +196,20 @@ func TestReference_Each(t *testing.T) {
 	}
 }
 
+// TestReference_EachBeside: references in arguments that the model put next to "arguments" are replaced too.
+func TestReference_EachBeside(t *testing.T) {
+	e, _ := referring(t, Options{}, nil)
+	handle := kept(t, e, sentBy("a"), "["+strings.Repeat(`{"a":1},`, 3000)+`{"a":2}]`)
+	got := exec(t, e, Request{
+		From: sentBy("a"), Server: "two", Tool: "echo", References: true,
+		Beside: Beside{Arguments: json.RawMessage(`{"text":` + refersTo(handle, `"both"`) + `}`)},
+		Each:   []json.RawMessage{json.RawMessage(`{"more":"1"}`), json.RawMessage(`{"more":"2"}`)},
+	})
+	if want := []string{"#1 both", "#2 both"}; !slices.Equal(contents(t, got), want) || got.IsError {
+		t.Errorf("%q", contents(t, got))
+	}
+}
+
 // TestReference_Once: only what the model wrote is replaced: nothing that a reference brought, nothing in strings, and nothing
 // for a client that calls the tool itself.
 func TestReference_Once(t *testing.T) {
