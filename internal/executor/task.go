@@ -35,8 +35,8 @@ const (
 
 // runTask calls a tool that its server runs only as a task. The server answers with a task id, which mcpx polls. The caller
 // gets each new status message as progress, and the result in the end. Questions of the server to the user arrive while
-// tasks/result waits. A task may run for its ttl or the call's timeout, whichever is longer. If it is still working then, or
-// when ctx ends, mcpx cancels it. A server that answers without a task id has run the tool at once: its answer is the result.
+// tasks/result waits. A task may run for its ttl or the call's timeout, whichever is longer. If it has not ended then, or if a
+// poll fails or ctx ends, mcpx cancels it. A server that answers without a task id has run the tool at once: its answer is the result.
 func (e run) runTask(ctx context.Context, r *request.Request) (json.RawMessage, error) {
 	asTask(r, []byte("{}"))
 	raw, err := e.registry.Send(ctx, r)
@@ -66,12 +66,19 @@ func asTask(r *request.Request, params json.RawMessage) {
 	r.Repeatable = false
 }
 
-// followTask polls a task until it ends, for at most the duration limit, and returns its result.
-func (e run) followTask(ctx context.Context, r *request.Request, t task, limit time.Duration) (json.RawMessage, error) {
+// followTask polls a task until it ends, for at most the duration limit, and returns its result. It cancels the
+// task on any error but that of the task itself.
+func (e run) followTask(ctx context.Context, r *request.Request, t task, limit time.Duration) (raw json.RawMessage, err error) {
 	of := request.Request{
 		From: request.From{Client: r.Client, Sink: r.Sink, Event: r.Event}, To: r.To, Scope: r.Scope, Apps: r.Apps,
 		Params: append(wire.AppendQuoted([]byte(`{"taskId":`), t.ID), '}'),
 	}
+	ended := false
+	defer func() {
+		if err != nil && !ended {
+			e.cancelTask(ctx, of)
+		}
+	}()
 	over := time.NewTimer(limit)
 	defer over.Stop()
 	began, said := time.Now(), ""
@@ -86,11 +93,9 @@ func (e run) followTask(ctx context.Context, r *request.Request, t task, limit t
 		case <-pause.C:
 		case <-ctx.Done():
 			pause.Stop()
-			e.cancelTask(ctx, of)
 			return nil, ctx.Err()
 		case <-over.C:
 			pause.Stop()
-			e.cancelTask(ctx, of)
 			return nil, &request.TimeoutError{After: limit}
 		}
 		poll := of
@@ -106,10 +111,8 @@ func (e run) followTask(ctx context.Context, r *request.Request, t task, limit t
 	}
 	result := of
 	result.Method, result.Timeout = "tasks/result", max(limit-time.Since(began), time.Second)
-	raw, err := e.registry.Send(ctx, &result)
-	if err != nil && ctx.Err() != nil {
-		e.cancelTask(ctx, of)
-	}
+	raw, err = e.registry.Send(ctx, &result)
+	_, ended = errors.AsType[*wire.RPCError](err) // this is how a server answers if the task has failed
 	return raw, err
 }
 

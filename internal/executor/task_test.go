@@ -80,6 +80,36 @@ func TestTask_Ends(t *testing.T) {
 	})
 }
 
+// TestTask_Fails: if mcpx gives up a task because the server does not answer, or refuses to say how the task is, the server gets
+// tasks/cancel. If the task itself fails, it has ended, and there is nothing to cancel.
+func TestTask_Fails(t *testing.T) {
+	for name, tt := range map[string]struct {
+		status      string
+		hang, fail  []string
+		want        string
+		isCancelled bool
+	}{
+		"no result":   {status: "input_required", hang: []string{"tasks/result"}, want: "TIMEOUT", isCancelled: true},
+		"no status":   {status: "working", hang: []string{"tasks/get"}, want: "TIMEOUT", isCancelled: true},
+		"refused":     {status: "working", fail: []string{"tasks/get"}, want: "UPSTREAM_ERROR", isCancelled: true},
+		"task failed": {status: "failed", fail: []string{"tasks/result"}, want: "UPSTREAM_ERROR"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				spec := tasking(t, "60000", tt.status)
+				spec.HangMethods, spec.FailMethods = tt.hang, tt.fail
+				e := executing(t, Options{Servers: map[string]ServerOptions{"s": {CallTimeout: time.Minute}}}, nil, piped(t, "s", spec))
+				if got := said(t, exec(t, e, Request{Server: "s", Tool: "t"})); !strings.HasPrefix(got, tt.want) {
+					t.Errorf("got %s", got)
+				}
+				if n := len(spec.Log(t).Method("tasks/cancel")); n == 1 != tt.isCancelled {
+					t.Errorf("%d times tasks/cancel", n)
+				}
+			})
+		})
+	}
+}
+
 // TestTask_Keys: while the key is replaced, one replica makes tags with the old key and another with the new one. Each accepts the
 // ids of both, only for the principal that got them.
 func TestTask_Keys(t *testing.T) {
