@@ -50,7 +50,16 @@ func (e *Executor) several(ctx context.Context, r Request) (*results.Result, err
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	return joinEach(head, calls, r.Format.Always()), nil
+	all := joinEach(head, calls, r.Format.Always())
+	if all.IsError {
+		// The client may repeat the whole request after it has opened the URL, because no call has succeeded.
+		for _, one := range calls {
+			if rpc, ok := errors.AsType[*wire.RPCError](one.err); ok && r.Client.OpensURLsOf(rpc) {
+				return nil, rpc
+			}
+		}
+	}
+	return all, nil
 }
 
 // recorded refuses a request before any of its calls is made. It records err, and returns the answer that tells the client why.

@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"testing/synctest"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
@@ -174,6 +176,35 @@ func TestEach_Fails(t *testing.T) {
 		}
 		if got := exec(t, e, Request{Server: "fake", Tool: "echo", Each: texts("bad", "bad")}); !got.IsError {
 			t.Errorf("%s: no error: %s", hints, got.Content)
+		}
+	}
+}
+
+// TestEach_URL: if a server asks for a URL to be opened, a client that opens URLs itself gets the error with the URL, unless
+// another call succeeded: then it would lose that result, and the answer has the error in its place.
+func TestEach_URL(t *testing.T) {
+	mcptest.NoLeaks(t)
+	asks := func(next request.Handler) request.Handler {
+		return func(ctx context.Context, r *request.Request) (json.RawMessage, error) {
+			if strings.Contains(string(r.Params), "locked") {
+				return nil, &wire.RPCError{Code: -32042, Message: "log in", Data: json.RawMessage(`{"elicitations":[{"url":"https://x.example"}]}`)}
+			}
+			return next(ctx, r)
+		}
+	}
+	client := &caller.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{"url":{}}}`)}
+	for _, hints := range []string{changing, reading} {
+		e := executing(t, Options{}, nil, piped(t, "fake", eachTool(hints)))
+		e.registry.Use(append(e.Chain(nil, nil), asks)...)
+		call := Request{From: request.From{Client: client}, Server: "fake", Tool: "echo", Each: texts("locked", "locked")}
+		_, err := e.Exec(t.Context(), call)
+		if rpc, ok := errors.AsType[*wire.RPCError](err); !ok || !client.OpensURLsOf(rpc) {
+			t.Errorf("%s: got the error %v", hints, err)
+		}
+		call.Each = texts("a", "locked")
+		got := contents(t, exec(t, e, call))
+		if got[0] != "#1 a" || !strings.HasPrefix(got[1], "#2\nUPSTREAM_ERROR: log in") || !strings.Contains(got[1], "https://x.example") {
+			t.Errorf("%s: got %q", hints, got)
 		}
 	}
 }

@@ -90,7 +90,7 @@ func (e *Executor) Close() { e.calls.Wait() }
 
 // Exec runs one request. A failure is returned as a result with IsError. Exec returns an error instead of a result only if
 // ctx has ended, or if the server answered with a [wire.RPCError] and one of these is true: Request.Native is set, or the
-// [wire.RPCError] asks the client to open a URL.
+// [wire.RPCError] asks the client to open a URL and no other call of the request has succeeded.
 func (e *Executor) Exec(ctx context.Context, r Request) (*results.Result, error) {
 	work := e.single
 	if r.Each != nil {
@@ -161,7 +161,7 @@ func (e run) finish(ctx context.Context, r *Request, t target, raw json.RawMessa
 		event.Received, event.LeftOut = 0, event.LeftOut-event.Received
 	}
 	rpc, isRPC := errors.AsType[*wire.RPCError](err)
-	if isRPC && (r.Native || r.Client.OpensURLsOf(rpc)) {
+	if isRPC && (r.Native || r.part == 0 && r.Client.OpensURLsOf(rpc)) { // several handles the errors of its calls
 		return nil, rpc
 	}
 	return result, nil

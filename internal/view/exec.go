@@ -24,8 +24,8 @@ func (v *TwoTools) execArguments() []string {
 	return execNames
 }
 
-// exec handles a call of exec or exec_read: it calls a tool of the catalogue, which for exec_read must be read-only. The only
-// error is the error of ctx.
+// exec handles a call of exec or exec_read: it calls a tool of the catalogue, which for exec_read must be read-only. The
+// errors are those of [executor.Executor.Exec].
 func (v *TwoTools) exec(ctx context.Context, call Call, form results.Format) (*results.Result, error) {
 	names := v.execArguments()
 	g, failure := readArguments(call.Name, call.Arguments, names)
