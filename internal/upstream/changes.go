@@ -181,10 +181,11 @@ type relisting struct {
 	whole bool
 	again *time.Timer           // fires when the lists in kinds are to be read again
 	kinds map[catalog.Kind]bool // the lists that could not be read, or only in part
+	read  map[catalog.Kind]bool // the lists other than the tools of which the session has read at least a part
 }
 
 func newRelisting() relisting {
-	r := relisting{again: time.NewTimer(relistRetry), kinds: make(map[catalog.Kind]bool)}
+	r := relisting{again: time.NewTimer(relistRetry), kinds: make(map[catalog.Kind]bool), read: make(map[catalog.Kind]bool)}
 	r.again.Stop()
 	return r
 }

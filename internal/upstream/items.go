@@ -55,9 +55,10 @@ func (u *Upstream) listItems(outer context.Context, s *session, due map[catalog.
 		for _, fault := range slices.Concat(all.Faults, faults) {
 			u.spec.Logger.Warn("not listed", "fault", u.spec.Secrets.Line(fault, 300))
 		}
-		fresh[kind] = items
+		fresh[kind], s.relisting.read[kind] = items, true
 	}
-	u.update(func(st *Status) { st.adoptItems(fresh, len(fresh) == len(kinds)) })
+	all := !slices.ContainsFunc(s.offers.Kinds(), func(kind catalog.Kind) bool { return !s.relisting.read[kind] })
+	u.update(func(st *Status) { st.adoptItems(fresh, all) })
 }
 
 // adoptItems replaces the lists that were read. fresh has these lists; all means that Listed is to be set. If the new lists

@@ -105,6 +105,26 @@ func TestItems_hanging(t *testing.T) {
 	})
 }
 
+// TestItems_part: Listed is not set as long as one of the lists was never read, even if another list was read again. It would
+// make mcpx drop the list that it has on disk.
+func TestItems_part(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fake := offering("")
+		fake.FailMethods = []string{"prompts/list"}
+		spec, logs := inProcess(t, fake)
+		u := ready(t, spec)
+		u.AwaitLists(context.Background())
+		before := len(logs.all().Method("resources/list"))
+		if _, err := text(u, "notify", `{"method":"notifications/resources/list_changed"}`); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		if len(logs.all().Method("resources/list")) == before || u.Status().Listed {
+			t.Errorf("listed %t", u.Status().Listed)
+		}
+	})
+}
+
 // TestItems_lazy: mcpx starts a lazy server once for its catalogue, and reads all lists before it stops the
 // server.
 func TestItems_lazy(t *testing.T) {
