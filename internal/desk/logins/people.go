@@ -73,8 +73,8 @@ func (l *Logins) Needed(s Server) func(base http.RoundTripper) http.RoundTripper
 	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, &person{src, ""}} }
 }
 
-// person provides a [transport] with the tokens of the login that has this id. An empty id means a login that [Logins.Login]
-// has made.
+// person provides a [transport] with the tokens of a principal's login that has this id, or of the login of the user who runs
+// mcpx, whichever that is.
 type person struct {
 	*source
 	id string
@@ -100,7 +100,7 @@ func (p *person) refused(ctx context.Context, token string, resp *http.Response)
 	return p.source.refused(ctx, token, resp)
 }
 
-// check returns an error if there is no login, or if it has another ID than p.id.
+// check returns an error if there is no login, or if it is a principal's and has another ID than p.id.
 func (p *person) check(ctx context.Context) error {
 	now, err := p.current(ctx)
 	switch {
@@ -108,7 +108,7 @@ func (p *person) check(ctx context.Context) error {
 		return err
 	case now == nil:
 		return p.needed("")
-	case now.ID != p.id:
+	case now.ID != p.id && p.server.Principal != "": // the session with the server belongs to the account of the old login
 		return p.needed("there was another login since")
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,37 @@ import (
 
 	"mcpx/internal/base/state"
 )
+
+// TestNeeded: the session that reads the lists of a server with a login of each principal uses the login of the user who runs mcpx,
+// also one that was made on the page.
+func TestNeeded(t *testing.T) {
+	fake := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/token" {
+			fmt.Fprint(w, `{"access_token":"t","token_type":"Bearer"}`)
+		} else if r.Header.Get("Authorization") != "Bearer t" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	defer fake.Close()
+	l := New(t.TempDir(), nil)
+	server := Server{Name: "tracker", URL: fake.URL + "/mcp"}
+	web := &http.Client{Transport: l.Needed(server)(http.DefaultTransport)}
+	if _, err := web.Get(server.URL); err == nil || !strings.HasSuffix(err.Error(), "needs mcpx login tracker") {
+		t.Errorf("without a login: %v", err)
+	}
+	pending := &Pending{Endpoint: endpoint{Token: fake.URL + "/token", Client: client{ID: "c"}}}
+	if _, err := l.Finish(t.Context(), server, pending, url.Values{"code": {"x"}}); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := web.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Body.Close(); resp.StatusCode != http.StatusOK {
+		t.Error(resp.Status)
+	}
+}
 
 // TestPeople: several processes share the logins of principals whose names differ little, and use them at the same time when the
 // tokens have expired. Each refresh token is used once, and each principal gets its own token. A login is never read as that of
