@@ -29,10 +29,7 @@ type Login struct {
 	Client string
 	// Server is the upstream at which the principal has logged in; empty for logins at mcpx itself.
 	Server string
-	// By is who ended the login: a principal, an issuer or a command. It is empty if the principal itself ended the login, or if it
-	// expired.
-	By string
-	// Reason says why a login ended or was refused.
+	// Reason says why a login ended or was refused, such as "ended by an administrator".
 	Reason string
 	// Remote is the address that the request came from.
 	Remote string
@@ -45,7 +42,7 @@ type Logins interface{ Login(Login) }
 func (l *Login) Attrs() (attrs []slog.Attr) {
 	return Present(nil, [][2]string{
 		{"principal", l.Principal}, {"display", l.Display}, {"subject", l.Subject}, {"login", l.Number}, {"client", l.Client},
-		{"server", l.Server}, {"by", l.By}, {"reason", l.Reason}, {"remote", l.Remote},
+		{"server", l.Server}, {"reason", l.Reason}, {"remote", l.Remote},
 	})
 }
 
