@@ -92,8 +92,8 @@ func (r *Rules) See(server *catalog.Server, tool *catalog.Tool) (seen *catalog.T
 	return tool, ""
 }
 
-// limits reports whether the rules hide tools of a server, or could hide tools that it lists later; pin does not count. If they
-// do, mcpx sends the server no requests of callers with methods that mcpx does not know.
+// limits reports whether the rules hide tools of a server, or could hide tools that it lists later. If they do, mcpx sends the
+// server no requests of callers with methods that mcpx does not know, because such a request could use a hidden tool.
 func (r *Rules) limits(server string) bool {
 	if r == nil {
 		return false
@@ -102,7 +102,7 @@ func (r *Rules) limits(server string) bool {
 	some := func(globs []string) bool {
 		return slices.ContainsFunc(globs, func(glob string) bool { return Begins(glob, server+".") })
 	}
-	return own.ReadOnly || len(own.Allow)+len(own.Deny) > 0 || r.ReadOnly || len(r.Allow) > 0 || some(r.Disabled)
+	return own.Pin == PinBlock || own.ReadOnly || len(own.Allow)+len(own.Deny) > 0 || r.ReadOnly || len(r.Allow) > 0 || some(r.Disabled)
 }
 
 // Repaired returns a tool as corrected by the overrides.

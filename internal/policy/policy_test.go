@@ -36,3 +36,27 @@ func TestSee(t *testing.T) {
 		})
 	}
 }
+
+// TestLimited: a server is limited if its tools are filtered, or if a tool that it lists later could be.
+func TestLimited(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		rules Rules
+		want  bool
+	}{
+		{"no rules", Rules{}, false},
+		{"allow", Rules{Servers: map[string]ServerRules{"s": {Allow: []string{"*"}}}}, true},
+		{"deny", Rules{Servers: map[string]ServerRules{"s": {Deny: []string{"x"}}}}, true},
+		{"read-only", Rules{ReadOnly: true}, true},
+		{"disabled", Rules{Disabled: []string{"s.x"}}, true},
+		{"pin warns", Rules{Servers: map[string]ServerRules{"s": {Pin: PinWarn}}}, false},
+		{"pin blocks", Rules{Servers: map[string]ServerRules{"s": {Pin: PinBlock}}}, true},
+		{"of another server", Rules{Servers: map[string]ServerRules{"t": {Pin: PinBlock, ReadOnly: true}}, Disabled: []string{"t.x"}}, false},
+	} {
+		snap := catalog.NewSnapshot([]catalog.Server{{Name: "s"}})
+		snap.Rules = &c.rules
+		if s, _ := new(Catalogues).Of(snap).Server("s"); s.Limited != c.want {
+			t.Errorf("%s: limited is %t", c.name, s.Limited)
+		}
+	}
+}
