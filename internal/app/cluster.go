@@ -18,11 +18,6 @@ import (
 	"mcpx/internal/registry"
 )
 
-// maxUsedIDs is how many used IDs a replica keeps in memory, at most. For example, mcpx gives a client an ID if a server asks the user a
-// question during a call. With this ID, the client may resume the call only once. The cluster's bucket in NATS has the used IDs of all
-// replicas.
-const maxUsedIDs = 100_000
-
 // join connects to the cluster. From then on, the state that all replicas share, such as sessions and logins, is in the cluster. Each
 // replica keeps its own counters and results in memory, and sends the others what they need.
 func (s *clientState) join(to *conf.Cluster, log *slog.Logger) error {
@@ -44,7 +39,7 @@ func (s *clientState) join(to *conf.Cluster, log *slog.Logger) error {
 	s.cluster, s.secrets = c, options.Keys
 	s.sessions = state.NewSealed[front.Session](options.Keys, "session", c.Records())
 	s.browsers = state.NewStored[page.Session]("browser", c.Records())
-	s.once = c.Once("call", maxUsedIDs, slog.New(slog.DiscardHandler))
+	s.once = c.Once("call")
 	s.logins.store = c.Records()
 	s.counters = c.NewCounters(s.counters)
 	s.results = cluster.NewResults(c, s.results)
