@@ -9,8 +9,7 @@ import (
 
 // AppendCanonical appends a form of a JSON value that is the same however the value was written: without white space, members
 // sorted by name, strings decoded and encoded again, and numbers as doubles, as a JavaScript client reads them. It is for
-// comparing, not for sending. Of duplicate members it keeps the last. A value that is not valid JSON is appended as it is; if
-// that is an array, it comes after those elements that could be read.
+// comparing, not for sending. Of duplicate members it keeps the last. A value that is not valid JSON is appended as it is.
 func AppendCanonical(out []byte, raw json.RawMessage) []byte {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
@@ -41,6 +40,7 @@ func AppendCanonical(out []byte, raw json.RawMessage) []byte {
 		}
 		return append(out, '}')
 	case '[':
+		start := len(out)
 		out = append(out, '[')
 		n := 0
 		err := Elements(raw, func(value []byte) bool {
@@ -51,7 +51,7 @@ func AppendCanonical(out []byte, raw json.RawMessage) []byte {
 			return true
 		})
 		if err != nil {
-			return append(out, raw...)
+			return append(out[:start], raw...)
 		}
 		return append(out, ']')
 	case '"':

@@ -11,6 +11,9 @@ func TestAppendCanonical(t *testing.T) {
 			t.Errorf("%s and %s", a, b)
 		}
 	}
+	if got := string(AppendCanonical([]byte("x"), []byte(` [1,{"a":[2,]},3 `))); got != `x[1,{"a":[2,]},3` {
+		t.Errorf("a broken array became %s", got)
+	}
 	seen := make(map[string]string)
 	for _, differs := range []string{
 		`1`, `"1"`, `[1]`, `[1,1]`, `[[1],1]`, `{"a":1}`, `{"a":"1"}`, `{"a":{"b":1}}`, `{"a":{},"b":1}`, `null`, `"null"`, `true`, `[]`, `{}`, `1.5`, `1e999`,
