@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ type Entry struct {
 }
 
 // WithShare returns the entry with the key share, which says which sessions can use the same process of the server. mcpx knows this
-// only for some packages. For other servers, WithShare returns the entry unchanged.
+// only for some packages. For other servers, and if the entry has the key already, WithShare returns the entry unchanged.
 func (e Entry) WithShare(o config.Options) Entry {
 	text, err := marshal(e)
 	if err != nil {
@@ -63,7 +64,7 @@ func (e Entry) WithShare(o config.Options) Entry {
 	if v, err := hujson.Parse(text); err == nil {
 		f := Found{Name: "server", entry: fields(&v)}
 		f.check(o)
-		e.Share = f.share()
+		e.Share = cmp.Or(e.Share, f.share())
 	}
 	return e
 }

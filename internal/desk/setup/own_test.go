@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mcpx/internal/base/conf"
 )
 
 const ownConfig = `// The config of mcpx.
@@ -182,4 +184,18 @@ func FuzzTOML(f *testing.F) {
 			t.Fatalf("%q became %q", text, removed.data())
 		}
 	})
+}
+
+// TestWithShare: an entry gets the key share for a package that mcpx knows, unless it has the key.
+func TestWithShare(t *testing.T) {
+	known := Entry{Command: "npx", Args: []string{"-y", "@modelcontextprotocol/server-memory"}}
+	if known = known.WithShare(reading); known.Share == "" {
+		t.Error("nothing is known of the package")
+	}
+	for _, set := range []conf.Share{conf.ShareSession, conf.ShareFolder, conf.ShareUser} {
+		known.Share = set
+		if got := known.WithShare(reading).Share; got != set {
+			t.Errorf("%s became %q", set, got)
+		}
+	}
 }
