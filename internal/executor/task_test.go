@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/semaphore"
 	"mcpx/internal/base/state"
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
@@ -106,6 +108,30 @@ func TestTask_Fails(t *testing.T) {
 					t.Errorf("%d times tasks/cancel", n)
 				}
 			})
+		})
+	}
+}
+
+// TestTask_Lost: if a message about a task cannot be sent, the model does not read that the call was not executed.
+func TestTask_Lost(t *testing.T) {
+	for _, failed := range []error{
+		&request.LostError{Reason: "exit status 1"}, &semaphore.BusyError{Open: 1}, &semaphore.BusyError{Open: 1, Refused: true},
+		&request.UnavailableError{State: catalog.Connecting, Reason: "exit status 1"}, &request.ReplacedError{Server: "s"},
+	} {
+		bubble(t, func(t *testing.T) {
+			e := executing(t, Options{}, nil, piped(t, "s", tasking(t, "60000", "working")))
+			e.registry.Use(append(e.Chain(nil, nil), func(next request.Handler) request.Handler {
+				return func(ctx context.Context, r *request.Request) (json.RawMessage, error) {
+					if r.Method == "tasks/get" {
+						return nil, failed
+					}
+					return next(ctx, r)
+				}
+			})...)
+			got := said(t, exec(t, e, Request{Server: "s", Tool: "t"}))
+			if !strings.HasPrefix(got, "CONNECTION_LOST") || !strings.HasSuffix(got, mayHaveRun) {
+				t.Errorf("%T: %s", failed, got)
+			}
 		})
 	}
 }
