@@ -37,7 +37,8 @@ const (
 // runTask calls a tool that its server runs only as a task. The server answers with a task id, which mcpx polls. The caller
 // gets each new status message as progress, and the result in the end. Questions of the server to the user arrive while
 // tasks/result waits. A task may run for its ttl or the call's timeout, whichever is longer. If it has not ended then, or if a
-// poll fails or ctx ends, mcpx cancels it. A server that answers without a task id has run the tool at once: its answer is the result.
+// poll fails or ctx ends, mcpx cancels it. A server that answers without a task id has run the tool at once: its answer is the
+// result.
 func (e run) runTask(ctx context.Context, r *request.Request) (json.RawMessage, error) {
 	asTask(r, []byte("{}"))
 	raw, err := e.registry.Send(ctx, r)
