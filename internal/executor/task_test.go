@@ -82,8 +82,8 @@ func TestTask_Ends(t *testing.T) {
 	})
 }
 
-// TestTask_Fails: if mcpx gives up a task because the server does not answer, or refuses to say how the task is, the server gets
-// tasks/cancel. If the task itself fails, it has ended, and there is nothing to cancel.
+// TestTask_Fails: if mcpx gives up a task because the server does not answer, or refuses to say how the task is, the server
+// gets tasks/cancel. If the task itself fails, it has ended, and there is nothing to cancel.
 func TestTask_Fails(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status      string

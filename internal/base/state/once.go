@@ -47,7 +47,8 @@ func (o *once) Redeem(_ context.Context, name string, number int, until time.Tim
 }
 
 // makeRoom forgets expired names. If there are still too many names, it also forgets one name: of the names that have not ended,
-// the name that expires first. If all names have ended, it forgets the name that expires first of all. The caller holds the lock.
+// the name that expires first. If all names have ended, it forgets the name that expires first of all. The caller holds the
+// lock.
 func (o *once) makeRoom() {
 	if len(o.names) < o.limit {
 		return

@@ -19,8 +19,8 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// TestNeeded: the session that reads the lists of a server with a login of each principal uses the login of the user who runs mcpx,
-// also one that was made on the page.
+// TestNeeded: the session that reads the lists of a server with a login of each principal uses the login of the user who runs
+// mcpx, also one that was made on the page.
 func TestNeeded(t *testing.T) {
 	fake := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
