@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"debug/buildinfo"
@@ -16,8 +17,12 @@ type version struct {
 	commit string
 }
 
-// pseudo matches the pseudo-version that Go gives to a commit without a tag, unless the last tag before it is a pre-release.
-var pseudo = regexp.MustCompile(`^(\d+\.\d+\.\d+)-(?:0\.)?(\d{14})-[0-9a-f]{12}$`)
+var (
+	// pseudo matches the pseudo-version that Go gives to a commit without a tag, unless the last tag before it is a pre-release.
+	pseudo = regexp.MustCompile(`^(\d+\.\d+\.\d+)-(?:0\.)?(\d{14})-[0-9a-f]{12}$`)
+	// preRelease matches a pre-release, and the pseudo-version of a commit without a tag after it.
+	preRelease = regexp.MustCompile(`^(\d+\.\d+\.\d+)-(alpha|beta|rc)\.(\d+)(?:\.0\.(\d{14})-[0-9a-f]{12})?$`)
+)
 
 // versionOf reads the version from the build information of a binary, as the command `mcpx version` does.
 func versionOf(info *buildinfo.BuildInfo) (version, error) {
@@ -33,17 +38,21 @@ func versionOf(info *buildinfo.BuildInfo) (version, error) {
 	if v.commit == "" {
 		return v, errors.New("the binary does not say its commit; build in a clone, with git: a worktree of git is none for Go")
 	}
-	number, suffix, pre := strings.Cut(v.npm, "-")
-	v.pypi = number
+	v.pypi = v.npm
 	if m := pseudo.FindStringSubmatch(v.npm); m != nil {
 		v.pypi = m[1] + ".dev" + m[2]
-	} else if pre {
-		kind, count, _ := strings.Cut(suffix, ".")
-		short := map[string]string{"alpha": "a", "beta": "b", "rc": "rc"}[kind]
-		if short == "" {
-			return v, fmt.Errorf("the tag v%s has no Python version; use -alpha.N, -beta.N or -rc.N", v.npm)
+	} else if m := preRelease.FindStringSubmatch(v.npm); m != nil {
+		count, err := strconv.Atoi(m[3])
+		if err != nil {
+			return v, fmt.Errorf("the tag v%s: %w", v.npm, err)
 		}
-		v.pypi += short + count
+		dev := ""
+		if m[4] != "" { // .dev is a version before the one that it is added to, so it is added to the next pre-release
+			count, dev = count+1, ".dev"+m[4]
+		}
+		v.pypi = m[1] + map[string]string{"alpha": "a", "beta": "b", "rc": "rc"}[m[2]] + strconv.Itoa(count) + dev
+	} else if strings.Contains(v.npm, "-") {
+		return v, fmt.Errorf("the tag v%s has no Python version; use -alpha.N, -beta.N or -rc.N", v.npm)
 	}
 	return v, nil
 }
