@@ -45,7 +45,6 @@ type peer struct {
 	registry      string // npm, PyPI, Go, or another source
 	pkg           string
 	about         string
-	python        string   // script that starts the peer, if it is a library
 	transports    []string // transports that clients can use to reach it
 	single        bool     // a process of the peer has only one server behind it
 	remote        bool     // the peer reaches servers only over HTTP
@@ -181,8 +180,7 @@ var (
 
 func fastmcp() *peer {
 	return &peer{name: "fastmcp", version: "4.1.2", registry: "PyPI", pkg: "fastmcp", transports: both,
-		about:  "a proxy for all servers, with its search by BM25",
-		python: "gateway.py",
+		about: "a proxy for all servers, with its search by BM25",
 		launch: func(d deployment) launch {
 			return launch{
 				argv:  []string{filepath.Join(d.bin, "bin", "python"), filepath.Join(d.dir, "gateway.py"), d.transport, fmt.Sprint(d.port)},
