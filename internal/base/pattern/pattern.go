@@ -31,6 +31,10 @@ func (l *Lazy) FindStringIndex(s string) []int { return l.compiled().FindStringI
 
 func (l *Lazy) FindStringSubmatch(s string) []string { return l.compiled().FindStringSubmatch(s) }
 
+func (l *Lazy) FindStringSubmatchIndex(s string) []int {
+	return l.compiled().FindStringSubmatchIndex(s)
+}
+
 func (l *Lazy) FindAllStringIndex(s string, n int) [][]int {
 	return l.compiled().FindAllStringIndex(s, n)
 }

@@ -27,7 +27,7 @@ type Trace struct {
 	failed  atomic.Bool
 }
 
-// New returns a Trace. isSecret reports whether a string that is the value of a member with this name is a secret. secrets
+// New returns a Trace. isSecret reports whether the value of a member with this name is a secret. secrets
 // returns values that are removed wherever they occur in a message. Each line is one Write to out. The first error of out is
 // logged; after it, the trace still tries to write.
 func New(out io.Writer, isSecret func(name string) bool, secrets func() *sanitize.Secrets, log *slog.Logger) *Trace {
@@ -107,11 +107,25 @@ func (t *Trace) write(one line, message []byte) {
 	}
 }
 
+// form is a way in which JSON is written in a message.
+type form struct {
+	member *pattern.Lazy // the name of a member, and the bracket if its value is a list
+	scalar *pattern.Lazy // a string or a number, and the comma after it
+	quote  string
+}
+
 var (
-	// member matches a member whose value is a string. nested matches such a member in JSON that is quoted in other
-	// JSON.
-	member = pattern.New(`"([^"\\]{1,100})"(\s*:\s*)"((?:[^"\\]|\\.)+)"`)
-	nested = pattern.New(`\\"([^"\\]{1,100})\\"(\s*:\s*)\\"((?:[^"\\]|\\\\(?:\\["\\]|[^"\\])|\\[^"\\])+)\\"`)
+	// plain is JSON. quoted is JSON that is quoted in other JSON.
+	plain = form{
+		member: pattern.New(`"([^"\\]{1,100})"\s*:\s*(\[?)`),
+		scalar: pattern.New(`^\s*("(?:[^"\\]|\\.)+"|-?\d[\d.eE+-]*|"")\s*,?`),
+		quote:  `"`,
+	}
+	quoted = form{
+		member: pattern.New(`\\"([^"\\]{1,100})\\"\s*:\s*(\[?)`),
+		scalar: pattern.New(`^\s*(\\"(?:[^"\\]|\\\\(?:\\["\\]|[^"\\])|\\[^"\\])+\\"|-?\d[\d.eE+-]*|\\"\\")\s*,?`),
+		quote:  `\"`,
+	}
 	// credential matches text that looks like a credential, in any member.
 	credential = pattern.New(`(?i:\bbearer\s+|\bbasic\s+)[A-Za-z0-9._~+/=-]{8,}|` +
 		`\b(?:mcpx_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|xox[a-z]-[\w-]{10,}|AKIA[A-Z0-9]{16}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?)|` +
@@ -122,28 +136,45 @@ var (
 // notSecret are names that resemble names of secrets, but whose values are not secret.
 var notSecret = []string{"progressToken", "sessionId", "session"}
 
-// clean removes known secrets, strings that are the value of a member whose name says that it is secret, and values that look
-// like credentials.
+// clean removes known secrets, values of members whose names say that they are secret, and values that look like credentials.
 func (t *Trace) clean(text string) string {
 	text = Strike(t.secrets(), text)
-	for _, form := range []*pattern.Lazy{member, nested} {
-		text = replace(form, text, func(name string) bool { return t.isSecret(name) && !slices.Contains(notSecret, name) })
-	}
+	text = plain.strike(text, t.isSecretMember)
+	text = quoted.strike(text, t.isSecretMember)
 	if !utf8.ValidString(text) {
 		text = strings.ToValidUTF8(text, "\ufffd")
 	}
 	return text
 }
 
-// replace removes the value (group 3) of each match of form whose name (group 1) is the name of a secret.
-func replace(form *pattern.Lazy, text string, secret func(name string) bool) string {
+func (t *Trace) isSecretMember(name string) bool {
+	return t.isSecret(name) && !slices.Contains(notSecret, name)
+}
+
+// strike replaces the values of secret members: strings and numbers, alone or at the beginning of a list. Objects stay, because
+// the schema of an argument that is called password is no secret; so do numbers of tokens, such as maxTokens.
+func (f *form) strike(text string, secret func(name string) bool) string {
 	var out strings.Builder
 	last := 0
-	for _, at := range form.FindAllStringSubmatchIndex(text, -1) {
-		if secret(text[at[2]:at[3]]) {
-			out.WriteString(text[last:at[6]])
-			out.WriteString(struck)
-			last = at[7]
+	for _, at := range f.member.FindAllStringSubmatchIndex(text, -1) {
+		name, list := text[at[2]:at[3]], at[4] < at[5]
+		if at[0] < last || !secret(name) {
+			continue
+		}
+		counts := strings.Contains(strings.ToLower(name), "tokens")
+		for pos, more := at[1], true; more; more = list {
+			found := f.scalar.FindStringSubmatchIndex(text[pos:])
+			if found == nil {
+				break
+			}
+			start, end := pos+found[2], pos+found[3]
+			pos += found[1]
+			value := text[start:end]
+			if value == f.quote+f.quote || counts && !strings.HasPrefix(value, f.quote) {
+				continue
+			}
+			out.WriteString(text[last:start] + f.quote + struck + f.quote)
+			last = end
 		}
 	}
 	if last == 0 {

@@ -36,6 +36,9 @@ func TestTrace_secrets(t *testing.T) {
 		`{"a":"canary\"quoted\\"}`,
 		`{"a":"{\"b\":\"canary\\\"quoted\\\\\"}"}`,
 		`{"access_token":"canary"}`, `{"password" : "a\"canary"}`, `{"a":"{\"access_token\": \"canary\"}"}`, `{"a":"{\"password\":\"a\\\"canary\"}"}`,
+		`{"password":7777777}`, `{"password" : -7777777.5e7, "a":1}`, `{"a":"{\"password\":7777777}"}`,
+		`{"password":["canary","a\"canary"]}`, `{"password":[ 7777777, "", "canary", {"a":1}, "b"]}`, `{"password":["x",{"password":"canary"}]}`,
+		`{"a":"{\"password\": [\"canary\", \"\", \"a\\\"canary\", 7777777]}"}`,
 		`{"a":"Authorization: Bearer canary.of-a/header=="}`, `{"a":"basic canarycanary"}`,
 		`{"a":"mcpx_canary0123456789abcdef"}`, `{"a":"x ghp_canary0123456789abcdef"}`, `{"a":"eyJcanarycanary.eyJcanarycanary.canary"}`,
 		`{"a":"-----BEGIN RSA PRIVATE KEY-----\ncanary\ncanary\n-----END RSA PRIVATE KEY-----"}`,
@@ -45,7 +48,8 @@ func TestTrace_secrets(t *testing.T) {
 	} {
 		line := traced(t, known, text)
 		got, _ := json.Marshal(line)
-		if strings.Contains(string(got), "canary") || !strings.Contains(string(got), struck) {
+		valid := json.Valid([]byte(text)) == (line["message"] != nil)
+		if strings.Contains(string(got), "canary") || strings.Contains(string(got), "7777777") || !strings.Contains(string(got), struck) || !valid {
 			t.Errorf("%s\ngot %s", text, got)
 		}
 	}
@@ -53,6 +57,7 @@ func TestTrace_secrets(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":"a-token"},"arguments":{"abc":"abc"}}}`,
 		`{"inputSchema":{"properties":{"token":{"type":"string","description":"A token."}}}}`,
 		`{"maxTokens":100,"text":"<a>&b 9007199254740993 1.10","list":["token","x"]}`,
+		`{"total_tokens":100,"password":"","token":true,"password":{"a":1},"token":[],"password":[{"a":"b"}]}`,
 	} {
 		var out bytes.Buffer
 		New(&out, secretName, func() *sanitize.Secrets { return nil }, slog.New(slog.DiscardHandler)).Client("stdio", false, []byte(text))
