@@ -165,7 +165,9 @@ func (h *helper) explain(err error) error {
 			return ErrTime
 		case code == exitFatal && strings.HasPrefix(words.Error(), "panic: "):
 			return fmt.Errorf("the %s helper broke: %w", h.pool.role, words)
-		case code == exitMemory, code == exitFatal, code == exitSignal: // the kernel or the Go runtime found no memory
+		// exitFatal: the Go runtime has found no memory, or the stack is full. exitSignal: the kernel has found no memory; it sends
+		// KILL, so if somebody else sends KILL, that looks the same.
+		case code == exitMemory, code == exitFatal, code == exitSignal:
 			return ErrMemory
 		}
 	}
