@@ -208,7 +208,7 @@ func (e *encoder) value(v any, depth int) (err error) {
 		return e.array(v, depth)
 	case map[string]any:
 		return e.object(v, depth)
-	default: // small: the other numbers and the booleans
+	default: // the other numbers and the booleans. The limits of the helper bound the digits of a *big.Int
 		b, err := gojq.Marshal(v)
 		if err != nil {
 			return err

@@ -37,6 +37,7 @@ var hostile = []struct{ name, filter, input, what string }{
 	{"combinations", `[range(40)] | [combinations(20)] | length`, `0`, ""},
 	{"big number", `last(limit(64; . as $x | 10 | recurse(. * .)))`, `0`, ""},
 	{"powers", `reduce range(64) as $i (12345678901234567890; . * .)`, `0`, ""},
+	{"digits", `reduce range(25) as $i (3; . * .)`, `0`, "output"},
 	{"walks", `def f: walk([., .]) | f; f`, `[1]`, ""},
 	{"many outputs", `[range(9)] | [., ., ., ., ., ., .] | combinations`, `0`, "output"},
 	{"outputs of nothing", `range(2e6) | ""`, `0`, "output"},
