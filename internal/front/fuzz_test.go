@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -141,7 +142,8 @@ func checkAnswer(t *testing.T, w *httptest.ResponseRecorder) {
 	}
 }
 
-// TestHostileBodies: in both eras each hostile body gets an answer, which is not much longer than the body.
+// TestHostileBodies: in both eras each hostile body gets an answer, which is not much longer than the body. For both
+// mcpx allocates not much more than ten times the size of the body, so it does not decode a nested body into Go values.
 func TestHostileBodies(t *testing.T) {
 	f := connect(t, view.Options{})
 	session := httptest.NewRecorder()
@@ -152,11 +154,22 @@ func TestHostileBodies(t *testing.T) {
 			{"Mcp-Protocol-Version", modernEra, "Mcp-Method", "tools/call", "Mcp-Name", "exec"},
 			{},
 		} {
+			before := allocated()
 			w := posted(f.Front, nil, strings.NewReader(body), int64(len(body)), headers...)
+			if took := allocated() - before; took > uint64(10*len(body)+500_000) {
+				t.Errorf("%.100s: %d bytes allocated for %d", body, took, len(body))
+			}
 			checkAnswer(t, w)
 			if w.Body.Len() > len(body)+20_000 {
 				t.Errorf("%.100s: an answer of %d bytes", body, w.Body.Len())
 			}
 		}
 	}
+}
+
+// allocated returns how many bytes this process has allocated so far.
+func allocated() uint64 {
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.TotalAlloc
 }

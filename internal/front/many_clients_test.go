@@ -354,7 +354,7 @@ func TestManyClients_Cancel(t *testing.T) {
 	}
 }
 
-// TestSlowClient: clients that do not read their responses do not delay the other clients.
+// TestSlowClient: clients that do not read their responses, and then disconnect, do not delay the other clients.
 func TestSlowClient(t *testing.T) {
 	mcptest.NoLeaks(t)
 	// All calls to the child process share one reader.
@@ -372,12 +372,13 @@ func TestSlowClient(t *testing.T) {
 		}
 	}
 	calls()
+	var connections []net.Conn
 	for n, c := range crowd(t, web, 8) {
 		message := c.call("1", "progress", `{"steps":5000}`, `"mine"`)
 		if n >= 4 {
 			message = strings.Replace(c.call("1", "big", `{"bytes":1000000}`, ""), `"fake"`, `"heavy"`, 1)
 		}
-		ignore(t, web, c, message)
+		connections = append(connections, ignore(t, web, c, message))
 	}
 	// The child has written a megabyte of progress, although the client does not read it.
 	mcptest.WaitFor(t, "the answers to their calls", patience, func() bool {
@@ -390,6 +391,10 @@ func TestSlowClient(t *testing.T) {
 		return answered == 4 && len(heavy.Log().Calls("big")) == 4
 	})
 	calls() // a call that is delayed would be delayed for writeWithin, so long that the test fails
+	for _, c := range connections {
+		c.Close()
+	}
+	calls()
 }
 
 // TestDeafClient: if a client never reads, mcpx gives up writing the answer after writeWithin.
@@ -417,7 +422,7 @@ func TestDeafClient(t *testing.T) {
 }
 
 // ignore posts a message on a connection that is never read.
-func ignore(t *testing.T, web *httptest.Server, c *webClient, body string) {
+func ignore(t *testing.T, web *httptest.Server, c *webClient, body string) net.Conn {
 	t.Helper()
 	connection, err := net.Dial("tcp", strings.TrimPrefix(web.URL, "http://"))
 	if err != nil {
@@ -436,6 +441,7 @@ func ignore(t *testing.T, web *httptest.Server, c *webClient, body string) {
 	if _, err := fmt.Fprintf(connection, "%sContent-Length: %d\r\n\r\n%s", header, len(body), body); err != nil {
 		t.Fatal(err)
 	}
+	return connection
 }
 
 // TestForeignSession: a client that names an unknown session, or no session, is refused. Other clients are not
@@ -514,14 +520,15 @@ func TestBrokenStreams(t *testing.T) {
 	}
 }
 
-// TestSessionChurn: sessions that their clients have ended leave no goroutines and almost no memory behind.
+// TestSessionChurn: sessions leave no goroutines and almost no memory behind, whether their clients have ended them, have gone
+// away, or have lost the connection of their stream.
 func TestSessionChurn(t *testing.T) {
 	mcptest.NoLeaks(t)
 	f, web := site(t)
 	connections := &http.Client{Transport: &http.Transport{}}
 	defer connections.CloseIdleConnections()
 	churn := func(n int) {
-		for range n {
+		for i := range n {
 			c := &webClient{url: web.URL, era: legacyEra, http: connections}
 			c.initialize(t)
 			for _, token := range []string{"", `"mine"`} { // with and without a progress token
@@ -529,12 +536,20 @@ func TestSessionChurn(t *testing.T) {
 					t.Fatalf("got %+v, %v", got, err)
 				}
 			}
-			response, err := c.send(context.Background(), "DELETE", "", "")
-			if err != nil {
-				t.Fatal(err)
+			for _, verb := range [][]string{{"DELETE"}, {}, {"GET"}}[i%3] {
+				ctx, lose := context.WithCancel(context.Background())
+				response, err := c.send(ctx, verb, "", "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				lose()
+				response.Body.Close()
 			}
-			response.Body.Close()
 		}
+		mcptest.WaitFor(t, "the end of the sessions", patience, func() bool {
+			f.endIdle(time.Now().Add(time.Minute))
+			return f.Sessions() == 0
+		})
 	}
 	churn(100)
 	goroutines, heap := usage()
