@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mcpx/internal/mcptest"
@@ -169,6 +170,36 @@ func TestStdio_Deaf(t *testing.T) {
 			inWrite.Close()
 			if err := <-served; err != nil {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestStdio_InputEnds: clients kill mcpx about 2 s after they have closed its stdin. ServeStdio returns much earlier, also if a
+// call never ends and the client does not read the answer, and leaves the rest of the time for closing the servers.
+func TestStdio_InputEnds(t *testing.T) {
+	mcptest.NoLeaks(t)
+	for _, deaf := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := connect(t, view.Options{}, piped(t, "fake", mcptest.Spec{}))
+			f.registry.WaitListed(t.Context(), nil)
+			out := deafOutput{make(chan struct{})}
+			defer close(out.read)
+			var read strings.Builder
+			into := io.Writer(&read)
+			if deaf {
+				into = out
+			}
+			input := strings.NewReader(hello("test") + execLine("1", "fake", "slow", `{"ms":3600000}`))
+			began := time.Now()
+			if err := f.ServeStdio(t.Context(), input, into, StdioOptions{Grace: time.Hour}); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(began); took > 1200*time.Millisecond {
+				t.Errorf("deaf %t: ServeStdio took %v", deaf, took)
+			}
+			if !deaf && !strings.Contains(read.String(), `{"jsonrpc":"2.0","id":1,`) {
+				t.Errorf("the call has no answer: %s", &read)
 			}
 		})
 	}
