@@ -396,7 +396,7 @@ func (p *stdioPeer) follow(t *testing.T, outcome string, act func()) {
 	mcptest.WaitFor(t, outcome, patience, func() bool { return p.logged(outcome) > before })
 }
 
-// daemon is an mcpx that serves HTTP.
+// daemon is a running mcpx process that serves HTTP. It is not the daemon that stdio sessions share.
 type daemon struct {
 	*stdioPeer
 	url string // the URL of the MCP endpoint

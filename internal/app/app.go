@@ -90,8 +90,9 @@ type Origin struct {
 	Reaper *proc.Reaper
 	// Pool has the servers that sessions of the daemon share; nil means that they share none.
 	Pool *registry.Pool
-	// Seen keeps what the page shows about the calls of the App; nil means that the App makes a Seen of its own. Sessions returns the
-	// Apps of all sessions in this process; nil means that this App is the only one.
+	// Seen keeps what the page shows about the calls of the App; nil means that the App makes a Seen of its own. Sessions returns
+	// the Apps of all sessions in this process, whose servers the page shows too. It is nil except for the App of the page in the
+	// daemon.
 	Seen     *Seen
 	Sessions func() []*App
 }

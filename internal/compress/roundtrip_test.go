@@ -108,7 +108,7 @@ func TestEncode_DecodesToTheSame(t *testing.T) {
 
 // reference is the answer of the reference implementation for one text. All texts are checked in one process of Node.
 type reference struct {
-	Value     string // what the strict decoder reads, as JSON
+	Value     string // the value that the reference decoder reads in strict mode, written as JSON
 	Error     string
 	Same      bool   // the reference encoder writes the same bytes
 	Reference string // what the reference encoder writes if it is not the same

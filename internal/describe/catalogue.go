@@ -272,7 +272,7 @@ func (s *step) findAbove(highest kind) {
 }
 
 // upgrade returns the richest block of the server that takes no more than the given share of the room, and whose detail is not
-// of a kind above highest.
+// of a kind above highest. If no block above s is small enough, it returns s, even if s takes more than the share.
 func (s step) upgrade(share int, highest kind) step {
 	for s.above != nil && s.above.share <= share {
 		s = *s.above

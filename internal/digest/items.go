@@ -80,7 +80,8 @@ type stats struct {
 }
 
 // Read reads the items of a list. They are JSON values or, if members is true, members of an object with their keys. around is
-// the text that is shown around the items. ok is false if the items cannot be shortened.
+// what the model sees before and after the items; a mark that occurs in it is not used. ok is false if the items cannot be
+// shortened.
 func Read(items []json.RawMessage, members bool, around string) (d *Items, ok bool) {
 	begin, end := byte('['), byte(']')
 	if members {

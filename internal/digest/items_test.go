@@ -32,7 +32,8 @@ func parsed(t testing.TB, text []byte) (value any) {
 	return value
 }
 
-// differs returns why a shortened value is not what its mark says of the whole value, or "".
+// differs returns why a value is not the whole value shortened as its marks say, or "". What is missing in a text or a list
+// needs a mark, but members of an object may be missing without one.
 func differs(short, whole any, mark string) string {
 	if text, ok := short.(string); ok && mark != "" && strings.Contains(text, mark) {
 		begin, left, _ := strings.Cut(text, mark)

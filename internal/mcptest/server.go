@@ -127,7 +127,7 @@ func (c *call) isOpen() bool {
 // request finds it.
 func (s *server) begin(ses *session, env envelope) *call {
 	c := &call{ses: ses, id: string(env.ID), method: env.Method}
-	json.Unmarshal(env.Params, &c.params) // invalid members stay empty; such requests are refused later
+	json.Unmarshal(env.Params, &c.params) // invalid members stay empty; methods that need them refuse the request
 	c.modern = s.isModern(env.Method, c.params)
 	c.ctx, c.cancel = context.WithCancel(s.ctx)
 	ses.mu.Lock()

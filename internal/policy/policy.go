@@ -25,7 +25,8 @@ type Rules struct {
 	Rights *Rights
 }
 
-// ServerRules are the filters of one server.
+// ServerRules are the rules for the tools of one server: which are visible, how their definitions are corrected, and which
+// calls the user must confirm.
 type ServerRules struct {
 	// Allow, if not empty, contains patterns: only matching tools are visible. Deny contains patterns of tools that are hidden
 	// even if Allow matches them.

@@ -188,8 +188,8 @@ type param struct {
 	optional     bool
 }
 
-// parseParam reads "{type} name text", "{type} [name=default] text" or "{type=} name text"; with the last two, the parameter is
-// optional.
+// parseParam reads "{type} name text". The parameter is optional if it is written as {type=} name, {type} [name] or
+// {type} [name=default].
 func parseParam(text string) (p param, fault string) {
 	parts := paramTag.FindStringSubmatch(text)
 	if parts == nil {

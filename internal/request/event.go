@@ -8,7 +8,8 @@ import (
 	"mcpx/internal/caller"
 )
 
-// The outcomes of an event. If a message failed in mcpx, the outcome of its event is the code of the failure instead.
+// The outcomes of an event. If mcpx or the server failed to handle the message, the outcome is the code of the failure instead,
+// such as TIMEOUT or ERROR -32601.
 const (
 	OutcomeResult    = "RESULT"
 	OutcomeToolError = "TOOL_ERROR" // a result with isError

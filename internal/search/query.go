@@ -12,8 +12,8 @@ import (
 // These bounds of a query limit the work even if the query is hostile.
 const (
 	maxQuery  = 4 << 10 // bytes
-	maxNeeds  = 16      // number of parts that are ranked separately
-	maxGroups = 160     // number of words in one need
+	maxNeeds  = 16      // needs: parts of the query that are ranked separately
+	maxGroups = 160     // groups in one need
 )
 
 // The weights of terms and words, where an ordinary word of the query has 1. If one of them changes to three quarters or four
@@ -35,8 +35,8 @@ const (
 	charWeight      = 0.15
 )
 
-// group is one word of a query with its synonyms and translations. The score of a document counts only one term of a group:
-// the one that adds most.
+// group is a word, a character, or a pair of adjacent words or characters of a query, or a word that the query implies. It has
+// their synonyms and translations too. The score of a document counts only one term of a group: the one that adds most.
 type group struct {
 	alts   []alt
 	weight float32
@@ -48,8 +48,8 @@ type alt struct {
 	weight float32
 }
 
-// need is one of the things that a query asks for. keys[i] is the word for which groups[i] stands, or two adjacent words; no key
-// occurs twice.
+// need is one of the things that a query asks for. keys[i] is the text for which groups[i] stands, such as a stem or two
+// adjacent words; no key occurs twice.
 type need struct {
 	keys   []string
 	groups []group
@@ -68,7 +68,7 @@ type need struct {
 	servers map[uint32]float32
 }
 
-// act is what a need or a tool does.
+// act is what a need asks for, or what a tool does: read things, create, change, send or start them, or remove or stop them.
 type act uint8
 
 const (

@@ -170,7 +170,7 @@ var handshake = http.Header{
 }
 
 // askServer finds out whether a server asks for a login, and returns the server's challenge. It sends the configured headers,
-// but no token.
+// but no token of a login.
 func askServer(ctx context.Context, s Server) (c challenge, asked bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, netguard.RequestTime)
 	defer cancel()

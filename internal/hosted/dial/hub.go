@@ -111,7 +111,7 @@ type slot struct {
 	waiting *conn         // the same as live until the upstream takes it; then nil
 	arrived chan struct{} // closed while a connection waits for the upstream, or the upstream may open a tunnel
 	since   time.Time     // when the server went away
-	forget  *time.Timer   // ends the slot; nil while the server is not away
+	forget  *time.Timer   // ends the slot; nil while the server is here or at another replica
 	listed  map[catalog.Kind]listed
 	elsewhere
 }
