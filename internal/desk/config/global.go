@@ -204,12 +204,15 @@ func (l *loader) readRoot(n *node) {
 	root := l.root()
 	servers := editorServers(n)
 	if servers != nil { // in an editor's settings, all other keys are ignored, even if mcpx has keys with these names
-		root.keys = append(root.keys, key{name: strings.Split(servers.path(), ".")[0], value: value{read: func(*node) { l.servers(servers) }}})
+		root.keys = []key{{name: strings.Split(servers.path(), ".")[0], value: value{read: func(*node) { l.servers(servers) }}}}
+	} else {
+		l.defaultsOfServers(n)
 	}
-	l.defaultsOfServers(n)
 	l.members(n, root, func(m *node) bool {
 		if servers != nil {
-			l.otherClients.add(label(m.key), "")
+			if !isComment(m.key) {
+				l.otherClients.add(label(m.key), "")
+			}
 			return true
 		}
 		if l.proxies(m) {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mcpx/internal/base/conf"
 )
 
 // parsed parses a config and returns it with its servers by name. The test fails if Parse returns an error.
@@ -100,11 +102,16 @@ func TestEditors(t *testing.T) {
 			t.Errorf("%s: warnings %q", text, cfg.Warnings)
 		}
 	}
+	// Keys of the editor that have the name of one of mcpx's own keys are ignored, too.
+	cfg, all := parsed(t, `{"$schema": "zed://schemas/settings", "context_servers": {"a": {"command": "x"}}, "telemetry": {"metrics": false}, "confirm": "all", "auth": 5}`)
+	if a := all["a"]; !cfg.Telemetry.Metrics || a.Confirm != conf.ConfirmNone || !slices.Equal(cfg.Warnings, []string{"keys of other clients that mean nothing here, ignored: telemetry, confirm, auth"}) {
+		t.Errorf("metrics %v, confirm %v, warnings %q", cfg.Telemetry.Metrics, a.Confirm, cfg.Warnings)
+	}
 	if _, all := parsed(t, `{"context_servers": {"a": {"source": "extension", "settings": {}}}}`); !strings.Contains(all["a"].Fault, "only Zed can start") {
 		t.Errorf("fault %q", all["a"].Fault)
 	}
 	// The key mcp of Gemini CLI contains no servers.
-	cfg, _ := parsed(t, `{"mcp": {"allowed": ["a"]}, "mcpServers": {"a": {"command": "x"}}}`)
+	cfg, _ = parsed(t, `{"mcp": {"allowed": ["a"]}, "mcpServers": {"a": {"command": "x"}}}`)
 	if len(cfg.Servers) != 1 {
 		t.Errorf("%d servers", len(cfg.Servers))
 	}
