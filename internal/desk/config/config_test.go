@@ -107,6 +107,9 @@ func TestRootFaults(t *testing.T) {
 		{`{"mcp_servers": 5}`, "c.json: mcp_servers: must be an array or an object of servers, not a number"},
 		{`{"mcpservers": {}}`, `c.json: mcpservers: unknown key "mcpservers", did you mean "mcpServers"?`},
 		{`{"mcpServers": []}`, "c.json: mcpServers: must be an object, not an array"},
+		{`{"http_path": "/dial", "mcpServers": {}}`, "c.json: http_path: mcpx serves something else at /dial; choose another path, such as /mcp"},
+		{`{"http_path": "/mcp_endpoint", "mcpServers": {}}`, "c.json: http_path: mcpx serves something else at /mcp_endpoint; choose another path, such as /mcp"},
+		{`{"http_path": "/connect/x", "mcpServers": {}}`, "c.json: http_path: mcpx serves something else at /connect; choose another path, such as /mcp"},
 		{`{"mcpServers": {"MCPX": {"command": "x"}}}`, `c.json: mcpServers.MCPX: the name "mcpx" is reserved`},
 		{`{"mcpServers": {"` + strings.Repeat("n", 65) + `": {"command": "x"}}}`, "c.json: mcpServers." + strings.Repeat("n", 65) + ": the name must not be longer than 64 characters"},
 	} {

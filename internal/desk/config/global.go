@@ -158,7 +158,10 @@ func (l *loader) toLog() []key {
 var (
 	pathForm = pattern.New(`^(/[A-Za-z0-9._~-]+)+$`)
 	// servedPaths are the first parts of the paths that mcpx itself serves. http_path must not begin with one of them.
-	servedPaths = []string{".well-known", "api", "healthz", "messages", "metrics", "oauth", "readyz", "register", "sse", "status", "ui"}
+	servedPaths = []string{
+		".well-known", "api", "connect", "dial", "healthz", "mcp_endpoint", "messages", "metrics", "oauth", "readyz", "register", "sse",
+		"status", "ui",
+	}
 )
 
 func (l *loader) httpPath(n *node) {
@@ -170,7 +173,7 @@ func (l *loader) httpPath(n *node) {
 	case !pathForm.MatchString(n.text) || path.Clean(n.text) != n.text:
 		l.fault(n, `must be a path such as "/mcp", of letters, digits, '.', '_', '~' and '-'`)
 	case slices.Contains(servedPaths, first):
-		l.fault(n, "mcpx serves something else at /%s", first)
+		l.fault(n, "mcpx serves something else at /%s; choose another path, such as %s", first, DefaultHTTPPath)
 	default:
 		l.cfg.HTTPPath = n.text
 	}
