@@ -244,8 +244,9 @@ func (l *loader) finishAuth() {
 		l.fault(l.authAt, "no client could connect: it has no tokens and no issuers; mcpx token new NAME makes a token")
 	}
 	for i := range l.cfg.Servers {
-		if s := &l.cfg.Servers[i]; s.OAuth.PerPrincipal && !s.OAuth.Off && s.Fault == "" && (a == nil || a.Resource == "") {
-			s.Fault = "oauth.per is principal, which needs auth.resource, the public URL of mcpx: people log in there"
+		s := &l.cfg.Servers[i]
+		if at := l.perPrincipal[cmp.Or(s.Written, s.Name)]; at != nil && (a == nil || a.Resource == "") {
+			s.setFaults(append(s.faults, faultAt(at, "principal needs auth.resource, the public URL of mcpx: people log in there")))
 		}
 	}
 	if a != nil {

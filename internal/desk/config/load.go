@@ -137,7 +137,7 @@ func parse(path string, data []byte, o Options) (*Config, error) {
 func newLoader(path string, o Options) *loader {
 	return &loader{
 		o: o, cfg: defaults(path), defined: map[string]string{}, wanted: map[string][]wanted{},
-		everyServer: serverDefaults(),
+		perPrincipal: map[string]*node{}, everyServer: serverDefaults(),
 	}
 }
 
@@ -179,6 +179,9 @@ type loader struct {
 	viewAt   *node // the value of the key view
 	inGroups []groupServers
 	authAt   *node // the value of the key auth
+	// perPrincipal has the places of the keys oauth.per with the value principal, by the names of their servers in the file. Servers
+	// that are disabled are not among them.
+	perPrincipal map[string]*node
 
 	// wanted has the references to the keyring and to commands, by the name of the server that contains them; references outside of
 	// servers are under "". answers has the values of these references, and is nil while the file is read for the first time.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"mcpx/internal/base/conf"
@@ -63,5 +64,38 @@ func TestOAuth(t *testing.T) {
 	c, err := Parse("c.json", []byte(`{"mcpServers": {"a": {"command": "x", "oauth": {"client_id": "x"}}}}`), Options{})
 	if err != nil || c.Servers[0].Fault != "mcpServers.a.oauth: is for remote servers; set the credentials of a local command in env" {
 		t.Errorf("a command: %v %q", err, c.Servers[0].Fault)
+	}
+}
+
+// TestOAuth_PerPrincipal: without auth.resource, a server with "per": "principal" is unavailable. The fault has a place, and is among
+// the faults of the servers. A server that is disabled, or whose login is off, has no fault.
+func TestOAuth_PerPrincipal(t *testing.T) {
+	file := `{"mcpServers": {
+		"my srv": {"url": "https://a.example/mcp", "oauth": {"per": "principal", "issuer": "x"}},
+		"off": {"url": "https://b.example/mcp", "enabled": false, "oauth": {"per": "principal"}},
+		"no login": {"url": "https://c.example/mcp", "oauth": {"per": "principal", "enabled": false}}
+	}%s}`
+	const other = `mcpServers["my srv"].oauth.issuer: must be the https:// URL of an authorization server`
+	const missing = `mcpServers["my srv"].oauth.per: principal needs auth.resource, the public URL of mcpx: people log in there`
+	for auth, faults := range map[string][]string{
+		``: {other, missing},
+		`, "auth": {"resource": "https://mcp.example/mcp", "tokens": {"ci": {"sha256": "` + strings.Repeat("0", 64) + `"}}}`: {other},
+	} {
+		c, err := Parse("c.json", fmt.Appendf(nil, file, auth), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, fault := range c.ServerFaults() {
+			got = append(got, fault.String())
+		}
+		if !slices.Equal(got, faults) {
+			t.Errorf("%s: faults %q, want %q", auth, got, faults)
+		}
+		for _, s := range c.Servers {
+			if want := strings.Join(faults, "; "); s.Written == "my srv" && s.Fault != want || s.Written != "my srv" && s.Fault != "" {
+				t.Errorf("%s: %s: fault %q", auth, s.Name, s.Fault)
+			}
+		}
 	}
 }

@@ -370,10 +370,18 @@ func (r *serverReader) finish(n *node) {
 	if len(r.wanted) > 0 {
 		r.l.wanted[r.s.Name] = r.wanted
 	}
-	sortFaults(r.faults)
-	texts := make([]string, len(r.faults))
-	for i, f := range r.faults {
+	if r.s.OAuth.PerPrincipal {
+		r.l.perPrincipal[r.s.Name] = r.oauthAt.child("per")
+	}
+	r.s.setFaults(r.faults)
+}
+
+// setFaults replaces the faults of an enabled server, and with them the text in Fault.
+func (s *Server) setFaults(faults []Fault) {
+	sortFaults(faults)
+	texts := make([]string, len(faults))
+	for i, f := range faults {
 		texts[i] = f.String()
 	}
-	r.s.faults, r.s.Fault = r.faults, strings.Join(texts, "; ")
+	s.faults, s.Fault = faults, strings.Join(texts, "; ")
 }
