@@ -123,12 +123,11 @@ func parse(path string, data []byte, o Options) (*Config, error) {
 		l.answers, l.cfg.Commands = all, all.programs()
 		l.readRoot(root)
 	}
+	if len(l.faults) == 0 {
+		l.finish()
+	}
 	if len(l.faults) > 0 {
 		sortFaults(l.faults)
-		return nil, &Faults{File: path, List: l.faults}
-	}
-	l.finish()
-	if len(l.faults) > 0 {
 		return nil, &Faults{File: path, List: l.faults}
 	}
 	return l.cfg, nil

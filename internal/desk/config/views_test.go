@@ -24,6 +24,8 @@ func TestViews_Faults(t *testing.T) {
 		{`"groups": {"g": {"tools": {"allow": []}}}`, "c.json: groups.g.tools.allow: must not be empty; without it all tools are allowed"},
 		{`"groups": {"g": {"tools": {"deny": ["x"]}}}`, `c.json: groups.g.tools.deny[0]: must be "SERVER.TOOL", not "x"`},
 		{`"groups": {"g": {"view": "all"}}`, "c.json: groups.g.view: must be two_tools or tools"},
+		{`"auth": {}, "groups": {"g": ["memroy"]}`, "c.json: auth: no client could connect: it has no tokens and no issuers; mcpx token new NAME makes a token\n" +
+			`c.json: groups.g[0]: there is no server "memroy", did you mean "memory"?`},
 		{`"separator": ":"`, `c.json: separator: must be 1 to 8 letters (a-z), digits, '_' or '-'`},
 		{`"prefix": "some"`, "c.json: prefix: must be always, conflict or never"},
 	} {
