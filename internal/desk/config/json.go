@@ -115,12 +115,13 @@ func parseJSON(data []byte) (*node, error) {
 	return nodeOf(value), nil
 }
 
-// StandardJSON returns data without comments and trailing commas. Its error is a [*SyntaxError], which gives name as the name of
-// the file.
+// StandardJSON returns data without comments, trailing commas and a byte order mark. Its error is a [*SyntaxError], which gives
+// name as the name of the file.
 func StandardJSON(name string, data []byte) ([]byte, error) {
 	if _, err := decode(name, data); err != nil {
 		return nil, err
 	}
+	data = withoutMark(data)
 	return hujson.Standardize(append(data[:len(data):len(data)], '\n'))
 }
 

@@ -140,9 +140,12 @@ func newLoader(path string, o Options) *loader {
 	}
 }
 
+// withoutMark removes the byte order mark with which some programs on Windows begin a file.
+func withoutMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\xEF\xBB\xBF")) }
+
 // decode parses the content of a config file, which may begin with a byte order mark. The error is a [*SyntaxError].
 func decode(path string, data []byte) (*node, error) {
-	data = bytes.TrimPrefix(data, []byte("\xEF\xBB\xBF"))
+	data = withoutMark(data)
 	syntax := func(offset int, text string) error {
 		line, column := position(data, offset)
 		return &SyntaxError{File: path, Line: line, Column: column, Text: text}

@@ -122,6 +122,9 @@ func TestStandardJSON(t *testing.T) {
 	if text := strings.Join(strings.Fields(string(got)), ""); err != nil || text != `{"a":[1.10,2]}` {
 		t.Errorf("%s, %v", text, err)
 	}
+	if got, err := StandardJSON("arguments", []byte("\xEF\xBB\xBF{}")); err != nil || strings.TrimSpace(string(got)) != "{}" {
+		t.Errorf("a byte order mark: %q, %v", got, err)
+	}
 	if _, err := StandardJSON("arguments", []byte(`{timezone: UTC}`)); err == nil || err.Error() != `arguments:1:2: invalid JSON: keys need double quotes ("); put them around this one` {
 		t.Errorf("got %v", err)
 	}

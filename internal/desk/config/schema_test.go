@@ -38,7 +38,7 @@ func compiled(t *testing.T) *jsonschema.Schema {
 // accepts returns nil if the schema accepts a config, which may have comments, and otherwise the error.
 func accepts(t *testing.T, schema *jsonschema.Schema, config []byte) error {
 	t.Helper()
-	plain, err := StandardJSON("config.json", bytes.TrimPrefix(config, []byte("\xEF\xBB\xBF")))
+	plain, err := StandardJSON("config.json", config)
 	if err != nil {
 		t.Fatal(err)
 	}
