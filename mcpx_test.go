@@ -76,6 +76,7 @@ func TestNew(t *testing.T) {
 	for want, o := range map[string]mcpx.Options{
 		"there are two servers remote": {Config: config(t, text), Servers: map[string]mcpx.Server{"remote": greeter()}},
 		"a name has letters":           {Servers: map[string]mcpx.Server{"a b": greeter()}},
+		"at most 64":                   {Servers: map[string]mcpx.Server{"..": greeter()}},
 		"is not mcpx":                  {Servers: map[string]mcpx.Server{"mcpx": greeter()}},
 		"is nil":                       {Servers: map[string]mcpx.Server{"a": nil}},
 		"config file not found":        {Config: filepath.Join(t.TempDir(), "none.json")},

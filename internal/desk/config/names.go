@@ -22,7 +22,7 @@ func (l *loader) safeNames() {
 	var told []string
 	for i := range l.cfg.Servers {
 		s := &l.cfg.Servers[i]
-		dots := s.Name == "." || s.Name == ".." // browsers and web servers remove these two from URLs
+		dots := onlyDots(s.Name)
 		if serverName.MatchString(s.Name) && !dots {
 			continue
 		}

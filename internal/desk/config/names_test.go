@@ -51,6 +51,18 @@ func TestSafeNames(t *testing.T) {
 	}
 }
 
+// TestValidName: a name is valid if a server of the file could have it and would not be renamed.
+func TestValidName(t *testing.T) {
+	for name, want := range map[string]bool{
+		"a": true, "..a": true, "A.b_c-1": true, strings.Repeat("n", 64): true,
+		"": false, ".": false, "..": false, "a b": false, "MCPX": false, strings.Repeat("n", 65): false,
+	} {
+		if got := ValidName(name); got != want {
+			t.Errorf("%q: got %v", name, got)
+		}
+	}
+}
+
 func TestCommand_HoldsArguments(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "a folder")
 	if err := os.Mkdir(folder, 0o700); err != nil {

@@ -22,10 +22,14 @@ const scalars = `{"type": "object", "additionalProperties": {"type": ["string", 
 
 var serverName = pattern.New(`^[A-Za-z0-9._-]+$`)
 
-// ValidName reports whether a name has only the characters that names of servers may have, and is not [Reserved].
+// ValidName reports whether a server can be served under this name: it is not too long, has only the characters that names of servers
+// may have, is not [Reserved], and is not "." or "..".
 func ValidName(name string) bool {
-	return serverName.MatchString(name) && !strings.EqualFold(name, Reserved)
+	return serverName.MatchString(name) && !onlyDots(name) && len(name) <= maxNameLen && !strings.EqualFold(name, Reserved)
 }
+
+// onlyDots reports whether a name is "." or "..", which browsers and web servers remove from URLs.
+func onlyDots(name string) bool { return name == "." || name == ".." }
 
 func (r *serverReader) object() object {
 	return object{name: "server", keys: append(r.ownKeys(), r.otherClientKeys()...)}
