@@ -280,6 +280,15 @@ func TestExec_Command(t *testing.T) {
 	if _, stderr, code := h.run(t, "{", "--config", path, "exec", "fake", "echo", "-"); code != 1 || !strings.Contains(stderr, "invalid JSON: the file ends") {
 		t.Errorf("broken arguments: exit %d, stderr %q", code, stderr)
 	}
+	path = h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{"max_message_bytes": 200_000})
+	long := strings.Repeat("x", 150_000)
+	if out, stderr, code := h.run(t, `{"text":"`+long+`"}`, "--config", path, "exec", "fake", "echo", "-"); code != 0 || out != long+"\n" {
+		t.Errorf("long arguments: exit %d, %d bytes, stderr %q", code, len(out), stderr)
+	}
+	_, stderr, code := h.run(t, `{"text":"`+long+long+`"}`, "--config", path, "exec", "fake", "echo", "-")
+	if code != 1 || !strings.Contains(stderr, "the arguments are larger than 200000 bytes") || !strings.Contains(stderr, "hint: raise max_message_bytes") {
+		t.Errorf("arguments that are too long: exit %d, stderr %q", code, stderr)
+	}
 }
 
 func contains(want string) func(*testing.T, string) {

@@ -14,9 +14,6 @@ import (
 	"mcpx/internal/executor"
 )
 
-// maxArguments is the largest number of bytes that are read from stdin as arguments.
-const maxArguments = 64 << 20
-
 // each returns the arguments of each call that --each lists, or nil without the flag.
 func (cmd *execCommand) each() (calls []json.RawMessage, err error) {
 	if cmd.Each == "" {
@@ -32,16 +29,20 @@ func (cmd *execCommand) each() (calls []json.RawMessage, err error) {
 }
 
 // arguments reads the arguments of the tool from the command line or stdin. It returns either a JSON object in arguments, or keys and
-// values in pairs. The tool's schema, which is not known yet, decides which types the values in pairs have.
-func (cmd *execCommand) arguments(s streams) (arguments []byte, pairs [][2]string, err error) {
+// values in pairs. The tool's schema, which is not known yet, decides which types the values in pairs have. From stdin it takes at
+// most maxMessage bytes.
+func (cmd *execCommand) arguments(s streams, maxMessage int64) (arguments []byte, pairs [][2]string, err error) {
 	if len(cmd.Arguments) == 0 {
 		return nil, nil, nil
 	}
 	first := strings.TrimSpace(cmd.Arguments[0])
 	switch {
 	case first == "-":
-		if arguments, err = io.ReadAll(io.LimitReader(s.in, maxArguments)); err != nil {
+		if arguments, err = io.ReadAll(io.LimitReader(s.in, maxMessage+1)); err != nil {
 			return nil, nil, fmt.Errorf("reading the arguments: %w", err)
+		}
+		if int64(len(arguments)) > maxMessage {
+			return nil, nil, &hintError{fmt.Sprintf("the arguments are larger than %d bytes", maxMessage), "raise max_message_bytes in the config"}
 		}
 	case first == "" || strings.ContainsAny(first[:1], `{["'`):
 		arguments = []byte(cmd.Arguments[0])
