@@ -47,7 +47,10 @@ func (cmd *loginCommand) Run(ctx context.Context, c *cli, s streams) error {
 	defer cancel()
 	options := logins.Options{New: cmd.New, Open: func(address string) { cmd.show(ctx, s, address) }}
 	if cmd.NoBrowser {
-		options.Pasted = pastedLine(s)
+		options.Pasted = pastedLines(s)
+		options.Again = func(reason error) {
+			fmt.Fprintf(s.out, "%v; paste the address of the page at the end\n", reason)
+		}
 	}
 	made, err := store.Login(ctx, server, options)
 	if err != nil {
@@ -110,18 +113,18 @@ func browserCommand(system, address string) (words []string, stdin string) {
 	return []string{"xdg-open", address}, ""
 }
 
-// pastedLine returns a channel that receives the first line with text that the user types or pastes.
-func pastedLine(s streams) <-chan string {
-	line := make(chan string, 1)
+// pastedLines returns a channel that receives the lines with text that the user types or pastes. It is closed when the input ends.
+func pastedLines(s streams) <-chan string {
+	lines := make(chan string)
 	go func() { // the goroutine ends with the input, or the process
+		defer close(lines)
 		for input := bufio.NewScanner(s.in); input.Scan(); {
 			if text := strings.TrimSpace(input.Text()); text != "" {
-				line <- text
-				return
+				lines <- text
 			}
 		}
 	}()
-	return line
+	return lines
 }
 
 type logoutCommand struct {

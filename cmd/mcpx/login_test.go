@@ -309,7 +309,8 @@ func checkLogin(t *testing.T, h *home) (path string) {
 	return path
 }
 
-// TestLogin_Pasted: the browser runs on another machine, so the user pastes the address of its last redirect.
+// TestLogin_Pasted: the browser runs on another machine, so the user pastes the address of its last redirect. The first line that
+// the user pastes is another one.
 func TestLogin_Pasted(t *testing.T) {
 	t.Parallel()
 	g, h := guard(t, 600), newHome(t)
@@ -327,9 +328,9 @@ func TestLogin_Pasted(t *testing.T) {
 	}
 	out, err := visit(t, cmd, func(page string) {
 		_, last := browseFrom(t, page, elsewhere)
-		fmt.Fprintln(stdin, last)
+		fmt.Fprintf(stdin, "%s\n%s\n", page, last)
 	})
-	if err != nil || !strings.Contains(out, "logged in to tracker") {
+	if err != nil || !strings.Contains(out, "not the redirect address of this login; paste") || !strings.Contains(out, "logged in to tracker") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

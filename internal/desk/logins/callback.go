@@ -53,18 +53,29 @@ func (c *callback) finish(err error) {
 }
 
 // wait waits until the browser comes, or until the user has pasted the address to which the browser was sent. It returns the
-// query of that address, or an error if the first pasted address is not of this login.
-func (c *callback) wait(ctx context.Context, pasted <-chan string) (url.Values, error) {
+// query of that address. If a pasted address is another one, wait calls again with the reason, and waits on. If again is nil, or
+// pasted was closed after such an address, the reason is the error.
+func (c *callback) wait(ctx context.Context, pasted <-chan string, again func(reason error)) (url.Values, error) {
+	var refused error
 	for {
 		select {
 		case answer := <-c.answers:
 			return answer, nil
-		case text := <-pasted:
+		case text, open := <-pasted:
+			if !open && refused == nil {
+				pasted = nil // the browser may still come
+				continue
+			}
+			// The login page has the same state in its address, but neither a code nor an error.
 			u, err := url.Parse(text)
-			if err == nil && c.ours(u.Query()) {
+			if err == nil && c.ours(u.Query()) && (u.Query().Has("code") || u.Query().Has("error")) {
 				return u.Query(), nil
 			}
-			return nil, errors.New("that is not the redirect address of this login")
+			refused = errors.New("that is not the redirect address of this login")
+			if again == nil || !open {
+				return nil, refused
+			}
+			again(refused)
 		case <-ctx.Done():
 			return nil, errors.New("the login was not completed: " + context.Cause(ctx).Error())
 		}

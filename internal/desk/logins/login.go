@@ -26,8 +26,11 @@ type Options struct {
 	// Open shows the user the URL of the login page. It does not wait for the user.
 	Open func(address string)
 	// Pasted receives the URL to which the browser was sent after the login; the user pastes it if the browser cannot reach this
-	// machine. It may be nil.
+	// machine. It may be nil. It may be closed if no more can come.
 	Pasted <-chan string
+	// Again tells the user why a pasted URL was refused, and that another one can be pasted. If it is nil, the first URL that is
+	// refused ends the login.
+	Again func(reason error)
 	// New makes mcpx register again with the authorization server, even if it has a stored registration.
 	New bool
 }
@@ -242,7 +245,7 @@ func (f *codeFlow) run(ctx context.Context, listener net.Listener) (*oauth2.Toke
 	verifier := oauth2.GenerateVerifier()
 	f.options.Open(f.address(redirect, back.state, verifier))
 
-	answer, err := back.wait(ctx, f.options.Pasted)
+	answer, err := back.wait(ctx, f.options.Pasted, f.options.Again)
 	if err != nil {
 		return nil, err
 	}
