@@ -14,7 +14,7 @@ import (
 // Secret is a credential that mcpx will store outside of the config. The config refers to it as ${keyring:NAME}.
 type Secret struct{ Name, Value string }
 
-// sealable has those keys of a server entry in whose values Seal replaces credentials.
+// sealable has those keys of a server entry in whose values Seal replaces credentials. In the key oauth, [sealer.login] does so.
 var sealable = []string{"command", "args", "env", "url", "urls", "httpUrl", "serverUrl", "headers", "http_headers"}
 
 // Seal replaces credentials that are in plain text in the entries of servers by references to the keyring. It returns the new text
@@ -39,11 +39,7 @@ func Seal(file string, data []byte, o config.Options, stored func(name string) (
 				}
 				s.server, s.credentials = safeName(one.name), server.Credentials
 				before := len(s.edits)
-				for i := range entry.Members {
-					if name := nameOf(&entry.Members[i]); slices.Contains(sealable, name) {
-						s.walk(&entry.Members[i].Value, []string{key, one.key, name})
-					}
-				}
+				s.entry(entry, []string{key, one.key})
 				if len(s.edits) > before {
 					servers++
 				}
@@ -83,6 +79,33 @@ type sealed struct {
 	text string
 }
 
+// entry replaces the credentials of a server. path has the keys that lead to its entry.
+func (s *sealer) entry(entry *hujson.Object, path []string) {
+	for i := range entry.Members {
+		value, name := &entry.Members[i].Value, nameOf(&entry.Members[i])
+		login, isObject := value.Value.(*hujson.Object)
+		switch {
+		case slices.Contains(sealable, name):
+			s.walk(value, append(slices.Clip(path), name))
+		case name == "oauth" && isObject:
+			s.login(login, append(slices.Clip(path), name))
+		}
+	}
+}
+
+// login replaces the credentials in the value of the key oauth.
+func (s *sealer) login(oauth *hujson.Object, path []string) {
+	for i := range oauth.Members {
+		value, name := &oauth.Members[i].Value, nameOf(&oauth.Members[i])
+		text, _ := value.Value.(hujson.Literal)
+		// Otherwise key is the name of a file, which is no secret.
+		isKey := name == "key" && strings.Contains(text.String(), "-----BEGIN")
+		if isKey || name == "client_secret" || name == "clientSecret" {
+			s.walk(value, append(slices.Clip(path), name))
+		}
+	}
+}
+
 func (s *sealer) walk(v *hujson.Value, path []string) {
 	switch value := v.Value.(type) {
 	case hujson.Literal:
@@ -109,8 +132,9 @@ var scheme = pattern.New(`(?i)^(?:bearer|basic|token|apikey) `)
 // seal returns a string with references in place of its credentials. path has the keys and indexes that lead to the
 // string in the config.
 func (s *sealer) seal(text string, path []string) string {
-	if slices.Contains(s.credentials, text) && !scheme.MatchString(text) && !strings.Contains(text, "${") {
-		return s.reference(text, path)
+	whole := strings.TrimSpace(text)
+	if slices.Contains(s.credentials, whole) && !scheme.MatchString(whole) && !strings.Contains(whole, "${") {
+		return strings.Replace(text, whole, s.reference(whole, path), 1)
 	}
 	for i, credential := range s.credentials {
 		// If a credential contains another one, only the inner one is replaced: in "Bearer X", only X.

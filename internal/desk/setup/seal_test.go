@@ -23,6 +23,10 @@ func TestSeal(t *testing.T) {
     "two": {"command": ["x", "--api-key=hush-1111"], "env": {"API_KEY": "hush-7777"}},
     "done": {"command": "x", "env": {"API_KEY": "${keyring:done.API_KEY}"}},
     "plain": {"command": "x"},
+    "login": {"url": "https://l.example.com", "oauth": {"client_id": "me", "client_secret": "hush-1234"}},
+    "claude": {"url": "https://l.example.com", "oauth": {"clientId": "me", "clientSecret": "hush-1235"}},
+    "signs": {"url": "https://l.example.com", "oauth": {"grant": "private_key_jwt", "client_id": "me", "key": "-----BEGIN\nhush-1236-hush-1236\nEND-----\n"}},
+    "signs by file": {"url": "https://l.example.com", "oauth": {"grant": "private_key_jwt", "client_id": "me", "key": "/a/folder/key.pem"}},
     "tricky": {"command": "x", "env": {"URL": "http://h/?token=hush-9999&secret=keyring", "A_TOKEN": "keyring"}},
   },
 }
@@ -32,7 +36,7 @@ func TestSeal(t *testing.T) {
 	o := reading
 	o.Getenv = func(name string) (string, bool) { return "of the environment", name == "FROM_ENV" }
 	after, secrets, servers, err := Seal("config.json", []byte(before), o, look)
-	if err != nil || servers != 4 {
+	if err != nil || servers != 7 {
 		t.Fatalf("%d servers, %v", servers, err)
 	}
 	if strings.Contains(string(after), "hush-") {
@@ -42,6 +46,8 @@ func TestSeal(t *testing.T) {
 		"// mine\n", "// a comment", `["--token", "${keyring:one.argument}", "postgres://me:${keyring:one.argument-2}@db/x", "--verbose"]`,
 		`"API_KEY": "${keyring:one.API_KEY-2}", "MODE": "plain", "OTHER_KEY": "${FROM_ENV}", "PRIVATE_KEY": "${keyring:one.PRIVATE_KEY}"}`,
 		`"https://x.example.com/?api_key=${keyring:my_server.url}"`, `"Authorization": "Bearer ${keyring:my_server.Authorization}", "X": "y"`,
+		`"client_id": "me", "client_secret": "${keyring:login.client_secret}"`, `"clientSecret": "${keyring:claude.clientSecret}"`,
+		`"key": "${keyring:signs.key}\n"`, `"key": "/a/folder/key.pem"`,
 		`["x", "--api-key=${keyring:two.argument}"]`, `"${keyring:two.API_KEY}"`, `"${keyring:done.API_KEY}"`,
 	} {
 		if !strings.Contains(string(after), want) {
@@ -59,7 +65,7 @@ func TestSeal(t *testing.T) {
 	}
 	for i := range was.Servers {
 		a, b := was.Servers[i], now.Servers[i]
-		if fmt.Sprint(a.Name, a.Command, a.Args, a.Env, a.URL, a.Headers, a.Fault) != fmt.Sprint(b.Name, b.Command, b.Args, b.Env, b.URL, b.Headers, b.Fault) {
+		if fmt.Sprint(a.Name, a.Command, a.Args, a.Env, a.URL, a.Headers, a.OAuth, a.Fault) != fmt.Sprint(b.Name, b.Command, b.Args, b.Env, b.URL, b.Headers, b.OAuth, b.Fault) {
 			t.Errorf("%s is another server now", a.Name)
 		}
 	}
