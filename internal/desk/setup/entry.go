@@ -61,17 +61,18 @@ var (
 
 // ofMcpx converts a client's entry to mcpx's format. Package config knows the keys of most clients, so ofMcpx changes only what
 // config would misunderstand. dialect tells the clients apart. Usually it has the keys that lead to the servers in the client's
-// file, joined by dots, such as mcp.servers. leftOut has the keys that package config ignores, but not the keys of a single
-// client that ofMcpx itself removes, such as oauth of opencode.
+// file, joined by dots, such as mcp.servers. leftOut has the keys that mcpx does not support.
 func (o object) ofMcpx(dialect string) (entry object, leftOut []string) {
 	o = o.flat()
+	var otherMeaning []string // keys that package config would misunderstand
 	switch dialect {
 	case "extensions":
 		o = o.ofGoose()
 	case "context_servers": // in Zed, timeout limits only the start of a server
-		o = o.without("timeout", "source")
+		otherMeaning, o = []string{"timeout"}, o.without("source")
 	case "mcp", "mcp.servers": // in opencode, timeout limits only tools/list; variables are written {env:NAME}
-		o = rewrite(o.without("timeout", "oauth", "codemode"), openCodeEnv, "$${$1}")
+		otherMeaning = []string{"timeout", "oauth", "codemode"}
+		o = rewrite(o, openCodeEnv, "$${$1}")
 		o = rewrite(o, openCodeFile, "$1$${file:$2}")
 		if env := o.get("environment"); env != nil {
 			o = o.without("environment").withKey("env", env)
@@ -82,7 +83,7 @@ func (o object) ofMcpx(dialect string) (entry object, leftOut []string) {
 	for _, f := range o {
 		switch text, _ := f.value.(json.RawMessage); {
 		case string(text) == "null":
-		case config.Ignored(f.key):
+		case config.Ignored(f.key) || slices.Contains(otherMeaning, f.key):
 			leftOut = append(leftOut, f.key)
 		default:
 			entry = entry.withKey(f.key, f.value)

@@ -182,6 +182,23 @@ func TestFind_Formats(t *testing.T) {
 	}
 }
 
+// TestFind_LeftOut: LeftOut has each key of an entry that has no effect in mcpx.
+func TestFind_LeftOut(t *testing.T) {
+	for id, one := range map[string]struct {
+		text string
+		want []string
+	}{
+		"opencode": {`{"mcp": {"s": {"type": "remote", "url": "https://x.example.com", "timeout": 5000, "oauth": {"scope": "a"}, "codemode": true}}}`, []string{"timeout", "oauth", "codemode"}},
+		"zed":      {`{"context_servers": {"s": {"source": "custom", "command": "x", "timeout": 5}}}`, []string{"timeout"}},
+		"cursor":   {`{"mcpServers": {"s": {"command": "x", "timeout": 60, "alwaysAllow": [], "icon": null}}}`, []string{"alwaysAllow"}},
+	} {
+		sources := found(t, linux(t), map[string]string{id: one.text})
+		if len(sources) != 1 || len(sources[0].Servers) != 1 || !slices.Equal(sources[0].Servers[0].LeftOut, one.want) {
+			t.Errorf("%s: got %+v, want %q", id, sources, one.want)
+		}
+	}
+}
+
 // TestFind_Faulty: Find returns an error for each file that cannot be read, and reads the other files.
 func TestFind_Faulty(t *testing.T) {
 	sys := linux(t)
