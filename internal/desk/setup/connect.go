@@ -121,7 +121,7 @@ func (b Backups) records() (all []record, data []byte, existed bool, err error) 
 	data, existed, err = Read(b.index())
 	if err == nil && existed {
 		if err = json.Unmarshal(data, &all); err != nil {
-			err = fmt.Errorf("%s: %w", b.index(), err)
+			err = fmt.Errorf("%s, by which changes are undone, is damaged (%w): repair it or move it away", b.index(), err)
 		}
 	}
 	return all, data, existed, err
@@ -215,7 +215,7 @@ func (b Backups) Connect(c Client, file string, connection Connection, o config.
 	return change, nil
 }
 
-// unwritten adds "nothing was written" to the error of a change that could not be planned.
+// unwritten adds "nothing was written" to the error of a change that could not be planned or undone.
 func unwritten(file string, err error) error {
 	return fmt.Errorf("%s: %w; nothing was written", file, err)
 }
@@ -349,6 +349,9 @@ func (b Backups) forUndo(c Client, file string) (change Change, backup []byte, h
 // Write makes a change that [Backups.Connect] or [Backups.Edit] planned. It returns the path of the backup from before mcpx's first
 // change of the file. The path is empty if there was no file.
 func (b Backups) Write(c Change) (backup string, err error) {
+	if _, _, _, err := b.records(); err != nil { // the record of this change could not be stored
+		return "", unwritten(c.File, err)
+	}
 	if c.Existed && (c.first || !c.exact) {
 		if backup, err = b.copyOf(c.Client.ID, c.File, c.Before); err != nil {
 			return "", fmt.Errorf("keeping a backup: %w", err)

@@ -42,6 +42,26 @@ func TestConnect_Refused(t *testing.T) {
 	}
 }
 
+// TestWrite_DamagedRecords: if the records cannot be read, a change is not made, because it could not be undone exactly.
+func TestWrite_DamagedRecords(t *testing.T) {
+	sys, c := linux(t), client(t, "cursor")
+	file, kept := c.File(sys), Backups{Dir: t.TempDir()}
+	const before = `{"mcpServers": {}}`
+	put(t, file, before)
+	put(t, kept.index(), "[{")
+	change, err := kept.Connect(c, file, Connection{Command: "/opt/bin/mcpx"}, reading)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = kept.Write(change); err == nil || !strings.Contains(err.Error(), kept.index()) || !strings.Contains(err.Error(), "; nothing was written") {
+		t.Errorf("got %v", err)
+	}
+	left, _ := filepath.Glob(filepath.Join(kept.Dir, "*"))
+	if content(t, file) != before || len(left) != 1 {
+		t.Errorf("the file is %s; beside it %q", content(t, file), left)
+	}
+}
+
 // TestConnect_Anchor: a server cannot be moved out of a YAML file while another value refers to it.
 func TestConnect_Anchor(t *testing.T) {
 	sys, c := linux(t), client(t, "goose")
