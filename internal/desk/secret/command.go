@@ -17,7 +17,8 @@ const commandTime = 10 * time.Second
 
 // Run runs a command, without a shell and without input, and returns its output. Its errors name only the program, because the
 // arguments and the output may be secret. The parameter environ is the environment of the command; nil means that of mcpx. If
-// folder is not empty, the command runs in this folder, and its program is looked up in the PATH of environ.
+// folder is not empty, the command runs in this folder, and its program is looked up in the PATH of environ, which is that of a
+// session of the daemon.
 func Run(ctx context.Context, argv []string, folder string, environ []string) (string, error) {
 	program := argv[0]
 	if filepath.Base(program) != program && !filepath.IsAbs(program) {
@@ -29,7 +30,7 @@ func Run(ctx context.Context, argv []string, folder string, environ []string) (s
 	if folder != "" {
 		var err error
 		if path, err = proc.Lookup(proc.Spec{Command: program, Env: environ}); errors.Is(err, proc.ErrNotFound) {
-			return "", fmt.Errorf("there is no command %s on the PATH of mcpx", program)
+			return "", fmt.Errorf("there is no command %s on the PATH of this session", program)
 		} else if err != nil {
 			return "", fmt.Errorf("the command %s could not be started", program)
 		}

@@ -157,6 +157,11 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s: %v", test.kind, err)
 		}
 	}
+	// With a folder, the PATH is that of environ, which belongs to a session of the daemon.
+	_, err = Run(t.Context(), []string{filepath.Base(self)}, filepath.Dir(self), []string{"PATH=" + t.TempDir()})
+	if want := "there is no command " + filepath.Base(self) + " on the PATH of this session"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
 	t.Setenv("SECRET_COMMAND", "hang")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
