@@ -63,8 +63,23 @@ func TestDocs_Links(t *testing.T) {
 	}
 }
 
-// written are the command lines of mcpx in the code blocks of a document. A line may set variables before the command.
-var written = regexp.MustCompile(`(?m)^ {4}(?:[A-Z_]+=\S+ )*(?:TOKEN=\$\()?(?:go run \./cmd/)?mcpx((?: [^\n]*)?)$`)
+var (
+	// fenced is a code block between fences, with its contents.
+	fenced = regexp.MustCompile("(?ms)^ *```\\w*\n(.*?)^ *```")
+	// written is a command line of mcpx in a code block whose lines are indented. A prompt may precede it, and it may set variables.
+	written = regexp.MustCompile(`(?m)^ {4}(?:\$ )?(?:[A-Z_]+=\S+ )*(?:TOKEN=\$\()?(?:go run \./cmd/)?mcpx((?: [^\n]*)?)$`)
+)
+
+// commandLines returns what follows mcpx in the command lines of a document's code blocks.
+func commandLines(text string) (lines []string) {
+	for _, block := range fenced.FindAllStringSubmatch(text, -1) {
+		text += "\n    " + strings.ReplaceAll(block[1], "\n", "\n    ")
+	}
+	for _, line := range written.FindAllStringSubmatch(text, -1) {
+		lines = append(lines, line[1])
+	}
+	return lines
+}
 
 // TestDocs_Commands: mcpx accepts each command line of the documents, and docs/commands.md has all commands.
 func TestDocs_Commands(t *testing.T) {
@@ -73,8 +88,8 @@ func TestDocs_Commands(t *testing.T) {
 		if strings.HasPrefix(name, "docs/decisions/") || name == "CHANGELOG.md" {
 			continue
 		}
-		for _, line := range written.FindAllStringSubmatch(text, -1) {
-			args := words(line[1])
+		for _, line := range commandLines(text) {
+			args := words(line)
 			var c cli
 			exited := false
 			parser, err := newParser(&c, kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) { exited = true }))
@@ -82,7 +97,7 @@ func TestDocs_Commands(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := parser.Parse(args); err != nil && !exited {
-				t.Errorf("%s: mcpx%s: %v", name, line[1], err)
+				t.Errorf("%s: mcpx%s: %v", name, line, err)
 			}
 		}
 	}

@@ -44,7 +44,7 @@ func TestDeclaration_Types(t *testing.T) {
 		{"root recursion", `{"type":"object","properties":{"next":{"$ref":"#"}}}`, `{next?: Args}`},
 		{"record of itself", `{"type":"object","additionalProperties":{"$ref":"#"}}`, `{[k: string]: Args}`},
 		{"odd keys", `{"properties":{"foo-bar":true,"1x":true,"":true,"a\"b":true,"class":true,"__proto__":true,"constructor":true}}`,
-			"{\n \"foo-bar\"?: unknown\n \"1x\"?: unknown\n \"\"?: unknown\n \"a\\\"b\"?: unknown\n class?: unknown\n \"__proto__\"?: unknown\n constructor?: unknown\n}"},
+			"{\n \"foo-bar\"?: unknown\n \"1x\"?: unknown\n \"\"?: unknown\n \"a\\\"b\"?: unknown\n class?: unknown\n __proto__?: unknown\n constructor?: unknown\n}"},
 		{"required but not listed", `{"type":"object","properties":{"a":{"type":"string"}},"required":["z"]}`, `{a?: string; z: unknown}`},
 		{"required but forbidden", `{"type":"object","required":["z"],"additionalProperties":false}`, `{z: never}`},
 		{"required with a schema for the rest", `{"type":"object","required":["z"],"additionalProperties":{"type":"string"}}`, "// additionalProperties: {\"type\":\"string\"}\ntype Args = {z: string; [k: string]: unknown}"},

@@ -176,10 +176,8 @@ func identifier(s string) bool {
 }
 
 // propertyKey returns a property name as it is written in a type, with quotes if needed.
-// "__proto__" also gets quotes: without them it sets the prototype if a model copies it into an
-// object literal.
 func propertyKey(s string) string {
-	if identifier(s) && s != "__proto__" {
+	if identifier(s) {
 		return s
 	}
 	return quoted(s)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,8 +16,6 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/mcptest/statetest"
 )
-
-var quiet = slog.New(slog.DiscardHandler)
 
 // two returns two replicas of a new cluster.
 func two(t *testing.T) (here, there *Cluster) {
