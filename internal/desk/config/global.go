@@ -206,14 +206,17 @@ func (l *loader) readRoot(n *node) {
 	l.duplicates(n)
 	root := l.root()
 	servers := editorServers(n)
-	if servers != nil { // in an editor's settings, all other keys are ignored, even if mcpx has keys with these names
+	if servers != nil { // in an editor's settings, a key may mean something else than the key of mcpx with the same name
 		root.keys = []key{{name: strings.Split(servers.path(), ".")[0], value: value{read: func(*node) { l.servers(servers) }}}}
 	} else {
 		l.defaultsOfServers(n)
 	}
 	l.members(n, root, func(m *node) bool {
 		if servers != nil {
-			if !isComment(m.key) {
+			switch {
+			case protects(m):
+				l.fault(m, "is not read from an editor's settings; write it into a config of mcpx's own (mcpx init --from FILE takes the servers)")
+			case !isComment(m.key):
 				l.otherClients.add(label(m.key), "")
 			}
 			return true

@@ -1,14 +1,13 @@
 package config
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"mcpx/internal/base/conf"
 )
 
 // parsed parses a config and returns it with its servers by name. The test fails if Parse returns an error.
@@ -100,7 +99,8 @@ func TestCommand_HoldsArguments(t *testing.T) {
 	}
 }
 
-// TestEditors: in a settings file of VS Code or Zed, the servers are read, and all other settings are ignored.
+// TestEditors: in a settings file of VS Code or Zed, the servers are read, and all other settings are ignored, except keys of mcpx
+// that promise a protection.
 func TestEditors(t *testing.T) {
 	for _, text := range []string{
 		`{"mcp": {"inputs": [], "servers": {"a": {"command": "x"}}}, "editor.fontSize": 12, "server": {"command": "no"}}`,
@@ -115,9 +115,22 @@ func TestEditors(t *testing.T) {
 		}
 	}
 	// Keys of the editor that have the name of one of mcpx's own keys are ignored, too.
-	cfg, all := parsed(t, `{"$schema": "zed://schemas/settings", "context_servers": {"a": {"command": "x"}}, "telemetry": {"metrics": false}, "confirm": "all", "auth": 5}`)
-	if a := all["a"]; !cfg.Telemetry.Metrics || a.Confirm != conf.ConfirmNone || !slices.Equal(cfg.Warnings, []string{"keys of other clients that mean nothing here, ignored: telemetry, confirm, auth"}) {
-		t.Errorf("metrics %v, confirm %v, warnings %q", cfg.Telemetry.Metrics, a.Confirm, cfg.Warnings)
+	cfg, all := parsed(t, `{"$schema": "zed://schemas/settings", "context_servers": {"a": {"command": "x"}}, "telemetry": {"metrics": false}, "pin": "off", "auth": 5}`)
+	if len(all) != 1 || !cfg.Telemetry.Metrics || !slices.Equal(cfg.Warnings, []string{"keys of other clients that mean nothing here, ignored: telemetry, pin, auth"}) {
+		t.Errorf("metrics %v, warnings %q", cfg.Telemetry.Metrics, cfg.Warnings)
+	}
+	// Those that promise a protection are faults.
+	for _, key := range []string{
+		`"auth": {"tokens": {"me": "x"}}`, `"auth": {}`, `"auth_token": "x"`, `"tls": {"cert": "c", "key": "k"}`, `"audit": {"file": "f"}`, `"limits": {"principal": {"calls_per_minute": 5}}`,
+		`"groups": {"g": ["a"]}`, `"rate_limit_per_minute": 5`, `"confirm": "all"`, `"pin": "block"`, `"disabled_tools": ["a.b"]`,
+	} {
+		name, _, _ := strings.Cut(key[1:], `"`)
+		for _, servers := range []string{`"context_servers": {"a": {"command": "x"}}`, `"mcp": {"servers": {"a": {"command": "x"}}}`} {
+			_, err := Parse("c.json", []byte(`{`+key+`, `+servers+`}`), Options{})
+			if got := fmt.Sprint(err); !strings.HasPrefix(got, "c.json: "+name+": is not read from an editor's settings; ") || strings.Contains(got, "\n") {
+				t.Errorf("%s: %s", key, got)
+			}
+		}
 	}
 	if _, all := parsed(t, `{"context_servers": {"a": {"source": "extension", "settings": {}}}}`); !strings.Contains(all["a"].Fault, "only Zed can start") {
 		t.Errorf("fault %q", all["a"].Fault)

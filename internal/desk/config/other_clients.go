@@ -236,6 +236,19 @@ func editorServers(root *node) (servers *node) {
 	return servers
 }
 
+// protections are the root keys without which clients may do more, and the kinds of their values.
+var protections = map[string]kind{
+	"auth": objectKind, "auth_token": stringKind, "tls": objectKind, "audit": objectKind, "limits": objectKind, "groups": objectKind,
+	"rate_limit_per_minute": numberKind, "confirm": stringKind, "pin": stringKind, "disabled_tools": arrayKind,
+}
+
+// protects reports whether a root key asks mcpx for a protection. If its value has another kind than mcpx reads, or turns the key
+// off, it does not: an editor may have a key with this name too.
+func protects(m *node) bool {
+	want, known := protections[m.key]
+	return known && m.kind == want && (want == objectKind || !m.off())
+}
+
 // zedCommand describes the value of command in files of older versions of Zed: there it is an object.
 func (r *serverReader) zedCommand() object {
 	return object{name: "zedCommand", keys: []key{
