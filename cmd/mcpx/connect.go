@@ -127,6 +127,7 @@ func (p part) disconnect(ctx context.Context, a *asker, sys setup.System, unaske
 	if err != nil {
 		return true, err
 	}
+	a.s.unrecorded(change)
 	fmt.Fprintf(a.s.out, "disconnected %s: %s\n", p.Name, p.Restart)
 	if change.Exact {
 		fmt.Fprintln(a.s.out, "the file is what it was before, byte for byte")
@@ -139,6 +140,13 @@ func (p part) disconnect(ctx context.Context, a *asker, sys setup.System, unaske
 	fmt.Fprintf(a.s.out, "the file has changed since mcpx wrote it: took out mcpx%s; the rest stays. As it was a moment ago: %s\n",
 		back, sys.Short(backup))
 	return true, nil
+}
+
+// unrecorded warns the user if the record of a file that was changed back cannot be read.
+func (s streams) unrecorded(change setup.Change) {
+	if change.Unrecorded != nil {
+		fmt.Fprintf(s.err, "mcpx: warning: %v\n", change.Unrecorded)
+	}
 }
 
 func findClient(id string) (setup.Client, error) {

@@ -224,6 +224,9 @@ func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, 
 	}
 	change := kept.Edit(next.file, next.before, data, next.existed)
 	if !change.Nothing() {
+		if err := kept.Check(next.file); err != nil { // before the secrets are stored
+			return false, err
+		}
 		if ok, err := w.asker.ask(ctx, question, cmd.unasked()); err != nil || !ok {
 			return false, err
 		}
@@ -355,6 +358,7 @@ func (w wiring) undoInit(ctx context.Context, file string) error {
 		if err != nil {
 			return err
 		}
+		s.unrecorded(change)
 		switch {
 		case change.Gone:
 			fmt.Fprintf(s.out, "%s is gone, as before\n", sys.Short(file))

@@ -66,7 +66,24 @@ func TestInit_Keyring(t *testing.T) {
 		t.Errorf("exit %d, and a config: %v", code, err)
 	}
 
+	// If the change could not be recorded, the keyring stays as it is.
 	keyring.MockInit()
+	records := filepath.Join(filepath.Dir(h.own()), "backups", "connected.json")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(records), 0o700), os.WriteFile(records, []byte("[{"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	out, code = say("", "init", "--no-check", "--keyring", "--yes")
+	hasAll(t, out, records, "; nothing was written")
+	if _, err := os.Stat(h.own()); err == nil || code != exitFailed {
+		t.Errorf("exit %d, and a config: %v", code, err)
+	}
+	if out, _ := say("", "secret", "list"); !strings.Contains(out, "there are no secrets") {
+		t.Errorf("got %s", out)
+	}
+	if err := os.Remove(records); err != nil {
+		t.Fatal(err)
+	}
+
 	out, code = say("y\ny\ny\ny\n", "init")
 	hasAll(t, out, "2 servers have a token or password in plain text. Move them to the keyring of this system (", "web.Authorization", "b.B_KEY",
 		"moved to the keyring", "web     ready", "mcpx serves web now. Take it out of Cursor?")

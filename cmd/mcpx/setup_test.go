@@ -117,6 +117,17 @@ func TestInit_Unasked(t *testing.T) {
 		t.Errorf("got %q, want %q", got, codex)
 	}
 	hasAll(t, h.must(t, 0, "disconnect", "codex", "--yes"), "mcpx is not in")
+
+	// With damaged records, disconnect takes mcpx out, and warns.
+	h.must(t, 0, "connect", "codex", "--yes")
+	records := filepath.Join(filepath.Dir(h.own()), "backups", "connected.json")
+	if err := os.WriteFile(records, []byte("[{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hasAll(t, h.must(t, 0, "disconnect", "codex", "--yes"), "disconnected Codex", "mcpx: warning: "+records, "is damaged")
+	if got := readFile(t, codexFile); strings.Contains(got, "mcpx") {
+		t.Errorf("got %q", got)
+	}
 }
 
 // TestInit_Existing: mcpx init adds to an existing config, and keeps a backup of it.

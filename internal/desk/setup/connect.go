@@ -37,6 +37,8 @@ type Change struct {
 	// Exact is for a change that undoes earlier changes. It means that the file gets back, byte for byte, the content that it had
 	// before mcpx was connected.
 	Exact bool
+	// Unrecorded says why the records of files cannot be read, for a change that undoes earlier changes; nil if they can.
+	Unrecorded error
 
 	record record
 	moved  []moved // the servers in Moved; Write sets their field Backup
@@ -337,6 +339,7 @@ func (b Backups) forUndo(c Client, file string) (change Change, backup []byte, h
 		return change, nil, false, err
 	}
 	change.After = change.Before
+	_, _, _, change.Unrecorded = b.records()
 	if change.record, hasBackup = b.record(file); hasBackup && change.record.Backup != "" {
 		var unread error
 		backup, hasBackup, unread = Read(change.record.Backup)
@@ -346,11 +349,19 @@ func (b Backups) forUndo(c Client, file string) (change Change, backup []byte, h
 	return change, backup, hasBackup, nil
 }
 
+// Check returns an error if the records cannot be read. Then [Backups.Write] does not write the file.
+func (b Backups) Check(file string) error {
+	if _, _, _, err := b.records(); err != nil { // the record of the change could not be stored
+		return unwritten(file, err)
+	}
+	return nil
+}
+
 // Write makes a change that [Backups.Connect] or [Backups.Edit] planned. It returns the path of the backup from before mcpx's first
 // change of the file. The path is empty if there was no file.
 func (b Backups) Write(c Change) (backup string, err error) {
-	if _, _, _, err := b.records(); err != nil { // the record of this change could not be stored
-		return "", unwritten(c.File, err)
+	if err := b.Check(c.File); err != nil {
+		return "", err
 	}
 	if c.Existed && (c.first || !c.exact) {
 		if backup, err = b.copyOf(c.Client.ID, c.File, c.Before); err != nil {
@@ -382,7 +393,7 @@ func (b Backups) Write(c Change) (backup string, err error) {
 }
 
 // Undo makes a change that [Backups.Disconnect] or [Backups.Restore] planned. If the change is not exact, Undo first makes
-// a backup of the file and returns its path.
+// a backup of the file and returns its path. If the records cannot be read, they stay as they are.
 func (b Backups) Undo(c Change) (backup string, err error) {
 	if !c.Exact {
 		if backup, err = b.copyOf(c.Client.ID, c.File, c.Before); err != nil {
@@ -399,6 +410,9 @@ func (b Backups) Undo(c Change) (backup string, err error) {
 	}
 	if c.Exact && c.record.Backup != "" {
 		_ = os.Remove(c.record.Backup) // the backup is not needed: the file has its content again
+	}
+	if c.Unrecorded != nil {
+		return backup, nil
 	}
 	return backup, b.keep(c.File, nil)
 }

@@ -62,6 +62,25 @@ func TestWrite_DamagedRecords(t *testing.T) {
 	}
 }
 
+// TestUndo_DamagedRecords: if the records cannot be read, a change is undone, and they stay as they are.
+func TestUndo_DamagedRecords(t *testing.T) {
+	sys, c := linux(t), client(t, "cursor")
+	file, kept := c.File(sys), Backups{Dir: t.TempDir()}
+	put(t, file, `{"mcpServers": {"mcpx": {"command": "/opt/bin/mcpx"}, "a": {"command": "x"}}}`)
+	put(t, kept.index(), "[{")
+	change, err := kept.Disconnect(c, file, reading)
+	if err != nil || change.Unrecorded == nil {
+		t.Fatalf("%v, unrecorded: %v", err, change.Unrecorded)
+	}
+	backup, err := kept.Undo(change)
+	if err != nil || !exists(backup) {
+		t.Errorf("backup %q, %v", backup, err)
+	}
+	if got := content(t, file); strings.Contains(got, "mcpx") || !strings.Contains(got, `"a"`) || content(t, kept.index()) != "[{" {
+		t.Errorf("the file is %s", got)
+	}
+}
+
 // TestConnect_Anchor: a server cannot be moved out of a YAML file while another value refers to it.
 func TestConnect_Anchor(t *testing.T) {
 	sys, c := linux(t), client(t, "goose")
