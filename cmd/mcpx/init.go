@@ -252,7 +252,7 @@ func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, 
 	}
 	if n := setup.Secrets(next.servers); n > 0 && len(secrets) == 0 {
 		move := "mcpx init --keyring moves it to the keyring of this system; "
-		if s.terminal && !w.asker.yes && app.Secrets().Works(ctx) != nil { // Works may ask for a password
+		if cmd.Keyring || s.terminal && !w.asker.yes && app.Secrets().Works(ctx) != nil { // Works may ask for a password
 			move = ""
 		}
 		fmt.Fprintf(s.out, "%s came with a token or password in plain text; only you can read the file. "+
@@ -288,11 +288,11 @@ func (cmd *initCommand) seal(ctx context.Context, w wiring, file string, data []
 	if err != nil {
 		return nil, nil, err
 	}
-	sealed, secrets, servers, err := setup.Seal(file, data, w.s.reading(), func(name string) (string, bool) {
+	sealed, err := setup.Seal(file, data, w.s.reading(), func(name string) (string, bool) {
 		value, err := store.Get(ctx, name)
 		return value, err == nil || slices.Contains(names, name)
-	})
-	if err != nil || len(secrets) == 0 {
+	}, store.MaxSealed())
+	if err != nil || len(sealed.Secrets)+len(sealed.Left) == 0 {
 		return data, nil, err
 	}
 	if why := store.Works(ctx); why != nil {
@@ -302,14 +302,22 @@ func (cmd *initCommand) seal(ctx context.Context, w wiring, file string, data []
 		}
 		return data, nil, err
 	}
+	if len(sealed.Left) > 0 {
+		fmt.Fprintf(w.s.err, "mcpx: warning: too large for the keyring of this system, and left in the config: %s; "+
+			"\"${file:PATH}\" takes it from a file\n", strings.Join(sealed.Left, ", "))
+	}
+	if len(sealed.Secrets) == 0 {
+		return data, nil, nil
+	}
 	if !cmd.Keyring {
 		question := fmt.Sprintf("%s a token or password in plain text. Move them to the keyring of this system (%s)?",
-			map[bool]string{true: "1 server has", false: fmt.Sprint(servers) + " servers have"}[servers == 1], secretNames(secrets))
+			map[bool]string{true: "1 server has", false: fmt.Sprint(sealed.Servers) + " servers have"}[sealed.Servers == 1],
+			secretNames(sealed.Secrets))
 		if ok, err := w.asker.agrees(ctx, question); err != nil || !ok {
 			return data, nil, err
 		}
 	}
-	return sealed, secrets, nil
+	return sealed.Text, sealed.Secrets, nil
 }
 
 func secretNames(secrets []setup.Secret) string {

@@ -104,4 +104,11 @@ func TestInit_Keyring(t *testing.T) {
 	if strings.Contains(out, "moved to the keyring") {
 		t.Errorf("got %s", out)
 	}
+
+	// What the keyring does not take stays in the config.
+	big := strings.Repeat("x", 70_000)
+	h.write(t, ".cursor/mcp.json", `{"mcpServers": {"c": {"command": "no-such-program", "env": {"C_KEY": "hush-3333", "BIG_KEY": "`+big+`"}}}}`)
+	out, _ = say("", "init", "--yes", "--keyring", "--no-check")
+	hasAll(t, out, "moved to the keyring: c.C_KEY;", "left in the config: mcpServers.c.env.BIG_KEY;")
+	hasAll(t, readFile(t, h.own()), big, "${keyring:c.C_KEY}")
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -33,7 +34,16 @@ func Get(ctx context.Context, name string) (secret string, err error) {
 	return access(ctx, func() (string, error) { return keyring.Get(service, name) })
 }
 
-// Set stores a secret. Windows accepts at most 2,560 bytes; macOS accepts about 4,000.
+// MaxBytes returns the size of a secret, in bytes, that the keyring of this system accepts. On Windows it accepts no larger one; on
+// macOS up to about 2,900 bytes, which depends on the length of the name. Other systems have no such limit.
+func MaxBytes() int {
+	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
+		return 2560
+	}
+	return math.MaxInt
+}
+
+// Set stores a secret. It fails if the secret is too large, see [MaxBytes].
 func Set(ctx context.Context, name, secret string) error {
 	_, err := access(ctx, func() (string, error) { return "", keyring.Set(service, name, secret) })
 	return err

@@ -103,6 +103,9 @@ func (s *Store) Seal(ctx context.Context, name, value string) error {
 	return s.write(kept{Name: name})
 }
 
+// MaxSealed returns the size of the largest secret that Seal can store on this system, in bytes.
+func (s *Store) MaxSealed() int { return min(MaxBytes, keyring.MaxBytes()) }
+
 // check returns an error if a secret with this name and value cannot be stored.
 func check(name, value string) error {
 	switch err := CheckName(name); {

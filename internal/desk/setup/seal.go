@@ -17,19 +17,24 @@ type Secret struct{ Name, Value string }
 // sealable has those keys of a server entry in whose values Seal replaces credentials. In the key oauth, [sealer.login] does so.
 var sealable = []string{"command", "args", "env", "url", "urls", "httpUrl", "serverUrl", "headers", "http_headers"}
 
-// Seal replaces credentials that are in plain text in the entries of servers by references to the keyring. It returns the new text
-// of the config, and the credentials that the caller must store; it stores nothing itself. The function stored returns the value
-// that the keyring already has under a name; its result ok is false if there is none. servers is the number of servers in which
-// Seal replaced a credential.
-func Seal(file string, data []byte, o config.Options, stored func(name string) (value string, ok bool)) (
-	after []byte, secrets []Secret, servers int, err error,
-) {
+// Sealed is the result of [Seal].
+type Sealed struct {
+	Text    []byte   // the new text of the config
+	Secrets []Secret // the credentials that the caller must store
+	Servers int      // the number of servers in which a credential was replaced
+	Left    []string // the places of credentials that are too large for the keyring, and are still in the config
+}
+
+// Seal replaces credentials that are in plain text in the entries of servers by references to the keyring. It stores nothing itself.
+// The function stored returns the value that the keyring already has under a name; its result ok is false if there is none. most is
+// the size of the largest credential that the keyring takes, in bytes.
+func Seal(file string, data []byte, o config.Options, stored func(name string) (value string, ok bool), most int) (all Sealed, err error) {
 	cfg, err := config.Parse(file, data, o)
 	if err != nil {
-		return nil, nil, 0, err
+		return all, err
 	}
-	s := &sealer{stored: stored}
-	after, err = editJSON(data, func(d *jsonText) error {
+	s := &sealer{stored: stored, most: most}
+	all.Text, err = editJSON(data, func(d *jsonText) error {
 		for _, key := range ownKeys {
 			for _, one := range entriesIn(d.value(key)) {
 				server := serverOf(cfg, one.name)
@@ -41,7 +46,7 @@ func Seal(file string, data []byte, o config.Options, stored func(name string) (
 				before := len(s.edits)
 				s.entry(entry, []string{key, one.key})
 				if len(s.edits) > before {
-					servers++
+					all.Servers++
 				}
 			}
 		}
@@ -52,7 +57,8 @@ func Seal(file string, data []byte, o config.Options, stored func(name string) (
 		}
 		return nil
 	})
-	return after, s.secrets, servers, err
+	all.Secrets, all.Left = s.secrets, s.left
+	return all, err
 }
 
 func serverOf(cfg *config.Config, written string) *config.Server {
@@ -66,15 +72,17 @@ func serverOf(cfg *config.Config, written string) *config.Server {
 // sealer collects the changes that [Seal] makes.
 type sealer struct {
 	stored      func(name string) (string, bool)
+	most        int      // the size of the largest credential that the keyring takes
+	left        []string // the places of credentials that are larger
 	server      string   // the name of the current server
 	credentials []string // the credentials of the current server, the longest first
-	edits       []sealed
+	edits       []sealedString
 	secrets     []Secret
 }
 
-// sealed is the new text of a string in the config, with references in place of credentials. path has the keys and
+// sealedString is the new text of a string in the config, with references in place of credentials. path has the keys and
 // indexes that lead to the string.
-type sealed struct {
+type sealedString struct {
 	path []string
 	text string
 }
@@ -113,7 +121,7 @@ func (s *sealer) walk(v *hujson.Value, path []string) {
 			return
 		}
 		if text := s.seal(value.String(), path); text != value.String() {
-			s.edits = append(s.edits, sealed{slices.Clone(path), text})
+			s.edits = append(s.edits, sealedString{slices.Clone(path), text})
 		}
 	case *hujson.Object:
 		for i := range value.Members {
@@ -134,6 +142,9 @@ var scheme = pattern.New(`(?i)^(?:bearer|basic|token|apikey) `)
 func (s *sealer) seal(text string, path []string) string {
 	whole := strings.TrimSpace(text)
 	if slices.Contains(s.credentials, whole) && !scheme.MatchString(whole) && !strings.Contains(whole, "${") {
+		if s.tooLarge(whole, path) {
+			return text // not taken apart by lines
+		}
 		return strings.Replace(text, whole, s.reference(whole, path), 1)
 	}
 	for i, credential := range s.credentials {
@@ -141,11 +152,22 @@ func (s *sealer) seal(text string, path []string) string {
 		within := slices.ContainsFunc(s.credentials[i+1:], func(other string) bool {
 			return len(other) < len(credential) && strings.Contains(credential, other)
 		})
-		if !within && !strings.Contains(credential, "${") && strings.Contains(text, credential) {
+		if !within && !strings.Contains(credential, "${") && strings.Contains(text, credential) && !s.tooLarge(credential, path) {
 			text = outside(text, credential, func() string { return s.reference(credential, path) })
 		}
 	}
 	return text
+}
+
+// tooLarge reports whether the keyring does not take a credential. If so, tooLarge adds the place path to s.left.
+func (s *sealer) tooLarge(credential string, path []string) bool {
+	if len(credential) <= s.most {
+		return false
+	}
+	if place := strings.Join(path, "."); !slices.Contains(s.left, place) {
+		s.left = append(s.left, place)
+	}
+	return true
 }
 
 var anyReference = pattern.New(`\$\{[^}]*\}`)

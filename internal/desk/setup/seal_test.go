@@ -35,9 +35,10 @@ func TestSeal(t *testing.T) {
 	look := func(name string) (string, bool) { value, ok := kept[name]; return value, ok }
 	o := reading
 	o.Getenv = func(name string) (string, bool) { return "of the environment", name == "FROM_ENV" }
-	after, secrets, servers, err := Seal("config.json", []byte(before), o, look)
-	if err != nil || servers != 7 {
-		t.Fatalf("%d servers, %v", servers, err)
+	got, err := Seal("config.json", []byte(before), o, look, 100)
+	after, secrets := got.Text, got.Secrets
+	if err != nil || got.Servers != 7 || len(got.Left) > 0 {
+		t.Fatalf("%d servers, left %q, %v", got.Servers, got.Left, err)
 	}
 	if strings.Contains(string(after), "hush-") {
 		t.Errorf("got\n%s", after)
@@ -70,8 +71,23 @@ func TestSeal(t *testing.T) {
 		}
 	}
 	// A second Seal finds nothing to replace.
-	again, secrets, _, err := Seal("config.json", after, o, look)
-	if err != nil || len(secrets) > 0 || string(again) != string(after) {
-		t.Errorf("again: %v, %v\n%s", secrets, err, again)
+	again, err := Seal("config.json", after, o, look, 100)
+	if err != nil || len(again.Secrets) > 0 || string(again.Text) != string(after) {
+		t.Errorf("again: %v, %v\n%s", again.Secrets, err, again.Text)
+	}
+}
+
+// TestSeal_TooLarge: Seal leaves a credential that is too large for the keyring in the config, and names its place.
+func TestSeal_TooLarge(t *testing.T) {
+	long := strings.Repeat("x", 30)
+	before := `{"mcpServers": {"signs": {"url": "https://l.example.com", "headers": {"Authorization": "Bearer ` + long + `", "X-Api-Key": "hush-1111"},
+		"oauth": {"grant": "private_key_jwt", "client_id": "me", "key": "-----BEGIN\n` + strings.Repeat("y", 29) + `\nEND-----\n"}}}}`
+	got, err := Seal("config.json", []byte(before), reading, func(string) (string, bool) { return "", false }, 29)
+	want := strings.Replace(before, "hush-1111", "${keyring:signs.X-Api-Key}", 1)
+	if err != nil || string(got.Text) != want || len(got.Secrets) != 1 || got.Servers != 1 {
+		t.Errorf("%v, %v\n%s", got.Secrets, err, got.Text)
+	}
+	if left := strings.Join(got.Left, " "); left != "mcpServers.signs.headers.Authorization mcpServers.signs.oauth.key" {
+		t.Errorf("left %q", left)
 	}
 }
