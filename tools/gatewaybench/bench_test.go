@@ -282,3 +282,10 @@ func TestRun(t *testing.T) {
 		t.Errorf("of %d kinds of results are kept: %v", n, kept)
 	}
 }
+
+// TestFreePort: the port of a gateway is not in the range in which systems choose ports.
+func TestFreePort(t *testing.T) {
+	if port := freePort(); port < 1024 || port > 32767 {
+		t.Errorf("got %d", port)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -127,14 +128,17 @@ func answers(address string) error {
 }
 
 // freePort returns a port that is free now. The bench chooses the port of a gateway, because gateways do not say which port
-// they got if they are given 0.
+// they got if they are given 0. Systems choose ports above 32767 for connections, and for programs that listen on port 0: so none of
+// these takes the port before the gateway listens. freePort returns 0 if it finds no port.
 func freePort() int {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0
+	for range 1000 {
+		port := 20_000 + rand.IntN(12_000)
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			_ = l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	return 0
 }
 
 // launch starts one process of the gateway, for these servers.
