@@ -79,9 +79,14 @@ func (cmd *addCommand) addPublished(ctx context.Context, c *cli, s streams) erro
 	if err != nil {
 		return err
 	}
+	undo := func() {}
 	err = s.configAt(file).Edit(func(data []byte) ([]byte, error) { return setup.AddServer(data, p.name, entry) },
-		func(*config.Config) error { return app.KeepSecrets(ctx, p.secrets) }) // called when the new text is known to be valid
+		func(*config.Config) (err error) { // called when the new text is known to be valid
+			undo, err = app.KeepSecrets(ctx, p.secrets)
+			return err
+		})
 	if err != nil {
+		undo()
 		return err
 	}
 	return cmd.added(ctx, c, s, file)

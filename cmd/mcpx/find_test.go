@@ -157,6 +157,20 @@ func TestAdd_PublishedAsked(t *testing.T) {
 	if out := say("", "secret", "list"); !strings.Contains(out, "there are no secrets") {
 		t.Errorf("got %s", out)
 	}
+	// If the config cannot be written, the secret is not stored.
+	if err := os.Chmod(h.own(), 0o400); err != nil {
+		t.Fatal(err)
+	}
+	var refused lockedBuffer
+	asked := streams{in: strings.NewReader(answers + "y\n"), out: &refused, err: &refused, terminal: true, getenv: os.LookupEnv}
+	code := run(context.Background(), []string{"add", server, "--no-check"}, asked)
+	hasAll(t, refused.String(), "is read-only")
+	if out := say("", "secret", "list"); code != exitFailed || !strings.Contains(out, "there are no secrets") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	if err := os.Chmod(h.own(), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	hasAll(t, say(answers+"y\n", "add", server, "--no-check"), "added database-manager", "gets database-manager.DB_PASSWORD")
 	hasAll(t, readFile(t, h.own()), `"DB_PASSWORD": "${keyring:database-manager.DB_PASSWORD}"`, `"DB_TYPE": "redis"`)
 	hasAll(t, say("", "secret", "list"), "database-manager.DB_PASSWORD")

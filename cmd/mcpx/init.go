@@ -230,7 +230,7 @@ func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, 
 		if ok, err := w.asker.ask(ctx, question, cmd.unasked()); err != nil || !ok {
 			return false, err
 		}
-		if err := app.KeepSecrets(ctx, secrets); err != nil {
+		if _, err := app.KeepSecrets(ctx, secrets); err != nil {
 			return false, fmt.Errorf("nothing was written: %w", err)
 		}
 		backup, err := kept.Write(change)

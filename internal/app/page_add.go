@@ -357,36 +357,42 @@ func (p *pageWork) add(w http.ResponseWriter, r *http.Request) {
 		}
 		return nil
 	}
-	keep := func() error { return KeepSecrets(r.Context(), all.secrets) }
+	keep := func() (func(), error) { return KeepSecrets(r.Context(), all.secrets) }
 	if p.api.change(w, r, change{"add", strings.Join(names, ", "), edit, check, keep}) {
 		httpd.WriteJSON(w, http.StatusCreated, map[string]any{"added": served})
 	}
 }
 
-// KeepSecrets stores secrets in the keyring. If one fails, KeepSecrets returns an error. Before, it deletes the new secrets
-// again, and gives those that existed their old values; the keyring may refuse that too.
-func KeepSecrets(ctx context.Context, secrets []setup.Secret) error {
-	store, undo := Secrets(), []func(context.Context){}
+// KeepSecrets stores secrets in the keyring. The function undo is for a caller that fails later: it deletes the new secrets again, and
+// gives those that existed their old values; the keyring may refuse that. If a secret cannot be stored, KeepSecrets has called undo
+// already, and returns an error; then undo does nothing.
+func KeepSecrets(ctx context.Context, secrets []setup.Secret) (undo func(), err error) {
+	store, back := Secrets(), []func(){}
+	late := context.WithoutCancel(ctx) // undo works also for a viewer who has left
+	undo = func() {
+		for _, one := range slices.Backward(back) {
+			one()
+		}
+		back = nil
+	}
 	for _, one := range secrets {
 		before, err := store.Get(ctx, one.Name)
 		switch {
 		case err == nil:
-			undo = append(undo, func(ctx context.Context) { _ = store.Seal(ctx, one.Name, before) })
+			back = append(back, func() { _ = store.Seal(late, one.Name, before) })
 		case errors.Is(err, secret.ErrNotFound):
-			undo = append(undo, func(ctx context.Context) { _, _ = store.Delete(ctx, one.Name) })
+			back = append(back, func() { _, _ = store.Delete(late, one.Name) })
 			err = nil
 		}
 		if err == nil {
 			err = store.Seal(ctx, one.Name, one.Value)
 		}
 		if err != nil {
-			for _, back := range slices.Backward(undo) {
-				back(context.WithoutCancel(ctx)) // also for a viewer who has left
-			}
-			return fmt.Errorf("moving %s to the keyring: %w", one.Name, err)
+			undo()
+			return undo, fmt.Errorf("moving %s to the keyring: %w", one.Name, err)
 		}
 	}
-	return nil
+	return undo, nil
 }
 
 // find responds with the servers that the registry finds for a search word.

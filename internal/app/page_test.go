@@ -1,11 +1,14 @@
 package app
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/zalando/go-keyring"
@@ -26,16 +29,22 @@ func TestKeepSecrets(t *testing.T) {
 		t.Fatal(unsealed, err)
 	}
 	secrets := []setup.Secret{{Name: "a.KEY", Value: "new"}, {Name: "b.KEY", Value: "new"}, {Name: "c.KEY"}}
-	if err := KeepSecrets(t.Context(), secrets); err == nil {
+	asBefore := func() {
+		t.Helper()
+		if got, err := Secrets().Get(t.Context(), "a.KEY"); got != "old" || err != nil {
+			t.Errorf("the secret of before is %q, %v", got, err)
+		}
+		if names, err := Secrets().Names(); len(names) != 1 || err != nil {
+			t.Errorf("%q, %v", names, err)
+		}
+	}
+	if _, err := KeepSecrets(t.Context(), secrets); err == nil {
 		t.Error("an empty secret is stored")
 	}
-	if got, err := Secrets().Get(t.Context(), "a.KEY"); got != "old" || err != nil {
-		t.Errorf("the secret of before is %q, %v", got, err)
-	}
-	if names, err := Secrets().Names(); len(names) != 1 || err != nil {
-		t.Errorf("%q, %v", names, err)
-	}
-	if err := KeepSecrets(t.Context(), secrets[:2]); err != nil {
+	asBefore()
+	ctx, cancel := context.WithCancel(t.Context())
+	undo, err := KeepSecrets(ctx, secrets[:2])
+	if err != nil {
 		t.Error(err)
 	}
 	for _, name := range []string{"a.KEY", "b.KEY"} {
@@ -43,10 +52,14 @@ func TestKeepSecrets(t *testing.T) {
 			t.Errorf("%s is %q, %v", name, got, err)
 		}
 	}
+	cancel()
+	undo()
+	asBefore()
 }
 
-// TestChange_NotRecorded: a change that the audit trail cannot record stores nothing.
-func TestChange_NotRecorded(t *testing.T) {
+// TestChange_Refused: a change that the keyring refuses is not in the audit trail. One that the trail cannot record, or whose file
+// cannot be written, takes out of the keyring what it stored.
+func TestChange_Refused(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for _, folder := range []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "HOME"} {
 		t.Setenv(folder, t.TempDir())
@@ -60,13 +73,19 @@ func TestChange_NotRecorded(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"mcpServers": {}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	trail, err := audit.Open(filepath.Join(t.TempDir(), "audit.jsonl"), audit.Options{})
+	log := filepath.Join(t.TempDir(), "audit.jsonl")
+	trail, err := audit.Open(log, audit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	a.auditor.trail, a.auditor.required = trail, true
 	a.edits = make(chan edit)
-	add := func() (status int, kept bool) {
+	type outcome struct {
+		status, records int
+		kept            string
+	}
+	add := func(refused error, text string) (got outcome) {
+		t.Helper()
 		go func() { // ends with the edit
 			e := <-a.edits
 			e.done <- e.change(setup.ConfigFile{Path: file})
@@ -74,18 +93,35 @@ func TestChange_NotRecorded(t *testing.T) {
 		w := httptest.NewRecorder()
 		(&serversAPI{app: a}).change(w, httptest.NewRequest("POST", "/ui/servers", nil), change{
 			action: "add", name: "x",
-			edit: func(data []byte, _ string) ([]byte, error) { return data, nil },
-			keep: func() error { kept = true; return nil },
+			edit: func(data []byte, _ string) ([]byte, error) {
+				return append(data, '\n'), os.WriteFile(file, []byte(text), 0o600) // another process writes text meanwhile
+			},
+			keep: func() (func(), error) {
+				got.kept = "kept"
+				return func() { got.kept += ", undone" }, refused
+			},
 		})
-		return w.Code, kept
+		data, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.status, got.records = w.Code, strings.Count(string(data), `"servers_change"`)
+		return got
 	}
-	if status, kept := add(); status != http.StatusOK || !kept {
-		t.Errorf("recorded: %d, stored %t", status, kept)
+	const before = `{"mcpServers": {}}`
+	if got := add(nil, before); got != (outcome{http.StatusOK, 1, "kept"}) {
+		t.Errorf("added: %+v", got)
+	}
+	if got := add(errors.New("the keyring is locked"), before+"\n"); got != (outcome{http.StatusInternalServerError, 1, "kept, undone"}) {
+		t.Errorf("not kept: %+v", got)
+	}
+	if got := add(nil, before); got != (outcome{http.StatusInternalServerError, 2, "kept, undone"}) {
+		t.Errorf("not written: %+v", got)
 	}
 	if err := trail.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if status, kept := add(); status != http.StatusServiceUnavailable || kept {
-		t.Errorf("not recorded: %d, stored %t", status, kept)
+	if got := add(nil, before); got != (outcome{http.StatusServiceUnavailable, 2, "kept, undone"}) {
+		t.Errorf("not recorded: %+v", got)
 	}
 }

@@ -126,8 +126,8 @@ func usable(name string, served *string) func(*config.Config) error {
 type change struct {
 	action, name string // for the log and the audit trail
 	edit         func(data []byte, name string) ([]byte, error)
-	check        func(*config.Config) error // may refuse the changed config; nil means no check
-	keep         func() error               // stores what the changed config refers to, when no check refuses it; nil stores nothing
+	check        func(*config.Config) error      // may refuse the changed config; nil means no check
+	keep         func() (undo func(), err error) // stores what the changed config refers to, when check has accepted it; nil stores nothing
 }
 
 // serverFault says what is wrong in the config entry of a server, and where.
@@ -140,23 +140,27 @@ func (h *serversAPI) change(w http.ResponseWriter, r *http.Request, c change) bo
 	who := caller.From(r.Context())
 	return h.apply(w, r, c, func(f setup.ConfigFile) error {
 		var before, after []byte
-		edit := f.Named(c.name, c.edit)
-		return f.Edit(func(data []byte) (edited []byte, err error) {
+		edit, undo := f.Named(c.name, c.edit), func() {}
+		err := f.Edit(func(data []byte) (edited []byte, err error) {
 			edited, err = edit(data)
 			before, after = data, edited
 			return edited, err
-		}, func(cfg *config.Config) error {
+		}, func(cfg *config.Config) (err error) {
 			if c.check != nil {
-				if err := c.check(cfg); err != nil {
-					return err
-				}
+				err = c.check(cfg)
 			}
-			err := h.app.auditor.changing(who, c, difference(configChange{"", h.app.current.Load().config, cfg, before, after}))
 			if err == nil && c.keep != nil {
-				err = c.keep()
+				undo, err = c.keep()
 			}
-			return err
+			if err != nil {
+				return err // before the audit trail has the change
+			}
+			return h.app.auditor.changing(who, c, difference(configChange{"", h.app.current.Load().config, cfg, before, after}))
 		})
+		if err != nil {
+			undo() // no config refers to what was kept
+		}
+		return err
 	})
 }
 
