@@ -47,7 +47,7 @@ func (a *App) endDeleted(previous, next *Runtime) {
 	}
 }
 
-// endPerson ends all logins of a principal at servers.
+// endPerson ends the logins of a principal at servers, as far as they belong to this config (see ofPrincipal).
 func (a *App) endPerson(principal, reason string) {
 	cfg := a.current.Load().config
 	_, err := a.endAccounts(cfg, ofPrincipal(cfg, a.path, principal), a.accountEnded(reason))
@@ -101,8 +101,8 @@ func (b *builder) accountsOf(ctx context.Context, cfg *config.Config) (*logins.L
 	return all, accounts, err
 }
 
-// endAccounts revokes and forgets each login at a server for which match returns true, and then calls notify with the login. The error says
-// which logins could not be revoked; these logins are forgotten too.
+// endAccounts revokes and forgets each login at a server for which match returns true, and then calls notify with the login.
+// The error also says which logins could not be revoked; these logins are forgotten too, if their files can be deleted.
 func (b *builder) endAccounts(
 	cfg *config.Config, match func(*logins.Account) bool, notify func(one *logins.Account, local bool),
 ) (ended []logins.Account, err error) {

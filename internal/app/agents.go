@@ -53,8 +53,8 @@ func (g *agents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func compat(d *conf.Dial) bool { return d != nil && d.Compat != conf.CompatOff }
 
-// call lets a client call the tools of its agent over a WebSocket. It returns when the connection has ended or the client's token is no
-// longer valid.
+// call lets a client call the tools of its agent over a WebSocket. It returns when the connection has ended, the client's token
+// is no longer valid, or mcpx shuts down.
 func (g *agents) call(w http.ResponseWriter, r *http.Request) {
 	a, who := g.app, caller.From(r.Context())
 	one := a.views.get(viewAgent)

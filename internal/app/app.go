@@ -35,8 +35,9 @@ import (
 )
 
 const (
-	// startAfter is how long mcpx delays the start of its servers, unless a request needs one earlier. In this time mcpx
-	// answers the client's first requests from the cache on disk; starting processes would slow that down.
+	// startAfter is how long mcpx delays the start of its servers, unless a request needs one earlier. Over stdio this time
+	// begins when the client has sent its name. In this time mcpx answers the client's first requests from the cache on disk;
+	// starting processes would slow that down.
 	startAfter = 150 * time.Millisecond
 	// ownerWithin is how long mcpx waits, at most, for a client over stdio to send its name before it starts the servers.
 	ownerWithin = 2 * time.Second
@@ -57,7 +58,8 @@ type Options struct {
 	Only []string
 	// Lines keeps the log that the page shows; nil means that the page shows no log.
 	Lines *Lines
-	// Trace receives all messages, one per line; nil means no trace.
+	// Trace receives the messages of clients and servers without secrets, one per line; long ones are cut. Servers in this
+	// process are left out. nil means no trace.
 	Trace io.Writer
 	// Locals are servers that run in this process, in addition to the servers of the config.
 	Locals []Local
@@ -85,14 +87,14 @@ type Origin struct {
 	Folder  string
 	Environ []string
 	Umask   *int
-	// Reaper starts the servers, together with a helper process that ends them if mcpx is killed. The App does not close it.
-	// nil means that the App makes a Reaper of its own.
+	// Reaper starts the servers. Except on Windows, it also starts a helper process that ends them if mcpx is killed. The App
+	// does not close it. nil means that the App makes a Reaper of its own.
 	Reaper *proc.Reaper
 	// Pool has the servers that sessions of the daemon share; nil means that they share none.
 	Pool *registry.Pool
-	// Seen keeps what the page shows about the calls of the App; nil means that the App makes a Seen of its own. Sessions returns
-	// the Apps of all sessions in this process, whose servers the page shows too. It is nil except for the App of the page in the
-	// daemon.
+	// Seen keeps what the page shows about the calls of the App; nil means that the App makes a Seen of its own. Sessions
+	// returns the Apps of the page and of all sessions and commands in this process, whose servers the page shows too. It is
+	// nil except for the App of the page in the daemon.
 	Seen     *Seen
 	Sessions func() []*App
 }
@@ -105,8 +107,8 @@ type App struct {
 	Executor *executor.Executor
 	View     *view.TwoTools // the view with the tools inspect and exec and the whole catalogue
 
-	// current is the Runtime that is now in use. The other packages read their settings from it each time they use them. Only the method
-	// swap replaces the Runtime.
+	// current is the Runtime that is now in use. The other packages read most settings from it each time they use them. Only
+	// the method swap replaces the Runtime.
 	current atomic.Pointer[Runtime]
 	builder
 	views *views
@@ -129,10 +131,11 @@ type App struct {
 
 // reloading has what an App needs to apply a changed config.
 type reloading struct {
-	// applying is held while a Runtime is built and becomes the current one.
+	// applying is held while a changed Runtime is built and becomes the current one, and while a server is restarted or
+	// stopped.
 	applying sync.Mutex
 	source   atomic.Pointer[setup.ConfigFile] // the config file; nil until Follow is called
-	edits    chan edit                        // edits of the config file, handled by Follow; nil if mcpx edits no file
+	edits    chan edit                        // edits of the config and lock file, for Follow; nil for Demo and Embedded
 	reloaded Reloaded                         // what the last reload changed; used by the goroutine of Follow only
 }
 
@@ -140,8 +143,8 @@ type reloading struct {
 // limit. 0 means no limit.
 func MemoryOf(cfg *config.Config) int64 { return cmp.Or(cfg.Memory, memory.Default()) }
 
-// filterMemory returns the memory limit for each helper process that runs filters, in bytes; 0 means the default of package jq. total is
-// the limit for mcpx as a whole. The result is a part of total, because helpers run in the same container as mcpx.
+// filterMemory returns the memory limit for each helper process that runs filters, in bytes; 0 means the default of package jq.
+// total is the limit for mcpx as a whole. Helpers run in the same container as mcpx, so they count as a part of total.
 func filterMemory(total int64) int64 {
 	if total == 0 {
 		return 0
@@ -230,8 +233,8 @@ func (o *Options) keepState(cfg *config.Config) error {
 	return nil
 }
 
-// wire creates the registry, the executor and the other parts, which all read their settings from the current Runtime. first is
-// the Runtime at the start.
+// wire creates the registry, the executor and the other parts. first is the Runtime at the start. After a reload, most parts
+// read their settings from the current Runtime, and the registry gets its own from swap.
 func (a *App) wire(first *Runtime) {
 	a.limits = limits.Following(func() *limits.Options { return &a.current.Load().limits }, a.state.counters)
 	a.identity = identity.NewVerifier(func() *identity.State { return a.current.Load().identity })

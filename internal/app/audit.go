@@ -149,7 +149,7 @@ func costs(attrs []slog.Attr, r *request.Event) []slog.Attr {
 	return append(attrs, slog.String("calls", strings.Join(all, "; ")))
 }
 
-// maxMembers is the largest number of members (names with values) that the record of a call can have.
+// maxMembers is room for the members (names with values) that the record of a call can have, without those of the Trail.
 const maxMembers = 21
 
 // who appends those members of a record that identify a message and its client.
@@ -189,7 +189,7 @@ func (a *auditor) loggedIn(e authserver.Event) {
 	a.Login(l)
 }
 
-// changed records that a config was applied: who asked for it, the digest of its file, and how it differs from the config
+// changed records that a config was applied: who asked for it, the digest of its file, and how its text differs from the one
 // before.
 func (a *auditor) changed(c configChange) {
 	if a.trail == nil {
@@ -214,7 +214,8 @@ func loaded(requester string, cfg *config.Config, text []byte) []slog.Attr {
 	}
 }
 
-// difference returns how two configs differ, without the secrets of either config.
+// difference returns how the texts of two configs differ, without the secrets of either config. It is empty if only values that
+// the files refer to have changed, or if a text cannot be parsed.
 func difference(c configChange) string {
 	secrets := sanitize.NewSecrets(slices.Concat(secretsOf(c.from), secretsOf(c.to)), nil)
 	strike := func(text string) string { return wiretrace.Strike(secrets, text) }

@@ -29,8 +29,8 @@ const (
 	longRedial  = time.Minute
 	// dialWithin is how long one attempt to open the WebSocket may take.
 	dialWithin = 30 * time.Second
-	// The pause between two attempts to connect grows with each attempt, from firstRedial to longRedial. After a connection
-	// that has lasted for stableTime or longer, the pause is short again.
+	// The pause between two attempts to connect grows with each attempt, from about firstRedial to about longRedial. After a
+	// connection that has lasted for stableTime or longer, the pause is short again.
 	stableTime = time.Minute
 	// serversWithin is how long mcpx waits for each server before it connects to the hosted mcpx for the first time. After that time
 	// mcpx waits longer only for a server whose command is still installing or starting.
@@ -47,14 +47,14 @@ type dialout struct {
 	count          int                             // how many connections there were
 }
 
-// Offered returns the config and the view with which mcpx dial offers servers. A single server is offered with its own tools,
-// unchanged. Several servers, or all servers if servers is empty, are offered together through the view named tools, which lists the
-// tools of all of them.
+// Offered returns the config and the view with which mcpx dial offers servers. A single server is offered alone; mcpx does not
+// compress its definitions and results. Several servers, or all servers if servers is empty, are offered together through the
+// view named tools, which lists the tools of all of them.
 func Offered(cfg *config.Config, servers []string) (*config.Config, string) {
 	if len(servers) != 1 {
 		return cfg, config.ViewTools
 	}
-	offered := *cfg // results stay as they are, because the hosted mcpx shapes them for its clients
+	offered := *cfg // results stay as they are: the hosted mcpx shapes them for its clients
 	offered.ToonCompression, offered.ResultTokenLimit, offered.Compress = false, 0, false
 	return &offered, config.ViewServer + servers[0]
 }

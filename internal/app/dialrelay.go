@@ -17,8 +17,9 @@ import (
 
 // relay lets another replica of the cluster use a server that has dialled in at this replica. Over a stream, relay looks to the
 // other replica like an MCP server of the legacy era, in which a session begins with initialize. It answers initialize and ping
-// itself, and sends each other request directly to the session with the server. It checks no rights or limits and writes no
-// audit trail, because the other replica does that. It passes on no subscriptions, and no questions from the server to clients.
+// itself, refuses server/discover and subscriptions, and sends other requests directly to the session with the server. It
+// checks no rights or limits and writes no audit trail, because the other replica does that. It passes on no questions from the
+// server to clients.
 type relay struct {
 	registry *registry.Registry
 	name     string
@@ -66,7 +67,7 @@ func serveRelay(ctx context.Context, r *registry.Registry, name string, limit in
 	for {
 		data, err := in.Read()
 		if err != nil {
-			return err // the stream has ended, or a message is too large; the other replica has the same limit, so it sends no such message
+			return err // the stream has ended, or a message is over the limit, which the other replica should have too
 		}
 		one.take(ctx, data)
 	}
@@ -160,7 +161,7 @@ func (r *relay) greeting(version json.RawMessage) json.RawMessage {
 	})
 }
 
-// announce tells the other replica which of the server's lists (tools, resources, prompts) have changed.
+// announce tells the other replica that the server's tools, or its resources or prompts, have changed.
 func (r *relay) announce() {
 	s, ok := r.registry.Snapshot().Server(r.name)
 	if !ok {

@@ -17,8 +17,9 @@ type Filtered struct {
 	Why     string
 }
 
-// Explain says whether models see a tool of a server. s must have all tools of the server, as in the registry's snapshot. name is the name
-// that the server gives the tool. refused has the errors of tool definitions that the registry has left out because they are broken.
+// Explain says whether models see a tool of a server. It does not consider auth.rights and groups. s must have all tools of the
+// server, as in the registry's snapshot. name is the name that the server gives the tool. refused has the errors of tool
+// definitions that the registry has left out because they are broken.
 func Explain(cfg *config.Config, s *catalog.Server, refused []string, name string) Filtered {
 	tool, known := s.Tool(name)
 	switch {
@@ -70,9 +71,10 @@ func explainKnown(cfg *config.Config, s *catalog.Server, tool *catalog.Tool) Fil
 }
 
 // Unmatched returns a message for each pattern for tools in a config that matches no tool. The key of the map is the name of
-// the server, or "" for patterns outside of servers. snap must have all tools, as in the registry's snapshot. While the tools
-// of a server are not known yet, Unmatched says nothing about patterns that may match these tools. For auth.rights, it checks
-// only tools.allow and tools.deny; for the others see UnknownInRights.
+// the server, or "" for patterns outside of servers. snap must have all tools, as in the registry's snapshot. It knows only the
+// names that servers give their tools, not those from overrides. While the tools of a server are not known yet, it says nothing
+// about patterns that may match these tools. It checks no patterns in the entry of a server without tools. For auth.rights, it
+// checks only tools.allow and tools.deny; for the others see UnknownInRights.
 func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 	all := make(map[string][]string)
 	for _, of := range cfg.Servers {

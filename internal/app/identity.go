@@ -111,11 +111,11 @@ func (b *builder) auth(next *config.Config, previous *config.Auth) *config.Auth 
 type authServer struct {
 	*authserver.Server
 	of        *authserver.Options
-	keyInFile bool // the key comes from a file, not from the config
+	keyInFile bool // the key is not in the config: it is in a file or, with a cluster, that of the cluster
 }
 
-// newAuthServer returns the authorization server for the config key auth, or nil if auth has no front. If previous was made from the same
-// options, newAuthServer returns previous.
+// newAuthServer returns the authorization server for the config key auth, or nil if auth has no front or the profile runs no
+// such server. If previous was made from the same options, newAuthServer returns previous.
 func (b *builder) newAuthServer(auth *config.Auth, previous *authServer) (*authServer, error) {
 	wanted, err := b.authServerOptions(auth, previous)
 	switch {
@@ -174,8 +174,8 @@ func NewToken() (token, digest string) {
 	return token, hex.EncodeToString(sum[:])
 }
 
-// NewAgentToken returns a token for the servers and clients of an agent, or an error if the config does not have the key
-// dial.compat. until is when the token expires.
+// NewAgentToken returns a token for the servers and clients of an agent. until is when the token expires. The error is a
+// noAgentsError if the config does not have the key dial.compat.
 func NewAgentToken(cfg *config.Config, agent string, until time.Time) (string, error) {
 	if !compat(cfg.Dial) {
 		return "", &noAgentsError{}

@@ -222,8 +222,8 @@ func (l *StoredLogins) Logins(ctx context.Context) ([]Login, error) {
 	return all, err
 }
 
-// EndLogins ends each login whose ID or principal's name is a target. If this ends the last login of a principal at mcpx, the logins of the
-// principal at servers end too. The error says which logins could not be revoked at their servers.
+// EndLogins ends each login whose ID or principal's name is a target. If this ends the last login of a principal at mcpx, the
+// logins of the principal at servers end too. The error also says which logins could not be revoked at their servers.
 func (l *StoredLogins) EndLogins(ctx context.Context, targets []string) ([]Login, error) {
 	forgotten := func(*logins.Account, bool) {}
 	ended, err := l.builder.endLogins(ctx, l.config, l.server, targets, forgotten)

@@ -19,7 +19,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// observers has the parts of mcpx that receive an event at the end of each message, such as the metrics.
+// observers has the parts of mcpx that observe messages, such as the metrics. All but the field messages receive an event at
+// the end of each message.
 type observers struct {
 	journal  request.Journal
 	book     *savings.Book
@@ -28,7 +29,7 @@ type observers struct {
 	messages *wiretrace.Trace   // nil without Options.Trace
 }
 
-// observe creates and registers the observers that the config requires.
+// observe registers the observers that the config and the profile ask for.
 func (a *App) observe() {
 	a.openBook()
 	all := []func(*request.Event){a.count, executor.LogEvents(a.log, a.profile.callLevel)}
@@ -74,8 +75,8 @@ func (a *App) sessionEnded(client *caller.Client, lasted time.Duration) {
 	}
 }
 
-// traceTo makes mcpx write all messages to out. If out is nil, it does nothing. It must be called before the method wire, which connects
-// the trace to clients and servers.
+// traceTo makes mcpx write all messages to out, without secrets. If out is nil, it does nothing. It must be called before the
+// first call of build, which gives the trace to the servers.
 func (a *App) traceTo(out io.Writer) {
 	if out != nil {
 		a.messages = wiretrace.New(out, config.SecretName, func() *sanitize.Secrets { return a.current.Load().struck }, a.log)
@@ -133,7 +134,7 @@ func (a *App) tracing() *request.Tracing {
 	return nil
 }
 
-// metricsHandler returns the handler of /metrics; nil if metrics are turned off.
+// metricsHandler returns the handler of /metrics; nil if mcpx has no metrics.
 func (a *App) metricsHandler() http.Handler {
 	if a.metrics == nil {
 		return nil
@@ -162,7 +163,7 @@ func (a *App) telemetryState() telemetry.State {
 	return out
 }
 
-// sessions returns the number of open sessions of HTTP clients.
+// sessions returns the number of HTTP clients' sessions of the legacy era that are open in this process.
 func (a *App) sessions() int {
 	n := 0
 	a.views.each(func(f *front.Front) { n += f.Sessions() })

@@ -16,7 +16,7 @@ import (
 	"mcpx/internal/view"
 )
 
-// registryOptions returns those options of the registry that a reload can change.
+// registryOptions returns the options of the registry that come from the config. A reload can change all but Patience.
 func registryOptions(cfg *config.Config, rules *policy.Rules) registry.Options {
 	return registry.Options{
 		Rules: rules, MaxConcurrency: cfg.MaxConcurrency, Queue: cfg.Limits.All.Queue,
@@ -71,7 +71,7 @@ func viewOptions(cfg *config.Config, name string) view.Options {
 	if strings.HasPrefix(name, config.ViewServer) {
 		naming.Prefix, naming.Transparent = view.PrefixNever, true
 	}
-	if name == viewAgent { // clients of agents see names and results as the agent's servers sent them
+	if name == viewAgent { // clients of agents see the names that the agent's servers gave
 		naming.Prefix = view.PrefixNever
 	}
 	budget := cfg.CatalogueTokenBudget
@@ -112,11 +112,11 @@ func MaxDescription(cfg *config.Config) int {
 	return cfg.MaxDescriptionLen
 }
 
-// These limits of one principal cannot be changed in the config.
+// These limits of one principal cannot be set in the config.
 const (
 	paceOfOne     = 5_000   // requests per second; further requests have to wait
 	bodyPaceOfOne = 4 << 20 // bytes per second of large bodies; further bytes have to wait
-	bodies        = 4       // how many messages of max_message_bytes a principal may send at the same time
+	bodies        = 4       // how many messages of max_message_bytes may be sent at once; one bound for all without credentials
 )
 
 // limitsOf returns the limits of a config, together with those above.

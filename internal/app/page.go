@@ -127,10 +127,10 @@ type pageServer struct {
 	Type       string `json:"type,omitempty"`
 	Login      string `json:"login"` // "needed", "held" (the user is logged in), or empty
 	Running    bool   `json:"running"`
-	Changed    int    `json:"changed"` // how many tools are new, changed or gone since they were approved; 0 if pin is off
+	Changed    int    `json:"changed"` // how many tools are new, changed or gone since they were approved; see counted
 	Hidden     int    `json:"hidden"`  // how many tools are hidden
 	Runs       string `json:"runs,omitempty"`
-	Sessions   int    `json:"sessions,omitempty"` // in how many sessions of the daemon the server runs
+	Sessions   int    `json:"sessions,omitempty"` // in how many sessions and commands of the daemon the server runs
 }
 
 func (p *pageWork) status() any {
@@ -186,7 +186,7 @@ func (s *pageServer) describe(a *App, entry *config.Server) {
 	}
 }
 
-// inSessions adds the state of a server in the daemon's sessions: if it runs in one of them, the page shows it as running.
+// inSessions adds the state of a server in the daemon's sessions and commands: if it runs in one, the page shows it as running.
 func (p *pageWork) inSessions(s *pageServer) {
 	for _, a := range p.others() {
 		status, ok := a.Registry.Status(s.Name)
@@ -210,7 +210,8 @@ func (p *pageWork) others() []*App {
 	return slices.DeleteFunc(p.app.origin.Sessions(), func(a *App) bool { return a == p.app })
 }
 
-// each calls visit with the App of the page and with the App of each session. It returns true if visit returned true for one of them.
+// each calls visit with the App of the page and with the App of each session and command of the daemon. It returns true if
+// visit returned true for one of them.
 func (p *pageWork) each(visit func(*App) bool) bool {
 	done := visit(p.app)
 	for _, a := range p.others() {
@@ -219,7 +220,8 @@ func (p *pageWork) each(visit func(*App) bool) bool {
 	return done
 }
 
-// counted remembers for each server how many of its tools differ from the approved ones, because comparing the definitions takes long.
+// counted remembers for each server how many of its tools differ from the approved ones, because comparing the definitions
+// takes long. The number is 0 if pin is off, or if nothing is approved and pin is not block.
 type counted struct {
 	mu  sync.Mutex
 	all map[string]countedServer

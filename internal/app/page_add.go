@@ -112,7 +112,7 @@ func (d *draft) warn(program string) {
 	}
 }
 
-// hostName suggests a name for a remote server: a part of its host's name, or "server" for an IP address.
+// hostName suggests a name for a remote server: a part of its host's name, or else "server", as for an IP address.
 func hostName(u *url.URL) string {
 	parts := strings.Split(u.Hostname(), ".")
 	parts = slices.DeleteFunc(parts, func(part string) bool {

@@ -15,8 +15,8 @@ import (
 	"mcpx/internal/policy"
 )
 
-// toolChange is a tool whose definition differs from the approved one. Before is the text of the approved definition; nil if nothing was
-// approved or the text was not kept.
+// toolChange is a tool whose definition differs from the approved one. Before is the text of the approved definition; nil for a
+// new tool, or if the text was not kept. After is the present text; nil if the tool is gone.
 type toolChange struct {
 	Name    string   `json:"name"`
 	Kind    string   `json:"kind"` // changed, new or gone

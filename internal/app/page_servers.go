@@ -295,8 +295,8 @@ func (p *pageWork) stats(w http.ResponseWriter, r *http.Request) {
 	httpd.WriteJSON(w, http.StatusOK, report)
 }
 
-// detached returns a context for work that goes on after the request. The context ends with the App, or after the duration limit, and then
-// reason is its cause.
+// detached returns a context for work that goes on after the request. The context ends with the App or after the duration
+// limit; after the limit, reason is its cause.
 func (p *pageWork) detached(limit time.Duration, reason error) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(p.ctx, limit, reason)
 }

@@ -100,7 +100,8 @@ const (
 
 // Need is called when a principal without a login uses the server. It returns an error with a link to the page on which the
 // principal logs in. If ask is true and the client can open links for the user, Need first shows the link and waits for the
-// login. It returns nil if the principal has then logged in. If the user declines, the error has no link.
+// login. It returns nil if the principal has then logged in. If the user does not agree to open the link, the error has no
+// link.
 func (p *personal) Need(ctx context.Context, client *caller.Client, ask bool) error {
 	who := client.On()
 	link := p.link(p.server.Name, who)
@@ -149,7 +150,7 @@ func publicBase(cfg *config.Config, path string) string {
 }
 
 // connectPages returns the pages on which principals log in to servers. It returns nil if no server of the config needs such
-// logins, or if there can be no such pages: mcpx does not serve over HTTP, or the config has no auth.resource.
+// logins, or if there can be no such pages: for example, mcpx does not serve over HTTP, or the config has no auth.resource.
 func (a *App) connectPages() *connect.Pages {
 	now := a.current.Load()
 	if now == nil || now.config.Auth == nil || now.config.Auth.Resource == "" || !a.profile.authServer {
@@ -297,7 +298,7 @@ func (a *appAccounts) Finish(ctx context.Context, server string, of connect.Pers
 }
 
 // Disconnect revokes and forgets the login of a principal at a server. If it cannot be revoked, it is forgotten nevertheless,
-// and the error says why.
+// and the error says why. After other errors, the login may still be there.
 func (a *appAccounts) Disconnect(ctx context.Context, server string, of connect.Person) error {
 	all, s, err := a.login(server, of.ID)
 	if err != nil {

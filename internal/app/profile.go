@@ -32,9 +32,11 @@ type Profile struct {
 	// sealed means that clients over HTTP can go on with their sessions after a restart of mcpx or, in a cluster, at another
 	// replica.
 	sealed bool
-	// authServer means that mcpx runs the authorization server of the config.
+	// authServer means that mcpx runs the authorization server of the config, and the pages on which principals log in to
+	// servers.
 	authServer bool
-	// page means that mcpx has a status page, and records calls for it, unless the config turns the page off.
+	// page means that mcpx records calls for the status page, unless the config turns the page off. Embedded serves the page
+	// too, but records no calls for it.
 	page bool
 	// saves means that the savings of tokens are kept in files.
 	saves bool

@@ -93,7 +93,7 @@ type reloader struct {
 	files   []string       // the files to which the config in the file refers, also if it was refused
 	stored  string         // the state of the folder of stored programs, as last seen
 	seen    fingerprint    // the fingerprint of the file when it was last loaded or refused
-	beside  fingerprints   // the fingerprints of the lock file and of the files in the field files, taken with seen
+	beside  fingerprints   // the fingerprints of the lock file and of the files in the field files
 }
 
 // configChange is the change from one config to the next.
@@ -194,7 +194,8 @@ func (r *reloader) reload(ctx context.Context, by string, forced bool) error {
 	patience := time.NewTimer(settleTime)
 	defer patience.Stop()
 	for {
-		// The fingerprints are taken before the load, so that a later write counts as another change.
+		// The fingerprints are taken before the load, so that a later write counts as another change. The method follow adds
+		// those of newly referred files after the load.
 		r.seen, r.beside = lookAt(r.file.Path, fingerprint{}), r.lookBeside(r.files)
 		text, _ := os.ReadFile(r.file.Path)
 		cfg, err := r.load()
@@ -333,14 +334,14 @@ func (a *App) swap(next *Runtime) registry.Changes {
 	return changes
 }
 
-// fingerprint identifies the content of a file. The zero fingerprint means that the file cannot be read, or is not a regular
-// file.
+// fingerprint identifies the content of a file, up to fingerprintBytes. The zero fingerprint means that the file cannot be
+// read, or is not a regular file.
 type fingerprint struct {
 	modified time.Time
 	size     int64
 	digest   [sha256.Size]byte
-	// settled means that the file was older than youngFile when it was read. As long as its time and size do not change, its content does
-	// not change either.
+	// settled means that the file was older than youngFile when it was read. As long as its time and size stay the same, mcpx
+	// does not read it again.
 	settled bool
 }
 

@@ -23,8 +23,8 @@ import (
 )
 
 // Runtime is a config in the form that the other packages need. It is immutable, except that it caches the settings of views.
-// The other packages always read their settings from the current Runtime, so a reload swaps one pointer (and the registry's
-// snapshot, see swap).
+// The other packages read their settings from the current Runtime, so a reload swaps one pointer and the registry's snapshot
+// (see swap).
 type Runtime struct {
 	// config is the content of the config file, except for what the Profile changes and for two keys. MaxMessageBytes has the
 	// value from the start of mcpx. Auth may come from an earlier version of the file (see the method auth).

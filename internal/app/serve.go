@@ -123,7 +123,7 @@ func ServeProfiles(ctx context.Context, addr string, log *slog.Logger) (stop fun
 	}, nil
 }
 
-// Version returns the version of the module, or 0.1.0-devel for a build from a checkout.
+// Version returns the version of the program's main module, or 0.1.0-devel if the build has none.
 func Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		return strings.TrimPrefix(info.Main.Version, "v")

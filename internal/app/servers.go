@@ -226,7 +226,8 @@ func (o Origin) environ() []string {
 	return o.Environ
 }
 
-// in returns path as an absolute path. A relative path begins at the folder of the process on whose behalf servers are started.
+// in makes a relative path absolute: it begins at the folder of the process on whose behalf servers are started. For the zero
+// Origin, in returns path as it is.
 func (o Origin) in(path string) string {
 	if o.Folder == "" || filepath.IsAbs(path) {
 		return path

@@ -76,8 +76,8 @@ func (h *serversAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// entered returns a handler that adds or changes a server. The request's body is the server's entry for the config. The handler takes the
-// name of a new server from the body, and the name of an existing one from the path. action is "add" or "change", for the log.
+// entered returns a handler that adds or changes a server. The request's body is the server's entry for the config. The name of
+// the server is in the path or, for a new server, in the body. action is "add" or "change", for the log.
 func (h *serversAPI) entered(action string, edit func(data []byte, name string, entry json.RawMessage) ([]byte, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("name")

@@ -74,8 +74,8 @@ type serverStatus struct {
 	Savings    *savings.Figures `json:"savings,omitempty"`
 }
 
-// wholeStatus returns the answer to /status: the status, and also the names of all tools, the counts of each client and the
-// number of sessions.
+// wholeStatus returns the answer to /status: the status, and also the names of all tools that are not hidden, the counts of
+// each client, and the number of sessions.
 func (a *App) wholeStatus() any {
 	whole := a.status()
 	names := make(map[string][]string)

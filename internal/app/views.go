@@ -16,8 +16,8 @@ import (
 	"mcpx/internal/view"
 )
 
-// views has the views that clients have connected to. A view decides which servers and tools a client sees. Each path under
-// http_path (a config key, by default /mcp) is a view.
+// views has the views that clients have connected to. A view decides which servers and tools a client sees. Over HTTP, a view
+// has a path: http_path (a config key, by default /mcp) or one below it.
 type views struct {
 	app *App
 

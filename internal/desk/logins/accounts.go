@@ -49,8 +49,8 @@ func (l *Logins) Accounts(ctx context.Context) (all []Account, err error) {
 // AccountID returns the [Account.ID] of the login of s.Principal at s.
 func AccountID(s Server) string { return loginFile(s)[:idLength] }
 
-// End revokes a login at the authorization server and deletes it. existed is false if there is no such login any more. If the login
-// cannot be revoked, err says why; it is deleted nevertheless.
+// End revokes a login at the authorization server and deletes it. existed is false if there is no such login any more, or if it
+// cannot be locked or deleted. If the login cannot be revoked, err says why; it is deleted nevertheless.
 func (l *Logins) End(ctx context.Context, a *Account) (existed bool, err error) {
 	return l.Revoke(ctx, a.server())
 }

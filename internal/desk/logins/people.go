@@ -216,8 +216,8 @@ func (l *Logins) Finish(ctx context.Context, s Server, p *Pending, answer url.Va
 }
 
 // Revoke revokes the login at s at the authorization server, and deletes it. existed is false if there is no login (another
-// process may just have ended it), or if it cannot be deleted. If the login cannot be revoked, err says why; it is deleted
-// nevertheless.
+// process may just have ended it), or if it cannot be locked or deleted. If the login cannot be revoked, err says why; it is
+// deleted nevertheless.
 func (l *Logins) Revoke(ctx context.Context, s Server) (existed bool, err error) {
 	if errors.Is(l.store.read(ctx, loginFile(s), &login{}), fs.ErrNotExist) {
 		return false, nil // there is no login
