@@ -219,8 +219,8 @@ func (cmd *addCommand) entry() (setup.Entry, error) {
 	return entry, err
 }
 
-// fromHere makes the paths ., ./x, ../x and ~/x absolute if they exist: clients start mcpx in another folder than the user's
-// working folder, and mcpx does not expand ~ in the config.
+// fromHere makes the paths ., .., ~, ./x, ../x and ~/x absolute if they exist: clients start mcpx in another folder than the
+// user's working folder, and mcpx does not expand ~ in the config.
 func fromHere(word string) (string, error) {
 	path := word
 	switch first, rest, _ := strings.Cut(filepath.ToSlash(word), "/"); first {

@@ -25,7 +25,7 @@ type publishedFlags struct {
 	Yes  bool              `short:"y" help:"Write without asking."`
 }
 
-// given reports whether the user set a flag that is only for a server of an MCP registry.
+// given reports whether the user set --as, --from or --set, which are only for a server of an MCP registry.
 func (f publishedFlags) given() bool { return f.As != "" || f.From != "" || len(f.Set) > 0 }
 
 // publishedServer is a server from an MCP registry that add puts into the config. A registry may know several ways to use a server, such as
@@ -33,7 +33,7 @@ func (f publishedFlags) given() bool { return f.As != "" || f.From != "" || len(
 type publishedServer struct {
 	*published.Server
 	way     published.Way
-	others  []string // the kinds of the ways that were not chosen
+	others  []string // the kinds of the other ways, without the kind of the chosen one
 	name    string   // the server's name in the config
 	given   map[string]string
 	secrets []setup.Secret
@@ -92,7 +92,8 @@ func (cmd *addCommand) fromRegistry(ctx context.Context, c *cli, s streams) (*pu
 	return p, entry, nil
 }
 
-// again returns the command line that repeats this add, without the values of --set, which may be secret.
+// again returns the command line of this add for hints: with --as and --from, and with --set but without its values, which may
+// be secret.
 func (cmd *addCommand) again(name string) string {
 	text := "mcpx add " + sanitize.Line(name, 200)
 	if cmd.As != "" {
@@ -202,8 +203,9 @@ func (p *publishedServer) values(ctx context.Context, a *asker, commandLine stri
 	return nil
 }
 
-// paths replaces each value that is the relative path of an existing file by the absolute path, because clients start mcpx in another
-// folder. A value counts as a path if it begins with . or ~, or if the registry says that it is a path.
+// paths replaces each value that is the relative path of an existing file by the absolute path, because clients start mcpx in
+// another folder. A value counts as a path if it has a form that fromHere knows, such as ./x, or if the registry says that it
+// is a path.
 func (p *publishedServer) paths() (err error) {
 	for _, ask := range p.way.Asks() {
 		value, given := p.given[ask.Name]

@@ -115,8 +115,9 @@ func ownFolder() (string, error) {
 	return filepath.Join(folder, "mcpx"), nil
 }
 
-// configFile returns the path of the config to edit: the file of --config, or the config in the user's
-// configuration folder. It is never ./config.json, which may belong to another program.
+// configFile returns the path of the config that commands edit or name to clients: the file of --config or $MCPX_CONFIG,
+// otherwise the config in the user's configuration folder, whether or not it exists. Unless the user names it, it is never
+// ./config.json, which may belong to another program.
 func (c *cli) configFile() (string, error) {
 	if c.Config != "" {
 		return filepath.Abs(c.Config)
@@ -134,8 +135,8 @@ func backups() (setup.Backups, error) {
 	return setup.Backups{Dir: filepath.Join(folder, "backups")}, err
 }
 
-// command returns the path with which clients start this mcpx. If mcpx in PATH is a link to the same
-// file, it returns that link: package managers move the file itself with each update.
+// command returns the path with which clients start this mcpx, or an error if this mcpx is in a temporary place. If mcpx in
+// PATH is a link to the same file, it returns that link: package managers move the file itself with each update.
 func command() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

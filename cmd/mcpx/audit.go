@@ -35,7 +35,8 @@ func (cmd *auditVerifyCommand) Help() string {
 			"mcpx audit verify audit.jsonl --accept")
 }
 
-// Run prints a summary of the audit trail, and each fault in it.
+// Run prints a summary of the audit trail, and each fault in it. With --accept, it first stores the present state in the
+// anchor.
 func (cmd *auditVerifyCommand) Run(ctx context.Context, c *cli, s streams) error {
 	keys, err := cmd.keys(ctx, c, s)
 	if err != nil {

@@ -108,8 +108,8 @@ func (cmd *budgetCommand) assemble(ctx context.Context, c *cli, s streams) (*app
 	return app.New(app.Options{Config: cfg, Profile: app.Measure, Log: c.logger(s, "error", cfg.LogFormat)})
 }
 
-// servers returns the servers to measure and, as the second result, notes for the user. With --tools, it reads the servers from files.
-// Otherwise it returns the servers of the config, and connects to those whose catalogue is not on disk yet.
+// servers returns the servers to measure and, as the second result, notes for the user. With --tools, it reads the servers from
+// files. Otherwise it returns the servers of the config or the demo, and connects to those whose catalogue is not on disk.
 func (cmd *budgetCommand) servers(ctx context.Context, a *app.App) (*catalog.Snapshot, []string, error) {
 	if cmd.Tools != "" {
 		snap, notes, err := budget.ReadTools(os.DirFS(cmd.Tools))

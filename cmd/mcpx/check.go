@@ -205,12 +205,12 @@ type outcome struct {
 	Tools    []checkedTool   `json:"tools,omitempty"`
 	Cost     *cost           `json:"cost,omitempty"`
 	Savings  *savings.Report `json:"savings,omitempty"`
-	// Definitions says how many tokens the tool definitions have; nil if they were not counted.
+	// Definitions says how many tokens the tool definitions have; nil if none were counted.
 	Definitions *definitions `json:"definitions,omitempty"`
 	// Dialled has the servers that have dialled in (connected by themselves) to a running mcpx that uses this config file.
 	Dialled []control.Dialled `json:"dialled,omitempty"`
 
-	advises bool   // repeat the reasons and the advice at the end of a long output
+	advises bool   // print why servers do not work, and advice, at the end
 	flags   string // the flags that a suggested command needs to use this config
 	named   bool   // the user has named servers, and so gets more details
 }
@@ -341,7 +341,7 @@ func (o *outcome) print(s streams) {
 func (o *outcome) printServers(s streams) {
 	sc := s.screen
 	for _, warning := range o.Warnings {
-		if strings.Contains(warning, " matches no tool") { // the other warnings were printed by printHead
+		if strings.Contains(warning, " matches no tool") { // the other warnings were printed before
 			fmt.Fprint(s.out, sc.Hang(sc.Yellow("warning   "), warning))
 		}
 	}
@@ -413,7 +413,7 @@ func (o *outcome) printFigures(s streams) {
 	}
 }
 
-// printDown prints for each server that does not work why that is so, and what the user can do.
+// printDown prints for each server that is not ready, idle or disabled why that is so, and what the user can do.
 func (o *outcome) printDown(s streams) {
 	for _, one := range o.Servers {
 		if one.State == catalog.Ready || one.State == catalog.Idle || one.State == catalog.Disabled {

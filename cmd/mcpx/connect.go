@@ -347,9 +347,9 @@ func (w wiring) doubled(client setup.Client, file string, list []setup.Found) []
 	return setup.Doubled(w.servers(client, file), list)
 }
 
-// warnDoubled tells the user about the servers that the client still starts itself, beside mcpx. A server in worked can be removed from the
-// client's file. A server that is only in served, the list of all servers in mcpx's config, has not worked with mcpx yet. If a server of
-// the client is in neither list, mcpx's config has no server with the same definition.
+// warnDoubled tells the user about the servers that the client still starts itself, beside mcpx. A server in worked can be
+// removed from the client's file. A server that is only in served, the list of all servers in mcpx's config, has not worked
+// with mcpx yet. If a server of the client is in neither list, mcpx's config has no enabled server with the same definition.
 func (w wiring) warnDoubled(client setup.Client, file string, served, worked []setup.Found) {
 	take := w.doubled(client, file, worked)
 	if len(take) > 0 {

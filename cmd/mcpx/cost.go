@@ -44,7 +44,7 @@ type often struct {
 }
 
 // costOf measures the servers that a check has just started. daemon means that sessions use the daemon. It returns nil if none
-// of the servers runs on this machine.
+// of them runs on this machine and has answered.
 func costOf(a *app.App, daemon bool) *cost {
 	c := &cost{}
 	all, _ := proc.Usage() // in the daemon, this includes the servers of other sessions

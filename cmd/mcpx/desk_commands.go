@@ -51,7 +51,7 @@ func (cmd *logsCommand) Help() string {
 		examples("mcpx logs", "mcpx logs github -f")
 }
 
-// Run prints the newest lines that the daemon keeps.
+// Run prints the newest lines that the daemon keeps and, with --follow, further lines as they come.
 func (cmd *logsCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return withoutDaemon(s, c, c.ask(ctx, s, "logs", cmd))
 }

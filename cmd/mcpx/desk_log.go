@@ -7,13 +7,14 @@ import (
 	"mcpx/internal/app"
 )
 
-// keptWriter writes log lines to the stderr of a session, and also keeps them for mcpx logs and the status page.
+// keptWriter writes log lines to a writer, such as the stderr of a session, and also keeps them for mcpx logs or the status
+// page.
 type keptWriter struct {
 	io.Writer
 	lines *app.Lines
 }
 
-// Write keeps the log lines in p, and writes them to the stderr of the session.
+// Write keeps the log lines in p, and writes them to the writer.
 func (w *keptWriter) Write(p []byte) (int, error) {
 	_, _ = w.lines.Write(p)
 	return w.Writer.Write(p)

@@ -26,8 +26,8 @@ import (
 	"mcpx/internal/registry"
 )
 
-// firstIdle is how long a daemon waits for its first session before it ends. It learns the config, and with it daemon_idle, from that
-// session.
+// firstIdle is how long a daemon waits for its first session or command before it ends. It learns daemon_idle when it loads a
+// config for one of them.
 const firstIdle = time.Minute
 
 // desk is the state of a daemon process, which all its sessions share.
@@ -199,11 +199,11 @@ type keptApp struct {
 	timer      *time.Timer // ends the app; runs while no command uses it
 }
 
-// keep returns the app that commands share if they have the same folder, the same config and the same names of servers. It
-// makes the app if there is none. So a server that mcpx inspect has started also serves mcpx exec. The caller must call done
-// after use. When no command uses the app any more, it stays for daemon_idle if one of its servers was started. Otherwise it
-// ends at once, so that the next command reads the catalogue from disk again. If the config has changed, keep makes another
-// app, and ends the old one if no command uses it.
+// keep returns the app that commands share if they have the same folder, config and names of servers, and would start the
+// servers alike. It makes the app if there is none. So a server that mcpx inspect has started also serves mcpx exec. The caller
+// must call done after use. When no command uses the app any more, it stays for daemon_idle if one of its servers was started.
+// Otherwise it ends at once, so that the next command reads the catalogue from disk again. If the config has changed, keep
+// makes another app, and ends the old one if no command uses it.
 func (d *desk) keep(s streams, cfg *config.Config, profile app.Profile, names []string) (a *app.App, done func(), err error) {
 	place := s.origin.Folder + "\x00" + strings.Join(names, "\x00")
 	key := place + "\x00" + s.origin.Digest(cfg, names)

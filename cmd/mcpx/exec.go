@@ -130,8 +130,8 @@ func (cmd *execCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	return printResult(s, result, cmd.Raw)
 }
 
-// withoutHandle shortens the last line of a result with --grep. For models, this line says with which handle they can read the whole
-// result later. A command has no use for it, because the stored result is lost when the command ends.
+// withoutHandle shortens the last line of a result with --grep. For models, this line says with which handle they can read the
+// whole result later. A command has no use for it.
 func withoutHandle(r *results.Result) *results.Result {
 	last := len(r.Content) - 1
 	if last < 0 {
@@ -147,8 +147,8 @@ func withoutHandle(r *results.Result) *results.Result {
 	return &cut
 }
 
-// selection returns what --select prints: only the value, or an error. For models, the error names a handle with which they can read the
-// whole result later. selection removes the handle, because the stored result is lost when the command ends.
+// selection returns what --select prints: only the value, or an error. For models, the error names a handle with which they can
+// read the whole result later. selection removes the handle, for which a command has no use.
 func selection(r *results.Result) *results.Result {
 	var data struct {
 		Result json.RawMessage

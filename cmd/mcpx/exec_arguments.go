@@ -28,9 +28,9 @@ func (cmd *execCommand) each() (calls []json.RawMessage, err error) {
 	return calls, nil
 }
 
-// arguments reads the arguments of the tool from the command line or stdin. It returns either a JSON object in arguments, or keys and
-// values in pairs. The tool's schema, which is not known yet, decides which types the values in pairs have. From stdin it takes at
-// most maxMessage bytes.
+// arguments reads the arguments of the tool from the command line or stdin. It returns either JSON in arguments, or keys and
+// values in pairs. The tool's schema, which is not known yet, decides which types the values in pairs have. From stdin it takes
+// at most maxMessage bytes.
 func (cmd *execCommand) arguments(s streams, maxMessage int64) (arguments []byte, pairs [][2]string, err error) {
 	if len(cmd.Arguments) == 0 {
 		return nil, nil, nil

@@ -35,7 +35,7 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	case cmd.Tool != "" && cmd.Server == "":
 		return errors.New("the tool needs its server: mcpx inspect SERVER TOOL")
 	}
-	if cmd.Server != "" { // else it only reads the disk
+	if cmd.Server != "" { // without a server, most answers come from the disk
 		if ran, err := c.warm(ctx, s, daemonCommand{command: "inspect", options: cmd}); ran {
 			return err
 		}
@@ -43,7 +43,7 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return cmd.runHere(ctx, c, s)
 }
 
-// runHere prints the answer that a model would get from the tool inspect.
+// runHere prints the answer that a model would get from the tool inspect or, without arguments, the description of that tool.
 func (cmd *inspectCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	cfg, err := c.loadServers(ctx, s, cmd.Server)
 	if err != nil {

@@ -100,9 +100,9 @@ func printLogins(s streams, all []login) {
 	fmt.Fprint(s.out, s.screen.Table(len(rows[0].Cells), rows))
 }
 
-// loginsOf returns the logins of the running mcpx that uses the config or, if none runs that can have logins, the logins that
-// are stored on this machine. If end is not empty, loginsOf ends the logins whose IDs or principals' names are in end, and
-// returns only those.
+// loginsOf returns the logins of the running mcpx processes that use the config or, if none runs that can have logins, the
+// logins that are stored on this machine. If end is not empty, loginsOf ends the logins whose IDs or principals' names are in
+// end, and returns only those.
 func loginsOf(ctx context.Context, c *cli, s streams, end []string) ([]login, error) {
 	path, err := c.findConfig(s)
 	if err != nil {

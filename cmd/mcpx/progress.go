@@ -81,7 +81,7 @@ type progress struct {
 	look  func() []attempt
 	began time.Time
 	took  map[string]time.Duration
-	said  bool // the method plain has printed which servers it waits for
+	said  bool // the method plain has printed which servers it waits for, if any
 }
 
 // show shows the progress until the channel done is closed.

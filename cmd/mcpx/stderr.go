@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// stderrBytes is how many bytes of lines for stderr may wait in the queue, at most.
+	// stderrBytes is how many bytes of lines may wait in the queue, at most.
 	stderrBytes = 1 << 20
 	// lastLines is how long close waits, at most, until the queued lines are written.
 	lastLines = 200 * time.Millisecond
@@ -22,8 +22,8 @@ const (
 	spareBytes = 64 << 10
 )
 
-// droppingWriter queues lines for stderr, so that logging never blocks: many clients open a pipe for stderr
-// and never read it. If the queue is full, it drops further lines and counts them.
+// droppingWriter queues lines for stderr or the log file, so that logging never blocks: many clients open a pipe for stderr and
+// never read it. If the queue is full, it drops further lines and counts them.
 type droppingWriter struct {
 	w     io.Writer
 	ended chan struct{} // closed when the method run has written the queue and returned

@@ -43,7 +43,7 @@ func (cmd *uiCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return err
 }
 
-// show prints the link, and opens it in the user's browser.
+// show prints the link and, unless --no-browser is set, opens it in the user's browser.
 func (cmd *uiCommand) show(ctx context.Context, s streams, link string) {
 	fmt.Fprintf(s.out, "open this link; it works once, for two minutes:\n\n%s\n\n", link)
 	if !cmd.NoBrowser && openBrowser(ctx, s.origin.Environ, link) != nil {
