@@ -116,7 +116,7 @@ func MaxDescription(cfg *config.Config) int {
 const (
 	paceOfOne     = 5_000   // requests per second; further requests have to wait
 	bodyPaceOfOne = 4 << 20 // bytes per second of large bodies; further bytes have to wait
-	bodies        = 4       // how many messages of max_message_bytes may be sent at once; one bound for all without credentials
+	bodies        = 4       // how many messages of max_message_bytes may be sent at once; one bound for all strangers
 )
 
 // limitsOf returns the limits of a config, together with those above.

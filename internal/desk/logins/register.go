@@ -22,8 +22,8 @@ const callbackPath = "/callback"
 // client returns the OAuth client that mcpx uses with an authorization server. As MCP's specification says, it is the first of
 // these that is possible: the configured client, a client with a client ID metadata document, a client that mcpx registers
 // dynamically. A registration contains the port to which the browser comes back; therefore the function also opens the listener
-// on this port. A registered client is stored and used again, unless its ID is b.forgotten, its secret has expired, or its port
-// is in use or not the configured one.
+// on this port. A registered client is stored and used again, unless its ID is b.forgotten, its secret has expired or soon
+// will, or its port is in use or not the configured one.
 func (l *Logins) client(ctx context.Context, b *beginning) (client, net.Listener, error) {
 	s, meta := b.server, b.found.server
 	switch {

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// sharedTime is how long a login is kept if it is not renewed.
+	// sharedTime is how long a record is kept if it does not change. A renewal of a login changes its record.
 	sharedTime = 100 * 24 * time.Hour
 	// leaseTime is how long a lock lasts if the process that holds it dies. It is longer than any renewal of a login takes.
 	leaseTime = refreshTime + 10*time.Second

@@ -26,7 +26,8 @@ const (
 	keptSecrets = 16
 )
 
-// source provides a [transport] with the tokens of one login, and renews the tokens.
+// source provides a [transport] with the tokens of one login, or with those that mcpx owns itself (Server.machine), and renews
+// them.
 type source struct {
 	logins *Logins
 	server Server
@@ -278,8 +279,8 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 	case l.Refresh == "":
 		return nil, s.ended("")
 	}
-	// A refresh token works only once. If the new one could not be stored, the login would be lost. So this write tests beforehand
-	// whether the disk, which may be full, accepts files.
+	// A refresh token may work only once. If the new one could not be stored, the login would be lost. So this write tests
+	// beforehand whether the disk, which may be full, accepts files.
 	if err := s.logins.store.write(ctx, s.file, l); err != nil {
 		return nil, &passingError{"the login cannot be stored: " + err.Error()}
 	}

@@ -31,7 +31,7 @@ type login struct {
 	Server   string    `json:"server"`
 	URL      string    `json:"url"`
 	Endpoint endpoint  `json:"endpoint"`
-	Scopes   []string  `json:"scopes,omitempty"` // the granted scopes
+	Scopes   []string  `json:"scopes,omitempty"` // the granted scopes, or the requested ones if unknown
 	Access   string    `json:"access_token,omitempty"`
 	Refresh  string    `json:"refresh_token,omitempty"`
 	Issued   time.Time `json:"issued,omitzero"`
@@ -102,12 +102,12 @@ type keeper interface {
 	nowhere() bool
 }
 
-// store is a keeper whose files are in a folder. They are encrypted with a key that is in the keyring of the system. Without a keyring,
-// they are not encrypted, and only their mode protects them from other users.
+// store is a keeper whose files are in a folder. They are encrypted with a key that is in the keyring of the system, or that
+// NewPeople was given. If the key cannot be had, they are not encrypted, and only their mode protects them from other users.
 type store struct {
 	dir    string
 	log    *slog.Logger
-	strict bool // unencrypted files are neither read nor written
+	strict bool // unencrypted files are not read; key must be set, so that none are written
 
 	mu       sync.Mutex
 	key      []byte // from the keyring (nil before the first use), or given to NewPeople
@@ -117,7 +117,8 @@ type store struct {
 // keyName is the name under which the keyring has the key that encrypts the files.
 const keyName = "logins"
 
-// envelope is the JSON content of a file. Sealed has the encrypted data; without a keyring, Open has the data unencrypted.
+// envelope is the JSON content of a file. Sealed has the encrypted data. If the key cannot be had, mostly because the keyring
+// cannot be used, Open has the data unencrypted instead.
 type envelope struct {
 	Sealed []byte          `json:"sealed,omitempty"`
 	Open   json.RawMessage `json:"open,omitempty"`
@@ -187,7 +188,7 @@ func (s *store) read(ctx context.Context, file string, v any) error {
 }
 
 // write encodes v as JSON, encrypts it if there is a key, and replaces the file atomically. Without a key it logs a warning,
-// once.
+// unless the last file was not encrypted either.
 func (s *store) write(ctx context.Context, file string, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
