@@ -50,7 +50,7 @@ func (c *Catalogues) make(snap *catalog.Snapshot, apps bool) *catalog.Snapshot {
 	return c.made
 }
 
-// sameFilters reports whether two sets of rules hide the same tools. It ignores the rights of principals.
+// sameFilters reports whether two sets of rules are equal, apart from the rights of principals.
 func sameFilters(a, b catalog.Rules) bool {
 	one, ok1 := a.(*Rules)
 	other, ok2 := b.(*Rules)

@@ -17,9 +17,9 @@ import (
 // takes reports whether the rule takes something away. Otherwise it gives something.
 func (r *right) takes() bool { return r.TakeAway != nil }
 
-// folded returns the same text for all texts that look the same except for their case. It converts letters to upper
-// and then to lower case, as some letters have several lower-case forms, such as the Greek sigma at the end of a
-// word.
+// folded returns the same text for all forms that Unicode has for a text (NFKC), in any case and with any white space around.
+// It converts letters to upper and then to lower case, as some letters have several lower-case forms, such as the Greek sigma
+// at the end of a word.
 func folded(text string) string {
 	return strings.ToLower(strings.ToUpper(norm.NFKC.String(strings.TrimSpace(text))))
 }

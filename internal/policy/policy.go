@@ -11,8 +11,9 @@ import (
 	"mcpx/internal/base/conf"
 )
 
-// Rules are the filters in the config. The zero value allows everything. Patterns are globs of [path.Match], which the config
-// has checked.
+// Rules are what the config says about tools: which are visible, how their definitions are corrected, and which calls the user
+// must confirm. The zero value hides only tools that are for the user interfaces of their servers. Patterns are globs of
+// [path.Match], which the config has checked.
 type Rules struct {
 	// Servers has the rules of single servers, by name.
 	Servers map[string]ServerRules

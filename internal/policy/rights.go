@@ -173,9 +173,8 @@ func (r *Rights) Admin(p *caller.Principal) bool {
 	return r == nil || p != nil && !r.Out(p) && slices.ContainsFunc(r.rules, func(one right) bool { return one.Admin && one.of(p) })
 }
 
-// Opens reports whether a principal may connect to a view; for other principals the view does not exist. part is what
-// the view shows. A principal whom no rule gives anything may connect only to the view of the whole catalogue, where
-// it sees nothing.
+// Opens reports whether a principal may connect to a view; for other principals the view does not exist. part is what the view
+// shows. A principal whom no rule gives anything may connect only to a view of the whole catalogue, where it sees nothing.
 func (r *Rights) Opens(p *caller.Principal, view string, part *Scope) bool {
 	switch {
 	case r == nil:
@@ -208,8 +207,8 @@ func (r *Rights) Names(p *caller.Principal) bool {
 	return slices.ContainsFunc(r.rules, func(one right) bool { return !one.takes() && one.of(p) })
 }
 
-// Of returns what a principal may see and do in a view; nil means everything. Principals to which the same rules
-// apply share the result. A nil principal is mcpx itself or the client over stdio.
+// Of returns what a principal may see and do in a view; nil means everything. Principals to which the same rules apply share
+// the result. A nil principal is mcpx itself, or a client that need not authenticate.
 func (r *Rights) Of(p *caller.Principal, view string) *Permissions {
 	if r == nil || p == nil || r.everything(p) {
 		return nil
