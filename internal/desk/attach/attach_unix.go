@@ -102,8 +102,8 @@ func spaces() string {
 	return strings.Join(all, " ")
 }
 
-// limits returns the limits on memory, CPU time, file sizes and processes that this process has and its servers inherit. It leaves
-// out the number of open files, because some clients and each Go process raise that limit.
+// limits returns the soft limits on memory, CPU time, file sizes and processes that this process has and its servers inherit.
+// It leaves out the number of open files, because some clients and each Go process raise that limit.
 func limits() (soft []uint64) {
 	for _, which := range []int{unix.RLIMIT_AS, unix.RLIMIT_DATA, unix.RLIMIT_CPU, unix.RLIMIT_FSIZE, unix.RLIMIT_NPROC} {
 		var l unix.Rlimit

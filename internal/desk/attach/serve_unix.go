@@ -180,8 +180,8 @@ func (s *Session) Close() {
 	}
 }
 
-// receive does the handshake with a command, and receives its streams. It refuses a command of another user, and one whose
-// spaces differ.
+// receive does the handshake with a command, and receives its streams. It refuses a command of another user, one whose spaces
+// differ, and one for which too few file descriptors are free.
 func (d *Daemon) receive(conn *net.UnixConn) (*Session, error) {
 	deadline := time.Now().Add(handshake)
 	uid, err := handover.PeerUID(conn)
