@@ -223,14 +223,14 @@ func at(root any, place []string) (value any, found bool) {
 	return value, true
 }
 
-// isNumber reports whether text is a JSON number without an exponent.
+// isNumber reports whether text is a JSON number without an exponent, of at most maxDigits characters.
 func isNumber(text string) bool {
 	other := func(c rune) bool { return c != '-' && c != '.' && (c < '0' || c > '9') }
 	return len(text) <= maxDigits && strings.IndexFunc(text, other) < 0 &&
 		json.Valid([]byte(text))
 }
 
-// rewrite returns value with the edits applied to its members or items. All other parts stay unchanged, byte for byte.
+// rewrite returns value with the edits applied to its members or items. Other values stay unchanged, byte for byte.
 func rewrite(value json.RawMessage, edits []edit) json.RawMessage {
 	steps := make(map[string][]edit)
 	for _, e := range edits {

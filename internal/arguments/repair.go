@@ -8,8 +8,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// repair replaces strings that contain JSON by that JSON, wherever the schema allows an object or an array, but no
-// string. The rest stays unchanged byte for byte.
+// repair replaces strings that contain JSON by that JSON, wherever the schema allows an object or an array, but no string.
+// Other values stay unchanged byte for byte.
 func repair(arguments, schema json.RawMessage) json.RawMessage {
 	if !suspicious(arguments) || len(schema) == 0 || len(schema) > maxSchemaBytes || measure(schema).depth > maxDepth {
 		return arguments

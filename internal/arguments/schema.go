@@ -22,8 +22,9 @@ const (
 	regexpTimeLimit = 50 * time.Millisecond
 )
 
-// Schemas compiles each schema once. If a schema cannot be compiled, or might take too long to evaluate, all arguments are
-// accepted, and only the server checks them. The zero value is ready for use, and safe for concurrent use.
+// Schemas compiles schemas, and keeps the compiled ones for the next calls. If a schema cannot be compiled, or might take too
+// long to evaluate, all arguments are accepted, and only the server checks them. The zero value is ready for use, and safe for
+// concurrent use.
 type Schemas struct {
 	mu    sync.Mutex
 	kept  map[*byte]*compiled
@@ -33,7 +34,7 @@ type Schemas struct {
 // compiled is a schema with what the check of arguments needs; once guards the compilation.
 type compiled struct {
 	once   sync.Once
-	schema *jsonschema.Schema // nil if the schema allows everything
+	schema *jsonschema.Schema // nil if arguments cannot be checked against the schema
 	cost   cost
 	quick  *quick // nil if there is no quick form
 }

@@ -76,7 +76,7 @@ type estimator struct {
 	costs     map[string]unrolled // costs of referenced schemas
 	open      map[string]bool     // references that are being followed
 	branching int
-	unclear   bool // a reference cannot be followed
+	unclear   bool // the cost cannot be known, for example because a reference cannot be followed
 	steps     int
 }
 
@@ -93,8 +93,8 @@ var (
 	references = []string{"$ref", "$dynamicRef", "$recursiveRef"}
 )
 
-// collect finds the subschemas with an anchor, which is a name for references. It sets unclear for a subschema with its own $id,
-// which changes the meaning of the references in it.
+// collect finds the subschemas with an anchor, which is a name for references. It sets unclear for a subschema with its own $id
+// (or id), which changes the meaning of the references in it.
 func (e *estimator) collect(node any, depth int) {
 	switch node := node.(type) {
 	case map[string]any:

@@ -27,9 +27,9 @@ type Unknown struct {
 	Known []string
 }
 
-// unknown returns the first maxUnknown arguments that a schema allows but does not describe. It returns none if the schema has
-// a subschema for additional properties. If the schema explicitly allows additional properties, unknown returns only names that
-// are similar to a described one.
+// unknown returns the first maxUnknown arguments that a schema allows but does not describe. It returns none if properties that
+// the schema does not name may have a subschema. If the schema explicitly allows additional properties, unknown returns only
+// names that are similar to a described one.
 func (c *compiled) unknown(object json.RawMessage) []Unknown {
 	if c.schema == nil {
 		return nil
