@@ -7,8 +7,9 @@ package tokens
 
 import "unicode/utf8"
 
-// maxMerge is the length, in bytes, of the longest piece that is merged as a whole. A longer piece, such as base64 or a row of dashes, is
-// cut. So the time for merging grows only in proportion to the text, and each cut adds at most one token.
+// maxMerge is the length, in bytes, of the longest piece that is merged as a whole. A longer piece that is no token, such as
+// base64 or a long row of dashes, is cut. So the time for merging grows only in proportion to the text. A cut adds about one
+// token at most.
 const maxMerge = 64
 
 // Estimate returns the number of o200k_base tokens of s, on real texts within 0.1 % of [Count].
