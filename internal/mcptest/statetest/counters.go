@@ -33,7 +33,7 @@ func draw(what, whose string, tokens float64) state.Draw {
 	return state.Draw{What: what, Whose: whose, Flow: slow, Tokens: tokens}
 }
 
-// takes returns how many tokens can be taken from a bucket, one at a time.
+// takes takes tokens from a bucket, one at a time, until there are none or it has 1000. It returns how many it took.
 func takes(c state.Counters, d state.Draw) (n int) {
 	d.Tokens = 1
 	for short := -1; n < 1000; n++ {
