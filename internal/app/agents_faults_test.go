@@ -146,8 +146,8 @@ func TestAgents_Back(t *testing.T) {
 	})
 }
 
-// TestAgents_BothWays: notifications and questions of a server reach the client of the call, and pings of both sides are
-// answered.
+// TestAgents_BothWays: a ping of a server is answered, its question reaches only the client of the call, and all clients of the
+// agent are told of new tools.
 func TestAgents_BothWays(t *testing.T) {
 	e := hosted(t, nil, fewRights, agentsRules)
 	var call json.RawMessage
@@ -214,7 +214,7 @@ func TestAgents_OddClients(t *testing.T) {
 	}
 }
 
-// TestAgents_Bounds: sessions and messages of an agent are bounded, and the end of a token ends what it opened.
+// TestAgents_Bounds: sessions, servers, calls and messages of an agent are bounded, and the end of a token ends what it opened.
 func TestAgents_Bounds(t *testing.T) {
 	e := hosted(t, nil, fewRights, agentsRules+`,"limits":{"principal":{"sessions":2,"requests_per_second":1,"calls_per_minute":3}}`)
 	e.toolServer(t, toolServer{tools: []string{"echo"}}, "a1", "")

@@ -53,7 +53,7 @@ func (e *endpoint) socket(t testing.TB, path, token, query string) (*websocket.C
 	return conn, err
 }
 
-// toolServer is a tool server of an agent. Its tools answer with its label.
+// toolServer is a tool server of an agent. Its tools answer with its label, their name and the argument n.
 type toolServer struct {
 	conn  *websocket.Conn
 	tools []string

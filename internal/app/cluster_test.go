@@ -23,7 +23,7 @@ func clusterAt(url, key string) string {
 	return `,"cluster":{"nats":"` + url + `","key":"` + key + `"}`
 }
 
-// TestCluster_Away: a replica does not start with the key of another cluster. While NATS is away, sessions that either replica has
+// TestCluster_Away: a replica does not start with the key of another cluster. While NATS is away, sessions that one replica has
 // opened go on at both, ended ones stay ended, and /readyz says so.
 func TestCluster_Away(t *testing.T) {
 	mcptest.NoLeaks(t)

@@ -157,7 +157,7 @@ func TestDial_ApprovalOfOwner(t *testing.T) {
 	}
 }
 
-// owner returns the ID of a principal.
+// owner returns the ID of a principal that has dialled in.
 func (e *endpoint) owner(t *testing.T, who string) string {
 	t.Helper()
 	for _, s := range e.app.dialled.Servers() {

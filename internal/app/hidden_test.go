@@ -9,7 +9,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// hidden is contained in everything that bob may not see. absent has the same length, but nothing contains it.
+// hidden is a part of nearly all names that bob may not see. absent has the same length, but nothing contains it.
 const (
 	hidden = "zeppelin"
 	absent = "quokkaly"
@@ -58,8 +58,8 @@ func cursorAt(kind, server string) string {
 	return base64.RawURLEncoding.EncodeToString(data)
 }
 
-// TestHidden: what a principal may not see does not exist for it, with every method, era and transport. The answer about
-// something hidden is, byte for byte, the answer about a name that does not exist.
+// TestHidden: what a principal may not see does not exist for it, with many methods, in each era and over each HTTP transport.
+// The answer about something hidden is, byte for byte, the answer about a name that does not exist.
 func TestHidden(t *testing.T) {
 	for name, rights := range map[string]string{"not given": airRights, "taken away": deniedRights} {
 		t.Run(name, func(t *testing.T) { checkHidden(t, rights) })

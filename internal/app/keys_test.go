@@ -141,7 +141,7 @@ func built(t *testing.T, b *builder, cfg *config.Config, before *Runtime) *Runti
 	return r
 }
 
-// effects returns everything that other packages read from a Runtime.
+// effects returns what other packages read from a Runtime; of the servers only some fields.
 func effects(r *Runtime) []any {
 	who := identity.NewVerifier(func() *identity.State { return r.identity }).Options()
 	all := []any{r.registry, r.calls.Options, r.limits, who, r.authServer, r.struck, r.config.Dial, r.config.Registry}

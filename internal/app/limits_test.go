@@ -18,7 +18,8 @@ func limitsIn(t *testing.T, file string) limits.Options {
 	return limitsOf(cfg)
 }
 
-// TestLimits_Defaults: the default limits prevent one principal from blocking others, but do not restrict a single user.
+// TestLimits_Defaults: the default limits are those below. They should keep one principal from blocking others, without
+// restricting a single user.
 func TestLimits_Defaults(t *testing.T) {
 	got := limitsIn(t, `{"mcpServers": {}}`)
 	queue := semaphore.Queue{Calls: 1000, Wait: 30 * time.Second}

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestFingerprint: a changed file has another fingerprint, even if its time and size are the same.
+// TestFingerprint: a file that was young when it was read and has changed since has another fingerprint, even if its time and
+// size are the same.
 func TestFingerprint(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
 	put := func(content string, age time.Duration) {
