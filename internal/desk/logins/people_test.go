@@ -150,7 +150,8 @@ func TestPeople(t *testing.T) {
 	}
 }
 
-// listed: each process lists the logins of all principals, whatever the config says. Several processes that end one do it once.
+// listed: a process lists the logins of all principals, whichever process has stored them. Several processes that end one do it
+// once.
 func listed(t *testing.T, processes []*Logins, url string, people []string) {
 	t.Helper()
 	all, err := processes[2].Accounts(t.Context())
