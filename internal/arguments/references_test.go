@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestReplace: what is a reference, what replaces it, and that everything else stays byte for byte.
+// TestReplace: what is a reference, what replaces it, and that other values stay byte for byte.
 func TestReplace(t *testing.T) {
 	schema := `{"type":"object","properties":{
 		"text":{"type":"string"},"any":{},"list":{"type":"array","items":{"type":"string"}},

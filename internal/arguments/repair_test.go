@@ -50,8 +50,8 @@ func TestRepairer_Kinds(t *testing.T) {
 	}
 }
 
-// TestRepair: a string that contains JSON is replaced by it if the schema allows an object or an array, but no
-// string. The rest stays unchanged byte for byte.
+// TestRepair: a string that contains JSON is replaced by it if the schema allows an object or an array, but no string. Other
+// values stay unchanged byte for byte.
 func TestRepair(t *testing.T) {
 	const schema = `{"type":"object","properties":{
 		"object":{"type":"object","properties":{"list":{"type":"array"},"text":{"type":"string"}}},
