@@ -75,8 +75,9 @@ func TestRights_Of(t *testing.T) {
 	}
 }
 
-// TestRights_Resources: a principal sees the resources and prompts of a server only if it may see the whole server. Only a
-// principal that may call every tool of a server, and need not confirm any call, may send it requests that mcpx does not know.
+// TestRights_Resources: a principal sees the resources and prompts of a server only if a rule without tools.allow and
+// tools.deny permits the server. Only a principal that may call every tool of a server, and need not confirm any call, may send
+// it requests that mcpx does not know.
 func TestRights_Resources(t *testing.T) {
 	for _, test := range []struct {
 		name               string
