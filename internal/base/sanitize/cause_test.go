@@ -7,7 +7,8 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// TestCause: in the stderr of real programs, Cause finds the line that explains why they ended.
+// TestCause: in the stderr of real programs, Cause finds what explains why they ended. Where it finds nothing, Ending returns
+// the last lines that matter.
 func TestCause(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/stderr.txtar")
 	if err != nil {
