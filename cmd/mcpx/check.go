@@ -31,7 +31,7 @@ type checkCommand struct {
 	// the tokens of the tool definitions.
 	brief   bool
 	outcome *outcome          // set by runHere
-	silent  map[string]string // why a server that other sessions use does not answer now, by server
+	silent  map[string]string // why a connected server does not answer now, by server
 }
 
 // states returns the state that runHere found for each server.

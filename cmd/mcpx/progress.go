@@ -23,8 +23,8 @@ const (
 	quietFor = 2 * time.Second
 )
 
-// tryAll waits until mcpx has tried once to connect to each server, or until ctx ends. It shows the progress on stderr. silent has the
-// servers that were connected before but do not answer now, each with the reason.
+// tryAll waits until mcpx has tried once to connect to each server, or until ctx ends. It shows the progress on stderr. silent
+// has the servers that sessions may share and that are connected but do not answer now, each with the reason.
 func tryAll(ctx context.Context, a *app.App, s streams) (silent map[string]string) {
 	showing(ctx, a, s, func(ctx context.Context) { silent = a.Registry.WaitAgain(ctx) })
 	return silent

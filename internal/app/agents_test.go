@@ -203,7 +203,7 @@ func (r *robot) call(id, tool, n string) string {
 	return r.ask(id, "tools/call", fmt.Sprintf(`"name":%q,"arguments":{"n":%q},"serialNumber":null`, tool, n))
 }
 
-// TestAgents_Merged: an agent has several tool servers, one of them without a name. Their tools are in one list. Of two tools
+// TestAgents_Merged: an agent has three tool servers, two of them without a name. Their tools are in one list. Of two tools
 // with the same name, one gets the name of its server as a prefix, and both can be called. A client may call before it lists.
 func TestAgents_Merged(t *testing.T) {
 	mcptest.NoLeaks(t)

@@ -98,7 +98,8 @@ func TestDial_IDs(t *testing.T) {
 	all.Wait()
 }
 
-// TestDial_View: a dialled server has a view of its own, which others than its owner do not have, and the overrides of its rule apply.
+// TestDial_View: a dialled server that is for its owner only has a view of its own, which other principals do not have, and the
+// overrides of its rule apply.
 func TestDial_View(t *testing.T) {
 	e := hosted(t, nil, `[{"principals":["alice"]},{"principals":["bob"]}]`,
 		`,"dial":{"allow":[{"names":["mine"],"overrides":{"whoami":{"name":"self","description":"Tells its name."}}}]}`)

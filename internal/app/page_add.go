@@ -25,8 +25,8 @@ import (
 	"mcpx/internal/hosted/page"
 )
 
-// wanted is what a viewer wants to add: a command, a URL, a snippet of JSON, or a server of the MCP registry (a public list of
-// servers).
+// wanted is what a viewer wants to add: a command, a URL, a snippet (JSON, TOML or YAML), or a server of the MCP registry (a
+// public list of servers).
 type wanted struct {
 	Name     string
 	Command  string
@@ -150,8 +150,8 @@ func packageName(words []string) string {
 	return cmp.Or(name, "server")
 }
 
-// fromSnippet reads the servers in text that the viewer has copied from a README or from a client's config file. reading has the options
-// for reading a config.
+// fromSnippet reads the servers in text that the viewer has copied, for example from a README or from a client's config file.
+// reading has the options for reading a config.
 func fromSnippet(in *wanted, reading config.Options) (*drafts, error) {
 	folder, err := os.UserHomeDir()
 	if err != nil {

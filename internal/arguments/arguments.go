@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// ValidationError says why arguments do not fit a schema.
+// ValidationError says why the arguments of a call are refused: they do not fit the schema, are no JSON object, are nested too
+// deeply, or name something that the called tool refuses.
 type ValidationError struct {
 	// Violations are the first violations, each in the form "/path: what".
 	Violations []string

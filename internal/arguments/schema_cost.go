@@ -26,7 +26,8 @@ const (
 type cost struct {
 	// unbounded means that the size is above maxSize or cannot be known.
 	unbounded bool
-	// size is the number of subschemas that there are when every reference is replaced by its target.
+	// size is the number of subschemas that there are when every reference is replaced by its target, except references to
+	// enclosing schemas, which count as one. It is at most maxSize+1.
 	size int
 	// branching is how often a schema that refers to itself is applied to the same part of a value. At a depth of n levels, the
 	// cost is multiplied by branching to the power of n.

@@ -73,8 +73,8 @@ func (l *Logins) Needed(s Server) func(base http.RoundTripper) http.RoundTripper
 	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, &person{src, ""}} }
 }
 
-// person provides a [transport] with the tokens of a principal's login that has this id, or of the login of the user who runs
-// mcpx, whichever that is.
+// person provides a [transport] with the tokens of one login. If server.Principal is set, it is the login of this principal
+// that has this id. Otherwise it is the current login of the user who runs mcpx, whatever its ID is.
 type person struct {
 	*source
 	id string
