@@ -20,16 +20,16 @@ import (
 const (
 	// streamPatience bounds how long a new session waits until the stream for the server's own messages is open.
 	streamPatience = 500 * time.Millisecond
-	// missedPause is the least time between two refreshes that are due to a broken stream. Without it, a server
-	// whose streams break again and again would have to send its full list each time.
+	// missedPause is the least time between two refreshes that are due to a stream which was opened late or again. Without it,
+	// a server whose streams break again and again would have to send its full list each time.
 	missedPause = time.Minute
 	// silentPause is the least time between two refreshes that callers request by the method Relist.
 	silentPause = 10 * time.Second
 )
 
-// changes collects the list_changed notifications of a session. On some transports the server sends them on a stream
-// that the session must open first. The server does not announce changes made before that stream is open, so the
-// session reads the lists again once it is open.
+// changes collects the list_changed notifications of a session. On some transports the server sends them on a stream that the
+// session must open first. The server does not announce changes made before that stream is open, so if the session has already
+// begun to read the lists, it reads them again once the stream is open.
 type changes struct {
 	// told gets a value when lists must be read again, and kinds holds which lists. told has a buffer of one, so many
 	// list_changed notifications in a row cost one refresh.
@@ -47,9 +47,9 @@ type changes struct {
 	settled  chan struct{} // closed when the first stream is open, or when it is clear that no stream will be opened
 	noStream func()        // closes settled
 	listing  atomic.Bool   // the first tools/list was sent, or is about to be sent
-	worked   atomic.Bool   // a stream has been open at least once
+	worked   atomic.Bool   // a stream other than one for a resource has been open at least once
 
-	streams sync.WaitGroup // the goroutines that read the server's streams; the func end stops them
+	streams sync.WaitGroup // the goroutines that hold subscriptions; the func end stops them
 	ctx     context.Context
 	end     context.CancelFunc
 }
@@ -130,8 +130,9 @@ func (s *session) awaitStream(ctx context.Context) {
 	s.changes.listing.Store(s.spec.Catalogue.Shared == nil)
 }
 
-// listen opens the stream on which the server sends its own messages, on transports that need one. It returns at
-// once. The method close ends the stream.
+// listen opens the stream on which the server sends its own messages. A modern session subscribes to changes of the lists,
+// unless [Catalogue.Shared] is set; a legacy session opens a stream on transports that need one. listen returns at once. The
+// method close ends the stream.
 func (s *session) listen() {
 	switch {
 	case !s.Modern:
@@ -151,9 +152,9 @@ func (s *session) subscribe() {
 	}, func(error) {})
 }
 
-// keepListening keeps a subscriptions/listen request of the modern era open. On this request the server reports the
-// wanted changes; it acknowledges the request by a notification. keepListening returns when ctx or the session ends, or when
-// the server refuses the request before any stream has worked. It calls refused with each JSON-RPC error that the server
+// keepListening keeps a subscriptions/listen request of the modern era open. On this request the server reports the wanted
+// changes; it acknowledges the request by a notification. keepListening returns when ctx or the session ends, or when the
+// server refuses or ends the request while changes.worked is false. It calls refused with each JSON-RPC error that the server
 // returns for the request.
 func (s *session) keepListening(ctx context.Context, wanted mcp.SubscriptionFilter, refused func(error)) {
 	filter := wire.Encode(map[string]mcp.SubscriptionFilter{"notifications": wanted})
@@ -175,9 +176,9 @@ func (s *session) keepListening(ctx context.Context, wanted mcp.SubscriptionFilt
 // relisting records which lists a session has to read again, and whether it has read all tools. Only the
 // supervising goroutine uses it.
 type relisting struct {
-	// missing is why the last tools/list was incomplete, nil if it was complete.
+	// missing is the error because of which the last tools/list could not be read to its end; nil if there was none.
 	missing error
-	// whole means that the list of tools in use is complete.
+	// whole means that this session has read the list of tools to its end at least once.
 	whole bool
 	again *time.Timer           // fires when the lists in kinds are to be read again
 	kinds map[catalog.Kind]bool // the lists that could not be read, or only in part
@@ -190,8 +191,7 @@ func newRelisting() relisting {
 	return r
 }
 
-// taken records that the list of tools that was read last is now in use. If that list is incomplete, it is read
-// again later.
+// taken records that the list of tools was read. If it is incomplete, it is read again later.
 func (r *relisting) taken() {
 	if r.whole = r.missing == nil; !r.whole {
 		r.later(catalog.Tools)

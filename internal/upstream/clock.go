@@ -28,10 +28,10 @@ func (c *callContext) end() {
 	c.End(nil)
 }
 
-// clock ends a call when its time has passed. The clock is stopped while the server waits for an answer of the
-// client: the time that a user takes to answer says nothing about the server.
+// clock ends a call when its time, or its time without progress, has passed. The clock is stopped while the server waits for an
+// answer of the client: the time that a user takes to answer says nothing about the server.
 type clock struct {
-	time time.Duration // for the whole call
+	time time.Duration // the full time
 
 	mu    sync.Mutex
 	timer *time.Timer

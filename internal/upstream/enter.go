@@ -109,7 +109,7 @@ func (u *Upstream) current() *session {
 }
 
 // awaitSession waits for a session that is being opened, until ctx ends or the time left in w has passed (see startWait). It
-// wakes an idle upstream. If the last attempt failed, it returns the reason at once.
+// wakes an idle upstream. If the upstream is unavailable, it returns the reason at once.
 func (u *Upstream) awaitSession(ctx context.Context, w *waits) error {
 	wait := startWait{starting: w.starting}
 	if w.limited {

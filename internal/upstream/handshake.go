@@ -218,9 +218,9 @@ func (s *session) agreed(version string, g greeting) {
 	s.link.Agreed(version)
 }
 
-// initialize does the legacy handshake. refusal is the server's error to an earlier attempt, or nil; initialize
-// requests a revision that this error lists, if any. If the server refuses that revision, initialize tries once
-// more in the same way.
+// initialize does the legacy handshake. refusal is the server's error to an earlier attempt, or nil; initialize requests the
+// newest legacy revision that this error lists, or else legacyVersion. If the server refuses that and lists another one,
+// initialize tries once more with that one.
 func (s *session) initialize(ctx context.Context, refusal error) error {
 	version := cmp.Or(legacyOf(refusal), legacyVersion)
 	err := s.initializeWith(ctx, version)

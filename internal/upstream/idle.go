@@ -9,7 +9,7 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// errUnused ends a session that was not used for the configured time.
+// errUnused ends a session that was not used for the configured time, or that was opened only to read the catalogue.
 var errUnused = errors.New("the server was not used for a while")
 
 // Ask records that the upstream is needed. An idle upstream then connects; an upstream that waits for its turn to install
@@ -56,8 +56,8 @@ func (u *Upstream) useLeftLocked() time.Duration {
 	return math.MaxInt64
 }
 
-// rest marks the upstream as idle and returns true, unless the upstream is in use. If it returns true, the caller must
-// end the session.
+// rest marks the upstream as idle and returns true, unless the session is to stay open for longer (see useLeft). If it returns
+// true, the caller must end the session.
 func (u *Upstream) rest() bool {
 	u.mu.Lock()
 	if u.useLeftLocked() > 0 {

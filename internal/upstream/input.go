@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// maxInputRounds bounds how often the server may answer the same request with input_required.
+	// If the server answers the same request maxInputRounds times with input_required, the request fails.
 	maxInputRounds = 20
 	// roundPause is the pause before mcpx sends the request again, if the server's input_required contains no
 	// questions.
 	roundPause = time.Second
 )
 
-// rounds asks the client for the input that the server requires and sends the request again, until the server returns
-// another result.
+// rounds asks the client for the input that the server requires and sends the request again, until the server returns another
+// result, or maxInputRounds is reached.
 func (u *Upstream) rounds(ctx context.Context, r *call, w *waits, result json.RawMessage) (json.RawMessage, error) {
 	for range maxInputRounds {
 		requests, state, wants := inputWanted(result)

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// MaxInstalls is how many commands install at the same time. If more install at once, they slow each other down
-	// and may time out.
+	// MaxInstalls is how many commands may install at the same time. Those that make no progress do not count. If more install
+	// at once, they slow each other down and may time out.
 	MaxInstalls = 3
 	// installTime bounds the start of a command that installs its program, if connect_timeout is not set.
 	installTime = 10 * time.Minute
@@ -58,9 +58,9 @@ func (u *Upstream) attempt(parent context.Context, spec *Spec) (s *session, took
 	return s, took, spec.Timeouts.Connect - took, err
 }
 
-// install opens a session with a command that may install its program first. It waits for its turn to install. It
-// ends the command only if the command makes no progress or its whole time has passed, since an interrupted
-// install can leave a damaged cache that later starts do not repair.
+// install opens a session with a command that may install its program first. It waits for its turn to install. It waits for the
+// command as long as that makes progress and its whole time has not passed, since an interrupted install can leave a damaged
+// cache that later starts do not repair.
 func (u *Upstream) install(parent context.Context, spec *Spec) (s *session, took time.Duration, err error) {
 	if err := u.turn(parent, spec); err != nil {
 		return nil, 0, err
@@ -190,7 +190,7 @@ func (s *session) linked() transport.Link {
 	return s.link
 }
 
-// PID returns the id of the server's process; 0 if none runs, or if this process has not started the server.
+// PID returns the id of the server's process; 0 if no session is open, or if this process has not started the server.
 func (u *Upstream) PID() int {
 	u.mu.Lock()
 	s := u.session
@@ -247,7 +247,7 @@ func words(command string, args []string) []string {
 	return all
 }
 
-// program returns the name of a program without its path and Windows extension, in lower case.
+// program returns the name of a program without its path and the extension .exe or .cmd, in lower case.
 func program(path string) string {
 	name := strings.ToLower(path[strings.LastIndexAny(path, `/\`)+1:])
 	return strings.TrimSuffix(strings.TrimSuffix(name, ".exe"), ".cmd")

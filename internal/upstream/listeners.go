@@ -19,7 +19,7 @@ import (
 // listener is an open call that gets the progress and log messages of the server.
 type listener struct {
 	client        *caller.Client
-	progress, log func(params json.RawMessage) // a func is nil if the caller does not want such messages
+	progress, log func(params json.RawMessage) // a func is nil if nobody wants such messages
 	timeout       time.Duration
 	clock, idle   *clock // the limits of the whole call and of the time without progress; nil means no limit
 
@@ -44,7 +44,7 @@ type openCalls struct {
 	first     string              // the key of the program that made the first call; see [caller.Client.Program]
 	shared    bool                // another program has called since
 	abandoned []abandonedCall
-	ended     map[string]time.Time // when the last call of each program has ended, for lateLogs; nil without [Spec.OnLog]
+	ended     map[string]time.Time // when the last call of each program ended, for lateLogs; only with [Spec.OnLog]
 }
 
 // listenFor registers an open request. Once unlisten has returned, none of the request's callbacks runs.
@@ -160,8 +160,8 @@ func (s *session) progressed(params json.RawMessage) {
 	}
 }
 
-// shared reports whether several programs have used the session. If so, mcpx shows none of them the server's output
-// outside of messages, because it cannot tell which call the output belongs to.
+// shared reports whether several programs have used the session. If so, the error of a call does not quote output that is no
+// message, because mcpx cannot tell which call the output belongs to.
 func (s *session) shared() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,9 +176,9 @@ const (
 	maxAbandoned = 1000
 )
 
-// abandonedCall is a call that its caller gave up. The server may still log for it, so until lateLogs has passed, log
-// messages without a call are withheld from other programs. Questions of the server are not withheld, because otherwise
-// one client could block the questions to all others.
+// abandonedCall is a call that its caller gave up. The server may still log for it. So until lateLogs has passed, the open
+// calls of other programs do not get log messages from a shared stream. Questions of the server are not withheld, because
+// otherwise one client could block the questions to all others.
 type abandonedCall struct {
 	client *caller.Client
 	at     time.Time
@@ -244,10 +244,10 @@ func (s *session) cause() (program string, ok bool) {
 	return program, len(programs) == 0 || len(programs) == 1 && program != ""
 }
 
-// logged passes a log message on to the call that it belongs to. If there is no such call, the message goes to the
-// client that the session belongs to. If several programs share the session ([Spec.OnLog] is set), the message goes to
-// the only program whose call may have caused it, or to all programs if no call may have caused it. In all other cases
-// mcpx only logs the message itself, since no client may read the messages of another.
+// logged passes a log message on to the oldest of the calls that it may belong to. If there is no such call, or it wants no log
+// messages, the message goes to the client that the session belongs to. If several programs share the session ([Spec.OnLog] is
+// set), a message on a shared stream goes to the only program whose call may have caused it, or to all programs if no call may
+// have caused it. In all other cases mcpx only logs the message itself, since no client may read the messages of another.
 func (s *session) logged(params json.RawMessage, streamID int64) {
 	if !json.Valid(params) {
 		return

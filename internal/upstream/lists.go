@@ -23,9 +23,10 @@ const (
 	maxItems = 20000
 )
 
-// list reads all pages of a list. If the server does not know the method, the list is empty. If a later page cannot be
-// read, list returns the pages before it, and the error as missing. But if the parameter whole is true, or if ctx or the
-// session has ended, list fails: it returns that error as err. It also fails if [Catalogue.Admit] refuses the list.
+// list reads the pages of a list, within the bounds above. If the server does not know the method, the list is empty. If a
+// later page than the first cannot be read, list returns the pages before it, and the error as missing. But if the parameter
+// whole is true, or if ctx or the session has ended, list fails: it returns that error as err. It also fails if it cannot read
+// the first page, or if [Catalogue.Admit] refuses the list.
 func (s *session) list(ctx context.Context, kind catalog.Kind, whole bool) (all catalog.List, missing, err error) {
 	method := kind.Method()
 	seen := make(map[string]bool)
@@ -87,8 +88,8 @@ func (s *session) page(ctx context.Context, kind catalog.Kind, cursor json.RawMe
 	return catalog.ReadPage(kind, result)
 }
 
-// listTools reads the tools. If it can read only some of the tools, what it does depends on the list in use: if that list
-// is complete, listTools returns an error; otherwise it returns the tools that it has read, and sets s.relisting.missing.
+// listTools reads the tools. If it cannot read a page after the first, what it does depends on s.relisting.whole: if that is
+// true, listTools returns an error; otherwise it returns the tools that it has read, and sets s.relisting.missing.
 func (s *session) listTools(ctx context.Context) (tools []catalog.Tool, faults []string, err error) {
 	all, missing, err := s.list(ctx, catalog.Tools, s.relisting.whole)
 	if s.relisting.missing = missing; err != nil {
@@ -107,8 +108,8 @@ type mirrored struct {
 	source []catalog.Tool // the result of [Catalogue.Shared] from which tools was computed
 }
 
-// mirrorHeaders stores the tools whose arguments are copied into HTTP headers. As SEP-2243 requires, it drops
-// tools that declare such headers wrongly.
+// mirrorHeaders stores the tools whose arguments are copied into HTTP headers. As SEP-2243 requires, it drops tools that
+// declare such headers wrongly. It does nothing in a session without such headers.
 func (s *session) mirrorHeaders(tools []catalog.Tool) (kept []catalog.Tool, faults []string) {
 	if !s.Modern || !s.link.Traits().Headers {
 		return tools, nil

@@ -66,9 +66,9 @@ func (r *call) logLevel() mcp.LoggingLevel {
 	return level
 }
 
-// setLevel sets the log level of a legacy server, unless the server already logs at that level or more. There is
-// one level for the whole session, so mcpx only ever changes it to log more. (A modern request carries its own
-// level.)
+// setLevel sets the log level of a legacy server that declares the capability logging, unless the server already logs at that
+// level or more. There is one level for the whole session, so mcpx only ever changes it to log more. (A modern request carries
+// its own level.)
 func (s *session) setLevel(ctx context.Context, r *call) {
 	least := r.logLevel()
 	at := slices.Index(LogLevels, least)

@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// noteTime bounds the sending of one notification or answer. notePatience bounds how long the end of a session
-	// waits for notifications and answers that are still being sent over HTTP.
+	// noteTime bounds the sending of one notification or answer, and the requests that set the log level or unsubscribe.
+	// notePatience bounds how long the end of a session waits for notifications and answers that are still being sent over
+	// HTTP.
 	noteTime     = 5 * time.Second
 	notePatience = 300 * time.Millisecond
 	// maxNotesOverHTTP bounds how many notifications and answers are being sent over HTTP at once. If more are sent, the
@@ -21,7 +22,8 @@ const (
 	maxNotesOverHTTP = 256
 )
 
-// notes are the messages without a response that are being sent: notifications and answers.
+// notes are the messages without a response that are being sent: notifications and answers. The field all also counts the
+// goroutines of setLevel.
 type notes struct {
 	sending int // how many goroutines are sending; the session's lock guards it
 	all     sync.WaitGroup

@@ -120,12 +120,12 @@ func (s *session) close() {
 	s.changes.streams.Wait()
 }
 
-// ended returns why the stream of the session has ended. It returns err if the stream is still open, or if the transport
-// has no such stream (HTTP).
+// ended returns why the stream of the session has ended. It returns err if the stream is still open, or if the transport keeps
+// no evidence of its end (HTTP).
 func (s *session) ended(err error) error { return cmp.Or(s.link.Evidence().WhyEnded(), err) }
 
-// silence returns the error for a handshake that timed out. The error also quotes what the server wrote to stdout and
-// stderr, if the link has seen that.
+// silence returns the error for a handshake that timed out. For a child process, the error also quotes what it wrote to stderr
+// and, instead of messages, to stdout.
 func (s *session) silence(ctx context.Context) error {
 	text := "no answer to initialize within " + s.spec.Timeouts.Connect.String()
 	if late, ok := errors.AsType[lateError](context.Cause(ctx)); ok {
@@ -151,8 +151,8 @@ func (s *session) connected(l transport.Link) {
 // answer a request before it was sent.
 func (s *session) newID() int64 { return s.nextID.Add(2 + rand.Int64N(1<<16)) }
 
-// clientInfo is the clientInfo that mcpx sends to the server. In a session that belongs to one client, its name is the
-// name of that client with a suffix.
+// clientInfo is the clientInfo that mcpx sends to the server. In a session that belongs to one client, its name is the name of
+// that client, if it gave one, with a suffix.
 func (s *session) clientInfo() map[string]string {
 	name := s.spec.Introduction.Name
 	if owner := s.spec.owner(); owner != nil && owner.Name != "" {
@@ -161,8 +161,8 @@ func (s *session) clientInfo() map[string]string {
 	return map[string]string{"name": name, "version": s.spec.Introduction.Version}
 }
 
-// capabilities returns the capabilities that mcpx declares to a legacy server. In a session that belongs to one
-// client, these are the capabilities of that client.
+// capabilities returns the capabilities that mcpx declares to a legacy server. In a session that belongs to one client, these
+// are the capabilities of that client that mcpx relays.
 func (s *session) capabilities() json.RawMessage {
 	if owner := s.spec.owner(); owner != nil {
 		return owner.Relayed()

@@ -31,13 +31,13 @@ type Spec struct {
 	// Era is the era of the server when it was last seen, or empty if that is not known. The first attempt does not
 	// probe a legacy server for the modern era.
 	Era string
-	// Seen means that a start with these settings has succeeded before, and that the registry has its catalogue.
+	// Seen means that a start with these settings has succeeded before.
 	Seen bool
-	// Lazy means that no session is opened before a request needs one. A server that was never seen is started
-	// once, to read its catalogue.
+	// Lazy means that no session is opened before a request needs one. A server that was never seen is started once, to read
+	// its catalogue, and then ended.
 	Lazy bool
-	// StopIdle is how long a session may be unused before it is ended; the next request opens another. 0 means
-	// that it is never ended.
+	// StopIdle is how long a session may be unused before it is ended; the next request opens another. 0 means that it is not
+	// ended, except as Lazy says.
 	StopIdle time.Duration
 	// NoQuestions means that the server may not ask clients anything (elicitation, sampling, roots).
 	NoQuestions bool
@@ -55,8 +55,8 @@ type Spec struct {
 	// OnQuestion is called when the server sends a request other than ping (elicitation, sampling, roots), or first answers
 	// a call with input_required. It must not block. May be nil.
 	OnQuestion func()
-	// OnChange is called after each change of [Upstream.Status]: by the supervising goroutine or, if a request wakes an idle
-	// upstream, by the goroutine of that request. It must not block. May be nil.
+	// OnChange is called after each change of [Upstream.Status]: by the supervising goroutine or, if [Upstream.Ask] or a
+	// request wakes an idle upstream, by the goroutine of its caller. It must not block. May be nil.
 	OnChange func()
 
 	installs time.Duration // bounds the start of a command that may install its program first; 0 for every other server
@@ -64,8 +64,8 @@ type Spec struct {
 
 // Introduction is how mcpx introduces itself to the server.
 type Introduction struct {
-	// Name and Version are sent as clientInfo; the default name is mcpx. If the owner has a name, that is sent instead of
-	// Name.
+	// Name and Version are sent as clientInfo; the default name is mcpx. If the owner has a name, that is sent with a suffix
+	// instead of Name.
 	Name, Version string
 	// Owner returns the client that the session belongs to, or nil if several clients share the session. In the
 	// session of an owner, mcpx declares the owner's capabilities, and messages that belong to no call go to the
@@ -78,9 +78,9 @@ type Introduction struct {
 
 // Timeouts bound how long mcpx waits for the server.
 type Timeouts struct {
-	// Connect bounds one attempt to connect, until tools/list is read; 0 means 30 s. A command that may install its program
-	// first has Connect for the handshake, where 0 means 10 min, and Connect again for tools/list. It is ended earlier if it
-	// makes no progress. The wait for its turn to install does not count.
+	// Connect bounds one attempt to connect to one address, until tools/list is read; 0 means 30 s. A command that may install
+	// its program first has Connect for the handshake, where 0 means 10 min, and Connect again for tools/list. It is ended
+	// earlier if it makes no progress. The wait for its turn to install does not count.
 	Connect time.Duration
 	// Probe bounds the wait for the answer to server/discover before initialize is sent, and the sending of
 	// notifications/initialized; 0 means 2 s.

@@ -29,8 +29,8 @@ func (u *Upstream) starting() (activity string, isStarting bool) {
 	return activity, u.status.isStarting && !u.stopped
 }
 
-// startWait is one wait for a session. It ends when the channel timeout gets a value. But if the func starting is set,
-// the wait goes on after the timeout while the server's command installs or starts.
+// startWait is one wait for a session. It ends when the channel timeout gets a value. But if the func starting is set, the wait
+// goes on after the timeout while the server's command installs or starts. It always ends with its context.
 type startWait struct {
 	timeout  <-chan time.Time // nil means no limit
 	starting func(activity string)

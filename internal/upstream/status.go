@@ -15,8 +15,8 @@ type Status struct {
 
 	Agreement // negotiated in the last session
 	Lists
-	// Installing means that a command which may install its program first is being started for the first time, or
-	// waits for its turn.
+	// Installing means that a command which may install its program first has never started successfully (see [Spec.Seen]), and
+	// that the first attempt of this upstream has not ended: it runs, waits for its turn, or has not begun.
 	Installing bool
 	// isStarting means that the command installs or starts, or waits for its turn.
 	isStarting bool
@@ -41,12 +41,12 @@ func (s *Status) Unavailable() *request.UnavailableError {
 type Agreement struct {
 	Protocol string // the revision
 	Modern   bool
-	// Unprobed means that the session is legacy although the server may speak the modern era: the owner is a legacy client,
-	// the server was too slow to answer the probe, or it has dialled in and accepted both eras.
+	// Unprobed, in a legacy session, means that the server may speak the modern era too: the owner is a legacy client, the
+	// server was too slow to answer the probe, or it has dialled in and accepted both eras.
 	Unprobed bool
 	// Stateful means that the server may keep state between the requests of the session.
 	Stateful bool
-	// Title, Version and Instructions are what the server said about itself.
+	// Title, Version and Instructions are what the server said about itself; with [Spec.NoInstructions] only Version is set.
 	Title, Version, Instructions string
 }
 
@@ -68,8 +68,8 @@ type Lists struct {
 	Known bool
 	// Faults describe the tools that were dropped because they are invalid or occur twice, and why the list is incomplete.
 	Faults []string
-	// Offers says what the server has beside tools; Items are the contents of these lists. Listed is set once
-	// all of them were read; ListTried is also set after a failed attempt to read them.
+	// Offers says what the server has beside tools; Items are the contents of these lists. Listed is set once at least a part
+	// of each was read, or if there are none; ListTried is also set after a failed attempt to read them. Both then stay set.
 	Offers            catalog.Offers
 	Items             *catalog.Items
 	Listed, ListTried bool

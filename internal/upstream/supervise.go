@@ -20,15 +20,15 @@ const (
 	longPause  = 60 * time.Second
 	// coalesce is how long list_changed notifications are collected before the lists are read.
 	coalesce = 100 * time.Millisecond
-	// relistPause is the least time between two refreshes of the lists.
+	// relistPause is the least time between two runs of the method relist.
 	relistPause = time.Second
-	// relistRetry is how long after a failed or incomplete refresh the next one is tried.
+	// relistRetry is how long after a refresh in which mcpx could not read a page the next one is tried.
 	relistRetry = 30 * time.Second
-	// While calls are open, busyPatience times as many health checks as usual may fail before the session ends, since a
-	// server that handles one request at a time does not answer checks while it works. This is for all servers that are no
-	// child processes.
+	// While calls are open, busyPatience times as many health checks as usual may fail before the session ends, since a server
+	// that handles one request at a time does not answer checks while it works. This is for servers that mcpx has not started
+	// itself.
 	busyPatience = 3
-	// loopLosses lost sessions within loopWindow are a crash loop. Restarts are then at least loopPause apart.
+	// loopLosses lost sessions within loopWindow are a crash loop. The pause before a restart is then at least about loopPause.
 	loopLosses = 5
 	loopWindow = 60 * time.Second
 	loopPause  = 5 * time.Second
@@ -36,7 +36,7 @@ const (
 
 // supervise owns the session: it connects, watches the session and reconnects, until ctx ends.
 func (u *Upstream) supervise(ctx context.Context) {
-	pause := time.Duration(0) // grows with each failed attempt
+	pause := time.Duration(0) // grows with each failed attempt, up to longPause
 	var losses []time.Time
 	var t degradation
 	spec := u.spec
@@ -51,8 +51,9 @@ func (u *Upstream) supervise(ctx context.Context) {
 		}
 		if err != nil {
 			t.health = "" // the failed health check concerned the last session
-			// The process may have exited because of the unknown method server/discover. Or its era has changed, and it
-			// exited because of initialize. So the next attempt begins with the other of the two methods.
+			// A process may have exited because of the unknown method server/discover. Or its era has changed, and it exited
+			// because of initialize. So the next attempt begins with the other of the two methods. With other transports, the
+			// next attempt finds out the era anew.
 			if spec.Era != EraLegacy && spec.Type == transport.Stdio {
 				spec.Era = EraLegacy
 			} else {
@@ -96,8 +97,8 @@ func (u *Upstream) supervise(ctx context.Context) {
 	}
 }
 
-// endLost ends a lost session and returns the pause before the next attempt. losses is how many sessions were lost
-// within loopWindow.
+// endLost ends a lost session and returns the pause before the next attempt. losses is how many sessions were lost within
+// loopWindow; for a server that dials in it is always 1.
 func (u *Upstream) endLost(s *session, err error, t *degradation, losses int) time.Duration {
 	// Open calls fail now; the end of the process can take a while.
 	s.link.Life().Fail(err)
@@ -109,15 +110,13 @@ func (u *Upstream) endLost(s *session, err error, t *degradation, losses int) ti
 	return wait
 }
 
-// degradation says why a server is degraded although it answers. An empty field means that the server has no such
-// trouble.
+// degradation says why a server is degraded. An empty field means that the server has no such trouble.
 type degradation struct {
-	loop   string // set if the server crashed again and again, until a session lasts for loopWindow
-	health string // set if the last health check failed
+	loop   string // set if sessions were lost again and again, until a session lasts for loopWindow
+	health string // set if the last health check failed; it outlasts the session only if no check in it has succeeded
 }
 
-// lost records the end of a session. losses is how many sessions were lost within loopWindow. A crash loop ends
-// when a session lasts for loopWindow.
+// lost records the end of a session. losses is as in endLost. A crash loop ends when a session lasts for loopWindow.
 func (t *degradation) lost(losses int, reason string) {
 	switch {
 	case losses >= loopLosses:
@@ -127,7 +126,8 @@ func (t *degradation) lost(losses int, reason string) {
 	}
 }
 
-// publish sets the state of a server that answers: ready or degraded.
+// publish sets the state, ready or degraded, and the reason. (For a lost session, the method lost of Upstream then changes
+// ready to connecting.)
 func (t degradation) publish(st *Status) {
 	st.State, st.Reason, st.CrashLoop = catalog.Ready, "", t.loop != ""
 	if t.loop != "" || t.health != "" {
@@ -156,7 +156,7 @@ func jitter(d time.Duration) time.Duration {
 	return d - d/10 + rand.N(d/5+1)
 }
 
-// connectAny connects to the first address of the server that works.
+// connectAny connects to the first address of the server that works. It tries each address once.
 func (u *Upstream) connectAny(ctx context.Context, spec *Spec, t degradation) (s *session, err error) {
 	addresses := len(spec.Remote.URLs)
 	for range max(addresses, 1) {
@@ -222,7 +222,8 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, t degradation) (*
 	return s, nil
 }
 
-// adopt publishes the tools that s has listed. An incomplete list does not replace a complete one. The caller holds u.mu.
+// adopt publishes the tools that s has listed. An incomplete list does not replace a complete one that a session has read. The
+// caller holds u.mu.
 func (u *Upstream) adopt(st *Status, s *session, tools []catalog.Tool, faults []string) {
 	if s.relisting.missing != nil && st.Known && u.whole {
 		st.Faults = faults
@@ -251,8 +252,8 @@ func (u *Upstream) failed(err error, wait time.Duration) time.Duration {
 	return wait
 }
 
-// news returns the level at which a failure is logged: a warning, or debug if the last warning was the same. It keeps that
-// warning in u.warned, until the server has connected without being in a crash loop.
+// news returns the level at which a failure is logged: a warning, or debug if the last warning was the same apart from digits.
+// It keeps that warning in u.warned, until the server has connected without being in a crash loop.
 func (u *Upstream) news(reason string) slog.Level {
 	if transport.SameWords(reason, u.warned) {
 		return slog.LevelDebug

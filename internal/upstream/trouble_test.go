@@ -107,8 +107,8 @@ func TestCrashLoopAndHealth(t *testing.T) {
 	})
 }
 
-// TestSlowCrashLoop: a crash loop whose pauses are so long that few losses are within the window continues to
-// count as one, until a session lasts.
+// TestSlowCrashLoop: a crash loop goes on while each session lasts 25 s, although so few losses are then within loopWindow that
+// they would not begin one. It ends when a session lasts for loopWindow.
 func TestSlowCrashLoop(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		lives := []time.Duration{1, 1, 1, 1, 1} // these start the crash loop
@@ -313,7 +313,7 @@ func TestEraAfterDeath(t *testing.T) {
 			if probes != tt.probes {
 				t.Errorf("%d probes, want %d", probes, tt.probes)
 			}
-			// The extra probe makes no call fail.
+			// After a loss, the server always connects again at the first attempt.
 			for _, status := range h.all() {
 				if status.Restarts > 0 && status.State == catalog.Unavailable {
 					t.Errorf("after %d losses: %s, %q", status.Restarts, status.State, status.Reason)

@@ -152,7 +152,8 @@ func (u *Upstream) Await(ctx context.Context) {
 	u.awaitStatus(ctx, func() bool { return u.stopped || u.status.State != catalog.Connecting })
 }
 
-// AwaitLists returns when the lists beside the tools were read, or cannot be read now, or ctx ends.
+// AwaitLists returns when mcpx has tried to read the lists beside the tools, or the upstream is idle, unavailable or stopped,
+// or ctx ends.
 func (u *Upstream) AwaitLists(ctx context.Context) {
 	u.awaitStatus(ctx, func() bool {
 		state := u.status.State

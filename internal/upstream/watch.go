@@ -17,11 +17,11 @@ type watcher struct {
 	s *session
 	degradation
 	failures int       // how many health checks failed in a row
-	proven   bool      // a health check has succeeded, or a call made it unnecessary
+	proven   bool      // a health check has succeeded, or was not necessary (see heard)
 	pinged   bool      // the server has answered a ping
 	unpinged bool      // the server does not answer pings, so tools/list replaces them
-	checked  time.Time // when the server last answered a check
-	reread   time.Time // when the lists were last read because changes may have been missed
+	checked  time.Time // when the server last answered a check; zero if it has answered none
+	reread   time.Time // when the lists were last requested because changes may have been missed
 }
 
 // watch runs until the session has ended or has to be ended, and returns the reason. w.degradation then says in which
@@ -111,7 +111,7 @@ func (w *watcher) check(ctx context.Context) error {
 	w.failures++
 	w.health = u.spec.Secrets.Line("health check failed: "+err.Error(), 300)
 	if w.failures >= u.spec.Health.Threshold && !w.working() {
-		// The next session begins as healthy, unless no check has succeeded in this session.
+		// The next session begins as healthy, unless this one has never been proven to work.
 		if w.proven {
 			w.health = ""
 		}
@@ -124,8 +124,8 @@ func (w *watcher) check(ctx context.Context) error {
 // mutePatience is how long a server that answers no requests is still treated as alive if it sends messages of its own.
 const mutePatience = 30 * time.Minute
 
-// heard reports whether a check can be skipped: a call succeeded since the last check, or a call is open and the server
-// has sent something other than the answer to a check.
+// heard reports whether a check can be skipped: a call succeeded or the session began within the last interval, or a call is
+// open and the server has sent something other than the answer to a check.
 func (w *watcher) heard() bool {
 	if w.u.succeededWithin(w.u.spec.Health.Interval) {
 		return true
@@ -140,9 +140,9 @@ func (w *watcher) speaks() bool {
 	return at.After(w.checked) && time.Since(at) < w.u.spec.Health.Interval
 }
 
-// working reports whether a server that does not answer checks may be busy with one request: it sends messages, or
-// calls are open. A child process may be silent as long as the longest open call may take. For other servers the silence
-// may also mean that the network is down, so they get less time.
+// working reports whether a server that does not answer checks may be busy with one request: it sends messages, or calls are
+// open. A server that mcpx has started itself may be silent for an interval longer than the longest open call may take. For
+// other servers the silence may also mean that the network is down, so they get less time.
 func (w *watcher) working() bool {
 	if w.speaks() && (w.u.succeededWithin(mutePatience) || time.Since(w.checked) < mutePatience) {
 		return true
@@ -160,9 +160,9 @@ func (w *watcher) working() bool {
 	return w.failures < busyPatience*w.u.spec.Health.Threshold
 }
 
-// ping tests within Health.Timeout whether the server answers. Some legacy servers do not know ping, and send no answer
-// or an HTTP error. So a legacy server that has never answered a ping also gets a tools/list, after half of the time or
-// after the HTTP error. If the server answers this tools/list, all later tests use only tools/list.
+// ping tests within Health.Timeout whether the server answers. Some legacy servers do not know ping, and send no answer or a
+// strange one (see pingUnknown). So a legacy server that has never answered a ping also gets a tools/list, after half of the
+// time or after the strange answer. If the server answers this tools/list first, all later tests use only tools/list.
 func (w *watcher) ping(ctx context.Context) error {
 	timeout := w.u.spec.Health.Timeout
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -221,8 +221,8 @@ func (u *Upstream) succeeded() {
 	u.mu.Unlock()
 }
 
-// relist reads the changed lists after list_changed. Notifications that come meanwhile cause one more refresh;
-// there is at most one refresh a second. If a refresh fails, the old catalogue stays in use.
+// relist reads the lists that are due, after the time coalesce. Requests that come meanwhile cause one more refresh; there is
+// at most one refresh a second. If a refresh fails, the old lists stay in use.
 func (u *Upstream) relist(ctx context.Context, s *session) {
 	if u.spec.Catalogue.Shared != nil || !delay.Sleep(ctx, coalesce) {
 		return
@@ -236,16 +236,16 @@ func (u *Upstream) relist(ctx context.Context, s *session) {
 	delay.Until(ctx, max(0, relistPause-time.Since(began)), s.link.Life().Done(), nil)
 }
 
-// Relist reads the tools of the open session again, at most once within silentPause, since the server may have
-// changed them without a notification. It returns when the tools were read, or cannot be read now, or ctx ends.
+// Relist reads the tools of the open session again, at most once within silentPause, since the server may have changed them
+// without a notification. It returns when that reading has ended, or ctx ends; at once if no session is open.
 func (u *Upstream) Relist(ctx context.Context) {
 	if s := u.current(); s != nil && u.spec.Catalogue.Shared == nil {
 		relisted(ctx, s, silentPause)
 	}
 }
 
-// relisted requests that the tools are read again, unless a reading was requested less than the time pause ago, and waits
-// until they are read. It returns earlier if the session or ctx ends.
+// relisted requests that the tools are read again, unless a reading was requested less than the time pause ago, and waits until
+// the latest requested reading has ended. It returns earlier if the session or ctx ends.
 func relisted(ctx context.Context, s *session, pause time.Duration) {
 	select {
 	case <-s.changes.again(pause):
@@ -254,10 +254,9 @@ func relisted(ctx context.Context, s *session, pause time.Duration) {
 	}
 }
 
-// Again checks an upstream that others may have connected long ago. If it is unavailable, mcpx tries to connect at
-// once; over an open session mcpx reads the tools again. Again returns when that is done, or ctx ends. silent is why an
-// open session does not answer. It is empty if the session answers, if an open call keeps the server busy, or if no session
-// is open.
+// Again checks an upstream that others may have connected long ago. If it is unavailable, mcpx tries to connect at once; if an
+// open session answers, mcpx reads the tools again. Again returns when that is done, or ctx ends. silent is why an open session
+// does not answer. It is empty if the session answers, if an open call keeps the server busy, or if no session is open.
 func (u *Upstream) Again(ctx context.Context) (silent string) {
 	before, s := u.Status(), u.current()
 	switch {
@@ -289,7 +288,7 @@ func (u *Upstream) Again(ctx context.Context) (silent string) {
 	return u.spec.reason(err)
 }
 
-// relistDue reads the lists that are due: those that have changed, or could not be read before.
+// relistDue reads the lists that are due (see changes.due) and that the server offers.
 func (u *Upstream) relistDue(ctx context.Context, s *session) {
 	due, done := s.changes.due()
 	defer done()
