@@ -26,9 +26,9 @@ type authorization struct {
 	Own string `json:"o,omitempty"`
 }
 
-// authorize is the authorization endpoint. GET shows the consent page; POST, from the form on that page, starts the
-// login. The page is shown at every authorization. The issuer knows only this server, not its clients, so without the
-// page it would log in users for clients that they have never seen.
+// authorize is the authorization endpoint. GET shows the consent page; POST, from the form on that page, starts the login if
+// the user allows it. The page is shown at every authorization. The issuer knows only this server, not its clients, so without
+// the page it would log in users for clients that they have never seen.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	if len(r.URL.RawQuery) > maxQuery {
 		s.faultPage(w, http.StatusRequestURITooLong, "The request is too long.")

@@ -84,7 +84,7 @@ type Server struct {
 	documents *documents
 	login     *login
 	sameSite  *http.CrossOriginProtection
-	ctx       context.Context // cancelled by Close; all requests that use tokens of this server end with it
+	ctx       context.Context // cancelled by Close; all requests that use tokens or logins of this server end with it
 	revoked   context.CancelFunc
 }
 
@@ -104,7 +104,8 @@ type Parts struct {
 	SignedIn func(w http.ResponseWriter, r *http.Request, login string, p *caller.Principal) error
 }
 
-// New makes a server, which the caller must close. It sends nothing to the issuer; that begins with the first login.
+// New makes a server, which the caller must close. It sends nothing to the issuer before the first login, renewal or logout
+// token.
 func New(o Options, parts Parts) (*Server, error) {
 	u, err := url.Parse(o.Resource)
 	if err != nil || u.Host == "" || !netguard.Safe(o.Resource) {
@@ -145,7 +146,7 @@ type unrecorded struct{}
 // Login does nothing.
 func (unrecorded) Login(audit.Login) {}
 
-// Close ends all requests that were authenticated with tokens of this server.
+// Close ends all requests that were authenticated with tokens or logins of this server.
 func (s *Server) Close() {
 	s.unfollow()
 	s.revoked()

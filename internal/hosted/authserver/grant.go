@@ -21,12 +21,12 @@ const (
 	maxPerUser = 100
 )
 
-// grant is one login: of one user, by one client. The store has it encrypted. The client's tokens, encrypted too, contain the number of
-// the login and none of the issuer's tokens.
+// grant is one login of one user, by one client or for mcpx's own pages. The store has it encrypted. The client's tokens,
+// encrypted too, contain the number of the login and none of the issuer's tokens.
 type grant struct {
 	Number string `json:"g"`
 	Client string `json:"c"` // digest of the client_id; empty for the pages of mcpx, which have no tokens
-	Called string `json:"n"` // the client's own name for itself
+	Called string `json:"n"` // the client's own name for itself; a fixed text for the pages of mcpx
 	Who    user   `json:"w"`
 	// Next is the number of the refresh token that is valid; lower ones are used up. 0 means that the code has not been used.
 	Next    int   `json:"x"`
@@ -202,7 +202,8 @@ func (s *Server) tell(e Event) {
 	}
 }
 
-// known has this process's copy of all logins in the store; the store calls learn at each change. Safe for concurrent use.
+// known has this process's copy of all logins of this server in the store; the store calls learn at each change. Safe for
+// concurrent use.
 type known struct {
 	mu       sync.RWMutex
 	byNumber map[string]*entry
@@ -305,8 +306,8 @@ func (s *Server) standing() (all []*grant) {
 // sweepEvery is the least time between two sweeps.
 const sweepEvery = time.Hour
 
-// sweep ends logins that were not renewed in time, and forgets ended ones whose access tokens have expired. It does nothing if the last
-// sweep was less than sweepEvery ago.
+// sweep ends logins that were not renewed in time, and forgets ended ones whose access tokens have expired, and those whose
+// code was not used in time. It does nothing if the last sweep was less than sweepEvery ago.
 func (s *Server) sweep(ctx context.Context) {
 	now := time.Now()
 	last := s.swept.Load()

@@ -412,8 +412,8 @@ type user struct {
 	// Verified is true if the issuer says that Email is verified.
 	Verified bool     `json:"v,omitempty"`
 	Groups   []string `json:"g,omitempty"`
-	// Claim is the name of the claim from which the user's name came at the login, and Called is the user's name. Both are empty if
-	// the subject is the user's name. Display is the user's display name; empty if there is none.
+	// Claim is the name of the claim from which the user's name came, and Called is the user's name. Both are empty if the
+	// subject is the user's name. Display is the user's display name; empty if there is none.
 	Claim   string `json:"c,omitempty"`
 	Called  string `json:"p,omitempty"`
 	Display string `json:"d,omitempty"`
@@ -466,9 +466,9 @@ func (l *login) user(claims jwt.MapClaims) (*user, error) {
 	return who, nil
 }
 
-// admits reports whether a user who logged in earlier may stay logged in. Allow must permit the user, and the config must still take
-// names from the claim that this user's name came from. Without the second condition, a value that users may choose could become a name
-// after a change of principal_claim.
+// admits reports whether a user who logged in earlier may stay logged in. Allow must permit the user, and the config must still
+// take names from the claim that this user's name came from; an address that is a name must be verified, unless the config
+// permits others. Without this, a value that users may choose could become a name after a change of principal_claim.
 func (o *Options) admits(who *user) bool {
 	claim := o.PrincipalClaim
 	if claim == "sub" {
