@@ -105,8 +105,8 @@ func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, reason er
 // shownAudience is the maximum length, in characters, of an answer about the audience of a token.
 const shownAudience = 600
 
-// challenge tells the client how to get a token (RFC 6750, section 3; RFC 9728, section 5.1) with these scopes. If
-// scopes is nil, it names the scopes that every request needs.
+// challenge tells the client how to get a token (RFC 6750, section 3; RFC 9728, section 5.1) with these scopes. If scopes is
+// nil, it names the scopes that every request needs. Without an authorization server it names neither.
 func (a *authenticated) challenge(w http.ResponseWriter, r *http.Request, fault string, scopes []string) {
 	parameters := []string{`realm="mcpx"`}
 	if o := a.verifier.Options(); o != nil && len(o.AuthorizationServers) > 0 {

@@ -47,8 +47,8 @@ func (f *flood) beforeAuth(next http.Handler) http.Handler {
 	})
 }
 
-// afterAuth counts requests for their principal, and delays the answers to senders that are refused repeatedly. A request with
-// a principal proves its connection.
+// afterAuth counts requests for their principal. It delays requests that come faster than the principal's pace, and the answers
+// to senders that are refused repeatedly. A request with a principal proves its connection.
 func (f *flood) afterAuth(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who := caller.From(r.Context())
