@@ -17,7 +17,7 @@ type Login struct {
 	Principal string    `json:"principal"`
 	Name      string    `json:"name,omitempty"`
 	Email     string    `json:"email,omitempty"`
-	Client    string    `json:"client,omitempty"` // its own name for itself, which mcpx cannot verify; a fixed text for the pages of mcpx
+	Client    string    `json:"client,omitempty"` // as in [Event]
 	Began     time.Time `json:"began"`
 	Renewed   time.Time `json:"renewed"`
 	Until     time.Time `json:"until,omitzero"` // when the login ends, unless it is renewed before
