@@ -26,7 +26,7 @@ const (
 	// floodPause is the average delay of a refusal. It slows down a sender that waits for each answer. The delays are
 	// random, so that they do not all end at the same time.
 	floodPause = 100 * time.Millisecond
-	// maxPaused is how many refusals may be delayed at the same time. Further refusals are sent at once.
+	// maxPaused is how many requests and refusals may be delayed at the same time. Further ones are not delayed.
 	maxPaused = 10_000
 	// floodLog is the least time between two log lines about floods.
 	floodLog = 10 * time.Second
