@@ -18,8 +18,9 @@ type lossCase struct {
 	kept          func(got []byte) bool
 }
 
-// lossCases returns a case for each kind of content that a gateway could lose or change. A gateway may write a text in another
-// form, such as TOON, but the text must still say the same. Everything else must be the same value.
+// lossCases returns a case for each kind of content that a gateway could lose or change. In the cases with the func says, a
+// gateway may write the content in another form, such as TOON, but it must still say the same. In all other cases the value
+// must be the same.
 func lossCases() []lossCase {
 	text := func(s string) string { return textResult(s) }
 	const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

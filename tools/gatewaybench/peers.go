@@ -63,7 +63,7 @@ type step struct{ tool, args string }
 type search struct {
 	tool  string
 	query func(text string) string // makes the arguments of the search tool
-	// hits reads the found tools from an answer, best first, as SERVER.TOOL.
+	// hits reads the found tools from an answer, best first, in a form that sameTool knows.
 	hits func(answer string) []string
 }
 

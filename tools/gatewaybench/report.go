@@ -187,7 +187,8 @@ func (c column) heading() string {
 	return c.name + ", " + c.unit
 }
 
-// table writes the table of a figure. It has a row for each peer or, if the figure is wide, a row for each column of the figure.
+// table writes the table of a figure. It has a row for each peer and transport or, if the figure is wide, a row for each column
+// of the figure. Rows that would only say "not offered" are one line below it.
 func (r *report) table(f *figure, logs bool) string {
 	rows, without := r.rows(f), []string{}
 	name := func(at row) string { return at.peer + ", " + at.transport }

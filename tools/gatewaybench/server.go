@@ -43,7 +43,7 @@ const protocolVersion = "2025-06-18"
 type server struct {
 	spec  serverSpec
 	list  []byte            // result of tools/list
-	push  func(line []byte) // sends a notification; nil over HTTP
+	push  func(line []byte) // writes a line over stdio; nil over HTTP
 	storm sync.Once
 }
 

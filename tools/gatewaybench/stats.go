@@ -10,7 +10,7 @@ import (
 // The states of a cell that has no number.
 const (
 	notOffered = "not offered" // the peer has no such feature
-	failed     = "failed"      // the peer has the feature, but it did not work; the log says how
+	failed     = "failed"      // the feature did not work, or the peer could not be installed; the log says how
 	noTime     = "no time"     // the time of the run was over before this cell was measured
 )
 
