@@ -17,7 +17,7 @@ const (
 	lookEvery = 2 * time.Second
 	// quietFor is how long a stream may be silent, since proxies close silent streams.
 	quietFor = 20 * time.Second
-	// writeWithin is how long writing an event may take.
+	// writeWithin is how long writing an event, or the answer to a call, may take.
 	writeWithin = 30 * time.Second
 )
 

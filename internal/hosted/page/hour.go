@@ -52,8 +52,7 @@ type plots struct {
 	Cut         []int `json:"cut,omitempty"`         // of all servers together
 }
 
-// plots returns the counts of the hour that ends with the minute now. used is false if there was no call in that
-// hour.
+// plots returns the counts of the hour that ends with the minute now. used is false if nothing was counted in that hour.
 func (s *series) plots(now int64) (p plots, used bool) {
 	for _, list := range []*[]int{&p.Calls, &p.Errors, &p.Definitions, &p.Compression, &p.Cut} {
 		*list = make([]int, minutes)
@@ -103,8 +102,8 @@ func (h *Hour) Add(r *request.Event) {
 	one.add(at, r)
 }
 
-// addSavings counts the tokens that messages other than calls have saved. It adds the tokens of definitions that clients did not get. It
-// subtracts the tokens of cut parts of results that clients have read later.
+// addSavings counts the tokens that are saved by other means than the result of a call. It adds the tokens of definitions that
+// clients did not get. It subtracts the tokens of cut parts of results that clients have read later.
 func (h *Hour) addSavings(r *request.Event) {
 	if r.Definitions == nil && r.ReadOn == nil {
 		return

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// cookieName has a prefix by which browsers accept the cookie only if it is Secure, for this host only and for
-	// all paths. On loopback, they accept it over http too.
+	// cookieName has a prefix by which browsers accept the cookie only if it is Secure, for this host only and for all paths.
+	// On loopback, most accept it over http too.
 	cookieName = "__Host-mcpx"
 	// sessionLife is the longest life of a session. The session ends earlier if its token expires or its login ends.
 	sessionLife = 12 * time.Hour
-	// maxSessions is the maximum number of sessions. One more session ends the oldest.
+	// maxSessions is the maximum number of sessions in memory. One more session ends the oldest.
 	maxSessions = 200
 	// maxToken is the longest body of a sign-in, in bytes.
 	maxToken = 64 << 10
