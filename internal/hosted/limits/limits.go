@@ -44,8 +44,8 @@ type Limits struct {
 	refused    *lru.Map[refusedKey, state.Bucket]
 }
 
-// maxKept is the size of each map of Limits (see [lru.Map]), since callers can make up keys. What a dropped entry has counted
-// is forgotten.
+// maxKept is the size of each map of Limits and of its counters (see [lru.Map]), since callers can make up keys. What a dropped
+// entry has counted is forgotten.
 const maxKept = 10_000
 
 // NewCounters makes counters that only this process uses.
@@ -71,7 +71,7 @@ func Following(current func() *Options, counters state.Counters) *Limits {
 // usage is what one principal, one server, or all together use in this process.
 type usage struct {
 	kind         *kind
-	whose        string // name of the principal or server
+	whose        string // ID of the principal or name of the server; empty for all, and without a principal
 	quota        Quota  // the quota that the method under has set last
 	pace, bodies state.Bucket
 	gate         semaphore.Semaphore
@@ -83,7 +83,7 @@ type usage struct {
 // kind has the names of the counters for principals, for servers or for all.
 type kind struct {
 	calls, bytes, requests string
-	of                     string // end of error texts that says whose limit it is; begins with a space
+	of                     string // end of error texts that says whose limit it is, after a space; empty for a principal
 }
 
 var (
@@ -163,9 +163,10 @@ type Call struct {
 	inside                 bool // whether the call holds a concurrency slot of the principal
 }
 
-// Limit is the middleware that applies the limits. A notification needs no concurrency slot: it ends at once, and if
-// it waited, everything that its client sends later would wait too. A request with [request.ChargeWait] needs none either.
-// Requests to the built-in server are not limited per server: otherwise one principal could use up that limit for all others.
+// Limit is the middleware that applies the limits. A notification needs no concurrency slot: it ends at once, and if it waited,
+// everything that its client sends later would wait too. A request to the built-in server with [request.ChargeWait] needs none
+// either. Requests to the built-in server are not limited per server: otherwise one principal could use up that limit for all
+// others.
 func (l *Limits) Limit(next request.Handler) request.Handler {
 	if l == nil {
 		return next
