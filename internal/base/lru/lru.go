@@ -5,7 +5,8 @@ package lru
 import "iter"
 
 // Map has a value for each key. It always keeps the values that were used last, as many as the field size says. It drops older
-// values later: apart from busy values ([New]), it never has more than 2*size values. It is not safe for concurrent use.
+// values later: it has at most 2*size values or, if that is more, about four times as many as are busy ([New]). It is not safe
+// for concurrent use.
 type Map[K comparable, V any] struct {
 	size       int
 	busy       func(*V) bool
