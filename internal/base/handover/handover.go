@@ -81,8 +81,8 @@ func Receive(conn *net.UnixConn, n int) ([]*os.File, error) {
 // only for a Write to a terminal that takes no output, and for a Read whose input another process has taken, it waits. The
 // owner must call Close.
 type Stream struct {
-	// reopened is set if the file is a pipe and could be opened once more. O_NONBLOCK can be set on reopened without effect
-	// on other processes, so Go's poller can wait for it. Otherwise reopened is nil.
+	// reopened is set, on Linux only, if the file is a pipe and could be opened once more. O_NONBLOCK can be set on reopened
+	// without effect on other processes, so Go's poller can wait for it. Otherwise reopened is nil.
 	reopened *os.File
 	// If reopened is nil, the method wait polls two files: shared, which is the file itself, and woken. woken is a pipe that
 	// Close ends by closing wake.
