@@ -31,7 +31,7 @@ type changing struct {
 	listed func(n int)
 
 	mu      sync.Mutex
-	tool    string // the name of the server's only tool
+	tool    string // the name, or the JSON definition, of the server's only tool
 	refuse  int    // if not 0, the HTTP status with which the next stream is refused
 	lists   int
 	opened  int

@@ -177,7 +177,8 @@ func TestProtocolIsPinned(t *testing.T) {
 	}
 }
 
-// If a server lists its revisions, mcpx requests the newest of them that it knows.
+// TestListedRevisions: if a server lists its revisions when it refuses a request, mcpx requests the newest legacy one that it
+// knows.
 func TestListedRevisions(t *testing.T) {
 	const refusal = `"error":{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2025-03-26","2025-06-18","1999-01-01"]}}`
 	for _, atProbe := range []bool{true, false} {

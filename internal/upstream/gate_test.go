@@ -129,7 +129,7 @@ func TestGateOfAll(t *testing.T) {
 	})
 }
 
-// TestStop: a stopped upstream lets open calls end, and accepts no new ones.
+// TestStop: a stopped upstream lets open calls end until it is closed, and accepts no new ones.
 func TestStop(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{})

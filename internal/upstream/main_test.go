@@ -239,7 +239,7 @@ var variants = []variant{
 	}},
 }
 
-// eachVariant runs a test over all transports and eras, and checks for leaked goroutines and processes.
+// eachVariant runs a test for each element of variants, and checks for leaked goroutines and processes.
 func eachVariant(t *testing.T, fake mcptest.Spec, run func(t *testing.T, v variant, spec Spec, log func() mcptest.Log)) {
 	t.Helper()
 	for _, v := range variants {

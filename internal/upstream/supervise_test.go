@@ -222,8 +222,8 @@ func TestRareCrashes(t *testing.T) {
 
 var health = Health{Interval: 30 * time.Second, Timeout: 5 * time.Second, Threshold: 2}
 
-// TestHealth: a server that stops answering is degraded after the first failed check, and restarted after the
-// second.
+// TestHealth: a server that stops answering is degraded after the first failed check, ready again after one that succeeds, and
+// restarted if it stays silent.
 func TestHealth(t *testing.T) {
 	for _, era := range []string{mcptest.EraLegacy, mcptest.EraModern} {
 		t.Run(era, func(t *testing.T) {
