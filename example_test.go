@@ -78,7 +78,7 @@ func ExampleGateway_Serve() {
 	// Hello, Ada!
 }
 
-// An HTTP server of the program serves the gateway beside its own pages.
+// An HTTP server of the program serves the gateway.
 func ExampleGateway_Handler() {
 	ctx := context.Background()
 	gateway, err := mcpx.New(ctx, mcpx.Options{Servers: map[string]mcpx.Server{"greeter": greeter()}})

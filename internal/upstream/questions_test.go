@@ -51,8 +51,7 @@ func TestAskClock(t *testing.T) {
 		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "did not answer") || took < 10*time.Minute {
 			t.Errorf("after %v: %v", took, err)
 		}
-		// The timeout of the call does not run while a question is open: after the answer, the server has the time that was
-		// left when it asked.
+		// Without a question, the timeout of a call runs as usual.
 		began = time.Now()
 		slow := asking(person("c", time.Minute))
 		slow.Params = request.ToolParams("slow", json.RawMessage(`{"ms":5000}`))
@@ -315,8 +314,8 @@ func TestVisited(t *testing.T) {
 	}
 }
 
-// TestOwner: in a session that belongs to one client, mcpx declares that client's capabilities, name and era, and
-// passes questions and log messages to it even while no call is open.
+// TestOwner: in a session that belongs to one client, mcpx declares the capabilities of that client that it relays, its name
+// and its era, and passes questions and log messages to it even while no call is open.
 func TestOwner(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{Era: mcptest.EraBoth}.HTTP(t)
