@@ -135,8 +135,8 @@ func TestNotFoundMethod(t *testing.T) {
 	}
 }
 
-// TestServerWithoutPing: mcpx checks a server with tools/list if the server answers unknown methods, including
-// ping, with an HTTP error.
+// TestServerWithoutPing: mcpx checks a server with tools/list if the server answers ping with an HTTP error, or with 202 and no
+// answer. The session ends if tools/list fails too.
 func TestServerWithoutPing(t *testing.T) {
 	for _, status := range []int{400, 405, 500, 501, 202} {
 		mcptest.NoLeaks(t)

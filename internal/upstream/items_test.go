@@ -85,8 +85,7 @@ func TestItems_none(t *testing.T) {
 	})
 }
 
-// TestItems_hanging: a list that hangs or fails delays neither the tools nor the other lists, and is read again
-// later.
+// TestItems_hanging: a list that hangs delays neither the tools nor the other lists, and is read again later.
 func TestItems_hanging(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake := offering("")

@@ -150,8 +150,8 @@ func TestSSESessionForgotten(t *testing.T) {
 	}
 }
 
-// TestHTTPFaults: for each HTTP fault during a call, the test checks the error and how often the tool runs, and
-// that neither the session nor its other calls are lost.
+// TestHTTPFaults: for each HTTP fault during a call, the test checks the error and how often the tool runs, and that neither
+// the session nor its other calls are lost, unless the server has forgotten the session.
 func TestHTTPFaults(t *testing.T) {
 	lost := func(mayHaveRun bool) func(error) bool {
 		return func(err error) bool {

@@ -52,7 +52,7 @@ func TestCall(t *testing.T) {
 	})
 }
 
-// TestOddBytes: mcpx ignores odd bytes around and between messages.
+// TestOddBytes: mcpx copes with odd bytes around and between messages, and with odd answers.
 func TestOddBytes(t *testing.T) {
 	tests := []struct {
 		name string
@@ -118,7 +118,7 @@ func TestInvalidUTF8(t *testing.T) {
 	})
 }
 
-// TestTruncatedAnswers: an answer that is cut off makes its own call fail, in time, and no other.
+// TestTruncatedAnswers: a call whose answer is cut off fails in time, and the server stays ready.
 func TestTruncatedAnswers(t *testing.T) {
 	variantsAtOnce(t, mcptest.Spec{TruncateAnswers: true}, func(t *testing.T, _ variant, spec Spec, _ func() mcptest.Log) {
 		spec.Timeouts.Call = 300 * time.Millisecond
@@ -152,7 +152,7 @@ func TestMultiplexing(t *testing.T) {
 	})
 }
 
-// TestAnswerOverLimit: only the call whose answer is over the size limit fails.
+// TestAnswerOverLimit: only calls whose answer or request is over the size limit fail.
 func TestAnswerOverLimit(t *testing.T) {
 	variantsAtOnce(t, mcptest.Spec{}, func(t *testing.T, _ variant, spec Spec, _ func() mcptest.Log) {
 		spec.MaxMessage = 128 << 10
