@@ -30,7 +30,7 @@ func TestHour(t *testing.T) {
 		h.Add(call("CANCELLED", request.Target{Server: "b", KnownServer: true, Known: true})) // cancelled before it was sent to b
 		h.Add(call("TOOL_NOT_FOUND", request.Target{Server: "b", KnownServer: true}))
 		add("made up", "SERVER_NOT_FOUND", 0, 0)
-		// The following are not calls of a tool, so they are not counted.
+		// The following are not calls of a tool, so they are not counted as calls.
 		h.Add(&request.Event{Method: "resources/read", Attempted: true, Outcome: "RESULT", Target: request.Target{Server: "b", KnownServer: true}})
 		h.Add(&request.Event{Method: "tools/call", Outcome: "RESULT"}) // not attempted: only inspected
 		h.Add(&request.Event{Refused: &request.Refused{Status: 401}})
