@@ -90,7 +90,8 @@ func TestFollow_idle(t *testing.T) {
 	})
 }
 
-// TestFollow_givenUp: if a server accepts a subscription after mcpx gave up waiting, mcpx unsubscribes.
+// TestFollow_givenUp: if a client gives up before the server has answered the subscription, mcpx unsubscribes, since the server
+// may still accept it.
 func TestFollow_givenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spec, logs := inProcess(t, mcptest.Spec{

@@ -45,7 +45,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumeRefused: if the server does not send the rest of an answer, the call is lost like any other.
+// TestResumeRefused: if the server does not send the rest of an answer, the call is lost like any other, or times out.
 func TestResumeRefused(t *testing.T) {
 	lost := func(err error) bool { var e *request.LostError; return errors.As(err, &e) && e.MayHaveRun }
 	tests := []struct {

@@ -65,8 +65,9 @@ func (f *forgetful) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// TestStreamBeforeCalls: a session that reads no lists, such as one client's own, passes a call on only when its GET
-// stream is open. Each of two clients has such a session. A stream that never opens delays the first call only.
+// TestStreamBeforeCalls: a session that reads no lists, such as one client's own, passes its first call on only when its GET
+// stream is open. Each of two clients has such a session. A stream that does not open delays that call for at most
+// streamPatience.
 func TestStreamBeforeCalls(t *testing.T) {
 	for name, test := range map[string]struct {
 		opens time.Duration
