@@ -21,8 +21,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// exchange sends bytes over a new connection and returns the statuses of all responses. A 0 at the end means that the
-// server closed the connection without another response.
+// exchange sends bytes over a new connection and returns the statuses of all responses until the server closes it.
 func (s *site) exchange(t *testing.T, bytes string) (statuses []int) {
 	t.Helper()
 	connection := s.dial(t)
