@@ -60,7 +60,7 @@ func TestLinks_OtherUser(t *testing.T) {
 	}
 }
 
-// TestOwnPeer: a connection is the user's own over both kinds of sockets, and what is no connection is not.
+// TestOwnPeer: a connection of this process is the user's own, and what is no connection is not.
 func TestOwnPeer(t *testing.T) {
 	mcptest.NoLeaks(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
