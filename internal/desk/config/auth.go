@@ -16,12 +16,13 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// Auth says which clients may connect over HTTP, and what they may do. It is the key auth of the file.
+// Auth says which clients may connect over HTTP, and what they may do. It is the key auth of the file; without it, auth_token
+// or dial.compat may set it.
 type Auth struct {
 	Resource     string   // the public URL of mcpx; if empty, mcpx uses the address of each request, which must be loopback
 	Audiences    []string // what a JWT of an issuer may be for; nil means Resource, or the URL below it to which a request goes
 	Scopes       []string
-	Tokens       []conf.Token // sorted by name
+	Tokens       []conf.Token // sorted by name, but the one of auth_token may be last
 	Rights       []conf.Right // nil means that every authenticated client may use everything
 	Issuers      []conf.Issuer
 	Certificates bool
@@ -31,8 +32,8 @@ type Auth struct {
 // OldToken is the name of the principal whose token is the value of the older key auth_token.
 const OldToken = "auth_token"
 
-// tokenName matches the names that a token may have. It excludes '@' and ':', because names with '@' belong to the users of an
-// issuer, and names with ':' to client certificates and agents.
+// tokenName matches the names and labels that a token may have, except for [OldToken]. It excludes '@' and ':', because names
+// with '@' belong to the users of an issuer, and names with ':' to client certificates and agents.
 var tokenName = pattern.New(`^[A-Za-z0-9._-]{1,64}$`)
 
 // authorization returns the Auth of the config. The first call creates it.
@@ -232,8 +233,8 @@ func (l *loader) oldAuthToken(n *node) {
 }
 
 // finishAuth checks what concerns several keys. It adds a fault if no client could connect, if auth.certificates or auth.front
-// lacks another key that it needs, or if users would have two names. A server with "per": "principal" in oauth becomes
-// unavailable if auth.resource is missing.
+// lacks what it needs in other keys, or if users would have two names. It warns if no rule gives anything. A server with "per":
+// "principal" in oauth becomes unavailable if auth.resource is missing.
 func (l *loader) finishAuth() {
 	a := l.cfg.Auth
 	switch {
@@ -272,8 +273,8 @@ func (l *loader) checkRight(n *node, r *conf.Right) {
 	}
 }
 
-// checkRights warns if no rule of auth.rights grants anything, because then nobody may use anything. A rule with TakeAway grants
-// nothing.
+// checkRights warns if auth.rights is empty or all its rules have TakeAway. Such rules grant nothing, so nobody may use
+// anything.
 func (l *loader) checkRights(rights []conf.Right) {
 	if rights != nil && !slices.ContainsFunc(rights, func(r conf.Right) bool { return r.TakeAway == nil }) {
 		l.warn(`auth.rights: no rule gives anything, so nobody may use anything; {"principals": ["*"]} gives everything that deny leaves`)
@@ -383,8 +384,8 @@ func (l *loader) redirects(into *[]string) value {
 }
 
 // isRedirect reports whether a glob is allowed for redirect addresses. The glob must be a valid pattern of [path.Match], and
-// begin with a scheme and a host. The scheme must not be http, and must have no wildcards. After the scheme, '#', '@', '\' and
-// spaces are not allowed.
+// begin with a scheme and a host. The scheme must not be http, and has only lower-case letters, digits, '+', '.' and '-'. After
+// the scheme, '#', '@', '\' and spaces are not allowed.
 func isRedirect(glob string) bool {
 	scheme, rest, _ := strings.Cut(glob, "://")
 	host, _, _ := strings.Cut(rest, "/")

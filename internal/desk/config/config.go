@@ -1,9 +1,10 @@
 // Package config reads the config file. The file contains servers, in the same form as in the files of MCP clients, and the
 // settings of mcpx itself.
 //
-// In a file of valid JSON there are two kinds of faults. A fault of structure (a wrong type, an unknown value, a mistyped key),
-// even inside a server, makes the whole file unusable. [Faults] lists the faults of structure. A fault in a value of one server
-// (an unset variable, a bad URL, a missing command) makes only this server unavailable; it is in [Server.Fault].
+// In a file of valid JSON there are two kinds of faults. A fault of structure (mostly a wrong type, an unknown word or a
+// mistyped key), even inside a server, makes the whole file unusable. [Faults] lists the faults of structure. A fault in a
+// value of one server (such as an unset variable, a bad URL or a missing command) makes only this server unavailable; it is in
+// [Server.Fault].
 package config
 
 import (
@@ -15,7 +16,7 @@ import (
 )
 
 // Config is a config file with the defaults applied. It does not change while it is in use. A field without a comment has the
-// value of the key with the same name; the tables of keys in docs/ explain them.
+// value of the key with the same or a similar name; the tables of keys in docs/ explain them.
 type Config struct {
 	// Path is the path of the file, as the caller passed it to [Parse].
 	Path string
@@ -30,7 +31,8 @@ type Config struct {
 
 	// Secrets are values that must not appear in logs and messages. The secrets of servers are in [Server.Secrets].
 	Secrets []string `json:"-"`
-	// Commands are the names of the programs that were run for ${command:} references, sorted and without duplicates.
+	// Commands are the names of the programs that mcpx ran, or tried to run, for ${command:} references. They are sorted and
+	// without duplicates.
 	Commands []string
 	// Referred are the other files that the file refers to (${file:PATH}, envFile), sorted. Files that cannot be read are among
 	// them.
@@ -62,14 +64,14 @@ type ForCalls struct {
 	ResultForms                           conf.ResultForms
 	ExecWait                              time.Duration
 	DisabledTools                         []string
-	Files                                 []string     // absolute paths
+	Files                                 []string     // absolute if Path is
 	Confirm                               conf.Confirm // for the built-in server, and for servers without this key
 	Learn                                 *bool        // nil means that the file does not have the key
 	Programs                              conf.Programs
 	Dial                                  *conf.Dial // nil means that no server may dial in, that is, connect to mcpx
 }
 
-// ForServers has the keys at the root that concern all servers.
+// ForServers has keys at the root that concern all servers, or the process of mcpx itself.
 type ForServers struct {
 	MaxMessageBytes int64
 	Memory          int64 // in bytes; 0 means that the file does not have the key
@@ -80,7 +82,8 @@ type ForServers struct {
 	HealthCheck   bool
 	Health        conf.Health
 	Registry      string // the URL of an MCP registry
-	// Daemon says whether sessions over stdio share the daemon. The daemon ends after it had no session for DaemonIdle.
+	// Daemon says whether sessions over stdio, and mcpx exec, share the daemon. The daemon ends after it had no session for
+	// DaemonIdle.
 	Daemon     bool
 	DaemonIdle time.Duration
 }
@@ -103,9 +106,9 @@ type OverHTTP struct {
 // ToLog has the keys that concern the log.
 type ToLog struct{ LogLevel, LogFormat, LogFile string }
 
-// The values of [Config.View]. A view says which tools a client sees: inspect and exec, by which it uses all servers
-// (ViewTwoTools), or all tools of all servers (ViewTools). The name of a server follows the prefix ViewServer: the client sees
-// its tools. The name of a group follows the prefix ViewGroup: [Group.View] says what the client sees.
+// The values of [Config.View]. A view says which tools a client sees: inspect, exec and few others, by which it uses all
+// servers (ViewTwoTools), or all tools of all servers (ViewTools). The name of a server follows the prefix ViewServer: the
+// client sees its tools. The name of a group follows the prefix ViewGroup: [Group.View] says what the client sees.
 const (
 	ViewTwoTools = "two_tools"
 	ViewTools    = "tools"
@@ -133,8 +136,9 @@ type Group struct {
 	CatalogueTokenBudget int
 }
 
-// NoLimit is the value of a limit in a rule for clients if the file says 0, which means no limit. NoLimit overrides the limit that
-// mcpx itself has for the client. A limit that the file does not set is 0 in the rule, and overrides nothing.
+// NoLimit is the value of ResultChars or DescriptionChars in a rule for clients if the file says 0, which means no limit.
+// NoLimit overrides the limit that mcpx itself has for the client. A limit that the file does not set is 0 in the rule, and
+// overrides nothing.
 const NoLimit = math.MaxInt32
 
 // The kinds of connections to servers, the values of [Server.Type].
@@ -165,9 +169,9 @@ type Server struct {
 	// Fault says why the server is unavailable, in the form "PATH: TEXT". Several faults are joined by "; ". It is
 	// empty if the server is disabled.
 	Fault string
-	// Secrets are values that must not appear in logs and messages: the values of ${...} references and of env files, the
-	// secrets in oauth, and what looks like a secret in headers, env, args and URLs. Short and common values are not among
-	// them. The longest comes first, and there are no duplicates.
+	// Secrets are values that must not appear in logs and messages: most values of ${...} references, of variables from env
+	// files and env_vars, the secrets in oauth, and what looks like a secret in headers, env, args and URLs. Short and common
+	// values are not among them. The longest comes first, and there are no duplicates.
 	Secrets []string `json:"-"`
 	// Credentials are the Secrets whose name, place or form says that they are credentials. If only a credential changes, the
 	// cached catalogue of the server is still used. The longest comes first.
@@ -229,7 +233,7 @@ type ToolFilter struct {
 type Options struct {
 	// Getenv returns the value of an environment variable, and whether it is set. nil means that no variable is set.
 	Getenv func(string) (string, bool)
-	// Executable is the path of mcpx itself. A server whose command is this program is skipped. It may be empty.
+	// Executable is the path of mcpx itself. A server that starts this program to serve is skipped. It may be empty.
 	Executable string
 	// ReadFile reads the file of an envFile or a ${file:PATH}. nil means a function that reads regular files of at
 	// most 1 MiB.
@@ -262,8 +266,8 @@ func (c *Config) Served(name string) string {
 	return found
 }
 
-// ChangesServers reports whether servers can be changed over HTTP. Without the key api, this is allowed only if the file
-// has auth, because clients then have to prove who they are.
+// ChangesServers reports whether servers can be changed over HTTP. Without the key api, this is allowed only if Auth is set,
+// because clients then have to prove who they are.
 func (c *Config) ChangesServers() bool {
 	if c.API != nil {
 		return *c.API
@@ -271,8 +275,8 @@ func (c *Config) ChangesServers() bool {
 	return c.Auth != nil
 }
 
-// Learns reports whether mcpx learns which keys and types the results of tools have. Without the key learn, it does so only if the
-// file has no auth: otherwise one principal could see keys from another principal's results.
+// Learns reports whether mcpx learns which keys and types the results of tools have. Without the key learn, it does so only if
+// Auth is nil: otherwise one principal could see keys from another principal's results.
 func (c *Config) Learns() bool {
 	if c.Learn != nil {
 		return *c.Learn
@@ -280,7 +284,7 @@ func (c *Config) Learns() bool {
 	return c.Auth == nil
 }
 
-// ServerFaults returns the faults of all servers. Each fault makes only its own server unavailable.
+// ServerFaults returns the faults of all enabled servers. Each fault makes only its own server unavailable.
 func (c *Config) ServerFaults() []Fault {
 	var all []Fault
 	for i := range c.Servers {

@@ -228,7 +228,7 @@ func emptyReader() *serverReader {
 	return &serverReader{l: &loader{cfg: defaults("")}}
 }
 
-// TestKeysDoNotClash: no key is in two of the lists of keys of servers, or in two of the lists of keys at the root.
+// TestKeysDoNotClash: no ignored key is one that mcpx reads, and no key of a server from other clients is one of mcpx's own.
 func TestKeysDoNotClash(t *testing.T) {
 	r := emptyReader()
 	own, others, root := object{keys: r.ownKeys()}, object{keys: r.otherClientKeys()}, r.l.root()
@@ -352,7 +352,7 @@ func TestSecrets_Surroundings(t *testing.T) {
 	}
 }
 
-// TestNearKeys: a mistyped key in an object is a fault, whose text suggests the right key.
+// TestNearKeys: a mistyped key in an object is a fault. Its text suggests a key that resembles it, if there is one.
 func TestNearKeys(t *testing.T) {
 	for at, want := range map[string]string{
 		`"limits":{"call_per_minute":5}`:                         `limits.call_per_minute: unknown key "call_per_minute", did you mean "calls_per_minute"?`,

@@ -48,9 +48,10 @@ func (l *loader) checkDial(n *node, d *conf.Dial) {
 	}
 }
 
-// finishDial adds what the key dial.compat implies. With this key, programs that were made for mcp-endpoint-server (here called agents)
-// use mcpx with their tokens. finishDial adds a rule by which each agent may dial in, that is, connect to mcpx as a server. Only the
-// agent itself can use this server. If the file has no auth, finishDial adds an empty Auth, so that all other clients need a credential.
+// finishDial adds what the key dial.compat implies. With this key, programs that were made for mcp-endpoint-server (here called
+// agents) use mcpx with their tokens. finishDial adds a last rule by which each agent may dial in, that is, connect to mcpx as
+// a server. Only the agent itself can use this server. If the file has no auth, finishDial adds an empty Auth, so that all
+// other clients need a credential.
 func (l *loader) finishDial() {
 	if !l.agents() {
 		return

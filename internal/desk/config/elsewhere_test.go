@@ -46,8 +46,8 @@ func (s *sources) options() Options {
 	}
 }
 
-// TestElsewhere: references to the keyring, files and commands are expanded everywhere where variables are, and their values
-// are secrets. If a value cannot be fetched, this is a fault of the server with the reference, and of no other.
+// TestElsewhere: references to the keyring, files and commands are expanded in the same keys of servers as variables are, and
+// their values are secrets. If a value cannot be fetched, this is a fault of the server with the reference, and of no other.
 func TestElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("from-file\n"), 0o600); err != nil {

@@ -93,7 +93,7 @@ func switched[T ~uint8](l *loader, into *T, words ...string) value {
 	}}
 }
 
-// whole reads a whole number that is at least minimum and at most maximum.
+// whole reads a whole number that is at least minimum and at most maximum, and not above 2^53.
 func whole[T int | int64](l *loader, into *T, minimum, maximum int64) value {
 	return value{into: into, schema: `{"type": "integer"}`, minimum: minimum, maximum: maximum, read: func(n *node) {
 		if n.kind != numberKind {
@@ -258,8 +258,8 @@ func (l *loader) toolGlobs(into *[]string) value {
 	})
 }
 
-// allowed reads the value of a key named allow: globs of the tools that mcpx keeps, while it hides all others. An empty list is a
-// fault, because it could mean all tools or none.
+// allowed reads globs of the tools that mcpx keeps, while it hides all others: the key allow, or a key of another client that
+// means the same. An empty list is a fault, because it could mean all tools or none.
 func (l *loader) allowed(globs value) value { return l.notEmpty(globs, "all tools are allowed") }
 
 // notEmpty reads a list that must not be empty. The fault for an empty list ends with consequence, which says what happens without
@@ -311,7 +311,7 @@ func label(key string) string {
 	return quote(key)
 }
 
-// join returns the path of a key in the object at path. The key is quoted if it has other characters than letters,
+// join returns the path of a key in the object at path. The key is quoted if it is empty or has other characters than letters,
 // digits, '_', '$' and '-'.
 func join(path, key string) string {
 	switch {

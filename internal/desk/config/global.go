@@ -20,7 +20,7 @@ func (l *loader) root() object {
 	return object{name: "config", keys: slices.Concat(l.serverTables(), l.forClients(), l.forCalls(), l.forServers(), l.overHTTP(), l.toLog())}
 }
 
-// serverTables returns the keys at the root of the file that contain servers.
+// serverTables returns $schema and the keys at the root of the file that contain servers.
 func (l *loader) serverTables() []key {
 	table := func(name, schema string) value {
 		return value{read: l.servers, schema: schema, describe: func() object { return l.serverReader().object() }}
@@ -190,8 +190,8 @@ func (l *loader) registry(n *node) {
 	l.cfg.Registry = n.text
 }
 
-// These are the keys that contain servers: claudeServers in the files of Claude and Cursor, codeServers in the files of VS Code,
-// oldServers in the files of older versions of mcpx.
+// These are the root keys under which a config may have its servers: claudeServers as in the files of Claude and Cursor,
+// codeServers as in those of VS Code, oldServers as in those of older versions of mcpx.
 const (
 	claudeServers = "mcpServers"
 	codeServers   = "servers"
@@ -230,7 +230,7 @@ func (l *loader) readRoot(n *node) {
 		}
 		return l.ignoredKey(rootOfOtherClients, rootOfOlderSystems, m.key, "")
 	})
-	// A file without servers and without other faults is most likely not a config file of mcpx.
+	// A file without a key for servers and without other faults is most likely not a config file of mcpx.
 	if !l.someServers && len(l.faults) == 0 {
 		l.fault(n.child(claudeServers), "is missing; it holds the servers by name, as in the file of an MCP client (mcpx init --from FILE reads the file of any client)")
 	}
@@ -345,11 +345,11 @@ func (l *loader) limit(into *int, minimum int) value {
 	return v
 }
 
-// levelSchema lists the log levels in lower case, so that editors suggest them. It also accepts upper case.
+// levelSchema lists the log levels in lower case, so that editors suggest them. It accepts them in any case.
 const levelSchema = `{"anyOf": [{"enum": ["debug", "info", "warn", "error"]},
 	{"type": "string", "pattern": "^([dD][eE][bB][uU][gG]|[iI][nN][fF][oO]|[wW][aA][rR][nN]|[eE][rR][rR][oO][rR])$"}]}`
 
-// logLevel reads a log level in lower or upper case.
+// logLevel reads a log level, in any case.
 func (l *loader) logLevel(n *node) {
 	level := *n
 	level.text = strings.ToLower(n.text)

@@ -12,7 +12,7 @@ import (
 
 // Audit has the keys for the audit trail.
 type Audit struct {
-	// File is the absolute path of the trail.
+	// File is the path of the trail, absolute if [Config.Path] is.
 	File string
 	// Required means that mcpx refuses a call that it cannot record.
 	Required bool

@@ -89,7 +89,7 @@ func (n *node) json() json.RawMessage {
 	return out
 }
 
-// syntaxError says where and why the content of a file is not JSON.
+// syntaxError says where and why parseJSON refuses the content of a file.
 type syntaxError struct {
 	offset int
 	text   string

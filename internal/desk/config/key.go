@@ -22,8 +22,8 @@ type key struct {
 // object describes an object in the file by its keys.
 type object struct {
 	name string // the name of its definition in the JSON Schema
-	// strict means that an unknown key is a fault, not only a warning. It is set where a mistyped key could let mcpx allow more
-	// than the user wanted.
+	// strict means that an unknown key is a fault, not only a warning. It is mostly set where a mistyped key could let mcpx
+	// allow more than the user wanted.
 	strict bool
 	keys   []key
 }
@@ -39,8 +39,8 @@ type value struct {
 	named bool
 	// words are the accepted strings, if there are only a few.
 	words []string
-	// off names the values that turn the key off: it is the name of their definition in the JSON Schema, "off" or "plainOff". It is
-	// empty if no value turns the key off.
+	// off names the values that turn the key off: it is the name of their definition in the JSON Schema, "off" or "plainOff".
+	// It is empty if no value turns the key off, or if schema accepts those that do.
 	off string
 	// minimum and maximum are the smallest and the largest accepted number. maximum is 0 if there are no such limits, or if schema
 	// contains the limits.
@@ -48,13 +48,14 @@ type value struct {
 	// describe returns the description of the object that is the value, or of an object to which schema refers by name. It is nil
 	// if there is no such object.
 	describe func() object
-	// into points to the variable that receives the value. Before the file is read, the variable has the default. derived means
-	// that the JSON Schema must not show this default, mostly because it depends on other keys or on the machine. into is nil
-	// if there is no single variable.
+	// into points to the variable that receives the value, or to a copy of it. Before the file is read, the variable has the
+	// default. derived means that the JSON Schema must not show this default, mostly because it depends on other keys or on the
+	// machine. into may be nil, mostly because there is no single variable or because it is part of another one that has an
+	// into.
 	into    any
 	derived bool
-	// noNull means that null is a fault. For most keys, null means the same as a missing key. null is a fault where a missing key
-	// allows more than any value would.
+	// noNull means that null is a fault. For most keys, null means the same as a missing key. null is a fault in rules and
+	// groups, where a missing key mostly allows more than any value would.
 	noNull bool
 	// effect says when a change of the key takes effect while mcpx runs. Empty means at once.
 	effect effect
@@ -77,7 +78,7 @@ func (v value) notNull() value {
 	return v
 }
 
-// andThen returns a copy of v that also calls action after the value is read.
+// andThen returns a copy of v that also calls action after the value is read, even if the value has a fault.
 func (v value) andThen(action func(*node)) value {
 	read := v.read
 	v.read = func(n *node) {
@@ -214,12 +215,14 @@ type Key struct {
 	// AtStart means that a change takes effect when mcpx starts again. Restarts means that a change takes effect at once,
 	// but stops and starts the servers.
 	AtStart, Restarts bool
-	// Value points to the variable with the value of the key, mostly a field of the config. A root key that is a default for all
-	// servers has no field, because its value is copied into each server; then Value points to a variable that nothing else uses.
+	// Value points to the variable with the value of the key, mostly a field of the config. For api and learn, it points to a
+	// copy of what is in force. Most root keys that are a default for all servers have no field, because the value is copied
+	// into each server; then Value points to a variable that nothing else uses.
 	Value any
 }
 
-// Keys returns the keys of a config, except the keys of servers.
+// Keys returns the keys of a config. All servers together are the key mcpServers. The keys of a single server, which are there
+// below servers and mcp_servers, do not have its values.
 func Keys(cfg *Config) []Key {
 	l := newLoader(cfg.Path, Options{})
 	l.cfg = cfg
@@ -238,8 +241,8 @@ func (o object) flat(prefix string) (keys []Key) {
 	return keys
 }
 
-// Changed compares two configs. It returns the names of servers that are in both but differ, and the paths of keys that
-// differ, except keys of servers and keys that take effect only when mcpx starts again.
+// Changed compares two configs. It returns the names of servers that are in both but differ, and the paths of keys that differ,
+// except keys that take effect only when mcpx starts again. If any server differs, mcpServers is among the paths.
 func Changed(before, now *Config) (servers, keys []string) {
 	for i := range now.Servers {
 		for j := range before.Servers {

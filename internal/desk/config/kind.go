@@ -34,8 +34,8 @@ func (r *serverReader) kind(n *node) {
 	}
 }
 
-// infer determines the type of the server, if the file does not set it. Then it checks that the server has the keys that its type
-// needs.
+// infer determines the type of the server, if the file does not set it. Then it removes the values of keys that are for other
+// types, and checks that the server has the keys that its type needs.
 func (r *serverReader) infer(n *node) {
 	hasCommand, hasURL := r.commandAt != nil, r.urlAt != nil
 	switch {
@@ -94,7 +94,7 @@ func (r *serverReader) need(key string, valueNode *node, value string, n *node) 
 	return !r.failedAt(valueNode)
 }
 
-// failedAt reports whether there is already a fault at the path of n.
+// failedAt reports whether the server already has a fault at the path of n. Faults of structure do not count.
 func (r *serverReader) failedAt(n *node) bool {
 	return slices.ContainsFunc(r.faults, func(f Fault) bool { return f.Path == n.path() })
 }

@@ -80,8 +80,8 @@ func withoutPath(err error) error {
 	return err
 }
 
-// Parse reads a config from data. The parameter path is the name of the file in messages, and relative paths in the config are
-// relative to its folder. The error is an [*Error], a [*SyntaxError] or a [*Faults].
+// Parse reads a config from data. The parameter path is the name of the file in messages, and relative paths of files in the
+// config are relative to its folder. The error is an [*Error], a [*SyntaxError] or a [*Faults].
 func Parse(path string, data []byte, o Options) (*Config, error) {
 	if len(data) > maxFileBytes {
 		return nil, &Error{Text: "reading config " + path, Err: fmt.Errorf("is larger than %d MiB", maxFileBytes>>20)}
@@ -181,12 +181,13 @@ type loader struct {
 	viewAt   *node // the value of the key view
 	inGroups []groupServers
 	authAt   *node // the value of the key auth
-	// perPrincipal has the places of the keys oauth.per with the value principal, by the names of their servers in the file. Servers
-	// that are disabled are not among them.
+	// perPrincipal has the places of the keys oauth.per with the value principal, by the names of their servers in the file.
+	// Servers that are disabled or do not log in are not among them.
 	perPrincipal map[string]*node
 
-	// wanted has the references to the keyring and to commands, by the name of the server that contains them; references outside of
-	// servers are under "". answers has the values of these references, and is nil while the file is read for the first time.
+	// wanted has the references to the keyring and to commands for which [Options] has a function, by the name of the enabled
+	// server that contains them; references outside of servers are under "". answers has the values of these references, and is
+	// nil while the file is read for the first time.
 	wanted  map[string][]wanted
 	answers answers
 
@@ -253,7 +254,7 @@ func (g *ignored) add(key, place string) {
 	g.places[key] = append(g.places[key], place)
 }
 
-// String returns at most 20 of the keys, in the order of the file. At most 5 places follow each key.
+// String returns at most 20 of the keys, in the order in which they were added. At most 5 places follow each key.
 func (g ignored) String() string {
 	const maximum = 20
 	var b strings.Builder
@@ -281,8 +282,8 @@ func (g ignored) String() string {
 // EnvPath is the environment variable that names the config file.
 const EnvPath = "MCPX_CONFIG"
 
-// localPath is the config file in the current folder. It is used only if stdin is a terminal: if an editor starts mcpx in
-// a cloned repository, mcpx must not run the commands in a file of that repository.
+// localPath is the config file in the current folder. Unless the user names it, it is used only if stdin is a terminal: if an
+// editor starts mcpx in a cloned repository, mcpx must not run the commands in a file of that repository.
 const localPath = "config.json"
 
 // Real returns the absolute path of a config file, without symbolic links. The daemon of a config and its statistics of saved

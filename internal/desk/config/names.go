@@ -11,8 +11,8 @@ import (
 
 var unfit = pattern.New(`[^A-Za-z0-9._-]`)
 
-// safeNames renames servers whose names have characters that are not allowed in names of tools, or are "." or "..". It replaces
-// each such character, or each dot, by '_', and appends a number if another server has the new name. In disabled_tools it
+// safeNames renames servers whose names have other characters than ASCII letters, digits, '.', '_' and '-', or are "." or "..".
+// It replaces each such character, or each dot, by '_', and appends a number if the new name is taken. In disabled_tools it
 // replaces the old names, too.
 func (l *loader) safeNames() {
 	taken := map[string]bool{Reserved: true}
@@ -114,8 +114,8 @@ func (r *serverReader) needPackage() {
 	}
 }
 
-// aliases has the right keys for some wrong keys. It is for wrong keys that do not resemble the right one. A mistyped key needs no
-// alias, because the function nearest finds the right key by its letters.
+// aliases has the right keys for some wrong keys. It is for wrong keys that are too short, or too different from the right one,
+// for the function nearest to find that by its letters.
 var aliases = map[string]string{
 	"cmd":         "command",
 	"executable":  "command",
@@ -128,9 +128,9 @@ var aliases = map[string]string{
 	"workdir":     "cwd",
 }
 
-// nearest returns the right key that the user probably meant by a wrong key. The parameter key is the wrong key; keys has the right
-// keys. The result is the right key in aliases, or one that differs from the wrong key only in case, separators or a few letters. If
-// keys has no such key, the result is "".
+// nearest returns the right key that the user probably meant by a wrong key. The parameter key is the wrong key; keys has the
+// right keys. The result is the right key in aliases, or one that differs from the wrong key only in case, separators or a few
+// letters. If keys has no such key, or the wrong key is longer than 64 bytes, the result is "".
 func nearest(key string, keys []string) string {
 	if len(key) > 64 {
 		return ""

@@ -57,8 +57,8 @@ func Ignored(key string) bool {
 const someTime = `{"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 31622400000}, {"allOf": [{"type": "string"}, {"$ref": "#/$defs/timeout"}]}]}`
 
 // otherClientKeys returns the keys of servers in other clients' files that have an effect in mcpx. If a server also has mcpx's
-// own key with the same meaning, mcpx's key is used; the order in the file does not matter. The exception is disabled: a server
-// is off if either disabled or enabled says so.
+// own key with the same meaning, mcpx's key is used; the order in the file does not matter. There are two exceptions: a server
+// is off if either disabled or enabled says so, and it gets the headers and variables of all keys.
 func (r *serverReader) otherClientKeys() []key {
 	l, s := r.l, &r.s
 	kind, headers := value{read: r.kind, schema: text}, value{read: r.headers, schema: scalars}
@@ -166,8 +166,8 @@ func (r *serverReader) envVars(n *node) {
 	}
 }
 
-// envFile reads the path of a file with environment variables, and adds these variables to fileEnv. Each line of the file is
-// KEY=VALUE.
+// envFile reads the path of a file with environment variables, and adds these variables to fileEnv. The lines of the file are
+// KEY=VALUE, also after export; other lines are ignored.
 func (r *serverReader) envFile(n *node) {
 	var name string
 	r.string(&name).read(n)
@@ -351,9 +351,9 @@ func (r *serverReader) sandbox(n *node) {
 	r.unprotected(noSandbox).read(n)
 }
 
-// off reports whether a value turns its key off. Such values are null, false, 0, the strings "", "off", "none" and
-// "false", an empty array, an object whose key enabled has such a value, and an object without the key enabled in which
-// all values are such values.
+// off reports whether a value turns its key off. Such values are null, false, 0, the strings "", "off", "none" and "false" in
+// any case, an empty array, an object whose key enabled has such a value, and an object without the key enabled in which all
+// values, except notes, are such values.
 func (n *node) off() bool {
 	switch n.kind {
 	case boolKind:

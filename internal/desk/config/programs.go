@@ -2,8 +2,8 @@ package config
 
 import "mcpx/internal/base/conf"
 
-// These are limits for keys of the object programs: for memory (in bytes), calls and at_once. A program is JavaScript that a model
-// writes and mcpx runs, and that can call tools. The smallest memory is more than 0, because the JavaScript engine itself uses some.
+// These are limits for keys of the object programs: for memory (in bytes), calls and at_once. A program is JavaScript that mcpx
+// runs, and that can call tools. The smallest memory is more than 0, because the JavaScript engine itself uses some.
 const (
 	minProgramMemory = 16e6
 	maxProgramMemory = 1e9
@@ -28,7 +28,7 @@ func (l *loader) programsObject(p *conf.Programs) object {
 	}}
 }
 
-// programs reads the key programs, which is an object, false or true.
+// programs reads the key programs, which is an object, true, or a value that turns programs off.
 func (l *loader) programs(n *node) {
 	switch {
 	case n.kind == objectKind:

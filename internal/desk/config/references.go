@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// maxExpanded is the largest size of a value after expansion, in bytes. Without this limit, a value that repeats a long variable
-// could use up the memory.
+// maxExpanded is the largest size, in bytes, that a value may have at the end of each of its references. Without this limit, a
+// value that repeats a long variable could use up the memory.
 const maxExpanded = 1 << 20
 
 var (
@@ -26,8 +26,8 @@ var editorOnly = []string{"workspaceFolder", "workspaceFolderBasename", "file", 
 
 // expand returns the text of n with its references replaced by their values: ${VAR}, ${VAR:-default}, VS Code's ${env:VAR},
 // ${userHome} and ${pathSeparator}, and references to the keyring, to files and to commands. As in a shell, the default is also
-// used if the variable is empty. A reference ends at the first '}'. A reference without a value is a fault of the server. A
-// ${...} of a form that mcpx does not know stays as it is, as does a '$' without '{'.
+// used if the variable is empty. A reference ends at the first '}'. A reference without a value is a fault, unless its value is
+// not known yet (see external). A ${...} of a form that mcpx does not know stays as it is, as does a '$' without '{'.
 func (r *serverReader) expand(n *node) string {
 	var b strings.Builder
 	s := n.text
@@ -61,7 +61,8 @@ func (r *serverReader) expand(n *node) string {
 }
 
 // resolve returns the value of a reference. The parameter reference is the text between ${ and }. A ${...} of a form that mcpx
-// does not know is its own value. If there is no value, reason says why; otherwise reason is "".
+// does not know is its own value. If there is no value, reason says why; otherwise reason is "". ${userHome} is empty if the
+// home folder is unknown.
 func (r *serverReader) resolve(n *node, reference string) (value, reason string) {
 	switch reference {
 	case "userHome":
@@ -111,9 +112,10 @@ func (r *serverReader) home() string {
 	return ""
 }
 
-// expanded expands the references in a string outside of servers. ok is false if a reference has no value: because of a fault,
-// because the file is read for the first time, or because [Options] has no function for it. Then the caller must not use the
-// text as a key or token: it may still contain the reference, which everyone knows who can read the file.
+// expanded expands the references in a string outside of servers. ok is false if n is not a string, or if a ${...} has no
+// value: because of a fault or an unknown form, because the file is read for the first time, or because [Options] has no
+// function for it. Then the caller must not use the text as a key or token: it may still contain the reference, which everyone
+// knows who can read the file.
 func (l *loader) expanded(n *node) (text string, ok bool) {
 	if !l.expectKind(stringKind, n) {
 		return "", false
@@ -135,7 +137,7 @@ func (l *loader) expanded(n *node) (text string, ok bool) {
 	return text, ok
 }
 
-// path reads the path of a file and makes it absolute.
+// path reads the path of a file or folder and makes it absolute.
 func (l *loader) path(into *string) value {
 	return value{into: into, schema: text, read: func(n *node) {
 		if name, ok := l.expanded(n); ok && name != "" {
@@ -216,8 +218,8 @@ type answers map[wanted]answer
 
 // external returns the value of ${keyring:NAME}, ${file:PATH} or ${command:...}, without line breaks at its end. If there is no
 // value, reason says why. The value from the keyring or a command may be unknown: in the first reading of the file, because
-// [Options] has no function for it, or because of [Options.Only]. Then external returns the reference unchanged. If there is a
-// function, external also adds the reference to r.wanted.
+// [Options] has no function for it, because of [Options.Only], or because the server is disabled. Then external returns the
+// reference unchanged. If there is a function, external also adds the reference to r.wanted.
 func (r *serverReader) external(kind, argument string) (text, reason string) {
 	one := wanted{kind, argument}
 	v, looked := r.l.answers[one]
@@ -241,8 +243,8 @@ func (r *serverReader) external(kind, argument string) (text, reason string) {
 	return v.text, v.reason
 }
 
-// absolute makes a path in the config absolute. ~/ means the home folder, and other paths are relative to the folder of the
-// config file.
+// absolute makes a path in the config absolute, if the path of the config file is absolute. ~/ means the home folder, and other
+// paths are relative to the folder of the config file.
 func (r *serverReader) absolute(path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok && r.home() != "" {
 		path = filepath.Join(r.home(), rest)
@@ -313,7 +315,7 @@ func answerOf(text string, err error) answer {
 	return answer{text: text}
 }
 
-// argv returns the program and the arguments of a ${command:...}, or nil if there is no program.
+// argv returns the program and the arguments of a ${command:...}, or nil if there is no program or the array is invalid.
 func (w wanted) argv() []string {
 	argv := strings.Fields(w.argument)
 	if strings.HasPrefix(strings.TrimSpace(w.argument), "[") {
@@ -326,7 +328,7 @@ func (w wanted) argv() []string {
 	return argv
 }
 
-// programs returns the programs of all ${command:...} references. It leaves out the arguments, which may be secret.
+// programs returns the programs of the ${command:...} references in a. It leaves out the arguments, which may be secret.
 func (a answers) programs() []string {
 	var names []string
 	for one := range a {

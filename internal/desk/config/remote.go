@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// notPassedOn are headers that mcpx or the HTTP client sets itself, so that a caller cannot provide them.
+// notPassedOn are headers that mcpx or the HTTP client sets itself, so that a caller cannot provide them. The same is true of
+// all headers that begin with mcp-.
 var notPassedOn = []string{
 	"host", "content-type", "content-length", "accept", "connection", "transfer-encoding", "upgrade", "last-event-id",
 }
@@ -125,7 +126,7 @@ func (r *serverReader) oauthObject(enabled *bool) object {
 	}}
 }
 
-// checkOAuth adds faults for keys of oauth that are invalid, missing, or contradict each other.
+// checkOAuth adds faults for keys of oauth that are invalid, missing, or contradict each other. It also sets PerPrincipal.
 func (r *serverReader) checkOAuth() {
 	o := r.s.OAuth
 	if r.oauthAt == nil || o.Off {
@@ -158,7 +159,7 @@ func (r *serverReader) checkOAuth() {
 }
 
 // checkPerPrincipal adds faults for keys that contradict "per": "principal" in oauth, by which each principal logs in to the
-// server. If the key session has its default, each principal also gets a session of its own with the server.
+// server. If the key session is shared, which is the default, each principal also gets a session of its own with the server.
 func (r *serverReader) checkPerPrincipal(fail func(key, text string)) {
 	switch _, authorization := r.s.CallerCredentials["Authorization"]; {
 	case r.s.OAuth.Grant != "" && r.s.OAuth.Grant != "authorization_code":

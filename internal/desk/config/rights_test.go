@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/base/conf"
 )
 
-// TestRights: the rules in auth.rights are read. Nothing in a rule is ignored that could restrict it: null, an empty list and
-// an unknown key are faults.
+// TestRights: the rules in auth.rights are read. Nothing in a rule is ignored that could restrict it: null, an unknown key, and
+// most empty lists are faults.
 func TestRights(t *testing.T) {
 	parse := func(rights string) (*Config, error) {
 		return Parse("c.json", fmt.Appendf(nil, `{"mcpServers": {"my git": {"command": "x"}, "mail": {"command": "x"}},

@@ -39,7 +39,7 @@ func Schema() []byte {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	if err := e.Encode(root); err != nil {
-		panic(err) // cannot happen: all has only maps, lists, strings, numbers and booleans
+		panic(err) // cannot happen: root has only maps, lists, strings, numbers and booleans
 	}
 	return b.Bytes()
 }
@@ -127,7 +127,8 @@ func orNull(schema map[string]any) map[string]any {
 	return schema
 }
 
-// byDefault returns the default value. It returns nil if there is none, or if it is not a string, number or boolean.
+// byDefault returns the default value. It returns nil if there is none that the schema may show, or if it is not a string,
+// number or boolean.
 func (v value) byDefault() any {
 	if v.into == nil || v.derived {
 		return nil

@@ -89,8 +89,8 @@ func TestSchema_Samples(t *testing.T) {
 	}
 }
 
-// uncommented returns a config with the keys that the example has in comments. If a key is there several times, the first is
-// used.
+// uncommented returns a config with the keys that the example has in comments, if the value is an object in one line without
+// "…". If a key is there several times, the first is used.
 func uncommented(example []byte) []byte {
 	members := []string{`"mcpServers": {}`}
 	for line := range strings.Lines(string(example)) {

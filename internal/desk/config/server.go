@@ -75,7 +75,7 @@ func (r *serverReader) ownKeys() []key {
 	}
 }
 
-// serverReader has the state of reading one server.
+// serverReader has the state of reading one server, or a string outside of servers.
 type serverReader struct {
 	l      *loader
 	s      Server
@@ -84,8 +84,8 @@ type serverReader struct {
 	secrets  map[string]bool
 	wanted   []wanted
 	disabled bool
-	// These are the nodes of the values of some keys, such as command. A node is nil if the server does not have the key, or if
-	// the value turns the key off.
+	// These are the nodes of the values of some keys, such as command. A node is nil if the server does not have the key, and
+	// may be nil if the value is a boolean, empty or invalid.
 	commandAt, urlAt, urlsAt, oauthAt, credentialsAt *node
 	unknownType                                      *node // the value of the key type if kinds does not have it, else nil
 	httpURL                                          bool  // the URL is the value of a key that means streamable HTTP
@@ -100,7 +100,7 @@ func (l *loader) serverReader() *serverReader {
 	return &serverReader{l: l, s: l.everyServer, secrets: map[string]bool{}}
 }
 
-// fail adds a fault that makes only this server unavailable.
+// fail adds a fault to r.faults. In a server, it makes only this server unavailable.
 func (r *serverReader) fail(n *node, format string, args ...any) {
 	r.faults = append(r.faults, faultAt(n, format, args...))
 }
@@ -310,8 +310,9 @@ func (r *serverReader) toolTimeouts(n *node) {
 	}
 }
 
-// isSelf reports whether the server is mcpx itself, which would then start or call itself endlessly. A server with a URL is mcpx
-// only if its host is this machine and its name is the reserved one.
+// isSelf reports whether the server is mcpx itself, which would then start or call itself endlessly. A server with a URL is
+// mcpx only if its host is this machine and its name is the reserved one. A command is mcpx only if its arguments do not name
+// another command than serve.
 func (r *serverReader) isSelf() bool {
 	if u, err := url.Parse(r.s.URL); err == nil && strings.EqualFold(r.s.Name, Reserved) {
 		if slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()) {

@@ -107,7 +107,8 @@ func defaultText(k *key) string {
 	}
 }
 
-// kindsOf returns words for the types of values that a schema accepts. It leaves out values that turn a key off.
+// kindsOf returns words for the types of values that a schema accepts. It leaves out the shared definitions of values that turn
+// a key off.
 func kindsOf(t *testing.T, schema map[string]any) (kinds []string) {
 	t.Helper()
 	text, err := json.Marshal(schema)
