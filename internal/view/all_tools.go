@@ -40,8 +40,9 @@ func NewAllTools(r *registry.Registry, e *executor.Executor, options Options) *A
 	return v
 }
 
-// natives is the answer to tools/list, and the tools by the names under which clients may call them. A few of these names may
-// not be in the answer (see the func appNames).
+// natives is the list of tools for the answer to tools/list, and the tools by the names under which clients may call them. In a
+// TwoTools, the list has only the tools next to inspect and exec. A few of the names may not be in the list (see the func
+// appNames).
 type natives struct {
 	tools  json.RawMessage
 	byName map[string]origin
@@ -114,7 +115,7 @@ func runsTasks(snap *catalog.Snapshot) bool {
 }
 
 // instructions returns the instructions of all enabled servers, joined, with the name of each as a heading. A transparent view
-// has those of its server as they are.
+// has those of its server as they are. Without servers, it returns the text that the catalogue has for this case.
 func (v *AllTools) instructions(client *caller.Client) string {
 	var all strings.Builder
 	snap := v.catalogue(client)

@@ -58,5 +58,6 @@ var knownClients = []ClientRule{
 	{Name: "mcporter*", Text: TextJSON},
 }
 
-// unknownResultChars is for clients that are not in knownClients. It is about 10,000 tokens, which most clients show.
+// unknownResultChars is for clients for which knownClients has no ResultChars. It is about 10,000 tokens, which most clients
+// show.
 const unknownResultChars = 38_000

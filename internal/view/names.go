@@ -38,8 +38,8 @@ type origin struct {
 	server, tool string
 }
 
-// names gives a name to each tool of a catalogue, in the catalogue's order. The names depend only on the catalogue, so they are
-// the same in every process.
+// names gives a name to each tool of a catalogue, in the catalogue's order. The names depend only on n and the catalogue, so
+// they are the same in every process.
 func (n Naming) names(snap *catalog.Snapshot) (all []origin, byName map[string]origin) {
 	servers := make(map[string]int) // how many servers have a tool of this name
 	for i := range snap.Servers {

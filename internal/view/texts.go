@@ -22,7 +22,7 @@ type texts struct {
 // sessions of single clients. The search index and the definition take about 1 KB per tool each.
 const (
 	maxTexts     = 256
-	maxTextTools = 50_000 // of all catalogues together, not counting the most recently used one
+	maxTextTools = 50_000 // of all catalogues together; the most recently used one alone may have more
 )
 
 // catalogueTexts are the texts of one catalogue. Of the states of its servers, they only show which are disabled.

@@ -28,7 +28,8 @@ type Options struct {
 	Name string
 	// Scope is the part of the catalogue that the view shows; nil means the whole catalogue.
 	Scope *policy.Scope
-	// Naming says how AllTools names tools. Untouched means that results of calls through AllTools are not compressed.
+	// Naming says how prompts and the servers' own tools are named. Untouched means that results of calls of these tools are
+	// not compressed.
 	Naming    Naming
 	Untouched bool
 	// BudgetTokens is the maximum length of inspect's description together with the part of the catalogue in exec's description,
