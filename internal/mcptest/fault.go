@@ -75,7 +75,7 @@ type Fault struct {
 // On returns the fault for requests with this method only.
 func (f Fault) On(method string) Fault { f.Method = method; return f }
 
-// Always returns the fault for all requests, forever.
+// Always returns the fault for all matching requests, forever.
 func (f Fault) Always() Fault { f.Times = -1; return f }
 
 // Drop returns a fault that resets the connection before anything is executed.

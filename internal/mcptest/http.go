@@ -97,8 +97,8 @@ func (s Spec) serveHTTP(t testing.TB, sse bool) *HTTPServer {
 	return h
 }
 
-// handled wraps a handler. It records the request, refuses it if the token is missing, and makes the server wait
-// until the handler has returned.
+// handled wraps a handler. It records the request, refuses it if the token is missing or wrong, and makes the server wait until
+// the handler has returned.
 func (h *HTTPServer) handled(f http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !h.srv.enter() {
@@ -231,7 +231,8 @@ func (h *HTTPServer) newSession(id string) *httpSession {
 	return hs
 }
 
-// serveGet serves the GET stream of a legacy session, which has the messages that are not part of any request.
+// serveGet serves the GET stream of a legacy session, which has the messages that are not part of any request. A GET that
+// resumes gets the answer of FaultPoll or FaultBreak instead.
 func (h *HTTPServer) serveGet(w http.ResponseWriter, r *http.Request) {
 	if f := h.fault("GET"); f != nil && f.before(h, w, r, false, "null") {
 		return

@@ -16,14 +16,14 @@ import (
 // leakWait is how long leftovers may take to go away. It can be long, since only a failing test waits that long.
 const leakWait = time.Minute
 
-// NoLeaks fails the test if it leaves anything behind: goroutines, processes (Linux only: child processes in any
-// state, and living descendants of fakes, whatever their parent is) or file descriptors (Linux only). What existed
-// when NoLeaks was called does not matter. Leftovers have some time to go away. Processes that are still there after
-// that are killed, so that they do not disturb the next test.
+// NoLeaks fails the test if it leaves anything behind: goroutines, processes (Linux only: descendants in any state, and living
+// descendants of fakes, whatever their parent is) or file descriptors (Linux only). What existed when NoLeaks was called does
+// not matter. Leftovers have some time to go away. Processes that are still there after that are killed, so that they do not
+// disturb the next test.
 //
-// Call NoLeaks at the beginning of the test, because cleanup functions run in reverse order. It checks the whole
-// process. So tests that run at the same time are checked together, when the last of them ends. A parallel test calls
-// Parallel instead. Idle connections of http.DefaultClient are closed before the check.
+// Call NoLeaks at the beginning of the test, because cleanup functions run in reverse order. It checks the whole process. So
+// tests that run at the same time are checked together, when the last of them ends. A parallel test calls Parallel instead.
+// Idle connections of http.DefaultClient are closed before the check.
 func NoLeaks(t testing.TB) {
 	t.Helper()
 	noLeaks(t, leakWait)

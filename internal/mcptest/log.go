@@ -211,7 +211,7 @@ func readLog(path string) (Log, error) {
 	}
 }
 
-// Process is a process that a fake started.
+// Process is a process of a fake.
 type Process struct {
 	PID  int
 	Role string // "server" or "grandchild"

@@ -98,7 +98,7 @@ func (s *server) checkLegacy(c *call) (answer, bool) {
 	return answer{}, false
 }
 
-// complete adds the member resultType, which modern results need, if it is missing.
+// complete adds the member resultType, which modern results need, unless it is the first member.
 func complete(m message) message {
 	if len(m.head) == 0 || m.head[0] != '{' || strings.HasPrefix(string(m.head), `{"resultType"`) {
 		return m

@@ -9,7 +9,8 @@ import (
 	"sync"
 )
 
-// postWriter writes the response to one POST: as JSON if only the answer is sent, otherwise as an event stream.
+// postWriter writes the response to one POST: as JSON if only the answer is sent and AnswerSSE is off, otherwise as an event
+// stream.
 type postWriter struct {
 	h      *HTTPServer
 	w      http.ResponseWriter
