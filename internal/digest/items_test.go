@@ -198,7 +198,7 @@ func TestRead_Hostile(t *testing.T) {
 	}
 }
 
-// values2 splits an array of scalars without decoding them.
+// values2 splits an array of scalars at its commas, without parsing it. No string in the array may contain a comma.
 func values2(array string) (items []json.RawMessage) {
 	for _, one := range strings.Split(strings.Trim(array, "[]"), ",") {
 		items = append(items, json.RawMessage(one))
