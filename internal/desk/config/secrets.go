@@ -90,8 +90,7 @@ func (r *serverReader) secretIfNamed(name, value string) {
 }
 
 // literal adds a value to the secrets of the server. It is the value of an argument whose name looks like the name of a secret,
-// as in --password=X. literal leaves out short values, short numbers and the values in
-// settings.
+// as in --password=X. literal leaves out short values, short numbers and the values in settings.
 func (r *serverReader) literal(value string) {
 	value = strings.Trim(strings.TrimSpace(value), `"'`)
 	number := strings.Trim(value, "0123456789.") == "" && len(value) < minNumber
