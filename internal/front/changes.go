@@ -36,7 +36,7 @@ func newPending() *pending { return &pending{due: make(chan struct{}, 1)} }
 // such notification replaces an earlier one.
 const maxUnknown = 1000
 
-// add adds a note, or replaces an earlier one about the same list or resource. It does not block.
+// add adds a note, or replaces an earlier one about the same list or resource, or drops it (see maxUnknown). It does not block.
 func (n *pending) add(one note) {
 	n.mu.Lock()
 	at := -1
@@ -69,8 +69,9 @@ func (n *pending) take() []note {
 	return notes
 }
 
-// changes passes all changes of the catalogue on to its subscribers, which are the clients without a principal: they all see
-// the same tools. Legacy sessions and modern subscriptions subscribe in the same way. The zero value is ready.
+// changes passes all changes of the catalogue, and notifications with unknown methods, on to its subscribers, which are the
+// clients without a principal: they all see the same tools. Legacy sessions and modern subscriptions subscribe in the same way.
+// The zero value is ready.
 type changes struct {
 	mu          sync.Mutex
 	subscribers map[*pending]struct{}

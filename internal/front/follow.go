@@ -16,13 +16,14 @@ import (
 	"mcpx/internal/resources"
 )
 
-// maxFollowed is the highest number of resources that one client may subscribe to.
+// maxFollowed is the highest number of resources that one session, or one subscriptions/listen, may subscribe to. Requests at
+// the same time may exceed it a little.
 const maxFollowed = 1000
 
 // followed holds the resources that a client subscribes to, by URI. Updates go to the client's pending
 // notifications. The zero value is ready.
 type followed struct {
-	again bool // the client had these subscriptions before, so it is told that it may have missed updates
+	again bool // the client may have had the subscriptions of followAll before, so it is told that it may have missed updates
 	mu    sync.Mutex
 	ended bool
 	end   map[string]context.CancelFunc
@@ -60,14 +61,15 @@ func (o *followed) begin(uri string, topic *resources.Topic, news *pending) (agr
 	return agreed
 }
 
-// full reports whether the client has maxFollowed subscriptions.
+// full reports whether there are maxFollowed subscriptions or more.
 func (o *followed) full() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.end) >= maxFollowed
 }
 
-// has reports whether the client subscribes to a resource.
+// has reports whether this process has the client's subscription to a resource, even if the server has not accepted it yet. The
+// record of a session over HTTP may name more.
 func (o *followed) has(uri string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -96,8 +98,8 @@ func (o *followed) close() {
 	o.all.Wait()
 }
 
-// subscribe answers resources/subscribe once the server of the resource has accepted or refused the
-// subscription.
+// subscribe answers resources/subscribe once the server of the resource has accepted or refused the subscription. If the client
+// already subscribes to the resource, it answers at once.
 func (f *Front) subscribe(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	uri, _ := wire.Text(r.uri)
 	topic, err := f.view.Topic(ctx, r.from(), uri, false)
@@ -157,7 +159,8 @@ func (f *Front) followAgain(ctx context.Context, s *session) {
 	f.followAll(ctx, s.client.Load(), s.record.Load().Followed, &s.followed, s.pending)
 }
 
-// unsubscribe answers resources/unsubscribe. If the request fails, the subscription stays, except if the resource is gone.
+// unsubscribe answers resources/unsubscribe. If the request to the server fails, the subscription stays, except if the resource
+// is gone.
 func (f *Front) unsubscribe(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	uri, _ := wire.Text(r.uri)
 	if r.session.followed.has(uri) {
@@ -173,8 +176,8 @@ func (f *Front) unsubscribe(ctx context.Context, r *incoming, out []byte) ([]byt
 	return append(out, "{}"...), nil
 }
 
-// followAll subscribes to the URIs until the client has maxFollowed subscriptions, and returns the URIs of the new
-// subscriptions. It skips unknown resources, and those to which the client already subscribes.
+// followAll subscribes to the URIs until there are maxFollowed subscriptions, and returns the URIs of the new ones. It skips
+// unknown resources, those whose server reports no changes, and those to which the client already subscribes.
 func (f *Front) followAll(ctx context.Context, client *caller.Client, uris []string, o *followed, news *pending) (granted []string) {
 	for _, uri := range uris {
 		if o.full() {

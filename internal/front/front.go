@@ -36,8 +36,8 @@ type Options struct {
 	Known func(*caller.Principal) bool
 	// Admission limits the clients' sessions, messages and bodies; nil means no limits.
 	Admission Admission
-	// Trace, if not nil, gets every message from a client (received is true) and to a client. peer names the connection. Trace
-	// must not block.
+	// Trace, if not nil, gets the messages from clients (received is true) and those that this process sends to clients. peer
+	// names the connection, or only its kind. Trace must not block.
 	Trace func(peer string, received bool, message []byte)
 	// Sessions stores the records of legacy sessions; several fronts may share it. Once ensures that a suspended call is
 	// resumed only once with the same requestState. The first of Secrets signs the requestState of upstream servers; a
@@ -45,15 +45,15 @@ type Options struct {
 	Sessions state.Sessions[Session]
 	Once     state.Once
 	Secrets  []*state.Secret
-	// Peers are the other processes that serve the same clients; nil if there are none. Homed returns the names of the
-	// view's PerClient servers: each client has a session of its own with such a server. Personal returns the names of those
-	// PerClient servers with which all clients of a principal share one session. A nil func means that there are no such servers.
+	// Peers are the other processes that serve the same clients; nil if there are none. Homed returns the names of the view's
+	// PerClient servers: each client or principal has a session of its own with such a server. Personal returns the names of
+	// those with which all clients of a principal share one session. A nil func means that there are no such servers.
 	Peers           Peers
 	Homed, Personal func() []string
 	// Journal passes the events of requests to the observers. It may be nil.
 	Journal *request.Journal
-	// SessionEnded is called when a session over HTTP has ended in the process that opened it. A process that continues the
-	// session later does not call it, so it is called once for each session. It may be nil.
+	// SessionEnded is called when the live part of a session over HTTP has ended in the process that opened the session. If the
+	// session is continued after that, SessionEnded is not called again. It may be nil.
 	SessionEnded func(client *caller.Client, lasted time.Duration)
 	// Logger may be nil: then nothing is logged.
 	Logger *slog.Logger
@@ -66,7 +66,8 @@ type Options struct {
 // Admission limits what the clients of one principal open and send. A nil principal means the unauthenticated
 // clients. Implementations are safe for concurrent use.
 type Admission interface {
-	// OpenSession counts a new session, or refuses it with an error. CloseSession undoes the count.
+	// OpenSession counts a new session, stream of HTTP+SSE or subscription (subscriptions/listen), or refuses it with an error.
+	// CloseSession undoes the count.
 	OpenSession(p *caller.Principal) *request.LimitError
 	CloseSession(p *caller.Principal)
 	// Request counts one message. It is called for a message that is not counted with an HTTP request of its own, such as the
@@ -74,7 +75,7 @@ type Admission interface {
 	// wait.
 	Request(p *caller.Principal) (wait time.Duration, over *request.LimitError)
 	// ReadBody counts bytes of a body before they are read. ok is false if they would exceed the limit; wait is
-	// how long the reader should pause. BodyRead subtracts all the bytes of the body once it is read.
+	// how long the reader should pause. BodyRead subtracts all the counted bytes of the body once it is read or cannot be read.
 	ReadBody(p *caller.Principal, bytes int) (wait time.Duration, ok bool)
 	BodyRead(p *caller.Principal, bytes int)
 }
@@ -100,8 +101,8 @@ type Front struct {
 	sessions   sessions       // legacy sessions over HTTP that have a live part in this process
 	stateless  inflight       // modern and forwarded requests over HTTP, and the streams of HTTP+SSE and sockets
 	tags       *caller.Tags   // sign the requestState of upstream servers
-	suspended  suspendedCalls // modern calls that wait for their client's answers
-	requests   atomic.Int64   // number of modern requests over HTTP so far
+	suspended  suspendedCalls // modern calls during which the client can be asked
+	requests   atomic.Int64   // numbers the modern requests over HTTP
 	listings   listings       // when clients without a session last listed tools over HTTP
 
 	detach   func() // stops the view from reporting changes to the field changes
@@ -147,7 +148,7 @@ func New(v view.View, options Options) *Front {
 // Protocols returns the protocol revisions that clients may use, newest first.
 func Protocols() []string { return mcp.ValidProtocolVersions }
 
-// The reasons why mcpx may end a request before it is answered. The client gets them as errors.
+// Reasons why mcpx may end a request before it is answered. If the client then gets an error, it says the reason.
 var (
 	errStopping     = errors.New("mcpx is shutting down; the call may have been executed")
 	errClosed       = errors.New("this view was removed from the config of mcpx; the call may have been executed")
@@ -157,13 +158,13 @@ var (
 	errUnknown      = errors.New("the principal that opened the stream may not connect any more; the call may have been executed")
 )
 
-// EndStreams ends the long-lived streams over HTTP, and refuses new ones. A shutdown first calls EndStreams, because such
-// streams would not end on their own.
+// EndStreams ends the long-lived streams over HTTP, and new ones as soon as they begin. A stream of HTTP+SSE or a socket may
+// first finish its open requests. A shutdown first calls EndStreams, because such streams would not end on their own.
 func (f *Front) EndStreams() { f.end(true, errStopping) }
 
-// EndCalls ends all open requests over HTTP, each with an error as its answer, and refuses new ones. Only initialize is still
-// answered; the requests of its session are then refused. A shutdown calls EndCalls after its grace period. If the shutdown
-// closed the connections instead, clients would get no answer.
+// EndCalls cancels all open requests over HTTP, and new ones except initialize. A cancelled call gets an error as its answer. A
+// shutdown calls EndCalls after its grace period, if it has one. If the shutdown closed the connections instead, clients would
+// get no answer.
 func (f *Front) EndCalls() { f.end(false, errStopping) }
 
 func (f *Front) end(lastingOnly bool, why error) {

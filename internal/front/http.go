@@ -183,7 +183,7 @@ func (f *Front) legacyMessage(e *exchange, s *session, m *message) {
 	if m.isRequest() {
 		s.begin()
 		if e.events && len(r.own.Capabilities) > len("{}") {
-			r.client = r.own.Asked(s.ask(e)) // questions go on the stream of the request
+			r.client = r.own.Asked(s.ask(e)) // questions go on the stream of the request, as long as it is open
 		}
 		f.serve(e, &s.inflight, keyOf(m.ID), &r.incoming)
 		return
@@ -298,9 +298,9 @@ func statusOf(code int) int {
 	return http.StatusOK
 }
 
-// events serves the GET stream of a session, for notifications that are not part of any request. If a session has several GET
-// streams, only the newest gets these notifications. The older ones stay open: the protocol permits several, and clients open
-// again a stream that mcpx has ended, so two streams would end each other for ever.
+// events serves the GET stream of a session, for messages that are not part of any request. If a session has several GET
+// streams in this process, only the newest gets these messages. The older ones stay open: the protocol permits several, and
+// clients open again a stream that mcpx has ended, so two streams would end each other for ever.
 func (f *Front) events(e *exchange, s *session) {
 	// No request can have this key, because an id is a number or a quoted string. A session is not idle while its stream is
 	// open. The stream ends with the session at the latest.
@@ -350,7 +350,8 @@ func (e *exchange) session(id json.RawMessage) (s *session, ok bool) {
 	return s, err == nil
 }
 
-// refuseHeaders returns the error of a modern request whose headers contradict its body (SEP-2243, SEP-2575), or nil.
+// refuseHeaders returns the error of a modern request whose headers do not fit its body (SEP-2243, SEP-2575), or which wants to
+// resume a stream; otherwise nil.
 func (e *exchange) refuseHeaders(m *message) *rpcError {
 	mismatch := func(message string) *rpcError { return &rpcError{code: mcp.HEADER_MISMATCH, message: message} }
 	switch {
@@ -382,7 +383,7 @@ func (e *exchange) refuseHeaders(m *message) *rpcError {
 }
 
 // namedBy reports whether the headers repeat the method and the name or URI of the message, byte for byte. If it returns false,
-// the headers may still be right: a value may be encoded, or the message may have neither name nor URI.
+// the headers may still be right: for example, a value may be encoded, or the message may have neither name nor URI.
 func (m *message) namedBy(r *http.Request) bool {
 	value := m.name
 	if m.Method == string(mcp.MethodResourcesRead) {
@@ -393,13 +394,13 @@ func (m *message) namedBy(r *http.Request) bool {
 		string(value[1:len(value)-1]) == name && !strings.Contains(name, `\`) && !strings.HasPrefix(name, "=?")
 }
 
-// structured returns the value of structuredHeader: it says whether the client wants structuredContent. It is empty without the
-// header.
+// structured returns the value of structuredHeader in lower case: it says whether the client wants structuredContent. It is
+// empty without the header.
 func (e *exchange) structured() view.StructuredPolicy {
 	return view.StructuredPolicy(strings.ToLower(headerOf(e.r, structuredHeader)))
 }
 
-// peer returns the name of the client's connection; empty if the request came from a proxy.
+// peer returns the name of the client's connection; empty if the headers name a proxy (see proxied).
 func (e *exchange) peer() string {
 	if e.proxied() {
 		return ""
@@ -407,7 +408,7 @@ func (e *exchange) peer() string {
 	return "connection " + e.r.RemoteAddr
 }
 
-// connection returns the client's connection; nil if it is unknown, or if the request came from a proxy.
+// connection returns the client's connection; nil if it is unknown, or if the headers name a proxy (see proxied).
 func (e *exchange) connection() *caller.Connection {
 	if e.proxied() {
 		return nil

@@ -13,9 +13,9 @@ import (
 	"mcpx/internal/request"
 )
 
-// exchange is one HTTP request and its response. The response is a single JSON answer or an event stream. It is a stream for a
-// GET, a batch and a long-lived request, if a notification or a question comes before the answer, and if the client accepts no
-// JSON.
+// exchange is one HTTP request and its response. An answer is a single JSON text or an event of a stream. The response is a
+// stream for a GET, a batch and a long-lived request, if a notification or a question comes before the answer, and if the
+// client accepts no JSON. It is never a stream after the method refuse.
 type exchange struct {
 	front   *Front
 	w       http.ResponseWriter
@@ -40,7 +40,7 @@ type exchange struct {
 	streaming bool // the event stream has begun; while the goroutine writeQueued runs, only it may use this field
 }
 
-// maxQueued is the highest number of messages of one response that wait to be written before the answer.
+// maxQueued is the highest number of messages of one response that wait to be written. The answer is not one of them.
 const maxQueued = 256
 
 // newExchange makes an exchange. It takes the accepted media types from the headers; if these name neither JSON nor event
@@ -200,8 +200,8 @@ func (e *exchange) answer(message []byte) {
 	e.write(message)
 }
 
-// accepted ends the response without a JSON-RPC answer, because the message was a notification or a response, or because the
-// client has cancelled the request. It does nothing if an event stream has begun, or for a message of a batch.
+// accepted ends the response without a JSON-RPC answer, for example because the message was a notification or a response, or
+// because the client has cancelled the request. It does nothing if an event stream has begun, or for a message of a batch.
 func (e *exchange) accepted() {
 	if !e.streaming && !e.batch {
 		e.extend(0)

@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// keepAlive is the longest time in which nothing is sent on a stream: proxies close connections that are
-// silent for longer.
+// keepAlive is how often mcpx sends a keep-alive on a long-lived stream, or while a question is open: proxies close connections
+// that are silent for longer.
 const keepAlive = 25 * time.Second
 
 // listen answers subscriptions/listen (SEP-2575): it acknowledges the subscription, then sends changes with the subscription's

@@ -20,7 +20,7 @@ type message struct {
 	row *method // the method's entry in the table of methods
 	// name, uri and arguments are the members of params with these names; nil if absent.
 	name, uri, arguments json.RawMessage
-	input                request.Input // modern era only: the answers to an input_required result
+	input                request.Input // the answers to an input_required result, which only the modern era has
 	told                 bool          // the message came from another replica (Front.Told), not from the client
 	// refusal is the error of a message that mcpx refuses as soon as it is read, such as invalid JSON; otherwise nil.
 	refusal *rpcError
@@ -232,8 +232,8 @@ func (m *requestMeta) refuseModern() *rpcError {
 	return nil
 }
 
-// said returns what a modern message says about its client: the name, the protocol version and the capabilities. Every modern
-// request says this.
+// said returns what a modern message says about its client: the name (if any), the protocol version and the capabilities. A
+// modern client says this in every request.
 func (m *message) said() caller.Said {
 	return caller.Said{Name: m.clientName, Version: m.version, Capabilities: m.capabilities}
 }

@@ -89,7 +89,7 @@ type incoming struct {
 	headers http.Header // the headers of a modern request over HTTP; otherwise nil
 	// structured is the value of structuredHeader: it says whether the client wants structuredContent.
 	structured view.StructuredPolicy
-	// out sends notifications before the answer; nil if the client accepts no event stream as the response.
+	// out sends notifications before the answer; nil for initialize over HTTP, and if the client accepts no event stream.
 	out   sender
 	event *request.Event // made by Front.answer, or for a suspended call by suspendedCalls.begin
 	anew  bool           // modern only: the client has lost its sessions with PerClient servers, together with its earlier home
@@ -104,13 +104,13 @@ type ownRequest struct {
 	own caller.Client
 }
 
-// sender sends messages to the client before the answer to its request.
+// sender sends messages other than answers to the client: before the answer to a request, or outside of any request.
 type sender interface {
 	// notify sends a notification. It does not block: if the client does not read, the notification is dropped.
 	notify(method string, params json.RawMessage)
-	// send sends a request to the client. It returns false if the client does not read.
+	// send sends a request to the client. It returns false if that is not possible, such as when the client does not read.
 	send(request []byte) bool
-	// alive sends a keep-alive, so that proxies do not close the connection.
+	// alive sends a keep-alive if the connection needs one, so that proxies do not close it.
 	alive()
 }
 
@@ -172,7 +172,7 @@ type rpcError struct {
 }
 
 // relayed converts an upstream's error for the client. If its code is missing or no integer, the code becomes INTERNAL_ERROR.
-// The odd code is then added to the message.
+// An odd code is then added to the message.
 func relayed(rpc *wire.RPCError) *rpcError {
 	e := &rpcError{code: int(rpc.Code), message: rpc.Message}
 	if rpc.NoCode || rpc.OddCode != nil {
@@ -184,8 +184,8 @@ func relayed(rpc *wire.RPCError) *rpcError {
 	return e
 }
 
-// codeRefused is the error code for requests that come too early, too late or too often. SDKs name this code "connection
-// closed".
+// codeRefused is the error code for requests that mcpx does not carry out now, such as those that come too early, too late or
+// too often. SDKs name this code "connection closed".
 const codeRefused = -32000
 
 // cancelled returns the error for a request whose context has ended.

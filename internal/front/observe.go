@@ -39,9 +39,9 @@ const (
 	listingTime = 30 * time.Minute
 )
 
-// listsFirst reports whether a tools/list is the first of its session. Without a session, it reports whether the principal's
-// client program has listed no tools within listingTime. Only the first list costs the client tokens: a later list replaces the
-// first in the requests to the model.
+// listsFirst reports whether a tools/list is the first of its session in this process. Without a session, it reports whether
+// the principal's client program has listed no tools within listingTime. Only the first list costs the client tokens: a later
+// list replaces the first in the requests to the model.
 func (f *Front) listsFirst(r *incoming) bool {
 	if r.session != nil {
 		return !r.session.listed.Swap(true)

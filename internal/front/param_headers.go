@@ -51,8 +51,8 @@ func (f *Front) compareParams(ctx context.Context, r *incoming) *rpcError {
 }
 
 // differs describes how a header differs from the JSON value; an empty string means that they agree. Headers repeat only
-// strings, numbers and booleans, so for any other value there must be no header. Whether the value has the right type is
-// checked with the other arguments.
+// strings, numbers and booleans, so for any other value the header must be missing or empty. Whether the value has the right
+// type is checked with the other arguments.
 func differs(header string, present bool, value json.RawMessage) string {
 	text, isText := wire.Text(value)
 	simple := len(value) > 0 && value[0] != '{' && value[0] != '[' && string(value) != "null"

@@ -150,8 +150,8 @@ func replicaOfQuestion(id json.RawMessage) string {
 }
 
 // homeOf returns the replica that has the client's sessions with PerClient servers. If that replica has ended or is shutting
-// down, this replica becomes the client's home. The result is empty if the message uses none of these sessions, or if the home
-// is not known.
+// down, this replica becomes the client's home. The result is empty if the message uses none of these sessions, if the home is
+// not known, or for a modern message without a principal.
 func (f *Front) homeOf(e *exchange, m *message) string {
 	if !f.homed() || request.IsFar(e.r.Context()) {
 		return ""
@@ -210,9 +210,9 @@ func (f *Front) homeOfPerson(e *exchange) string {
 	return home
 }
 
-// beganAnew returns a text for the result of a call if the client has lost its session with a PerClient server. Either the
+// beganAnew returns a text for the result of a call if the client may have lost its session with a PerClient server. Either the
 // replica that had this session has ended, or this process has only now taken up the client's session with mcpx. The text is
-// empty if the client has lost no session, or was told already.
+// empty if the client has lost no session or was told already, or if the record of its session cannot be changed.
 func (f *Front) beganAnew(ctx context.Context, r *incoming) string {
 	const gone = "mcpx: your session with %s began anew, because %s: what the server kept in it is gone"
 	switch {
@@ -412,15 +412,15 @@ func (w *batched) Flush() {
 	}
 }
 
-// everyone sends a client's notification to the other replicas, unless it came from one of them. A replica without a live part
-// of the session ignores it.
+// everyone sends a client's notification to the other replicas, if there are any, unless it came from one of them. A replica
+// without a live part of the session ignores it.
 func (f *Front) everyone(s *session, m *message) {
 	if f.options.Peers != nil && s.id != "" && !m.told && m.Method != toldFollowed {
 		f.options.Peers.Everyone(f.name, s.id, notification(m.Method, m.Params))
 	}
 }
 
-// Told handles a message about a session that another replica has sent with [Peers.Everyone]. It does not wait.
+// Told handles a message about a session that another replica has sent with [Peers.Everyone].
 func (f *Front) Told(session string, message []byte) {
 	s := f.sessions.get(session)
 	if s == nil {

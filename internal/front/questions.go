@@ -13,7 +13,7 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// maxQuestions is the highest number of open questions to one client.
+// maxQuestions is the highest number of open questions in one legacy session of this process.
 const maxQuestions = 100
 
 // questions are requests that mcpx has sent to a legacy client and that are not answered yet. The zero value

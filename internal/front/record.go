@@ -19,8 +19,8 @@ import (
 
 // Session is the record of a legacy session over HTTP. It has all the data that another process needs to continue the
 // session. A stored record is never modified: each change stores a new one. The rest of a session is its live part ([session]).
-// A process that has only the record makes a new live part from it. The client must then open its GET stream again, and open
-// questions get no answer.
+// A process that has only the record makes a new live part from it. If the earlier live part is gone, the client must open its
+// GET stream again, and open questions get no answer.
 type Session struct {
 	// View is the name of the session's view. Other views treat the session as unknown.
 	View string `json:"view,omitempty"`
@@ -35,7 +35,7 @@ type Session struct {
 	// the client opens its GET stream.
 	Followed []string `json:"followed,omitempty"`
 	// Stream is the replica that has the GET stream of the session; Home is the replica that has the client's sessions with
-	// PerClient servers. A field is empty if there is no such replica.
+	// PerClient servers. A field is empty if there is no such replica. The named replica may have ended.
 	Stream string `json:"stream,omitempty"`
 	Home   string `json:"home,omitempty"`
 	// Anew means that the client's sessions with PerClient servers are lost, because an earlier Home has ended or is shutting
@@ -262,7 +262,7 @@ func (f *Front) release(s *session) {
 	})
 }
 
-// refused returns the error and the HTTP status of a request whose session cannot be used.
+// refused returns the error and the HTTP status of a request whose session cannot be used, opened or changed.
 func refused(err error) (status int, _ *rpcError) {
 	if over, ok := errors.AsType[*request.LimitError](err); ok {
 		return http.StatusTooManyRequests, tooMany(over)

@@ -15,8 +15,8 @@ import (
 	"mcpx/internal/view"
 )
 
-// This file has the methods for resources, prompts and completions, and the methods whose requests mcpx passes on to
-// one server.
+// This file has the methods for resources (without subscriptions), prompts and completions, and the methods whose requests mcpx
+// passes on to one server.
 
 // listOf returns the func that answers the list request of a kind, with one page of its items.
 func listOf(kind catalog.Kind) func(f *Front, ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
@@ -143,5 +143,5 @@ func (f *Front) resourceError(r *incoming, err error) *rpcError {
 	if failed, ok := errors.AsType[*view.Failure](err); ok {
 		return &rpcError{code: mcp.INTERNAL_ERROR, message: failed.Message, data: failed.Data}
 	}
-	return &rpcError{code: mcp.INVALID_PARAMS, message: err.Error()} // err is a PromptError or a ParamsError
+	return &rpcError{code: mcp.INVALID_PARAMS, message: err.Error()} // err is mostly a PromptError or a ParamsError
 }

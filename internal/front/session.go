@@ -18,12 +18,12 @@ import (
 )
 
 // session is the live part of a legacy session in this process: its open requests, questions, streams,
-// subscriptions and pending notifications. The record ([Session]) is stored separately. Over stdio, HTTP+SSE and
-// sockets, a session begins and ends with the connection, so its record is not stored.
+// subscriptions and pending notifications. The record ([Session]) is stored separately. Over stdio, HTTP+SSE and sockets, a
+// session begins and ends with the connection, so its record is not stored; there a modern client has one too.
 type session struct {
 	id         string                        // key in Options.Sessions; empty if the record is not stored
 	record     atomic.Pointer[Session]       // the newest record that this process knows
-	client     atomic.Pointer[caller.Client] // over stdio the client has only an ID before initialize
+	client     atomic.Pointer[caller.Client] // over stdio the client has no name before initialize
 	inflight   inflight
 	pending    *pending // made by attach; gets changes until endPending is called
 	endPending func()
@@ -40,7 +40,7 @@ type session struct {
 	begun     chan struct{} // closed when the client may be asked questions
 
 	mu      sync.Mutex
-	anew    []string // PerClient servers that have lost their session with the client; each is removed once the client is told
+	anew    []string // PerClient servers whose session with the client, if any, is lost; each is removed once the client is told
 	streams []sender // the open streams for messages that belong to no request, the newest last
 }
 
@@ -99,8 +99,8 @@ func (s *session) outside() sender {
 	return s.streams[len(s.streams)-1]
 }
 
-// lost reports whether the client has lost its session with a server, because this process has only now taken up the client's
-// session with mcpx. It returns true only once for each server.
+// lost reports whether the client may have lost its session with a server, because this process has only now taken up the
+// client's session with mcpx. It returns true only once for each server.
 func (s *session) lost(server string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,8 +137,8 @@ func atLeast(params json.RawMessage, minimum mcp.LoggingLevel) bool {
 func isLevel(level mcp.LoggingLevel) bool { return slices.Contains(upstream.LogLevels, level) }
 
 // ask returns a func that asks the client a question (caller.Client.Request). stream is the stream of the request that causes
-// the question. If it is nil or has ended, the question goes on the session's own stream. The func first waits until the client
-// has completed its handshake (see the field begun).
+// the question. If it is nil or does not take the question, the question goes on the session's own stream. The func first waits
+// until the client may be asked (see the field begun).
 func (s *session) ask(stream sender) caller.Ask {
 	return func(ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
 		select {

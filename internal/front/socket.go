@@ -30,7 +30,7 @@ func (l *lines) Read() ([]byte, error) {
 	return data, err
 }
 
-// oneLiner removes line breaks from the messages that it reads: over stdio, a line break would end a message.
+// oneLiner removes line breaks from the messages that it reads: to a server over stdio, a line break would end a message.
 type oneLiner struct{ Socket }
 
 // Read returns the next message, without line breaks.
@@ -40,9 +40,9 @@ func (o oneLiner) Read() ([]byte, error) {
 }
 
 // ServeSocket serves a client that has opened a socket with an HTTP request, in the same way as a client over stdio. It returns
-// when the connection ends, when its credential expires, or after EndStreams or EndUnknown. Unless the connection has ended,
-// open requests may then take up to grace to finish. The caller closes the socket. Every message is counted for the limits of
-// the principal.
+// when the connection ends, when its credential expires, or when the front ends its streams, as with EndStreams or EndUnknown.
+// Unless the connection has ended, open requests may then take up to grace to finish. The caller closes the socket. Every
+// message is counted for the limits of the principal.
 func (f *Front) ServeSocket(r *http.Request, socket Socket, grace time.Duration) error {
 	id := newSessionID()
 	ctx, open := f.stateless.begin(context.WithoutCancel(r.Context()), id, true)

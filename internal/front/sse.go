@@ -22,8 +22,9 @@ import (
 // it has no stored record.
 type sseStreams struct{ sync.Map } // the values are *io.PipeWriter
 
-// ServeSSE opens a stream. The stream ends with its connection, when its credential expires, with EndStreams, or with
-// EndUnknown. The parameter messages is the path to which the client posts its messages (PostSSE).
+// ServeSSE opens a stream. The stream ends with its connection, when its credential expires, or when the front ends its
+// streams, as with EndStreams or EndUnknown. The parameter messages is the path to which the client posts its messages
+// (PostSSE).
 func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", "GET")

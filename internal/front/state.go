@@ -97,8 +97,8 @@ func (f *Front) homeValues(r *incoming, id, own string) []string {
 	return append(stateValues(r.message, id, own), f.suspended.process)
 }
 
-// stateValues returns what the tag (the signature) of a requestState covers: the scope, the upstream's own state, and a hash of the
-// params. The scope is the time of expiry or the id of the connection.
+// stateValues returns what the tag (the signature) of a requestState covers: the scope, the upstream's own state, and a hash of
+// the method and the params. The scope is the time of expiry or the id of the connection.
 func stateValues(m *message, scope, upstreamState string) []string {
 	params := paramsOf(m)
 	return []string{scope, upstreamState, string(params[:])}

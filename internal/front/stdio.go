@@ -19,9 +19,10 @@ import (
 	"mcpx/internal/view"
 )
 
-// StdioOptions are the settings for serving one client over stdio, or in the same way over an HTTP+SSE stream or a socket.
+// StdioOptions are the settings for serving one client over stdio, or in the same way over another connection, such as an
+// HTTP+SSE stream or a socket.
 type StdioOptions struct {
-	// MaxMessage is the largest message that is accepted, in bytes; 0 means 64 MiB.
+	// MaxMessage is the largest message that ServeStdio accepts, in bytes; 0 means 64 MiB. A Socket has a limit of its own.
 	MaxMessage int64
 	// Drain is how long mcpx waits for open requests after the input has ended, before it cancels them. 0 means
 	// 900 ms, since clients kill a server after 2 s.
@@ -39,9 +40,9 @@ type StdioOptions struct {
 	// Only is the ID of the client if the front has only this client (Session is empty): other parts of the process know the
 	// client by this ID. Empty means "stdio".
 	Only string
-	// Admit means that every message is counted for the limits of the principal. Without Admit, a message over HTTP is counted
-	// with the HTTP request that brought it, so mcpx counts only the second and later messages of a batch. Over stdio it then
-	// counts none.
+	// Admit means that every message is counted for the limits of the principal. Without Admit, only the second and later
+	// messages of a batch are counted here: over HTTP+SSE, the HTTP request that brings them counts too. If the front has only
+	// this client, none is counted then.
 	Admit bool
 	// Headers and Principal are from the HTTP request that opened the client's stream.
 	Headers   http.Header
@@ -80,8 +81,9 @@ type stdioServer struct {
 }
 
 // ServeStdio serves one client until the input or ctx ends, or a read or write fails; only a failure is returned as an error.
-// Before it returns, it refuses new requests and waits for the open ones, as StdioOptions say; then it cancels them. It writes
-// only whole messages. A read or write that blocks may go on after ServeStdio has returned, until input or output are closed.
+// Before it returns, it refuses new requests, waits for the open ones as StdioOptions say (except after a failed write), and
+// cancels them. It writes only whole messages. A read or write that blocks may go on after ServeStdio has returned, until input
+// or output are closed.
 func (f *Front) ServeStdio(ctx context.Context, input io.Reader, output io.Writer, options StdioOptions) error {
 	s := f.newStdioServer(options)
 	noise := func([]byte) { s.refuse(nil, &rpcError{code: mcp.PARSE_ERROR, message: "not a JSON-RPC message"}) }
@@ -118,7 +120,7 @@ func (s *stdioServer) serve(ctx context.Context, c Socket) error {
 	s.reading = reading
 	s.all.Go(s.pump) // ends when the channel stop is closed
 	ended := make(chan error, 1)
-	go func() { ended <- s.readAll(context.WithoutCancel(ctx), c) }() // the goroutine ends when the connection c does
+	go func() { ended <- s.readAll(context.WithoutCancel(ctx), c) }() // the goroutine ends with the connection c at the latest
 	var err error
 	select {
 	case err = <-ended:
@@ -140,8 +142,8 @@ func (s *stdioServer) serve(ctx context.Context, c Socket) error {
 const lastAnswers = 300 * time.Millisecond
 
 // drain refuses new requests and waits for the open ones, for at most the given limit. Then it cancels the requests that are
-// still open, and waits until their errors are written, for at most lastAnswers. If the input ends during the first wait, this
-// wait lasts at most options.Drain longer.
+// still open, and waits until their errors are written, for at most lastAnswers. If the input ends during the first wait, a new
+// limit for this wait begins: options.Drain, or the given limit if that is shorter.
 func (s *stdioServer) drain(limit time.Duration, ended <-chan error, cause error) {
 	s.mu.Lock()
 	s.closing = true
@@ -174,7 +176,7 @@ func (s *stdioServer) drain(limit time.Duration, ended <-chan error, cause error
 	timer.Reset(lastAnswers)
 	select {
 	case <-over:
-	case <-timer.C: // the client does not read
+	case <-timer.C: // the client does not read, or a request does not end
 	}
 }
 
@@ -238,7 +240,7 @@ func (s *stdioServer) accept(ctx context.Context, data []byte) {
 }
 
 // admits counts a message for the limits of the principal, and waits if the limits require a pause. It returns false if the
-// limits refuse the message; a request then gets an error.
+// message is refused; a request then gets an error.
 func (s *stdioServer) admits(m *message) bool {
 	over := s.front.admit(s.reading, s.options.Principal)
 	if over != nil && m.isRequest() {
@@ -259,8 +261,8 @@ func (s *stdioServer) take(ctx context.Context, m *message) {
 	}
 }
 
-// refuse queues an error. It must not block the reader, which has to read cancellations and the end of the
-// input.
+// refuse queues an error, or drops it if too many answers wait already (see maxUnread). It must not block the reader, which has
+// to read cancellations and the end of the input.
 func (s *stdioServer) refuse(id json.RawMessage, err *rpcError) {
 	if s.out.unread() >= maxUnread {
 		s.front.log.Debug("answer dropped, the client does not read")
@@ -360,8 +362,8 @@ func (s *stdioServer) request(m *message) *incoming {
 // steps, which takes a fifth of the time of a small call.
 const maxIdle = 64
 
-// work answers a request and then further ones. It returns when there are already enough idle workers, or when
-// drain has begun.
+// work answers a request and then further ones. It returns when there are already enough idle workers, or when the channel stop
+// is closed.
 func (s *stdioServer) work(j *job) {
 	for {
 		s.run(j, s.out.now)
@@ -422,7 +424,7 @@ func (s *stdioServer) send(request []byte) bool {
 	return true
 }
 
-// alive does nothing: pipes need no keep-alive, and streams over HTTP have their own.
+// alive does nothing: pipes need no keep-alive, and streams over HTTP+SSE have their own.
 func (*stdioServer) alive() {}
 
 // pump writes queued output. It also announces changes to a client that has sent initialize; a modern client

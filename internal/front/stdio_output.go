@@ -10,7 +10,7 @@ import (
 // write.
 type output struct {
 	w      messageWriter
-	busy   func() bool   // reports whether more answers will be queued in a moment
+	busy   func() bool   // reports whether more answers may be queued in a moment
 	failed chan struct{} // closed after a write has failed and err is set
 	err    error
 	trace  func(message []byte) // gets each message when it is written; may be nil
@@ -24,7 +24,7 @@ type output struct {
 	writing bool       // a flush is running
 }
 
-// outgoing is a queued message. written is called after the write; it is nil for a notification.
+// outgoing is a queued message. written is called after the write, even if it has failed; it is nil for a notification.
 type outgoing struct {
 	message []byte
 	written func()
@@ -89,8 +89,8 @@ func (o *output) wake() {
 	}
 }
 
-// flush writes the queue, unless another flush is running. If other goroutines will queue more answers in a moment, flush
-// first lets them run, so that one write is enough for all answers. With 64 callers this saves a third of the writes.
+// flush writes the queue, unless another flush is running. If other goroutines may queue more answers in a moment, flush first
+// lets them run, so that one write is enough for more answers. With 64 callers this saves a third of the writes.
 func (o *output) flush() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -41,8 +41,8 @@ var (
 	errCrowded  = errors.New("too many calls wait for answers of their clients")
 )
 
-// suspendedCalls are the calls that wait for their client's next request. They exist only in this process.
-// Each requestState can be used once. The method end cancels all calls.
+// suspendedCalls holds the calls during which the client can be asked: those that run, and those that wait for their client's
+// next request. They exist only in this process. Each requestState can be used once. The method end cancels all calls.
 type suspendedCalls struct {
 	process  string // distinguishes the states of this front from those of other processes and fronts
 	once     state.Once
@@ -73,7 +73,7 @@ type suspendedCall struct {
 
 	mu        sync.Mutex
 	now       *incoming            // the request that waits for the result; nil while the call is suspended
-	asked     chan struct{}        // has a buffer of one: a value means that there are open questions
+	asked     chan struct{}        // has a buffer of one: a value means that there may be open questions
 	questions map[string]*question // by key
 	last      int
 	expiry    *time.Timer
@@ -85,8 +85,8 @@ type question struct {
 	answer chan json.RawMessage // has a buffer of one
 }
 
-// answer runs the method of a request whose client can be asked questions. If the request answers questions of
-// a suspended call, it resumes that call instead.
+// answer runs the method of a request whose client can be asked questions, or which has a requestState. If the request answers
+// questions of a suspended call, it resumes that call instead.
 func (k *suspendedCalls) answer(
 	ctx context.Context, r *incoming, run func(context.Context, *incoming) ([]byte, *rpcError),
 ) ([]byte, *rpcError) {
@@ -253,9 +253,8 @@ func (k *suspendedCalls) end(why error) {
 	}
 }
 
-// paramsOf identifies what a request asks for: it returns a hash of the params without the members that differ
-// from request to request. The order of members and white space do not matter, because clients encode the
-// params again.
+// paramsOf identifies what a request asks for: it returns a hash of the method, and of the params without the members that
+// differ from request to request. The order of members and white space do not matter, because clients encode the params again.
 func paramsOf(m *message) [sha256.Size]byte {
 	asked := wire.Filter(orEmpty(m.Params), func(key string, _ []byte) bool {
 		return key != "_meta" && key != "inputResponses" && key != "requestState"
