@@ -1,6 +1,7 @@
 package proc
 
-// exhausted always returns false: Windows cannot tell whether a Read would return io.EOF. So the caller waits with a timeout.
+// exhausted always returns false: on Windows, mcpx does not ask whether a Read would return io.EOF. So the caller waits with a
+// timeout.
 func (o *output) exhausted() bool { return false }
 
 // trier is empty: Windows has no non-blocking write to a pipe.
