@@ -183,8 +183,8 @@ func (t *typ) settled() *typ {
 	return t
 }
 
-// key returns a string that is the same for types that differ at most in their docs. It is empty for all types except unknown,
-// simple types, and short arrays of these.
+// key returns a string that is the same for types that differ at most in their docs. Unknown and simple types have a key, and
+// arrays whose element has a key of less than 40 bytes. For any other type the result is empty.
 func (t *typ) key() string {
 	switch t.kind {
 	case tUnknown:
