@@ -40,7 +40,7 @@ type session struct {
 	begun     chan struct{} // closed when the client may be asked questions
 
 	mu      sync.Mutex
-	anew    []string // PerClient servers whose session with the client, if any, is lost; each is removed once the client is told
+	anew    []string // PerClient servers whose session with the client may be lost; each is removed when the client is told
 	streams []sender // the open streams for messages that belong to no request, the newest last
 }
 
