@@ -184,7 +184,7 @@ func (o Options) seen(s *catalog.Server, t *catalog.Tool) string {
 
 // Tools returns the answer to a call of inspect that names several tools of one server. In TypeScript, the text of a tool
 // leaves out the parts that the text of an earlier tool in the answer already has. If the complete tools take more tokens than
-// the answer about a whole server may have, the answer is that of [Named].
+// the answer about a whole server may have, the answer is as that of [Named], with this limit for the complete tools.
 func Tools(s *catalog.Server, ts []*catalog.Tool, o Options) string {
 	if len(ts) == 1 {
 		return Tool(s, ts[0], o)
@@ -199,7 +199,7 @@ func Tools(s *catalog.Server, ts []*catalog.Tool, o Options) string {
 	for i, t := range ts {
 		ms[i] = Match{Server: s, Tool: t}
 	}
-	return Named(ms, nil, o)
+	return namedWithin(ms, nil, o, listingOver*o.ListingTokens)
 }
 
 // Input returns the input type of t as TypeScript, reduced to the parts that lead to the places, in at most limit tokens (see

@@ -82,12 +82,16 @@ func nameLines(ms []Match) string {
 // maxNamed is the maximum length of a tool's name in nameLines, in runes.
 const maxNamed = 100
 
-// Named returns the answer to a query that is a list of tool names. It has these tools and no
-// others. A single tool is always shown complete. Of several tools, the shortest are shown
-// complete, as many as fit into o.ListingTokens; the others are shown as signatures, or as
-// names if the signatures are too long. missing are the names in the query that no tool has.
+// Named returns the answer to a query that is a list of tool names. It has these tools and no others. The shortest tools are
+// shown complete, as many as fit into o.ListingTokens, but at least one. The others are shown as signatures, or as names if the
+// signatures are too long. missing are the names in the query that no tool has.
 func Named(ms []Match, missing []string, o Options) string {
 	o = o.withDefaults()
+	return namedWithin(ms, missing, o, o.ListingTokens)
+}
+
+// namedWithin is [Named] with a limit of its own for the complete tools.
+func namedWithin(ms []Match, missing []string, o Options, limit int) string {
 	ms = byServer(ms)
 	sizes := make([]int, len(ms))
 	order := make([]int, len(ms))
@@ -97,9 +101,9 @@ func Named(ms []Match, missing []string, o Options) string {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return sizes[a] - sizes[b] })
 	whole := map[int]bool{}
-	left := o.ListingTokens
+	left := limit
 	for _, i := range order {
-		if left -= sizes[i]; left >= 0 || len(ms) == 1 {
+		if left -= sizes[i]; left >= 0 || len(whole) == 0 {
 			whole[i] = true
 		}
 	}

@@ -45,26 +45,43 @@ func TestMatches_LongTools(t *testing.T) {
 }
 
 // TestTools_Many: the answer about many tools of a server that are named at once has a limit. It is longer only if their names
-// take more.
+// take more, or the smallest tool.
 func TestTools_Many(t *testing.T) {
-	var tools []*catalog.Tool
-	for i := range 200 {
+	tool := func(i, fields int) *catalog.Tool {
 		var properties []string
-		for j := range 8 {
+		for j := range fields {
 			said := fmt.Sprintf("What field %d of tool %d is for, in some words.", j, i)
 			properties = append(properties, fmt.Sprintf(`"field_%d":{"type":"string","description":%q}`, j, said))
 		}
-		tools = append(tools, &catalog.Tool{
+		return &catalog.Tool{
 			Name: fmt.Sprintf("tool_%d", i), Description: fmt.Sprintf("Does thing %d.", i),
 			InputSchema: json.RawMessage(`{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`),
-		})
+		}
 	}
 	s := &catalog.Server{Name: "s", Known: true, State: catalog.Ready}
+	var tools []*catalog.Tool
+	for i := range 200 {
+		tools = append(tools, tool(i, 8))
+	}
 	for _, typescript := range []bool{true, false} {
 		o := Options{TypeScript: typescript}
 		text := Tools(s, tools, o)
-		if n := tokens.Count(text); n > 7500 {
+		if n := tokens.Count(text); n > 10500 {
 			t.Errorf("%d tokens", n)
+		}
+		if n := tokens.Count(text[:strings.Index(text, ", inspect them before exec")]); n < 5000 || n > 6500 {
+			t.Errorf("%d tokens of complete tools", n)
+		}
+		for _, large := range []struct{ tools, fields, complete int }{{2, 160, 1}, {3, 110, 2}, {2, 400, 1}} {
+			list := tools[:0:0]
+			for i := range large.tools {
+				list = append(list, tool(i, large.fields))
+			}
+			last := fmt.Sprintf("What field %d ", large.fields-1)
+			text := Tools(s, list, o)
+			if n := strings.Count(text, last); n != large.complete || !strings.Contains(text, fmt.Sprintf("tool_%d", large.tools-1)) {
+				t.Errorf("of %d tools with %d fields (%d tokens), %d are complete", large.tools, large.fields, tokens.Count(Tool(s, list[0], o)), n)
+			}
 		}
 		for _, tool := range tools {
 			if !strings.Contains(text, tool.Name) {
