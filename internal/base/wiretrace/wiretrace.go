@@ -109,22 +109,23 @@ func (t *Trace) write(one line, message []byte) {
 
 // form is a way in which JSON is written in a message.
 type form struct {
-	member *pattern.Lazy // the name of a member, and the bracket if its value is a list
-	scalar *pattern.Lazy // a string or a number, and the comma after it
+	member *pattern.Lazy // the name of a member, and the colon after it
+	token  *pattern.Lazy // a string, a number, a literal, or a bracket of a list, with the comma after it
 	quote  string
 }
 
 var (
-	// plain is JSON. quoted is JSON that is quoted in other JSON.
+	// plain is JSON. quoted is JSON that is quoted in other JSON, where line ends and tabs are escapes.
 	plain = form{
-		member: pattern.New(`"([^"\\]{1,100})"\s*:\s*(\[?)`),
-		scalar: pattern.New(`^\s*("(?:[^"\\]|\\.)+"|-?\d[\d.eE+-]*|"")\s*,?`),
+		member: pattern.New(`"([^"\\]{1,100})"\s*:`),
+		token:  pattern.New(`^\s*("(?:[^"\\]|\\.)+"|-?\d[\d.eE+-]*|""|null|true|false|[\[\]])\s*,?`),
 		quote:  `"`,
 	}
 	quoted = form{
-		member: pattern.New(`\\"([^"\\]{1,100})\\"\s*:\s*(\[?)`),
-		scalar: pattern.New(`^\s*(\\"(?:[^"\\]|\\\\(?:\\["\\]|[^"\\])|\\[^"\\])+\\"|-?\d[\d.eE+-]*|\\"\\")\s*,?`),
-		quote:  `\"`,
+		member: pattern.New(`\\"([^"\\]{1,100})\\"(?:\s|\\[nrt])*:`),
+		token: pattern.New(`^(?:\s|\\[nrt])*(\\"(?:[^"\\]|\\\\(?:\\["\\]|[^"\\])|\\[^"\\])+\\"|` +
+			`-?\d[\d.eE+-]*|\\"\\"|null|true|false|[\[\]])(?:\s|\\[nrt])*,?`),
+		quote: `\"`,
 	}
 	// credential matches text that looks like a credential, in any member.
 	credential = pattern.New(`(?i:\bbearer\s+|\bbasic\s+)[A-Za-z0-9._~+/=-]{8,}|` +
@@ -151,30 +152,37 @@ func (t *Trace) isSecretMember(name string) bool {
 	return t.isSecret(name) && !slices.Contains(notSecret, name)
 }
 
-// strike replaces the values of secret members: strings and numbers, alone or at the beginning of a list. Objects stay, because
-// the schema of an argument that is called password is no secret; so do numbers of tokens, such as maxTokens.
+// strike replaces the values of secret members: strings and numbers, alone or in lists, but not what follows an object in a list.
+// Objects stay, because the schema of an argument that is called password is no secret; so do numbers of tokens, such as maxTokens.
 func (f *form) strike(text string, secret func(name string) bool) string {
 	var out strings.Builder
 	last := 0
 	for _, at := range f.member.FindAllStringSubmatchIndex(text, -1) {
-		name, list := text[at[2]:at[3]], at[4] < at[5]
+		name := text[at[2]:at[3]]
 		if at[0] < last || !secret(name) {
 			continue
 		}
 		counts := strings.Contains(strings.ToLower(name), "tokens")
-		for pos, more := at[1], true; more; more = list {
-			found := f.scalar.FindStringSubmatchIndex(text[pos:])
+		for pos, depth, more := at[1], 0, true; more; more = depth > 0 {
+			found := f.token.FindStringSubmatchIndex(text[pos:])
 			if found == nil {
 				break
 			}
 			start, end := pos+found[2], pos+found[3]
 			pos += found[1]
-			value := text[start:end]
-			if value == f.quote+f.quote || counts && !strings.HasPrefix(value, f.quote) {
-				continue
+			switch value := text[start:end]; value {
+			case "[":
+				depth++
+			case "]":
+				depth--
+			case "null", "true", "false", f.quote + f.quote:
+			default:
+				if counts && !strings.HasPrefix(value, f.quote) {
+					continue
+				}
+				out.WriteString(text[last:start] + f.quote + struck + f.quote)
+				last = end
 			}
-			out.WriteString(text[last:start] + f.quote + struck + f.quote)
-			last = end
 		}
 	}
 	if last == 0 {

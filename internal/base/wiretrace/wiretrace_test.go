@@ -39,6 +39,9 @@ func TestTrace_secrets(t *testing.T) {
 		`{"password":7777777}`, `{"password" : -7777777.5e7, "a":1}`, `{"a":"{\"password\":7777777}"}`,
 		`{"password":["canary","a\"canary"]}`, `{"password":[ 7777777, "", "canary", {"a":1}, "b"]}`, `{"password":["x",{"password":"canary"}]}`,
 		`{"a":"{\"password\": [\"canary\", \"\", \"a\\\"canary\", 7777777]}"}`,
+		`{"a":"{\n  \"Authorization_token\": [\n    \"canary1\",\r\n\t\"canary2\"\n  ]\n}"}`, `{"a":"{\"password\" :\n\t \"canary\"}"}`, `{"a":"{\"password\"\n:\n7777777}"}`,
+		`{"password":[null,"canary"]}`, `{"password":[true, "canary", false , "canary"]}`, `{"password":[["canary"]]}`, `{"password":[["x"],[null,["canary"]], "canary"]}`,
+		`{"password":[[],"canary"]}`, `{"a":"{\"password\": [\n null,\n [\n \"canary\"\n ],\n true, \"canary\"]}"}`,
 		`{"a":"Authorization: Bearer canary.of-a/header=="}`, `{"a":"basic canarycanary"}`,
 		`{"a":"mcpx_canary0123456789abcdef"}`, `{"a":"x ghp_canary0123456789abcdef"}`, `{"a":"eyJcanarycanary.eyJcanarycanary.canary"}`,
 		`{"a":"-----BEGIN RSA PRIVATE KEY-----\ncanary\ncanary\n-----END RSA PRIVATE KEY-----"}`,
@@ -57,7 +60,7 @@ func TestTrace_secrets(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":"a-token"},"arguments":{"abc":"abc"}}}`,
 		`{"inputSchema":{"properties":{"token":{"type":"string","description":"A token."}}}}`,
 		`{"maxTokens":100,"text":"<a>&b 9007199254740993 1.10","list":["token","x"]}`,
-		`{"total_tokens":100,"password":"","token":true,"password":{"a":1},"token":[],"password":[{"a":"b"}]}`,
+		`{"total_tokens":100,"password":"","token":true,"password":{"a":1},"token":[],"password":[{"a":"b"}],"token":null,"password":[null,true,[[]],{"a":"b"}],"a":"b","token":[[]],"b":["c"]}`,
 	} {
 		var out bytes.Buffer
 		New(&out, secretName, func() *sanitize.Secrets { return nil }, slog.New(slog.DiscardHandler)).Client("stdio", false, []byte(text))
