@@ -47,6 +47,7 @@ type desk struct {
 	idle     time.Duration
 	sessions map[*deskSession]bool
 	kept     map[string]*keptApp // the apps that commands share, by keptApp.key
+	ending   sync.WaitGroup      // the apps that were in kept and are being closed
 }
 
 // deskSession is an open session.
@@ -73,13 +74,19 @@ func daemonMain() {
 	}
 	d.daemon = attach.New(d.host, firstIdle, d.log)
 	err := d.daemon.Serve(ctx)
-	d.page.wait()
-	d.endKept(func(*keptApp) bool { return true })
-	d.pool.Close()
-	_ = d.reaper.Close()
+	d.close()
 	end()
 	stop()
 	os.Exit(report(os.Stderr, err))
+}
+
+// close ends what the sessions have left behind. All sessions have ended before.
+func (d *desk) close() {
+	d.page.wait()
+	d.endKept(func(*keptApp) bool { return true })
+	d.ending.Wait() // the apps use the pool until they are closed
+	d.pool.Close()
+	_ = d.reaper.Close()
 }
 
 // deskOptions is what a command tells the daemon about its command line and its terminal.
@@ -227,7 +234,7 @@ func (d *desk) keep(s streams, cfg *config.Config, profile app.Profile, names []
 	one.uses++
 	stderr := newDroppingWriter(s.err)
 	one.stderr.add(stderr)
-	// This ends the unused apps for the same place with another config. The goroutine ends once they are closed.
+	// This ends the unused apps for the same place with another config. The goroutine ends once it has had the lock.
 	go d.endKept(func(other *keptApp) bool { return other.place == place && other.key != key && other.uses == 0 })
 	return one.app, func() {
 		one.stderr.remove(stderr)
@@ -253,20 +260,16 @@ func (k *keptApp) started() bool {
 	})
 }
 
-// endKept ends the kept apps for which match returns true. It calls match with the lock held.
+// endKept begins to end the kept apps for which match returns true. It calls match with the lock held.
 func (d *desk) endKept(match func(*keptApp) bool) {
-	var ending []*keptApp
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	for key, one := range d.kept {
 		if match(one) {
 			one.timer.Stop()
-			ending = append(ending, one)
 			delete(d.kept, key)
+			d.ending.Go(one.app.Close) // ends soon; desk.close waits for it
 		}
-	}
-	d.mu.Unlock()
-	for _, one := range ending {
-		one.app.Close()
 	}
 }
 
