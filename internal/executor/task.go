@@ -84,16 +84,15 @@ func asTask(r *request.Request, params json.RawMessage) {
 	r.Repeatable = false
 }
 
-// followTask polls a task until it ends, for at most the duration limit, and returns its result. It cancels the
-// task on any error but that of the task itself.
+// followTask polls a task until it ends, for at most the duration limit, and returns its result. After an error, it cancels the
+// task unless the server has said that the task has ended.
 func (e run) followTask(ctx context.Context, r *request.Request, t task, limit time.Duration) (raw json.RawMessage, err error) {
 	of := request.Request{
 		From: request.From{Client: r.Client, Sink: r.Sink, Event: r.Event}, To: r.To, Scope: r.Scope, Apps: r.Apps,
 		Params: append(wire.AppendQuoted([]byte(`{"taskId":`), t.ID), '}'),
 	}
-	ended := false
 	defer func() {
-		if err != nil && !ended {
+		if err != nil && !t.ended() {
 			e.cancelTask(ctx, of)
 		}
 	}()
@@ -129,9 +128,12 @@ func (e run) followTask(ctx context.Context, r *request.Request, t task, limit t
 	}
 	result := of
 	result.Method, result.Timeout = "tasks/result", max(limit-time.Since(began), time.Second)
-	raw, err = e.registry.Send(ctx, &result)
-	_, ended = errors.AsType[*wire.RPCError](err) // this is how a server answers if the task has failed
-	return raw, err
+	return e.registry.Send(ctx, &result)
+}
+
+// ended reports whether the task can do nothing more. A task with another status, such as input_required, may still run.
+func (t *task) ended() bool {
+	return t.Status == "completed" || t.Status == "failed" || t.Status == "cancelled"
 }
 
 // interval returns the time until the next poll: what the server has asked for, between minPoll and maxPoll.

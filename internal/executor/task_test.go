@@ -82,8 +82,8 @@ func TestTask_Ends(t *testing.T) {
 	})
 }
 
-// TestTask_Fails: if mcpx gives up a task because the server does not answer, or refuses to say how the task is, the server
-// gets tasks/cancel. If the task itself fails, it has ended, and there is nothing to cancel.
+// TestTask_Fails: if mcpx gives up a task because the server does not answer, or refuses to say how the task is or what came of
+// it, the server gets tasks/cancel. If the task has ended by itself, there is nothing to cancel.
 func TestTask_Fails(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status      string
@@ -94,6 +94,8 @@ func TestTask_Fails(t *testing.T) {
 		"no result":   {status: "input_required", hang: []string{"tasks/result"}, want: "TIMEOUT", isCancelled: true},
 		"no status":   {status: "working", hang: []string{"tasks/get"}, want: "TIMEOUT", isCancelled: true},
 		"refused":     {status: "working", fail: []string{"tasks/get"}, want: "UPSTREAM_ERROR", isCancelled: true},
+		"not allowed": {status: "input_required", fail: []string{"tasks/result"}, want: "UPSTREAM_ERROR", isCancelled: true},
+		"ended":       {status: "completed", hang: []string{"tasks/result"}, want: "TIMEOUT"},
 		"task failed": {status: "failed", fail: []string{"tasks/result"}, want: "UPSTREAM_ERROR"},
 	} {
 		t.Run(name, func(t *testing.T) {
