@@ -51,10 +51,11 @@ func (d definitionText) text() string {
 	}
 	var out strings.Builder
 	for _, c := range strings.TrimRight(asWritten.Replace(b.String()), "\n") {
+		hidden := c != '\n' && sanitize.Invisible(c) || c == '\u2028' || c == '\u2029'
 		switch {
-		case c != '\n' && sanitize.Invisible(c) && c <= 0xFFFF:
+		case hidden && c <= 0xFFFF:
 			fmt.Fprintf(&out, `\u%04x`, c)
-		case c != '\n' && sanitize.Invisible(c):
+		case hidden:
 			fmt.Fprintf(&out, `\U%08x`, c)
 		default:
 			out.WriteRune(c)

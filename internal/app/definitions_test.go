@@ -10,9 +10,9 @@ import (
 
 // TestDefinitionText: a person reads what a model reads, without the escapes of JSON, but with those of what cannot be seen.
 func TestDefinitionText(t *testing.T) {
-	schema := json.RawMessage(`{"description":"\u003cb\u003e \u0026 \\u003c ` + "\u202e" + `"}`)
+	schema := json.RawMessage(`{"description":"\u003cb\u003e \u0026 \\u003c ` + "\u202e\u2028\u2029" + `"}`)
 	got := definitionOf(&catalog.Tool{Name: "a", InputSchema: schema}).text()
-	if want := `"description": "<b> & \\u003c \u202e"`; !strings.Contains(got, want) {
+	if want := `"description": "<b> & \\u003c \u202e\u2028\u2029"`; !strings.Contains(got, want) {
 		t.Errorf("got %s, without %s", got, want)
 	}
 }
