@@ -448,7 +448,9 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 }
 
 // items returns what a server offers besides tools. Until the server has listed these offers, items takes them from the earlier
-// record of the server. The caller holds the lock.
+// record of the server. If one list always fails, all come from the record, also those that the session has read. A mixture of
+// both would have to be kept as long as neither changes, because others compare the pointers to notice a change. The caller
+// holds the lock.
 func (e *entry) items(status *upstream.Status) (offers catalog.Offers, items *catalog.Items, listed bool) {
 	if !status.Listed && e.cached != nil && e.cached.Offers != nil {
 		if newer, ok := e.older.byEra[upstream.EraModern]; ok {
