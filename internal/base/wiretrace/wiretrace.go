@@ -152,8 +152,9 @@ func (t *Trace) isSecretMember(name string) bool {
 	return t.isSecret(name) && !slices.Contains(notSecret, name)
 }
 
-// strike replaces the values of secret members: strings and numbers, alone or in lists, but not what follows an object in a list.
-// Objects stay, because the schema of an argument that is called password is no secret; so do numbers of tokens, such as maxTokens.
+// strike replaces the values of secret members: strings and numbers, alone or in lists, but not what follows an object in a
+// list. Objects stay, because the schema of an argument that is called password is no secret; so do numbers of tokens, such as
+// maxTokens.
 func (f *form) strike(text string, secret func(name string) bool) string {
 	var out strings.Builder
 	last := 0
