@@ -40,7 +40,7 @@ func (d *definitionText) tool() *catalog.Tool {
 var asWritten = strings.NewReplacer(`\\`, `\\`, `\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
 
 // text returns the definition for a person. It escapes the characters of [sanitize.Invisible], such as those that change the
-// direction of text.
+// direction of text, and the line and paragraph separators.
 func (d definitionText) text() string {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
