@@ -20,10 +20,10 @@ type Changes struct{ Started, Stopped []string }
 // of its new configuration effective, so that no call sees only a part of the new configuration. swap must only store a value,
 // because all calls wait for it.
 //
-// A call that was prepared from an older snapshot gets a [ReplacedError] if its server was replaced. Open calls on the old
-// server may continue for Grace; after that they fail. Because the old process may hold a lock or a port, the new one starts
-// after the old one has ended. Calls wait for the new one as for any server that is still connecting. A server of a Pool stays
-// as it is for the other registries that use it; the new process does not wait for them.
+// A call that was prepared from an older snapshot gets a [request.ReplacedError] if its server was replaced. Open calls on the
+// old server may continue for Grace; after that they fail. Because the old process may hold a lock or a port, the new one
+// starts after the old one has ended (see startAfter). Calls wait for the new one as for any server that is still connecting. A
+// server of a Pool stays as it is for the other registries that use it; the new process does not wait for them.
 //
 // Apply does not wait for servers. After Close it does nothing, and does not call swap.
 func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes {
@@ -116,8 +116,8 @@ func (r *Registry) replaceBy(entries map[string]*entry, grace time.Duration) (na
 }
 
 // startAfter starts e after the processes that it replaces have ended: the processes of a server with the same name or, if the
-// server was renamed, with the same definition. Servers with other transports start immediately, and so do servers with
-// PerClient, which must be able to run several processes at a time anyway. The caller holds the lock.
+// server was renamed, with the same definition. Servers with other transports start immediately. No server waits for the
+// processes of a PerClient server, which must be able to run several at a time anyway. The caller holds the lock.
 func (r *Registry) startAfter(e *entry) {
 	if !r.started {
 		return // Start will start it

@@ -56,8 +56,8 @@ func (r *record) era() string {
 	return agreed.Era()
 }
 
-// equal reports whether two records of one server are equal. It compares the tools only by the identity of the slices, because
-// equal catalogues share a slice (see [upstream.Status]).
+// equal reports whether two records of one server are equal. It compares the tools and items only by identity, because equal
+// catalogues share them (see [upstream.Status]).
 func (r *record) equal(other *record) bool {
 	return r.tried == other.tried && r.Protocol == other.Protocol && r.Modern == other.Modern && r.Unprobed == other.Unprobed &&
 		r.Title == other.Title && r.Version == other.Version && r.Instructions == other.Instructions &&

@@ -14,7 +14,7 @@ import (
 )
 
 // clientSession is a session that belongs to one client, or to a home or a principal (see [caller.Client.HomeKey]). The
-// registry's lock guards it.
+// registry's lock guards its fields, except subject.
 type clientSession struct {
 	upstream *upstream.Upstream
 	home     *caller.Home           // nil if the session ends with its client
@@ -23,12 +23,12 @@ type clientSession struct {
 	open     int                    // the number of open calls
 	waiting  int                    // how many of the open calls wait for the server's lists
 	learned  bool                   // whether the tools that the session listed first were stored for clients with the same capabilities
-	used     time.Time              // when a call last ended
+	used     time.Time              // when a call last ended; zero before that
 }
 
 // Own makes client, the only client of this registry, the owner of the shared sessions. Shared sessions that are opened from
-// now on declare the capabilities of this client to their servers, except those of a Pool, those that only read the catalogue
-// (PerClient), and those of servers that may ask nothing (NoQuestions).
+// now on declare the capabilities of this client to their servers. Excepted are those of a Pool, of servers with a session for
+// each client (PerClient without PerPrincipal), and of servers that may ask nothing (NoQuestions).
 func (r *Registry) Own(client *caller.Client) {
 	r.owner.Store(client)
 	r.ownOnce()
@@ -49,8 +49,9 @@ func (s *Server) ownerFor(client *caller.Client) *caller.Client {
 
 // clientSession returns a session with a server for one client or, if the client has a [caller.Home], for all clients of that
 // home. The first call opens the session, which is used only with these credentials. If readLists is true, a session that this
-// call opens also reads the server's lists. The caller must call release after use. c is nil if the registry is closed, or if a
-// reload has replaced the entry e. The error is that of [Options.SessionLimit].
+// call opens reads the server's lists in any case (see clientSpec). The caller must call release after use. c and release are
+// nil if the registry is closed, if a reload has replaced the entry e, or with an error. The error is that of
+// [Options.SessionLimit].
 func (r *Registry) clientSession(
 	e *entry, client *caller.Client, credentials *request.Credentials, readLists bool,
 ) (c *clientSession, release func(), err error) {
@@ -159,8 +160,8 @@ func (e *entry) listsShared() bool {
 	return e.upstream.Status().Known || e.cached != nil && !e.cached.tried
 }
 
-// listing configures a client's session to read the server's lists. Until the lists are read, the session has the tools of the
-// shared session.
+// listing configures a client's session to read the server's lists. Until the lists are read, the session has the tools that
+// sharedTools returns.
 func (r *Registry) listing(spec *upstream.Spec, client *caller.Client, e *entry, c *clientSession) {
 	spec.Catalogue.Shared, spec.Catalogue.Tools = nil, e.sharedTools(e.cached)
 	spec.OnChange = func() { r.listed(client, e, c) }
@@ -175,8 +176,8 @@ func (e *entry) sharedTools(cached *record) []catalog.Tool {
 	return cached.tools
 }
 
-// maxHomes is how many unused sessions with one server the homes of one owner may have when a further session is opened.
-// Without this limit, an owner could open any number of sessions, by using a new client name for each.
+// maxHomes limits the unused sessions of one owner's homes with one server. If there are so many, opening another session ends
+// one of them. Without this limit, an owner could leave any number of sessions open, by using a new client name for each.
 const maxHomes = 8
 
 // makeRoom is called before an owner opens one more session with a server. If the homes of the owner already have maxHomes
@@ -214,8 +215,8 @@ func (r *Registry) sessionsOf(server string) (n int) {
 const longestCall = 24 * time.Hour
 
 // ForgetClient ends the sessions of a client that has disconnected; id is the ID of the client, or the key of its home. Each
-// session lasts until its last call has ended, because another client session of the same principal may still fetch the result.
-// ForgetClient does not wait for that. Close ends such calls.
+// session lasts until its last call has ended, but at most for longestCall, because another client session of the same
+// principal may still fetch the result. ForgetClient does not wait for that. Close ends such calls.
 func (r *Registry) ForgetClient(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -22,8 +22,8 @@ type Credential struct {
 	Claim  string // the name of a claim of the caller's verified JWT
 }
 
-// sessionKey identifies one of a client's sessions. If the headers, the principal or the login of a client change, the client
-// gets another session. A new token to exchange is used in the same session.
+// sessionKey identifies one of a client's sessions. If one of the headers that the server needs, or the principal or login that
+// it needs, changes, the client gets another session. A new token to exchange is used in the same session.
 type sessionKey struct {
 	server      string
 	credentials [sha256.Size]byte // a digest; zero for a server that needs neither credentials from callers nor their logins
@@ -65,7 +65,7 @@ func (r *Registry) Credentials(next request.Handler) request.Handler {
 // count, because mcpx has stored it.
 func (s *Server) takesCredentials() bool { return len(s.Credentials) > 0 || s.Exchange != nil }
 
-// ofCallers reports whether a session of the server needs the credentials of a caller.
+// ofCallers reports whether a session of the server needs the credentials of a caller, or a principal's login.
 func (s *Server) ofCallers() bool { return s.takesCredentials() || s.Personal != nil }
 
 // credentialsOf takes the credentials for the server from the client's message. If some are missing, the error names the first.
@@ -168,8 +168,9 @@ func keyOf(server string, c *request.Credentials) sessionKey {
 	return sessionKey{server, sha256.Sum256([]byte(text.String()))}
 }
 
-// putOn adds the credentials of a caller to the spec of a session. They replace headers with the same names in the config, and
-// the login in the config, which belongs to another user.
+// putOn adds the headers of a caller to the spec of a session. They replace headers with the same names in the config. putOn
+// removes the login in the config, which belongs to another user; for a token or login of the caller, also the Authorization
+// header in the config.
 func putOn(spec *upstream.Spec, c *request.Credentials) {
 	headers := make(map[string]string, len(spec.Remote.Headers)+len(c.Headers))
 	for name, value := range spec.Remote.Headers {

@@ -176,8 +176,8 @@ func (o *olderEra) asksByResult(q *request.Request) bool {
 	return seen
 }
 
-// await waits until the first attempt of u to connect has ended, and reports whether it was successful. The time counts towards
-// the wait of the request.
+// await waits while u connects, but not longer than the request may wait. It reports whether u has had a session. The time
+// counts towards the wait of the request.
 func (t *route) await(ctx context.Context, u *upstream.Upstream) bool {
 	began := time.Now()
 	if t.wait > 0 {

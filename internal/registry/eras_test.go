@@ -25,7 +25,7 @@ func person(name, version string) *caller.Client {
 	})
 }
 
-// eraServers returns the fake twice: as a server over HTTP and as a process.
+// eraServers returns the fake twice: as a server over HTTP and as a process, both without a cache.
 func eraServers(t *testing.T, fake mcptest.Spec, perClient bool) []Server {
 	web := Server{Spec: over(transport.HTTP, "web", fake.HTTP(t).URL), Definition: "web", PerClient: perClient}
 	process := child(t, "process", fake)

@@ -160,8 +160,8 @@ func TestOneBadServer(t *testing.T) {
 }
 
 // trouble adds the bad server, and calls it and the good servers at the same time. If the bad server does not answer, the test
-// cancels one call to it only after all calls to the good servers have ended. So if a good server had to wait for the bad one, the
-// test would hang.
+// cancels one call to it only after all calls to the good servers have ended. So if a good server had to wait for the bad one,
+// the test would hang.
 func (v villain) trouble(t *testing.T, r *Registry, good []Server) {
 	t.Helper()
 	bad, strike := v.start(t)

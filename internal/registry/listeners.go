@@ -12,8 +12,8 @@ type unknownFunc func(server, method string, params json.RawMessage)
 // calls stop. f must not block.
 func (r *Registry) OnChange(f func()) (stop func()) { return listen(r, &r.onChange, &f) }
 
-// OnUnknown registers f for notifications with a method that mcpx does not know, from all shared sessions, until the caller
-// calls stop. Such notifications are for clients that see only one server. f must not block.
+// OnUnknown registers f for notifications with a method that mcpx does not know, from all shared sessions except those that
+// meetOlder opens, until the caller calls stop. Such notifications are for clients that see only one server. f must not block.
 func (r *Registry) OnUnknown(f unknownFunc) (stop func()) { return listen(r, &r.onUnknown, &f) }
 
 // listen adds f to the functions. It never changes the old slice, because the slice is read without the lock.

@@ -11,8 +11,8 @@ import (
 
 // ownCatalogue has the lists that servers show only in the sessions of one client, or of one home or principal, because they
 // differ from the lists that the client would see otherwise. It exists until the client disconnects, or until the home or
-// principal has no such session any more. After that it keeps only lists that mcpx cannot get in another way (see keepsLists).
-// The registry's lock guards it.
+// principal has no session any more. After that it keeps only lists that mcpx cannot get in another way (see keepsLists). The
+// registry's lock guards it.
 type ownCatalogue struct {
 	servers map[string]ownLists
 	made    map[basis]*catalog.Snapshot // the snapshots made with these lists; all are removed when any ownCatalogue changes
@@ -44,7 +44,8 @@ type ownLists struct {
 // introduced is what a server said about itself in the handshake of a session.
 type introduced struct{ title, version, instructions, protocol string }
 
-// changed returns the kinds (tools, resources, resource templates, prompts) whose lists in l differ from the previous lists.
+// changed returns the kinds (tools, resources, resource templates, prompts) whose lists in l differ from the previous lists. It
+// does not compare skills.
 func (l ownLists) changed(previous ownLists) (kinds []catalog.Kind) {
 	if !catalog.EqualTools(l.tools, previous.tools) {
 		kinds = append(kinds, catalog.Tools)
@@ -134,7 +135,7 @@ func (o *ownCatalogue) apply(on basis) *catalog.Snapshot {
 
 // listed stores what a server has listed in a client's own session, and notifies the client if that has changed, unless a call
 // of the client waits for the lists. In the session of a principal, it notifies the listeners of OnChange instead. The
-// goroutine that supervises the session calls it, and so does each call that has waited for the lists.
+// goroutine that supervises the session calls it, and so do Relist and the calls that have waited for the lists.
 func (r *Registry) listed(client *caller.Client, e *entry, c *clientSession) {
 	status := c.upstream.Status()
 	name := e.server.Spec.Name
@@ -214,8 +215,8 @@ func (r *Registry) keep(client *caller.Client, server string, listed, shared own
 	return kinds
 }
 
-// forgetMade removes all snapshots that were derived with own catalogues, because one of these has changed. The caller holds the
-// lock.
+// forgetMade removes all snapshots that were derived with own catalogues, because one of these has changed. The caller holds
+// the lock.
 func (r *Registry) forgetMade() {
 	for _, own := range r.own {
 		clear(own.made)

@@ -10,7 +10,8 @@ import (
 // soon after ctx has ended.
 type Peers func(ctx context.Context, key string) (saved []byte)
 
-// peersWithin is how long a new registry waits for the answers of other replicas. Its first answers to clients wait for that.
+// peersWithin is how long a new registry, or Apply, waits for the answers of other replicas. The first answers of a new
+// registry to clients wait for that.
 const peersWithin = time.Second
 
 // remembered returns what is known about a server before mcpx connects to it, or nil. It prefers what another replica lists to

@@ -15,8 +15,8 @@ import (
 )
 
 // TestPerPrincipal: all clients of a principal use one session, in both eras, whatever their name, capabilities and connection.
-// Principals whose ids differ only in case or in the form of a letter are different. The session outlives its clients and ends when
-// it was idle. Without a principal, each client has a session of its own.
+// Principals whose ids differ only in case or in the form of a letter are different. The session outlives its clients and ends
+// when it was idle. Without a principal, each client has a session of its own.
 func TestPerPrincipal(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {

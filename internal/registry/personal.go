@@ -14,11 +14,11 @@ import (
 type Personal interface {
 	// Held returns the ID of a principal's login; empty if it has none that can be used.
 	Held(ctx context.Context, p *caller.Principal) (id string, err error)
-	// Authorize returns a func that adds the login with this ID to each request to the server (see [transport.Remote]), and a func
-	// that returns the secrets of the login, which must not appear in any message.
+	// Authorize returns a func that adds the login with this ID to each request to the server (see [transport.Remote]), and a
+	// func that returns the secrets of the login, which must not appear in any message.
 	Authorize(p *caller.Principal, id string) (authorize func(http.RoundTripper) http.RoundTripper, secrets func() []string)
-	// Need returns the error for a request of a principal without a login; its text says how to log in. If ask is true, Need first
-	// asks the client to log in, and returns nil if the principal then has a login.
+	// Need returns the error for a request of a principal without a login; its text says how to log in. If ask is true, Need
+	// first asks the client to log in, and returns nil if the principal then has a login.
 	Need(ctx context.Context, client *caller.Client, ask bool) error
 }
 
@@ -33,9 +33,9 @@ func (r *Registry) LoggedIn(next request.Handler) request.Handler {
 	}
 }
 
-// LogIn returns nil if a server needs no login of the client's principal, or if the principal has a login. If the principal has
-// none and the parameter ask is true, LogIn asks the client to log in, and returns nil if the principal then has a login. In
-// all other cases it returns an error, which says how to log in, or why no login can be used.
+// LogIn returns nil if a server needs no login of the client's principal, is unknown, or does not run, or if the principal has
+// a login. If the principal has none and the parameter ask is true, LogIn asks the client to log in, and returns nil if the
+// principal then has a login. In all other cases it returns an error, which says how to log in, or why no login can be used.
 func (r *Registry) LogIn(ctx context.Context, client *caller.Client, server string, ask bool) error {
 	r.mu.Lock()
 	e := r.entries[server]
@@ -107,7 +107,8 @@ func (r *Registry) listPersonal(ctx context.Context, e *entry, client *caller.Cl
 	return nil
 }
 
-// ForgetLogin ends the sessions with a server that use a login of this principal, and removes what they have listed.
+// ForgetLogin ends the sessions with a server that use a login of this principal, and removes what the session of the principal
+// (PerPrincipal) has listed.
 func (r *Registry) ForgetLogin(server, principal string) {
 	r.mu.Lock()
 	for who, sessions := range r.clients {

@@ -18,7 +18,7 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// fakeLogins are logins of principals. A token is the name of its principal, with the number of the login.
+// fakeLogins are logins of principals. A token is the ID of its principal, with the number of the login.
 type fakeLogins struct {
 	mu   sync.Mutex
 	held map[string]int // by principal; 0 is none

@@ -45,7 +45,8 @@ func NewPool(idle time.Duration, log *slog.Logger) *Pool {
 	}
 }
 
-// SetIdle changes the time after which an upstream without users is ended.
+// SetIdle changes the time after which an upstream without users is ended. For an upstream that has no users already, the old
+// time applies.
 func (p *Pool) SetIdle(idle time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,7 +69,8 @@ func (p *Pool) join(r *Registry, key string, spec upstream.Spec) *pooled {
 		return one
 	}
 	one := &pooled{pool: p, key: key, name: spec.Name, users: map[*Registry]bool{r: true}}
-	// The upstream can outlive its first user, so it must not keep that user's logger, limits or client.
+	// The upstream can outlive its first user, so it must not keep that user's logger, client, or limits for all servers
+	// together.
 	spec.Logger, spec.Concurrency.All, spec.Concurrency.Installs = p.log, nil, p.installs
 	spec.Introduction.Owner = nil
 	if !spec.NoQuestions {

@@ -76,7 +76,7 @@ func TestPool_Idle(t *testing.T) {
 	})
 }
 
-// TestPool_Leaves: an upstream ends at once when the config of its last user has it no more, or after Renew when its last user
+// TestPool_Leaves: an upstream ends soon after the config of its last user has it no more, or after Renew when its last user
 // leaves it.
 func TestPool_Leaves(t *testing.T) {
 	mcptest.NoLeaks(t)

@@ -1,4 +1,4 @@
-// Package registry owns all upstreams. It combines their catalogues into snapshots, stores the catalogues on disk, and notifies
+// Package registry owns the upstreams. It combines their catalogues into snapshots, stores the catalogues on disk, and notifies
 // listeners about changes.
 package registry
 
@@ -35,14 +35,15 @@ type Server struct {
 	// Fault is an error in the server's configuration. A server with a Fault is unavailable.
 	Fault string
 	// PerClient gives each client, or its [caller.Home], its own session. The session ends after SessionIdle without a call (0
-	// means 5 minutes), or when the client disconnects. A client without an ID uses the shared session.
+	// means 5 minutes), or when the client disconnects; with a home of a principal, it may outlive its clients. A client
+	// without an ID uses the shared session. It gets an error if the server needs credentials or a login of the caller.
 	PerClient   bool
 	SessionIdle time.Duration
-	// PerPrincipal makes all clients of one principal share a single session. A client without a principal has a session of its
-	// own. PerPrincipal requires PerClient.
+	// PerPrincipal makes all clients of one principal share a session. A new login, or other Credentials, lead to another
+	// session. A client without a principal has a session of its own. PerPrincipal requires PerClient.
 	PerPrincipal bool
 	// Shared, if not empty, identifies how the server starts. Registries with the same [Options.Pool] share a server if the
-	// server has an equal Shared in each of them.
+	// server has an equal Shared in each of them. A server that has asked a client something is not shared with further ones.
 	Shared string
 	// Credentials says, for headers of requests to the server, where in the caller's request mcpx finds their values. The keys
 	// are the names of the headers. Credentials requires PerClient. mcpx reads the catalogue without these headers.
@@ -79,18 +80,18 @@ type Options struct {
 	Pool *Pool
 	// Again is the name of a server that [Registry.Apply] restarts although its definition has not changed.
 	Again string
-	// Grace is how long open calls may continue when [Registry.Apply] stops their server; 0 means 5 s. A server of Pool has no
-	// such time.
+	// Grace is how long open calls may continue when [Registry.Apply] stops their server; 0 means 5 s. A server of Pool is
+	// stopped only if no other registry uses it.
 	Grace time.Duration
-	// Patience is for a server that has not answered when mcpx ends. If mcpx has waited for the server at least that long, it
-	// records that it has tried the server. SDK clients start mcpx briefly to learn its era; such a short run says nothing
-	// about the servers.
+	// Patience is for a server that has not answered when the registry is closed. If mcpx has waited for the server at least
+	// that long, it records that it has tried the server. SDK clients start mcpx briefly to learn its era; such a short run
+	// says nothing about the servers.
 	Patience time.Duration
 	// Logger may be nil, then nothing is logged.
 	Logger *slog.Logger
 }
 
-// Registry owns all upstreams. It is safe for concurrent use.
+// Registry owns the upstreams of its servers, except those of a [Pool]. It is safe for concurrent use.
 type Registry struct {
 	options Options
 	log     *slog.Logger
@@ -119,7 +120,8 @@ type Registry struct {
 	work
 }
 
-// soleClient has the only client of this registry, set by Own. It has none if several clients share the registry.
+// soleClient has the only client of this registry, set by Own. It has none before that, or if several clients share the
+// registry.
 type soleClient struct {
 	owner   atomic.Pointer[caller.Client]
 	owned   chan struct{} // closed by the first call of Own
@@ -184,7 +186,7 @@ type entry struct {
 	instances  *instances         // nil if the server has only one address or is PerClient; upstream is the first instance
 	cached     *record            // the earlier record, if there was one; nil once the server has sent all its lists
 	last       catalog.Server     // the server as described when its tools last changed; later snapshots reuse these tools
-	saved      *record            // what was last written to the cache file
+	saved      *record            // what mcpx last tried to write to the cache file
 	older      *olderEra          // never nil
 }
 
@@ -235,7 +237,7 @@ func (r *Registry) newEntry(server Server) *entry {
 	}
 	spec := server.Spec
 	spec.Introduction.Capabilities = caller.AllCapabilities
-	if !server.PerClient || server.PerPrincipal { // otherwise the shared session only reads the catalogue, so it declares all capabilities
+	if !server.PerClient || server.PerPrincipal { // otherwise the shared session asks no client, so it declares all capabilities
 		spec.Introduction.Capabilities, spec.Introduction.Owner = caller.SharedCapabilities, r.owner.Load
 	}
 	if spec.NoQuestions {
@@ -403,7 +405,7 @@ func notify(listeners []*func()) {
 }
 
 // describe returns a server as the snapshot shows it. Until the server has listed its tools, they come from the earlier record
-// of the server. The caller holds the lock.
+// of the server, if there is one. The caller holds the lock.
 func (r *Registry) describe(name string, e *entry) catalog.Server {
 	s := catalog.Server{
 		Name: name, Description: e.server.Description, Transport: e.server.Spec.Type, Generation: e.generation, Key: e.server.Key,
@@ -470,6 +472,7 @@ func (r *Registry) Status(name string) (status upstream.Status, ok bool) {
 }
 
 // PIDs returns the ids of the processes of a server: of its shared sessions, one for each era, and of those of single clients.
+// Processes that are being stopped are not among them.
 func (r *Registry) PIDs(name string) (pids []int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 
 const patience = 2 * time.Minute
 
-// over returns the spec of a server with this URL.
+// over returns the spec of a server with this type of transport, name and URL.
 func over(kind, name, url string) upstream.Spec {
 	return upstream.Spec{Options: transport.Options{Name: name, Type: kind, Remote: transport.Remote{URL: url}}}
 }
@@ -113,7 +113,7 @@ func call(r *Registry, server string, client *caller.Client, tool, arguments str
 	return result.Content[0].Text, nil
 }
 
-// picture describes what is lasting in a snapshot: everything that ends up in texts for the model.
+// picture describes what is lasting in a snapshot: the names, texts and tools of the servers, but not their states.
 func picture(snap *catalog.Snapshot) string {
 	var out strings.Builder
 	for i := range snap.Servers {
@@ -127,8 +127,8 @@ func picture(snap *catalog.Snapshot) string {
 	return out.String()
 }
 
-// TestCache: the cache on disk contains everything that the snapshot has. At the next start, the first snapshot is the same
-// before any server is connected.
+// TestCache: the cache on disk contains the tools and texts of the snapshot. At the next start, the first snapshot has the same
+// ones before any server is connected.
 func TestCache(t *testing.T) {
 	mcptest.NoLeaks(t)
 	options := Options{CacheDir: filepath.Join(t.TempDir(), "deep", "cache")}
@@ -166,7 +166,7 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// TestCacheOfAShortRun: if mcpx ends before a server had time to answer, nothing is recorded about the server.
+// TestCacheOfAShortRun: if mcpx ends before a server had the time Patience to answer, nothing is recorded about the server.
 func TestCacheOfAShortRun(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for patience, want := range map[time.Duration]int{0: 1, time.Hour: 0} {
@@ -270,7 +270,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestWaitKnown: WaitKnown waits only for servers to which mcpx has never tried to connect.
+// TestWaitKnown: WaitKnown waits only for servers whose first attempt to connect has not ended, in this run or an earlier one.
 func TestWaitKnown(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -462,7 +462,7 @@ func TestApply(t *testing.T) {
 	r.Apply([]Server{keep}, Options{}, nil) // after Close, Apply starts nothing
 }
 
-// TestPerClient: each client has its own session, which has the client's name and ends with the client.
+// TestPerClient: each client with an ID has its own session, which has the client's name and ends with the client.
 func TestPerClient(t *testing.T) {
 	mcptest.NoLeaks(t)
 	// Without NoGET, a stream that opens late would make mcpx read the catalogue again.
@@ -638,7 +638,7 @@ func TestListChanged(t *testing.T) {
 	}
 }
 
-// TestDownKeepsItsPlace: a server that is down stays in the snapshot with its tools.
+// TestDownKeepsItsPlace: a server that goes down stays in the snapshot with its tools.
 func TestDownKeepsItsPlace(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)

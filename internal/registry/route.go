@@ -11,14 +11,14 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// route says to which upstreams one request may be sent: to a single one, or to the instances of a server, one after another.
-// The caller of routeOf must call release.
+// route says to which upstreams one request may be sent: to a single one, or to the instances of a server, one after another,
+// or to a session of the legacy era and then to one of these. The caller of routeOf must call release.
 type route struct {
 	entry   *entry
 	request *request.Request
 	single  *upstream.Upstream // nil for a server with instances
-	// older means that the session in the field single is of the legacy era. If this session cannot serve the request, the
-	// shared session does.
+	// older means that the session in the field single is of the legacy era, and that the client can be asked. If this session
+	// cannot serve the request, the shared session or an instance does.
 	older   bool
 	release func()
 	wait    time.Duration // how much is left of the time that the request may wait (its field Wait)
@@ -76,8 +76,9 @@ func (t *route) share() {
 }
 
 // next returns the upstream for the next attempt. failed is the error of the previous attempt, nil for the first one. After a
-// failure, next returns another instance, but only if the request was certainly not executed or is repeatable. If there is no
-// upstream to try, it returns the error for the request.
+// failure, next returns another instance, but only if the request was certainly not executed or is repeatable. After a session
+// of the legacy era, it returns the shared session if the request was not executed or asked with an input_required result. If
+// there is no upstream to try, next returns the error for the request.
 func (t *route) next(ctx context.Context, failed error) (*upstream.Upstream, error) {
 	if t.older {
 		_, unavailable := errors.AsType[*request.UnavailableError](failed) // an UnavailableError means that the request was not executed

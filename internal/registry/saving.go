@@ -21,7 +21,7 @@ func (r *Registry) saver() {
 	}
 }
 
-// save writes the changed catalogues to disk. final means that mcpx is ending.
+// save writes the changed catalogues to disk. final means that the registry is closed.
 func (r *Registry) save(final bool) {
 	r.saving.Lock()
 	defer r.saving.Unlock()
@@ -40,7 +40,7 @@ func (r *Registry) save(final bool) {
 
 // saveOne writes the catalogue of a server to disk, if it has changed. If there has never been a catalogue, saveOne records
 // that mcpx has tried to connect, so that later starts of mcpx do not wait for the server's first list. It does not do so while
-// the first attempt still runs; at the end of mcpx see [Options.Patience].
+// the server is connecting; for the last save see [Options.Patience].
 func (r *Registry) saveOne(e *entry, final bool) {
 	status := e.status()
 	rec := r.recordOf(e, &status)
@@ -54,8 +54,8 @@ func (r *Registry) saveOne(e *entry, final bool) {
 	}
 }
 
-// recordOf returns the record of the tools that a server has listed since mcpx started. What the server offers besides tools
-// may still be from the earlier record.
+// recordOf returns the record of the tools that a server has listed since its upstream started. What the server offers besides
+// tools may still be from the earlier record.
 func (r *Registry) recordOf(e *entry, status *upstream.Status) *record {
 	rec := &record{
 		Protocol: status.Protocol, Modern: status.Modern, Unprobed: status.Unprobed && e.era != upstream.EraLegacy,

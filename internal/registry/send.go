@@ -14,15 +14,15 @@ import (
 // message.
 func (r *Registry) Use(all ...request.Middleware) { r.handler = request.Chain(r.send, all...) }
 
-// Send sends a message through the middleware to its server, over the shared session or the client's own session. The errors
-// are those of [request.Handler]; a [request.ReplacedError] means that the server was replaced after the caller took its
+// Send sends a message through the middleware to its server (see routeOf for the session). The errors are those of
+// [request.Handler]; a [request.ReplacedError] means that the server was removed or replaced after the caller took its
 // snapshot.
 func (r *Registry) Send(ctx context.Context, q *request.Request) (json.RawMessage, error) {
 	return r.handler(ctx, q)
 }
 
-// Relay sends a request of another replica over the shared session with a server, without the middleware. Its errors are those of
-// [upstream.Upstream.Call].
+// Relay sends a request of another replica over the shared session with a server, without the middleware. Its errors are those
+// of [upstream.Upstream.Call].
 func (r *Registry) Relay(ctx context.Context, server string, q *request.Request) (json.RawMessage, error) {
 	e := r.running(server)
 	if e == nil {
@@ -67,8 +67,8 @@ func (r *Registry) send(ctx context.Context, q *request.Request) (json.RawMessag
 	return nil, r.stopped(t, err)
 }
 
-// follow begins a subscription and returns as soon as the server has accepted it. The error that later ends the subscription is
-// sent to Subscription.Ended.
+// follow begins a subscription and returns as soon as the server has accepted or refused it. The error that later ends the
+// subscription is sent to Subscription.Ended.
 func (r *Registry) follow(ctx context.Context, t *route) (json.RawMessage, error) {
 	agreed, ended := make(chan struct{}), make(chan error, 1)
 	go func() { // ends with ctx, with the session, or when the server refuses
@@ -94,7 +94,7 @@ func (r *Registry) follow(ctx context.Context, t *route) (json.RawMessage, error
 	return json.RawMessage("{}"), nil
 }
 
-// stopped returns a [request.ReplacedError] if err says that the upstream was stopped, and the server is being replaced;
+// stopped returns a [request.ReplacedError] if err says that the upstream was stopped, and the server was removed or replaced;
 // otherwise err.
 func (r *Registry) stopped(t *route, err error) error {
 	unavailable, ok := errors.AsType[*request.UnavailableError](err)

@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestCacheSweep: catalogues that were unused for a month are deleted. Other files are kept, also those that mcpx did not
-// write.
+// TestCacheSweep: catalogues, files of package learned and unfinished files that were unused for a month are deleted. Files of
+// configured servers are kept, and files that mcpx did not write.
 func TestCacheSweep(t *testing.T) {
 	mcptest.NoLeaks(t)
 	dir := t.TempDir()

@@ -19,8 +19,8 @@ type variant struct {
 	tried map[string]uint64 // by server: the generation of the server's entry when a session last listed its tools, or failed to list them
 }
 
-// variantKey returns a key that is the same for all clients to which servers list the same tools. It includes the era, because
-// a server may have other tools in the other era.
+// variantKey returns a key that is the same for all clients of one era to which mcpx relays the same capabilities. It includes
+// the era, because a server may have other tools in the other era.
 func variantKey(client *caller.Client) string {
 	return eraOf(!isOlder(client)) + " " + string(client.Relayed())
 }

@@ -45,8 +45,9 @@ func (r *Registry) WaitKnown(ctx context.Context, matches func(server string) bo
 	})
 }
 
-// WaitServer waits until the first attempt to connect to a server has ended. It does not wait for an idle server. Afterwards
-// the snapshot is up to date. If [Registry.Apply] replaces the server meanwhile, WaitServer waits for the new server.
+// WaitServer waits until the first attempt to connect to a server has ended (see [upstream.Upstream.Await]). It does not wait
+// for an idle server. Afterwards the snapshot is up to date. If [Registry.Apply] replaces the server meanwhile, WaitServer
+// waits for the new server.
 func (r *Registry) WaitServer(ctx context.Context, name string) {
 	r.Prefer(name)
 	r.await(ctx, name)
@@ -75,7 +76,8 @@ func (r *Registry) WaitStart(ctx context.Context, name string, limit time.Durati
 }
 
 // Relist asks a server for its tools again, over the shared session and the client's own session, because the server may have
-// changed them without a notification (see [upstream.Upstream.Relist]). An own session with credentials is not asked.
+// changed them without a notification (see [upstream.Upstream.Relist]). An own session with credentials or a login is not
+// asked.
 func (r *Registry) Relist(ctx context.Context, client *caller.Client, name string) {
 	e := r.running(name)
 	if e == nil {
@@ -131,8 +133,8 @@ func (r *Registry) WaitAgain(ctx context.Context) (silent map[string]string) {
 	return silent
 }
 
-// waitFor waits for the first attempts to connect to the servers for which the parameter matches returns true, and then refreshes
-// the snapshot.
+// waitFor waits for the first attempts to connect to the servers for which the parameter matches returns true, and then
+// refreshes the snapshot.
 func (r *Registry) waitFor(ctx context.Context, matches func(*catalog.Server) bool) {
 	waited := false
 	snap := r.Snapshot()
@@ -177,8 +179,8 @@ func (r *Registry) Need() { r.need() }
 // starting many processes earlier would delay the first answers.
 func (r *Registry) Needed() <-chan struct{} { return r.needed }
 
-// Prefer makes a server start and install before the others, because a caller is about to wait for it. Prefer does not start an
-// idle server.
+// Prefer makes a server start and install before the others that still wait for that, because a caller is about to wait for it.
+// Prefer does not start an idle server.
 func (r *Registry) Prefer(name string) {
 	r.mu.Lock()
 	r.preferred = name
@@ -199,7 +201,7 @@ func (r *Registry) Ask(name string) {
 }
 
 // Expect starts a server if it is idle, because the client is about to call it. For a PerClient server, it opens the client's
-// own session instead, unless the client has no ID or the session needs credentials. It does not wait.
+// own session instead, unless the client has no ID or the session needs credentials or a login. It does not wait.
 func (r *Registry) Expect(client *caller.Client, name string) {
 	e := r.running(name)
 	switch {
