@@ -11,8 +11,8 @@ import (
 type Answer struct {
 	Pages
 	Format Format
-	// Select is a jq filter for the JSON of the result. Grep is a regular expression for the lines of the result's texts, or of
-	// what Select selects. Each may be empty.
+	// Select is a jq filter for the JSON of the result. Grep is a regular expression for the items or lines of the result's
+	// texts, or of what Select selects. Each may be empty. For a result that is an error, neither is used.
 	Select, Grep string
 	// Untouched means that the result is neither compressed, searched with Grep nor cut; Select and Links still apply. Verbatim
 	// means that texts are not compressed, but are cut if they are too long.
@@ -25,7 +25,7 @@ type Answer struct {
 	// Task converts a result that is itself a task, as in the modern era, so that the client can follow the task through mcpx;
 	// nil if the client does not accept tasks.
 	Task func(raw json.RawMessage) json.RawMessage
-	// Created converts the member "task" of a result, as in the legacy era, so that the client can follow the task through mcpx;
-	// nil if the client did not ask for a task.
+	// Created converts the member "task" of a result, as in the legacy era, so that the client can follow the task through
+	// mcpx; nil if the client did not ask for a task.
 	Created func(task json.RawMessage) json.RawMessage
 }

@@ -41,7 +41,7 @@ type Pages struct {
 	Filter *jq.Runner
 	// Work bounds how many greps run at the same time; nil means no bound.
 	Work    *semaphore.Semaphore
-	unasked bool // the result is kept because a grep or a filter left it out, not because it was too long
+	unasked bool // the result is kept because a grep or a filter left it out or failed, not because it was too long
 }
 
 // keep keeps h in the store and returns its handle, which is empty if h is too long to be kept.
@@ -50,7 +50,8 @@ func (p Pages) keep(h *result) (handle string) {
 	return p.Store.add(h)
 }
 
-// limit returns the greatest weight that all texts of one answer may have together: Limit or, if Limit is 0, Bytes. See weigh.
+// limit returns the greatest weight that all texts of one answer may have together: Limit or, if Limit is 0, Bytes. It is a
+// very large number if both are 0. See weigh.
 func (p Pages) limit() int {
 	switch {
 	case p.Limit > 0:
@@ -61,8 +62,8 @@ func (p Pages) limit() int {
 	return 1 << 30
 }
 
-// weigh returns the weight of texts: the number of their tokens or, if this is greater, limit() * bytes of the texts / Bytes. For
-// example, texts with half as many bytes as Bytes weigh at least half of the limit.
+// weigh returns the weight of texts: the number of their tokens or, if Bytes is set and this is greater, limit() * bytes of the
+// texts / Bytes. For example, texts with half as many bytes as Bytes weigh at least half of the limit.
 func (p Pages) weigh(texts ...string) int {
 	return max(tokensOf(texts...), p.weighBytes(bytesOf(texts)))
 }
@@ -107,8 +108,8 @@ func (p Pages) Fits(texts ...string) bool {
 	return p.weigh(texts...) <= p.limit()
 }
 
-// cutShown cuts a text so that it weighs at most room, and adds a line that says how to read the rest. The complete result is
-// kept in the store. The parameter compressed is the text in the form that the model sees.
+// cutShown cuts a text that weighs more than room, and adds a line that says how to read the rest. The complete result is kept
+// in the store, if it is not too long. The parameter compressed is the text in the form that the model sees.
 func (p Pages) cutShown(text, compressed string, verbatim bool, room int) string {
 	return p.look(p.divide(text, compressed, verbatim), room)
 }
@@ -163,8 +164,8 @@ func (p Pages) Append(s Shown, whole, text string) (content []json.RawMessage, t
 	return wire.AppendText(content[:len(content):len(content)], text), tokens
 }
 
-// CutBlocks cuts the texts of a result to the limit. It returns the blocks with the cut texts, and the number of
-// tokens in them.
+// CutBlocks cuts the texts of a result to the limit. It returns the blocks with the cut texts, and about how many tokens they
+// have.
 func (p Pages) CutBlocks(s Shown) (content []json.RawMessage, tokens int) {
 	return p.cutBlocks(s, p.limit())
 }
@@ -246,8 +247,9 @@ func rawBlocks(blocks []wire.Block, accept func(wire.Block) bool) []json.RawMess
 
 // cut renders as many of the wanted items or lines as weigh at most limit together. If some do not fit, it adds the parameter
 // about, which is a text on the complete result, and a line that says how to read the rest. This line repeats args, with the
-// offset of the next part. If args then has no handle, cut keeps h under a new handle. If limit is p.limit(), cut shows at
-// least a part of one item or line. So a client that reads part after part always comes to the end.
+// offset of the next part. If args then has no handle, cut keeps h under a new handle; so it does if a grep left out much of h.
+// If limit is p.limit(), cut shows at least a part of one item or line. So a client that reads part after part always comes to
+// the end.
 func (p Pages) cut(h *result, wanted span, limit int, args ReadArguments, about string) string {
 	line := rest{total: wanted.len(), first: args.Handle == ""}
 	kept := "" // the new handle of h, if a grep leaves out much of h; the text then says how to read the rest of h
@@ -298,14 +300,15 @@ func (p Pages) cut(h *result, wanted span, limit int, args ReadArguments, about 
 	return p.withLines(text, about, p.restLine(line))
 }
 
-// likelyBytes is more than the number of bytes that a token usually has. If a text has more bytes than the limit of tokens times
-// likelyBytes, it is taken as too long, and its tokens are not counted.
+// likelyBytes is more than the number of bytes that a token usually has. If a text has more bytes than the limit of tokens
+// times likelyBytes, it is taken as too long, and its tokens are not counted.
 const likelyBytes = 16
 
 // beginItem shows the wanted items, of which the last is too long. Of this long item it shows only the beginning. It keeps the
-// wanted items as a separate result. If the first part of the long item is too long as well, beginItem calls itself to show the
-// beginning of that part, to a depth of at most levels. ok is false if nothing of the long item would be shown. If h is divided
-// into units, beginItem returns the wanted units as they are.
+// wanted items as a separate result, unless they fit after all. If the first part of the long item is too long as well,
+// beginItem calls itself to show the beginning of that part, to a depth of at most levels, or shows the beginning of the text.
+// ok is false if nothing of the long item would be shown. If h is divided into units, beginItem returns the wanted units as
+// they are.
 func (p Pages) beginItem(h *result, wanted span, room, levels int) (text string, ok bool) {
 	if h.items == nil {
 		return h.part(wanted), true
@@ -342,8 +345,8 @@ func (p Pages) beginItem(h *result, wanted span, room, levels int) (text string,
 	return p.withLines(text, "", p.restLine(line)), true
 }
 
-// itemLevels is how deep beginItem goes if the first part of a long item is too long as well. At each level, it keeps a separate
-// result.
+// itemLevels is how deep beginItem goes if the first part of a long item is too long as well. At each level, it keeps a
+// separate result.
 const (
 	itemLevels = 3
 	maxBegun   = keptBytes / 16 // in bytes; beginItem does not call itself for a longer item, since its parts would displace other results

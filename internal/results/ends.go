@@ -8,8 +8,8 @@ import (
 	"mcpx/internal/digest"
 )
 
-// ends shows the beginning and the end of a long text in room tokens and, between them, an overview of its lines. ok is false
-// if no part of the text can or need be left out, or if there is too little room.
+// ends shows the beginning and the end of a long text in room tokens and, if its units are lines, an overview of them in
+// between. ok is false if no part of the text can or need be left out, or if there is too little room.
 func (p Pages) ends(h *result, room int, about string) (text string, ok bool) {
 	if room < minDigestRoom || len(h.units) < 2 {
 		return "", false
@@ -50,7 +50,7 @@ func (p Pages) ends(h *result, room int, about string) (text string, ok bool) {
 const marginTokens = 40
 
 // tail returns the last lines or other units of a text that weigh at most room together, and their number. If even the last
-// unit is too long, it returns the end of that unit, and 0 as the number.
+// unit is too long, it returns the end of that unit, which may be empty, and 0 as the number.
 func (p Pages) tail(units []string, room int) (tail string, count int) {
 	for i := len(units) - 1; i > 0; i-- {
 		cost := p.weigh(units[i])

@@ -28,8 +28,8 @@ func longTexts() map[string]string {
 	}
 }
 
-// TestLook_Texts: of a long text of any kind the beginning and the end are shown, within the tokens of a preview. The call in the
-// last line reads on from the end of the beginning, and so to the end of the text, but not for another client.
+// TestLook_Texts: of a long text of any kind the beginning and the end are shown, within the tokens of a preview. The call in
+// the last line reads on from the end of the beginning, and so to the end of the text, but not for another client.
 func TestLook_Texts(t *testing.T) {
 	for name, text := range longTexts() {
 		for _, first := range []bool{false, true} {
@@ -121,7 +121,7 @@ func TestLook_Verbatim(t *testing.T) {
 	}
 }
 
-// TestLook_Small: within few bytes or tokens the look is within the limits too.
+// TestLook_Small: with few bytes or tokens too, the look is within the limit of bytes, and about within that of tokens.
 func TestLook_Small(t *testing.T) {
 	texts := longTexts()
 	texts["issues"] = "[" + many(80, `{"id":%[1]d,"title":"Issue %[1]d","state":"open","größe":"日本語","body":"`+strings.Repeat("words and ", 100)+`%[1]d"}`, ",") + "]"
@@ -138,8 +138,8 @@ func TestLook_Small(t *testing.T) {
 	}
 }
 
-// TestLook_Items: of a list within a document the ids, titles and states of all items are shown, in each form in which a client may
-// get it. What is left out is named, and the whole items are read with the call in the last line, by this client alone.
+// TestLook_Items: of a list within a document the ids, titles and states of all items are shown, in each form in which a client
+// may get it. What is left out is named, and the whole items are read with the call in the last line, by this client alone.
 func TestLook_Items(t *testing.T) {
 	text := `{"total":90,"items":[` + many(90, `{"url":"https://api.example.com/issues/%[1]d","id":9%03[1]d1,"title":"Crash %[1]d in the parser","state":"open",`+
 		`"user":{"login":"user%[1]d","type":"User"},"labels":[{"name":"bug"}],"body":"`+strings.Repeat("What happened, in many words. ", 60)+`%[1]d"}`, ",") + `],"next":null}`
@@ -186,8 +186,8 @@ func TestLook_Items(t *testing.T) {
 	}
 }
 
-// TestLook_SomeItems: if not even the ids of all items fit, those that are shown have more than their ids, and the call in the last
-// line reads on from the first that is not shown.
+// TestLook_SomeItems: if not even the ids of all items fit, those that are shown have more than their ids, and the call in the
+// last line reads on from the first that is not shown.
 func TestLook_SomeItems(t *testing.T) {
 	text := "[" + many(5000, `{"id":%[1]d,"title":"Issue %[1]d","body":"`+strings.Repeat("Many words. ", 50)+`%[1]d"}`, ",") + "]"
 	p := Pages{Store: newStore(), Limit: 20_000, Preview: 3000}

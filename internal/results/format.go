@@ -11,7 +11,7 @@ import (
 	"mcpx/internal/compress"
 )
 
-// Format is how a client receives results. With the zero value, the client gets only texts and no structuredContent.
+// Format is how a client receives results. With the zero value, the client gets no structuredContent.
 type Format struct {
 	Structured Structured
 	// JSON means that a program reads the texts, so they are never converted to TOON or JavaScript.
@@ -42,8 +42,9 @@ const (
 	// StructuredOwn: the client gets structuredContent if the upstream sent one. If the texts of the result are over the limit,
 	// if a filter was applied, or if a grep left something out, the client gets only texts.
 	StructuredOwn
-	// StructuredAlways: as StructuredOwn. But if the upstream sent no structuredContent, mcpx makes it from a single JSON text
-	// block, and it also makes it from the output of a filter or grep and from a failure.
+	// StructuredAlways: as StructuredOwn. But if the upstream sent no structuredContent, mcpx makes it from a result, no error,
+	// whose only block is a text with a JSON object or array. It also makes it from the output of a filter or grep, for several
+	// calls together, and for its own answers: a failure, or a call that is still running.
 	StructuredAlways
 )
 

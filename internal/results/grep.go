@@ -52,8 +52,9 @@ const multiline = "(?m)"
 // maxGrep is the longest allowed expression, in bytes.
 const maxGrep = 1000
 
-// newGrep makes the matcher of a grep. If too many greps are running, it first waits until another one has ended; if too many
-// wait already, the error is [ErrBusy]. The caller must call end afterwards, which lets the next waiting grep run.
+// newGrep makes the matcher of a grep. If too many greps are running, it first waits until another one has ended. If too many
+// wait already, or it has waited too long, the error is [ErrBusy]. The caller must call end afterwards, which lets the next
+// waiting grep run.
 func (p Pages) newGrep(ctx context.Context, pattern string) (*matcher, error) {
 	re, err := compileGrep(pattern)
 	if err != nil {
@@ -86,8 +87,8 @@ func refusedGrep(err error) error {
 }
 
 // Grep finds the matching items or lines in the texts of a result. It returns one page for each block. The page is nil if its
-// block has no text, or if all of the text matches. If nothing in the text matches, and the result has other texts, the page is
-// empty. The error is the error of ctx, [ErrBusy] or a [RefusedError].
+// block has no text, or if all items or lines match. If nothing in the text matches, and the result has other texts, the page
+// is empty. The error is the error of ctx, [ErrBusy] or a [RefusedError].
 func (p Pages) Grep(ctx context.Context, pattern string, s Shown) (found []*Page, err error) {
 	m, err := p.newGrep(ctx, pattern)
 	if err != nil {
@@ -141,8 +142,8 @@ func newMatcher(ctx context.Context, re *regexp.Regexp, deadline time.Time) *mat
 	return m
 }
 
-// over returns why the matcher must stop, or nil if it may go on. It first lets other goroutines and the greps of other
-// principals run.
+// over lets other goroutines and the greps of other principals run. It returns why the matcher must stop, or nil if it may go
+// on.
 func (m *matcher) over() error {
 	runtime.Gosched()
 	if m.ctx.Err() != nil {

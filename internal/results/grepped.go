@@ -10,9 +10,9 @@ import (
 	"mcpx/internal/compress"
 )
 
-// grepped returns the parts of a result's texts that match a.Grep, or nil if all of them match. If the grep is refused, it
-// returns a failure. The parameter out is the complete result. If some content is only in structuredContent, it is searched as
-// a text.
+// grepped returns the parts of a result's texts that match a.Grep, or nil if all of them match. If the grep is refused or not
+// started (ErrBusy), it returns a failure. The parameter out is the complete result. If some content is only in
+// structuredContent, it is searched as a text.
 func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, shown Shown) (*Result, error) {
 	p := a.Pages
 	p.unasked = true
@@ -83,7 +83,7 @@ func (s *Shown) withText(text string, options compress.Options) (received, sent 
 	return Roughly(block.Text), Roughly(short)
 }
 
-// bound is for a result that mcpx itself made: it cuts the texts to the limit, and counts their tokens.
+// bound is for a result that mcpx has put together: it cuts the texts to the limit, and counts their tokens.
 func (a *Answer) bound(out *Result) {
 	blocks := make([]wire.Block, len(out.Content))
 	for i, raw := range out.Content {

@@ -7,8 +7,8 @@ import (
 // Kept is what a handle refers to: a result, which other processes can read as well, or a call that runs in this process.
 type Kept struct {
 	result *result // nil if this is a call
-	held   any     // the call; nil in other processes
-	origin Origin  // the tool of the call
+	held   any     // the call; nil if this is a result, and in other processes
+	origin Origin  // the tool of the call; zero if this is a result
 }
 
 // encoded is a result as JSON for other processes. Its members are strings because a part of a JSON value may not be valid

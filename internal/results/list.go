@@ -173,7 +173,8 @@ func (l *list) fill(value json.RawMessage, at place, o outline) {
 	l.head, l.tail = string(value[:at.start+o.from]), string(value[at.start+o.to:])
 }
 
-// around returns the value without its items, as the model sees it. It is empty if the value has nothing but the items.
+// around returns what is around the list: the value without its items, as compact JSON, and the text around the value. It is
+// empty if there is nothing but the items.
 func (l *list) around() string {
 	around := ""
 	switch {
@@ -222,8 +223,8 @@ func joined(open string, items []json.RawMessage, between, close string) string 
 	return out.String()
 }
 
-// The shape of a list is derived from its first shapeFirst items and from shapeOthers items spread over the rest. If the items are
-// long, fewer are read: about shapeBytes bytes in all, but never fewer than 3*shapeLeast items.
+// The shape of a list is derived from its first shapeFirst items and from shapeOthers items spread over the rest. If the items
+// are long, fewer are read: about shapeBytes bytes in all, but never fewer than 3*shapeLeast items.
 const (
 	shapeFirst  = 100
 	shapeOthers = 200

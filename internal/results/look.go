@@ -47,7 +47,7 @@ const (
 	assumedItem = 8
 	// To shorten a list, items are read from its beginning only until they have digestBytes bytes together.
 	digestBytes = 4 << 20
-	// digestTries is how often the shortened items are written and weighed. After each try, the amount that is shown
+	// digestTries is how often the shortened items are written and weighed at most. After each try, the amount that is shown
 	// is corrected.
 	digestTries = 4
 )
@@ -175,7 +175,7 @@ func (p Pages) fitWhole(h *result, n, room int) bool {
 	return cost <= room
 }
 
-// whole reports whether nothing is left out of the items.
+// whole reports whether nothing is left out of the items, or only members that are the same in all of them (Constant).
 func (s short) whole() bool { return s.Mark == "" && s.LeftOut == "" }
 
 // write writes shortened items, with everything around their list, and notes on them.

@@ -82,8 +82,8 @@ func shownOf(look string, items int) int {
 // heldBack are the files of sessions that were not looked at when the choice of what is shown was made.
 var heldBack = map[string]bool{"notion-klavis": true, "postgres-crystaldba": true}
 
-// TestLook_Sessions measures the first look at the forty longest lists of the recorded sessions, whether or not they are over the
-// limit. With -update it writes the table of docs/benchmark-forms.md.
+// TestLook_Sessions measures the first look at the forty longest lists of the recorded sessions, whether or not they are over
+// the limit. With -update it writes the table of docs/benchmark-forms.md.
 func TestLook_Sessions(t *testing.T) {
 	var all []looked
 	seen := map[string]bool{}

@@ -14,7 +14,7 @@ import (
 const maxOrdered, maxKeySets = 12, 64
 
 // inOrder reorders the keys of the objects in the outputs of a filter, because jq sorts them. The new order is the one in which
-// the filter names the keys, or the order in the document if the filter does not name them.
+// the filter names the keys, or the order in the document if the filter does not name them (see learn).
 func inOrder(filter string, document json.RawMessage, outputs []json.RawMessage) {
 	o := keyOrder{sets: map[string][]string{}}
 	for _, output := range outputs {
@@ -73,8 +73,8 @@ func (o *keyOrder) collect(value []byte, depth int) {
 	}
 }
 
-// learn finds the order for each set of keys. The parameter constructed has the keys of each object that the filter constructs. The
-// first of these rules that applies to a set decides:
+// learn finds the order for each set of keys. The parameter constructed has the keys of each object that the filter constructs.
+// The first of these rules that applies to a set decides:
 //
 //   - If the filter constructs an object with exactly the keys of the set, the keys get the order of the first such object.
 //   - If all keys of the set occur in objects that the filter constructs, the keys get the order of their first occurrences there.

@@ -10,7 +10,8 @@ import (
 
 // Value is what a program gets from a result.
 type Value struct {
-	// JSON is what a filter would be applied to: JSON, or a text as a JSON string. It is nil for a result without JSON and text.
+	// JSON is what a filter would be applied to: JSON, or a text as a JSON string. It may differ if typed is true (see
+	// ReadValue). It is nil for a result without JSON and text.
 	JSON   json.RawMessage
 	Blocks []wire.Block
 	// IsError means that the tool reports an error; Text is what the error says.

@@ -37,8 +37,8 @@ type ReadArguments struct {
 	Grep   string `json:"grep,omitempty"`
 }
 
-// ParseArguments reads the arguments of read_result. Whole numbers may be written as 1.0 or 1e2, since JSON Schema allows it. If an
-// argument is invalid, violation says why, in the form "/path: reason"; otherwise violation is empty.
+// ParseArguments reads the arguments of read_result. Whole numbers may be written as 1.0 or 1e2, since JSON Schema allows it.
+// If an argument is invalid, violation says why, in the form "/path: reason"; otherwise violation is empty.
 func ParseArguments(raw json.RawMessage) (args ReadArguments, violation string) {
 	var written struct {
 		Handle, Select, Grep string
@@ -76,7 +76,8 @@ func wholeNumber(raw json.RawMessage) (n int, ok bool) {
 // Page is the part of a result that one call returns.
 type Page struct {
 	Text string
-	// Structured is {"result": …} with the JSON that Text shows. It is nil if Text shows no JSON, or only a part of it.
+	// Structured is {"result": …} with the JSON that Text shows. It is nil if Text shows no JSON, or only a part of it, or if
+	// the JSON is too long.
 	Structured json.RawMessage
 	// Value is the JSON that Text shows, in compact form. It is empty if Text shows anything else than the output of a filter,
 	// or if the output must not become JavaScript.
@@ -88,7 +89,8 @@ type Page struct {
 	cut int
 }
 
-// RefusedError means that an argument of read_result was refused. Violation has the form "/path: reason".
+// RefusedError means that an argument of read_result, or the grep of a call, was refused. Violation has the form "/path:
+// reason".
 type RefusedError struct{ Violation string }
 
 func (e *RefusedError) Error() string { return e.Violation }

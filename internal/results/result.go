@@ -99,7 +99,7 @@ func unitsOf(text string, longest, maxUnits int) (units []string, kind unitKind)
 	return units, kind
 }
 
-// mergedLines splits a text into units of several lines, up to longest bytes.
+// mergedLines splits a text into units of several lines, up to longest bytes. It splits longer lines.
 func mergedLines(text string, longest int) (units []string) {
 	units = make([]string, 0, 2*len(text)/longest+1)
 	for text != "" {
@@ -171,7 +171,8 @@ func wordEnd(line string, limit int) int {
 	return limit
 }
 
-// count returns the number of parts of the result. The parts are its items or, if it has none, its lines, rows or pieces of text.
+// count returns the number of parts of the result. The parts are its items or, if it has none, its lines, rows or pieces of
+// text.
 func (h *result) count() int {
 	if h.items != nil {
 		return len(h.items)
@@ -215,7 +216,7 @@ func (h *result) matched(which span, count int) string {
 // maxOffsets is how many ranges a list of offsets may have.
 const maxOffsets = 30
 
-// offsets lists the numbers in a span, for example "3-5, 9".
+// offsets lists the numbers in a span, for example "3-5, 9". After maxOffsets ranges it ends with an ellipsis.
 func offsets(which span) string {
 	var out strings.Builder
 	ranges := 0

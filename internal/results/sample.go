@@ -47,7 +47,7 @@ func sampleOf(structured json.RawMessage, blocks []wire.Block) (s Sample, ok boo
 }
 
 // Value returns the JSON that a filter would be applied to, or nil if there is none. If cut is true, value is only the
-// beginning of the JSON and may be invalid. For a long text that is not JSON, Value returns an empty string.
+// beginning of the JSON and may be invalid. For a long text that is not JSON, Value returns an empty JSON string.
 func (s Sample) Value() (value json.RawMessage, cut bool) {
 	switch {
 	case !s.cut:

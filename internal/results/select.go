@@ -72,8 +72,8 @@ func (p Pages) keepValue(value json.RawMessage) (handle string) {
 }
 
 // selected returns the page that shows a selection, which is cut if it is too long. If there is no output, or if the outputs
-// have nothing but nulls, the page also has the shape of value, since the filter most likely asked for a key that does not
-// exist.
+// have nothing but nulls, the page also has the shape of value (unless that is null), since the filter most likely asked for a
+// key that does not exist.
 func (p Pages) selected(s *selection, filter string, value json.RawMessage) *Page {
 	text := compress.Text(s.text, p.Texts)
 	page := &Page{Text: text.Text}
@@ -95,10 +95,11 @@ func (p Pages) selected(s *selection, filter string, value json.RawMessage) *Pag
 	return page
 }
 
-// fewNulls is how many null outputs are written out; more are only counted.
+// fewNulls is how many nulls are written out if a selection has nothing but nulls; more are only counted.
 const fewNulls = 3
 
-// missing names the keys in a filter that the value does not have, and similar keys of the value that may have been meant.
+// missing names the keys in a filter that the value does not have, and similar keys of the value that may have been meant. It
+// does not name keys that the filter itself makes.
 func missing(filter string, value json.RawMessage) string {
 	keys := compress.Keys(value)
 	filter = quotedText.ReplaceAllString(filter, `""`)
@@ -140,8 +141,8 @@ type selection struct {
 	// value is the only output, or an array of all outputs.
 	value   json.RawMessage
 	several bool
-	// nulls is the number of nulls if every output contains nulls and no other scalar, otherwise -1. It is 0 if there is no
-	// output.
+	// nulls is the number of nulls if every output contains nulls and no other scalar, otherwise -1 (see nullsIn). It is 0 if
+	// there is no output.
 	nulls int
 }
 

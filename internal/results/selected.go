@@ -14,8 +14,8 @@ import (
 )
 
 // FilterFailure is the failure for a filter that failed on the result of a call. It shows the handle with which another filter
-// can be applied to the result, if the result is kept, and the shape of the result, unless the filter did not even run
-// (ErrBusy).
+// can be applied to the result, if the result is kept. It also shows the shape of the result, unless too many filters were
+// running (ErrBusy).
 func FilterFailure(failed *FilterError, p Pages) *Failure {
 	var limit *jq.LimitError
 	var broken *jq.FilterError
@@ -75,10 +75,9 @@ func selectable(filter string, structured json.RawMessage, blocks []wire.Block) 
 	return inner, structured
 }
 
-// ofTexts returns what text blocks contain, as JSON. If exactly one text is or contains an array or object, value is this
-// array or object. If several texts do, value is an array of all that they contain. If no text does, value is the only text,
-// an array of all texts, or nil if there are no texts. If the JSON is only a part of a text, fallback is the only text, or an
-// array of all texts.
+// ofTexts returns what text blocks contain, as JSON (see ofText). If some texts are or contain an array or object, the other
+// texts are left out. value is what the only text contains, an array if there are several texts, or nil if there is none. If
+// the JSON is only a part of a text, fallback is the only text as a string, or an array of all texts.
 func ofTexts(blocks []wire.Block) (value, fallback json.RawMessage) {
 	var all, containers, texts []json.RawMessage
 	parts := false
@@ -183,8 +182,8 @@ func wrapped(structured json.RawMessage, blocks []wire.Block) json.RawMessage {
 	return unquoted(inner)
 }
 
-// namesWrapper reports whether a filter names the only member of value. inner is the value of that member. If inner has a member
-// with the same name, the filter may mean that one, and namesWrapper returns false.
+// namesWrapper reports whether a filter names the only member of value. inner is the value of that member. If inner has a
+// member with the same name, the filter may mean that one, and namesWrapper returns false.
 func namesWrapper(filter string, value, inner json.RawMessage) bool {
 	key := ""
 	// There is no error, since value was read before.
@@ -233,7 +232,7 @@ func stringsIn(values []json.RawMessage) map[string]bool {
 	return found
 }
 
-// selected applies the request's filter to the upstream's result.
+// selected applies the request's filter to the upstream's result, and then the request's grep, if there is one.
 func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire.Block) (*Result, error) {
 	value, other := selectable(a.Select, got.structured, blocks)
 	if value == nil {

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// keptBytes is how many bytes all kept results may have together (the store may allow less), and keptAge is how long they
-	// are kept. A result that is longer than keptBytes is not kept.
+	// keptBytes is how many bytes all results kept in memory may have together (the store may allow less), and keptAge is how
+	// long they are kept. A result that is longer than the store allows is not kept.
 	keptBytes = 128 << 20
 	keptAge   = 30 * time.Minute
 	// pieceBytes bounds a unit of text (a line, or a part of it), in bytes; longer lines are split. A low limit of
@@ -41,7 +41,7 @@ type result struct {
 	// value is the JSON that select is applied to; nil if there is none.
 	value json.RawMessage
 	// verbatim means that parts of the result are not compressed when they are read. unasked means that the result was kept
-	// because a grep or a filter left it out, not because it was too long.
+	// because a grep or a filter left it out or failed, not because it was too long.
 	verbatim, unasked bool
 
 	// itemHandles are the handles of those items that this process has also kept as separate results. mu guards itemHandles.
@@ -54,7 +54,8 @@ type result struct {
 // mcpx.
 type Origin struct{ Server, Tool string }
 
-// itemName identifies consecutive items of a result: the first, their number, and whether everything around the list is included.
+// itemName identifies consecutive items of a result: the first, their number, and whether everything around the list is
+// included.
 type itemName struct {
 	first, count int
 	whole        bool
@@ -136,15 +137,15 @@ func (h *result) own() {
 	h.units = units
 }
 
-// add keeps h and returns an unguessable handle, which is empty if h is larger than keptBytes. Other results may be dropped to
-// make room.
+// add keeps h and returns an unguessable handle, which is empty if h is larger than the store allows. Other results may be
+// dropped to make room.
 func (s *Store) add(h *result) string {
 	h.own()
 	return s.kept.Keep(h.principal, &Kept{result: h}, h.size())
 }
 
-// addItem keeps an item of h as a separate result. If the item was kept less than keptAge/2 ago, addItem returns the earlier
-// handle. So one reader who reads an item again and again does not displace the results of others.
+// addItem keeps an item of h as a separate result. If the item was kept less than keptAge/2 ago and is still there, addItem
+// returns the earlier handle. So one reader who reads an item again and again does not displace the results of others.
 func (s *Store) addItem(h *result, some span, item *result) string {
 	name := itemName{some.at(0), some.len(), some.whole}
 	h.mu.Lock()
