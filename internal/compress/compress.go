@@ -16,7 +16,8 @@ import (
 
 // Options are the options of [Text].
 type Options struct {
-	// TOON and JS say whether a text may become TOON or JavaScript. If both are false, JSON is only minified.
+	// TOON and JS say whether a text may become TOON or JavaScript. If both are false, JSON is only minified, and JSON within
+	// another text is not changed.
 	TOON, JS bool
 }
 
@@ -38,15 +39,15 @@ type Output struct {
 	Form Form
 	// JSON is the compact JSON if the text is exactly one object or array, otherwise empty.
 	JSON string
-	// Value is the content of the whole text as compact JSON, even if the input was a Python literal or a JSON string. It is empty
-	// if the text has other content, is JSON Lines, or is an unchanged Python literal.
+	// Value, if not empty, is the content of the whole text as compact JSON, even if the input was a Python literal or a JSON
+	// string. It is empty if the text has other content, is JSON Lines, or is an unchanged Python literal or JSON string.
 	Value string
 	// Tokens is the number of tokens of Text, as estimated by [Weigh]; 0 if it is not known.
 	Tokens int
 }
 
-// A text becomes TOON only if TOON has at most shareTOON percent of the tokens of compact JSON, and JavaScript only if it has at
-// most shareJS percent. The margin makes the choice right for models with another tokenizer than o200k_base, too.
+// A text becomes TOON only if TOON has at most shareTOON percent of the tokens of compact JSON, and JavaScript only if it has
+// at most shareJS percent. The margin makes the choice right for models with another tokenizer than o200k_base, too.
 const (
 	shareTOON = 95
 	shareJS   = 90
@@ -58,12 +59,12 @@ const (
 	trustScript = 50
 )
 
-// TOON is tried only if at least minInTables percent of the leaves of a document are in tables. A leaf is a scalar or an empty
-// container.
+// TOON is tried only if at least minInTables percent of the leaves of a document are in tables of at least two rows or in
+// arrays of scalars. A leaf is a scalar or an empty container.
 const minInTables = 30
 
-// If a text has at least trustBytes bytes, and at least a fifth of it (1/trustPart) is white space that compact JSON does not have,
-// compact JSON certainly has fewer tokens. Then the tokens of the text are not counted.
+// If a text has at least trustBytes bytes, and at least a fifth of it (1/trustPart) is white space that compact JSON does not
+// have, compact JSON certainly has fewer tokens. Then the tokens of the text are not counted.
 const (
 	trustBytes = 64 << 10
 	trustPart  = 5
@@ -71,8 +72,8 @@ const (
 
 // Text shortens one text block. One JSON object or array becomes compact JSON, TOON or JavaScript, without needless escapes.
 // JSON Lines (at least two lines, all of them objects) become compact lines, or an array in TOON. A list or dict as Python
-// prints it becomes one of these forms if o permits any but JSON. In any other text, the JSON in it is shortened (see
-// [Pieces]). A text whose new form would have more tokens is returned unchanged.
+// prints it becomes one of these forms if o permits any but JSON (see ofLiteral). In any other text, the JSON in it is
+// shortened if o permits any form but JSON (see [Pieces]). A text whose new form would have more tokens is returned unchanged.
 func Text(in string, o Options) Output {
 	out := Output{Text: in, Form: FormText}
 	start := 0
@@ -114,9 +115,9 @@ func Text(in string, o Options) Output {
 	return out
 }
 
-// shortest returns the compact JSON in the form that has the fewest tokens. The parameter doc is nil if TOON is not possible,
-// and whole means that the input was exactly one JSON value. The result textTokens is the number of tokens of text, or 0 if
-// they were not counted.
+// shortest returns the compact JSON in the form that has the fewest tokens, if that saves enough (see shareTOON). The parameter
+// doc is nil if TOON is not possible, and whole means that the input was exactly one value. The result textTokens is the number
+// of tokens of text, or 0 if they were not counted.
 func shortest(doc *document, compact string, whole bool, o Options) (text string, form Form, textTokens int) {
 	text, form = compact, FormJSON
 	weight := -1 // tokens of compact; -1 if not yet known
@@ -148,8 +149,8 @@ func shortest(doc *document, compact string, whole bool, o Options) (text string
 }
 
 // ofLiteral shortens a Python literal. The parameter source is its text, and literal is the same value as JSON. The output is
-// TOON, JavaScript or, if the text has calls such as Decimal('1.5'), JSON. It must save so many tokens that the change of the
-// format is worth it; otherwise the text is returned unchanged.
+// TOON, JavaScript or, if the text has a parenthesis, as in Decimal('1.5'), JSON. It must save so many tokens that the change
+// of the format is worth it; otherwise the text is returned unchanged.
 func ofLiteral(source, literal string, o Options) Output {
 	doc, compact, ok := read(literal, o.TOON)
 	if !ok {
@@ -169,8 +170,8 @@ func ofLiteral(source, literal string, o Options) Output {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
-// If a text is longer than sampleOver bytes, Weigh counts only samples of it. For a megabyte the result is off by less than 1 %,
-// and [Text] needs only half of the time.
+// If a text is longer than sampleOver bytes, Weigh counts only samples of it. For a megabyte the result is off by less than 1
+// %, and [Text] needs only half of the time.
 const (
 	sampleOver  = 128 << 10
 	samples     = 24
@@ -190,9 +191,9 @@ func spacious(in, compact string) bool {
 	return compact == in || len(in) >= trustBytes && len(in)-len(compact) >= len(in)/trustPart
 }
 
-// table returns the document as TOON. It returns false if TOON cannot represent the document, if less than minInTables percent
-// of its leaves are in tables, or if the TOON has an eighth more bytes than the compact JSON. The parameter compact is the size
-// of the compact JSON.
+// table returns the document as TOON. It returns false if TOON cannot represent the document, if too few of its leaves are in
+// tables (see minInTables), or if the TOON has over an eighth more bytes than the compact JSON. The parameter compact is the
+// size of the compact JSON.
 func (d *document) table(compact int) (string, bool) {
 	inTables, ok := d.plan()
 	if !ok || inTables*100 < d.leaves()*minInTables || inTables == 0 {

@@ -5,7 +5,7 @@ import "mcpx/internal/base/wire"
 // A document that exceeds one of these limits is not converted to TOON.
 const (
 	maxBytes   = 8 << 20 // bytes of its compact JSON
-	maxDepth   = 64      // levels of nested containers; TOON needs indentation that grows with the square of this number
+	maxDepth   = 64      // levels of nested containers, for JavaScript too; the indentation of TOON grows with the square of this number
 	maxColumns = 256     // columns of one table, since a reader has to count cells
 	maxFields  = 512     // columns and groups of columns of one table
 )
@@ -17,9 +17,8 @@ type document struct {
 	columns []column
 }
 
-// read reads one JSON value. doc is nil if toon is false or if TOON cannot represent the value: because it exceeds the limits,
-// or because it has invalid UTF-8 or half a surrogate pair. compact is the value without white space. ok is false if text is
-// not exactly one JSON value.
+// read reads one JSON value. doc is nil if toon is false, if the value exceeds maxBytes or maxDepth, or if it has invalid UTF-8
+// or half a surrogate pair. compact is the value without white space. ok is false if text is not exactly one JSON value.
 func read(text string, toon bool) (doc *document, compact string, ok bool) {
 	if !toon {
 		compact, ok = wire.Compact(text)

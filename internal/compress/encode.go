@@ -36,8 +36,8 @@ type encoder struct {
 	over  bool // the text is longer than limit; nothing more is written
 }
 
-// text appends s. Unlike append, it does not store the pointer in e.out again; while the garbage collector runs, that would cost
-// time for a write barrier.
+// text appends s. Unlike append, it does not store the pointer in e.out again; while the garbage collector runs, that would
+// cost time for a write barrier.
 func (e *encoder) text(s string) {
 	n := len(e.out)
 	if n+len(s) > cap(e.out) {

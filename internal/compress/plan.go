@@ -38,8 +38,8 @@ type planner struct {
 	refuse   bool // TOON cannot represent this document
 }
 
-// plan chooses the layouts, and counts the leaves that are in tables or in arrays of scalars. ok is false if TOON cannot
-// represent the document.
+// plan chooses the layouts, and counts the leaves that are in tables of at least two rows or in arrays of scalars. ok is false
+// if TOON cannot represent the document, or if a table would be too wide.
 func (d *document) plan() (inTables int, ok bool) {
 	d.forms = make([]form, len(d.Nodes))
 	p := planner{doc: d}
@@ -137,9 +137,9 @@ func (p *planner) table(i int32, n *wire.Node) bool {
 	return true
 }
 
-// header appends the columns of a table: the members of object i, which is the first row. For a group of columns, it calls itself;
-// start is the first column of the whole table. If the table is too wide, header refuses the whole document, because the planner
-// would otherwise compare wide rows at every level of nesting.
+// header appends the columns of a table: the members of object i, which is the first row. For a group of columns, it calls
+// itself; start is the first column of the whole table. If the table is too wide, header refuses the whole document, because
+// the planner would otherwise compare wide rows at every level of nesting.
 func (p *planner) header(i, start int32) bool {
 	n := &p.doc.Nodes[i]
 	if n.Count == 0 {

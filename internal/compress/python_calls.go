@@ -42,8 +42,8 @@ func (p *python) call() bool {
 	return false
 }
 
-// written appends text as a JSON string in place of a call, and returns true. If ok is false, because the call could not be read,
-// it only returns false.
+// written appends text as a JSON string in place of a call, and returns true. If ok is false, because the call could not be
+// read, it only returns false.
 func (p *python) written(text string, ok bool) bool {
 	if !ok {
 		return false

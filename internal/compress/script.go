@@ -18,7 +18,8 @@ import (
 // that are equal in all its objects are constants in the body of the function, strings that can be made from other members are
 // templates, and the other members are parameters. A value that repeats becomes a const, if that saves tokens.
 
-// Constants of the JavaScript form. Compact JSON of more than maxScript or fewer than minScript bytes is not written as JavaScript.
+// Constants of the JavaScript form. Compact JSON of more than maxScript or fewer than minScript bytes is not written as
+// JavaScript.
 const (
 	maxScript     = 256 << 10 // bytes of compact JSON
 	minScript     = 100
@@ -50,8 +51,8 @@ type kind struct {
 	params  []int32 // indexes of leaves in the order of the call; parameters with a default come last
 }
 
-// member is a member that all objects of a kind have. It is a constant, or an object whose own members (inner) the same function
-// writes, or a leaf: a member with different values.
+// member is a member that all objects of a kind have. It is a constant, or an object whose own members (inner) the same
+// function writes, or a leaf: a member with different values.
 type member struct {
 	key      string // as it is written in JSON
 	constant int32  // index of its part in the first object; -1 if the member is not a constant
@@ -68,8 +69,9 @@ type script struct {
 	bad      bool   // JavaScript would not evaluate to the same value, or the JSON is nested too deeply
 }
 
-// asScript converts compact JSON, which must be an object or array, to JavaScript. It returns false if the JSON is too short or
-// too long, if nothing in it is worth a function or const, or if JavaScript would not evaluate to the same value.
+// asScript converts compact JSON, which must be an object or array, to JavaScript. It returns false if the JSON is too short,
+// too long or nested too deeply, if nothing in it is worth a function or const, or if JavaScript would not evaluate to the same
+// value.
 func asScript(compact string) (string, bool) {
 	if len(compact) > maxScript || len(compact) < minScript {
 		return "", false

@@ -49,7 +49,7 @@ func (s *script) analyse(k *kind) {
 	k.name = "Item" // a placeholder; script.name() replaces it later
 }
 
-// minGain is how many bytes the JavaScript function for the objects of a kind must save at least.
+// minGain is how many bytes the JavaScript function for the objects of a kind must save at least, as estimated by gain.
 const minGain = 40
 
 // columns returns the members of objects of the same kind: for each key a column, which has the part with this key from each
@@ -316,7 +316,7 @@ func (s *script) follows(k *kind, column []int32, template []piece) bool {
 	return true
 }
 
-// stem sets the prefix and the suffix of a leaf to what all its strings have in common, if they are web addresses.
+// stem sets the prefix and the suffix of a leaf to whole parts that all its strings have in common, if they are web addresses.
 func (s *script) stem(l *leaf) {
 	if l.derived || l.base {
 		return
@@ -371,7 +371,7 @@ func commonSuffix(a, b string) string {
 const maxFallback = 40
 
 // fallback finds the default value of a leaf, which is a value of at most maxFallback bytes that at least 60 % of the objects
-// have.
+// have. A leaf that is derived or has a prefix gets none, and neither do fewer than three objects.
 func (s *script) fallback(l *leaf) {
 	if l.derived || l.prefix != "" || len(l.column) < 3 {
 		return

@@ -51,8 +51,8 @@ func unique(name string, used map[string]bool) string {
 	return free
 }
 
-// kindName returns a name for the objects of a kind: the value of a constant member such as "type" or, if there is none, the key
-// under which they are found, in the singular.
+// kindName returns a name for the objects of a kind: the value of a constant member such as "type" or, if there is none, the
+// key under which they are found, in the singular.
 func (s *script) kindName(k *kind) string {
 	for _, m := range k.members {
 		if m.constant < 0 || !slices.Contains([]string{`"object"`, `"type"`, `"kind"`, `"__typename"`}, m.key) {
@@ -75,10 +75,11 @@ func (s *script) kindName(k *kind) string {
 	return capital(key)
 }
 
-// maxName is the longest name that is made from a key, in bytes.
+// maxName is the longest key or value, in bytes, from which a name is made.
 const maxName = 30
 
-// capital makes the name of a function from a text: created_by becomes CreatedBy.
+// capital makes the name of a function from a text: created_by becomes CreatedBy. Without a letter in the text, the name is
+// Item.
 func capital(text string) string {
 	var out strings.Builder
 	up := true
@@ -99,7 +100,7 @@ func capital(text string) string {
 	return out.String()
 }
 
-// parameter makes the name of a parameter from a key: the key itself if that is an identifier.
+// parameter makes the name of a parameter from a key: the key itself if that is an identifier, or p if the key is of no use.
 func parameter(key string) string {
 	if identifier(key) {
 		return key

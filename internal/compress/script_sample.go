@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// JavaScript is tried only if the samples of a text repeat enough. Samples are parts spread over the text, or the whole text if it
-// is short.
+// JavaScript is tried only if the samples of a text repeat enough. Samples are parts spread over the text, or the whole text if
+// it is short.
 const (
 	scriptParts = 4
 	partBytes   = 1 << 10

@@ -2,10 +2,11 @@ package compress
 
 import "strings"
 
-// Shared writes several values together as JavaScript. The result head has the functions and consts for everything that repeats;
-// bodies[i] is an expression that uses them and evaluates to exactly values[i]. Each of values is an object or array as compact
-// JSON; texts[i] is the form in which values[i] would be written alone. ok is true if head and bodies have fewer tokens than texts,
-// at most shareJS percent of the tokens of values, and at most maxScriptShare percent of their bytes.
+// Shared writes several values together as JavaScript. The result head has the functions and consts for everything that
+// repeats; bodies[i] is an expression that uses them and evaluates to exactly values[i]. Each of values is an object or array
+// as compact JSON; texts[i] is the form in which values[i] would be written alone. ok is true if the values can be written so
+// (see shared), and if head and bodies have fewer tokens than texts, at most shareJS percent of the tokens of values, and at
+// most maxScriptShare percent of their bytes.
 func Shared(values, texts []string) (head string, bodies []string, ok bool) {
 	if head, bodies, ok = shared(values); !ok {
 		return "", nil, false
@@ -18,7 +19,7 @@ func Shared(values, texts []string) (head string, bodies []string, ok bool) {
 }
 
 // shared writes the JavaScript for [Shared], even if it saves no tokens. ok is false if there are fewer than two values, if
-// they are too long, or if asScript would refuse them.
+// they are too long, if readScripted refuses them, or if nothing is worth a function or const.
 func shared(values []string) (head string, bodies []string, ok bool) {
 	all := "[" + strings.Join(values, ",") + "]"
 	if len(values) < 2 || len(all) > maxScript {

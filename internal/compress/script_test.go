@@ -39,7 +39,8 @@ func checkScript(t testing.TB, name, text string) (script string) {
 	return script
 }
 
-// TestPromising: a text in which little repeats is not tried, whatever its length; quotes in strings do not mislead the samples.
+// TestPromising: a text in which little repeats is not tried, whatever its length; quotes in strings do not mislead the
+// samples.
 func TestPromising(t *testing.T) {
 	for _, size := range []int{2 << 10, 20 << 10, 200 << 10} {
 		for name, in := range map[string]string{"nested": benchNested(size), "table": benchTable(size)} {
@@ -59,8 +60,8 @@ func TestPromising(t *testing.T) {
 	}
 }
 
-// checkShared writes JSON texts together, and checks that the head and each body evaluate to the value of the text at its index.
-// It returns nil if Shared cannot write them.
+// checkShared writes JSON texts together, and checks that the head and each body evaluate to the value of the text at its
+// index. It returns nil if Shared cannot write them.
 func checkShared(t testing.TB, name string, texts []string) (scripts []string) {
 	t.Helper()
 	var values []string

@@ -118,7 +118,7 @@ func (w *scriptWriter) value(out []byte, i int32) []byte {
 	return append(out, text...)
 }
 
-// constTokens is how many tokens a const needs in addition to its text and its uses; a const must also save at least so many.
+// constTokens is how many tokens a const is assumed to need in addition to its text and its uses.
 const constTokens = 8
 
 // fresh writes out a part, without a const for the part itself.
@@ -284,7 +284,7 @@ func identifier(text string) bool {
 
 func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// constName makes a name from the key of a part.
+// constName makes a name from the key of a part, or of the nearest container around it that has a key.
 func (w *scriptWriter) constName(i int32) string {
 	name := "r"
 	if key := w.nearestKey(i); key != "" {

@@ -17,8 +17,8 @@ const (
 	shapeItems = 20  // how many items at the beginning of each array are all read; of the later items, only a sample is read
 	shapeKeys  = 200 // how many keys are recorded at most for each position in the document
 	shapeKey   = 60  // how many bytes of a key are shown at most
-	// An object whose values all have the same form is shown as a map if it has more than mapKeys keys: with one key as an example,
-	// and one shape for all values.
+	// An object whose values all have the same form is shown as a map if it has more than mapKeys keys: with one key as an
+	// example, and one shape for all values.
 	mapKeys = 20
 )
 

@@ -17,11 +17,11 @@ type Piece struct {
 // Limits of [Pieces].
 const (
 	maxPieces = 1000
-	// Up to maxWrapper bytes of text around JSON are taken for an introduction to it. If there is more text, or code, the JSON may
-	// be only an example; then it must be at least half of the text.
+	// Up to maxWrapper bytes of text around JSON are taken for an introduction to it. If there is more text, or code, the JSON
+	// may be only an example; then it must be at least half of the text.
 	maxWrapper = 2000
-	// minPiece is the least size, in bytes, of an array of numbers that shares its lines with other text. Shorter ones, such
-	// as [1], are mostly references.
+	// minPiece is the least size, in bytes, of an array of numbers or literals that shares its lines with other text. Shorter
+	// ones, such as [1], are mostly references. No shorter piece of any kind is rewritten.
 	minPiece = 40
 )
 
@@ -60,8 +60,8 @@ func Pieces(text string) (plain string, pieces []Piece) {
 	return text, pieces
 }
 
-// brackets finds the opening brackets in a text. The fields curly and square are the positions of the next { and [, or -1 before
-// the first search.
+// brackets finds the opening brackets in a text. The fields curly and square are the positions of the next { and [, or -1
+// before the first search.
 type brackets struct {
 	text          string
 	curly, square int
@@ -96,7 +96,8 @@ func pieceAt(text string) (value json.RawMessage, size int, ok bool) {
 }
 
 // apart reports whether a value is separated from the text around it, by white space, line ends or certain marks, such as a
-// colon before or a comma after the value. It returns false for a short array of numbers, unless that has its lines for itself.
+// colon before or a comma after the value. It returns false for {}, and for a short array of numbers or literals, unless they
+// have their lines for themselves.
 func apart(text string, start, end int) bool {
 	lineStart := strings.TrimRight(text[:start], " \t")
 	first := lineStart == "" || strings.HasSuffix(lineStart, "\n")
@@ -114,9 +115,9 @@ func apart(text string, start, end int) bool {
 	return end-start >= minPiece || strings.ContainsRune("{[\"'", rune(inside[0]))
 }
 
-// within shortens the pieces of a text that [Pieces] finds, and keeps all bytes around them. If the text is a JSON string with
-// such pieces, its contents are shown without the quotes, unless that needs more tokens. If o permits neither TOON nor
-// JavaScript, the text is not changed.
+// within shortens those pieces of a text that [Pieces] finds and that have at least minPiece bytes. It keeps all bytes around
+// them. If the text is a JSON string with pieces, its contents are shown without the quotes, unless that needs more tokens or
+// the text has less than minPiece bytes. If o permits neither TOON nor JavaScript, the text is not changed.
 func within(in string, o Options) Output {
 	out := Output{Text: in, Form: FormText}
 	if !o.TOON && !o.JS {
