@@ -7,8 +7,8 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// Search reads the first maxText bytes of one text, such as a description. It does not read a schema of more than maxSchema
-// bytes.
+// The index has the words in the first maxText bytes of one text, such as a description. It has none of a schema of more than
+// maxSchema bytes.
 const (
 	maxText   = 8 << 10
 	maxSchema = 256 << 10
@@ -136,7 +136,8 @@ type placer struct {
 	c     *corpus
 	field field
 	words uint32
-	// last is the previous word. It is empty at the beginning, and after characters of a script without spaces, such as Chinese.
+	// last is the previous word. It is empty at the beginning, and after characters of a script without spaces, such as
+	// Chinese.
 	last string
 }
 

@@ -11,13 +11,14 @@ import (
 // minClause is how many words of a sentence a clause must have before the next clause may begin.
 const minClause = 2
 
-// sentenceEnd matches the end of a sentence. A full stop needs white space after it, so that file names and numbers stay whole. The
-// words are those that connect sentences in Chinese, Japanese and Korean.
+// sentenceEnd matches the end of a sentence. A full stop needs white space after it, so that file names and numbers stay whole.
+// The words are those that connect sentences in Chinese, Japanese and Korean.
 var sentenceEnd = pattern.New(`[.!?:]\s|[\n;。；！？，؛؟।]|` +
 	`然后|接着|随后|最后|并且|并将|并把|之后|以及|再把|再将|然後|接著|最後|それから|そして|次に|てから|그리고|그런 다음|다음에`)
 
-// splitClauses splits a query into clauses, each with a need of its own, such as "list the files, then send a mail". It splits at
-// the end of a sentence, at words such as "then", and at a comma or an "and" before a verb. It does not split a list of nouns.
+// splitClauses splits a query into clauses, each with a need of its own, such as "list the files, then send a mail". It splits
+// at the end of a sentence, at words such as "then", and at a comma or an "and" before a verb. It does not split a list of
+// nouns.
 func splitClauses(query string) []string {
 	var out []string
 	for _, sentence := range sentenceEnd.Split(query, -1) {
@@ -54,8 +55,8 @@ func folded(w string) string {
 	return fold(strings.Trim(w, ".,;:!?\"'()[]{}`“”‘’«»"))
 }
 
-// isVerb reports whether w is a verb in the table of acts, or a translation of one. An act is what a tool can do, such as read or
-// delete.
+// isVerb reports whether w is a verb in the table of acts, or a Russian or Arabic translation of one. An act is what a tool can
+// do, such as read or delete.
 func isVerb(w string) bool {
 	if w == "" {
 		return false

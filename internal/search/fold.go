@@ -65,8 +65,9 @@ func foldRune(b *strings.Builder, r rune) {
 	b.WriteRune(r)
 }
 
-// stem removes the ending of an English or Russian word, or the article of an Arabic one. The word is already folded: in lower
-// case and without accents. All other words are returned unchanged.
+// stem removes the ending of a word in ASCII letters, as if it were English, or of a word in Cyrillic, as if it were Russian,
+// or the article of an Arabic one. The word is already folded: in lower case and without accents. All other words are returned
+// unchanged.
 func stem(text string, c script) string {
 	switch c {
 	case latin:

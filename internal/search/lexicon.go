@@ -57,7 +57,8 @@ var thesaurus = sync.OnceValue(func() map[string][]string {
 	return m
 })
 
-// stems returns the stems of the English words in a line of a table. A table writes two adjacent words as a_b; stems joins them.
+// stems returns the stems of the English words in a line of a table. A table writes two adjacent words as a_b; stems joins
+// them.
 func stems(line string) []string {
 	ws := strings.Fields(line)
 	for i, w := range ws {
@@ -100,7 +101,8 @@ var lexicon = sync.OnceValue(func() *dictionary {
 	return d
 })
 
-// translate returns the English stems for the stem of a Russian or Arabic word; nil for a word of another script.
+// translate returns the English stems for the stem of a Russian or Arabic word; nil for an unknown word, or one of another
+// script.
 func translate(st string, c script) []string {
 	if c != cyrillic && c != arabic {
 		return nil
@@ -108,8 +110,8 @@ func translate(st string, c script) []string {
 	return lexicon().english[st]
 }
 
-// found is a word of the dictionary within a run, which is a text of a script without spaces, such as Chinese: run[from:to] is the
-// word.
+// found is a word of the dictionary within a run, which is a text of a script without spaces, such as Chinese: run[from:to] is
+// the word.
 type found struct {
 	from, to int
 	// english are the stems of the English words that translate the word.

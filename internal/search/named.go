@@ -11,10 +11,10 @@ import (
 // maxNamed is the largest number of hits of [Index.Named], since any number of servers may have a tool of the same name.
 const maxNamed = 200
 
-// Named finds the tools of a query that is a list of tool names, in the order of the list. A name may be written alone, or after
-// the name of its server: a.tool, a__tool, a:tool, a/tool. If the list also contains names of servers, and one of these servers has
-// a tool, the tools of the same name on other servers are no hits. missing are the words of the list that name no tool and no
-// server. Both results are nil if the query is not a list of names.
+// Named finds the tools of a query that is a list of tool names, in the order of the list. A name may be written alone, or
+// after the name of its server: a.tool, a__tool, a:tool, a/tool. If the list also contains names of servers, and one of these
+// servers has a tool, the tools of the same name on other servers are no hits. missing are the words of the list that name no
+// tool and no server. Both results are nil if the query is not a list of names.
 func (x *Index) Named(query string, o Options) (hits []Hit, missing []string) {
 	l := list{x: x, o: o, at: map[string]int{}, commas: strings.ContainsAny(query, ",;\n")}
 	if len(query) > maxQuery || !l.read(query) {

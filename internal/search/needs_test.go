@@ -91,8 +91,8 @@ func TestSearch_Needs(t *testing.T) {
 	}
 }
 
-// TestSearch_OnlyServer: with the name of a server and an act that none of its tools does, the hits are weak. Another server whose
-// tools begin with the same word does not change that.
+// TestSearch_OnlyServer: with the name of a server and an act that none of its tools does, the hits are weak. Another server
+// whose tools begin with the same word does not change that.
 func TestSearch_OnlyServer(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("testdata", "git.json"))
 	if err != nil {

@@ -45,8 +45,8 @@ type postings struct {
 	docs  int
 }
 
-// posting says how important a term is in a document: impact is between 0 and 1, and already takes into account that the term may
-// occur several times (see saturation).
+// posting says how important a term is in a document: impact is between 0 and 1, and already takes into account that the term
+// may occur several times (see saturation).
 type posting struct {
 	doc    uint32
 	impact float32
@@ -113,8 +113,8 @@ func (c *corpus) invert(terms uint32) postings {
 	return p
 }
 
-// stretch returns the number by which the weight of a word in a field is divided. It is greater than 1 if the field is longer than
-// the mean length of this field.
+// stretch returns the number by which the weight of a word in a field is divided. It is greater than 1 if the field is longer
+// than the mean length of this field.
 func (c *corpus) stretch(f field, doc uint32, mean float32) float32 {
 	b := fieldWeight[f].b
 	if b == 0 {

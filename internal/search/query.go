@@ -25,8 +25,8 @@ const (
 	halfWeight = 0.5
 	// impliedWeight is the weight of a word that is not in the query, but that other words of the query imply (see hints).
 	impliedWeight = 0.8
-	// namedBonus is added to the scores of the tools of a server that the query names, so that these tools come first.
-	// maybeNamedBonus is added instead if the name of the server may also be an ordinary word of the query.
+	// namedBonus is added to the scores, if they are not 0, of the tools of a server that the query names, so that these tools
+	// come first. maybeNamedBonus is added instead if the name of the server may also be an ordinary word of the query.
 	namedBonus, maybeNamedBonus = 1, 0.15
 	// The weights in scripts without spaces: of two adjacent characters, of two adjacent characters inside a word
 	// of the lexicon, and of a single character.
@@ -116,8 +116,8 @@ func (n *need) add(key string, g group) {
 	}
 }
 
-// analyse reads a query. whole is the query as a single need. parts has one need for each clause, and one for each file that the
-// query names, but at most maxNeeds.
+// analyse reads a query. whole is the query as a single need. parts has one need for each clause with a known word, and one for
+// each file or folder that the query names, but at most maxNeeds.
 func (x *Index) analyse(query string) (whole need, parts []need) {
 	query = cut(query, maxQuery)
 	whole.servers = make(map[uint32]float32)
@@ -243,8 +243,8 @@ func (r *reader) read(c string) {
 	}
 }
 
-// splitDense splits a field between Chinese, Japanese or Korean characters and others, so that a path or an address in a
-// Chinese sentence is a field of its own.
+// splitDense splits a field between Chinese, Japanese or Korean characters (all from U+2E80 on) and others, so that a path or
+// an address in a Chinese sentence is a field of its own.
 func splitDense(field string) []string {
 	var out []string
 	from, was := 0, false
@@ -259,8 +259,8 @@ func splitDense(field string) []string {
 	return append(out, field[from:])
 }
 
-// mention adds the words of a mention (a path, address or expression). A file is also added as a need of its own: to read it, or to
-// write it.
+// mention adds the words of a mention (a path, address or expression). A file or folder is also added as a need of its own: to
+// read it, or to write it.
 func (r *reader) mention(m mention) {
 	r.last = ""
 	scan(m.text, r.word)
@@ -333,7 +333,8 @@ func (r *reader) noteAct(st string) {
 	r.need.act = r.need.act.then(actOf(st))
 }
 
-// plain adds a word of a script with spaces, and its pair with the previous word. Of a stop word it only notes the act.
+// plain adds a word of a script with spaces, and its pair with the previous word. Of a stop word it only notes the act, and
+// whether a file to write may follow.
 func (r *reader) plain(text, st string) {
 	r.noteAct(st)
 	if stopWords[text] {
@@ -357,8 +358,8 @@ func (r *reader) plain(text, st string) {
 	r.last = text
 }
 
-// dense adds a word of a script without spaces, such as Chinese: the words of the dictionary in it, its characters, and its pairs
-// of adjacent characters. A pair inside a word of the dictionary has less weight, since the word itself is added too.
+// dense adds a word of a script without spaces, such as Chinese: the words of the dictionary in it, its characters, and its
+// pairs of adjacent characters. A pair inside a word of the dictionary has less weight, since the word itself is added too.
 func (r *reader) dense(w word) {
 	known := translateRun(w.text)
 	for _, f := range known {
@@ -380,7 +381,7 @@ func (r *reader) dense(w word) {
 	})
 }
 
-// expand returns the group of a stem: the stem's own term first, then its synonyms.
+// expand returns the group of a stem: the stem's own term first, then its synonyms, as far as they are in the index.
 func (x *Index) expand(st string, weight float32) group {
 	g := group{weight: weight}
 	if id, ok := x.vocab[st]; ok {

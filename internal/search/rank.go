@@ -24,7 +24,7 @@ const (
 	// less.
 	pickedFactor = 0.5
 	// minFit is the share of the words of a query that the best tool must have. If it has a smaller share, the hits are weak
-	// (see [Hit]).
+	// (see [Hit]), unless the query has several needs.
 	minFit = 0.2
 	// minScore is the least score of a hit, as a share of the score of the first hit.
 	minScore = 0.1
@@ -42,8 +42,8 @@ func idf(n int, df float32) float32 {
 	return float32(math.Log(1 + (float64(n)-d+0.5)/(d+0.5)))
 }
 
-// mass returns how much g adds to the score of a document in which a term of g has the impact 1 and the weight 1. It is greater if
-// the terms of g are in fewer documents.
+// mass returns how much g adds to the score of a document in which a term of g has the impact 1 and the weight 1. It is greater
+// if the terms of g are in fewer documents.
 func (p *postings) mass(g group) float32 {
 	df := float32(0)
 	for _, a := range g.alts {
@@ -55,8 +55,8 @@ func (p *postings) mass(g group) float32 {
 	return g.weight * idf(p.docs, df)
 }
 
-// addTo adds to the score of each document what the words of the groups are worth in it. best is a buffer with one number for each
-// document; all of them are zero before and after the call.
+// addTo adds to the score of each document what the words of the groups are worth in it. best is a buffer with one number for
+// each document; all of them are zero before and after the call.
 func (p *postings) addTo(scores, best []float32, groups []group) {
 	var touched []uint32
 	for _, g := range groups {
@@ -93,8 +93,8 @@ type ranking struct {
 	best       []float32
 }
 
-// score returns how well each tool in range fits one need; the best tool has 1. fit is the highest score before word vectors and
-// acts are considered; it is 0 if no tool has any of the words.
+// score returns how well each tool in range fits one need; the best tool has 1. fit is the highest score before word vectors
+// and acts are considered. If no tool has any of the words, fit and all scores are 0.
 func (r *ranking) score(n *need) (s []float32, fit float32) {
 	x := r.x
 	tools, servers := make([]float32, len(x.tools)), make([]float32, len(x.servers))
@@ -184,8 +184,8 @@ func (r *ranking) fit(n *need) float32 {
 }
 
 // near compares the vector of each tool in range with the vector of n. The nearer a tool is in meaning, the greater its
-// nearness; 0 means that it is no nearer than an average tool. nearest is the greatest nearness. If n has no vector, nearest
-// is 0.
+// nearness; 0 means that it is no nearer than an average tool. nearest is the greatest nearness. If n has no vector, or words
+// in another script, nearest is 0.
 func (r *ranking) near(n *need) (nearness []float32, nearest float32) {
 	about := n.about
 	if n.otherScript || about == (vector{}) {
@@ -199,9 +199,9 @@ func (r *ranking) near(n *need) (nearness []float32, nearest float32) {
 	return nearness, slices.Max(nearness)
 }
 
-// fuse ranks the tools in range by their scores for the whole query and for its parts. It picks the best tool again and again, but
-// the same tool only once if several servers have it. Each pick lowers the weight of the part that it fits best, so that each need
-// gets a tool. The list has at most limit tools, and its best score is 1.
+// fuse ranks the tools in range by their scores for the whole query and for its parts. It picks the best tool again and again,
+// but the same tool only once if several servers have it. Each pick lowers the weight of the part that it fits best, so that
+// each need gets a tool. The list has at most limit tools, and its best score is 1.
 func (r *ranking) fuse(whole *need, parts []need, limit int) []scored {
 	base, fit := r.score(whole)
 	if fit == 0 {
@@ -234,8 +234,8 @@ func (r *ranking) fuse(whole *need, parts []need, limit int) []scored {
 	return list
 }
 
-// scoreParts scores each part, and lowers the scores of a part that no tool fits well. It returns nil if there are fewer than two
-// parts, since one part is the whole query.
+// scoreParts scores each part, and lowers the scores of a part that no tool fits well. It returns nil if there are fewer than
+// two parts, since one part is the whole query.
 func (r *ranking) scoreParts(parts []need) [][]float32 {
 	if len(parts) < 2 {
 		return nil

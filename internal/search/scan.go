@@ -25,7 +25,7 @@ type word struct {
 	parts []string
 }
 
-// maxWord bounds a word, in bytes. Longer words are mostly encoded data.
+// maxWord bounds a word of a script with spaces, in bytes. Longer words are mostly encoded data.
 const maxWord = 48
 
 // scan calls emit for every word of s. Identifiers in snake_case and kebab-case
@@ -97,8 +97,8 @@ func emitRun(run string, c script, emit func(w word)) {
 	emit(w)
 }
 
-// mayHaveParts reports whether splitCase must be called for a word. It is false for words in small ASCII letters, which most words
-// are.
+// mayHaveParts reports whether splitCase must be called for a word. It is false for words in small ASCII letters, which most
+// words are.
 func mayHaveParts(run string) bool {
 	for i := 0; i < len(run); i++ {
 		c := run[i]

@@ -21,8 +21,8 @@ type schemaNode struct {
 }
 
 // readSchema calls the function param for every parameter name in a schema, and the function text for every description and
-// enum value, except the description at the top. The properties of an object are read in the order of their names. Parts of an
-// unexpected type, and parts deeper than maxSchemaDepth, are skipped.
+// enum value, except the description at the top. For a missing description, text gets "". The properties of an object are read
+// in the order of their names. Parts of an unexpected type, and parts deeper than maxSchemaDepth, are skipped.
 func readSchema(schema json.RawMessage, param, text func(string)) {
 	var n schemaNode
 	// If there is an error, n only lacks some members.

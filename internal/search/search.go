@@ -83,7 +83,8 @@ func New(snap *catalog.Snapshot) *Index {
 }
 
 // Search returns the best tools for query, best first. Equal scores keep the catalogue's order, so that the same query gives
-// the same list in every process. It returns nothing if no word of the query is known, or if Options.Server is unknown.
+// the same list in every process. It returns nothing if no tool that it may return, nor its server, has a word of the query (or
+// a synonym), or if Options.Server is unknown.
 func (x *Index) Search(query string, o Options) []Hit {
 	limit := o.Limit
 	if limit <= 0 {

@@ -91,8 +91,8 @@ func (v *vector) dot(w *vector) float32 {
 	return a + b + c + d
 }
 
-// seenFrom replaces v by the unit vector that points from centre to v. So what all tools have in common, which does not distinguish
-// them, is removed. A zero vector stays zero.
+// seenFrom replaces v, as a unit vector, by the unit vector that points from centre to it. So what all tools have in common,
+// which does not distinguish them, is removed. A zero vector becomes the direction away from centre, unless centre is zero too.
 func (v *vector) seenFrom(centre *vector) {
 	v.unit()
 	v.plus(centre, -1)
@@ -105,8 +105,8 @@ func (v *vector) unit() {
 	}
 }
 
-// vectors returns a vector for each document: the sum of the vectors of its words, by their weights. texts[t] is a word with the
-// stem t, or empty if t stands for no word.
+// vectors returns a vector for each document: the sum of the vectors of its words, by their weights. texts[t] is a word with
+// the stem t, or empty if t stands for no word.
 func (p *postings) vectors(texts []string) []vector {
 	out := make([]vector, p.docs)
 	for t, text := range texts {

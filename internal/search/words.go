@@ -22,7 +22,7 @@ func stemSet(s string) func() map[string]bool {
 	return sync.OnceValue(func() map[string]bool { return setOf(stems(s)) })
 }
 
-// stopWords are words of a query that do not help to find a tool.
+// stopWords are words of a query that do not help to find a tool; some of them name an act, such as "which".
 var stopWords = wordSet(`a an and are as at be been by can could did do does doing for from had has have how i if in into is it its
 me my mine need of on or our please should so some than that the their them then there these they this those to us
 use used using want was we were what when where which who whom whose why will with would you your im ive id ill dont also any make sure
