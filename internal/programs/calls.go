@@ -58,8 +58,8 @@ func (d *desk) reply(ctx context.Context, request []byte) []byte {
 	return encodeReply(nil, &Failure{CodeFailed, "unknown request"})
 }
 
-// time returns when the program has run for as long as it may, or has ended. Its return tells the helper to end the program. If
-// the program has still not ended after the duration grace, the helper is killed.
+// time returns when the program has run for as long as it may, or has ended. In the first case, its return tells the helper to
+// end the program. If the program has still not ended after the duration grace, the helper is killed.
 func (d *desk) time(ctx context.Context) {
 	d.clock.start()
 	select {
@@ -88,7 +88,7 @@ func (d *desk) call(ctx context.Context, body []byte) (json.RawMessage, *Failure
 	return d.fits(value, failure)
 }
 
-// fits returns value and failure unchanged, unless value is too long for the memory of the helper. In that case it
+// fits returns value and failure unchanged, unless value is longer than half of the memory of the engine. In that case it
 // returns a failure.
 func (d *desk) fits(value json.RawMessage, failure *Failure) (json.RawMessage, *Failure) {
 	if failure == nil && int64(len(value)) > d.limits.Memory/2 {

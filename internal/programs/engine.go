@@ -53,8 +53,8 @@ const (
 	maxLines = 10_000
 )
 
-// engine runs one program. Only the goroutine that calls the method run uses it, with two exceptions: any goroutine may call
-// expire, and the goroutines of sendCall use ask, mark, replies and ended.
+// engine runs one program. Only the goroutine that calls the method run uses it, with three exceptions: any goroutine may call
+// expire, the goroutines of sendCall use ask, mark, replies and ended, and the goroutine that run starts uses ask.
 type engine struct {
 	header
 	ask  func(request []byte) ([]byte, error)
@@ -63,7 +63,7 @@ type engine struct {
 
 	spent   time.Duration // how long the engine has run
 	over    chan struct{} // closed when the time is over
-	late    atomic.Bool   // the time is over
+	late    atomic.Bool   // the time is over; set by expire, which then closes over
 	ended   chan struct{} // closed when the program has ended
 	waiting []sendCall    // calls that the program has made and that were not sent yet
 	made    int           // how many calls the program has asked for
@@ -73,7 +73,7 @@ type engine struct {
 	lines   int           // number of lines in logs
 	dropped int           // how many lines of console.log were left out
 	settle  quickjs.Value // the function settle of the prelude (the JavaScript that runs before the program)
-	out     *answer       // nil until the program's function has ended
+	out     *answer       // nil until the program's function has ended; set by done, fail, and begin with Check
 }
 
 // sendCall sends a call to the main process and waits for the reply. made is how many calls the program has asked for
@@ -268,8 +268,8 @@ func (e *engine) js(f func() error) error {
 	return err
 }
 
-// failure returns the answer for a program that ended because the engine returned the error err, for example because the program
-// threw an exception or has used up its time.
+// failure returns the answer for a program that ended because the engine returned the error err, for example because the
+// program threw an exception or has used up its time.
 func (e *engine) failure(err error) *answer {
 	if e.late.Load() {
 		line, column := placeOf(stackOf(err))
@@ -291,8 +291,9 @@ func stackOf(err error) string {
 	return ""
 }
 
-// exhausted corrects an answer whose message shows that the memory of the engine is used up: it sets the field End to endMemory.
-// It returns the answer. The message is "null" if the engine did not even have the memory for an error.
+// exhausted corrects an answer whose message shows that the memory of the engine is used up: it sets the field End to
+// endMemory. It returns the answer. The message is "null" if the engine did not even have the memory for an error, but also if
+// the program threw null.
 func (e *engine) exhausted(end *answer) *answer {
 	if end.Message == "null" && end.Line == 0 || strings.HasSuffix(end.Message, "out of memory") {
 		end.End = endMemory
@@ -365,7 +366,7 @@ func (e *engine) fetch(args []any) (any, error) {
 	return []any{code, text, big}, nil
 }
 
-// write receives a line that the program writes to console.log.
+// write receives the text of a console.log of the program, which may have several lines.
 func (e *engine) write(args []any) (any, error) {
 	if len(args) != 1 {
 		return nil, errArguments

@@ -11,7 +11,7 @@ import (
 
 // The kinds of requests.
 const (
-	askClock  = 't' // no body; the reply comes when the time of the program is over
+	askClock  = 't' // no body; the reply, which is empty, comes when the time of the program is over
 	askCall   = 'c' // the body is a sentCall; the reply is written by encodeReply
 	askResult = 'r' // the body is a handle; the reply is written by encodeReply
 	askFile   = 'f' // the body is a path; the reply is written by encodeReply

@@ -8,8 +8,9 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// JavaScript's numbers are exact for integers up to 2^53. Larger ones are BigInts in programs. JSON.parse and JSON.stringify know
-// no BigInts, so between Go and the engine such an integer is a string: a mark and its digits. Each engine has its own random mark.
+// JavaScript's numbers are exact for integers up to 2^53. Larger ones are BigInts in programs. JSON.parse and JSON.stringify
+// know no BigInts, so between Go and the engine such an integer is a string: a mark and its digits. Each engine has its own
+// random mark.
 
 // newMark returns a mark that no program can guess.
 func newMark() string { return "mcpx-" + rand.Text() + ":" }

@@ -17,8 +17,9 @@ const headLines = 1
 var inFrame = pattern.New(`\(?<[a-zA-Z]+>:(\d+)(?::(\d+))?\)?`)
 
 // placeOf finds the innermost entry of a stack trace that is within the program, and returns the line and the column of
-// this entry, both from 1; both are 0 if there is no such entry. Entries on the line of the function's head are not
-// within the program, because the prelude (the JavaScript that runs before the program) is on that line too.
+// this entry, both from 1. The column is 0 if the entry has none; both are 0 if there is no such entry. Entries on the line of
+// the function's head are not within the program, because the prelude (the JavaScript that runs before the program) is on that
+// line too.
 func placeOf(stack string) (line, column int) {
 	for _, found := range inFrame.FindAllStringSubmatch(stack, -1) {
 		line, _ = strconv.Atoi(found[1])

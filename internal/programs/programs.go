@@ -1,15 +1,15 @@
 // Package programs runs JavaScript programs, whose calls of tools this process makes, in bounded helper processes.
 //
-// A program comes from a model, so it may be wrong, endless or hostile. The engine (QuickJS) has no access to files, the network,
-// the environment or other processes. Its helper process (see package helper) bounds memory and time. A program reaches the
-// outside only by messages to this process, which ask for a call, a kept result or a file. This process decides about each such
-// message, and trusts nothing that the helper sends: it counts the calls itself, and passes on only valid JSON.
+// A program comes from a model, so it may be wrong, endless or hostile. The engine (QuickJS) has no access to files, the
+// network, the environment or other processes. Its helper process (see package helper) bounds memory and time. A program
+// reaches the outside only by messages to this process, which ask for a call, a kept result or a file. This process decides
+// about each such message, and trusts nothing that the helper sends: it counts the calls itself, and passes on only valid JSON.
 //
 // # Time
 //
 // Two clocks bound a program. The helper measures how long the engine runs. This process measures how long the whole program
-// takes, except while the user confirms a call. When the time of either clock is over, the helper interrupts the engine and still
-// sends what the program has logged. If the helper does not do so at once, it is killed.
+// takes, except while the user confirms a call. When the time of either clock is over, the helper interrupts the engine and
+// still sends what the program has logged. If the helper does not do so at once, it is killed.
 package programs
 
 import (
@@ -117,7 +117,8 @@ type Host struct {
 	Result func(ctx context.Context, handle string) (json.RawMessage, *Failure)
 	// File returns the text of a file; nil if programs may read no files.
 	File func(ctx context.Context, path string) (text string, failure *Failure)
-	// Progress gets how many of the calls have ended, and how many the program has asked for; nil if the client wants no progress.
+	// Progress gets how many of the calls have ended, and how many the program has asked for; nil if the client wants no
+	// progress.
 	Progress func(done, total int)
 }
 

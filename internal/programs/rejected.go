@@ -13,7 +13,7 @@ import (
 
 // rejections are the promises of a program that were rejected, and whose rejection the program has not handled yet.
 // The engine has a hook that is called for rejections, but its Go package does not offer the hook. So watchRejections
-// sets the hook through the C interface, with three fields that the Go package does not export. Only the goroutine
+// sets the hook through the C interface, with fields that the Go package does not export. Only the goroutine
 // that runs the engine uses a rejections.
 type rejections struct {
 	reasons quickjs.Value // an array, which no program can reach
@@ -59,8 +59,8 @@ func field(of reflect.Value, name string) unsafe.Pointer {
 	return unsafe.Pointer(of.FieldByName(name).UnsafeAddr())
 }
 
-// onRejection is the hook; QuickJS fixes its parameters. handled is 1 if a handler was added to a promise that was rejected before,
-// and 0 if a promise without a handler is rejected.
+// onRejection is the hook; QuickJS fixes its parameters. handled is 1 if a handler was added to a promise that was rejected
+// before, and 0 if a promise without a handler is rejected.
 func onRejection(tls *libc.TLS, context uintptr, promise, _ lib.TJSValue, handled int32, opaque uintptr) {
 	found, ok := engines.Load(opaque)
 	if !ok {
@@ -93,7 +93,7 @@ func onRejection(tls *libc.TLS, context uintptr, promise, _ lib.TJSValue, handle
 }
 
 const (
-	// maxRejections bounds how many rejections are kept. Only the first one is ever shown.
+	// maxRejections bounds how many rejections are kept at a time. Only the first one is ever shown.
 	maxRejections = 1000
 	// plainProperty is JS_PROP_C_W_E: configurable, writable, enumerable.
 	plainProperty = 7

@@ -17,7 +17,7 @@ type Stored struct {
 	Name, Description string
 	// Schema is the JSON Schema of the arguments.
 	Schema string
-	// Parameters is the pattern of the function's parameter.
+	// Parameters is the pattern of the function's parameter; empty if the comment declares none.
 	Parameters string
 	Code       string
 }
@@ -36,14 +36,15 @@ func (f Fault) String() string {
 	return f.File + ": " + f.Text
 }
 
-// maxStored bounds the programs in a folder.
+// maxStored bounds the programs in a folder; the others are not read.
 const maxStored = 200
 
 var storedName = pattern.New(`^[A-Za-z0-9_-]{1,64}$`)
 
-// ReadFolder reads the programs in a folder: the files NAME.js, each of which must begin with a JSDoc comment. A file that is
-// no valid program is a fault; hidden files are ignored. forbidden are names that programs must not have. If the folder does
-// not exist, that is a fault if the parameter required is true; otherwise there are no programs.
+// ReadFolder reads the programs in a folder: the files NAME.js, each of which must begin with a JSDoc comment. A file with a
+// wrong name, size or comment is a fault; its code is not checked (see [Runner.Check]). Hidden and other files are ignored.
+// forbidden are names that programs must not have. If the folder does not exist, that is a fault if the parameter required is
+// true; otherwise there are no programs.
 func ReadFolder(folder string, required bool, forbidden []string) (all []*Stored, faults []Fault) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
