@@ -27,7 +27,8 @@ func (h *Hub) ServeAgent(w http.ResponseWriter, r *http.Request) {
 	h.serve(w, r, p, name, "")
 }
 
-// anyName, in place of a server's name, asks for a name that no other server of the principal has. It is not a valid name itself.
+// anyName, in place of a server's name, asks for a name that no other server of the principal has. It is not a valid name
+// itself.
 const anyName = "*"
 
 // placeUnnamed finds or makes the slot for the connection of a server without a name of its own. isNew reports whether the slot
@@ -44,8 +45,8 @@ func (h *Hub) placeUnnamed(p *caller.Principal, _ string) (s *slot, isNew bool, 
 }
 
 // vacant returns a name for a server that brings none. If exactly one unnamed server is away, it returns that name, since most
-// likely that server has come back. If several are away, nothing tells which one has come back, so all of them are removed. Then
-// it returns the first free name. If the principal has too many servers, the caller refuses the connection anyway.
+// likely that server has come back. If several are away, nothing tells which one has come back, so all of them are removed.
+// Then it returns the first free name. If the principal has too many servers, the caller refuses the connection anyway.
 func (h *Hub) vacant(p *caller.Principal) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -88,8 +89,8 @@ func isUnnamed(name string) bool {
 	return name == "default" || ok && err == nil && n > 1
 }
 
-// endSilent ends the connections of those servers without a name of their own that do not answer. A device that has lost its
-// network does not close its connection, and usually dials in again before pings find the old one dead.
+// endSilent ends the connections of those servers of a principal without a name of their own that do not answer. A device that
+// has lost its network does not close its connection, and usually dials in again before pings find the old one dead.
 func (h *Hub) endSilent(p *caller.Principal) {
 	h.mu.Lock()
 	open := make(map[*slot]*conn)

@@ -13,7 +13,7 @@ import (
 	"mcpx/internal/transport"
 )
 
-// Bounds limit what all servers of one principal send and have together.
+// Bounds limit what all servers of one principal send and have together, at each replica.
 type Bounds struct {
 	Bytes   int // received in a minute; 0 means 256 MiB
 	Changes int // notifications of changed lists in a minute; 0 means 600
@@ -63,7 +63,7 @@ func listChanges(data []byte) (n int) {
 // received counts bytes read from the network.
 func (c *conn) received(bytes int) { c.add(bytes, 0) }
 
-// add counts bytes and changed lists. If they exceed the bounds, it closes the connection.
+// add counts bytes and changed lists for the principal. If its servers together exceed the bounds, add closes this connection.
 func (c *conn) add(bytes, changes int) {
 	if why := c.meter.add(bytes, changes, time.Now()); why != "" {
 		c.full.Do(func() {
@@ -73,7 +73,7 @@ func (c *conn) add(bytes, changes int) {
 	}
 }
 
-// meter counts what all servers of a principal have sent in the current minute.
+// meter counts what all servers of a principal have sent to this replica in the current minute.
 type meter struct {
 	bounds Bounds
 

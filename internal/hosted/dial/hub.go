@@ -29,7 +29,8 @@ import (
 const (
 	// maxServers is how many servers a principal may have, including those that are away.
 	maxServers = 10
-	// awayTime is how long a server without a connection keeps its name and its place in the texts of inspect.
+	// awayTime is how long a server without a connection keeps its name and its place in the texts of inspect, unless another
+	// server needs the room.
 	awayTime = 10 * time.Minute
 )
 
@@ -91,8 +92,8 @@ type Server struct {
 	// servers. A later slot of the same name has another Place, since it may be for another server: what mcpx knows about the
 	// old Place does not apply to it.
 	Place string
-	// Serial is different for each Server value. A later Server may have the same name; then the functions Arrived and Connect
-	// of the earlier Server give no connection any more.
+	// Serial is different for each slot. A later slot may have the same name; then the functions Arrived and Connect of the
+	// earlier one get no new connection any more.
 	Serial string
 	// Arrived waits until the server has a connection, and Connect returns the connection ([transport.Options]). Admit refuses
 	// lists that are too large ([upstream.Catalogue]).
@@ -119,7 +120,8 @@ type slot struct {
 // listed is the size of one list of a server, such as its tools.
 type listed struct{ items, bytes int }
 
-// Servers returns all servers, also those that are away or at another replica, sorted by the names that clients see.
+// Servers returns all servers that have a slot, also those that are away or at another replica, sorted by the names that
+// clients see.
 func (h *Hub) Servers() []Server {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -238,8 +240,8 @@ func (h *Hub) newSlot(name string, by *caller.Principal, as policy.Dialled) *slo
 	return s
 }
 
-// room makes room for one more server of a principal. If there are too many, it removes the server that has been away longest. If
-// none is away, it returns an error. The caller holds the lock.
+// room makes room for one more server of a principal. If there are too many, it removes the server that has been away longest.
+// If none is away, it returns an error. The caller holds the lock.
 func (h *Hub) room(owner string) error {
 	count, oldest := 0, (*slot)(nil)
 	for _, s := range h.slots {
@@ -260,7 +262,7 @@ func (h *Hub) room(owner string) error {
 	return nil
 }
 
-// remove ends a slot, but not its connection. The caller holds the lock.
+// remove ends a slot and its tunnel, but not its connection. The caller holds the lock.
 func (h *Hub) remove(s *slot) {
 	s.stay()
 	if s.tunnel != nil {
@@ -270,7 +272,8 @@ func (h *Hub) remove(s *slot) {
 	h.dropMeters()
 }
 
-// dropMeters removes the meters of principals that have no server, if their current minute has ended. The caller holds the lock.
+// dropMeters removes the meters of principals that have no server, if their current minute has ended. The caller holds the
+// lock.
 func (h *Hub) dropMeters() {
 	here := make(map[string]bool)
 	for _, s := range h.slots {
@@ -391,8 +394,8 @@ func (s *slot) take(context.Context) (transport.Conn, error) {
 }
 
 // admit is called while the server lists its tools, resources or prompts ([upstream.Catalogue.Admit]). If the servers of its
-// principal list too much together, admit closes the connection and returns an error. There is such a bound because a catalogue
-// needs many times the memory of its texts, and stays while the server is away.
+// principal list too much together, admit returns an error, and closes the connection if it is at this replica. There is such a
+// bound because a catalogue needs many times the memory of its texts, and stays while the server is away.
 func (s *slot) admit(kind catalog.Kind, items, bytes int) error {
 	h, most := s.hub, s.hub.options.Bounds.withDefaults()
 	h.mu.Lock()
@@ -427,8 +430,8 @@ func (s *slot) admit(kind catalog.Kind, items, bytes int) error {
 	return errors.New(why)
 }
 
-// Recheck removes the servers that the current config no longer allows, and closes their connections. It does not call
-// [Options.Changed], because the caller of Recheck applies the change.
+// Recheck removes the servers that the current config no longer allows, and closes those of their connections that are at this
+// replica. It does not call [Options.Changed], because the caller of Recheck applies the change.
 func (h *Hub) Recheck() {
 	dial := h.options.Current()
 	h.mu.Lock()
@@ -458,7 +461,7 @@ func closeAll(open []*conn, code int, reason string) {
 	closing.Wait()
 }
 
-// Close closes all connections, and ends what Share has started. From then on no server may dial in.
+// Close closes all connections to this replica, and ends what Share has started. From then on no server may dial in.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.ended = true

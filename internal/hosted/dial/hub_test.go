@@ -100,7 +100,7 @@ func (b *board) dial(t *testing.T, who, name string, headers ...string) (*wireCo
 	return &wireConn{c, in}, response
 }
 
-// frame returns a frame from a client, masked with zeros. first is its first byte: flags and opcode.
+// frame returns a frame from a client, masked with zeros. The parameter first is the first byte of the frame: flags and opcode.
 func frame(first byte, payload []byte) []byte {
 	head := []byte{first}
 	switch n := len(payload); {
@@ -148,7 +148,8 @@ func (c *wireConn) closing() (code int, reason string) {
 	}
 }
 
-// reading takes each connection of the only server, as its upstream does, and reads messages until the connection ends.
+// reading takes each connection of the only server, as its upstream does, and reads messages until the connection ends. The
+// channel gets the messages, "over" and the limit for a message that is too long, and "ended" at the end of each connection.
 func (b *board) reading(t *testing.T) (messages <-chan string) {
 	t.Helper()
 	out := make(chan string, 10_000)
@@ -190,7 +191,7 @@ func (b *board) await(t *testing.T, state string) {
 	mcptest.WaitFor(t, "the state "+state, patience, func() bool { return b.State(b.Servers()[0].Dialled.Server) == state })
 }
 
-// TestHub_Hostile: whatever a device does to its connection, the connection ends, and the next one works.
+// TestHub_Hostile: after each of these faults of a device, its connection ends, and the next one works.
 func TestHub_Hostile(t *testing.T) {
 	mcptest.NoLeaks(t)
 	const text, half = 0x81, 0x01

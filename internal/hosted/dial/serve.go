@@ -21,8 +21,8 @@ const Subprotocol = "mcp"
 
 var validName = pattern.New(`^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$`)
 
-// ServeHTTP accepts the connection of a server. The caller has authenticated the request. ServeHTTP returns when the connection has
-// ended, or at once if it refuses the connection.
+// ServeHTTP accepts the connection of a server. The caller has authenticated the request. ServeHTTP returns when the connection
+// has ended, or at once if it refuses the connection.
 func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.serve(w, r, caller.From(r.Context()), strings.TrimPrefix(r.URL.Path, Path), Subprotocol)
 }
@@ -71,8 +71,8 @@ func (h *Hub) unused(s *slot, isNew bool) {
 }
 
 // hold gives a connection to the slot, and returns when the connection has ended. It closes the connection when the credential
-// expires, and when ctx ends because the credential was revoked. If the slot cannot be used any more, it closes the connection
-// at once.
+// expires, and when ctx ends because the credential was revoked. If the name cannot be claimed, or the slot cannot be used any
+// more, it closes the connection at once.
 func (h *Hub) hold(ctx context.Context, s *slot, c *conn, isNew bool) {
 	if err := h.claim(ctx, s); err != nil {
 		h.unused(s, isNew)

@@ -50,8 +50,8 @@ type elsewhere struct {
 	armed    bool      // the method arm has closed the channel arrived, so that the upstream opens a tunnel
 	tunnel   *tunnel   // the newest tunnel, which may have ended; nil before the first
 	own      string    // holding.Conn of the connection that is or was here
-	told     time.Time // when this replica last changed or renewed the record
-	toldAway bool      // the record says that the connection own has ended
+	told     time.Time // when this replica last changed or renewed the record, or found that it is no longer about own
+	toldAway bool      // the record says that the connection own has ended, or is no longer about own
 }
 
 // shared has those fields of a [Hub] that are needed only in a cluster.
@@ -62,12 +62,12 @@ type shared struct {
 	wake chan struct{} // buffer of one
 
 	newsMu sync.Mutex
-	news   [][]byte // values of records that were received and not yet applied
+	news   [][]byte // values of records, also of this replica's own, that were received and not yet applied
 	stale  bool     // Refresh was called
 }
 
-// Share starts the exchange of records with the other replicas, if there is a cluster. Close ends it. From the call of Share on,
-// [Options.Changed] may be called at any time.
+// Share starts the exchange of records with the other replicas, if there is a cluster. Close ends it. From the call of Share
+// on, [Options.Changed] may be called at any time.
 func (h *Hub) Share() {
 	c := h.options.Cluster
 	if c == nil {
@@ -187,7 +187,7 @@ func (h *Hub) tell() {
 	}
 }
 
-// takeNews applies the records that were received.
+// takeNews applies the records that were received from other replicas, and calls [Options.Changed] if that is needed.
 func (h *Hub) takeNews() {
 	h.newsMu.Lock()
 	news, fresh := h.news, h.stale
@@ -198,7 +198,8 @@ func (h *Hub) takeNews() {
 		if json.Unmarshal(value, &one) != nil || one.Dialled.Server == "" || one.At == h.options.Cluster.Self() {
 			continue
 		}
-		// A value that was overtaken must not replace what this replica has claimed since, so only the present value is applied.
+		// A value that was overtaken must not replace what this replica has claimed since, so only the present value is
+		// applied.
 		if now, err := h.options.Cluster.Records().Get(recordPrefix + one.Dialled.Server); err == nil && bytes.Equal(now, value) {
 			fresh = h.apply(&one) || fresh
 		}
@@ -208,8 +209,8 @@ func (h *Hub) takeNews() {
 	}
 }
 
-// apply updates a slot from a record that says that the server is away or at another replica. changed reports whether the list of
-// servers has changed.
+// apply updates a slot from a record that says that the server is away or at another replica. changed reports whether the list
+// of servers has changed.
 func (h *Hub) apply(one *holding) (changed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
