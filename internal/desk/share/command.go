@@ -9,10 +9,10 @@ import (
 
 // commandLine is a command that runs a package.
 type commandLine struct {
-	// name is the package in the form of row.names: npm:NAME, pypi:NAME, image:NAME, or bin:NAME if only the name of the program is
-	// known.
+	// name is the package in the form of row.names: npm:NAME, pypi:NAME, image:NAME, or bin:NAME if only the name of the
+	// program is known.
 	name string
-	// others has all arguments except the name of the package.
+	// others has the other arguments. Of an option whose value is the next argument, it has only the value.
 	others []string
 }
 
@@ -27,8 +27,9 @@ type launcher struct {
 	kind string // how the names of its packages begin in row.names, such as "npm:"; empty for an interpreter
 	// verbs are the words that must come first, such as "run"; often there are none.
 	verbs []string
-	// flags are options without a value. valued are options whose value is the next argument. naming are options whose value is the
-	// package. A command with any other option is not recognised, because it may run something else.
+	// flags are options without a value. valued are options with a value: the next argument, or what follows a "=". naming are
+	// options whose value is the package. A command with any other option before the package is not recognised, because it may
+	// run something else.
 	flags, valued, naming []string
 }
 
@@ -117,8 +118,8 @@ func packageOf(command string, args []string) (commandLine, bool) {
 	return commandLine{"bin:" + name, args}, name != ""
 }
 
-// wrapped reads the command that a wrapper starts. A wrapper is a program that only starts another command. known is false if the
-// program is no wrapper. ok is false if mcpx does not know what the wrapper's command runs.
+// wrapped reads the command that a wrapper starts. A wrapper is a program that only starts another command. known is false if
+// the program is no wrapper. ok is false if mcpx does not know what the wrapper's command runs.
 func wrapped(name string, args []string) (line commandLine, ok, known bool) {
 	var set []string
 	switch name {
@@ -263,7 +264,8 @@ func nodeRun(args []string) (commandLine, bool) {
 }
 
 // inNodeModules returns the package whose folder in node_modules contains path, or the name of the program if path is in
-// node_modules/.bin. A relative path is added to others, because it depends on the working folder.
+// node_modules/.bin. It returns false if path is not in node_modules. A relative path is added to others, because it depends on
+// the working folder.
 func inNodeModules(path string, others []string) (commandLine, bool) {
 	const folder = "node_modules/"
 	slashed := strings.ReplaceAll(path, `\`, "/")
@@ -286,7 +288,8 @@ func inNodeModules(path string, others []string) (commandLine, bool) {
 	return commandLine{}, false
 }
 
-// programName returns the name of a program without folder and extension, in lower case. The path may be from any system.
+// programName returns the name of a program in lower case, without folder and without an extension that programs have on
+// Windows. The path may be from any system.
 func programName(path string) string {
 	name := strings.ToLower(path[strings.LastIndexAny(path, `/\`)+1:])
 	for _, extension := range []string{".exe", ".cmd", ".bat", ".ps1"} {
@@ -296,7 +299,7 @@ func programName(path string) string {
 }
 
 // nameOf returns the name of a package without its version, in the form of row.names but without the prefix, such as "npm:".
-// For npm and PyPI it returns "" if the parameter word is an address, a path or an alias instead.
+// For npm and PyPI it returns "" if the parameter word is an address, a path, an alias or no valid name instead.
 func nameOf(kind, word string) string {
 	switch kind {
 	case "npm:":

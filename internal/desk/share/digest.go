@@ -15,8 +15,8 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// Session has the environment and the working folder of the process that a client started. They decide which servers the session
-// can share with other sessions. A Session is safe for concurrent use.
+// Session has the environment and the working folder of the process that a client started. They decide which servers the
+// session can share with other sessions. A Session is safe for concurrent use.
 type Session struct {
 	environ []string
 	folder  string
@@ -30,16 +30,17 @@ func NewSession(environ []string, folder string) *Session {
 	return &Session{environ: environ, folder: folder}
 }
 
-// programs are interpreters, package managers and other programs that many servers start and find in their PATH. Two sessions share
-// a server only if these programs are the same files in the PATHs of both. Apart from that, the PATHs may differ, because clients
-// and terminals add folders of their own.
+// programs are interpreters, package managers and other programs that many servers start and find in their PATH. Two sessions
+// share a local server only if these programs are the same files in the PATHs of both. Apart from that, the PATHs may differ,
+// because clients and terminals add folders of their own.
 var programs = strings.Fields(`
 	node npm npx corepack pnpm yarn bun bunx deno python python3 uv uvx pip pipx conda ruby java dotnet go
 	docker podman git
 `)
 
-// Folder returns the folder in which a server starts for this session: its cwd if the config sets one (a relative one is below
-// the folder of the session), the home folder if all sessions share the server, or else the folder of the session.
+// Folder returns the folder in which a server starts for this session: its cwd if the config sets one (a relative one is
+// relative to the folder of the session), the home folder if all sessions share the server and the home folder is known, or
+// else the folder of the session.
 func (s *Session) Folder(server *config.Server, share conf.Share) string {
 	switch {
 	case filepath.IsAbs(server.Cwd):
@@ -59,11 +60,11 @@ func (s *Session) Folder(server *config.Server, share conf.Share) string {
 // env returns the environment with which the server starts for this session.
 func (s *Session) env(server *config.Server) []string { return proc.Environment(s.environ, server.Env) }
 
-// Digest returns a digest of how a server starts for this session. Sessions with the same digest may share the server, if share is
-// folder or user. The digest covers all that the config says about the server's start or address, with references expanded. For a
-// local server it also covers the file of the command, the folder, and the part of the environment that changes what runs or with
-// whose rights ([proc.Decisive], and programs). Digest looks at the disk and starts nothing. Nobody can read a secret from the
-// digest, because it is a SHA-256.
+// Digest returns a digest of how a server starts for this session. Sessions with the same digest may share the server, if share
+// is folder or user. The digest covers all that the config says about the server's start or address, with references expanded.
+// For a local server it also covers the file of the command, the folder, and the part of the environment that changes what runs
+// or with whose rights ([proc.Decisive], and programs). Digest looks at the disk and starts nothing. Nobody can read a secret
+// from the digest, because it is a SHA-256.
 func (s *Session) Digest(server *config.Server, share conf.Share) string {
 	parts := []any{share, server.Type, fieldsOf(server.Launch), fieldsOf(server.Remote)}
 	if share == conf.ShareFolder {
@@ -112,9 +113,9 @@ func programsIn(path string) []string {
 	return files
 }
 
-// linkless returns the path of a file with the links in its folders resolved: some version managers give each terminal a link of
-// its own to the same programs. The last part of the path stays a link, because a program may depend on its own name or on its
-// folder: the python of a virtual environment is a link to the system's python.
+// linkless returns the path of a file with the links in its folders resolved: some version managers give each terminal a link
+// of its own to the same programs. The last part of the path stays a link, because a program may depend on its own name or on
+// its folder: the python of a virtual environment is a link to the system's python.
 func linkless(file string) string {
 	if folder, err := filepath.EvalSymlinks(filepath.Dir(file)); err == nil {
 		return filepath.Join(folder, filepath.Base(file))

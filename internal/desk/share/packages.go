@@ -9,13 +9,13 @@ import (
 
 // row is what mcpx knows about a package.
 type row struct {
-	// names are the names under which the package is run: npm:NAME, pypi:NAME (normalised), image:NAME without tag, and bin:NAME
-	// for its program. Spaces separate them.
+	// names are the names under which the package is run: npm:NAME, pypi:NAME (normalised), image:NAME without tag, and
+	// bin:NAME for its program. Spaces separate them.
 	names string
 	share conf.Share
-	// read is what reading the package's source has shown. If share is session, it is the end of a sentence that begins with the
-	// name of the package, such as "keeps a browser open (0.0.83)". For any other share it begins with the version, and then says
-	// what the package keeps between calls, such as "0.6.2: nothing".
+	// read is what reading the package's source has shown. If share is session, it is the end of a sentence that begins with
+	// the name of the package, such as "keeps a browser open (0.0.83)". For any other share it begins with the version, and
+	// then says what the package keeps between calls, such as "0.6.2: nothing".
 	read string
 	// tried is the result of a trial in which two clients used one process in turn: whether each client got the same answers as
 	// from a process of its own. It may be empty (no trial) only if share is session.

@@ -60,8 +60,8 @@ func Of(s *config.Server) Choice {
 	return Choice{known.share, line.title() + why, false}
 }
 
-// changedBy returns the first word of row.unless that is an argument or environment variable of the server, or "" if there is
-// none. With such a word, sessions must not share the package.
+// changedBy returns the first word of row.unless that is an argument, a part of one beside a "=", or an environment variable
+// that the config sets, or "" if there is none. With such a word, sessions must not share the package.
 func (r *row) changedBy(s *config.Server, args []string) string {
 	for _, word := range r.unless {
 		_, set := s.Env[word]
@@ -72,9 +72,9 @@ func (r *row) changedBy(s *config.Server, args []string) string {
 	return ""
 }
 
-// inFolder reports whether a path in the server's definition is relative to the folder of the session. Sessions in different
-// folders must not share such a server. If cwd is absolute, inFolder returns false: the folder is then the same for all
-// sessions. If in doubt, it returns true, which only costs one more process.
+// inFolder reports whether a path in the server's definition seems to be relative to the folder of the session. Sessions in
+// different folders must not share such a server. If cwd is absolute, inFolder returns false: the folder is then the same for
+// all sessions. If in doubt, it returns true, which only costs one more process.
 func inFolder(s *config.Server, args []string) bool {
 	if s.Cwd != "" {
 		return !filepath.IsAbs(s.Cwd)
