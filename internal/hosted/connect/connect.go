@@ -4,8 +4,8 @@
 // A link names a principal and a server, and gives no access by itself. The pages first make the person prove to be that
 // principal, then ask for consent, and only then send the browser to the login page of the server. When the browser comes back,
 // the pages check that it is the same browser, and that it still belongs to the principal. So nobody gains anything by sending
-// a link to another person: that person's account is not connected to the sender's principal, and the sender's account is not
-// connected to that person's principal.
+// only a link to another person: that person's account is not connected to the sender's principal, and the sender's account is
+// not connected to that person's principal. Who sends a [Code] too may trick a person whose browser has not signed in.
 package connect
 
 import (
@@ -79,7 +79,7 @@ type Pending struct {
 }
 
 // Code is a one-time code that a program with a principal's token gets. By typing it, the user of a browser proves to be that
-// principal. A store outside this process must encrypt it.
+// principal, unless another principal has signed in with the browser. A store outside this process must encrypt it.
 type Code struct {
 	Of Person `json:"of"`
 }
@@ -131,7 +131,8 @@ func New(o Options) (*Pages, error) {
 // Serves reports whether a request for this path is for these pages.
 func Serves(path string) bool { return path == pagePath || path == CallbackPath || path == codePath }
 
-// link is the content of a link. mcpx signs it, so nobody else can make a link.
+// link is the content of a link: the server, the principal, and until when the link can be opened. mcpx signs it, so nobody
+// else can make a link.
 type link struct {
 	Server string `json:"s"`
 	Of     Person `json:"of"`
@@ -181,7 +182,7 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// page serves the page of a link, and handles the forms on it.
+// page serves the page that a link opens, and handles the forms on it.
 func (p *Pages) page(w http.ResponseWriter, r *http.Request) {
 	to := r.URL.Query()["to"]
 	var l link
@@ -231,8 +232,9 @@ func (p *Pages) page(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// look shows the page of a link. A browser that belongs to the link's principal is asked for consent. Any other browser is
-// asked to prove that it belongs to this principal.
+// look shows the page that a link opens. A browser that belongs to the link's principal is asked for consent. Any other browser
+// is asked to prove that it belongs to this principal. If somebody has signed in with the browser, it belongs to them from then
+// on.
 func (p *Pages) look(w http.ResponseWriter, r *http.Request, l *link, address string) {
 	if r.URL.Query().Has("back") { // the browser came from another site, so it sent no login cookie (SameSite=Strict)
 		w.Header().Set("Refresh", "0; url="+p.address(r.URL.Query().Get("to")))
@@ -273,10 +275,10 @@ func hostOf(address string) string {
 	return u.Host
 }
 
-// address returns the address of the page of a link.
+// address returns the URL of the page that a link opens. The parameter to is the signed text of the link.
 func (p *Pages) address(to string) string { return p.Base + pagePath + "?to=" + url.QueryEscape(to) }
 
-// back redirects the browser to the page of a link.
+// back redirects the browser to the page that a link opens. The parameter to is as for address.
 func (p *Pages) back(w http.ResponseWriter, to string) {
 	w.Header().Set("Location", p.address(to))
 	w.WriteHeader(http.StatusSeeOther)
@@ -377,7 +379,8 @@ func (p *Pages) callback(w http.ResponseWriter, r *http.Request) {
 	p.done(w, one.Server+" is connected", "mcpx uses your account there when "+one.Of.Name+" calls, for nobody else. Go back to your agent, and let it call again.")
 }
 
-// giveCode is the endpoint where a program with a principal's token gets the link to a server and a [Code].
+// giveCode is the endpoint where a program with a principal's token gets the link to a server. It also gets a [Code], unless
+// the principal can sign in with the browser instead.
 func (p *Pages) giveCode(w http.ResponseWriter, r *http.Request) {
 	who, err := p.Caller(r)
 	if err != nil || who == nil {

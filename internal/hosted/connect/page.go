@@ -50,8 +50,8 @@ for every call of <strong>{{.Who}}</strong>, and for nobody else.</p>
 {{end}}</body></html>
 `))
 
-// policy allows the page to use its own style and nothing else. It does not set form-action: browsers would apply it also to the
-// redirects that follow the form, which lead to login pages.
+// policy allows the page to use its own style and nothing else. It does not set form-action: browsers would apply it also to
+// the redirects that follow the form, which lead to login pages.
 var policy = func() string {
 	sum := sha256.Sum256([]byte(style))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; frame-ancestors 'none'"
