@@ -23,9 +23,9 @@ type Filled struct {
 }
 
 // Fill completes the values that a user has given for the server called name: it adds the defaults of required values, and
-// replaces secrets by references. If the parameter keyring is true, secrets go to the keyring; otherwise the user must set
-// environment variables. A secret that is a reference already (${…}) stays. missing has the names of required values that have
-// no default and that the user has not given. The error names a value that the server does not take.
+// replaces secrets by references. If the parameter keyring is true, secrets are for the keyring; otherwise the user must set
+// environment variables. A secret that begins with ${, as a reference does, stays. missing has the names of required values
+// that have no default and that the user has not given. The error names a value that the server does not take.
 func (w *Way) Fill(name string, values map[string]string, keyring bool) (f Filled, missing []string, err error) {
 	f.Given = maps.Clone(values)
 	if f.Given == nil {

@@ -1,4 +1,5 @@
-// Package published reads MCP registries: which servers they list, and how each server is started or reached. It starts nothing.
+// Package published reads MCP registries: which servers they list, and how each server is started or reached. It starts
+// nothing.
 package published
 
 import (
@@ -14,7 +15,7 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// ErrNoServer is the error of [Registry.Latest] if the registry lists no server of this name.
+// ErrNoServer is the error of [Registry.Latest] if the registry lists no server of this name that can still be used.
 var ErrNoServer = errors.New("no such server")
 
 // Registry is an MCP registry: a service with the API of the official one, version 0.1.
@@ -59,7 +60,7 @@ type Remote struct {
 type Input struct {
 	Type        string // of an argument: positional or named
 	Name        string // the name of a header, an environment variable or a named argument
-	ValueHint   string // the name of a positional argument
+	ValueHint   string // the name of a positional argument; in older entries the value of a fixed one
 	Description string
 	Format      string // string, number, boolean or filepath
 	// Value is a fixed text, in which only the {variables} are replaced. If Value is empty, the user gives the value.
@@ -82,7 +83,8 @@ type answer struct {
 	} `json:"_meta"`
 }
 
-// server returns the server, or nil if it was deleted, if this is not its newest version, or if it has no name.
+// server returns the server, or nil if it was deleted, if the registry says that this is not its newest version, or if it has
+// no name.
 func (a *answer) server() *Server {
 	official := &a.Meta.Official
 	if official.Status == "deleted" || official.IsLatest != nil && !*official.IsLatest || a.Server.Name == "" {
@@ -120,7 +122,8 @@ func (r Registry) Find(ctx context.Context, word string) (servers []Server, inco
 	return servers, list.Metadata.NextCursor != "", nil
 }
 
-// Latest returns the newest version of the server with this name. If there is no such server, the error is [ErrNoServer].
+// Latest returns the newest version of the server with this name. If there is no such server, or it was deleted, the error is
+// [ErrNoServer].
 func (r Registry) Latest(ctx context.Context, name string) (*Server, error) {
 	var found answer
 	err := r.get(ctx, "servers/"+url.PathEscape(name)+"/versions/latest", &found)

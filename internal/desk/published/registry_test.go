@@ -129,7 +129,8 @@ func same(a, b setup.Entry) bool {
 	return a.Type == b.Type && a.Command == b.Command && slices.Equal(a.Args, b.Args) && a.URL == b.URL && maps(a.Env, b.Env) && maps(a.Headers, b.Headers)
 }
 
-// TestWays_OldContainer: an entry that has docker's whole command line gives the same command as one that has not.
+// TestWays_OldContainer: of an entry that has docker's whole command line, no word is doubled in the command, and the value of
+// a variable is not in it.
 func TestWays_OldContainer(t *testing.T) {
 	boolean := func(name string) Input { return Input{Type: "named", Name: name, Value: "true", Format: "boolean"} }
 	s := Server{Packages: []Package{{RegistryType: OCI, Identifier: "ghcr.io/github/github-mcp-server:0.16.0", RuntimeArguments: []Input{

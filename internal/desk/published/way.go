@@ -24,7 +24,7 @@ const (
 // Way is one way to start or reach a server: a package of one kind, or a remote address.
 type Way struct {
 	Kind string
-	// Runner is the program that starts the package; empty for a remote server.
+	// Runner is the program that starts the package (npx, uvx or docker); empty for a remote server.
 	Runner string
 
 	pkg    *Package
@@ -46,8 +46,8 @@ var (
 	version = pattern.New(`^\w[\w.+!-]*$`)
 )
 
-// kinds says for each kind of package which program starts it, and which identifiers are valid. An identifier must not look like an
-// option of that program.
+// kinds says for each kind of package which program starts it, and which identifiers are valid. An identifier must not look
+// like an option of that program.
 var kinds = map[string]struct {
 	runner string
 	name   *pattern.Lazy
@@ -99,8 +99,9 @@ func (s *Server) Ways() (ways []Way, unusable []string) {
 	return ways, unusable
 }
 
-// whyUnusable returns the reason why mcpx must not use a way with these inputs, or "" if it may. The texts of the registry must not
-// contain references such as ${keyring:NAME}: mcpx would replace them by a secret of the user, which the server would then get.
+// whyUnusable returns the reason why mcpx must not use a way with these inputs, or "" if it may. The texts of the registry must
+// not contain references such as ${keyring:NAME}: mcpx would replace them by a secret of the user, which the server would then
+// get.
 func whyUnusable(inputs []Input) string {
 	for _, in := range inputs {
 		if strings.Contains(in.Name+in.Value+in.Default+in.ValueHint, "${") {
@@ -161,8 +162,8 @@ func (in Input) label() string {
 	return cmp.Or(strings.TrimLeft(in.Name, "-"), in.ValueHint, "argument")
 }
 
-// fixedValue returns the value that the registry sets for an input, or "" if the user gives the value. In older entries ValueHint
-// has the value of a fixed argument.
+// fixedValue returns the value that the registry sets for an input, or "" if the user gives the value. In older entries
+// ValueHint has the value of a fixed argument.
 func (in Input) fixedValue() string {
 	if in.IsFixed {
 		return cmp.Or(in.Value, in.ValueHint)
@@ -216,7 +217,7 @@ func words(arguments []Input, values map[string]string) (all []string) {
 }
 
 // Entry returns the server's entry for mcpx's config, with the values from the user. Its error names a required value that is
-// missing, or a value that is not one of the choices.
+// missing and has no default, or a value that is not one of the choices.
 func (w Way) Entry(values map[string]string) (setup.Entry, error) {
 	for _, ask := range w.Asks() {
 		value, ok := values[ask.Name]
@@ -250,7 +251,7 @@ func (w Way) Entry(values map[string]string) (setup.Entry, error) {
 	return setup.Entry{Command: w.Runner, Args: append(args, words(p.PackageArguments, values)...), Env: env}, nil
 }
 
-// container returns the arguments of docker up to the image. It moves the values of environment variables into env, from which
+// container returns the arguments of docker up to the image. It moves the values of options -e and --env into env, from which
 // docker takes them, because other users of the machine can see arguments.
 func (p *Package) container(runtime []string, env map[string]string) []string {
 	image := p.image()
@@ -279,7 +280,7 @@ func (p *Package) container(runtime []string, env map[string]string) []string {
 	return append(args, image)
 }
 
-// pinned returns the package's identifier with the version that the registry lists.
+// pinned returns the package's identifier with the version that the registry lists, if it lists one.
 func (p *Package) pinned() string {
 	if p.Version == "" {
 		return p.Identifier
