@@ -5,7 +5,7 @@ import "mcpx/internal/base/wire"
 // A document that exceeds one of these limits is not converted to TOON.
 const (
 	maxBytes   = 8 << 20 // bytes of its compact JSON
-	maxDepth   = 64      // levels of nested containers, for JavaScript too; the indentation of TOON grows with the square of this number
+	maxDepth   = 64      // nested containers, for JavaScript too; TOON's indentation grows with the square of this
 	maxColumns = 256     // columns of one table, since a reader has to count cells
 	maxFields  = 512     // columns and groups of columns of one table
 )

@@ -237,7 +237,7 @@ func (r *Registry) newEntry(server Server) *entry {
 	}
 	spec := server.Spec
 	spec.Introduction.Capabilities = caller.AllCapabilities
-	if !server.PerClient || server.PerPrincipal { // otherwise the shared session asks no client, so it declares all capabilities
+	if !server.PerClient || server.PerPrincipal { // otherwise the shared session asks nobody, so it declares all capabilities
 		spec.Introduction.Capabilities, spec.Introduction.Owner = caller.SharedCapabilities, r.owner.Load
 	}
 	if spec.NoQuestions {

@@ -12,7 +12,7 @@ import (
 const (
 	width    = 760
 	Left     = 168 // where bars begin, unless Column says otherwise
-	Length   = 430 // length of the longest bars
+	Length   = 430 // the usual length of the longest bars
 	labelGap = 8
 )
 
@@ -75,7 +75,7 @@ func (c *Chart) Row(first, second string, height int) {
 	c.text(Left-12, height/2+12, style{size: 11, toLeft: true}, second)
 }
 
-// Column makes the next bars and labels begin at x, until the next call.
+// Column makes the next bars, labels and notes begin at x, until the next call.
 func (c *Chart) Column(x int) { c.left = x }
 
 // Bar draws a bar and returns its width in pixels. The width is n/whole of the parameter length, but at least 2 pixels. The
