@@ -105,8 +105,8 @@ func (s *source) writeRow(b *strings.Builder, d detail) {
 	b.WriteString(byPrefix(list))
 }
 
-// withParams returns the name of tool i, followed by the names of those of its parameters that p selects, and by "..." for the
-// others.
+// withParams returns the name of tool i, followed by the names of those of its parameters that p selects, and by "..." if there
+// are others. p is not noParams.
 func (s *source) withParams(i int, p params) string {
 	t := s.tool(i)
 	if t.lines[p] == "" {
@@ -198,8 +198,8 @@ func count(n int) string {
 	return strconv.Itoa(n) + " tools"
 }
 
-// rounded returns n as text that mostly stays the same if a tool is added: a number above
-// fewExact is rounded down to one digit, as in 40+ for 47.
+// rounded returns n as text. A number above fewExact is rounded down to one digit, as in 40+ for 47, so that one more tool
+// mostly does not change the text.
 func rounded(n int) string {
 	if n <= fewExact {
 		return strconv.Itoa(n)
@@ -207,7 +207,7 @@ func rounded(n int) string {
 	return strconv.Itoa(floor(n)) + "+"
 }
 
-// fewExact is the largest number of tools that is not rounded.
+// fewExact is the largest number of tools that the catalogue does not round. topicsOf uses it too.
 const fewExact = 20
 
 // floor returns n with all digits but the first set to zero.

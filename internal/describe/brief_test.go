@@ -8,9 +8,8 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// TestDescriptions_Brief: for a client with a tool search of its own, the descriptions have the
-// full names of all tools if the servers have few tools. They never have parameters or
-// descriptions of tools.
+// TestDescriptions_Brief: for a client with a tool search of its own, the descriptions have the names of all tools if there are
+// at most forty tools. They never have parameters or descriptions of tools.
 func TestDescriptions_Brief(t *testing.T) {
 	b, f := Budget{Chars: 2000}, Features{Brief: true}
 	for _, size := range []struct{ servers, tools int }{{1, 1}, {3, 10}, {6, 40}, {10, 80}, {30, 600}, {139, 3000}} {

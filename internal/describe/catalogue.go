@@ -176,10 +176,10 @@ func (c *canvas) fill(servers []*catalog.Server) (texts []string, ok bool) {
 	return c.pack(steps)
 }
 
-// raise gives the servers more detail, but no detail of a kind above highest. Every server may take the same share of the
-// room, and gets the richest detail that fits into its share. So all tools of small servers may be listed, while large ones
-// have only topics. The share grows in fixed steps, so that a change of one server mostly does not change the blocks of the
-// others.
+// raise gives the servers more detail, but no detail of a kind above highest. Every server may take the same share of the room,
+// and gets the richest detail that fits into its share, or keeps what it has. So all tools of small servers may be listed,
+// while large ones have only topics. The share grows in fixed steps, so that a change of one server mostly does not change the
+// blocks of the others.
 func (c *canvas) raise(steps []step, highest kind) []step {
 	left := c.room.tokens
 	for i := range steps {
@@ -235,7 +235,7 @@ type step struct {
 	text   string
 	size   size
 	share  int
-	above  *step // the next larger block; nil if there is none, or if findAbove was not called yet
+	above  *step // the next larger block; nil if findAbove found none that it may use, or was not called yet
 }
 
 func makeStep(src *source, c *canvas, level int) step {
@@ -306,8 +306,8 @@ type packer struct {
 }
 
 // add puts a line on the current page or on a later page, and returns false if there is no room. The parameter inside means
-// that the line is not the first line of its block. If such a line begins a new page, the page first repeats the name of the
-// server (owner).
+// that the line is not the first line of its block. If such a line or the rest of any line begins a new page, the page first
+// repeats the name of the server (owner).
 func (p *packer) add(line string, inside bool) bool {
 	if p.left == nil {
 		p.write(line)

@@ -98,8 +98,8 @@ func TestInspect_corpusTargets(t *testing.T) {
 	}
 }
 
-// TestInspect_corpusMixes: with random servers and tools of the corpus, the answer to tools/list
-// has at most 2400 tokens, and at most 660 if there are at most about ten tools.
+// TestInspect_corpusMixes: with random servers and tools of the corpus, the answer to tools/list (see toolsList) has at most
+// 2400 tokens, and at most 660 if there are about ten tools.
 func TestInspect_corpusMixes(t *testing.T) {
 	servers := corpus(t)
 	r := rand.New(rand.NewPCG(15, 16))

@@ -14,7 +14,7 @@ import (
 // in form).
 type Budget struct {
 	// Tokens bounds the description of inspect together with the part of the catalogue in the description of exec, in
-	// o200k_base tokens; 0 means 1200. With thirty tools or fewer, less is allowed (see smallTokens).
+	// o200k_base tokens; 0 means 1200. With at most thirty tools and servers, less is allowed (see smallTokens).
 	Tokens int
 	// Chars bounds the description of inspect and the description of exec, each in UTF-16 units; 0 means no limit. Claude Code
 	// cuts descriptions at 2048. With a limit, a catalogue that is too long for the description of inspect continues in that of
@@ -24,39 +24,39 @@ type Budget struct {
 
 const (
 	defaultTokens = 1200
-	// smallTokens replaces defaultTokens if there are at most smallTools tools, so that the whole answer to tools/list stays
-	// within 672 tokens (its other parts take 400). For each ten further tools, ten times stepTokens are added, which is more
-	// than ten tools need. With more than thirty tools the limit is defaultTokens. If Budget.Tokens is more than defaultTokens,
-	// all these limits grow in proportion.
+	// smallTokens replaces defaultTokens if there are at most smallTools tools and as many servers, so that the whole answer to
+	// tools/list stays within 672 tokens (its other parts take 400). For each ten further tools, ten times stepTokens are
+	// added, which is more than ten tools need. With more than thirty tools or servers the limit is defaultTokens. If
+	// Budget.Tokens is more than defaultTokens, all these limits grow in proportion.
 	smallTokens, smallTools, stepTokens = 252, 10, 40
 
 	unlimited = 1 << 30
 )
 
-// These texts explain how to use inspect. If the budget has no room for the whole text, the description has only its first
-// sentence, or only its first words.
+// These texts explain how to use inspect. If the budget has no room for the whole text and the catalogue, the description has
+// only its first sentence, or only its first words.
 const (
 	usage      = `Inspect available MCP tools and their schemas. Before exec look the tool up. {server_name, tool_name}: its TypeScript signature; {query}: the best tools of all servers, ready to call; {server_name}: all its tools; {}: the servers and their state.`
 	briefUsage = `Look a tool up before exec: {server_name, tool_name}; {query} finds tools.`
 )
 
-// Features are settings on which the descriptions depend: the descriptions must not mention what the config turns off. The zero
-// value turns nothing off.
+// Features are settings on which the descriptions depend: the descriptions must not mention what the client cannot use. The
+// zero value turns nothing off.
 type Features struct {
 	// JSONSchema means that inspect shows JSON Schema, not TypeScript.
 	JSONSchema bool
-	// NoTOON and NoJS mean that mcpx writes no results as TOON or as JavaScript.
+	// NoTOON and NoJS mean that the client gets no results as TOON or as JavaScript.
 	NoTOON, NoJS bool
 	// NoPrograms means that the client may not run programs.
 	NoPrograms bool
 	// ShortNames means that the arguments of the tools are named server, tool and args, not
 	// server_name, tool_name and arguments.
 	ShortNames bool
-	// ReadDoor means that mcpx also offers the tool exec_read, which calls only tools that change nothing.
+	// ReadDoor means that mcpx also offers the tool exec_read, which calls only tools that are declared read-only. The texts of
+	// this package do not depend on it.
 	ReadDoor bool
 	// Brief is for clients with a tool search of their own, which leave most definitions of tools out of a request to the
-	// model. With Brief, the catalogue has only the names of tools, and the texts are short. So a request has at most 200
-	// tokens more than it would have without mcpx.
+	// model, and do not cut descriptions. With Brief, the catalogue has at most the names of tools, and the texts are short.
 	Brief bool
 }
 
@@ -142,8 +142,8 @@ func (b Budget) canvases(limit size, forms []form, intro, exec string) []*canvas
 	return list
 }
 
-// withoutMarks returns a canvas for a catalogue that has only the names of servers. Such a catalogue needs no explanation
-// above it, so it has more room.
+// withoutMarks returns a canvas for a catalogue that has only the names of servers. Such a catalogue needs no explanation above
+// it, so it has more tokens.
 func (c *canvas) withoutMarks() *canvas {
 	names := *c
 	names.form = &forms[0]
@@ -152,7 +152,7 @@ func (c *canvas) withoutMarks() *canvas {
 }
 
 // A token of a catalogue has more than charsPerToken characters on average, at least in English. So a catalogue of n characters
-// takes fewer than n/charsPerToken tokens.
+// mostly takes fewer than n/charsPerToken tokens.
 const charsPerToken = 3
 
 // compose returns the descriptions of inspect and exec with the texts of a catalogue added.
@@ -175,8 +175,8 @@ func enabled(snap *catalog.Snapshot) []*catalog.Server {
 	return list
 }
 
-// limit returns how large the descriptions may be: as large as b says or, where b says nothing, as the defaults say. If the
-// servers have few tools, it allows fewer tokens. The description as a JSON string may have 3 % more tokens than the
+// limit returns how large the descriptions may be: as large as b says or, where b says nothing, as the defaults say. If there
+// are few servers and tools, it allows fewer tokens. The description as a JSON string may have 3 % more tokens than the
 // description itself.
 func (b Budget) limit(servers []*catalog.Server) size {
 	t := min(b.Tokens, unlimited)
@@ -245,16 +245,16 @@ const programs = " Loops and joins: server mcpx, tool run {code}, JavaScript wit
 // readJS explains results that are written as JavaScript.
 const readJS = " JSON may be shown as JavaScript that evaluates to it."
 
-// size is the length of a text. The field tokens is its estimated number of o200k_base tokens, json is the estimated number
-// for the text as a JSON string in the answer to tools/list, and chars is the number of UTF-16 units. The size of several
-// lines is exactly the sum of their sizes, if each line includes its line end: no token of o200k_base has both a line end and
-// text of the next line.
+// size is the length of a text. The field tokens is its estimated number of o200k_base tokens, json is the estimated number for
+// the text as a JSON string in the answer to tools/list, and chars is the number of UTF-16 units. The size of several lines of
+// a catalogue is exactly the sum of their sizes, if each line includes its line end: no token of o200k_base has both a line end
+// and text of the next line.
 type size struct{ tokens, json, chars int }
 
 // measure returns the size of s. The field json may be greater than the field tokens, because some characters need more tokens
-// in a JSON string. A line end needs one more after a punctuation mark, and two more after two punctuation marks: o200k_base
-// has tokens in which a real line end follows such marks, but none for the escape sequence `\n`. A quote or backslash needs at
-// most one more. Each of < > & needs four more for its escape sequence.
+// in a JSON string. A line end needs up to one more after a punctuation mark, and up to two more after two punctuation marks:
+// o200k_base has tokens in which a real line end follows such marks, but none for the escape sequence `\n`. A quote or
+// backslash needs at most one more. Each of < > & needs four more for its escape sequence.
 func measure(s string) size {
 	z := size{tokens: tokens.Estimate(s), chars: len(s)}
 	z.json = z.tokens
@@ -305,8 +305,7 @@ func (z size) share(o size) int {
 	return int(max(part(o.tokens, z.tokens), part(o.json, z.json), part(o.chars, z.chars)))
 }
 
-// words returns the longest beginning of text, in whole words, that fits into limit. It is for budgets in which the explanation
-// of inspect has no room.
+// words returns the longest beginning of text, in whole words, that fits into limit. It cuts only if the budget is very small.
 func words(text string, limit size) string {
 	for text != "" && !limit.fits(measure(text)) {
 		text = text[:max(strings.LastIndexByte(text, ' '), 0)]

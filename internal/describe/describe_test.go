@@ -146,8 +146,8 @@ func TestInspect_budgetHolds(t *testing.T) {
 	}
 }
 
-// TestInspect_usesBudget: the catalogue leaves out no more details than the budget demands, so
-// it uses most of the tokens.
+// TestInspect_usesBudget: the catalogue leaves out no more details than the budget demands, so it uses most of the tokens if
+// there are enough tools.
 func TestInspect_usesBudget(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, size := range []struct{ servers, tools, least int }{
@@ -466,7 +466,7 @@ func BenchmarkInspect(b *testing.B) {
 	}
 }
 
-// TestFeatures: the descriptions do not mention forms of output that the config turns off.
+// TestFeatures: the descriptions do not mention forms of output that are turned off.
 func TestFeatures(t *testing.T) {
 	snap := catalog.NewSnapshot([]catalog.Server{{Name: "a", Known: true}})
 	for _, text := range []string{execUsage(Features{JSONSchema: true, NoTOON: true, NoJS: true}), Inspect(snap, Budget{}, Features{JSONSchema: true})} {

@@ -27,8 +27,8 @@ const (
 // searches for tools. If the client cuts descriptions, the names or purposes for which the descriptions have no room follow.
 // All these texts are shortened to the room that there is.
 //
-// The descriptions do not rely on the instructions: a client reads the instructions only once, perhaps before the tools of a
-// server are known.
+// A client reads the instructions only once, perhaps before the tools of a server are known. So the descriptions leave only
+// purposes of servers, and names for which they have no room, to them.
 func Instructions(snap *catalog.Snapshot, b Budget, f Features) string {
 	servers := enabled(snap)
 	if len(servers) == 0 && snap.Empty != "" {
@@ -91,9 +91,9 @@ func others(servers []*catalog.Server, room int) string {
 	return line(n)
 }
 
-// mostOf returns the largest number up to n for which fits returns true. It tries n first: a
-// text with all n names may fit though a text with n-1 names does not, since only the latter
-// mentions how many are left out.
+// mostOf returns n if fits(n) is true. Otherwise it returns the last number before the first of 1, 2, 3 and so on that does not
+// fit. It tries n first: a text with all n names may fit though a text with n-1 names does not, since only the latter mentions
+// how many are left out.
 func mostOf(n int, fits func(n int) bool) int {
 	if fits(n) {
 		return n

@@ -20,15 +20,15 @@ type Options struct {
 	// TypeScript shows the schemas of tools as TypeScript; otherwise they are shown as
 	// minified JSON Schema.
 	TypeScript bool
-	// MaxDescription is the maximum length of a parameter's description, in characters, in a text
-	// with several complete tools; longer descriptions are cut. 0 means 300.
+	// MaxDescription is the maximum length of a parameter's description, in characters, if several complete tools are shown as
+	// TypeScript; longer descriptions are cut. 0 means 300. In the answer of [Matches] it is at most matchDescription.
 	MaxDescription int
 	// ShortNames means that the arguments of inspect are named server and tool, not
 	// server_name and tool_name.
 	ShortNames bool
 	// ListingTokens is the maximum number of tokens that complete tools may take in the answer about a server, or to a query
-	// that is a list of tool names; 0 means 3000. In the answer about several tools of one server they may take listingOver
-	// times as many.
+	// that is a list of several tool names; 0 means 3000. In the answer about several tools of one server they may take
+	// listingOver times as many.
 	ListingTokens int
 	// Seen is for tools without an output schema. It returns the TypeScript type of the results that the tool has returned so
 	// far, as a text that will be written after prefix, or "" if no results are known. Without Seen, answers have no such
@@ -60,7 +60,7 @@ func (o Options) withDefaults() Options {
 }
 
 // Servers returns the answer to inspect without arguments: every server with its present state unless it is ready, the number
-// of its tools if it is known, and its purpose.
+// of its tools if it is known, and its purpose. If that is too long, the purposes are cut.
 func Servers(snap *catalog.Snapshot) string {
 	if len(snap.Servers) == 0 {
 		return nothing(snap)
@@ -109,8 +109,8 @@ func servers(snap *catalog.Snapshot, maxPurpose int) string {
 
 func ready(s *catalog.Server) bool { return s.State == "" || s.State == catalog.Ready }
 
-// state returns the state of s in words, with the reason for it and the time until mcpx tries
-// to connect again.
+// state returns the state of s in words, with the reason for it and the time until mcpx tries to connect again, if these are
+// known.
 func state(s *catalog.Server) string {
 	text := string(cmp.Or(s.State, catalog.Ready))
 	if r := sanitize.Line(s.Reason, catalog.MaxReason); r != "" {
@@ -131,9 +131,9 @@ func stateLine(s *catalog.Server) string {
 	return "// " + sanitize.Line(s.Name, 0) + " is " + state(s) + "\n"
 }
 
-// Server returns the answer to inspect with a server's name: its purpose and all its tools, or the state of the server if its
-// tools are not known. complete is false if the complete definitions of the tools do not fit into o.ListingTokens. The answer
-// then has signatures, parameter names, or only the names of the tools.
+// Server returns the answer to inspect with a server's name: its state, unless it is ready or idle, its purpose, and all its
+// tools if they are known. complete is false if the complete definitions of the tools do not fit into o.ListingTokens. The
+// answer then has signatures, parameter names, or only the names of the tools.
 func Server(s *catalog.Server, o Options) (text string, complete bool) {
 	o = o.withDefaults()
 	if len(s.Tools) == 0 && !s.Known {
@@ -163,7 +163,7 @@ func Server(s *catalog.Server, o Options) (text string, complete bool) {
 }
 
 // Tool returns the answer to inspect with the names of a server and a tool: the complete definition of the tool, after the
-// state of the server unless it is ready or idle.
+// state of the server unless it is ready or idle, and before the type of earlier results.
 func Tool(s *catalog.Server, t *catalog.Tool, o Options) string {
 	texts, _ := definitions([]*catalog.Tool{t}, o.withDefaults())
 	return stateLine(s) + texts[0] + o.seen(s, t)
@@ -219,9 +219,9 @@ func Declaration(t *catalog.Tool) string {
 // cutLegend explains the mark [+N] at the end of a description that was cut.
 const cutLegend = "// [+N]: N more characters, all with that tool_name alone\n"
 
-// definitions returns the complete definition of each tool, for an answer that has all of
-// them. If descriptions were cut, legend is a line to write above the definitions. The
-// descriptions of a single tool are never cut.
+// definitions returns the complete definition of each tool, for an answer that has all of them. If descriptions were cut to
+// o.MaxDescription, legend is a line to write above the definitions. The descriptions of a single tool are not cut to that
+// length.
 func definitions(ts []*catalog.Tool, o Options) (texts []string, legend string) {
 	if !o.TypeScript {
 		for _, t := range ts {
@@ -266,8 +266,8 @@ func render(t *catalog.Tool) schemats.Tool {
 	}
 }
 
-// notes returns the annotations that help a model to decide about a call. A value that
-// is the default of the MCP specification is left out. But if the server itself sets the hint
+// notes returns the annotations that help a model to decide about a call. It knows three hints: read-only, destructive and
+// idempotent. A value that is the default of the MCP specification is left out. But if the server itself sets the hint
 // destructiveHint to true, which is the default, "destructive" is written.
 func notes(h catalog.Hints) []string {
 	if h.IsReadOnly() {
@@ -283,7 +283,8 @@ func notes(h catalog.Hints) []string {
 	return list
 }
 
-// definition returns t as minified JSON, for configs that show JSON Schema, not TypeScript.
+// definition returns t as minified JSON, for configs that show JSON Schema, not TypeScript. If a schema is not valid JSON, it
+// returns only the name.
 func definition(t *catalog.Tool) string {
 	fields := struct {
 		Name         string          `json:"name"`

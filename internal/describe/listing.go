@@ -19,7 +19,8 @@ const (
 	bytesPerToken = 40
 )
 
-// all returns the complete definitions of all tools of s. It returns false if they have more tokens than o.ListingTokens.
+// all returns the complete definitions of all tools of s. It returns false if they have more tokens than o.ListingTokens, or so
+// many bytes that this is certain.
 func all(s *catalog.Server, o Options) (string, bool) {
 	ts := s.Tools
 	list := make([]*catalog.Tool, len(ts))

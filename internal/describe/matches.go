@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// CompleteMatches is how many tools the answer to a query shows complete, if they are short enough.
+	// CompleteMatches is how many tools the answer of [Matches] shows complete, if they are short enough.
 	CompleteMatches = 3
 	// A tool is short enough to be shown complete, with its description and all parameters, if this takes at most matchTokens
 	// tokens. In TypeScript, after the first complete tool another one is shown complete only if all complete tools together
-	// take at most allMatchTokens. Other tools are shown by a signature of at most signatureTokens.
+	// take at most allMatchTokens. Other tools are shown by a signature of at most signatureTokens, or by less (see brief).
 	matchTokens, allMatchTokens, signatureTokens = 500, 250, 100
-	// matchDescription is the maximum length of a parameter's description in the answer to a
-	// query, in characters.
+	// matchDescription is the maximum length of a parameter's description in the answer of [Matches], in characters, if it
+	// shows several complete tools as TypeScript.
 	matchDescription = 150
 )
 
@@ -238,7 +238,7 @@ func completeTexts(ms []Match, o Options) (texts []string, legend string) {
 
 // brief returns the signature of t, which in TypeScript has only the required parameters. If the signature has more than
 // signatureTokens, brief returns the name of t with the names of all parameters or, if these do not fit, of the required
-// parameters, or of none.
+// parameters, or of none. The name itself may be longer than signatureTokens.
 func brief(t *catalog.Tool, o Options) string {
 	text := signature(t, o)
 	if o.TypeScript {

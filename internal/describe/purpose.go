@@ -14,9 +14,9 @@ import (
 // beginning.
 const maxRead = 4000
 
-// purpose returns what a server is for, in at most max runes: its description in the config,
-// else the sentences of its instructions that are not orders to the model, else its title. The
-// result is empty if that text only repeats the name of the server.
+// purpose returns what a server is for, in at most max runes: its description in the config, else the sentences of its
+// instructions that are not orders to the model (or a heading), else its title. The result is empty if that text only repeats
+// the name of the server.
 func purpose(server *catalog.Server, max int) string {
 	p := sanitize.Line(strings.TrimLeft(server.Description, "# \r\n"), max)
 	if p == "" {
@@ -61,8 +61,8 @@ func said(instructions, name string, max int) string {
 	return sanitize.Line(strings.Join(list, " "), max)
 }
 
-// sentences splits a text into sentences: after full stops, and before and after headings and empty lines. It leaves out the
-// items of lists, which are details, and the sentence that introduces a list.
+// sentences splits a text into sentences: after full stops, and before and after headings and empty lines. It leaves out
+// details: from a line that begins with - or * to the next empty line or heading, and the unfinished sentence before that line.
 func sentences(text string) []string {
 	var list []string
 	var b strings.Builder
@@ -104,8 +104,7 @@ func sentences(text string) []string {
 }
 
 var (
-	// order matches a sentence that says what the model should do, or is about the instructions
-	// themselves.
+	// order matches a sentence that seems to say what the model should do, or to be about the instructions themselves.
 	order = pattern.New(`(?i)^(?:always|never|do not|don['’]t|you must|you should|you are|use|call|make sure|ensure|remember|note|important|critical|warning|caution|before|after|when|whenever|if|ask|please|avoid|prefer|follow|first,|then|audience|these instructions|tool descriptions)\b|\b(?:must|should|these instructions)\b`)
 
 	// noise matches the beginning of a sentence if it says nothing, as in "This is an MCP server
@@ -121,7 +120,8 @@ var (
 		`) `)
 )
 
-// withoutNoise returns s without the beginning that noise matches. The rest then begins with a capital letter.
+// withoutNoise returns s without the beginning that noise matches, unless nothing else is left. If the rest begins with a
+// letter from a to z, it becomes a capital letter.
 func withoutNoise(s string) string {
 	at := noise.FindStringIndex(s)
 	if at == nil || at[1] >= len(s) {
@@ -141,8 +141,9 @@ var (
 	toolWords   = strings.Fields("a an the all of in on for to by from with and or new existing given specified specific single its this tool using")
 )
 
-// repeats reports whether text says no more than name: each word of text must be in name, or in fillers, the words that say
-// nothing; an "s" at its end does not count. With the list serverWords, "secure-filesystem-server" repeats the name filesystem.
+// repeats reports whether text says no more than name: each word of text must be one of the fillers, the words that say
+// nothing, or be in name. Only in the comparison with name, an "s" at the end of a word does not count. With the list
+// serverWords, "secure-filesystem-server" repeats the name filesystem.
 func repeats(text, name string, fillers []string) bool {
 	other := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 	known := strings.FieldsFunc(strings.ToLower(name), other)

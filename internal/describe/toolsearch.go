@@ -15,7 +15,7 @@ type Searcher struct {
 	Client, Name string
 	prefix       string // in lower case
 	// Loads is true if the client gives the model the full definition of each tool that has "anthropic/alwaysLoad" in its
-	// _meta, even if the model does not search for the tool. The tools of mcpx have this member.
+	// _meta, even if the model does not search for the tool. The tools inspect, exec and exec_read have this member.
 	Loads bool
 	// Says describes in a few words what the client shows to the model before a search.
 	Says string

@@ -43,10 +43,10 @@ func (s *source) about(limit int) string {
 	return strings.Join(list, ", ")
 }
 
-// topicsOf returns at most maxTopics topics of tools with these names; topics of more tools come first. The words in the name
-// of the server are no topics. A topic is left out if all its tools already belong to earlier topics. If there are more than
-// fewExact tools, a topic is also left out if all its tools except one belong to earlier topics, so that one more tool mostly
-// adds no topic.
+// topicsOf returns at most maxTopics topics of tools with these names; topics of more tools mostly come first (see level). The
+// words in the name of the server are no topics. A topic is left out if all its tools already belong to earlier topics (see
+// also mostShare). If there are more than fewExact tools, a topic is also left out if all its tools except one belong to
+// earlier topics, so that one more tool mostly adds no topic.
 func topicsOf(server string, names []string) []topic {
 	words := make([][]string, len(names))
 	common := wordsOf(server)
@@ -108,8 +108,8 @@ func level(n int) int {
 	return n / 4
 }
 
-// together joins two words to one topic, such as "pull request", if they are often side by side (see pairShare). It replaces
-// the elements of words.
+// together joins words that are often side by side (see pairShare) to one topic, such as "pull request". It replaces the
+// elements of words.
 func together(words [][]string) {
 	single, pair := map[string]int{}, map[[2]string]int{}
 	for _, ws := range words {
@@ -136,8 +136,7 @@ func together(words [][]string) {
 	}
 }
 
-// wordsOf returns the words of a name, in lower case and in the singular, without the words in
-// acts.
+// wordsOf returns the words of a name, in lower case and in the singular, without single letters and the words in acts.
 func wordsOf(name string) []string {
 	var list []string
 	var b strings.Builder
