@@ -28,14 +28,15 @@ type Consent struct {
 	asked bool // the user was asked during this request
 }
 
-// Approval is the user's consent to the requests that one question showed, and to no other requests. The zero value approves
-// nothing.
+// Approval is the user's consent to the requests that one question showed, and to the same requests again, but to no others.
+// The zero value approves nothing.
 type Approval struct{ digests [][sha256.Size]byte }
 
 // Covers reports whether the user has approved exactly this request.
 func (a Approval) Covers(r *Request) bool { return slices.Contains(a.digests, r.digest()) }
 
-// digest identifies a request by its sender, server, method, params and, for a call, the tool's definition.
+// digest identifies a request by the principal of its sender, its server, method, params and, for a call, the tool's
+// definition.
 func (r *Request) digest() [sha256.Size]byte {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%q %q %q %d\n", r.Client.On().Key(), r.To.Name, r.Method, len(r.Params))

@@ -59,7 +59,8 @@ func drop(t *testing.T, client *caller.Client, table string) *Request {
 	}
 }
 
-// TestApproval: an approval holds only for what the question showed: for the same message of the same principal.
+// TestApproval: an approval holds only for what the question showed: for the same message of the same principal. It may be sent
+// again.
 func TestApproval(t *testing.T) {
 	p := &person{action: "accept"}
 	approved := func(change func(q *Request)) *Request {
@@ -215,8 +216,8 @@ func TestConfirmed_Question(t *testing.T) {
 	}
 }
 
-// TestConfirmed_AllShown: the question shows everything that is sent. Long values are cut, and the text says so;
-// members are never left out.
+// TestConfirmed_AllShown: the question shows every member that is sent; otherwise the request is refused. Long values are cut,
+// and the text says so.
 func TestConfirmed_AllShown(t *testing.T) {
 	const text = `"rm -rf /"`
 	hash := func(of string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(of))) }

@@ -43,7 +43,8 @@ func (e *UnavailableError) Error() string {
 // server crashed, or the config changed while a task of the call ran. It also ends a [Subscription].
 type LostError struct {
 	Reason string
-	// MayHaveRun is false if the request certainly never reached the server; otherwise it is true.
+	// MayHaveRun is false if the request certainly never reached the server; otherwise it is true. It says nothing if a
+	// [Subscription] has ended.
 	MayHaveRun bool
 	// CrashLoop means that the session has been lost again and again.
 	CrashLoop bool
@@ -51,7 +52,8 @@ type LostError struct {
 
 func (e *LostError) Error() string { return "connection lost: " + e.Reason }
 
-// TimeoutError says that the deadline of a call has passed. If the call was sent, mcpx has told the upstream to cancel it.
+// TimeoutError says that the deadline of a request has passed. If the request was sent, mcpx has told the upstream to cancel
+// it.
 type TimeoutError struct {
 	After time.Duration
 	// Idle means that the time without progress was too long, although the time for the whole call had not passed.

@@ -36,8 +36,8 @@ type Event struct {
 	Attempted bool
 	// Admitted means that mcpx has written the beginning of the call to the audit trail, or has tried to.
 	Admitted bool
-	// Answered means that a server answered a tools/call with a result. For a call of the built-in server, it means that the
-	// tool was a program that has called tools.
+	// Answered means that a server answered a client's tools/call with a result; it is not set for the calls of a program. For
+	// a call of the built-in server, it means that the tool was a program that has called tools.
 	Answered bool
 	// Outcome is RESULT, TOOL_ERROR, CANCELLED, STILL_RUNNING, or the code of a failure; empty until the end.
 	Outcome string

@@ -77,7 +77,7 @@ type Request struct {
 	Program bool
 	// Consent describes the user's confirmation, if the config demands one.
 	Consent Consent
-	// Credentials authenticate the caller to the server. A middleware takes them from the caller's message.
+	// Credentials authenticate the caller to the server. A middleware takes them from the caller's message or login.
 	Credentials *Credentials
 	// Serve, if not nil, is the built-in server, which answers the request in place of an MCP server and needs no session.
 	// Charge then says how the request counts towards the limits of its caller.
@@ -103,7 +103,7 @@ const (
 )
 
 // Times bound a request. If Timeout is 0, the bound in the server's settings holds; if Wait or Idle is 0, there is no such
-// bound.
+// bound. A subscription ignores Timeout and Idle.
 type Times struct {
 	Wait time.Duration // for how long the request may wait for a session
 	// Starting, if not nil, means that the request may wait longer than Wait, but not longer than Timeout, while the command of
@@ -126,7 +126,7 @@ type Subscription struct {
 	Ended chan error
 }
 
-// Credentials authenticate the caller to the server. They come from the caller's message, not from the config.
+// Credentials authenticate the caller to the server. They come from the caller's message or login, not from the config.
 type Credentials struct {
 	Headers map[string]string
 	Secrets []string // the secret values in Headers, which must not appear in any text
