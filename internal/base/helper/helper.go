@@ -33,7 +33,7 @@ import (
 
 // Errors that Do returns. It may also return the error of its context, or say that the helper failed.
 var (
-	// ErrTime: the job took longer than Limits.Time. The helper has ended.
+	// ErrTime: the job took longer than Limits.Time. The helper is killed, or exits.
 	ErrTime = errors.New("the job exceeds its time limit")
 	// ErrMemory: the job, a reply or executing the job needs more than Limits.Memory.
 	ErrMemory = errors.New("the job exceeds its memory limit")
@@ -189,7 +189,7 @@ func (p *Pool) acquire(ctx context.Context, owner string) (*helper, error) {
 	return h, err
 }
 
-// release keeps a helper for the next job, at most for Limits.Idle.
+// release keeps a helper for the next job, at most for Limits.Idle. In a closed pool, it kills the helper.
 func (p *Pool) release(h *helper) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

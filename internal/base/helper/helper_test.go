@@ -50,7 +50,7 @@ func warm(t testing.TB, p *Pool) *helper {
 	return p.idle[len(p.idle)-1]
 }
 
-// untilTaken returns when a job uses the helper h.
+// untilTaken returns when no helper of the pool is idle, because a job uses h. The test fails if h ends.
 func untilTaken(t *testing.T, p *Pool, h *helper) {
 	t.Helper()
 	for {

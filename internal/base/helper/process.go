@@ -25,7 +25,7 @@ const (
 type helper struct {
 	pool    *Pool
 	process *proc.Process
-	timer   *time.Timer // calls retire; set while the helper is idle
+	timer   *time.Timer // calls retire at the end of the idle time
 	job     uint64      // the number of the last job
 	owner   string      // owner of the last job
 
@@ -174,7 +174,8 @@ func (h *helper) explain(err error) error {
 	return fmt.Errorf("the %s helper ended with %s: %w", h.pool.role, h.process.ExitReason(), words)
 }
 
-// lastWords returns the first line that a process, which has ended, wrote to stderr. If there is none, it returns err.
+// lastWords returns the first line of the last kilobyte that a process, which has ended, wrote to stderr. If there is none, it
+// returns err.
 func (h *helper) lastWords(err error) error {
 	line, _, _ := strings.Cut(strings.TrimSpace(h.process.StderrTail()), "\n")
 	if line == "" {
@@ -193,9 +194,9 @@ type bounds struct {
 	memory int64 // in bytes; 0 means no limit
 }
 
-// guard watches the helper during an exchange, until the caller calls unguard. It kills the helper when ctx ends, when
-// the pool is closed, or when a bound is exceeded. unguard returns the reason for the kill, or nil if the helper was
-// not killed. The context guarded ends when the helper is killed or unguard is called.
+// guard watches the helper during an exchange, until the caller calls unguard. It kills the helper when ctx ends, when the pool
+// is closed, or when a bound is exceeded (that of the memory only on Linux). unguard returns the reason for the kill, or nil if
+// the helper was not killed. The context guarded ends when the helper is killed or unguard is called.
 func (h *helper) guard(ctx context.Context, b bounds) (guarded context.Context, unguard func() error) {
 	guarded, cancel := context.WithCancel(ctx)
 	stop, ended := make(chan struct{}), make(chan error, 1)

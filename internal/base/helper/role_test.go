@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 type tester struct {
 	limits    Limits
 	forgotten int
-	left      chan error // errors of the requests that were still open when their job ended
+	left      chan error // errors of the requests that ended after the job leave
 }
 
 func (w *tester) Forget() { w.forgotten++ }

@@ -29,7 +29,8 @@ func (r Roles) Play() {
 	os.Exit(exitOK)
 }
 
-// roleEnv returns the environment variable that makes a new process a helper; it contains the role and the limits.
+// roleEnv returns the environment variable that makes a new process a helper; it contains the role and those limits that the
+// helper needs.
 func roleEnv(role string, l Limits) string {
 	return fmt.Sprintf("%s=%s %d %d %d", proc.RoleVar, role, l.Time, l.Memory, l.Frame)
 }

@@ -45,8 +45,8 @@ type Worker interface {
 }
 
 // Serve makes this process a helper whose jobs a Worker executes. The process exits when the parent closes stdin or a limit is
-// exceeded. Serve returns only if an answer cannot be sent to the parent. The Limits that start gets have only Time, Memory and
-// Frame set.
+// exceeded. Serve returns only if nothing can be sent to the parent any more. The Limits that start gets have only Time, Memory
+// and Frame set.
 func Serve(start func(Limits) Worker) {
 	role, limits, err := ownRole()
 	if err != nil {
@@ -84,7 +84,7 @@ type parent struct {
 	replies map[uint64]chan<- []byte // guarded by mu; one buffered channel for each request without a reply
 }
 
-// serve executes jobs until an answer cannot be sent to the parent.
+// serve executes jobs until nothing can be sent to the parent any more.
 func (p *parent) serve(worker Worker, limits Limits) {
 	if writeFrame(p.w, kindReady, 0) != nil {
 		return
