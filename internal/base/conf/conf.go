@@ -95,7 +95,8 @@ type ToolTimeout struct {
 // implements the values and explains them.
 type StructuredPolicy string
 
-// TextForm is "auto", or "json" if the texts of results must not be converted to TOON. Package view implements it.
+// TextForm is "auto", or "json" if the texts of results must not be converted to TOON or JavaScript. Package view implements
+// it.
 type TextForm string
 
 // ResultForms is the set of forms that the texts of results may have; 0 means that the config does not set it. Package view
@@ -139,7 +140,7 @@ type ClientRule struct {
 type Health struct {
 	Interval  time.Duration // 0 means no checks
 	Timeout   time.Duration // 0 means 5 s
-	Threshold int           // failed checks in a row after which the session is ended; 0 means 2
+	Threshold int           // failed checks in a row after which the session is ended, unless it shows that it works; 0 means 2
 }
 
 // OAuth says how mcpx logs in to a server. Package desk/logins implements it. Most servers need none of these fields.
@@ -150,7 +151,7 @@ type OAuth struct {
 	PerPrincipal bool
 	// Grant is "authorization_code", "client_credentials" or "private_key_jwt". Empty means "authorization_code".
 	Grant string
-	// ClientID and ClientSecret belong to a client that the user has registered with the authorization server. If they are
+	// ClientID and ClientSecret belong to a client that the user has registered with the authorization server. If ClientID is
 	// empty, mcpx uses ClientMetadataURL or registers itself.
 	ClientID, ClientSecret string
 	// ClientMetadataURL is the https URL of a document that describes mcpx (a client ID metadata document). If ClientID is
@@ -247,8 +248,8 @@ type TLS struct {
 	// ClientCA is the file with the certificates of the authorities that sign the certificates of clients. If it is
 	// empty, clients need no certificate.
 	ClientCA string
-	// Identity means that a client's certificate is a credential, and that another credential may replace it. Without
-	// Identity every client needs a certificate in addition to its other credentials.
+	// Identity means that a client's certificate is a credential, and that another credential may replace it. Without Identity,
+	// but with ClientCA, every client needs a certificate in addition to its other credentials.
 	Identity bool
 }
 
@@ -279,8 +280,9 @@ type Quota struct {
 	// Sessions bounds the open sessions. Event streams without a session are counted too. In the quota of a server,
 	// Sessions bounds the sessions that mcpx opens to that server for single clients.
 	Sessions int
-	// ConcurrentCalls bounds the calls of a principal that are executed at the same time. Queue bounds the calls that
-	// wait for other calls to end. The limits of servers for concurrent calls are in package upstream.
+	// ConcurrentCalls bounds the calls of a principal that are executed at the same time. Queue bounds the calls that wait for
+	// other calls to end. In the quotas of servers and of all clients together, it has no effect; the limits of servers for
+	// concurrent calls are in package upstream.
 	ConcurrentCalls int
 	Queue           semaphore.Queue
 	// RequestsPerSecond bounds HTTP requests of any kind; short bursts may exceed it, and further requests are refused. Pace is

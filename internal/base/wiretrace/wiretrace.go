@@ -46,7 +46,7 @@ func Strike(secrets *sanitize.Secrets, text string) string {
 
 const (
 	// A line contains at most maxMessage bytes of a message. The next lookahead bytes are searched for secrets too, so that no
-	// secret is cut in half and missed.
+	// secret of at most this length is cut in half and missed.
 	maxMessage = 64 << 10
 	lookahead  = 16 << 10
 
