@@ -25,8 +25,8 @@ func (f file) mode() fs.FileMode {
 	return 0o644
 }
 
-// fileTime is the modification time of all files in archives. It is fixed so that archives of the same files have the same
-// bytes. It is the earliest time that zip supports.
+// fileTime is the modification time of all files in archives and in deb and rpm packages. It is fixed so that the same files
+// always give the same bytes. It is the earliest time that zip supports.
 var fileTime = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // zipped returns a zip archive with the files.

@@ -1,6 +1,7 @@
 // Command release builds what users install: binaries for six platforms, bundles for Claude Desktop, npm packages, Python
-// wheels, deb and rpm, a Homebrew formula and a Helm chart, with checksums and a list of the Go modules in the binaries. The
-// same commit and the same version of Go give the same bytes, in whatever folder they are built.
+// wheels, deb and rpm, a Homebrew formula (if the path of the module is a place on the web) and a Helm chart, with checksums
+// and a list of the Go modules in the binaries. The same commit and the same version of Go give the same bytes, in whatever
+// folder they are built.
 //
 //	go run ./tools/release                     all platforms, into the folder dist
 //	go run ./tools/release -only linux/amd64   only one platform
@@ -128,8 +129,8 @@ func release(out, only, key string) error {
 	return sign(out, key, signers)
 }
 
-// build compiles mcpx for a platform, in the folder temp. The flags remove file paths and symbols and exclude C code, so
-// that the content of the binary depends only on the sources and the version of Go.
+// build compiles mcpx for a platform, in the folder temp. The flags remove file paths and symbols and exclude C code, so that
+// the content of the binary depends only on the commit and the version of Go.
 func build(p platform, temp string) (*binary, error) {
 	path := filepath.Join(temp, p.target())
 	command := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, "./cmd/mcpx")
@@ -254,7 +255,7 @@ func licences(b *binary) ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
-// modules returns the modules that any of the binaries contains, sorted by path.
+// modules returns the modules other than mcpx that any of the binaries contains, sorted by path.
 func modules(binaries []*binary) (all []*debug.Module) {
 	found := make(map[string]*debug.Module)
 	for _, b := range binaries {

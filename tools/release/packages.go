@@ -18,7 +18,8 @@ const (
 	licence = "MIT"
 )
 
-// npmName is the name of the npm package. pypiName is the name of the Python package in the form that file names need.
+// npmName is the name of the npm package and of the Python package. pypiName is the same name in the form that the file names
+// of a Python package need.
 var npmName, pypiName = setup.Distribution, strings.ReplaceAll(setup.Distribution, "-", "_")
 
 // launcher is the main script of the npm package. It finds the npm package for the user's platform and starts the binary
@@ -146,7 +147,7 @@ func encoded(v any) []byte {
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(v); err != nil {
-		panic(err) // v has only maps, slices and strings
+		panic(err) // v has only what JSON can express
 	}
 	return out.Bytes()
 }

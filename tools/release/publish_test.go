@@ -131,10 +131,11 @@ func TestSign(t *testing.T) {
 	}
 }
 
-// helmVersion is that of the Helm which the tests run; a release needs none.
+// helmVersion is that of the Helm which a full run builds if none is installed; a release needs none.
 const helmVersion = "v3.22.0"
 
-// TestChart: Helm finds no fault in the chart, and with its default values it is what deploy/kubernetes.yaml says.
+// TestChart: Helm finds no fault in the chart, and with two keys, an image and else its default values it is what
+// deploy/kubernetes.yaml says.
 func TestChart(t *testing.T) {
 	helm, err := exec.LookPath("helm")
 	if err != nil {

@@ -42,7 +42,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestRelease makes the packages for this platform, installs each of them without a network, and checks that mcpx starts.
+// TestRelease makes the packages for this platform, installs or unpacks each of them without a network, and checks that mcpx
+// starts.
 func TestRelease(t *testing.T) {
 	i := slices.IndexFunc(platforms, func(p platform) bool { return p.os == runtime.GOOS && p.arch == runtime.GOARCH })
 	if i < 0 || runtime.GOOS == "windows" {
@@ -262,7 +263,7 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// TestArchives: programs are executable, and the modification time of files in archives is fixed.
+// TestArchives: in a zip archive, programs are executable, and the modification time of files is fixed.
 func TestArchives(t *testing.T) {
 	data, err := zipped(flate.BestSpeed, []file{{"a", []byte("1"), false}, {"b/c", []byte("2"), true}})
 	if err != nil {
@@ -279,7 +280,8 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-// TestDeploy checks the deployment files, with linters or with the programs that read them.
+// TestDeploy checks the Dockerfile, the manifests for Kubernetes and the systemd unit, with linters or with the programs that
+// read them.
 func TestDeploy(t *testing.T) {
 	t.Run("Dockerfile", func(t *testing.T) {
 		if out := run(t, ".", installed(t, "hadolint"), "deploy/Dockerfile"); out != "" {

@@ -53,7 +53,7 @@ func (r *making) systemFiles() (map[string][]byte, error) {
 	return files, nil
 }
 
-// system makes the deb and rpm packages for one platform.
+// system makes the deb and rpm packages for a Linux platform. For other platforms, or without r.nfpm, it makes none.
 func (r *making) system(b *binary) {
 	if b.os != "linux" || r.nfpm == "" {
 		return
