@@ -16,8 +16,9 @@ import (
 )
 
 // Metrics counts calls, requests and sessions of clients, and tokens. Names follow the OpenTelemetry conventions for MCP
-// (gen-ai, status "Development") in the form for Prometheus; names that are not in the conventions begin with mcpx_. No label
-// contains text from a client: a server or tool that is not in the catalogue gets the label [other]. Safe for concurrent use.
+// (gen-ai, status "Development") in the form for Prometheus; names that are not in the conventions begin with mcpx_, except
+// those about Go and the process. No label contains text from a client: a server or tool that is not in the catalogue gets the
+// label [other]. Safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 	upstream *prometheus.HistogramVec // labels: server, tool, outcome
@@ -51,8 +52,8 @@ type Server struct {
 
 const (
 	// other is the label in place of servers and tools that are not in the catalogue, and of methods that mcpx does not know. A
-	// call that was not sent to its server has it as its tool. Once there are maxSeries series, a call that would need a new
-	// series gets this label for its server and its tool, and a request gets it for its error code.
+	// call that mcpx did not try to send to its server has it as its tool. Once there are maxSeries series, a call that would
+	// need a new series gets this label for its server and its tool, and a request gets it for its error code.
 	other = "_other"
 	// maxSeries is how many series of calls there are at most, and how many of requests, apart from those with the label other.
 	// The bound is needed because a server may change its tools all the time and use ever new error codes.
@@ -121,12 +122,12 @@ func (m *Metrics) Handler(log *slog.Logger) http.Handler {
 
 type seriesKey struct {
 	server, tool, outcome string
-	asked                 bool // whether a request was sent to the upstream
+	asked                 bool // whether mcpx tried to send a request to the upstream
 }
 
 // series are the metrics of all calls of one tool with one outcome.
 type series struct {
-	upstream                                         prometheus.Observer // nil if no request was sent to the upstream
+	upstream                                         prometheus.Observer // nil if mcpx did not try to send a request to the upstream
 	calls                                            prometheus.Counter
 	tokensReceived, tokensSent, bytesReceived, bytes prometheus.Counter
 }

@@ -18,7 +18,7 @@ import (
 	"mcpx/internal/request"
 )
 
-// Traces sends a span for each sampled call, and one for its request to the server if there was one, to an OpenTelemetry
+// Traces sends a span for each sampled call, and one for its requests to the server if there were any, to an OpenTelemetry
 // collector, in batches of OTLP/JSON over HTTP (docs/decisions/0043).
 type Traces struct {
 	options  TraceOptions
@@ -65,8 +65,8 @@ func (t *Traces) Close() error {
 	return <-t.closed
 }
 
-// run sends batches until ctx ends, and then the last batch. If the collector may accept a batch later, run sends it
-// again at the next tick.
+// run sends batches until ctx ends, and then the last batch. If the collector may accept a batch later, run sends it again at
+// the next tick, or earlier if it becomes full.
 func (t *Traces) run(ctx context.Context) {
 	tick := time.NewTicker(batchPause)
 	defer tick.Stop()
@@ -144,8 +144,8 @@ func (t *Traces) send(ctx context.Context, batch []span, timeout time.Duration) 
 }
 
 // Call is an observer. It makes the spans of a call after the call has ended: a span for the call, whose parent is the client's
-// span if the client began the trace, and, if something was sent to the upstream, a child span for that. The upstream has
-// received the ID of the child span in _meta.traceparent. Spans contain no arguments, no results, and no names that are not in
+// span if the client began the trace, and, if mcpx tried to send something to the upstream, a child span for that. What was
+// sent has the ID of the child span in _meta.traceparent. Spans contain no arguments, no results, and no names that are not in
 // the catalogue.
 func (t *Traces) Call(r *request.Event) {
 	if r.Spans == nil || !r.IsCall() {
