@@ -87,8 +87,9 @@ func value(schema json.RawMessage) (text string, ok bool) {
 	return "", false
 }
 
-// calls returns arguments for the tool. Each of them leaves out the required arguments that have a default. Except for the
-// first, each has one more deviation from the schema that the server may accept.
+// calls returns arguments for the tool; none if a required one is too complex for the test. Each of them leaves out the
+// required arguments that have a default. Except for the first, each has one more deviation from the schema that the server may
+// accept.
 func (j judged) calls() (all []string) {
 	var base []string
 	names := make([]string, 0, len(j.InputSchema.Properties))

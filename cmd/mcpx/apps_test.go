@@ -10,9 +10,9 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestApps: a client that can show MCP apps sees, beside the two tools of mcpx, the tools that have an app,
-// each with a resource URI that it can read, and the tools that only apps call. The model, through exec, and
-// other clients do not see the latter.
+// TestApps: a client that can show MCP apps sees, beside the two tools of mcpx, the first 20 tools that have an app, each with
+// a resource URI that it can read, and the tools of the same servers that only apps call. In the other views it sees all of
+// them. The model, through exec, and other clients do not see the tools that only apps call.
 func TestApps(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -10,9 +10,9 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestServe_Clients: each client gets results in the form that it supports. The form depends on the client's
-// name, on the client's rule in the config, and on a header of the request, over both transports and in both
-// eras.
+// TestServe_Clients: each client gets results in the form that it supports. The form depends on the client's name, on the
+// client's rule in the config, and on a header of the request, in both eras, over HTTP and, for the most part in a full run
+// only, over stdio.
 func TestServe_Clients(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -33,7 +33,7 @@ type chaos struct {
 
 // TestDaemon_Chaos: ten sessions a second come and go, with commands between them, while servers and the daemon are killed and
 // stopped again and again. A session gets all its answers, unless its daemon is killed; then it ends with a line that says so.
-// None hangs, and no process is left. It takes 10 s, or as long as MCPX_SOAK says.
+// None hangs, and no process is left. It takes 10 s in a full run, or as long as MCPX_SOAK says.
 func TestDaemon_Chaos(t *testing.T) {
 	lasts, err := time.ParseDuration(os.Getenv("MCPX_SOAK"))
 	if err != nil {
@@ -110,8 +110,8 @@ func (c *chaos) kill(t *testing.T) {
 	}
 }
 
-// runs reports whether a process of a fake runs. In a long test its id may belong to a process of somebody else by now, which
-// must not be killed, and which has other variables.
+// runs reports whether a process of a fake runs. In a long test its id may by now belong to another process, which must not be
+// killed. A process of somebody else has other environment variables, an mcpx of this test has another command line.
 func runs(spec mcptest.Spec, process mcptest.Process) bool {
 	environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", process.PID))
 	argv, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", process.PID))

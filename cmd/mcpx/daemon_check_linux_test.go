@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// figures are what differs between two runs of mcpx check.
+// figures matches what may differ between two runs of mcpx check, and the layout of its tables.
 var figures = regexp.MustCompile(`[0-9.]+ (s|MB|processes)\b| +|─+`)
 
 // TestDaemon_Check: mcpx check, lock and budget do not start a server again that sessions in the daemon share. They print what

@@ -14,7 +14,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// newDesk returns a home in which sessions over stdio use the daemon, which ends with the test.
+// newDesk returns a home in which sessions over stdio use the daemon, which ends with the test; its log is printed if the test
+// fails.
 func newDesk(t testing.TB) *home {
 	t.Helper()
 	h := newHome(t)
@@ -163,8 +164,8 @@ func TestDaemon_Stopped(t *testing.T) {
 	}
 }
 
-// TestDaemon_Session: a session in the daemon has the variables, the folder and the umask of its own command, and its
-// servers end with it, also when the command is killed. The daemon has none of these.
+// TestDaemon_Session: a session in the daemon has the variables, the folder and the umask of its own command, and its servers
+// end with it, also when the command is killed. The daemon has neither these variables nor this folder.
 func TestDaemon_Session(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newDesk(t)

@@ -118,7 +118,7 @@ func (d *loadDevice) cut(way int) {
 		_ = raw.(*net.TCPConn).SetLinger(0)
 	case 2: // half a frame
 		_, _ = raw.Write([]byte{0x81, 0xfe, 0x01})
-	case 3: // silence, until the device has noticed and dials in again
+	case 3: // silence for a second
 		d.mute.Store(true)
 		time.AfterFunc(time.Second, func() { _ = raw.Close() })
 		return

@@ -81,7 +81,8 @@ func commandLines(text string) (lines []string) {
 	return lines
 }
 
-// TestDocs_Commands: mcpx accepts each command line of the documents, and docs/commands.md has all commands.
+// TestDocs_Commands: mcpx accepts each command line of the documents that written matches, and docs/commands.md has all
+// commands.
 func TestDocs_Commands(t *testing.T) {
 	texts := documents(t)
 	for name, text := range texts {

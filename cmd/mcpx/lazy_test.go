@@ -7,9 +7,10 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestLazy_Inspect: when a client inspects a lazy server, mcpx starts the server in the background, because a
-// call will probably follow. The same holds if a tool of the server is the best match for a query. Other
-// servers, and servers that the client may not see, do not start. After a restart all are idle again.
+// TestLazy_Inspect: when a client inspects a lazy server, mcpx starts the server in the background, because a call will
+// probably follow. The same holds if a tool of the server is the best match for a query. Other servers, and servers that the
+// client may not see, do not start. A server with a session for each client starts with tools/list already. After a restart the
+// others are idle again.
 func TestLazy_Inspect(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -8,8 +8,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestLock: the user approves a server's tool definitions once. Tools that are new or have changed since are named by
-// mcpx check, and do not exist for clients until the user approves them.
+// TestLock: the user approves a server's tool definitions once. With pin: block, tools that are new or have changed since are
+// named by mcpx check, and do not exist for clients until the user approves them.
 func TestLock(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

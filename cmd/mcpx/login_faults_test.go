@@ -376,8 +376,8 @@ func TestLogin_Machine(t *testing.T) {
 	}
 }
 
-// TestLogin_Secrets: tokens and codes are stored only in the login file, which only its owner may read. One
-// warning in the log tells the user about this file.
+// TestLogin_Secrets: no token is in an answer, in a page or in the log, and only its owner may read the file of the login. One
+// warning tells the user about this file.
 func TestLogin_Secrets(t *testing.T) {
 	mcptest.Parallel(t)
 	g, h := guard(t, 600), newHome(t)

@@ -202,8 +202,7 @@ func (e *endpoint) halfOpen(t *testing.T, stop chan struct{}) {
 	}
 }
 
-// TestSoak makes calls of many kinds for the duration MCPX_SOAK, with a memory limit, and prints how much
-// memory mcpx used.
+// TestSoak makes calls of three tools for the duration MCPX_SOAK, with a memory limit, and prints how much memory mcpx used.
 //
 //	MCPX_SOAK=1h go test ./cmd/mcpx -run TestSoak -v -timeout 0
 func TestSoak(t *testing.T) {

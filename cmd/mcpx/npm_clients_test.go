@@ -89,7 +89,8 @@ func startSDK(t *testing.T, p peers, h *home, args ...string) *sdkClient {
 	return c
 }
 
-// noted returns how many notifications with this method have arrived. For updates of resources, note is a part of the params.
+// noted returns how many notifications with this method and without params have arrived. For updates of resources, note is a
+// part of the params.
 func (c *sdkClient) noted(note string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -113,8 +113,8 @@ func direct(t testing.TB, h *home, s server) *client {
 // clock matches the time that server-everything writes into its resources, in plain text or in base64.
 var clock = regexp.MustCompile(`created at [^"\\]*|IGNyZWF0ZWQgYXQg[^"]*`)
 
-// TestNPM_SameAsDirect: results of real servers are the same through exec as directly, in every block and
-// digit, over both transports and in both eras.
+// TestNPM_SameAsDirect: results of real servers are the same through exec as directly, in every block and digit, in both eras,
+// over HTTP and in a full run also over stdio. The config turns TOON off.
 func TestNPM_SameAsDirect(t *testing.T) {
 	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)

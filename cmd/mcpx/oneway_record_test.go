@@ -68,8 +68,9 @@ func TestRecord_Beside(t *testing.T) {
 
 var notThere = regexp.MustCompile(`mcpx_calls_total\{mcpx_server="[^"]*",outcome="TOOL_NOT_FOUND"\} (\d+)`)
 
-// TestRecord_Hidden: a call of a tool that does not exist for its caller is in the trail and in the metrics,
-// with the name that the caller gave. This holds for every view, as it does for calls through exec.
+// TestRecord_Hidden: a call of a tool that does not exist for its caller is in the trail, with the name that the caller gave,
+// and is counted in the metrics. This holds for calls through the views /tools and /servers/s, as it does for calls through
+// exec.
 func TestRecord_Hidden(t *testing.T) {
 	mcptest.Parallel(t)
 	spec := things(t)

@@ -114,7 +114,8 @@ func endsOf(who string, methods ...string) func(auditLine) bool {
 	}
 }
 
-// things returns a fake server with a tool, resource and prompt, and with methods that mcpx does not know.
+// things returns a fake server with the default tools, resources, a template and a prompt, and with methods that mcpx does not
+// know.
 func things(t *testing.T) mcptest.Spec {
 	raw := func(text string) json.RawMessage { return json.RawMessage(text) }
 	return mcptest.Spec{

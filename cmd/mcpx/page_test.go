@@ -19,7 +19,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// evilTools have markup and scripts in every text that a server can choose.
+// evilTools have markup and scripts in the texts that a server can choose; one has an endless name.
 const evilTools = `[
 	{"name": "<img src=x onerror=alert(4)>", "description": "<b>bold</b><script>alert(5)</script> \u202eright to left\u202c", "annotations": {"destructiveHint": true},
 		"inputSchema": {"type": "object", "required": ["<i>a</i>"], "properties": {"<i>a</i>": {"type": "string", "description": "<img src=x onerror=alert(7)>", "default": "</textarea><script>alert(6)</script>"},

@@ -136,8 +136,8 @@ func newBrowser(t *testing.T, login string) *browser {
 	return b
 }
 
-// visit opens an address and submits the forms that it meets, with these fields beside its login, until there is none. It
-// returns the last page.
+// visit opens an address and submits the forms that it meets, with these fields beside its login, until there is none that they
+// answer. It returns the last page.
 func (b *browser) visit(t *testing.T, address string, fields url.Values) (status int, page string) {
 	t.Helper()
 	resp, err := b.Get(address)

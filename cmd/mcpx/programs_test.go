@@ -202,7 +202,7 @@ func row(table *strings.Builder, name string, by []spent) {
 		by[2].calls, by[2].tokens, float64(by[2].tokens)/float64(by[0].tokens))
 }
 
-// TestPrograms_Reload: a stored program is a tool as soon as its file is there, and clients are notified.
+// TestPrograms_Reload: a stored program is a tool soon after its file is there, and clients are notified.
 func TestPrograms_Reload(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -36,8 +36,8 @@ async def bump(ctx: Context) -> str:
 server.run()
 `
 
-// TestPyPI_Resources: clients of both eras use the resources and prompts of servers on both major versions of
-// the Python SDK, in both eras.
+// TestPyPI_Resources: clients of both eras use the resources and prompts of a legacy server on the first major version of the
+// Python SDK, and of modern servers on the second.
 func TestPyPI_Resources(t *testing.T) {
 	mcptest.Parallel(t)
 	bin, h := python(t), newHome(t)

@@ -239,8 +239,8 @@ func TestReload_OpenCalls(t *testing.T) {
 	checkGone(t, first)
 }
 
-// TestLimits_All: calls over the global limit wait. If they have waited too long, their error names the limit.
-// A changed limit takes effect at once.
+// TestLimits_All: calls over the global limit wait. If they have waited too long, their error says how many calls are under
+// way. A changed limit takes effect at once.
 func TestLimits_All(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -20,7 +20,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// kill kills a replica. The balancer learns it from refused connections, and forgets the replica then.
+// kill kills a replica, and then takes it out of the balancer, which until then may meet refused connections.
 func (f *fleet) kill(t *testing.T, name string) {
 	t.Helper()
 	gone := f.named(name)

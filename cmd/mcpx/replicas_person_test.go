@@ -9,7 +9,7 @@ import (
 )
 
 // TestReplicas_Person: all clients of a person use one process of a per_principal server, at whichever replica, in both eras.
-// When the replica that has it ends, they use one again.
+// When the replica that has it ends, they again use one together.
 func TestReplicas_Person(t *testing.T) {
 	mcptest.Parallel(t)
 	own := fake(t, mcptest.Spec{})

@@ -274,7 +274,8 @@ func until(t *testing.T, in *bufio.Reader, text string) string {
 }
 
 // TestReplicas_Forwarded: what a client sends about something that only one replica has reaches that replica, whichever gets
-// it: the answer to a question, a cancellation, the wait for a call. Another client that sends the same changes nothing.
+// it: the answer to a question, a cancellation, the wait for a call, the rest of a suspended call. Another client that sends
+// the same changes nothing.
 func TestReplicas_Forwarded(t *testing.T) {
 	mcptest.Parallel(t)
 	spec := mcptest.Spec{}.HTTP(t)

@@ -99,8 +99,8 @@ func TestServe_Tools(t *testing.T) {
 	})
 }
 
-// TestServe_MalformedSchemas: the provider of a model may refuse a whole request because of one invalid
-// schema. mcpx lists no schemas of upstream servers, and their tools work.
+// TestServe_MalformedSchemas: the provider of a model may refuse a whole request because of one invalid schema. mcpx lists no
+// schemas of upstream servers, and their tools can be called.
 func TestServe_MalformedSchemas(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -281,8 +281,8 @@ func checkFault(t *testing.T, what string, r toolResult, code, text string) {
 	}
 }
 
-// TestServe_NothingLost: the client gets exactly what an upstream server sent, including every digit and every
-// block, over every pair of transports and eras.
+// TestServe_NothingLost: the client gets exactly what an upstream server sent, including every digit and every block, over each
+// transport and in both eras.
 func TestServe_NothingLost(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

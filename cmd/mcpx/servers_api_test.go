@@ -188,8 +188,8 @@ func TestServersAPI_AtOnce(t *testing.T) {
 	}
 }
 
-// TestServersAPI_Rights: only an admin may see and change servers. Without auth no client may change them,
-// unless the config permits it.
+// TestServersAPI_Rights: with auth, only an admin may see and change servers. Without auth no client may change them, unless
+// the config permits it.
 func TestServersAPI_Rights(t *testing.T) {
 	mcptest.Parallel(t)
 	digest := func(token string) string {

@@ -36,7 +36,7 @@ func pythonSocket(t *testing.T) (address string) {
 	return strings.TrimSpace(line)
 }
 
-// TestWebSocket: mcpx connects over WebSocket if the server's URL begins with ws: or wss:.
+// TestWebSocket: mcpx connects over WebSocket if the server's URL begins with ws:.
 func TestWebSocket(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

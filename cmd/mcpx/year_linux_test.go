@@ -43,10 +43,10 @@ type person struct {
 
 const yearRedirect = "https://claude.ai/api/mcp/auth_callback"
 
-// TestYear plays the year of a company: people of two groups and an administrator log in at a real issuer; one changes groups,
-// two leave, one is denied for a while, two are sent out and log in again, all keys are replaced twice, mcpx is started anew as
-// for an upgrade, and restored from a backup. After each step, and within a minute of it, everybody can use what their groups
-// have, and nothing else, and the trail says who did what.
+// TestYear plays the year of a company: people of two groups log in at a real issuer; one changes groups, two leave, one is
+// denied for a while, two are sent out and log in again, all keys are replaced twice, mcpx is started anew as for an upgrade,
+// and restored from a backup. After each step, and within a minute of it, everybody can use what their groups have, and nothing
+// else, and the trail says who did what.
 func TestYear(t *testing.T) {
 	mcptest.Parallel(t)
 	y := newYear(t)
