@@ -56,7 +56,7 @@ type Features struct {
 	// this package do not depend on it.
 	ReadDoor bool
 	// Brief is for clients with a tool search of their own, which leave most definitions of tools out of a request to the
-	// model, and do not cut descriptions. With Brief, the catalogue has at most the names of tools, and the texts are short.
+	// model. With Brief, the catalogue has at most the names of tools, and the texts are short.
 	Brief bool
 }
 

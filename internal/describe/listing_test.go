@@ -35,8 +35,8 @@ func expand(list string) map[string]bool {
 	return names
 }
 
-// TestServer_Listing: the more tools a server has, the less detail the answer about it has, so
-// that it stays within 6000 tokens. It always names every tool.
+// TestServer_Listing: the more tools a server has, the less detail the answer about it has, so that it stays within 6000
+// tokens, unless even the names take more. It always names every tool.
 func TestServer_Listing(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"account":{"type":"string"},"filter":{"type":"string","enum":["newest","oldest","largest","smallest"]},"page":{"type":"number"}},"required":["account"]}`)
 	for _, tt := range []struct {
