@@ -23,15 +23,15 @@ const (
 	ConfirmAll
 )
 
-// Pin says what happens to tools whose definition the user has not approved with mcpx lock. Package policy implements
-// it.
+// Pin says what happens to tools whose definition the user has not approved, with mcpx lock or on the page. Package policy
+// implements it.
 type Pin uint8
 
 // The values of [Pin].
 const (
 	PinOff   Pin = iota
-	PinWarn      // tools with changed definitions are logged
-	PinBlock     // tools that the user has not approved are hidden
+	PinWarn      // tools that have changed since the approval, or else since mcpx last read them, are logged
+	PinBlock     // tools that are not approved as they are now are hidden
 )
 
 // Share says which sessions of one user's clients use the same process or connection of a server. Package desk/share
