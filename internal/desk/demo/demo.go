@@ -228,7 +228,7 @@ func result(value any, structured bool) (*mcp.CallToolResult, error) {
 	return r, nil
 }
 
-// maxLine is the maximum size of a message, in bytes.
+// maxLine is the maximum size of a message that Serve reads, in bytes. A longer one ends Serve with an error.
 const maxLine = 4 << 20
 
 // serve implements [Server.Serve] with an mcp-go server.
