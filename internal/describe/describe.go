@@ -24,7 +24,7 @@ type Budget struct {
 
 const (
 	defaultTokens = 1200
-	// smallTokens replaces defaultTokens if there are at most smallTools tools and as many servers, so that the whole answer to
+	// smallTokens replaces defaultTokens if there are at most smallTools tools and no more servers, so that the whole answer to
 	// tools/list stays within 672 tokens (its other parts take 400). For each ten further tools, ten times stepTokens are
 	// added, which is more than ten tools need. With more than thirty tools or servers the limit is defaultTokens. If
 	// Budget.Tokens is more than defaultTokens, all these limits grow in proportion.
