@@ -39,7 +39,7 @@ func checkLocals(cfg *config.Config, locals []Local) error {
 	for i, one := range locals {
 		switch {
 		case !config.ValidName(one.Name):
-			return fmt.Errorf("the server %q: a name has letters, digits, '.', '_' and '-', at most 64, and is neither mcpx nor . nor .. alone", one.Name)
+			return fmt.Errorf("the server %q: a name has letters, digits, '.', '_' and '-', at most 64, and is not mcpx, . or .. alone", one.Name)
 		case cfg.Served(one.Name) != "" || slices.ContainsFunc(locals[:i], func(l Local) bool { return l.Name == one.Name }):
 			return fmt.Errorf("there are two servers %s", one.Name)
 		case one.Serve == nil:
