@@ -164,7 +164,9 @@ func (r *ranking) onlyServer(n *need) bool {
 				}
 			}
 		}
-		return (len(others.groups) > 0 || others.unknownWeight > 0) && r.fit(&others) < minFit
+		if (len(others.groups) > 0 || others.unknownWeight > 0) && r.fit(&others) < minFit {
+			return true
+		}
 	}
 	return false
 }

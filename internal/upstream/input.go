@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// If the server answers the same request maxInputRounds times with input_required, the request fails.
+	// If the server requires input for the same request more than maxInputRounds times, the request fails.
 	maxInputRounds = 20
 	// roundPause is the pause before mcpx sends the request again, if the server's input_required contains no
 	// questions.
@@ -24,10 +24,13 @@ const (
 // rounds asks the client for the input that the server requires and sends the request again, until the server returns another
 // result, or maxInputRounds is reached.
 func (u *Upstream) rounds(ctx context.Context, r *call, w *waits, result json.RawMessage) (json.RawMessage, error) {
-	for range maxInputRounds {
+	for round := 0; ; round++ {
 		requests, state, wants := inputWanted(result)
 		if !wants {
 			return result, nil
+		}
+		if round == maxInputRounds {
+			return nil, &request.InputError{Reason: "again and again"}
 		}
 		if u.spec.NoQuestions && requests != nil {
 			return nil, &request.InputError{Reason: "although it may not ask clients anything"}
@@ -44,7 +47,6 @@ func (u *Upstream) rounds(ctx context.Context, r *call, w *waits, result json.Ra
 			return nil, err
 		}
 	}
-	return nil, &request.InputError{Reason: "again and again"}
 }
 
 // inputWanted reads an input_required result: the server's requests by their keys, and the state that the server wants

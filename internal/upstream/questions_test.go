@@ -252,6 +252,30 @@ func TestInputRounds(t *testing.T) {
 	}
 }
 
+// TestInputRounds_Last: the result after as many input_required as are allowed is not lost, since the call was executed.
+func TestInputRounds_Last(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		asked := 0
+		u := ready(t, serving(answering(func(m sent, _ io.Writer) (string, error) {
+			switch {
+			case m.Method == "server/discover":
+				return `"result":{"supportedVersions":["` + modernVersion + `"]}`, nil
+			case m.Method != "tools/call":
+				return unknownMethod, nil
+			case asked == maxInputRounds:
+				return `"result":{"resultType":"complete","content":[]}`, nil
+			}
+			asked++
+			return `"result":{"resultType":"input_required","requestState":"s"}`, nil
+		})))
+		r := asking(person("a", time.Minute))
+		r.Timeout = time.Minute
+		if got, err := u.Call(t.Context(), r); err != nil || asked != maxInputRounds {
+			t.Errorf("after %d rounds: %s, %v", asked, got, err)
+		}
+	})
+}
+
 // lively is a server that answers each call with the lines that say returns for the call's id.
 func lively(say func(id string) []string) func(context.Context, io.Reader, io.Writer) error {
 	return answering(func(m sent, out io.Writer) (string, error) {
