@@ -34,7 +34,7 @@ func BenchmarkDaemon(b *testing.B) {
 	}
 }
 
-// compare measures the ways by turns: with the daemon, and twice without it.
+// compare measures three ways by turns: one with the daemon and two without it. The ratio of the latter two is the noise.
 func compare(b *testing.B, ways [3]*benched, unit string, measure func(one *benched, b *testing.B) (wall, cpu float64)) {
 	for _, one := range ways {
 		measure(one, b) // caches are filled

@@ -1,4 +1,4 @@
-//lint:file-ignore SA1019 What the eras deprecate is what the pairings test.
+//lint:file-ignore SA1019 The pairings also test methods that newer revisions of MCP deprecate.
 
 package main
 

@@ -201,8 +201,8 @@ func leader(t *testing.T, urls []string) (name string, servers int) {
 	return info.Cluster.Leader, servers + 1
 }
 
-// TestReplicas_NATSCluster: NATS is a cluster of three servers. If the one is killed that leads the bucket, and later the one
-// that leads then, sessions go on, and what has to be stored is stored soon after.
+// TestReplicas_NATSCluster: NATS is a cluster of three servers. The test kills the leader of the bucket twice, the second time
+// the new leader. Sessions go on, and what has to be stored is stored soon after.
 func TestReplicas_NATSCluster(t *testing.T) {
 	if !mcptest.Full {
 		t.Skip("takes half a minute: MCPX_FULL=1")

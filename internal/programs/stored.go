@@ -17,7 +17,7 @@ type Stored struct {
 	Name, Description string
 	// Schema is the JSON Schema of the arguments.
 	Schema string
-	// Parameters is the pattern of the function's parameter; empty if the comment declares none.
+	// Parameters has the names that the doc comment declares, as a pattern of JavaScript such as {a,b}; "" if there are none.
 	Parameters string
 	Code       string
 }

@@ -28,7 +28,7 @@ const (
 	indent  = " "
 )
 
-// printer writes the types of one text.
+// printer writes one text with TypeScript types, such as a signature or a declaration.
 type printer struct {
 	b []byte
 	o Options
