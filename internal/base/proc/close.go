@@ -39,8 +39,8 @@ type Grace struct {
 func (p *Process) Close(ctx context.Context, g Grace) error {
 	g.EOF, g.TERM = cmp.Or(g.EOF, 500*time.Millisecond), cmp.Or(g.TERM, 2*time.Second)
 	p.closeOnce.Do(func() {
+		p.closing <- g // before the child may end because of the end of its input
 		p.stdin.Close()
-		p.closing <- g
 	})
 	select {
 	case <-ctx.Done():
@@ -67,7 +67,11 @@ func (p *Process) supervise(stderr *output, drained <-chan struct{}) {
 	var g Grace
 	select {
 	case <-p.exited:
-		g.TERM = orphanGrace
+		select {
+		case g = <-p.closing:
+		default:
+			g.TERM = orphanGrace
+		}
 	case g = <-p.closing:
 	case <-p.killing:
 	}

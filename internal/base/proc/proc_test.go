@@ -207,7 +207,7 @@ func TestClose_Grandchildren(t *testing.T) {
 // TestClose_GrandchildGetsItsGrace: a grandchild gets TERM and time to end, although the child
 // has ended before.
 func TestClose_GrandchildGetsItsGrace(t *testing.T) {
-	sh := "/bin/sh -c 'trap \"echo clean; exit\" TERM; echo ready; while :; do sleep 0.01; done' & read x"
+	sh := "/bin/sh -c 'trap \"sleep 0.4; echo clean; exit\" TERM; echo ready; while :; do sleep 0.01; done' & read x"
 	p, err := Start(Spec{Command: "/bin/sh", Args: []string{"-c", sh}, Env: Environment(os.Environ(), nil)}, nil)
 	if err != nil {
 		t.Fatal(err)
