@@ -89,7 +89,7 @@ func (c *cli) registry(s streams) (published.Registry, error) {
 	return published.Registry{URL: cfg.Registry}, nil
 }
 
-// unreached returns the error of a registry with a hint that says what works without a registry.
+// unreached returns the error of a registry with a hint that says what works without a registry. A cancelled request gets no hint.
 func unreached(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err

@@ -150,7 +150,8 @@ func (w *writer) shortened(text string, omitted int) {
 	w.out = wire.AppendQuoted(w.out, text)
 }
 
-// constants writes the members of the objects in c that are the same in all items.
+// constants writes those members of the objects in c that the plan keeps and that are the same in all items. If there are none,
+// it writes nothing and returns false.
 func (w *writer) constants(c *column) bool {
 	start := len(w.out)
 	for _, f := range c.inner {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// faultOf returns why a part of a path is refused; empty if it is not refused.
+// faultOf returns why a part of a path is refused on every system; empty if it is not. On Windows, faultOnWindows refuses more.
 func faultOf(part string) string {
 	switch {
 	case part == "":

@@ -154,7 +154,8 @@ func (f *Front) remember(ctx context.Context, s *session, uri string, follows bo
 	return nil
 }
 
-// followAgain subscribes to the resources in the record of s, except those to which s already subscribes.
+// followAgain subscribes to the resources in the record of s. Like followAll, it skips some of them, such as those to which s
+// already subscribes.
 func (f *Front) followAgain(ctx context.Context, s *session) {
 	f.followAll(ctx, s.client.Load(), s.record.Load().Followed, &s.followed, s.pending)
 }

@@ -229,8 +229,8 @@ func (p *process) fork() error {
 	return writePid(p.spec.PidFile, os.Getpid(), "server")
 }
 
-// flood writes StderrFlood bytes to stderr. A finite flood is written before anything is read, so a client that does
-// not read stderr gets no answer.
+// flood writes StderrFlood bytes to stderr. A finite flood is written before anything is read. So if it does not fit into the
+// buffer of the pipe, a client that does not read stderr gets no answer.
 func (p *process) flood() {
 	line := strings.Repeat("stderr flood ", 78) + "\n"
 	if p.spec.StderrFlood < 0 {

@@ -17,7 +17,8 @@ type Stored struct {
 	Name, Description string
 	// Schema is the JSON Schema of the arguments.
 	Schema string
-	// Parameters has the names that the doc comment declares, as a pattern of JavaScript such as {a,b}; "" if there are none.
+	// Parameters has the names that the doc comment declares, as a pattern of JavaScript such as {a,b=1}; "" if
+	// there are none.
 	Parameters string
 	Code       string
 }

@@ -137,8 +137,8 @@ func ofPrincipal(client, principal, token, claims string) *caller.Client {
 	}
 }
 
-// TestCredentials_Claims: a claim of the caller's JWT becomes a header, with the value as spelled in the JSON. A value that
-// cannot be in a header is treated as missing.
+// TestCredentials_Claims: a claim of the caller's JWT becomes a header: the content of a string, or a number or boolean as
+// spelled in the JSON. A value that cannot be in a header is treated as missing.
 func TestCredentials_Claims(t *testing.T) {
 	s := &Server{Credentials: map[string]Credential{"X-Tenant": {Claim: "https://a.example/tenant"}}}
 	for claims, want := range map[string]string{

@@ -80,7 +80,7 @@ type Outgoing struct {
 	ID      int64
 	Method  string
 	Message []byte
-	// Header contains further HTTP headers; may be nil.
+	// Header contains further HTTP headers. It is nil for legacy requests: only answers to requests without it are resumed.
 	Header http.Header
 	// Answered is called when the response has been read, before the next message is read; may be nil. Links with a connection
 	// per request do not call it.

@@ -22,8 +22,8 @@ type key struct {
 // object describes an object in the file by its keys.
 type object struct {
 	name string // the name of its definition in the JSON Schema
-	// strict means that an unknown key is a fault, not only a warning. It is mostly set where a mistyped key could let mcpx
-	// allow more than the user wanted.
+	// strict means that each unknown key is a fault. Otherwise it is one only if it resembles a key of the object, and else a
+	// warning. It is mostly set where a mistyped key could let mcpx allow more than the user wanted.
 	strict bool
 	keys   []key
 }

@@ -366,8 +366,8 @@ func (s *source) ask(ctx context.Context, previous *login, c *challenge) (*login
 	return l, nil
 }
 
-// askAs requests a token for the configured OAuth client. With the grant private_key_jwt, a signed assertion proves that mcpx is this
-// client.
+// askAs requests a token as the configured OAuth client, either for mcpx itself or in exchange for a caller's token. With the
+// grant private_key_jwt, a signed assertion proves that mcpx is this client.
 func (s Server) askAs(ctx context.Context, web *http.Client, e endpoint, scopes []string, params url.Values) (*oauth2.Token, error) {
 	if s.Grant == PrivateKeyJWT {
 		signed, err := assertion(e.Issuer, s.ClientID, s.Key)

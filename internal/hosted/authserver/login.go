@@ -345,7 +345,7 @@ func (l *login) refresh(ctx context.Context, p *provider, record *issued, who *u
 
 // refusals are the errors with which issuers refuse to renew a login. The standard one is invalid_grant (RFC 6749, section 5.2). Dex
 // answers invalid_request to a refresh token that it has forgotten. Other errors mean that mcpx is registered wrongly at the issuer,
-// which must not end the logins of all users.
+// or that the issuer cannot answer now, which must not end the logins of all users.
 var refusals = []string{"invalid_grant", "invalid_request", "access_denied", "login_required", "interaction_required", "consent_required"}
 
 // refusedBy reports whether an endpoint has refused a token.

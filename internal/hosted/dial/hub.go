@@ -228,7 +228,7 @@ func (h *Hub) replaced(s *slot) {
 	}
 }
 
-// newSlot makes a slot. The caller holds the lock.
+// newSlot makes a slot and puts it into h.slots. The caller holds the lock.
 func (h *Hub) newSlot(name string, by *caller.Principal, as policy.Dialled) *slot {
 	s := &slot{hub: h, arrived: make(chan struct{}), listed: make(map[catalog.Kind]listed)}
 	s.Name, s.By, s.Dialled, s.Serial = name, by, as, rand.Text()

@@ -177,7 +177,7 @@ func (h *Hub) tell() {
 			}
 			return old, time.Now().Add(recordTime), nil
 		})
-		if err == nil || errors.Is(err, errChanged) { // otherwise NATS cannot be reached, and the goroutine of Share tries again
+		if err == nil || errors.Is(err, errChanged) { // otherwise the goroutine of Share tries again; mostly NATS cannot be reached
 			h.mu.Lock()
 			if one.s.own == one.own {
 				one.s.told, one.s.toldAway = time.Now(), one.away

@@ -63,8 +63,8 @@ func (l *Links) New() string {
 	return "http://" + l.Host + "/#link=" + one.secret
 }
 
-// Unused reports whether the page was not used for the time For, or is closed; if so, it closes the page. Only actions of a person count as
-// use, not the requests that an open page sends by itself.
+// Unused reports whether the page was not used for the time For, or is closed; if so, New makes no more links, and the
+// caller has to call Close. Only actions of a person count as use, not the requests that an open page sends by itself.
 func (l *Links) Unused() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
