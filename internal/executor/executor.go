@@ -253,7 +253,7 @@ type target struct {
 	server    *catalog.Server
 	tool      *catalog.Tool
 	arguments json.RawMessage
-	notes     arguments.Notes // say what was changed in the arguments to make them valid
+	notes     arguments.Notes // what was changed in the arguments to make them valid, and which of them the schema does not describe
 	settings  toolSettings
 }
 

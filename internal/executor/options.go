@@ -103,7 +103,7 @@ type TaskIDs struct {
 // LearnOptions say whether mcpx learns and shows the shapes of results of tools that declare no output type.
 type LearnOptions struct {
 	Learn bool
-	// Learned has what was learned; nil if nothing is learned.
+	// Learned stores what is learned; with nil, nothing is learned. The options that [Options.Current] returns need none.
 	Learned *learned.Store
 }
 

@@ -46,7 +46,7 @@ type place struct {
 	others  uint32   // how many members have no field
 	cut     bool     // some keys or values were not read
 	blind   bool     // some items, or members without a field, were not recorded because the shape had too many places
-	full    uint32   // the number of the last result at which the place had as many fields as it may have
+	full    uint32   // the number of the last result with a key that had no room, so that dropRare is called once for each result
 }
 
 // field is a key that objects at one place in the JSON of results have. The embedded place is the position of the key's values.

@@ -62,8 +62,9 @@ type tool struct {
 	shape      *Shape          // nil if nothing is known
 }
 
-// Store has the shapes of the results of all tools, and stores them in one file for each server. A nil Store learns nothing. It
-// is safe for concurrent use.
+// Store has the shapes of the results of tools that declare no output schema, for the maxTools tools used last. It stores them in
+// one file for each server that has a Key. Due and TypeScript may be called on a nil Store, which learns nothing. It is safe for
+// concurrent use.
 type Store struct {
 	dir string
 	log *slog.Logger

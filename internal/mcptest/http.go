@@ -35,8 +35,9 @@ type HTTPServer struct {
 	polls    int               // how many event IDs were given out
 }
 
-// httpSession is a legacy session. stream carries the messages that the server sends without a request: it is the GET
-// stream, or the only stream of the SSE transport.
+// httpSession is a legacy session. A message that belongs to none, such as a modern one, gets an httpSession of its own, without
+// an ID. stream carries the messages that the server sends without a request: it is the GET stream, or the only stream of the
+// SSE transport, which carries the answers too. It is nil if no stream is open.
 type httpSession struct {
 	*session
 	gone   chan struct{} // closed when the session is forgotten

@@ -44,7 +44,7 @@ type Servers struct {
 	Wait, ListWait time.Duration
 }
 
-// The values of [Servers.Prefix].
+// The values of [Servers.Prefix] other than "".
 const (
 	PrefixConflict = "conflict" // only prompts whose name several servers have
 	PrefixNever    = "never"

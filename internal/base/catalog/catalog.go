@@ -183,7 +183,8 @@ type Server struct {
 	// Generation distinguishes servers that had the same name one after the other. A reload of the config increments it if the
 	// name then means another server.
 	Generation uint64
-	// Key names the server's files in the cache. If it is empty, nothing of the server is kept on disk.
+	// Key names the server's files in the cache. If it is empty, neither its catalogue nor the shapes of its results are stored
+	// on disk.
 	Key string
 	// Tools are in the server's order.
 	Tools []Tool

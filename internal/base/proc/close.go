@@ -11,8 +11,8 @@ const (
 	// orphanGrace is the time between TERM and KILL for the other processes of a group whose child ended unexpectedly.
 	// The MCP session with the child is lost by then, so it is no use to wait longer.
 	orphanGrace = 200 * time.Millisecond
-	// killPatience is how long processes may take to disappear after SIGKILL. Only an uninterruptible system call
-	// takes longer.
+	// killPatience is how long processes may take to disappear after SIGKILL. Only a process in an uninterruptible system call
+	// takes longer, or one of another user, which mcpx may not kill.
 	killPatience = 2 * time.Second
 	// outputGrace is how long stdout and stderr stay open after the end of the child. In this time the rest of the
 	// output can still be read. Without a limit, a process that cannot be signalled could hold them open for ever.

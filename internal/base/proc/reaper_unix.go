@@ -34,8 +34,8 @@ type Reaper struct {
 	token string // unique on this machine
 	seq   atomic.Uint64
 
-	// starting is held from before the fork of a process until waitsFor returns true for the process, so that the sweeper
-	// does not reap it. starting is locked before mu.
+	// starting is held from before the fork of a child until waitsFor returns true for it, so that the sweeper does not reap it.
+	// It also makes children start one at a time, which withUmask needs. starting is locked before mu.
 	starting sync.Mutex
 
 	// mu is also held during writes to the pipe, so that groups always has the same content as the list of the reaper process.

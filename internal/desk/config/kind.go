@@ -9,7 +9,7 @@ import (
 )
 
 // kinds maps the names that config files use for transports, in lower case and without separators, to values of
-// [Server.Type]. "" means that the type follows from the URL.
+// [Server.Type]. "" means that mcpx finds the type as if the file had none.
 var kinds = map[string]string{
 	"stdio":          Stdio,
 	"local":          Stdio,

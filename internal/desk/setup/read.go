@@ -109,7 +109,7 @@ func projectOf(s System, file string) string {
 
 // origin says where servers are read from: from which file, of which client, and with which options.
 type origin struct {
-	client  string // the ID of the client; empty for a file that the user gave
+	client  string // the ID of the client; empty for a snippet, and in [ReadFile], whose file may be of any client
 	file    string
 	project string // the folder of the project to which the file belongs, or ""
 	reading config.Options
