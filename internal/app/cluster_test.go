@@ -75,9 +75,7 @@ func TestCluster_Away(t *testing.T) {
 // BenchmarkCall_Cluster compares a call at one of two replicas with a call at mcpx alone.
 func BenchmarkCall_Cluster(b *testing.B) {
 	fake := mcptest.Spec{}.HTTP(b)
-	for _, folder := range []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "HOME"} {
-		b.Setenv(folder, b.TempDir())
-	}
+	ownFolders(b)
 	n := mcptest.StartNATS(b)
 	serve := func(b *testing.B, more string) string {
 		cfg, err := config.Parse("c.json", []byte(`{"mcpServers":{"fake":{"url":"`+fake.URL+`"}},"limits":{"calls_per_minute":100000000}`+more+`}`), config.Options{})

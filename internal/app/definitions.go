@@ -40,7 +40,7 @@ func (d *definitionText) tool() *catalog.Tool {
 var asWritten = strings.NewReplacer(`\\`, `\\`, `\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
 
 // text returns the definition for a person. It escapes the characters of [sanitize.Invisible], such as those that change the
-// direction of text, and the line and paragraph separators.
+// direction of text.
 func (d definitionText) text() string {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -51,7 +51,7 @@ func (d definitionText) text() string {
 	}
 	var out strings.Builder
 	for _, c := range strings.TrimRight(asWritten.Replace(b.String()), "\n") {
-		hidden := c != '\n' && sanitize.Invisible(c) || c == '\u2028' || c == '\u2029'
+		hidden := c != '\n' && sanitize.Invisible(c)
 		switch {
 		case hidden && c <= 0xFFFF:
 			fmt.Fprintf(&out, `\u%04x`, c)

@@ -104,9 +104,7 @@ func TestFrames(t *testing.T) {
 			<-asked
 		})
 		t.Run("stdio "+name, func(t *testing.T) {
-			for _, folder := range []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "HOME"} {
-				t.Setenv(folder, t.TempDir())
-			}
+			ownFolders(t)
 			a, err := New(Options{Config: cfg, Profile: Stdio, Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)

@@ -24,9 +24,7 @@ func within(pointer any, of reflect.Value) bool {
 // TestKeys: a change of a config key takes effect as the table of keys says: with a reload, with a restart of the servers, or
 // at the next start of mcpx. Each field of a config belongs to a key.
 func TestKeys(t *testing.T) {
-	for _, folder := range []string{"XDG_CONFIG_HOME", "XDG_CACHE_HOME", "HOME"} {
-		t.Setenv(folder, t.TempDir())
-	}
+	ownFolders(t)
 	b, cfg := builderOf(t, Hosted), keysConfig(t)
 	before := built(t, b, cfg, nil)
 	taken := make(map[string]bool)

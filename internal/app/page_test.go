@@ -61,9 +61,7 @@ func TestKeepSecrets(t *testing.T) {
 // cannot be written, takes out of the keyring what it stored.
 func TestChange_Refused(t *testing.T) {
 	mcptest.NoLeaks(t)
-	for _, folder := range []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "HOME"} {
-		t.Setenv(folder, t.TempDir())
-	}
+	ownFolders(t)
 	a, err := New(Options{Config: configOf(t, nil, everybody, ""), Profile: Hosted, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

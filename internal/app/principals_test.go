@@ -52,9 +52,7 @@ func serving(t *testing.T, cfg *config.Config) *endpoint {
 // servingWith does what serving does, with the clientState of another App; nil means a new one.
 func servingWith(t *testing.T, cfg *config.Config, state *clientState) *endpoint {
 	t.Helper()
-	for _, folder := range []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "HOME"} {
-		t.Setenv(folder, t.TempDir())
-	}
+	ownFolders(t)
 	a, err := New(Options{Config: cfg, Profile: Hosted, Log: slog.New(slog.DiscardHandler), state: state})
 	if err != nil {
 		t.Fatal(err)
@@ -333,5 +331,13 @@ func each(t *testing.T, test func(t *testing.T, visit func(who string) *visitor)
 		t.Run(name, func(t *testing.T) {
 			test(t, func(who string) *visitor { return e.visitor(t, who, how.era, how.sse) })
 		})
+	}
+}
+
+// ownFolders gives the test folders of its own for what mcpx keeps for a user.
+func ownFolders(t testing.TB) {
+	t.Helper()
+	for _, folder := range []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "HOME"} {
+		t.Setenv(folder, t.TempDir())
 	}
 }

@@ -274,9 +274,7 @@ func TestReload_OneConfig(t *testing.T) {
 // TestReload_Closed: a reload after Close leaves no goroutine or process running.
 func TestReload_Closed(t *testing.T) {
 	mcptest.NoLeaks(t)
-	for _, folder := range []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "HOME"} {
-		t.Setenv(folder, t.TempDir())
-	}
+	ownFolders(t)
 	a, err := New(Options{Config: configOf(t, nil, everybody, ""), Profile: Hosted, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

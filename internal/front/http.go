@@ -314,9 +314,9 @@ func (f *Front) events(e *exchange, s *session) {
 	switch {
 	case f.options.Peers != nil:
 		s.begin() // the client may be asked questions; its notifications/initialized may have reached another replica
-		var streams sync.WaitGroup
-		streams.Go(func() { f.streams(ctx, s, e) })
-		defer streams.Wait()
+		var recording sync.WaitGroup
+		recording.Go(func() { f.recordStream(ctx, s, e) })
+		defer recording.Wait()
 	case len(s.record.Load().Followed) > 0:
 		var again sync.WaitGroup
 		again.Go(func() { f.followAgain(ctx, s) }) // ends with the stream at the latest

@@ -443,11 +443,11 @@ func (f *Front) Told(session string, message []byte) {
 // streamTime limits the time for storing which replica has a session's GET stream.
 const streamTime = 5 * time.Second
 
-// streams runs while this replica has a session's GET stream. It writes the id of this replica into the session's record. When
+// recordStream runs while this replica has a session's GET stream. It writes the id of this replica into the session's record. When
 // ctx ends, it removes the id, unless the record names another replica by then, or this replica has another stream of the
 // session. Meanwhile it makes the subscriptions in the record, and those that the client requests at other replicas. If the id
 // cannot be written, some subscriptions may be made only with the next stream.
-func (f *Front) streams(ctx context.Context, s *session, stream sender) {
+func (f *Front) recordStream(ctx context.Context, s *session, stream sender) {
 	self := f.options.Peers.Self()
 	at := func(change func(*Session)) {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), streamTime)

@@ -47,7 +47,7 @@ func minified(raw json.RawMessage) string {
 	}
 	b := make([]byte, 0, len(compact))
 	for _, c := range compact {
-		if sanitize.Invisible(c) || c == '\u2028' || c == '\u2029' {
+		if sanitize.Invisible(c) {
 			b = appendEscape(b, c)
 		} else {
 			b = utf8.AppendRune(b, c)

@@ -65,7 +65,6 @@ func (u *Upstream) supervise(ctx context.Context) {
 			_, silent := errors.AsType[*silenceError](err)
 			u.dialer.Failed(silent)
 			delay.Until(ctx, wait, u.kick, nil)
-
 			continue
 		}
 		u.startsNow(false)

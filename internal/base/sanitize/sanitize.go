@@ -80,7 +80,7 @@ var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "
 // Lines removes the same hidden characters as [Line] from text of several lines, but keeps white space, for tables and code.
 // Every kind of line end becomes \n.
 func Lines(s string) string {
-	if !strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && (Invisible(r) || r == '\u2028' || r == '\u2029') }) {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && Invisible(r) }) {
 		return s
 	}
 	var b strings.Builder
@@ -138,8 +138,8 @@ func runesWithin(s string, max int) bool {
 	return len(s) <= max || utf8.RuneCountInString(s) <= max
 }
 
-// Invisible reports whether r alone is not visible: control characters, formatting characters (bidi, zero-width,
-// tags), variation selectors and blank fillers. All these have been used to hide instructions in tool descriptions.
+// Invisible reports whether r alone is not visible: control characters, line and paragraph separators, formatting characters
+// (bidi, zero-width, tags), variation selectors and blank fillers. Most have been used to hide instructions in tool descriptions.
 func Invisible(r rune) bool {
 	switch {
 	case r < 0x20, r == 0x7f:
@@ -150,6 +150,8 @@ func Invisible(r rune) bool {
 		return true
 	case r < 0x300:
 		return false
+	case r == '\u2028', r == '\u2029':
+		return true
 	}
 	return unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r) ||
 		unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) ||

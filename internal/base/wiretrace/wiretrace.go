@@ -163,7 +163,7 @@ func (f *form) strike(text string, secret func(name string) bool) string {
 		if at[0] < last || !secret(name) {
 			continue
 		}
-		counts := strings.Contains(strings.ToLower(name), "tokens")
+		isCount := strings.Contains(strings.ToLower(name), "tokens")
 		for pos, depth, more := at[1], 0, true; more; more = depth > 0 {
 			found := f.token.FindStringSubmatchIndex(text[pos:])
 			if found == nil {
@@ -178,7 +178,7 @@ func (f *form) strike(text string, secret func(name string) bool) string {
 				depth--
 			case "null", "true", "false", f.quote + f.quote:
 			default:
-				if counts && !strings.HasPrefix(value, f.quote) {
+				if isCount && !strings.HasPrefix(value, f.quote) {
 					continue
 				}
 				out.WriteString(text[last:start] + f.quote + struck + f.quote)

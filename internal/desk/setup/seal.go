@@ -26,14 +26,16 @@ type Sealed struct {
 }
 
 // Seal replaces credentials that are in plain text in the entries of servers by references to the keyring. It stores nothing itself.
-// The function stored returns the value that the keyring already has under a name; its result ok is false if there is none. most is
-// the size of the largest credential that the keyring takes, in bytes.
-func Seal(file string, data []byte, o config.Options, stored func(name string) (value string, ok bool), most int) (all Sealed, err error) {
+// The function stored returns the value that the keyring already has under a name; its result ok is false if there is none.
+// maxBytes is the size of the largest credential that the keyring takes.
+func Seal(file string, data []byte, o config.Options, stored func(name string) (value string, ok bool), maxBytes int) (
+	all Sealed, err error,
+) {
 	cfg, err := config.Parse(file, data, o)
 	if err != nil {
 		return all, err
 	}
-	s := &sealer{stored: stored, most: most}
+	s := &sealer{stored: stored, maxBytes: maxBytes}
 	all.Text, err = editJSON(data, func(d *jsonText) error {
 		for _, key := range ownKeys {
 			for _, one := range entriesIn(d.value(key)) {
@@ -72,7 +74,7 @@ func serverOf(cfg *config.Config, written string) *config.Server {
 // sealer collects the changes that [Seal] makes.
 type sealer struct {
 	stored      func(name string) (string, bool)
-	most        int      // the size of the largest credential that the keyring takes
+	maxBytes    int      // the size of the largest credential that the keyring takes
 	left        []string // the places of credentials that are larger
 	server      string   // the name of the current server
 	credentials []string // the credentials of the current server, the longest first
@@ -161,7 +163,7 @@ func (s *sealer) seal(text string, path []string) string {
 
 // tooLarge reports whether the keyring does not take a credential. If so, tooLarge adds the place path to s.left.
 func (s *sealer) tooLarge(credential string, path []string) bool {
-	if len(credential) <= s.most {
+	if len(credential) <= s.maxBytes {
 		return false
 	}
 	if place := strings.Join(path, "."); !slices.Contains(s.left, place) {
