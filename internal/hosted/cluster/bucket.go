@@ -82,13 +82,15 @@ func (f *following) stop() {
 	}()
 }
 
-// load reads all records and then follows their changes. round is the number of this reading of the whole bucket.
+// load reads all records and then follows their changes, also after ctx has ended. round is the number of this reading of the whole
+// bucket.
 func (r *records) load(ctx context.Context, round int) (*following, error) {
 	kv, err := r.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	lasting, cancel := context.WithCancel(context.Background())
+	defer context.AfterFunc(ctx, cancel)()
 	watcher, err := kv.WatchAll(lasting)
 	if err != nil {
 		cancel()
@@ -97,7 +99,11 @@ func (r *records) load(ctx context.Context, round int) (*following, error) {
 	watch := &following{watcher, cancel}
 	for {
 		select {
-		case one := <-watch.Updates():
+		case one, ok := <-watch.Updates():
+			if !ok {
+				watch.stop()
+				return nil, errors.New("NATS ended the subscription")
+			}
 			if one != nil {
 				if err := r.check(one); err != nil {
 					watch.stop()
@@ -262,15 +268,15 @@ func (r *records) follow(watch *following) {
 				watch = nil
 			}
 		}
+		connected, done := r.c.whileConnected(time.Minute)
 		if watch == nil && r.c.Connected() {
 			round++
-			limited, done := context.WithTimeout(ctx, time.Minute)
 			var err error
-			if watch, err = r.load(limited, round); err != nil && ctx.Err() == nil {
+			if watch, err = r.load(connected, round); err != nil && ctx.Err() == nil && r.c.Connected() {
 				r.c.log.Warn("the records of the cluster cannot be read again", "error", err)
 			}
-			done()
 		}
-		r.write(ctx)
+		r.write(connected)
+		done()
 	}
 }

@@ -66,6 +66,7 @@ type Cluster struct {
 	answer  map[string]answerer
 	done    bool // Finish was called: new questions are refused
 	stopped bool
+	cut     context.CancelFunc // ends the context of whileConnected
 }
 
 type heard struct {
@@ -208,6 +209,11 @@ func (c *Cluster) Close() {
 // away ends all exchanges, since messages that were lost with the connection would leave them waiting forever.
 func (c *Cluster) away(err error) {
 	c.connected.Store(false)
+	c.mu.RLock()
+	if c.cut != nil {
+		c.cut()
+	}
+	c.mu.RUnlock()
 	if c.ended() {
 		return
 	}
@@ -222,6 +228,19 @@ func (c *Cluster) back() {
 	c.presence.touch(time.Now())
 	c.sendBeat("all")
 	c.records.read()
+}
+
+// whileConnected returns a context that ends when the connection is lost, at the latest after limit, and with Close. A request
+// to NATS needs it: after the connection is lost, its answer never comes. Only the goroutine that follows the records calls it.
+func (c *Cluster) whileConnected(limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(c.life, limit)
+	c.mu.Lock()
+	c.cut = cancel
+	c.mu.Unlock()
+	if !c.Connected() {
+		cancel()
+	}
+	return ctx, cancel
 }
 
 func (c *Cluster) trouble(err error) {

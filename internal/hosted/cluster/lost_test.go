@@ -1,6 +1,9 @@
 package cluster
 
 import (
+	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,6 +105,41 @@ func TestAway_Stalled(t *testing.T) {
 	})
 	n.Proxy.Set(mcptest.ProxyPass)
 	mcptest.WaitFor(t, "changes go on", wait, func() bool { return keep(a, "x", "1", time.Hour) == nil })
+}
+
+// TestRecords_Cut: a replica that loses the connection while it reads the records does not wait for the rest, which never comes,
+// but reads the records when it is connected again.
+func TestRecords_Cut(t *testing.T) {
+	mcptest.NoLeaks(t)
+	n := mcptest.StartNATS(t)
+	a, b := join(t, n.URL, "a"), join(t, n.URL, "b")
+	meet(t, a, b)
+	large := strings.Repeat("x", state.MaxRecord/2)
+	for i := range 400 { // so that reading takes a while
+		if err := keep(b, fmt.Sprint("large ", i), large, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sees(t, a, "large 399", large)
+	newest := func() (round int) {
+		a.records.mu.RLock()
+		defer a.records.mu.RUnlock()
+		for _, one := range a.records.byKey {
+			round = max(round, one.round)
+		}
+		return round
+	}
+	before := newest()
+	a.records.read()
+	for newest() == before {
+		runtime.Gosched()
+	}
+	n.Kill()
+	n.Forget()
+	n.Start()
+	mcptest.WaitFor(t, "changes go on", wait, func() bool { return keep(b, "x", "1", time.Hour) == nil })
+	// nats.go gives up after 20 s
+	mcptest.WaitFor(t, "a reads the records again", 15*time.Second, func() bool { return valueAt(a, "x") == "1" })
 }
 
 // TestRecords_Room: large records fill the memory of the replicas only in part, so that the clients who send most keep nobody else out.
