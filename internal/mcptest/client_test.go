@@ -15,6 +15,7 @@ import (
 
 func TestMain(m *testing.M) {
 	Main()
+	os.Unsetenv("MCPX_FAKE") // here the fakes have the race detector
 	os.Exit(m.Run())
 }
 

@@ -59,16 +59,19 @@ func Main() {
 	os.Exit(p.run())
 }
 
-// Stdio returns the command that starts this fake as a child process. The command is the test binary itself, which
-// must call Main. The child needs the environment variables in env, and no others.
+// Stdio returns the command that starts this fake as a child process. The command is the program fake if MCPX_FAKE is its path,
+// and otherwise the test binary itself, which must call Main. The child needs the environment variables in env, and no others.
 func (s Spec) Stdio(t testing.TB) (command string, args []string, env map[string]string) {
 	t.Helper()
 	if s.FailStarts > 0 && s.LogFile == "" {
 		t.Fatal("Spec.FailStarts needs a LogFile")
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatalf("finding the test binary: %v", err)
+	exe := os.Getenv("MCPX_FAKE")
+	if exe == "" {
+		var err error
+		if exe, err = os.Executable(); err != nil {
+			t.Fatalf("finding the test binary: %v", err)
+		}
 	}
 	data, err := json.Marshal(s)
 	if err != nil {
