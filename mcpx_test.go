@@ -102,6 +102,36 @@ func TestHelpers(t *testing.T) {
 	}
 }
 
+// TestHandler_Page: the page shows the calls of clients and of the program.
+func TestHandler_Page(t *testing.T) {
+	g := open(t, mcpx.Options{Servers: map[string]mcpx.Server{"greeter": greeter()}})
+	h, err := g.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, got := post(t, h, `{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "exec", "arguments":
+		{"server_name": "greeter", "tool_name": "greet", "arguments": {"name": "Ada"}}}}`); code != http.StatusOK {
+		t.Fatalf("got %d %s", code, got)
+	}
+	if _, err := g.Call(t.Context(), "greeter", "greet", json.RawMessage(`{"name": "Bo"}`)); err != nil {
+		t.Fatal(err)
+	}
+	site := httptest.NewServer(h)
+	defer site.Close()
+	mcptest.WaitFor(t, "both calls", time.Minute, func() bool { // a call is recorded after its answer is written
+		response, err := http.Get(site.URL + "/ui/calls")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		data, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(string(data), `"tool":"greet"`) == 2
+	})
+}
+
 // TestHandler_Twice: a gateway with two handlers can be closed.
 func TestHandler_Twice(t *testing.T) {
 	g := open(t, mcpx.Options{Servers: map[string]mcpx.Server{"greeter": greeter()}})

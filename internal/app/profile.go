@@ -35,8 +35,7 @@ type Profile struct {
 	// authServer means that mcpx runs the authorization server of the config, and the pages on which principals log in to
 	// servers.
 	authServer bool
-	// page means that mcpx records calls for the status page, unless the config turns the page off. Embedded serves the page
-	// too, but records no calls for it.
+	// page means that mcpx records calls for the status page, unless the config turns the page off.
 	page bool
 	// saves means that the savings of tokens are kept in files.
 	saves bool
@@ -65,8 +64,10 @@ var (
 	Desk = Profile{callLevel: slog.LevelDebug, fromDisk: true, page: true, saves: true}
 	// Embedded is for a Go program that uses package mcpx. It does not write the savings of tokens to files. Demo is for the
 	// sample servers, which need no config.
-	Embedded = Profile{embedded: true, manyClients: true, callLevel: slog.LevelDebug, authServer: true, measured: true, spans: true}
-	Demo     = Profile{manyClients: true, callLevel: slog.LevelDebug, samples: true, page: true}
+	Embedded = Profile{
+		embedded: true, manyClients: true, callLevel: slog.LevelDebug, authServer: true, page: true, measured: true, spans: true,
+	}
+	Demo = Profile{manyClients: true, callLevel: slog.LevelDebug, samples: true, page: true}
 )
 
 func (p Profile) config(cfg *config.Config) (*config.Config, error) {
