@@ -123,10 +123,33 @@ func ServeProfiles(ctx context.Context, addr string, log *slog.Logger) (stop fun
 	}, nil
 }
 
-// Version returns the version of the program's main module, or 0.1.0-devel if the build has none.
+// module is the path of the module that this package belongs to.
+const module = "mcpx"
+
+// Version returns the version of mcpx, also in another Go program that uses mcpx as a package, or 0.1.0-devel if the build has
+// none.
 func Version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return strings.TrimPrefix(info.Main.Version, "v")
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return versionIn(info)
 	}
-	return "0.1.0-devel"
+	return unversioned
+}
+
+// unversioned is the version of a build from a folder.
+const unversioned = "0.1.0-devel"
+
+// versionIn returns the version of the module mcpx in the build info of a program.
+func versionIn(info *debug.BuildInfo) string {
+	for _, one := range append(info.Deps, &info.Main) {
+		if one.Path != module {
+			continue
+		}
+		if one.Replace != nil {
+			one = one.Replace
+		}
+		if one.Version != "" && one.Version != "(devel)" {
+			return strings.TrimPrefix(one.Version, "v")
+		}
+	}
+	return unversioned
 }
