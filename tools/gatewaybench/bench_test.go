@@ -283,6 +283,20 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestNewBench_Unknown: an unknown name in the flags leaves no folders behind.
+func TestNewBench_Unknown(t *testing.T) {
+	for _, o := range []options{{figures: "none"}, {only: "none"}} {
+		dir := t.TempDir()
+		o.cache, o.tempDir, o.module = filepath.Join(dir, "cache"), dir, dir
+		if _, err := newBench(t.Context(), o); err == nil || !strings.Contains(err.Error(), "is unknown") {
+			t.Errorf("got %v", err)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("left %v, %v", left, err)
+		}
+	}
+}
+
 // TestFreePort: the port of a gateway is not in the range in which systems choose ports.
 func TestFreePort(t *testing.T) {
 	if port := freePort(); port < 1024 || port > 32767 {

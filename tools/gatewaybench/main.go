@@ -127,6 +127,15 @@ type bench struct {
 
 func newBench(ctx context.Context, o options) (b *bench, err error) {
 	b = &bench{options: o, ctx: ctx, installed: map[string]string{}, reaper: proc.NewReaper(), began: time.Now()}
+	if b.figures, err = pick(allFigures(), o.figures, func(f *figure) string { return f.name }); err != nil {
+		return nil, err
+	}
+	if b.peers, err = pick(allPeers(), o.only, func(p *peer) string { return p.name }); err != nil {
+		return nil, err
+	}
+	if o.only != "" && !slices.ContainsFunc(b.peers, func(p *peer) bool { return p.name == "direct" }) {
+		b.peers = append([]*peer{direct()}, b.peers...)
+	}
 	if b.self, err = os.Executable(); err != nil {
 		return nil, err
 	}
@@ -156,14 +165,7 @@ func newBench(ctx context.Context, o options) (b *bench, err error) {
 	if data, err := os.ReadFile("/proc/loadavg"); err == nil {
 		b.load, _, _ = strings.Cut(string(data), " ")
 	}
-	if b.figures, err = pick(allFigures(), o.figures, func(f *figure) string { return f.name }); err != nil {
-		return nil, err
-	}
-	b.peers, err = pick(allPeers(), o.only, func(p *peer) string { return p.name })
-	if o.only != "" && !slices.ContainsFunc(b.peers, func(p *peer) bool { return p.name == "direct" }) {
-		b.peers = append([]*peer{direct()}, b.peers...)
-	}
-	return b, err
+	return b, nil
 }
 
 // pick returns those elements whose names are in list, with commas between them. If list is empty, it returns all elements. A
