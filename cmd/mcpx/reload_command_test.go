@@ -91,7 +91,7 @@ func TestReloadCommand(t *testing.T) {
 		}
 	}
 	for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
-		for _, want := range []string{"started add;", "stopped drop;", "restarted change;", "changed keep", "in force: ", "structured_content",
+		for _, want := range []string{"started add;", "stopped drop;", "restarted change;", "changed keep", "in force: structured_content, clients;",
 			"after a restart: shutdown_grace", "unavailable: mcpServers.unset"} {
 			if !strings.Contains(line, want) {
 				t.Errorf("no %q in %q", want, line)

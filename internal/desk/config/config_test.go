@@ -352,6 +352,16 @@ func TestSecrets_Surroundings(t *testing.T) {
 	}
 }
 
+// TestChanged_Servers: servers are reported by name, and not once more as the key mcpServers.
+func TestChanged_Servers(t *testing.T) {
+	before, _ := parsed(t, `{"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}, "c": {"command": "c"}}}`)
+	now, _ := parsed(t, `{"mcpServers": {"a": {"command": "a"}, "b": {"command": "B"}, "d": {"command": "d"}}, "structured_content": "never"}`)
+	servers, keys := Changed(before, now)
+	if !slices.Equal(servers, []string{"b"}) || !slices.Equal(keys, []string{"structured_content"}) {
+		t.Errorf("got servers %q, keys %q", servers, keys)
+	}
+}
+
 // TestNearKeys: a mistyped key in an object is a fault. Its text suggests a key that resembles it, if there is one.
 func TestNearKeys(t *testing.T) {
 	for at, want := range map[string]string{

@@ -241,8 +241,8 @@ func (o object) flat(prefix string) (keys []Key) {
 	return keys
 }
 
-// Changed compares two configs. It returns the names of servers that are in both but differ, and the paths of keys that differ,
-// except keys that take effect only when mcpx starts again. If any server differs, mcpServers is among the paths.
+// Changed compares two configs. It returns the names of servers that are in both but differ, and the paths of other keys that
+// differ, except keys that take effect only when mcpx starts again.
 func Changed(before, now *Config) (servers, keys []string) {
 	for i := range now.Servers {
 		for j := range before.Servers {
@@ -253,7 +253,7 @@ func Changed(before, now *Config) (servers, keys []string) {
 	}
 	was := Keys(before)
 	for i, key := range Keys(now) {
-		if !key.AtStart && !reflect.DeepEqual(key.Value, was[i].Value) {
+		if !key.AtStart && key.Path != claudeServers && !reflect.DeepEqual(key.Value, was[i].Value) {
 			keys = append(keys, key.Path)
 		}
 	}
