@@ -281,7 +281,10 @@ func (e *engine) failure(err error) *answer {
 	} else {
 		out.Line, out.Column = placeOf(stackOf(err))
 	}
-	return e.exhausted(out)
+	if out.Message == "null" || exhausted(out.Message) { // here only the engine throws null, without memory for an error
+		out.End = endMemory
+	}
+	return out
 }
 
 func stackOf(err error) string {
@@ -291,14 +294,10 @@ func stackOf(err error) string {
 	return ""
 }
 
-// exhausted corrects an answer whose message shows that the memory of the engine is used up: it sets the field End to
-// endMemory. It returns the answer. The message is "null" if the engine did not even have the memory for an error, but also if
-// the program threw null.
-func (e *engine) exhausted(end *answer) *answer {
-	if end.Message == "null" && end.Line == 0 || strings.HasSuffix(end.Message, "out of memory") {
-		end.End = endMemory
-	}
-	return end
+// exhausted reports whether the text of an error is one of those with which the engine says that its memory is used up. The
+// error of a server that ran out of memory has another beginning.
+func exhausted(text string) bool {
+	return text == "InternalError: out of memory" || text == "SyntaxError: out of memory" // the second is that of regular expressions
 }
 
 // The prelude (the JavaScript that runs before the program) calls the functions below. They return an error for arguments that
@@ -405,18 +404,25 @@ func (e *engine) done(args []any) (any, error) {
 // maxMessage bounds the text of an error that the program threw, in bytes.
 const maxMessage = 4 << 10
 
-// fail receives the text and the stack trace of an error that the program threw.
+// fail receives the text and the stack trace of what the program threw, and whether it is null.
 func (e *engine) fail(args []any) (any, error) {
-	if len(args) != 2 {
+	if len(args) != 3 {
 		return nil, errArguments
 	}
 	text, _ := args[0].(string)
 	stack, _ := args[1].(string)
+	null, _ := args[2].(bool)
 	out := &answer{End: endError, Message: string(unquoteBig(text, e.mark))}
 	if len(out.Message) > maxMessage {
 		out.Message = strings.ToValidUTF8(out.Message[:maxMessage], "") + "..."
 	}
 	out.Line, out.Column = placeOf(stack)
-	e.out = e.exhausted(out)
+	switch {
+	case null:
+		out.End = endNull
+	case exhausted(out.Message):
+		out.End = endMemory
+	}
+	e.out = out
 	return nil, nil
 }

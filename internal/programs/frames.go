@@ -78,6 +78,7 @@ const (
 	endError  = "error"  // the program does not compile, threw an error, or did not handle a rejected promise
 	endTime   = "time"   // over the time limit
 	endMemory = "memory" // over the memory limit
+	endNull   = "null"   // it threw null; the engine does too, if it has no memory even for an error
 	endStuck  = "stuck"  // it awaits something that nothing will settle
 	endOutput = "output" // the value is too long
 )

@@ -20,7 +20,7 @@
       typeof value === "string" && apply(startsWith, value, [nonce]) ? Big(apply(slice, value, [nonce.length])) : value);
   }
   function show(value) {
-    if (typeof value === "string") return value;
+    if (typeof value === "string" || typeof value === "number") return Text(value);
     try {
       if (value instanceof Failure) return Text(value);
       const text = encode(value);
@@ -37,7 +37,7 @@
     try {
       if (value instanceof Failure) stack = Text(value.stack);
     } catch (e) {}
-    fail(show(value), stack);
+    fail(show(value) || '""', stack, value === null);
   }
   function refuse(e, code, message) {
     define(e, "message", {value: message, writable: true, configurable: true});

@@ -256,6 +256,8 @@ func (d *desk) read(out *Outcome, data []byte, code string, limit time.Duration)
 		out.Failure = timeFailure(limit, place)
 	case endMemory:
 		out.Failure = memoryFailure(d.limits.Memory)
+	case endNull:
+		out.Failure = &Failure{CodeFailed, fmt.Sprintf("the program needs more than %s of memory, so handle less at once, unless it threw null itself", size(d.limits.Memory))}
 	case endOutput:
 		out.Failure = &Failure{CodeFailed, fmt.Sprintf("the value of the program has %s bytes, over the limit of %s; return less", a.Message, size(output))}
 	case endStuck:
