@@ -92,8 +92,11 @@ func (v *vector) dot(w *vector) float32 {
 }
 
 // seenFrom replaces v, as a unit vector, by the unit vector that points from centre to it. So what all tools have in common,
-// which does not distinguish them, is removed. A zero vector becomes the direction away from centre, unless centre is zero too.
+// which does not distinguish them, is removed. A zero vector, of a text without known words, stays zero, so it is near to nothing.
 func (v *vector) seenFrom(centre *vector) {
+	if *v == (vector{}) {
+		return
+	}
 	v.unit()
 	v.plus(centre, -1)
 	v.unit()

@@ -91,3 +91,19 @@ func TestSearch_Meaning(t *testing.T) {
 		t.Errorf("a need without words is near to %v", near)
 	}
 }
+
+// TestSearch_NoVector: a tool whose words have no vectors is found by its words, and is near to no other query.
+func TestSearch_NoVector(t *testing.T) {
+	unknown := catalog.Server{Name: "_", Tools: []catalog.Tool{tool("წაკითხვა", "ფაილის წაკითხვა.", ""), tool("წაშლა", "ფაილის წაშლა.", "")}}
+	x := New(catalog.NewSnapshot(append(sample().Servers, unknown)))
+	if hits := x.Search("წაშლა", Options{}); len(hits) == 0 || hits[0].Tool != "წაშლა" {
+		t.Errorf("got %v", hits)
+	}
+	for _, query := range []string{"weather tomorrow in Paris", "draw a pie"} {
+		for _, hit := range x.Search(query, Options{}) {
+			if hit.Server == "_" {
+				t.Errorf("%s: got %v", query, hit)
+			}
+		}
+	}
+}
