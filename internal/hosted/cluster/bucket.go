@@ -90,7 +90,7 @@ func (r *records) load(ctx context.Context, round int) (*following, error) {
 		return nil, err
 	}
 	lasting, cancel := context.WithCancel(context.Background())
-	defer context.AfterFunc(ctx, cancel)()
+	defer context.AfterFunc(ctx, cancel)() // WatchAll waits too, so the end of ctx must end it; after load, ctx no longer matters
 	watcher, err := kv.WatchAll(lasting)
 	if err != nil {
 		cancel()
