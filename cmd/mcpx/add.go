@@ -45,11 +45,11 @@ the command before it writes and starts anything.
 
 func (cmd *addCommand) Run(ctx context.Context, parsed *kong.Context, c *cli, s streams, sys setup.System) error {
 	if at := slices.Index(parsed.Args, "--"); at >= 0 && !slices.Contains(parsed.Args[:at], cmd.Name) {
-		again := "mcpx add NAME -- " + strings.Join(parsed.Args[at+1:], " ")
-		return &usageError{hintError{"the server has no name", "write the name before --: " + again}}
+		again := append([]string{"add", "NAME", "--"}, parsed.Args[at+1:]...)
+		return &usageError{hintError{"the server has no name", "write the name before --: " + c.hint(again...)}}
 	}
 	if what := strings.TrimSpace(cmd.Name); len(cmd.Target) == 0 && (setup.IsSnippet(what) || strings.Contains(what, "://")) {
-		return &usageError{hintError{"the server has no name", "write the name first: mcpx add NAME '…'"}}
+		return &usageError{hintError{"the server has no name", "write the name first: " + c.hint("add", "NAME") + " '…'"}}
 	}
 	if len(cmd.Target) == 0 {
 		return cmd.addPublished(ctx, c, s)
@@ -57,7 +57,7 @@ func (cmd *addCommand) Run(ctx context.Context, parsed *kong.Context, c *cli, s 
 	if cmd.given() {
 		return &usageError{hintError{"--as, --from and --set are for a server of the MCP registry", "leave out the command or URL, or the flags"}}
 	}
-	edit, err := cmd.edit(s, sys)
+	edit, err := cmd.edit(c, s, sys)
 	if err != nil {
 		return err
 	}
@@ -95,26 +95,17 @@ func (cmd *addCommand) addPublished(ctx context.Context, c *cli, s streams) erro
 // added tells the user that the server is in the config and then, unless the flag --no-check is set, tries the server.
 func (cmd *addCommand) added(ctx context.Context, c *cli, s streams, file string) error {
 	fmt.Fprintf(s.out, "added %s to %s\n", cmd.Name, file)
-	defer hintReload(ctx, c.Config != "", s, file)
-	check := "mcpx check " + cmd.Name
-	if strings.Contains(cmd.Name, " ") {
-		check = `mcpx check "` + cmd.Name + `"`
-	}
-	if c.Config != "" {
-		check += " --config " + file
-	}
+	defer c.hintReload(ctx, s, file)
 	if cmd.NoCheck {
-		fmt.Fprintln(s.out, "try it: "+check)
+		fmt.Fprintln(s.out, "try it: "+c.hint("check", cmd.Name))
 		return nil
 	}
-	c.Config = file
-	return cmd.try(ctx, c, s, check)
+	return cmd.try(ctx, c, s, file)
 }
 
-// try starts the new server and prints what the server offers. An unavailable server is no error, because it has been added. retry is the
-// command that tries the server again.
-func (cmd *addCommand) try(ctx context.Context, c *cli, s streams, retry string) error {
-	cfg, err := c.loadConfig(ctx, s, cmd.Name)
+// try starts the new server and prints what the server offers. An unavailable server is no error, because it has been added.
+func (cmd *addCommand) try(ctx context.Context, c *cli, s streams, file string) error {
+	cfg, err := readConfig(ctx, file, s, cmd.Name)
 	if err != nil {
 		return err
 	}
@@ -139,7 +130,7 @@ func (cmd *addCommand) try(ctx context.Context, c *cli, s streams, retry string)
 		}
 		fmt.Fprint(s.out, s.screen.Hang("", text))
 		if one.State != catalog.Ready && one.State != catalog.Disabled {
-			fmt.Fprintln(s.out, "try it again: "+retry+"; or take it out: "+strings.Replace(retry, "mcpx check", "mcpx remove", 1))
+			fmt.Fprintln(s.out, "try it again: "+c.hint("check", cmd.Name)+"; or take it out: "+c.hint("remove", cmd.Name))
 		}
 	}
 	return nil
@@ -163,11 +154,11 @@ func shortList(server *catalog.Server) string {
 }
 
 // edit returns a function that adds the server to the text of the config.
-func (cmd *addCommand) edit(s streams, sys setup.System) (func(data []byte) ([]byte, error), error) {
+func (cmd *addCommand) edit(c *cli, s streams, sys setup.System) (func(data []byte) ([]byte, error), error) {
 	if text := strings.TrimSpace(cmd.Target[0]); setup.IsSnippet(text) {
 		switch {
 		case len(cmd.Target) > 1:
-			return nil, &hintError{"the JSON is several words", "put it into single quotes: mcpx add " + cmd.Name + " '{…}'"}
+			return nil, &hintError{"the JSON is several words", "put it into single quotes: " + c.hint("add", cmd.Name) + " '{…}'"}
 		case len(cmd.Env)+len(cmd.Header) > 0 || cmd.Type != "":
 			return nil, &hintError{"what --env, --header and --type say stands in the JSON", "leave the flags out"}
 		}
@@ -177,12 +168,12 @@ func (cmd *addCommand) edit(s streams, sys setup.System) (func(data []byte) ([]b
 		}
 		return func(data []byte) ([]byte, error) { return found.AddTo(data, cmd.Name) }, nil
 	}
-	entry, err := cmd.entry()
+	entry, err := cmd.entry(c)
 	entry = entry.WithShare(s.reading())
 	return func(data []byte) ([]byte, error) { return setup.AddServer(data, cmd.Name, entry) }, err
 }
 
-func (cmd *addCommand) entry() (setup.Entry, error) {
+func (cmd *addCommand) entry(c *cli) (setup.Entry, error) {
 	entry := setup.Entry{Type: cmd.Type}
 	first := cmd.Target[0]
 	scheme, _, isURL := strings.Cut(first, "://")
@@ -192,7 +183,7 @@ func (cmd *addCommand) entry() (setup.Entry, error) {
 		if scheme = strings.ToLower(scheme); scheme != "http" && scheme != "https" {
 			return entry, &hintError{
 				fmt.Sprintf("a remote server is reached over http or https, not %s", scheme),
-				"mcpx add " + cmd.Name + " https://HOST/PATH",
+				c.hint("add", cmd.Name, "https://HOST/PATH"),
 			}
 		}
 		entry.URL = first
@@ -206,7 +197,7 @@ func (cmd *addCommand) entry() (setup.Entry, error) {
 		return entry, &hintError{"--header is for a remote server; a program has an environment", "--env 'TOKEN=${TOKEN}'"}
 	}
 	if len(cmd.Target) == 1 && strings.Contains(first, " ") && len(strings.Fields(first)) > 1 && !strings.ContainsAny(first, `/\"'`) {
-		return entry, &hintError{"the program and its arguments are one word", fmt.Sprintf("mcpx add %s -- %s", cmd.Name, first)}
+		return entry, &hintError{"the program and its arguments are one word", c.hint(append([]string{"add", cmd.Name, "--"}, strings.Fields(first)...)...)}
 	}
 	words := make([]string, len(cmd.Target))
 	for i, word := range cmd.Target {

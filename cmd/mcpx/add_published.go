@@ -13,6 +13,7 @@ import (
 
 	"mcpx/internal/app"
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/published"
 	"mcpx/internal/desk/setup"
 )
@@ -51,7 +52,7 @@ func (cmd *addCommand) fromRegistry(ctx context.Context, c *cli, s streams) (*pu
 	if err != nil {
 		return nil, setup.Entry{}, err
 	}
-	found, err := publishedAs(ctx, registry, cmd.Name)
+	found, err := c.publishedAs(ctx, registry, cmd.Name)
 	if err != nil {
 		return nil, setup.Entry{}, err
 	}
@@ -66,7 +67,7 @@ func (cmd *addCommand) fromRegistry(ctx context.Context, c *cli, s streams) (*pu
 	if err := cmd.free(c, p.name); err != nil {
 		return nil, setup.Entry{}, err
 	}
-	if err := p.values(ctx, asker, cmd.again(found.Name)); err != nil {
+	if err := p.values(ctx, asker, func(missing []string) string { return cmd.again(c, found.Name, missing...) }); err != nil {
 		return nil, setup.Entry{}, err
 	}
 	if err := p.paths(); err != nil {
@@ -86,26 +87,30 @@ func (cmd *addCommand) fromRegistry(ctx context.Context, c *cli, s streams) (*pu
 		question = fmt.Sprintf("Add it to %s as %s, and %s it to see what it has?", file, p.name,
 			map[bool]string{true: "start", false: "ask"}[entry.Command != ""])
 	}
-	if ok, err := asker.ask(ctx, question, cmd.again(found.Name)+" --yes"); err != nil || !ok {
+	if ok, err := asker.ask(ctx, question, cmd.again(c, found.Name)); err != nil || !ok {
 		return nil, entry, err
 	}
 	return p, entry, nil
 }
 
-// again returns the command line of this add for hints: with --as and --from, and with --set but without its values, which may
-// be secret.
-func (cmd *addCommand) again(name string) string {
-	text := "mcpx add " + sanitize.Line(name, 200)
+// again returns the command line of this add for hints: with --yes, the flags that the user gave, and more. The values of --set are left
+// out, because they may be secret.
+func (cmd *addCommand) again(c *cli, name string, more ...string) string {
+	words := []string{"add", sanitize.Line(name, 200)}
 	if cmd.As != "" {
-		text += " --as " + cmd.As
+		words = append(words, "--as", cmd.As)
 	}
 	if cmd.From != "" {
-		text += " --from " + cmd.From
+		words = append(words, "--from", cmd.From)
 	}
 	for _, key := range slices.Sorted(maps.Keys(cmd.Set)) {
-		text += " --set " + key + "=…"
+		words = append(words, "--set", key+"=…")
 	}
-	return text
+	words = append(append(words, more...), "--yes")
+	if cmd.NoCheck {
+		words = append(words, "--no-check")
+	}
+	return c.hint(words...)
 }
 
 // free returns an error if the config has a server of this name.
@@ -116,7 +121,7 @@ func (cmd *addCommand) free(c *cli, name string) error {
 	}
 	data, _, err := setup.Read(file)
 	if err == nil && slices.Contains(setup.ServerNames(data), name) {
-		err = &hintError{fmt.Sprintf("%s %v", name, setup.ErrThere), "another name: --as NAME; or first mcpx remove " + name}
+		err = &hintError{fmt.Sprintf("%s %v", name, setup.ErrThere), "another name: --as NAME; or first " + c.hint("remove", name)}
 	}
 	return err
 }
@@ -157,9 +162,9 @@ func (p *publishedServer) choose(kind string) error {
 
 // values asks the user for the required values that the flags do not give. It asks for secrets first: they must not appear on
 // the terminal, and hiding them is no longer possible once the asker has begun to read lines. If there is no keyring for a
-// secret, or nobody to ask for it, the config refers to an environment variable. commandLine is the command line without the
-// values, for hints.
-func (p *publishedServer) values(ctx context.Context, a *asker, commandLine string) error {
+// secret, or nobody to ask for it, the config refers to an environment variable. again returns, for the hint, the
+// command line of this add with the flags that are missing.
+func (p *publishedServer) values(ctx context.Context, a *asker, again func(missing []string) string) error {
 	var missing []string
 	asks := p.way.Asks()
 	for name := range p.given {
@@ -189,7 +194,7 @@ func (p *publishedServer) values(ctx context.Context, a *asker, commandLine stri
 			}
 		}
 		if value = cmp.Or(value, ask.Default); value == "" {
-			missing = append(missing, "--set "+ask.Name+"=VALUE")
+			missing = append(missing, "--set", ask.Name+"=VALUE")
 		}
 		p.given[ask.Name] = value
 		if ask.Secret && value != "" {
@@ -198,7 +203,7 @@ func (p *publishedServer) values(ctx context.Context, a *asker, commandLine stri
 	}
 	if len(missing) > 0 {
 		return &hintError{sanitize.Line(p.Name, 200) + " needs values: " + askNames(asks),
-			commandLine + " " + strings.Join(missing, " ") + " --yes"}
+			again(missing)}
 	}
 	return nil
 }
@@ -278,7 +283,7 @@ func (p *publishedServer) show(s streams, registry published.Registry, entry set
 	line("warning", p.Deprecated)
 	line("source", p.Repository.URL)
 	if entry.Command != "" {
-		line("runs", quotedWords(append([]string{entry.Command}, entry.Args...)))
+		line("runs", terminal.CommandLine(append([]string{entry.Command}, entry.Args...)...))
 	}
 	line("connects to", entry.URL)
 	for _, of := range []map[string]string{entry.Env, entry.Headers} {
@@ -306,16 +311,4 @@ func (p *publishedServer) show(s streams, registry published.Registry, entry set
 		line("warning", entry.Command+" is not on the PATH; install it first")
 	}
 	fmt.Fprintln(s.out)
-}
-
-// quotedWords returns a command line, with quotes where a word needs them.
-func quotedWords(words []string) string {
-	out := make([]string, len(words))
-	for i, word := range words {
-		out[i] = word
-		if word == "" || strings.ContainsAny(word, " \t\"'$`;|&<>(){}*?\\") {
-			out[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(out, " ")
 }

@@ -40,7 +40,7 @@ func TestAdd_Tries(t *testing.T) {
 	out = h.must(t, 0, "add", "down", "--config", path, "--", "no-such-program")
 	hasAll(t, out, "added down to", "down is unavailable: ", "no-such-program", "try it again: mcpx check down --config "+path)
 	out = h.must(t, 0, "add", "my notes", "--config", path, "--", "no-such-program")
-	hasAll(t, out, "added my notes to", "my_notes is unavailable: ", `try it again: mcpx check "my notes" --config `+path)
+	hasAll(t, out, "added my notes to", "my_notes is unavailable: ", "try it again: "+(&cli{Config: path}).hint("check", "my notes"))
 	out = h.must(t, 0, "add", "later", "--config", path, "--no-check", "--", "no-such-program")
 	hasAll(t, out, "added later to", "try it: mcpx check later")
 	if strings.Contains(out, "unavailable") {

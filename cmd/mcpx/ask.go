@@ -7,8 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/setup"
 )
 
@@ -127,6 +129,19 @@ func (c *cli) configFile() (string, error) {
 		return "", &hintError{"there is no user configuration folder: " + err.Error(), "name the config with --config"}
 	}
 	return filepath.Join(folder, "config.json"), nil
+}
+
+// hint returns an mcpx command line for the user to run, quoted for the shell. If the user has given a config, or the command runs in the
+// daemon, the line names the config. Flags come before a word "--" in words.
+func (c *cli) hint(words ...string) string {
+	if c.Config != "" {
+		at := slices.Index(words, "--")
+		if at < 0 {
+			at = len(words)
+		}
+		words = slices.Insert(slices.Clone(words), at, "--config", c.Config)
+	}
+	return "mcpx " + terminal.CommandLine(words...)
 }
 
 // backups returns the store for backups of files that mcpx has changed.

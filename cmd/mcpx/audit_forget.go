@@ -23,6 +23,15 @@ func (cmd *auditForgetCommand) Help() string {
 }
 
 func (cmd *auditForgetCommand) Run(ctx context.Context, c *cli, s streams) error {
+	again := []string{"audit", "forget", cmd.File, "--user", cmd.User, "--yes"}
+	trail := []string{"audit", "report", cmd.File, "--by", "user"}
+	var flags []string
+	for _, file := range cmd.KeyFile {
+		flags = append(flags, "--key-file", file)
+	}
+	if cmd.Anchor != "" {
+		flags = append(flags, "--anchor", cmd.Anchor)
+	}
 	keys, err := auditKeys(ctx, c, s, cmd.File, cmd.KeyFile)
 	if err != nil {
 		return err
@@ -33,7 +42,7 @@ func (cmd *auditForgetCommand) Run(ctx context.Context, c *cli, s streams) error
 		}
 	}
 	question := fmt.Sprintf("Replace %s in %s? This cannot be undone.", cmd.User, cmd.File)
-	yes, err := (&asker{s: s, yes: cmd.Yes}).ask(ctx, question, fmt.Sprintf("mcpx audit forget %s --user %s --yes", cmd.File, cmd.User))
+	yes, err := (&asker{s: s, yes: cmd.Yes}).ask(ctx, question, c.hint(append(again, flags...)...))
 	if err != nil || !yes {
 		return err
 	}
@@ -44,7 +53,7 @@ func (cmd *auditForgetCommand) Run(ctx context.Context, c *cli, s streams) error
 	case err != nil:
 		return err
 	case lines == 0:
-		return &hintError{cmd.User + " is not in " + cmd.File, "mcpx audit report --by user names all"}
+		return &hintError{cmd.User + " is not in " + cmd.File, c.hint(append(trail, flags...)...) + " names all"}
 	}
 	fmt.Fprintf(s.out, "%s is %s now, in %s\n", cmd.User, pseudonym, plural(lines, "line", "lines"))
 	return nil

@@ -107,6 +107,7 @@ func (cmd *checkCommand) runHere(ctx context.Context, c *cli, s streams) error {
 			fmt.Fprint(s.out, s.screen.Hang(s.screen.Yellow("program   "), fault))
 		}
 	}
+	outcome.cli = *c
 	if cmd.outcome = outcome; len(servers) == 0 {
 		outcome.Cost = costOf(a, c.usesDaemon(cfg))
 		outcome.Dialled = dialledIn(ctx, cfg)
@@ -210,9 +211,9 @@ type outcome struct {
 	// Dialled has the servers that have dialled in (connected by themselves) to a running mcpx that uses this config file.
 	Dialled []control.Dialled `json:"dialled,omitempty"`
 
-	advises bool   // print why servers do not work, and advice, at the end
-	flags   string // the flags that a suggested command needs to use this config
-	named   bool   // the user has named servers, and so gets more details
+	advises bool // print why servers do not work, and advice, at the end
+	cli     cli  // for hints
+	named   bool // the user has named servers, and so gets more details
 }
 
 type checkedServer struct {
@@ -348,8 +349,8 @@ func (o *outcome) printServers(s streams) {
 	o.printDialled(s)
 	if len(o.Servers) == 0 && len(o.Dialled) == 0 {
 		fmt.Fprint(s.out, "\nno servers are configured\n\n",
-			"add one:    mcpx add memory -- npx -y @modelcontextprotocol/server-memory\n",
-			"or take those of your MCP clients:    mcpx init\n")
+			"add one:    ", o.cli.hint("add", "memory", "--", "npx", "-y", "@modelcontextprotocol/server-memory"), "\n",
+			"or take those of your MCP clients:    ", o.cli.hint("init"), "\n")
 		return
 	}
 	rows := []terminal.Row{{Cells: []string{"SERVER", "STATE", "ERA", "TRANSPORT", "SHARE", "TOOLS", "TIME"}}}
@@ -421,7 +422,7 @@ func (o *outcome) printDown(s streams) {
 		}
 		why := cmp.Or(strings.Join(one.Notes, "; "), "no reason is known")
 		fmt.Fprint(s.out, s.screen.Hang("  ", fmt.Sprintf("%s is %s: %s", one.Name, stateOn(s.screen, one.State), why)))
-		fmt.Fprint(s.out, s.screen.Hang("    ", fmt.Sprintf("try it again: mcpx check %s%s; or leave it out: mcpx disable %s%[2]s", one.Name, o.flags, one.Name)))
+		fmt.Fprint(s.out, s.screen.Hang("    ", "try it again: "+o.cli.hint("check", one.Name)+"; or leave it out: "+o.cli.hint("disable", one.Name)))
 	}
 }
 

@@ -42,15 +42,15 @@ func (cmd *connectCommand) Run(ctx context.Context, c *cli, s streams, sys setup
 	if err != nil {
 		return err
 	}
-	unasked := "mcpx connect " + client.ID + " --yes"
+	unasked := []string{"connect", client.ID, "--yes"}
 	if cmd.Move {
-		unasked += " --move"
+		unasked = append(unasked, "--move")
 	}
 	if cmd.File != "" {
-		unasked += " --file " + cmd.File
+		unasked = append(unasked, "--file", cmd.File)
 	}
 	w := wiring{cli: c, s: s, sys: sys, asker: &asker{s: s, yes: cmd.Yes}, move: cmd.Move}
-	return w.connect(ctx, client, cmp.Or(cmd.File, client.File(sys)), unasked)
+	return w.connect(ctx, client, cmp.Or(cmd.File, client.File(sys)), c.hint(unasked...))
 }
 
 type disconnectCommand struct {
@@ -75,13 +75,13 @@ func (cmd *disconnectCommand) Run(ctx context.Context, s streams, sys setup.Syst
 		fmt.Fprintf(s.out, "mcpx writes no file of %s: take mcpx out in %s\n", client.Name, client.Paste)
 		return nil
 	}
-	file, unasked := client.File(sys), "mcpx disconnect "+client.ID+" --yes"
+	file, unasked := cmp.Or(cmd.File, client.File(sys)), []string{"mcpx", "disconnect", client.ID, "--yes"}
 	if cmd.File != "" {
-		file, unasked = cmd.File, unasked+" --file "+cmd.File
+		unasked = append(unasked, "--file", cmd.File)
 	}
 	a, undone := &asker{s: s, yes: cmd.Yes}, false
 	for _, part := range partsOf(sys, client, file) {
-		done, err := part.disconnect(ctx, a, sys, unasked)
+		done, err := part.disconnect(ctx, a, sys, terminal.CommandLine(unasked...))
 		if undone = undone || done; err != nil {
 			return err
 		}
@@ -254,7 +254,7 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked 
 	if _, existed, err := setup.Read(own); err != nil {
 		return err
 	} else if !existed {
-		fmt.Fprintf(w.s.err, "mcpx: warning: there is no config at %s yet; mcpx init makes one\n", w.sys.Short(own))
+		fmt.Fprintf(w.s.err, "mcpx: warning: there is no config at %s yet; %s makes one\n", w.sys.Short(own), w.cli.hint("init"))
 	} else if served, seen, err = w.served(ctx, own); err != nil {
 		return err
 	}
@@ -282,7 +282,8 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked 
 		wrote = true
 	}
 	if wrote {
-		fmt.Fprintf(w.s.out, "undo: %s\n", w.undo(client, file))
+		undo := append([]string{"mcpx", "disconnect", client.ID}, w.fileFlag(client, file)...)
+		fmt.Fprintf(w.s.out, "undo: %s\n", terminal.CommandLine(undo...))
 	} else {
 		fmt.Fprintf(w.s.out, "%s is connected already, in %s\n", client.Name, w.sys.Short(file))
 	}
@@ -290,13 +291,12 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked 
 	return nil
 }
 
-// undo returns the command line that undoes connect.
-func (w wiring) undo(client setup.Client, file string) string {
-	undo := "mcpx disconnect " + client.ID
-	if file != client.File(w.sys) {
-		undo += " --file " + file
+// fileFlag returns the flag --file for a command about this file, or nil if it is the client's usual one.
+func (w wiring) fileFlag(client setup.Client, file string) []string {
+	if file == client.File(w.sys) {
+		return nil
 	}
-	return undo
+	return []string{"--file", file}
 }
 
 // plan returns the change of one file.
@@ -353,13 +353,14 @@ func (w wiring) doubled(client setup.Client, file string, list []setup.Found) []
 func (w wiring) warnDoubled(client setup.Client, file string, served, worked []setup.Found) {
 	take := w.doubled(client, file, worked)
 	if len(take) > 0 {
-		fmt.Fprintf(w.s.out, "%s still has %s itself, beside mcpx; to take %s out: mcpx connect %s --move\n",
-			client.Name, strings.Join(take, ", "), them(take), client.ID)
+		move := append([]string{"connect", client.ID, "--move"}, w.fileFlag(client, file)...)
+		fmt.Fprintf(w.s.out, "%s still has %s itself, beside mcpx; to take %s out: %s\n",
+			client.Name, strings.Join(take, ", "), them(take), w.cli.hint(move...))
 	}
 	keep := slices.DeleteFunc(w.doubled(client, file, served), func(name string) bool { return slices.Contains(take, name) })
 	if len(keep) > 0 {
-		fmt.Fprintf(w.s.out, "%s keeps %s: mcpx was not seen to serve %s; mcpx check says why\n",
-			client.Name, strings.Join(keep, ", "), them(keep))
+		fmt.Fprintf(w.s.out, "%s keeps %s: mcpx was not seen to serve %s; %s says why\n",
+			client.Name, strings.Join(keep, ", "), them(keep), w.cli.hint("check"))
 	}
 	var others []string
 	for _, one := range w.servers(client, file) {

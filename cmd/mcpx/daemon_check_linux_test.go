@@ -80,7 +80,7 @@ func TestDaemon_LockAsks(t *testing.T) {
 	h := newDesk(t)
 	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
 	h.run(t, "", "--config", config, "exec", "fake", "pid")
-	if out, stderr, code := h.run(t, "", "--config", config, "lock"); code != exitFailed || !strings.Contains(stderr, "there is no terminal to ask at") {
+	if out, stderr, code := h.run(t, "", "--config", config, "lock"); code != exitFailed || !strings.Contains(stderr, "run: mcpx lock --yes --config "+config) {
 		t.Errorf("without a terminal: exit %d, %s%s", code, out, stderr)
 	}
 	typist, screen := pseudoTerminal(t)

@@ -171,7 +171,7 @@ type deskRestart struct {
 	desk *desk
 }
 
-func (cmd *deskRestart) runHere(_ context.Context, _ *cli, s streams) error {
+func (cmd *deskRestart) runHere(_ context.Context, c *cli, s streams) error {
 	cmd.desk.pool.Renew(cmd.Server)
 	n := 0
 	for _, a := range cmd.desk.apps() {
@@ -180,7 +180,7 @@ func (cmd *deskRestart) runHere(_ context.Context, _ *cli, s streams) error {
 		}
 	}
 	if n == 0 {
-		return &hintError{fmt.Sprintf("no session of the daemon has a server %q that runs", cmd.Server), "mcpx status shows them"}
+		return &hintError{fmt.Sprintf("no session of the daemon has a server %q that runs", cmd.Server), c.hint("status") + " shows them"}
 	}
 	_, err := fmt.Fprintf(s.out, "%s starts anew in %s\n", cmd.Server, terminal.Count(n, "session"))
 	return err

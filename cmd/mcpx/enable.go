@@ -47,7 +47,7 @@ func (c *cli) setEnabled(ctx context.Context, s streams, name string, on bool) e
 	word := map[bool]string{true: "enabled", false: "disabled"}[on]
 	fmt.Fprintf(s.out, "%s is %s%s in %s\n", name, word, already, file)
 	if already == "" {
-		hintReload(ctx, c.Config != "", s, file)
+		c.hintReload(ctx, s, file)
 	}
 	return nil
 }

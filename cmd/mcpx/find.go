@@ -33,7 +33,7 @@ func (cmd *findCommand) Run(ctx context.Context, c *cli, s streams) error {
 	word := strings.Join(cmd.Word, " ")
 	servers, more, err := registry.Find(ctx, word)
 	if err != nil {
-		return unreached(err)
+		return c.unreached(err)
 	}
 	if len(servers) == 0 {
 		text := fmt.Sprintf("%s lists no server with %q in its name or description", registry.URL, word)
@@ -53,7 +53,7 @@ func (cmd *findCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if more {
 		fmt.Fprintln(s.out, "\nthere are more; a longer word finds fewer")
 	}
-	fmt.Fprintln(s.out, "\nadd one: mcpx add SERVER")
+	fmt.Fprintln(s.out, "\nadd one: "+c.hint("add", "SERVER"))
 	return nil
 }
 
@@ -90,30 +90,31 @@ func (c *cli) registry(s streams) (published.Registry, error) {
 }
 
 // unreached returns the error of a registry with a hint that says what works without a registry. A cancelled request gets no hint.
-func unreached(err error) error {
+func (c *cli) unreached(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	return &hintError{err.Error(), "without it: mcpx add NAME -- COMMAND, or mcpx add NAME URL, as the server's README says; " +
+	return &hintError{err.Error(), "without it: " + c.hint("add", "NAME", "--", "COMMAND") + ", or " + c.hint("add", "NAME", "URL") +
+		", as the server's README says; " +
 		`"registry" in the config names another registry`}
 }
 
 // publishedAs finds the server that the user means: by its full name in the registry, or by the part of the name after the slash if only
 // one server has this part.
-func publishedAs(ctx context.Context, registry published.Registry, name string) (*published.Server, error) {
+func (c *cli) publishedAs(ctx context.Context, registry published.Registry, name string) (*published.Server, error) {
 	if strings.Contains(name, "/") {
 		server, err := registry.Latest(ctx, name)
 		if errors.Is(err, published.ErrNoServer) {
-			return nil, &hintError{fmt.Sprintf("%s lists no server %s", registry.URL, name), "mcpx find WORD looks for one"}
+			return nil, &hintError{fmt.Sprintf("%s lists no server %s", registry.URL, name), c.hint("find", "WORD") + " looks for one"}
 		}
 		if err != nil {
-			return nil, unreached(err)
+			return nil, c.unreached(err)
 		}
 		return server, nil
 	}
 	found, _, err := registry.Find(ctx, name)
 	if err != nil {
-		return nil, unreached(err)
+		return nil, c.unreached(err)
 	}
 	var same, others []string
 	at := 0
@@ -130,12 +131,12 @@ func publishedAs(ctx context.Context, registry published.Registry, name string) 
 		return &found[at], nil
 	case len(same) > 1:
 		return nil, &hintError{fmt.Sprintf("%s lists several servers %s: %s", registry.URL, name, strings.Join(same, ", ")),
-			"give the whole name: mcpx add " + same[0]}
+			"give the whole name: " + c.hint("add", same[0])}
 	case len(others) > 0:
 		near := strings.Join(others[:min(len(others), 8)], ", ")
 		return nil, &hintError{fmt.Sprintf("%s lists no server %s, but %s", registry.URL, name, near),
-			"give the whole name, or what runs the server: mcpx add " + name + " -- COMMAND"}
+			"give the whole name, or what runs the server: " + c.hint("add", name, "--", "COMMAND")}
 	}
 	return nil, &hintError{fmt.Sprintf("%s lists no server %s", registry.URL, name),
-		fmt.Sprintf("say what runs it: mcpx add %s -- COMMAND, or mcpx add %s URL", name, name)}
+		"say what runs it: " + c.hint("add", name, "--", "COMMAND") + ", or " + c.hint("add", name, "URL")}
 }

@@ -45,7 +45,7 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams, sys setup.Sy
 	if err != nil {
 		return err
 	}
-	next, err := c.draft(file)
+	next, err := draftOf(file)
 	if err != nil {
 		return err
 	}
@@ -55,11 +55,12 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams, sys setup.Sy
 	}
 	var skipped []setup.Skipped
 	next.servers, skipped = setup.Merge(sys, have, sources)
-	cmd.show(sys, s, sources, next.servers, skipped)
+	cmd.show(w, sources, next.servers, skipped)
 	if len(next.servers) == 0 && !next.existed {
 		return &hintError{
 			"no servers were found in the files of MCP clients",
-			"add one: mcpx find WORD, then mcpx add NAME; or mcpx add NAME -- COMMAND, or mcpx add NAME URL; mcpx demo needs none",
+			"add one: " + c.hint("find", "WORD") + ", then " + c.hint("add", "NAME") + "; or " + c.hint("add", "NAME", "--", "COMMAND") +
+				", or " + c.hint("add", "NAME", "URL") + "; mcpx demo needs none",
 		}
 	}
 	unread := unreadable(sys, sources)
@@ -75,7 +76,7 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams, sys setup.Sy
 	if len(unread) > 0 {
 		return &hintError{
 			"cannot be read, so their servers were not taken: " + strings.Join(unread, ", "),
-			"make them valid and run mcpx init again",
+			"make them valid and run again: " + cmd.again(c, false),
 		}
 	}
 	return nil
@@ -84,25 +85,22 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams, sys setup.Sy
 // try checks the servers of the new config, unless --no-check is set, and connects the clients. If it has checked the servers,
 // it prints what mcpx saves and costs.
 func (cmd *initCommand) try(ctx context.Context, w wiring, sources []setup.Source, file string) error {
-	c, flags := w.cli, ""
-	if c.Config != "" {
-		flags = " --config " + file
-	}
-	c.Config = file
+	named := *w.cli
+	named.Config = file
 	check := &checkCommand{brief: true}
 	if !cmd.NoCheck {
 		fmt.Fprintln(w.s.out)
 		// The clients are connected even if a server is unavailable.
-		if err := check.runHere(ctx, c, w.s); err != nil && !errors.Is(err, errFailed) {
+		if err := check.runHere(ctx, &named, w.s); err != nil && !errors.Is(err, errFailed) {
 			return err
 		}
 		w.checked = check.states()
 	}
-	if err := cmd.connect(ctx, w, sources); err != nil {
+	if err := cmd.connect(ctx, w, sources, file); err != nil {
 		return err
 	}
 	if check.outcome != nil {
-		check.outcome.flags = flags
+		check.outcome.cli = *w.cli
 		check.outcome.printFigures(w.s)
 	}
 	return nil
@@ -143,7 +141,8 @@ func (cmd *initCommand) sources(sys setup.System, s streams) ([]setup.Source, er
 
 // show prints the files that were found (sources), the servers in them that init will add to the config (merged), and those that it
 // will not add, with the reason (skipped).
-func (cmd *initCommand) show(sys setup.System, s streams, sources []setup.Source, merged []setup.Merged, skipped []setup.Skipped) {
+func (cmd *initCommand) show(w wiring, sources []setup.Source, merged []setup.Merged, skipped []setup.Skipped) {
+	s, sys := w.s, w.sys
 	section := func(title string, heads []string, rows []terminal.Row) {
 		if len(rows) > 0 {
 			rows = append([]terminal.Row{{Cells: heads}}, rows...)
@@ -176,25 +175,22 @@ func (cmd *initCommand) show(sys setup.System, s streams, sources []setup.Source
 	section("to take", []string{"SERVER", "RUNS", "FROM"}, take)
 	section("not to take", []string{"SERVER", "FROM"}, leave)
 	if files := setup.FindProject(sys); len(cmd.From) == 0 && len(files) > 0 {
-		fmt.Fprintf(s.out, "not read, as they belong to this folder's project: %s (mcpx init --from FILE takes one)\n\n", strings.Join(files, ", "))
+		fmt.Fprintf(s.out, "not read, as they belong to this folder's project: %s (%s takes one)\n\n",
+			strings.Join(files, ", "), w.cli.hint("init", "--from", "FILE"))
 	}
 }
 
 // draft is a config with servers to add.
 type draft struct {
 	file    string
-	undo    string         // the command that undoes the change
 	before  []byte         // the text of the file now
 	existed bool           // the file exists
 	servers []setup.Merged // the servers to add
 }
 
-// draft returns a draft with the present text of the config in file, and without servers. The file need not exist.
-func (c *cli) draft(file string) (next draft, err error) {
-	next = draft{file: file, undo: "mcpx init --undo"}
-	if c.Config != "" {
-		next.undo += " --config " + file
-	}
+// draftOf returns a draft with the present text of the config in file, and without servers. The file need not exist.
+func draftOf(file string) (next draft, err error) {
+	next = draft{file: file}
 	next.before, next.existed, err = setup.Read(file)
 	return next, err
 }
@@ -227,7 +223,7 @@ func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, 
 		if err := kept.Check(next.file); err != nil { // before the secrets are stored
 			return false, err
 		}
-		if ok, err := w.asker.ask(ctx, question, cmd.unasked()); err != nil || !ok {
+		if ok, err := w.asker.ask(ctx, question, cmd.again(w.cli, true)); err != nil || !ok {
 			return false, err
 		}
 		if _, err := app.KeepSecrets(ctx, secrets); err != nil {
@@ -248,10 +244,10 @@ func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, 
 	if file, err := setup.WriteSchema(next.file); err != nil {
 		fmt.Fprintf(s.err, "mcpx: warning: %v\n", err)
 	} else {
-		fmt.Fprintf(s.out, "wrote %s, from which editors know the keys; undo: %s\n", sys.Short(file), next.undo)
+		fmt.Fprintf(s.out, "wrote %s, from which editors know the keys; undo: %s\n", sys.Short(file), w.cli.hint("init", "--undo"))
 	}
 	if n := setup.Secrets(next.servers); n > 0 && len(secrets) == 0 {
-		move := "mcpx init --keyring moves it to the keyring of this system; "
+		move := w.cli.hint("init", "--keyring") + " moves it to the keyring of this system; "
 		if cmd.Keyring || s.terminal && !w.asker.yes && app.Secrets().Works(ctx) != nil { // Works may ask for a password
 			move = ""
 		}
@@ -261,19 +257,25 @@ func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, 
 	return true, nil
 }
 
-// unasked returns the command line that does the same as this mcpx init, but asks no questions.
-func (cmd *initCommand) unasked() string {
-	again := "mcpx init --yes"
+// again returns the command line of this mcpx init for hints, with the flags that the user gave. yes adds the flag --yes.
+func (cmd *initCommand) again(c *cli, yes bool) string {
+	words := []string{"init"}
+	if yes || cmd.Yes {
+		words = append(words, "--yes")
+	}
 	if cmd.Move {
-		again += " --move"
+		words = append(words, "--move")
 	}
 	if cmd.Keyring {
-		again += " --keyring"
+		words = append(words, "--keyring")
+	}
+	if cmd.NoCheck {
+		words = append(words, "--no-check")
 	}
 	for _, from := range cmd.From {
-		again += " --from " + from
+		words = append(words, "--from", from)
 	}
-	return again
+	return c.hint(words...)
 }
 
 // seal offers to move the credentials in the text of the config to the keyring. If the user agrees, or has set --keyring, it
@@ -359,7 +361,7 @@ func (w wiring) undoInit(ctx context.Context, file string) error {
 		return err
 	}
 	if !change.Nothing() {
-		if ok, err := w.asker.askFor(ctx, change, sys, "mcpx init --undo --yes"); err != nil || !ok {
+		if ok, err := w.asker.askFor(ctx, change, sys, w.cli.hint("init", "--undo", "--yes")); err != nil || !ok {
 			return err
 		}
 		backup, err := kept.Undo(change)
@@ -400,8 +402,8 @@ func (w wiring) warnConnected(file string) {
 
 // connect adds mcpx to the config files of the clients that were found, and asks before each. Without a terminal and without
 // --yes, it only prints the commands that do so.
-func (cmd *initCommand) connect(ctx context.Context, w wiring, sources []setup.Source) error {
-	_, seen, err := w.served(ctx, w.cli.Config)
+func (cmd *initCommand) connect(ctx context.Context, w wiring, sources []setup.Source, file string) error {
+	_, seen, err := w.served(ctx, file)
 	if err != nil {
 		return err
 	}
@@ -417,11 +419,11 @@ func (cmd *initCommand) connect(ctx context.Context, w wiring, sources []setup.S
 			return err
 		}
 		if !w.asker.yes && !w.s.terminal {
-			again := "mcpx connect " + client.ID
+			again := []string{"connect", client.ID}
 			if cmd.Move {
-				again += " --move"
+				again = append(again, "--move")
 			}
-			commands = append(commands, again)
+			commands = append(commands, w.cli.hint(again...))
 			continue
 		}
 		fmt.Fprintf(w.s.out, "\n%s\n", w.s.screen.Bold(client.Name))
@@ -444,10 +446,10 @@ func (cmd *initCommand) connect(ctx context.Context, w wiring, sources []setup.S
 		return err
 	}
 	if len(done) > 0 && len(commands) == 0 {
-		fmt.Fprintln(w.s.out, "\nother clients: mcpx connect")
+		fmt.Fprintln(w.s.out, "\nother clients: "+w.cli.hint("connect"))
 		return nil
 	}
-	commands = append(commands, "mcpx connect", setup.Snippet(exe, []string{"--config", w.cli.Config}))
+	commands = append(commands, w.cli.hint("connect"), setup.Snippet(exe, []string{"--config", file}))
 	fmt.Fprintf(w.s.out, "\nnow connect a client, or give it the entry by hand, as most of them have it:\n    %s\n",
 		strings.Join(commands, "\n    "))
 	return nil

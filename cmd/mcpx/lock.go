@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"mcpx/internal/app"
 	"mcpx/internal/base/catalog"
@@ -76,7 +75,7 @@ func (cmd *lockCommand) runHere(ctx context.Context, c *cli, s streams) error {
 		fmt.Fprintln(s.out, "nothing has changed in "+app.LockPath(cfg))
 		return nil
 	}
-	unasked := strings.Join(append([]string{"mcpx lock --yes"}, cmd.Servers...), " ")
+	unasked := c.hint(append([]string{"lock", "--yes"}, cmd.Servers...)...)
 	yes, err := (&asker{s: s, yes: cmd.Yes}).ask(ctx, "Approve these in "+app.LockPath(cfg)+"?", unasked)
 	if err != nil || !yes {
 		return err

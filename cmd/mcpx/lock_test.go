@@ -25,7 +25,7 @@ func TestLock(t *testing.T) {
 		}
 	}
 	run(exitFailed, "hidden by pin", "check", "alpha.add")
-	run(exitFailed, "mcpx lock --yes", "lock") // without a terminal the user cannot be asked
+	run(exitFailed, "mcpx lock --yes --config "+config, "lock") // without a terminal the user cannot be asked
 	run(exitOK, "alpha  2 tools", "lock", "--yes")
 	run(exitOK, "nothing has changed", "lock")
 	run(exitOK, "visible", "check", "alpha.add")

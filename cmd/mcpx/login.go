@@ -45,7 +45,7 @@ func (cmd *loginCommand) Run(ctx context.Context, c *cli, s streams) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, loginTime, errors.New("ten minutes have passed"))
 	defer cancel()
-	options := logins.Options{New: cmd.New, Open: func(address string) { cmd.show(ctx, s, address) }}
+	options := logins.Options{New: cmd.New, Open: func(address string) { cmd.show(ctx, c, s, address) }}
 	if cmd.NoBrowser {
 		options.Pasted = pastedLines(s)
 		options.Again = func(reason error) {
@@ -71,14 +71,18 @@ func (cmd *loginCommand) Run(ctx context.Context, c *cli, s streams) error {
 }
 
 // show prints the address of the login page and, unless the flag --no-browser is set, opens it in the user's browser.
-func (cmd *loginCommand) show(ctx context.Context, s streams, address string) {
+func (cmd *loginCommand) show(ctx context.Context, c *cli, s streams, address string) {
 	fmt.Fprintf(s.out, "log in with a browser:\n\n%s\n\n", address)
 	if cmd.NoBrowser {
 		fmt.Fprintln(s.out, "If the page at the end cannot be reached, paste its address here.")
 	} else if openBrowser(ctx, nil, address) != nil {
 		fmt.Fprintln(s.out, "No browser could be started; open the address yourself.")
 	}
-	fmt.Fprintln(s.out, "If the page does not know mcpx: mcpx login", cmd.Server, "--new")
+	again := []string{"login", cmd.Server, "--new"}
+	if cmd.NoBrowser {
+		again = append(again, "--no-browser")
+	}
+	fmt.Fprintln(s.out, "If the page does not know mcpx:", c.hint(again...))
 }
 
 // openBrowser starts the user's browser, without a shell, and does not wait for it. The browser gets the environment environ; nil

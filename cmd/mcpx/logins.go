@@ -67,7 +67,7 @@ func (cmd *loginsEndCommand) Run(ctx context.Context, c *cli, s streams) error {
 	}
 	for _, one := range cmd.Which {
 		if !slices.ContainsFunc(ended, func(l login) bool { return l.ID == one || l.Principal == one }) {
-			err = cmp.Or(err, error(&hintError{"there is no login " + one, "mcpx logins prints the IDs and the principals"}))
+			err = cmp.Or(err, error(&hintError{"there is no login " + one, c.hint("logins") + " prints the IDs and the principals"}))
 		}
 	}
 	return err

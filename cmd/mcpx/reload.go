@@ -41,7 +41,7 @@ func (cmd *reloadCommand) Run(ctx context.Context, c *cli, s streams) error {
 		fmt.Fprintf(s.err, "mcpx: warning: %s not answer\n", plural(silent, "running mcpx does", "running mcpx do"))
 	}
 	if len(mine) == 0 {
-		hint := "mcpx serve reads it when it starts"
+		hint := c.hint("serve") + " reads it when it starts"
 		if slices.Sort(others); len(others) > 0 {
 			hint = "name another file with --config; running: " + strings.Join(slices.Compact(others), ", ")
 		}
@@ -76,8 +76,8 @@ func readers(ctx context.Context, path string) (processes []*control.Running, ot
 }
 
 // hintReload tells the user, after a change of the config file, how to make running mcpx processes use the change. It prints nothing if
-// there are no such processes. named means that the user gave the file with --config.
-func hintReload(ctx context.Context, named bool, s streams, file string) {
+// there are no such processes.
+func (c *cli) hintReload(ctx context.Context, s streams, file string) {
 	path, err := filepath.Abs(file)
 	if err != nil {
 		return
@@ -89,11 +89,7 @@ func hintReload(ctx context.Context, named bool, s streams, file string) {
 	if len(mine) == 0 {
 		return
 	}
-	reload := "mcpx reload"
-	if named {
-		reload += " --config " + file
-	}
-	fmt.Fprintf(s.out, "%s the file: %s makes it take the change\n", plural(len(mine), "running mcpx reads", "running mcpx read"), reload)
+	fmt.Fprintf(s.out, "%s the file: %s makes it take the change\n", plural(len(mine), "running mcpx reads", "running mcpx read"), c.hint("reload"))
 }
 
 // printOutcomes prints how the reload of each process has ended. The error that it returns determines the exit code.

@@ -25,7 +25,7 @@ func (cmd *removeCommand) Run(ctx context.Context, c *cli, s streams) error {
 		return err
 	}
 	fmt.Fprintf(s.out, "removed %s from %s\n", cmd.Name, file)
-	hintReload(ctx, c.Config != "", s, file)
+	c.hintReload(ctx, s, file)
 	return nil
 }
 

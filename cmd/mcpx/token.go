@@ -68,7 +68,8 @@ func (cmd *tokenNewCommand) Run(c *cli, s streams) error {
 	fmt.Fprintf(s.err, "the token of %s, which is not shown again; its digest is in %s. Clients send the header Authorization: Bearer TOKEN.\n", cmd.Name, file)
 	if cfg, err := config.Load(file, s.reading()); err == nil && cfg.Auth != nil {
 		if n := len(tokensOf(cfg, cmd.Name)); n > 1 {
-			fmt.Fprintf(s.err, "%s has %d tokens now: mcpx token list shows them, mcpx token delete %s ID deletes one\n", cmd.Name, n, cmd.Name)
+			fmt.Fprintf(s.err, "%s has %d tokens now: %s shows them, %s deletes one\n", cmd.Name, n,
+				c.hint("token", "list"), c.hint("token", "delete", cmd.Name, "ID"))
 		}
 	}
 	fmt.Fprintln(s.out, token)
@@ -186,10 +187,10 @@ func (cmd *tokenDeleteCommand) Run(c *cli, s streams) error {
 		which = "token " + cmd.ID + " of " + cmd.Name
 	}
 	if errors.Is(err, setup.ErrNoToken) && cmd.ID != "" {
-		return &hintError{fmt.Sprintf("there is no %s in %s", which, file), "mcpx token list"}
+		return &hintError{fmt.Sprintf("there is no %s in %s", which, file), c.hint("token", "list")}
 	}
 	if errors.Is(err, setup.ErrNoToken) {
-		return &hintError{fmt.Sprintf("%s has no token in %s", cmd.Name, file), "mcpx token list"}
+		return &hintError{fmt.Sprintf("%s has no token in %s", cmd.Name, file), c.hint("token", "list")}
 	}
 	if err != nil && strings.Contains(err.Error(), "no client could connect") {
 		return &hintError{

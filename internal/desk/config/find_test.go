@@ -32,9 +32,9 @@ func TestFind(t *testing.T) {
 		want, err, hint string
 	}{
 		{"flag wins", named, "other.json", true, user, named, "", ""},
-		{"flag is missing", "no.json", named, true, user, "no.json", "config file not found: no.json", demo + "no.json"},
+		{"flag is missing", "no.json", named, true, user, "no.json", "config file not found: no.json", strings.Replace(demo, "init", "init --config no.json", 1) + "no.json"},
 		{"variable", "", named, true, user, named, "", ""},
-		{"variable is missing", "", "no.json", true, user, "no.json", "config file not found: no.json", demo + "no.json"},
+		{"variable is missing", "", "no.json", true, user, "no.json", "config file not found: no.json", strings.Replace(demo, "init", "init --config no.json", 1) + "no.json"},
 		{"user folder", "", "", true, user, userFile, "", ""},
 		{"local file on a terminal", "", "", true, empty, "config.json", "", ""},
 		{"local file under an editor", "", "", false, empty, "", "config file not found: " + nowhere, demo + nowhere + local},

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"mcpx/internal/base/terminal"
 )
 
 // maxEnvFileBytes is the largest size, in bytes, of an envFile or of the file in a ${file:PATH}.
@@ -345,9 +347,10 @@ func mustExist(path string) error {
 }
 
 func notFound(path string) *Error {
-	return &Error{Text: "config file not found: " + path, Advice: advice(path)}
+	return &Error{Text: "config file not found: " + path, Advice: advice(path, "--config", path)}
 }
 
-func advice(target string) string {
-	return `run "mcpx init" to make one from the files of your MCP clients, "mcpx demo" to try mcpx without a config, or copy config.example.json to ` + target
+// advice says how to make a config at target. flags are those with which mcpx init makes it there.
+func advice(target string, flags ...string) string {
+	return `run "mcpx ` + terminal.CommandLine(append([]string{"init"}, flags...)...) + `" to make one from the files of your MCP clients, "mcpx demo" to try mcpx without a config, or copy config.example.json to ` + target
 }
