@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,18 +72,18 @@ func explainKnown(cfg *config.Config, s *catalog.Server, tool *catalog.Tool) Fil
 }
 
 // Unmatched returns a message for each pattern for tools in a config that matches no tool. The key of the map is the name of
-// the server, or "" for patterns outside of servers. snap must have all tools, as in the registry's snapshot. It knows only the
-// names that servers give their tools, not those from overrides. While the tools of a server are not known yet, it says nothing
-// about patterns that may match these tools. It checks no patterns in the entry of a server without tools. For auth.rights, it
-// checks only tools.allow and tools.deny; for the others see UnknownInRights.
+// the server, or "" for patterns outside of servers. snap must have all tools, as in the registry's snapshot. While the tools of a
+// server are not known yet, it says nothing about patterns that may match these tools. It checks no patterns in the entry of a
+// server without tools. For auth.rights, it checks only tools.allow and tools.deny; for the others see UnknownInRights.
 func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 	all := make(map[string][]string)
+	rules := rulesOf(cfg, nil)
 	for _, of := range cfg.Servers {
 		s, ok := snap.Server(of.Name)
 		if !ok || !s.Known || len(s.Tools) == 0 {
 			continue
 		}
-		names := s.ToolNames()
+		own, names := s.ToolNames(), filteredNames(rules, s)
 		var timeouts, overrides []string
 		for _, one := range of.ToolTimeouts {
 			timeouts = append(timeouts, one.Glob)
@@ -92,36 +93,83 @@ func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 		}
 		all[of.Name] = slices.Concat(
 			unmatchedTools("tools.allow", of.Tools.Allow, names), unmatchedTools("tools.deny", of.Tools.Deny, names),
-			unmatchedTools("verbatim", of.Verbatim, names), unmatchedTools("tool_timeouts", timeouts, names),
-			unmatchedTools("overrides", overrides, names))
+			unmatchedTools("verbatim", of.Verbatim, own), unmatchedTools("tool_timeouts", timeouts, own),
+			unmatchedTools("overrides", overrides, own))
 	}
-	var names []string
-	for i := range snap.Servers {
-		for _, tool := range snap.Servers[i].ToolNames() {
-			names = append(names, snap.Servers[i].Name+"."+tool)
-		}
-	}
-	check := func(key string, globs []string) {
-		certain := slices.DeleteFunc(slices.Clone(globs), func(glob string) bool {
-			server, _, _ := strings.Cut(glob, ".")
-			return slices.ContainsFunc(snap.Servers, func(s catalog.Server) bool {
-				return !s.Known && (strings.HasPrefix(glob, s.Name+".") || policy.Match([]string{server}, s.Name))
-			})
-		})
-		all[""] = append(all[""], unmatchedTools(key, certain, names)...)
-	}
+	served := namesIn(snap, rules, nil)
+	check := func(key string, globs []string) { all[""] = append(all[""], served.unmatched(key, globs)...) }
 	check("disabled_tools", cfg.DisabledTools)
 	for _, g := range cfg.Groups {
 		check("groups."+g.Name+".tools.allow", g.Tools.Allow)
 		check("groups."+g.Name+".tools.deny", g.Tools.Deny)
 	}
 	if cfg.Auth != nil {
+		inFile := namesIn(snap, rules, writtenNames(cfg))
 		for i, r := range cfg.Auth.Rights {
-			check(fmt.Sprintf("auth.rights[%d].tools.allow", i), r.Allow)
-			check(fmt.Sprintf("auth.rights[%d].tools.deny", i), r.Deny)
+			all[""] = append(all[""], inFile.unmatched(fmt.Sprintf("auth.rights[%d].tools.allow", i), r.Allow)...)
+			deny := slices.DeleteFunc(slices.Clone(r.Deny), served.match) // a tool denied by the served name stays denied
+			all[""] = append(all[""], inFile.unmatched(fmt.Sprintf("auth.rights[%d].tools.deny", i), deny)...)
 		}
 	}
 	return all
+}
+
+// filteredNames returns the names that filters match with the tools of a server: those that the server gives them, and those from
+// overrides. Other keys of a server match only the server's own names.
+func filteredNames(rules *policy.Rules, s *catalog.Server) []string {
+	names := s.ToolNames()
+	for i := range s.Tools {
+		if name := rules.Repaired(s, &s.Tools[i]).Name; name != s.Tools[i].Name {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// named has the names of the servers and tools of a catalogue. The names of the servers are either those under which mcpx serves
+// them, or those in the config file.
+type named struct {
+	tools   []string          // SERVER.TOOL
+	servers map[string]string // the server of each of tools
+	unknown []string          // the servers whose tools are not known yet
+}
+
+// namesIn returns the names in a snapshot. written has the names of servers in the config file, by those under which mcpx serves
+// them; for other servers the latter are used.
+func namesIn(snap *catalog.Snapshot, rules *policy.Rules, written map[string]string) named {
+	all := named{servers: make(map[string]string)}
+	for i := range snap.Servers {
+		s := &snap.Servers[i]
+		server := cmp.Or(written[s.Name], s.Name)
+		if !s.Known {
+			all.unknown = append(all.unknown, server)
+		}
+		for _, tool := range filteredNames(rules, s) {
+			name := server + "." + tool
+			all.tools, all.servers[name] = append(all.tools, name), server
+		}
+	}
+	return all
+}
+
+// unmatched returns a message for each glob that matches no tool and cannot match one that is not known yet.
+func (n *named) unmatched(key string, globs []string) []string {
+	certain := slices.DeleteFunc(slices.Clone(globs), func(glob string) bool {
+		of, _, _ := strings.Cut(glob, ".")
+		return slices.ContainsFunc(n.unknown, func(server string) bool { return strings.HasPrefix(glob, server+".") || matches(of, server) })
+	})
+	return unmatched(key+toolFormat, certain, n.tools, n.matches)
+}
+
+// match reports whether the glob matches any tool.
+func (n *named) match(glob string) bool {
+	return slices.ContainsFunc(n.tools, func(name string) bool { return n.matches(glob, name) })
+}
+
+// matches reports whether the glob matches a tool that has this name in tools.
+func (n *named) matches(glob, name string) bool {
+	server := n.servers[name]
+	return policy.MatchTool([]string{glob}, server, name[len(server)+1:])
 }
 
 // unmatched returns a message for each glob for which matches is false with every name. The message is format with the glob in it, and then
@@ -135,8 +183,10 @@ func unmatched(format string, globs, names []string, matches func(glob, name str
 	return all
 }
 
+const toolFormat = ": %q matches no tool"
+
 func unmatchedTools(key string, globs, names []string) []string {
-	return unmatched(key+": %q matches no tool", globs, names, matches)
+	return unmatched(key+toolFormat, globs, names, matches)
 }
 
 func matches(glob, name string) bool { return policy.Match([]string{glob}, name) }

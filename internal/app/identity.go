@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"mcpx/internal/base/conf"
@@ -196,13 +197,18 @@ func rightsOf(cfg *config.Config) *policy.Rights {
 	if cfg.Auth == nil {
 		return nil
 	}
+	return policy.NewRights(cfg.Auth.Rights, writtenNames(cfg))
+}
+
+// writtenNames returns the names of servers in the config file, by the names under which mcpx serves them; only where they differ.
+func writtenNames(cfg *config.Config) map[string]string {
 	names := make(map[string]string)
 	for _, s := range cfg.Servers {
 		if s.Written != "" {
 			names[s.Name] = s.Written
 		}
 	}
-	return policy.NewRights(cfg.Auth.Rights, names)
+	return names
 }
 
 // Rights returns the current rights. They change with the config, so callers must not keep them.
@@ -222,7 +228,9 @@ func UnknownInRights(cfg *config.Config) (all []string) {
 	for _, g := range cfg.Groups {
 		views = append(views, config.ViewGroup+g.Name)
 	}
-	ofServer := func(glob, name string) bool { return policy.Begins(glob, name+".") }
+	ofServer := func(glob, name string) bool {
+		return strings.HasPrefix(glob, name+".") || policy.Begins(glob, name+".")
+	}
 	ofEither := func(glob, name string) bool { return matches(glob, name) || ofServer(glob, name) }
 	for i, r := range cfg.Auth.Rights {
 		at := fmt.Sprintf("auth.rights[%d].", i)

@@ -84,16 +84,20 @@ func (r *right) reaches(server string) bool {
 // sees reports whether the rule permits a tool, by its servers, tools.allow, tools.deny and read_only.
 func (r *right) sees(s *catalog.Server, t *catalog.Tool) bool {
 	server := r.inFile(s.Name)
-	one := func(globs []string, tool string) bool {
-		// The part of a glob after the name of the server is also compared alone, since the name may contain glob characters.
-		return Match(globs, server+"."+tool) || slices.ContainsFunc(globs, func(glob string) bool {
-			rest, ok := strings.CutPrefix(glob, server+".")
-			return ok && Match([]string{rest}, tool)
-		})
+	is := func(globs []string) bool {
+		return MatchTool(globs, server, t.Name) || t.Own != "" && MatchTool(globs, server, t.Own)
 	}
-	is := func(globs []string) bool { return one(globs, t.Name) || t.Own != "" && one(globs, t.Own) }
 	return r.on(server) && (len(r.Allow) == 0 || is(r.Allow)) && !is(r.Deny) && !r.deniesServed(s, t) &&
 		(!r.ReadOnly || t.Hints.IsReadOnly())
+}
+
+// MatchTool reports whether one of the globs matches a tool of a server, as SERVER.TOOL. server is the server's name in the config
+// file. The part of a glob after this name is also compared alone, since the name may contain glob characters.
+func MatchTool(globs []string, server, tool string) bool {
+	return Match(globs, server+"."+tool) || slices.ContainsFunc(globs, func(glob string) bool {
+		rest, ok := strings.CutPrefix(glob, server+".")
+		return ok && Match([]string{rest}, tool)
+	})
 }
 
 // deniesServed reports whether Deny matches the tool by the name under which mcpx serves its server. Rules should use
