@@ -80,7 +80,7 @@ func (f *Front) appendRelayed(out []byte, result json.RawMessage, r *incoming) (
 		switch {
 		case key == "resultType":
 			kind = value
-		case key == "_meta" && value[0] == '{':
+		case key == "_meta":
 			meta = value
 		case key == "ttlMs" && r.Method == string(mcp.MethodResourcesRead) && r.modern():
 			ttl = value

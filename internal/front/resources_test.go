@@ -297,3 +297,22 @@ func TestResources_Off(t *testing.T) {
 		r.Close(time.Second)
 	}
 }
+
+// TestAppendRelayed_Meta: a result has _meta once, also if a server's own is no object. Only the modern era needs an object.
+func TestAppendRelayed_Meta(t *testing.T) {
+	const self = `"` + metaServer + `":{"name":"mcpx","version":"1"}`
+	f := &Front{identity: selfDescription("mcpx", "1")}
+	for _, tt := range []struct{ era, own, want string }{
+		{modernEra, `"x"`, `{` + self + `}`},
+		{modernEra, `null`, `{` + self + `}`},
+		{modernEra, `{"a":1}`, `{"a":1,` + self + `}`},
+		{legacyEra, `"x"`, `"x"`},
+		{legacyEra, `{"a":1}`, `{"a":1}`},
+	} {
+		r := &incoming{message: &message{Message: wire.Message{Method: "prompts/get"}, requestMeta: requestMeta{version: tt.era}}}
+		got, err := f.appendRelayed(nil, json.RawMessage(`{"_meta":`+tt.own+`,"messages":[]}`), r)
+		if err != nil || strings.Count(string(got), `"_meta"`) != 1 || !strings.HasSuffix(string(got), `,"_meta":`+tt.want+`}`) {
+			t.Errorf("%s in era %s: got %s, %v", tt.own, tt.era, got, err)
+		}
+	}
+}
