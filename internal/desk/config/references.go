@@ -61,12 +61,11 @@ func (r *serverReader) expand(n *node) string {
 }
 
 // resolve returns the value of a reference. The parameter reference is the text between ${ and }. A ${...} of a form that mcpx
-// does not know is its own value. If there is no value, reason says why; otherwise reason is "". ${userHome} is empty if the
-// home folder is unknown.
+// does not know is its own value. If there is no value, reason says why; otherwise reason is "".
 func (r *serverReader) resolve(n *node, reference string) (value, reason string) {
 	switch reference {
 	case "userHome":
-		return r.home(), ""
+		return r.home()
 	case "pathSeparator", "/":
 		return string(filepath.Separator), ""
 	}
@@ -103,13 +102,14 @@ func (r *serverReader) resolve(n *node, reference string) (value, reason string)
 	return "", fmt.Sprintf("environment variable %s is not set", name)
 }
 
-func (r *serverReader) home() string {
+// home returns the home folder. If it is unknown, reason says so; otherwise reason is "".
+func (r *serverReader) home() (folder, reason string) {
 	for _, name := range []string{"HOME", "USERPROFILE"} {
 		if home, _ := r.l.o.Getenv(name); home != "" {
-			return home
+			return home, ""
 		}
 	}
-	return ""
+	return "", "the home folder is unknown, because neither HOME nor USERPROFILE is set: set HOME, or write the whole path"
 }
 
 // expanded expands the references in a string outside of servers. ok is false if n is not a string, or if a ${...} has no
@@ -140,10 +140,24 @@ func (l *loader) expanded(n *node) (text string, ok bool) {
 // path reads the path of a file or folder and makes it absolute.
 func (l *loader) path(into *string) value {
 	return value{into: into, schema: text, read: func(n *node) {
-		if name, ok := l.expanded(n); ok && name != "" {
-			*into = (&serverReader{l: l}).absolute(name)
+		if path, ok := l.absolute(n); ok && path != "" {
+			*into = path
 		}
 	}}
+}
+
+// absolute expands a path outside of servers and makes it absolute; an empty one stays empty. It reports a fault and returns false
+// if there is no path.
+func (l *loader) absolute(n *node) (path string, ok bool) {
+	path, ok = l.expanded(n)
+	if !ok || path == "" {
+		return "", ok
+	}
+	path, reason := (&serverReader{l: l}).absolute(path)
+	if reason != "" && !l.o.Absent {
+		l.fault(n, "%s", reason)
+	}
+	return path, reason == ""
 }
 
 // folders reads names of folders and makes them absolute.
@@ -154,12 +168,11 @@ func (l *loader) folders(into *[]string) value {
 		}
 		*into = nil
 		for _, item := range n.items {
-			name, ok := l.expanded(item)
+			folder, ok := l.absolute(item)
 			if !ok {
 				continue
 			}
-			folder := filepath.Clean((&serverReader{l: l}).absolute(name))
-			if name == "" || folder == filepath.Dir(folder) {
+			if folder = filepath.Clean(folder); folder == filepath.Dir(folder) { // also if the text is empty
 				l.fault(item, "must be a folder, and not the root of the file system")
 				continue
 			}
@@ -244,19 +257,26 @@ func (r *serverReader) external(kind, argument string) (text, reason string) {
 }
 
 // absolute makes a path in the config absolute, if the path of the config file is absolute. ~/ means the home folder, and other
-// paths are relative to the folder of the config file.
-func (r *serverReader) absolute(path string) string {
-	if rest, ok := strings.CutPrefix(path, "~/"); ok && r.home() != "" {
-		path = filepath.Join(r.home(), rest)
+// paths are relative to the folder of the config file. If the home folder is needed and unknown, reason says so.
+func (r *serverReader) absolute(path string) (absolute, reason string) {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		home, reason := r.home()
+		if reason != "" {
+			return "", reason
+		}
+		path = filepath.Join(home, rest)
 	}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(filepath.Dir(r.l.cfg.Path), path)
 	}
-	return path
+	return path, ""
 }
 
 func (r *serverReader) file(path string) answer {
-	path = r.absolute(path)
+	path, reason := r.absolute(path)
+	if reason != "" {
+		return answer{reason: reason}
+	}
 	data, err := r.l.o.ReadFile(path)
 	if err != nil {
 		return answer{reason: fmt.Sprintf("file %s cannot be read: %v", quote(path), err)}

@@ -1,0 +1,31 @@
+package config
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// TestHome_Unknown: a path in the home folder is a fault of its key if the home folder is unknown, as in a service without HOME.
+func TestHome_Unknown(t *testing.T) {
+	const why = "the home folder is unknown, because neither HOME nor USERPROFILE is set: set HOME, or write the whole path"
+	of := func(text string) (*Config, []string) {
+		cfg, err := Parse(filepath.Join(t.TempDir(), "c.json"), []byte(text), Options{})
+		var all []string
+		if faults, ok := errors.AsType[*Faults](err); ok {
+			for _, one := range faults.List {
+				all = append(all, one.String())
+			}
+		}
+		return cfg, all
+	}
+	cfg, faults := of(`{"mcpServers":{"s":{"command":"x","args":["${userHome}/a"],"env":{"KEY":"${file:~/key}"}}}}`)
+	if want := "mcpServers.s.args[0]: " + why + "; mcpServers.s.env.KEY: " + why; cfg == nil || cfg.Servers[0].Fault != want {
+		t.Errorf("got %v, faults %q, want a server with the fault %q", cfg, faults, want)
+	}
+	_, faults = of(`{"mcpServers":{},"files":["~/a","b"],"log_file":"~/log"}`)
+	if want := []string{"files[0]: " + why, "log_file: " + why}; !slices.Equal(faults, want) {
+		t.Errorf("got  %q\nwant %q", faults, want)
+	}
+}
