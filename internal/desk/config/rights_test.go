@@ -17,8 +17,9 @@ func TestRights(t *testing.T) {
 			"auth": {"tokens": {"ci": {"sha256": "%s"}}, "rights": %s}}`, digestOf("a"), rights), Options{})
 	}
 	for rights, want := range map[string][]conf.Right{
-		`[]`:                      {},
-		`[{"principals": ["*"]}]`: {{Principals: []string{"*"}}},
+		`[]`:                                     {},
+		`[{"principals": ["*"]}]`:                {{Principals: []string{"*"}}},
+		`[{"principals": ["*"], "admin": null}]`: {{Principals: []string{"*"}}}, // admin restricts nothing, so null is no fault
 		`[{"principals": ["ci-*"], "groups": ["dev"], "scopes": ["x"], "servers": ["my git", "m*"], "tools": {"allow": ["my git.get_*"], "deny": ["*.rm"]},
 			"read_only": true, "views": ["groups/*"], "confirm": "all", "admin": true, "//": "a note"}, {"groups": ["ops"], "servers": []}]`: {
 			{Principals: []string{"ci-*"}, Groups: []string{"dev"}, Scopes: []string{"x"}, Servers: []string{"my git", "m*"},
