@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/app"
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/terminal"
+	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/published"
 	"mcpx/internal/desk/setup"
 )
@@ -119,7 +120,7 @@ func (cmd *addCommand) free(c *cli, name string) error {
 	if err != nil {
 		return err
 	}
-	data, _, err := setup.Read(file)
+	data, _, err := config.Read(file)
 	if err == nil && slices.Contains(setup.ServerNames(data), name) {
 		err = &hintError{fmt.Sprintf("%s %v", name, setup.ErrThere), "another name: --as NAME; or first " + c.hint("remove", name)}
 	}

@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/terminal"
+	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/setup"
 )
 
@@ -251,7 +252,7 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked 
 		return &hintError{"there is no home folder", "name the file of " + client.Name + " with --file"}
 	}
 	var served, seen []setup.Found
-	if _, existed, err := setup.Read(own); err != nil {
+	if _, existed, err := config.Read(own); err != nil {
 		return err
 	} else if !existed {
 		fmt.Fprintf(w.s.err, "mcpx: warning: there is no config at %s yet; %s makes one\n", w.sys.Short(own), w.cli.hint("init"))

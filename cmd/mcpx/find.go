@@ -78,7 +78,7 @@ func (c *cli) registry(s streams) (published.Registry, error) {
 	if err != nil {
 		return published.Registry{}, err
 	}
-	data, existed, err := setup.Read(file)
+	data, existed, err := config.Read(file)
 	if err != nil || !existed || setup.Blank(data) {
 		return published.Registry{URL: config.DefaultRegistry}, err
 	}

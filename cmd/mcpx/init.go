@@ -191,7 +191,7 @@ type draft struct {
 // draftOf returns a draft with the present text of the config in file, and without servers. The file need not exist.
 func draftOf(file string) (next draft, err error) {
 	next = draft{file: file}
-	next.before, next.existed, err = setup.Read(file)
+	next.before, next.existed, err = config.Read(file)
 	return next, err
 }
 

@@ -247,7 +247,7 @@ func (p *pageWork) preview(w http.ResponseWriter, r *http.Request) {
 		refuseDraft(w, err)
 		return
 	}
-	data, _, err := setup.Read(p.app.source.Load().Path)
+	data, _, err := config.Read(p.app.source.Load().Path)
 	if err != nil {
 		refuse(w, http.StatusInternalServerError, err)
 		return

@@ -98,7 +98,7 @@ func (p *pageWork) entry(w http.ResponseWriter, r *http.Request) {
 	err := errNoFile
 	if file := p.app.source.Load(); file != nil {
 		var data []byte
-		if data, _, err = setup.Read(file.Path); err == nil {
+		if data, _, err = config.Read(file.Path); err == nil {
 			_, err = file.Named(name, func(data []byte, inFile string) ([]byte, error) {
 				var err error
 				name = inFile

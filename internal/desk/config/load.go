@@ -21,14 +21,27 @@ const maxEnvFileBytes = 1 << 20
 
 // Load reads the config file at path. The error is an [*Error], a [*SyntaxError] or a [*Faults].
 func Load(path string, o Options) (*Config, error) {
-	data, err := readRegular(path, maxFileBytes)
-	if errors.Is(err, fs.ErrNotExist) {
+	data, existed, err := Read(path)
+	if err != nil {
+		return nil, err
+	}
+	if !existed {
 		return nil, notFound(path)
 	}
-	if err != nil {
-		return nil, &Error{Text: "reading config " + path, Err: err, Advice: inFolder(path)}
-	}
 	return Parse(path, data, o)
+}
+
+// Read returns the text of the config file at path. existed is false if there is no file; then err is nil. Otherwise the error is
+// an [*Error].
+func Read(path string) (data []byte, existed bool, err error) {
+	data, err = readRegular(path, maxFileBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, &Error{Text: "reading config " + path, Err: err, Advice: inFolder(path)}
+	}
+	return data, true, nil
 }
 
 // inFolder returns advice for a path that cannot be read. If the path is a folder that contains a likely config file, the advice

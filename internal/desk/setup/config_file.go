@@ -21,7 +21,7 @@ type ConfigFile struct {
 // Edit changes the text of the config with the function change. If there is no file, change gets an empty text. Edit writes the new
 // text only if it is a valid config and check accepts it; check may be nil.
 func (f ConfigFile) Edit(change func(data []byte) ([]byte, error), check func(*config.Config) error) error {
-	before, existed, err := Read(f.Path)
+	before, existed, err := config.Read(f.Path)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,8 @@ import (
 // history in the same file.
 const maxFileBytes = 64 << 20
 
-// Read returns the content of a config file of mcpx or of a client. existed is false if there is no file; then err is nil.
+// Read returns the content of a config file of a client, or of another file that mcpx writes; for the config of mcpx there is
+// [config.Read]. existed is false if there is no file; then err is nil.
 func Read(file string) (data []byte, existed bool, err error) {
 	info, err := os.Stat(file)
 	switch {

@@ -62,7 +62,7 @@ func RemoveSchema(configFile string) (removed bool, err error) {
 	if err != nil || !existed || !isSchema(data) {
 		return false, err
 	}
-	text, _, err := Read(configFile)
+	text, _, err := config.Read(configFile)
 	if d, unread := parseJSONText(text); err != nil || unread == nil && d.namesSchema() {
 		return false, err
 	}
