@@ -80,6 +80,27 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
+// TestFind_DanglingLink: the error about a link to a file that does not exist says where the link leads.
+func TestFind_DanglingLink(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "mcpx", "config.json")
+	if err := os.Mkdir(filepath.Dir(link), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join("..", "gone.json"), link); err != nil {
+		t.Skip(err) // Windows permits links only to some users
+	}
+	want := "config file not found: " + link + " is a symbolic link to " + filepath.Join(dir, "gone.json") + ", where no file is"
+	_, named := Find(link, envOf(""), false, "")
+	_, ofUser := Find("", envOf(""), false, dir)
+	_, loaded := Load(link, Options{})
+	for _, err := range []error{named, ofUser, loaded} {
+		if err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+}
+
 // TestEnvFileIsRead: the path of an envFile is relative to the folder of the config file, not to the working folder.
 func TestEnvFileIsRead(t *testing.T) {
 	dir := t.TempDir()

@@ -340,7 +340,8 @@ func Find(flag string, getenv func(string) (string, bool), stdinTTY bool, userCo
 	if stdinTTY && local {
 		return localPath, nil
 	}
-	missing := &Error{Text: "config file not found: " + user, Advice: advice(user)}
+	missing := notFound(user)
+	missing.Advice = advice(user)
 	if user == "" {
 		missing.Text = "config file not found: there is no user configuration folder to look in"
 		missing.Advice = advice("a file named with --config")
@@ -360,7 +361,14 @@ func mustExist(path string) error {
 }
 
 func notFound(path string) *Error {
-	return &Error{Text: "config file not found: " + path, Advice: advice(path, "--config", path)}
+	missing := &Error{Text: "config file not found: " + path, Advice: advice(path, "--config", path)}
+	if target, err := os.Readlink(path); err == nil {
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path), target)
+		}
+		missing.Text += " is a symbolic link to " + target + ", where no file is"
+	}
+	return missing
 }
 
 // advice says how to make a config at target. flags are those with which mcpx init makes it there.
