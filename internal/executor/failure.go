@@ -184,21 +184,29 @@ func timeoutFailure(r *Request, timeout *request.TimeoutError) *results.Failure 
 		f.Message += fmt.Sprintf(", of which the call waited %g s for a place among the concurrent calls", queued.Seconds())
 		f.With("queued_seconds", queued.Seconds())
 	}
-	f.Message += "; it was told to cancel. "
-	noise := ""
+	switch {
+	case timeout.Told:
+		f.Message += "; it was told to cancel. " + mayHaveRun
+	case timeout.MayHaveRun:
+		f.Message += ". " + mayHaveRun
+	default:
+		f.Message += "; the call was not sent: the server did not take it. " + notRun
+	}
 	if timeout.Noise != "" {
-		noise = ". Meanwhile the server wrote lines that are no messages (a message is one line of JSON), the first: " + timeout.Noise
+		f.Message += ". Meanwhile the server wrote lines that are no messages (a message is one line of JSON), the first: " + timeout.Noise
 		f.With("noise", timeout.Noise)
 	}
-	f.Message += mayHaveRun + noise
 	return f.With("seconds", seconds)
 }
 
-// mayHaveRun warns that a failed call may have had its effect.
-const mayHaveRun = "The call may have been executed; check before you repeat it"
+// mayHaveRun warns that a failed call may have had its effect. notRun says that it certainly had none.
+const (
+	mayHaveRun = "The call may have been executed; check before you repeat it"
+	notRun     = "The call was not executed; it can be repeated"
+)
 
 func lostFailure(r *Request, lost *request.LostError) *results.Failure {
-	may := "The call was not executed; it can be repeated"
+	may := notRun
 	if lost.MayHaveRun {
 		may = mayHaveRun
 	}

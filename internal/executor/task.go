@@ -89,7 +89,7 @@ func asTask(r *request.Request, params json.RawMessage) {
 func (e run) followTask(ctx context.Context, r *request.Request, t task, limit time.Duration) (raw json.RawMessage, err error) {
 	of := request.Request{
 		From: request.From{Client: r.Client, Sink: r.Sink, Event: r.Event}, To: r.To, Scope: r.Scope, Apps: r.Apps,
-		Params: append(wire.AppendQuoted([]byte(`{"taskId":`), t.ID), '}'),
+		Params: append(wire.AppendQuoted([]byte(`{"taskId":`), t.ID), '}'), MayHaveRun: true,
 	}
 	defer func() {
 		if err != nil && !t.ended() {
@@ -113,7 +113,7 @@ func (e run) followTask(ctx context.Context, r *request.Request, t task, limit t
 			return nil, ctx.Err()
 		case <-over.C:
 			pause.Stop()
-			return nil, &request.TimeoutError{After: limit}
+			return nil, &request.TimeoutError{After: limit, Told: true, MayHaveRun: true}
 		}
 		poll := of
 		poll.Method, poll.Timeout, poll.Repeatable = "tasks/get", max(limit-time.Since(began), time.Second), true

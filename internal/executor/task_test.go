@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/base/state"
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/registry"
 	"mcpx/internal/request"
 	"mcpx/internal/results"
 )
@@ -80,6 +81,30 @@ func TestTask_Ends(t *testing.T) {
 			t.Errorf("cancelled %d tasks, want 2", n)
 		}
 	})
+}
+
+// TestTask_Unsent: if a message about a task was not sent before the deadline, the call may have been executed all the same.
+func TestTask_Unsent(t *testing.T) {
+	for _, method := range []string{"tasks/get", "tasks/result"} {
+		bubble(t, func(t *testing.T) {
+			r := registry.New([]registry.Server{piped(t, "s", tasking(t, "60000", "completed"))}, registry.Options{})
+			r.Start()
+			t.Cleanup(func() { r.Close(0) })
+			r.WaitTried(t.Context())
+			e := chainedWith(r, Options{}, nil, func(next request.Handler) request.Handler {
+				return func(ctx context.Context, q *request.Request) (json.RawMessage, error) {
+					if q.Method == method {
+						return nil, &request.TimeoutError{After: time.Second, MayHaveRun: q.MayHaveRun}
+					}
+					return next(ctx, q)
+				}
+			})
+			const want = "TIMEOUT: no answer from s.t within 1 s. The call may have been executed; check before you repeat it"
+			if got := said(t, exec(t, e, Request{Server: "s", Tool: "t"})); got != want {
+				t.Errorf("%s: got %s", method, got)
+			}
+		})
+	}
 }
 
 // TestTask_Fails: if mcpx gives up a task because the server does not answer, or refuses to say how the task is or what came of

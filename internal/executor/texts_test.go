@@ -209,6 +209,47 @@ func TestTimeoutInQueue(t *testing.T) {
 	})
 }
 
+// TestTimeout_Unsent: if a request was not sent before the deadline, the error does not say that the server was told to cancel it.
+// It says that the call can be repeated, unless an earlier attempt may have been executed.
+func TestTimeout_Unsent(t *testing.T) {
+	options := Options{Servers: map[string]ServerOptions{"hand": {CallTimeout: 7 * time.Second}}}
+	const may = "The call may have been executed; check before you repeat it"
+	t.Run("the server reads nothing", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			e := executing(t, options, nil, byHand("hand", func(c talk) (bool, error) {
+				if c.method == "tools/call" {
+					<-time.After(time.Hour)
+				}
+				return false, nil
+			}))
+			r := Request{Server: "hand", Tool: "t"}
+			const told = "TIMEOUT: no answer from hand.t within 7 s; it was told to cancel. " + may
+			if got := said(t, exec(t, e, r)); got != told {
+				t.Errorf("the one that it read: %s", got)
+			}
+			synctest.Wait() // the notification that cancels it is being written
+			const unsent = "TIMEOUT: no answer from hand.t within 7 s; the call was not sent: the server did not take it. The call was not executed; it can be repeated"
+			if got := said(t, exec(t, e, r)); got != unsent {
+				t.Errorf("the next one: %s", got)
+			}
+		})
+	})
+	t.Run("after a lost attempt", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			e := executing(t, options, nil, byHand("hand", func(c talk) (bool, error) {
+				if c.method == "tools/call" {
+					return false, errors.New("fell over")
+				}
+				return c.start > 1, nil // after the restart it does not answer
+			}))
+			const want = "TIMEOUT: no answer from hand.t within 7 s. " + may
+			if got := said(t, exec(t, e, Request{Server: "hand", Tool: "t"})); got != want {
+				t.Errorf("got %s", got)
+			}
+		})
+	})
+}
+
 // TestLossInCrashLoop: if the server is in a crash loop, the error for a lost connection says so.
 func TestLossInCrashLoop(t *testing.T) {
 	bubble(t, func(t *testing.T) {

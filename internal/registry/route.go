@@ -84,6 +84,7 @@ func (t *route) next(ctx context.Context, failed error) (*upstream.Upstream, err
 		_, unavailable := errors.AsType[*request.UnavailableError](failed) // an UnavailableError means that the request was not executed
 		if asksByResult(failed) {
 			t.learn()
+			t.request.MayHaveRun = true
 		}
 		if unavailable || asksByResult(failed) {
 			t.share()
@@ -99,7 +100,7 @@ func (t *route) next(ctx context.Context, failed error) (*upstream.Upstream, err
 		case !again || ctx.Err() != nil:
 			return nil, failed
 		case executed && t.ran == nil:
-			t.ran = failed
+			t.ran, t.request.MayHaveRun = failed, true
 		}
 	}
 	u, more := t.entry.instances.pick(t.request.Client, t.tried)

@@ -52,10 +52,13 @@ type LostError struct {
 
 func (e *LostError) Error() string { return "connection lost: " + e.Reason }
 
-// TimeoutError says that the deadline of a request has passed. If the request was sent, mcpx has told the upstream to cancel
-// it.
+// TimeoutError says that the deadline of a request has passed.
 type TimeoutError struct {
 	After time.Duration
+	// Told means that mcpx has told the upstream to cancel the request.
+	Told bool
+	// MayHaveRun is false if the request certainly never reached the server; otherwise it is true.
+	MayHaveRun bool
 	// Idle means that the time without progress was too long, although the time for the whole call had not passed.
 	Idle bool
 	// Queued is how much of the time the call waited for a concurrency slot.

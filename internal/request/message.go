@@ -65,6 +65,10 @@ type Request struct {
 	// Repeatable permits mcpx to send the request again after the session was lost. It is set if repeating does no harm:
 	// the tool is declared idempotent or read-only, or the method only reads, for example.
 	Repeatable bool
+	// MayHaveRun means that an earlier message may already have had the effect that the caller wants from this one: the message
+	// that began a task, or the same request at another instance. An error about this message then does not say that nothing was
+	// executed.
+	MayHaveRun bool
 	Times
 	// Scope is the part of the catalogue that the client's view shows; nil means all of it. Apps also permits
 	// tools that are only for apps.

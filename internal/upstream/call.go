@@ -18,10 +18,12 @@ import (
 )
 
 // call is a request with its two timers. clock bounds the whole call; idle bounds the time without progress, and
-// may be nil.
+// may be nil. told means that the server was told to cancel the request. MayHaveRun is also set after an attempt or an
+// input round that may have been executed.
 type call struct {
 	request.Request
 	clock, idle *clock
+	told        bool
 }
 
 // Call sends a request and returns the raw result, which is valid JSON in valid UTF-8. It ends within the request's
@@ -34,6 +36,7 @@ func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage
 	defer own.end()
 	ctx = &own.Context
 	c := call{Request: r, clock: &own.clock}
+	c.MayHaveRun = r.MayHaveRun || r.Input.Responses != nil || r.Input.State != nil // such a request continues an earlier one
 	if err := u.begin(); err != nil {
 		return nil, err
 	}
@@ -43,6 +46,7 @@ func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage
 	result, err := u.attempts(ctx, &c, &waits)
 	if _, _, asks := inputWanted(result); err == nil && asks {
 		if u.spec.OnQuestion(); !r.Relay { // with Relay, the caller passes the input_required result on to the client
+			c.MayHaveRun = true
 			result, err = u.rounds(ctx, &c, &waits, result)
 		}
 	}
@@ -55,9 +59,16 @@ func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage
 	case parent.Err() != nil:
 		return nil, parent.Err()
 	case timedOut && !isUnavailable(err):
-		return nil, &request.TimeoutError{After: timeout, Queued: waits.queued, Noise: noiseOf(err)}
+		return nil, c.timedOut(&request.TimeoutError{After: timeout, Queued: waits.queued}, err)
 	}
 	return nil, err
+}
+
+// timedOut fills in the error of a call whose deadline has passed and that therefore failed with err.
+func (r *call) timedOut(timeout *request.TimeoutError, err error) error {
+	timeout.Told, timeout.Noise = r.told, noiseOf(err)
+	timeout.MayHaveRun = r.MayHaveRun || !errors.Is(err, transport.ErrNotSent)
+	return timeout
 }
 
 func noiseOf(err error) string {
@@ -89,9 +100,9 @@ func (s *session) callWatched(ctx context.Context, r *call, idle time.Duration) 
 		}
 	}
 	result, err := s.call(ctx, &watched)
+	r.told = watched.told
 	if err != nil && context.Cause(ctx) == stalled {
-		stalled.Noise = noiseOf(err)
-		err = stalled
+		err = r.timedOut(stalled, err)
 	}
 	return result, err
 }
@@ -148,7 +159,7 @@ func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMes
 			return nil, lost
 		}
 		if lost.MayHaveRun {
-			last = lost
+			last, r.MayHaveRun = lost, true
 		}
 	}
 }

@@ -70,6 +70,7 @@ func (s *session) call(ctx context.Context, r *call) (json.RawMessage, error) {
 		s.questions.visitAll(rpc.Data, r.Client)
 	}
 	if ctx.Err() != nil && !errors.Is(err, transport.ErrNotSent) {
+		r.told = true
 		s.cancelled(id, context.Cause(ctx).Error())
 		s.unlisten(id, true)
 	}
