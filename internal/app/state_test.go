@@ -153,7 +153,7 @@ func testShared(t *testing.T, cluster string, another func(*endpoint) *endpoint)
 			t.Errorf("there: %s, here: %s", there, here)
 		}
 		name := "parked " + strings.TrimPrefix(strings.Trim(found[1], `"`), "mcpx.parked.")
-		if fresh, err := two.app.state.once.Redeem(t.Context(), name, 0, time.Now().Add(time.Hour)); fresh || err != nil {
+		if fresh, err := two.app.state.once.Redeem(t.Context(), name, time.Now().Add(time.Hour)); fresh || err != nil {
 			t.Errorf("the state is not used up: %v", err)
 		}
 	})

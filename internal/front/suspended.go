@@ -222,7 +222,7 @@ func (k *suspendedCalls) resume(ctx context.Context, r *incoming, written string
 	case p.params != paramsOf(r.message):
 		return refuse("it belongs to a call with other params")
 	}
-	fresh, err := k.once.Redeem(ctx, "parked "+written, 0, time.Now().Add(suspendedTime))
+	fresh, err := k.once.Redeem(ctx, "parked "+written, time.Now().Add(suspendedTime))
 	if err != nil {
 		return nil, &rpcError{code: codeRefused, message: err.Error()}
 	}

@@ -366,14 +366,14 @@ type usedUp struct {
 	err   atomic.Pointer[error]
 }
 
-func (u *usedUp) Redeem(ctx context.Context, name string, number int, until time.Time) (bool, error) {
+func (u *usedUp) Redeem(ctx context.Context, name string, until time.Time) (bool, error) {
 	if err := u.err.Load(); err != nil {
 		return true, *err
 	}
 	if !u.fresh.Load() {
 		return false, nil
 	}
-	return u.Once.Redeem(ctx, name, number, until)
+	return u.Once.Redeem(ctx, name, until)
 }
 
 // TestInput_Once: a state that another process has used, or may have used, does not resume the call. The call

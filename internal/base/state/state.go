@@ -91,21 +91,17 @@ type Results[R any] interface {
 	Len() int
 }
 
-// Once remembers, for each name, which numbers were used. A name stands for one parked call of package front, or for a login or
-// its code of package connect. Each package makes its names unique. The numbers of a name begin with 0 and are used one after
-// the other. Safe for concurrent use.
+// Once remembers which names were used. A name stands for one parked call of package front, or for a login or its code of package
+// connect. Each package makes its names unique. Safe for concurrent use.
 //
-// A name is forgotten at the time given with it, or when there are too many names: first the names that have not
-// ended, and among them those with the earliest time. A number of a forgotten name can be used again.
+// A name is forgotten at the time given with it, or when there are too many names: first the one with the earliest time. A
+// forgotten name can be used again.
 //
 // If the implementation uses a network, Redeem waits for the common store, and fails if it cannot be reached.
 type Once interface {
-	// Redeem uses up a number of a name, and all numbers below it. Of all callers in all processes, only one gets
-	// fresh = true. A number above the last used one is fresh as well, since only the owner of the name can have made
-	// it. A number that was used before ends the name: either this number or the following one was stolen, so no number
-	// of the name is fresh any more. The only error is ErrAway: then the number may or may not have been used up, and the
-	// caller must refuse the request.
-	Redeem(ctx context.Context, name string, number int, until time.Time) (fresh bool, err error)
+	// Redeem uses up a name. Of all callers in all processes, only one gets fresh = true. The only error is ErrAway: then the
+	// name may or may not have been used up, and the caller must refuse the request.
+	Redeem(ctx context.Context, name string, until time.Time) (fresh bool, err error)
 }
 
 // Counters counts what callers use, as buckets of tokens that fill over time. Only package limits uses it. Safe for

@@ -96,7 +96,7 @@ func TestRecords_Away(t *testing.T) {
 	once := map[*Cluster]state.Once{a: a.Once("codes"), b: b.Once("codes")}
 	until := time.Now().Add(time.Hour)
 	redeem := func(c *Cluster, name string) string {
-		fresh, err := once[c].Redeem(t.Context(), name, 0, until)
+		fresh, err := once[c].Redeem(t.Context(), name, until)
 		return fmt.Sprint(fresh, " ", err)
 	}
 	if err := keep(a, "x", "1", time.Hour); err != nil {
@@ -237,7 +237,7 @@ func TestOnce_Cluster(t *testing.T) {
 		var wait sync.WaitGroup
 		for j := range 30 {
 			wait.Go(func() {
-				if ok, err := all[j%3].Redeem(t.Context(), fmt.Sprint(i), 0, until); ok && err == nil {
+				if ok, err := all[j%3].Redeem(t.Context(), fmt.Sprint(i), until); ok && err == nil {
 					fresh.Add(1)
 				}
 			})
@@ -245,6 +245,35 @@ func TestOnce_Cluster(t *testing.T) {
 		wait.Wait()
 		if n := fresh.Load(); n != 1 {
 			t.Errorf("%d have the code", n)
+		}
+	}
+}
+
+// TestOnce_Record: replicas of earlier versions, which counted the uses of a name, read the record of a used name, and their
+// records are read.
+func TestOnce_Record(t *testing.T) {
+	mcptest.NoLeaks(t)
+	c := join(t, mcptest.StartNATS(t).URL, "a")
+	once, until := c.Once("codes"), time.Now().Add(time.Hour)
+	redeem := func(name string) bool {
+		fresh, err := once.Redeem(t.Context(), name, until)
+		if err != nil {
+			t.Error(err)
+		}
+		return fresh
+	}
+	if !redeem("new") {
+		t.Error("a new name was used")
+	}
+	if got, want := valueAt(c, "once.codes."+hashed("new")), fmt.Sprintf(`{"name":"new","next":1,"until":%d}`, until.Unix()); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for name, more := range map[string]string{"used": "", "used twice": `,"ended":true`} {
+		if err := keep(c, "once.codes."+hashed(name), fmt.Sprintf(`{"name":%q,"next":1,"until":%d%s}`, name, until.Unix(), more), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if redeem(name) {
+			t.Errorf("%s: fresh", name)
 		}
 	}
 }

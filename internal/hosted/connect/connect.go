@@ -360,7 +360,7 @@ func (p *Pages) callback(w http.ResponseWriter, r *http.Request) {
 		p.fault(w, http.StatusBadRequest, foreign)
 		return
 	}
-	fresh, err := p.Once.Redeem(r.Context(), "connect "+id, 0, time.Now().Add(viewerTime))
+	fresh, err := p.Once.Redeem(r.Context(), "connect "+id, time.Now().Add(viewerTime))
 	_ = p.Pending.End(r.Context(), id, state.Closed) // if this fails, the entry expires; Once has marked it as used already
 	switch {
 	case err != nil:
@@ -425,7 +425,7 @@ func (p *Pages) typed(w http.ResponseWriter, r *http.Request, l *link, to string
 	}
 	fresh := false
 	if err == nil {
-		fresh, err = p.Once.Redeem(r.Context(), "connect code "+code, 0, time.Now().Add(codeTime))
+		fresh, err = p.Once.Redeem(r.Context(), "connect code "+code, time.Now().Add(codeTime))
 		_ = p.Codes.End(r.Context(), code, state.Closed) // if this fails, the entry expires; Once has marked it as used already
 	}
 	switch {
