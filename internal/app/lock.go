@@ -57,7 +57,7 @@ func (l Lock) Save(cfg *config.Config) error {
 		return err
 	}
 	if err := atomicfile.Write(LockPath(cfg), append(data, '\n'), 0o600); err != nil {
-		return fmt.Errorf("writing the approved tools: %w", err)
+		return fmt.Errorf("keeping the approved tools: %w", err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -29,8 +30,10 @@ func TestWrite(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(folder, "taken", "inside"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := Write(filepath.Join(folder, "taken"), []byte("text"), 0o600); err == nil {
-		t.Error("a folder was replaced")
+	taken := filepath.Join(folder, "taken")
+	if err := Write(taken, []byte("text"), 0o600); err == nil || !strings.Contains(err.Error(), taken+", which") ||
+		strings.Contains(err.Error(), ".mcpx-") {
+		t.Errorf("a folder was replaced, or the error names the temporary file: %v", err)
 	}
 	if left, err := os.ReadDir(folder); len(left) != 2 {
 		t.Errorf("left: %v, %v", left, err)

@@ -78,24 +78,8 @@ func write(file string, data, expected []byte, existed bool) (made []string, err
 			return nil, fmt.Errorf("%s is read-only", file)
 		}
 	}
-	folder := filepath.Dir(file)
-	for at := folder; !exists(at) && at != filepath.Dir(at); at = filepath.Dir(at) {
+	for at := filepath.Dir(file); !exists(at) && at != filepath.Dir(at); at = filepath.Dir(at) {
 		made = slices.Insert(made, 0, at)
 	}
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, fmt.Errorf("making the folder of %s: %w", file, err)
-	}
-	if err := atomicfile.Write(file, data, mode); err != nil {
-		return nil, fmt.Errorf("writing %s, which was not changed: %w", file, cause(err))
-	}
-	return made, nil
-}
-
-// cause returns an error of writing a file, without the name of the temporary file. The user does not know this name.
-func cause(err error) error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
-		return fmt.Errorf("its folder: %w", pathErr.Err)
-	}
-	return err
+	return made, atomicfile.Write(file, data, mode)
 }
