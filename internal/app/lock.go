@@ -56,7 +56,7 @@ func (l Lock) Save(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	if err := atomicfile.Write(LockPath(cfg), append(data, '\n'), 0o600); err != nil {
+	if err := atomicfile.Rewrite(LockPath(cfg), append(data, '\n')); err != nil {
 		return fmt.Errorf("keeping the approved tools: %w", err)
 	}
 	return nil

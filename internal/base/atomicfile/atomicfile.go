@@ -11,9 +11,24 @@ import (
 	"github.com/rogpeppe/go-internal/robustio"
 )
 
-// Write replaces the file at path, with these permissions, once all data is on disk. If the folder does not exist,
-// Write creates it with mode 0700. After an error, which names path, the file is unchanged.
+// Write replaces the file at path, with these permissions, once all data is on disk. The file belongs to the user of this process then.
+// If the folder does not exist, Write creates it with mode 0700. After an error, which names path, the file is unchanged.
 func Write(path string, data []byte, mode fs.FileMode) error {
+	return replace(path, data, mode, nil)
+}
+
+// Rewrite is like [Write] for a file that is the user's own, such as a config: it keeps the permissions, the owner and the group of the
+// file. So the user can still read it after a command with sudo. A new file gets mode 0600.
+func Rewrite(path string, data []byte) error {
+	old, err := os.Stat(path)
+	if err != nil {
+		return replace(path, data, 0o600, nil) // if the reason is not that there is no file, replace fails too
+	}
+	return replace(path, data, old.Mode().Perm(), old)
+}
+
+// replace does the work of [Write]. The new file gets the owner and group of old, unless old is nil.
+func replace(path string, data []byte, mode fs.FileMode, old fs.FileInfo) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return fmt.Errorf("making the folder of %s: %w", path, err)
@@ -22,7 +37,12 @@ func Write(path string, data []byte, mode fs.FileMode) error {
 	if err != nil {
 		return fmt.Errorf("writing %s, which was not changed: its folder: %w", path, cause(err))
 	}
-	_, err = temp.Write(data)
+	if old != nil {
+		err = own(temp, old)
+	}
+	if err == nil {
+		_, err = temp.Write(data)
+	}
 	err = errors.Join(cause(err), cause(temp.Chmod(mode)), cause(temp.Sync()), cause(temp.Close()))
 	if err == nil {
 		err = cause(robustio.Rename(temp.Name(), path)) // retries if another process has the file open on Windows

@@ -1,0 +1,32 @@
+//go:build !windows
+
+package atomicfile
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// own gives a new file the owner and the group of old. Only root can always do so. Another user, who may only write to the file of
+// somebody else, becomes its owner, and it keeps the group if the user is a member.
+func own(file *os.File, old fs.FileInfo) error {
+	is, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	now, was := is.Sys().(*syscall.Stat_t), old.Sys().(*syscall.Stat_t)
+	if now.Uid == was.Uid && now.Gid == was.Gid { // a file system without owners fails even if nothing changes
+		return nil
+	}
+	err = file.Chown(int(was.Uid), int(was.Gid))
+	switch {
+	case err == nil:
+		return nil
+	case os.Geteuid() != 0:
+		_ = file.Chown(-1, int(was.Gid))
+		return nil
+	}
+	return fmt.Errorf("keeping its owner: %w", cause(err))
+}
