@@ -18,13 +18,33 @@ func Write(path string, data []byte, mode fs.FileMode) error {
 }
 
 // Rewrite is like [Write] for a file that is the user's own, such as a config: it keeps the permissions, the owner and the group of the
-// file. So the user can still read it after a command with sudo. A new file gets mode 0600.
+// file. So the user can still read it after a command with sudo. A new file gets mode 0600. If the user of this process may not write
+// the file, the error is a [*ReadOnlyError].
 func Rewrite(path string, data []byte) error {
 	old, err := os.Stat(path)
 	if err != nil {
 		return replace(path, data, 0o600, nil) // if the reason is not that there is no file, replace fails too
 	}
+	file, err := os.OpenFile(path, os.O_WRONLY, 0) // renaming, which replaces the file, asks only who may write to the folder
+	if err == nil {
+		_ = file.Close()
+	}
+	if errors.Is(err, fs.ErrPermission) || old.Mode()&0o200 == 0 { // root can open every file
+		return &ReadOnlyError{path}
+	}
 	return replace(path, data, old.Mode().Perm(), old)
+}
+
+// ReadOnlyError is the error for a file that the user of this process may not write, or that nobody may.
+type ReadOnlyError struct{ Path string }
+
+func (e *ReadOnlyError) Error() string {
+	return e.Path + " is read-only for this user, and was not changed"
+}
+
+// Hint says what the user can do.
+func (e *ReadOnlyError) Hint() string {
+	return "make the file writable, or run the command as the user it belongs to"
 }
 
 // replace does the work of [Write]. The new file gets the owner and group of old, unless old is nil.

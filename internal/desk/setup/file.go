@@ -72,9 +72,6 @@ func write(file string, data, expected []byte, existed bool) (made []string, err
 	if there != existed || !bytes.Equal(now, expected) {
 		return nil, fmt.Errorf("%s has changed meanwhile; run the command again", file)
 	}
-	if info, err := os.Stat(file); err == nil && info.Mode()&0o200 == 0 { // a file is replaced by renaming, which works even if it is read-only
-		return nil, fmt.Errorf("%s is read-only", file)
-	}
 	for at := filepath.Dir(file); !exists(at) && at != filepath.Dir(at); at = filepath.Dir(at) {
 		made = slices.Insert(made, 0, at)
 	}
