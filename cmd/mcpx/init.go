@@ -64,7 +64,7 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams, sys setup.Sy
 		}
 	}
 	unread := unreadable(sys, sources)
-	if len(next.servers) == 0 {
+	if len(next.servers) == 0 && !setup.Blank(next.before) {
 		fmt.Fprintf(s.out, "%s has %s\n", sys.Short(file), map[bool]string{true: "all of them", false: "all that could be read"}[len(unread) == 0])
 	}
 	if written, err := cmd.write(ctx, w, next); err != nil || !written && len(next.servers) > 0 {
@@ -200,7 +200,7 @@ func draftOf(file string) (next draft, err error) {
 // declines, or there is nothing to add and nobody to ask.
 func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, error) {
 	s, sys := w.s, w.sys
-	if len(next.servers) == 0 && !w.asker.yes && !cmd.Keyring && !s.terminal {
+	if len(next.servers) == 0 && !setup.Blank(next.before) && !w.asker.yes && !cmd.Keyring && !s.terminal {
 		return false, nil // the only change would be "$schema", and mcpx cannot ask the user about it
 	}
 	data, question, err := next.text(sys)

@@ -52,6 +52,17 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("%s:%d:%d: invalid JSON: %s", e.File, e.Line, e.Column, e.Text)
 }
 
+// emptyFile is the text of the error for a file without any value.
+const emptyFile = "the file is empty"
+
+// Hint says how to fill an empty file. It returns "" for other mistakes, whose text says what to do.
+func (e *SyntaxError) Hint() string {
+	if e.Text != emptyFile {
+		return ""
+	}
+	return fmt.Sprintf("fill it with the servers of your MCP clients: mcpx init --config %s; or with one: mcpx add NAME --config %[1]s -- COMMAND", e.File)
+}
+
 // Error is the error for a config file that cannot be found or read.
 type Error struct {
 	Text   string

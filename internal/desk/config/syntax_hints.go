@@ -90,7 +90,7 @@ func (s *scanner) glimpse() string {
 func (s *scanner) ended() error {
 	switch expects := s.expects(); {
 	case s.last == 0:
-		return errorAt(s.pos, "the file is empty")
+		return errorAt(s.pos, emptyFile)
 	case expects == aColon:
 		return errorAt(s.pos, "a colon is missing after the key: expected ':', not %s", s.glimpse())
 	case s.last == ':':
