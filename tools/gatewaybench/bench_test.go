@@ -297,6 +297,29 @@ func TestNewBench_Unknown(t *testing.T) {
 	}
 }
 
+// TestRun_Out: the folder of the report is made for what is written into it: neither if nothing is, nor with an empty folder of logs.
+func TestRun_Out(t *testing.T) {
+	dir := t.TempDir()
+	out, from := filepath.Join(dir, "out"), filepath.Join(dir, "report.json")
+	for _, args := range [][]string{{"--show", "none"}, {"--from", from}} {
+		if err := run(t.Context(), append(args, "--out", out)); err == nil {
+			t.Errorf("%q: no error", args)
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Errorf("%q made the folder", args)
+		}
+	}
+	if err := os.WriteFile(from, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(t.Context(), []string{"--from", from, "--out", out}); err != nil {
+		t.Fatal(err)
+	}
+	if written, err := os.ReadDir(out); err != nil || len(written) != 3 {
+		t.Errorf("written: %v, %v", written, err)
+	}
+}
+
 // TestFreePort: the port of a gateway is not in the range in which systems choose ports.
 func TestFreePort(t *testing.T) {
 	if port := freePort(); port < 1024 || port > 32767 {

@@ -106,6 +106,9 @@ func run(ctx context.Context, args []string) error {
 	if o.from != "" {
 		return b.rewrite(o.from)
 	}
+	if err := os.MkdirAll(b.out, 0o755); err != nil { // before all is measured in vain
+		return err
+	}
 	b.measure()
 	return b.write()
 }
@@ -155,9 +158,6 @@ func newBench(ctx context.Context, o options) (b *bench, err error) {
 	}
 	if b.out == "" {
 		b.out = filepath.Join(b.cache, "reports", b.began.Format("2006-01-02-150405"))
-	}
-	if err := os.MkdirAll(filepath.Join(b.out, "logs"), 0o755); err != nil {
-		return nil, err
 	}
 	if b.temp, err = os.MkdirTemp(b.tempDir, "gatewaybench-"); err != nil {
 		return nil, err
@@ -239,7 +239,12 @@ func (b *bench) install() {
 
 // logFor opens the log of a peer in a figure. The report refers to the log by its name.
 func (b *bench) logFor(figure string, p *peer, transport string) *logFile {
-	file, err := os.OpenFile(filepath.Join(b.out, logName(figure, p, transport)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	path := filepath.Join(b.out, logName(figure, p, transport))
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	var file *os.File
+	if err == nil {
+		file, err = os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	}
 	if err != nil {
 		b.say("%v", err)
 		return &logFile{}

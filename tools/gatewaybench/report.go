@@ -94,6 +94,9 @@ func (b *bench) writeFiles(r *report) error {
 		fmt.Print(agreement)
 	}
 	files := map[string][]byte{"report.json": append(data, '\n'), "report.md": []byte(text), "report.svg": r.drawing(b.figures)}
+	if err := os.MkdirAll(b.out, 0o755); err != nil {
+		return err
+	}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(b.out, name), content, 0o644); err != nil {
 			return err
