@@ -158,15 +158,18 @@ func (b Backups) keep(file string, r *record) error {
 }
 
 // copyOf makes a backup of a file whose content is data, and returns the path of the backup. The name of the backup begins with
-// prefix.
-func (b Backups) copyOf(prefix, file string, data []byte) (string, error) {
+// prefix. The function drop takes the backup back, with the folders that were made for it.
+func (b Backups) copyOf(prefix, file string, data []byte) (backup string, drop func(), err error) {
 	first := prefix + "-" + time.Now().Format("20060102-150405")
 	stem := first
 	for i := 1; ; i++ {
 		name := filepath.Join(b.Dir, stem+"-"+strings.TrimLeft(filepath.Base(file), "."))
 		if !exists(name) {
-			_, err := write(name, data, nil, false)
-			return name, err
+			made, err := write(name, data, nil, false)
+			return name, func() {
+				_ = os.Remove(name)
+				removeEmpty(made)
+			}, err
 		}
 		stem = fmt.Sprintf("%s-%d", first, i)
 	}
@@ -363,16 +366,15 @@ func (b Backups) Write(c Change) (backup string, err error) {
 	if err := b.Check(c.File); err != nil {
 		return "", err
 	}
+	drop := func() {}
 	if c.Existed && (c.first || !c.exact) {
-		if backup, err = b.copyOf(c.Client.ID, c.File, c.Before); err != nil {
+		if backup, drop, err = b.copyOf(c.Client.ID, c.File, c.Before); err != nil {
 			return "", fmt.Errorf("keeping a backup: %w", err)
 		}
 	}
 	made, err := write(c.File, c.After, c.Before, c.Existed)
 	if err != nil {
-		if backup != "" {
-			_ = os.Remove(backup)
-		}
+		drop()
 		return "", err
 	}
 	if c.first {
@@ -395,8 +397,9 @@ func (b Backups) Write(c Change) (backup string, err error) {
 // Undo makes a change that [Backups.Disconnect] or [Backups.Restore] planned. If the change is not exact, Undo first makes
 // a backup of the file and returns its path. If the records cannot be read, they stay as they are.
 func (b Backups) Undo(c Change) (backup string, err error) {
+	drop := func() {}
 	if !c.Exact {
-		if backup, err = b.copyOf(c.Client.ID, c.File, c.Before); err != nil {
+		if backup, drop, err = b.copyOf(c.Client.ID, c.File, c.Before); err != nil {
 			return "", fmt.Errorf("keeping a backup: %w", err)
 		}
 	}
@@ -406,6 +409,7 @@ func (b Backups) Undo(c Change) (backup string, err error) {
 		_, err = write(c.File, c.After, c.Before, c.Existed)
 	}
 	if err != nil {
+		drop()
 		return "", err
 	}
 	if c.Exact && c.record.Backup != "" {
@@ -430,10 +434,6 @@ func (c Change) delete() error {
 	if err := os.Remove(file); err != nil {
 		return err
 	}
-	for _, folder := range slices.Backward(c.record.Made) {
-		if os.Remove(folder) != nil {
-			break // the folder is not empty
-		}
-	}
+	removeEmpty(c.record.Made)
 	return nil
 }

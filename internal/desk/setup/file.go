@@ -59,7 +59,7 @@ func resolve(file string) (string, error) {
 
 // write replaces a file atomically: a reader sees either the old or the new content. It fails if the file has changed meanwhile:
 // its content must be expected, and it must exist if and only if existed is true. made are the folders that write created, the
-// outermost first.
+// outermost first; after an error they are gone.
 func write(file string, data, expected []byte, existed bool) (made []string, err error) {
 	file, err = resolve(file)
 	if err != nil {
@@ -75,5 +75,18 @@ func write(file string, data, expected []byte, existed bool) (made []string, err
 	for at := filepath.Dir(file); !exists(at) && at != filepath.Dir(at); at = filepath.Dir(at) {
 		made = slices.Insert(made, 0, at)
 	}
-	return made, atomicfile.Rewrite(file, data)
+	if err := atomicfile.Rewrite(file, data); err != nil {
+		removeEmpty(made)
+		return nil, err
+	}
+	return made, nil
+}
+
+// removeEmpty removes folders that mcpx made, the outermost of which is the first, as long as they are empty.
+func removeEmpty(made []string) {
+	for _, folder := range slices.Backward(made) {
+		if os.Remove(folder) != nil {
+			break
+		}
+	}
 }

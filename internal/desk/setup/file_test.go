@@ -36,6 +36,34 @@ func TestConnect_ReadOnly(t *testing.T) {
 	}
 }
 
+// TestWrite_Failed: a write that fails leaves neither a backup nor a folder that was made for it.
+func TestWrite_Failed(t *testing.T) {
+	sys, c := linux(t), client(t, "cursor")
+	file := c.File(sys)
+	b := Backups{Dir: filepath.Join(sys.home(), "config", "mcpx", "backups")}
+	const before = `{"mcpServers": {"mcpx": {"command": "/old/bin/mcpx"}, "a": {"command": "x"}}}`
+	put(t, file, before)
+	connected, err := b.Connect(c, file, Connection{Command: "/opt/bin/mcpx"}, reading)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disconnected, err := b.Disconnect(c, file, reading)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(file, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	_, failed := b.Write(connected)
+	_, undo := b.Undo(disconnected)
+	if failed == nil || undo == nil || content(t, file) != before {
+		t.Errorf("got %v, %v: %s", failed, undo, content(t, file))
+	}
+	if left, err := os.ReadDir(sys.home()); err != nil || len(left) != 1 {
+		t.Errorf("left in the home: %v, %v", left, err)
+	}
+}
+
 // TestWrite_Meanwhile: if another process changes the file after mcpx has read it, that change is not lost.
 func TestWrite_Meanwhile(t *testing.T) {
 	sys, c := linux(t), client(t, "cursor")
