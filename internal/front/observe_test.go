@@ -386,6 +386,7 @@ func TestEvents_Panic(t *testing.T) {
 	}
 	p.send(t, message+"\n")
 	events.expect("stdio", "request resources/read ERROR -32603")
+	mcptest.WaitFor(t, "the answer", patience, func() bool { return len(p.answers("1")) == 1 }) // the event ends before it is written
 	mustFail("stdio", p.answers("1")[0])
 	for capabilities, want := range map[string][]string{
 		`{}`:                 {"request resources/read ERROR -32603"},
