@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"mcpx/internal/base/terminal"
 )
 
 // Fault is one mistake in a config file, and where it is.
@@ -60,7 +62,9 @@ func (e *SyntaxError) Hint() string {
 	if e.Text != emptyFile {
 		return ""
 	}
-	return fmt.Sprintf("fill it with the servers of your MCP clients: mcpx init --config %s; or with one: mcpx add NAME --config %[1]s -- COMMAND", e.File)
+	all := terminal.CommandLine("mcpx", "init", "--config", e.File)
+	one := terminal.CommandLine("mcpx", "add", "NAME", "--config", e.File, "--", "COMMAND")
+	return "fill it with the servers of your MCP clients: " + all + "; or with one: " + one
 }
 
 // Error is the error for a config file that cannot be found or read.
