@@ -21,7 +21,7 @@ func TestConfigUnreadable(t *testing.T) {
 	for path, why := range map[string]string{
 		loop: "too many levels of symbolic links", filepath.Join(h.dir, "folder"): "is a folder, not a file\nmcpx: hint: did you mean ",
 	} {
-		for _, args := range []string{"check", "add a --no-check -- true", "remove a", "enable a", "disable a"} {
+		for _, args := range []string{"check", "add a --no-check -- true", "remove a", "enable a", "disable a", "init --undo --yes"} {
 			words := append([]string{"--config", path}, strings.Fields(args)...)
 			_, stderr, code := h.run(t, "", words...)
 			if want := "mcpx: error: reading config " + path + ": " + why; code != 2 || !strings.HasPrefix(stderr, want) {

@@ -304,7 +304,7 @@ func (c Client) Servers(file string, o config.Options) ([]Found, error) {
 // back, unless that had an entry that starts mcpx too. Otherwise Disconnect removes this entry and, if the backup can be read,
 // adds the servers again that Connect removed. It writes nothing; [Backups.Undo] does.
 func (b Backups) Disconnect(c Client, file string, o config.Options) (Change, error) {
-	change, backup, known, err := b.forUndo(c, file)
+	change, backup, known, err := b.forUndo(c, file, Read)
 	if err != nil || !change.Existed || c.format.entry == nil && !known {
 		return change, err
 	}
@@ -335,10 +335,12 @@ func isSelf(f Found) bool { return f.Self }
 
 // forUndo reads what is needed to undo the changes of a file: the file, its record, and its backup. hasBackup is false if there
 // is no record, or if the backup cannot be read; it is true if the record says that there was no file. change.Exact is true if
-// hasBackup is true and the file has not changed since mcpx wrote it.
-func (b Backups) forUndo(c Client, file string) (change Change, backup []byte, hasBackup bool, err error) {
+// hasBackup is true and the file has not changed since mcpx wrote it. read reads the file: [Read] or [config.Read].
+func (b Backups) forUndo(
+	c Client, file string, read func(string) ([]byte, bool, error),
+) (change Change, backup []byte, hasBackup bool, err error) {
 	change = Change{Client: c, File: file}
-	if change.Before, change.Existed, err = Read(file); err != nil {
+	if change.Before, change.Existed, err = read(file); err != nil {
 		return change, nil, false, err
 	}
 	change.After = change.Before

@@ -98,7 +98,7 @@ func (b Backups) Edit(file string, oldText, newText []byte, existed bool) Change
 // get its old content back. Otherwise Restore only removes the key "$schema" if that names the schema file of mcpx. It writes
 // nothing; [Backups.Undo] does.
 func (b Backups) Restore(file string) (Change, error) {
-	change, backup, _, err := b.forUndo(Client{ID: configID}, file)
+	change, backup, _, err := b.forUndo(Client{ID: configID}, file, config.Read)
 	if err != nil {
 		return change, err
 	}
