@@ -22,8 +22,11 @@ func Write(path string, data []byte, mode fs.FileMode) error {
 // the file, the error is a [*ReadOnlyError].
 func Rewrite(path string, data []byte) error {
 	old, err := os.Stat(path)
-	if err != nil {
-		return replace(path, data, 0o600, nil) // if the reason is not that there is no file, replace fails too
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return replace(path, data, 0o600, nil)
+	case err != nil: // such as a link to itself, which renaming would replace
+		return fmt.Errorf("writing %s, which was not changed: %w", path, cause(err))
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY, 0) // renaming, which replaces the file, asks only who may write to the folder
 	if err == nil {

@@ -35,6 +35,12 @@ func TestWrite(t *testing.T) {
 		strings.Contains(err.Error(), ".mcpx-") {
 		t.Errorf("a folder was replaced, or the error names the temporary file: %v", err)
 	}
+	loop := filepath.Join(taken, "loop")
+	if os.Symlink(loop, loop) == nil { // Windows permits links only to some users
+		if err := Rewrite(loop, []byte("text")); err == nil || !strings.Contains(err.Error(), loop+", which") {
+			t.Errorf("a file was replaced that cannot be read: %v", err)
+		}
+	}
 	if left, err := os.ReadDir(folder); len(left) != 2 {
 		t.Errorf("left: %v, %v", left, err)
 	}
