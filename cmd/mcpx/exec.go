@@ -43,7 +43,7 @@ func (cmd *execCommand) Validate() error {
 
 // resolve sets the fields Server and Tool. If the first word of the command line is SERVER.TOOL, the second one is an argument of the
 // tool.
-func (cmd *execCommand) resolve(cfg *config.Config) error {
+func (cmd *execCommand) resolve(c *cli, cfg *config.Config) error {
 	server, tool := named(cfg, cmd.Server)
 	joined := cmd.Tool == "" || cmd.Tool == "-" || strings.ContainsAny(cmd.Tool, "={")
 	switch {
@@ -59,7 +59,7 @@ func (cmd *execCommand) resolve(cfg *config.Config) error {
 		return noSuchServer(cmd.Server, serverNames(cfg))
 	}
 	if cmd.Tool == "" {
-		return &usageError{hintError{"the tool is missing", "mcpx exec " + cmd.Server + " TOOL"}}
+		return &usageError{hintError{"the tool is missing", c.hint("exec", cmd.Server, "TOOL")}}
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 func (cmd *execCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	cfg, err := c.loadServers(ctx, s, cmd.Server)
 	if err == nil {
-		err = cmd.resolve(cfg)
+		err = cmd.resolve(c, cfg)
 	}
 	if err != nil {
 		return err

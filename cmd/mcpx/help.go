@@ -8,6 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/terminal"
 )
 
 type helpCommand struct {
@@ -49,12 +50,13 @@ var otherWords = map[string]string{
 func usageHint(parser *kong.Kong, args []string) string {
 	names := commands(parser)
 	first := ""
-	if i := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") }); i >= 0 {
-		first = args[i]
+	at := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
+	if at >= 0 {
+		first = args[at]
 	}
 	switch {
-	case len(args) > 3 && first == "add" && !slices.Contains(args, "--") && !strings.HasPrefix(args[1]+args[2], "-"):
-		return fmt.Sprintf("put -- before %s: mcpx add %s -- %s", args[2], args[1], strings.Join(args[2:], " "))
+	case first == "add" && len(args) > at+3 && !slices.Contains(args, "--") && !strings.HasPrefix(args[at+1]+args[at+2], "-"):
+		return "put -- before " + args[at+2] + ": mcpx " + terminal.CommandLine(slices.Insert(slices.Clone(args), at+2, "--")...)
 	case len(args) > 0 && strings.EqualFold(args[0], "-v"):
 		return "mcpx --version prints the version"
 	case first == "add" && !slices.Contains(args, "--"):

@@ -54,6 +54,7 @@ func TestHint_Config(t *testing.T) {
 		{file, exitFailed, "mcpx remove off", []string{"add", "ms-365-mcp-server", "--as", "off"}},
 		{file, exitOK, "try it: mcpx check 'my notes'", []string{"add", "my notes", "--no-check", "--", "no-such-program"}},
 		{file, exitUsage, "write the name first: mcpx add NAME", []string{"add", "{}"}},
+		{file, exitUsage, "mcpx exec off TOOL", []string{"exec", "off."}},
 		{file, exitFailed, "mcpx token list", []string{"token", "delete", "nobody"}},
 		{missing, exitConfig, "mcpx init", []string{"check"}},
 	} {
@@ -66,6 +67,8 @@ func TestHint_Config(t *testing.T) {
 		hasAll(t, h.must(t, exitFailed, "add", "x", test[1], "--config", file), test[0])
 	}
 	hasAll(t, h.must(t, exitUsage, "add", "--config", file, "--", "npx", "a b"), "mcpx add NAME"+configIs(file)+" -- npx 'a b'")
+	hasAll(t, h.must(t, exitUsage, "--config="+file, "add", "my x", "npx", "-y", "a b"),
+		"put -- before npx: mcpx '--config="+file+"' add 'my x' -- npx -y 'a b'\n")
 	if out := h.must(t, exitFailed, "init", "--from", from); strings.Contains(out, "--config") {
 		t.Errorf("the user gave no config, got\n%s", out)
 	}
