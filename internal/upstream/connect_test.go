@@ -262,6 +262,7 @@ func TestRevisionRefusedBesideACall(t *testing.T) {
 }
 
 func TestFraming(t *testing.T) {
+	mcptest.Parallel(t)
 	tests := []struct {
 		name string
 		fake mcptest.Spec

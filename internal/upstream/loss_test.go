@@ -153,6 +153,7 @@ func TestSSESessionForgotten(t *testing.T) {
 // TestHTTPFaults: for each HTTP fault during a call, the test checks the error and how often the tool runs, and that neither
 // the session nor its other calls are lost, unless the server has forgotten the session.
 func TestHTTPFaults(t *testing.T) {
+	mcptest.Parallel(t)
 	lost := func(mayHaveRun bool) func(error) bool {
 		return func(err error) bool {
 			var e *request.LostError
@@ -370,7 +371,7 @@ func TestHalfOpen(t *testing.T) {
 	mcptest.Parallel(t)
 	server := mcptest.Spec{}.HTTP(t)
 	proxy := mcptest.NewProxy(t, server.URL)
-	u := ready(t, Spec{Options: transport.Options{Type: transport.HTTP, Remote: transport.Remote{URL: proxy.URL(server.URL)}}, Health: Health{Interval: 50 * time.Millisecond, Timeout: silence, Threshold: 2}, Timeouts: Timeouts{Connect: silence}})
+	u := ready(t, Spec{Options: transport.Options{Type: transport.HTTP, Remote: transport.Remote{URL: proxy.URL(server.URL)}}, Health: Health{Interval: 50 * time.Millisecond, Timeout: silence, Threshold: 1}, Timeouts: Timeouts{Connect: silence}})
 	ended := make(chan error, 1)
 	go func() {
 		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Times: request.Times{Timeout: patience}})

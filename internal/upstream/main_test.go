@@ -23,7 +23,7 @@ import (
 func TestMain(m *testing.M) {
 	proc.ReaperMain()
 	mcptest.Main()
-	mcptest.AtOnce(8)
+	mcptest.AtOnce(16)
 	os.Exit(m.Run())
 }
 

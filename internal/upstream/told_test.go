@@ -45,6 +45,7 @@ func (u *unaccepted) RoundTrip(r *http.Request) (*http.Response, error) {
 // TestTold_HTTP: the error of a call whose deadline has passed says whether the server was told to cancel it, and whether it may
 // have been executed, because its request was sent or an earlier one was.
 func TestTold_HTTP(t *testing.T) {
+	mcptest.Parallel(t)
 	type R = *request.Request
 	idle := func(r R) { r.Timeout, r.Idle = patience, silence }
 	for name, tt := range map[string]struct {

@@ -238,6 +238,7 @@ func TestCancel(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
+	mcptest.Parallel(t)
 	variantsAtOnce(t, mcptest.Spec{}, func(t *testing.T, _ variant, spec Spec, log func() mcptest.Log) {
 		u := ready(t, spec)
 		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Times: request.Times{Timeout: silence}})
