@@ -56,6 +56,8 @@ func TestAgain_Unavailable(t *testing.T) {
 		spec.Timeouts.Connect = time.Second
 		u := connect(t, spec)
 		time.Sleep(time.Hour) // the pause between two attempts is a minute
+		// After the next attempt has ended, none is running: Again would wait for its end.
+		time.Sleep(time.Until(u.Status().RetryAfter) + 5*time.Second)
 		starts := logs.starts()
 		began := time.Now()
 		u.Again(context.Background())
