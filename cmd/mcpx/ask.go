@@ -131,8 +131,8 @@ func (c *cli) configFile() (string, error) {
 	return filepath.Join(folder, "config.json"), nil
 }
 
-// hint returns an mcpx command line for the user to run, quoted for the shell. If the user has given a config, or the command runs in the
-// daemon, the line names the config. Flags come before a word "--" in words.
+// hint returns an mcpx command line for the user to run, quoted for the shell. If the user has given a config, or the command
+// runs in the daemon, the line names the config; the flag comes before a word "--" in words.
 func (c *cli) hint(words ...string) string {
 	if c.Config != "" {
 		at := slices.Index(words, "--")

@@ -23,9 +23,7 @@ func (cmd *auditForgetCommand) Help() string {
 }
 
 func (cmd *auditForgetCommand) Run(ctx context.Context, c *cli, s streams) error {
-	again := []string{"audit", "forget", cmd.File, "--user", cmd.User, "--yes"}
-	trail := []string{"audit", "report", cmd.File, "--by", "user"}
-	var flags []string
+	var flags []string // for hints, as the user gave them
 	for _, file := range cmd.KeyFile {
 		flags = append(flags, "--key-file", file)
 	}
@@ -42,7 +40,7 @@ func (cmd *auditForgetCommand) Run(ctx context.Context, c *cli, s streams) error
 		}
 	}
 	question := fmt.Sprintf("Replace %s in %s? This cannot be undone.", cmd.User, cmd.File)
-	yes, err := (&asker{s: s, yes: cmd.Yes}).ask(ctx, question, c.hint(append(again, flags...)...))
+	yes, err := (&asker{s: s, yes: cmd.Yes}).ask(ctx, question, c.hint(append([]string{"audit", "forget", cmd.File, "--user", cmd.User, "--yes"}, flags...)...))
 	if err != nil || !yes {
 		return err
 	}
@@ -53,7 +51,7 @@ func (cmd *auditForgetCommand) Run(ctx context.Context, c *cli, s streams) error
 	case err != nil:
 		return err
 	case lines == 0:
-		return &hintError{cmd.User + " is not in " + cmd.File, c.hint(append(trail, flags...)...) + " names all"}
+		return &hintError{cmd.User + " is not in " + cmd.File, c.hint(append([]string{"audit", "report", cmd.File, "--by", "user"}, flags...)...) + " names all"}
 	}
 	fmt.Fprintf(s.out, "%s is %s now, in %s\n", cmd.User, pseudonym, plural(lines, "line", "lines"))
 	return nil

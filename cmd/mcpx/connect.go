@@ -43,15 +43,13 @@ func (cmd *connectCommand) Run(ctx context.Context, c *cli, s streams, sys setup
 	if err != nil {
 		return err
 	}
-	unasked := []string{"connect", client.ID, "--yes"}
+	file, unasked := cmp.Or(cmd.File, client.File(sys)), []string{"connect", client.ID, "--yes"}
 	if cmd.Move {
 		unasked = append(unasked, "--move")
 	}
-	if cmd.File != "" {
-		unasked = append(unasked, "--file", cmd.File)
-	}
+	unasked = append(unasked, fileFlag(sys, client, file)...)
 	w := wiring{cli: c, s: s, sys: sys, asker: &asker{s: s, yes: cmd.Yes}, move: cmd.Move}
-	return w.connect(ctx, client, cmp.Or(cmd.File, client.File(sys)), c.hint(unasked...))
+	return w.connect(ctx, client, file, c.hint(unasked...))
 }
 
 type disconnectCommand struct {
@@ -76,10 +74,8 @@ func (cmd *disconnectCommand) Run(ctx context.Context, s streams, sys setup.Syst
 		fmt.Fprintf(s.out, "mcpx writes no file of %s: take mcpx out in %s\n", client.Name, client.Paste)
 		return nil
 	}
-	file, unasked := cmp.Or(cmd.File, client.File(sys)), []string{"mcpx", "disconnect", client.ID, "--yes"}
-	if cmd.File != "" {
-		unasked = append(unasked, "--file", cmd.File)
-	}
+	file := cmp.Or(cmd.File, client.File(sys))
+	unasked := append([]string{"mcpx", "disconnect", client.ID, "--yes"}, fileFlag(sys, client, file)...)
 	a, undone := &asker{s: s, yes: cmd.Yes}, false
 	for _, part := range partsOf(sys, client, file) {
 		done, err := part.disconnect(ctx, a, sys, terminal.CommandLine(unasked...))
@@ -283,7 +279,7 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked 
 		wrote = true
 	}
 	if wrote {
-		undo := append([]string{"mcpx", "disconnect", client.ID}, w.fileFlag(client, file)...)
+		undo := append([]string{"mcpx", "disconnect", client.ID}, fileFlag(w.sys, client, file)...)
 		fmt.Fprintf(w.s.out, "undo: %s\n", terminal.CommandLine(undo...))
 	} else {
 		fmt.Fprintf(w.s.out, "%s is connected already, in %s\n", client.Name, w.sys.Short(file))
@@ -293,8 +289,8 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked 
 }
 
 // fileFlag returns the flag --file for a command about this file, or nil if it is the client's usual one.
-func (w wiring) fileFlag(client setup.Client, file string) []string {
-	if file == client.File(w.sys) {
+func fileFlag(sys setup.System, client setup.Client, file string) []string {
+	if file == client.File(sys) {
 		return nil
 	}
 	return []string{"--file", file}
@@ -354,7 +350,7 @@ func (w wiring) doubled(client setup.Client, file string, list []setup.Found) []
 func (w wiring) warnDoubled(client setup.Client, file string, served, worked []setup.Found) {
 	take := w.doubled(client, file, worked)
 	if len(take) > 0 {
-		move := append([]string{"connect", client.ID, "--move"}, w.fileFlag(client, file)...)
+		move := append([]string{"connect", client.ID, "--move"}, fileFlag(w.sys, client, file)...)
 		fmt.Fprintf(w.s.out, "%s still has %s itself, beside mcpx; to take %s out: %s\n",
 			client.Name, strings.Join(take, ", "), them(take), w.cli.hint(move...))
 	}

@@ -107,7 +107,7 @@ func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 		inFile := namesIn(snap, rules, writtenNames(cfg))
 		for i, r := range cfg.Auth.Rights {
 			all[""] = append(all[""], inFile.unmatched(fmt.Sprintf("auth.rights[%d].tools.allow", i), r.Allow)...)
-			deny := slices.DeleteFunc(slices.Clone(r.Deny), served.match) // a tool denied by the served name stays denied
+			deny := slices.DeleteFunc(slices.Clone(r.Deny), served.matchesAny) // a tool denied by the served name stays denied
 			all[""] = append(all[""], inFile.unmatched(fmt.Sprintf("auth.rights[%d].tools.deny", i), deny)...)
 		}
 	}
@@ -126,9 +126,9 @@ func filteredNames(rules *policy.Rules, s *catalog.Server) []string {
 	return names
 }
 
-// named has the names of the servers and tools of a catalogue. The names of the servers are either those under which mcpx serves
+// toolNames has the names of the servers and tools of a catalogue. The names of the servers are either those under which mcpx serves
 // them, or those in the config file.
-type named struct {
+type toolNames struct {
 	tools   []string          // SERVER.TOOL
 	servers map[string]string // the server of each of tools
 	unknown []string          // the servers whose tools are not known yet
@@ -136,8 +136,8 @@ type named struct {
 
 // namesIn returns the names in a snapshot. written has the names of servers in the config file, by those under which mcpx serves
 // them; for other servers the latter are used.
-func namesIn(snap *catalog.Snapshot, rules *policy.Rules, written map[string]string) named {
-	all := named{servers: make(map[string]string)}
+func namesIn(snap *catalog.Snapshot, rules *policy.Rules, written map[string]string) toolNames {
+	all := toolNames{servers: make(map[string]string)}
 	for i := range snap.Servers {
 		s := &snap.Servers[i]
 		server := cmp.Or(written[s.Name], s.Name)
@@ -153,7 +153,7 @@ func namesIn(snap *catalog.Snapshot, rules *policy.Rules, written map[string]str
 }
 
 // unmatched returns a message for each glob that matches no tool and cannot match one that is not known yet.
-func (n *named) unmatched(key string, globs []string) []string {
+func (n *toolNames) unmatched(key string, globs []string) []string {
 	certain := slices.DeleteFunc(slices.Clone(globs), func(glob string) bool {
 		of, _, _ := strings.Cut(glob, ".")
 		return slices.ContainsFunc(n.unknown, func(server string) bool { return strings.HasPrefix(glob, server+".") || matches(of, server) })
@@ -161,13 +161,13 @@ func (n *named) unmatched(key string, globs []string) []string {
 	return unmatched(key+toolFormat, certain, n.tools, n.matches)
 }
 
-// match reports whether the glob matches any tool.
-func (n *named) match(glob string) bool {
+// matchesAny reports whether the glob matches any tool.
+func (n *toolNames) matchesAny(glob string) bool {
 	return slices.ContainsFunc(n.tools, func(name string) bool { return n.matches(glob, name) })
 }
 
 // matches reports whether the glob matches a tool that has this name in tools.
-func (n *named) matches(glob, name string) bool {
+func (n *toolNames) matches(glob, name string) bool {
 	server := n.servers[name]
 	return policy.MatchTool([]string{glob}, server, name[len(server)+1:])
 }

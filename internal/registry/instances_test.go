@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -151,28 +149,13 @@ func TestInstances_Dies(t *testing.T) {
 	}
 }
 
-// unaccepted passes on the first tools/call requests; it keeps each later one until its caller gives up.
-type unaccepted struct{ first atomic.Int32 }
-
-func (u *unaccepted) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.GetBody != nil {
-		body, _ := r.GetBody()
-		message, _ := io.ReadAll(body)
-		if strings.Contains(string(message), `"tools/call"`) && u.first.Add(-1) < 0 {
-			<-r.Context().Done()
-			return nil, r.Context().Err()
-		}
-	}
-	return http.DefaultTransport.RoundTrip(r)
-}
-
 // TestInstances_Unsent: one instance may have executed a call, and the request to the next one was not sent before the deadline.
 // The error says that the call may have been executed.
 func TestInstances_Unsent(t *testing.T) {
 	mcptest.Parallel(t)
 	webs, server := several(t, mcptest.Spec{}, mcptest.Spec{})
-	gate := &unaccepted{}
-	gate.first.Store(2) // the first instance gets the request twice, since it is repeatable
+	gate := &mcptest.Unaccepted{Text: `"tools/call"`}
+	gate.First.Store(2) // the first instance gets the request twice, since it is repeatable
 	server.Spec.Remote.Transport = gate
 	r := start(t, Options{}, server)
 	tried(t, r)
@@ -181,8 +164,8 @@ func TestInstances_Unsent(t *testing.T) {
 		web.Script(mcptest.Drop().On("tools/call").Always())
 	}
 	_, err := follow(context.Background(), r, "web", request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Repeatable: true, Times: request.Times{Timeout: 2 * time.Second}})
-	if timeout, ok := errors.AsType[*request.TimeoutError](err); !ok || timeout.Told || !timeout.MayHaveRun || gate.first.Load() != -1 {
-		t.Errorf("got %#v, %d requests too many", err, -gate.first.Load())
+	if timeout, ok := errors.AsType[*request.TimeoutError](err); !ok || timeout.Told || !timeout.MayHaveRun || gate.First.Load() != -1 {
+		t.Errorf("got %#v, %d requests too many", err, -gate.First.Load())
 	}
 }
 

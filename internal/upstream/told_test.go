@@ -7,10 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,28 +15,6 @@ import (
 	"mcpx/internal/request"
 	"mcpx/internal/transport"
 )
-
-// unaccepted sends the messages that contain a text to a server that never accepts the connection, except the first ones.
-type unaccepted struct {
-	text  string
-	first atomic.Int32 // how many of these messages it still sends on
-}
-
-func (u *unaccepted) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.GetBody == nil {
-		return http.DefaultTransport.RoundTrip(r)
-	}
-	body, _ := r.GetBody()
-	message, _ := io.ReadAll(body)
-	if !strings.Contains(string(message), u.text) || u.first.Add(-1) >= 0 {
-		return http.DefaultTransport.RoundTrip(r)
-	}
-	never := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { // its context may outlive r
-		<-r.Context().Done()
-		return nil, r.Context().Err()
-	}}
-	return never.RoundTrip(r)
-}
 
 // TestTold_HTTP: the error of a call whose deadline has passed says whether the server was told to cancel it, and whether it may
 // have been executed, because its request was sent or an earlier one was.
@@ -52,7 +26,7 @@ func TestTold_HTTP(t *testing.T) {
 		tool      string
 		set       func(R)
 		drop      bool   // the first tools/call is lost
-		blocked   string // see unaccepted
+		blocked   string // see mcptest.Unaccepted
 		first     int32
 		told, may bool
 	}{
@@ -69,8 +43,8 @@ func TestTold_HTTP(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mcptest.Parallel(t)
 			server := mcptest.Spec{Era: mcptest.EraModern}.HTTP(t)
-			spec, gate := at(transport.HTTP, server.URL), &unaccepted{text: tt.blocked}
-			gate.first.Store(tt.first)
+			spec, gate := at(transport.HTTP, server.URL), &mcptest.Unaccepted{Text: tt.blocked}
+			gate.First.Store(tt.first)
 			spec.Remote.Transport = gate
 			u := ready(t, spec)
 			if tt.drop {
