@@ -17,7 +17,7 @@ import (
 // trusting serves an mcpx that accepts the JWTs of a real authorization server.
 func trusting(t *testing.T, h *home) (*daemon, *guarded) {
 	t.Helper()
-	g := guard(t, 600, "TOKEN_FORMAT=jwt")
+	g := guard(t, 600, map[string]any{"format": "jwt"})
 	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{
 		"auth": map[string]any{"issuers": []any{map[string]any{"issuer": g.issuer}}, "scopes": []string{"mcp"}},
 	})

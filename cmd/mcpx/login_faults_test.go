@@ -65,12 +65,12 @@ func (c *client) echo(t *testing.T) string {
 func TestLogin_TwoProcesses(t *testing.T) {
 	mcptest.Parallel(t)
 	lifetime, callers, pause, lasts := 5, 6, 50*time.Millisecond, 16*time.Second // calls often enough even on a busy machine
-	var env []string
+	var more []map[string]any
 	if soak, err := time.ParseDuration(os.Getenv("MCPX_SOAK")); err == nil {
 		lifetime, callers, pause, lasts = 60, 50, 2*time.Second, soak
-		env = []string{"REFRESH_LIFETIME=60"}
+		more = append(more, map[string]any{"refresh": 60})
 	}
-	g := guard(t, lifetime, env...)
+	g := guard(t, lifetime, more...)
 	h, config := loggedIn(t, g)
 	first := g.count("/token")
 	var all sync.WaitGroup
@@ -354,7 +354,8 @@ func TestLogin_Machine(t *testing.T) {
 		t.Fatal(err)
 	}
 	part := base64.RawURLEncoding.EncodeToString
-	g, h := guard(t, 600, fmt.Sprintf(`CLIENT_JWK={"kty":"EC","crv":"P-256","use":"sig","alg":"ES256","x":%q,"y":%q}`, part(public[1:33]), part(public[33:]))), newHome(t)
+	jwk := map[string]string{"kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "x": part(public[1:33]), "y": part(public[33:])}
+	g, h := guard(t, 600, map[string]any{"jwk": jwk}), newHome(t)
 	file := h.write(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
 	for name, oauth := range map[string]map[string]any{
 		"secret": {"grant": "client_credentials", "client_id": "machine", "client_secret": "machine-secret-of-the-tests"},

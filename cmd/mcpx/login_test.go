@@ -1,18 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -69,27 +66,18 @@ func (g *guarded) lastClient() string {
 	return g.client
 }
 
-// guard starts both servers. lifetime is how many seconds an access token is valid.
-func guard(t *testing.T, lifetime int, env ...string) *guarded {
+// guard starts both servers. lifetime is how many seconds an access token is valid; more are further settings of the
+// authorization server.
+func guard(t *testing.T, lifetime int, more ...map[string]any) *guarded {
 	t.Helper()
 	g := &guarded{suite: findSuite(t), scopes: "mcp", asked: map[string]int{}}
 	front := httptest.NewUnstartedServer(nil)
 	g.issuer = "http://" + front.Listener.Addr().String()
-	cmd := exec.Command(g.suite.node, filepath.Join(g.suite.dir, "provider.mjs"), g.issuer, fmt.Sprint(lifetime))
-	cmd.Env = append(os.Environ(), env...)
-	stdin, out := start(t, cmd)
-	t.Cleanup(func() {
-		_ = stdin.Close()
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	lines := bufio.NewScanner(out)
-	for lines.Scan() && !regexp.MustCompile(`^\d+$`).MatchString(lines.Text()) {
+	settings := map[string]any{"issuer": g.issuer, "lifetime": lifetime}
+	for _, one := range more {
+		maps.Copy(settings, one)
 	}
-	to, err := url.Parse("http://127.0.0.1:" + lines.Text())
-	if err != nil || lines.Text() == "" {
-		t.Fatalf("the authorization server did not start: %v", err)
-	}
+	to := &url.URL{Scheme: "http", Host: "127.0.0.1:" + provider(t, settings)}
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(to)

@@ -40,7 +40,13 @@ func TestMain(m *testing.M) {
 	}
 	built.dir = dir
 	os.Setenv(nodeCache, nodeCacheDir())
-	code := m.Run()
+	code := 1
+	if err := startProviders(); err != nil {
+		fmt.Fprintln(os.Stderr, "starting the authorization servers:", err)
+	} else {
+		code = m.Run()
+		endProviders()
+	}
 	os.RemoveAll(dir)
 	os.Exit(code)
 }

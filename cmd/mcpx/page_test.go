@@ -187,7 +187,7 @@ func TestPage_Off(t *testing.T) {
 // access to nothing else.
 func TestPage_JWT(t *testing.T) {
 	mcptest.Parallel(t)
-	h, g := newHome(t), guard(t, 600, "TOKEN_FORMAT=jwt")
+	h, g := newHome(t), guard(t, 600, map[string]any{"format": "jwt"})
 	d := h.serveHTTP(t, "--config", h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{"auth": map[string]any{
 		"issuers": []any{map[string]any{"issuer": g.issuer}},
 		"rights":  []any{map[string]any{"scopes": []string{"more"}, "admin": true}, map[string]any{"scopes": []string{"mcp"}}},
