@@ -347,7 +347,6 @@ var limits = []int{400, 900, 4000}
 // eachLimit runs a test once for each of the limits.
 func eachLimit(t *testing.T, run func(t *testing.T, r *reader, g *generator)) {
 	t.Helper()
-	mcptest.OneGoroutine(t) // one call at a time
 	mcptest.NoLeaks(t)
 	o := &oracle{}
 	for _, limit := range mcptest.Part(t, limits, 1) {
@@ -364,6 +363,7 @@ func eachLimit(t *testing.T, run func(t *testing.T, r *reader, g *generator)) {
 
 // TestLong_Items: a long array can be read to its end, and nothing is lost.
 func TestLong_Items(t *testing.T) {
+	mcptest.OneGoroutine(t) // one call at a time
 	eachLimit(t, func(t *testing.T, r *reader, g *generator) {
 		for range 5 {
 			list := longList(g)
@@ -378,6 +378,7 @@ func TestLong_Items(t *testing.T) {
 
 // TestLong_Lines: a long text can be read to its end and is the same, byte for byte.
 func TestLong_Lines(t *testing.T) {
+	mcptest.OneGoroutine(t) // one call at a time
 	eachLimit(t, func(t *testing.T, r *reader, g *generator) {
 		for range 6 {
 			text := longText(g)
@@ -400,6 +401,7 @@ func TestLong_Lines(t *testing.T) {
 // TestLong_Documents: long objects can be read to their end: with one list, with several lists, with lists inside other
 // objects, and with long strings.
 func TestLong_Documents(t *testing.T) {
+	mcptest.OneGoroutine(t) // one call at a time
 	eachLimit(t, func(t *testing.T, r *reader, g *generator) {
 		for range 12 {
 			text := longDocument(g)
@@ -449,6 +451,7 @@ func longDocument(g *generator) string {
 
 // TestLong_JSONLines: long JSON Lines can be read to their end.
 func TestLong_JSONLines(t *testing.T) {
+	mcptest.OneGoroutine(t) // one call at a time
 	eachLimit(t, func(t *testing.T, r *reader, g *generator) {
 		for range 6 {
 			lines := make([]string, 40+g.IntN(200))
@@ -471,6 +474,7 @@ func TestLong_JSONLines(t *testing.T) {
 
 // TestLong_Blocks: results with several long blocks can be read to their end, and so can what is only in structuredContent.
 func TestLong_Blocks(t *testing.T) {
+	mcptest.OneGoroutine(t) // one call at a time
 	eachLimit(t, func(t *testing.T, r *reader, g *generator) {
 		for range 2 {
 			var blocks []string
@@ -525,6 +529,7 @@ func (r *reader) blocks(t *testing.T, content []json.RawMessage, want []*node, s
 
 // TestLong_Arguments: the arguments offset, limit, grep and select of read_result return what they should.
 func TestLong_Arguments(t *testing.T) {
+	mcptest.OneGoroutine(t) // one call at a time
 	eachLimit(t, func(t *testing.T, r *reader, g *generator) {
 		list, rows := "", make([]string, 400)
 		for i := range rows {

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestOneGoroutine_RunsWithoutRace: .ci/run also runs each package that calls OneGoroutine without the race detector.
+// TestOneGoroutine_RunsWithoutRace: .ci/run also runs each test that calls OneGoroutine without the race detector. It finds the
+// packages in its list without_race, and the tests by their functions.
 func TestOneGoroutine_RunsWithoutRace(t *testing.T) {
 	root := filepath.Join("..", "..")
 	script, err := os.ReadFile(filepath.Join(root, ".ci", "run"))
@@ -30,8 +31,22 @@ func TestOneGoroutine_RunsWithoutRace(t *testing.T) {
 				return err
 			}
 			data, err := os.ReadFile(path)
-			if err != nil || !bytes.Contains(data, []byte("mcptest.OneGoroutine"+"(t)")) {
+			if err != nil {
 				return err
+			}
+			found := false
+			for _, function := range regexp.MustCompile(`(?ms)^func (.*?)^}`).FindAllSubmatch(data, -1) {
+				if !bytes.Contains(function[0], []byte("mcptest.OneGoroutine"+"(t)")) {
+					continue
+				}
+				found = true
+				if !bytes.HasPrefix(function[1], []byte("Test")) {
+					name, _, _ := bytes.Cut(function[1], []byte("("))
+					t.Errorf("%s: %s calls OneGoroutine and is no test, so .ci/run does not find the tests that call it", path, name)
+				}
+			}
+			if !found {
+				return nil
 			}
 			skips++
 			dir, err := filepath.Rel(root, filepath.Dir(path))
