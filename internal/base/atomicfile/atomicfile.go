@@ -17,15 +17,36 @@ func Write(path string, data []byte, mode fs.FileMode) error {
 	return replace(path, data, mode, nil)
 }
 
+// Target follows symbolic links and returns the path of the file behind them, which need not exist. If path is no link, it returns path.
+func Target(path string) (string, error) {
+	file := path
+	for range 40 {
+		to, err := os.Readlink(file)
+		if err != nil {
+			return file, nil // file is not a link, or does not exist
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(file), to)
+		}
+		file = to
+	}
+	return "", fmt.Errorf("%s: too many symbolic links", path)
+}
+
 // Rewrite is like [Write] for a file that is the user's own, such as a config: it keeps the permissions, the owner and the group of the
-// file. So the user can still read it after a command with sudo. A new file gets mode 0600. If the user of this process may not write
-// the file, the error is a [*ReadOnlyError].
+// file. So the user can still read it after a command with sudo. A new file gets mode 0600. If path is a symbolic link, as into a
+// repository of dotfiles, Rewrite writes the file behind it, and the link stays. If the user of this process may not write the file, the
+// error is a [*ReadOnlyError].
 func Rewrite(path string, data []byte) error {
+	path, err := Target(path)
+	if err != nil {
+		return err
+	}
 	old, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return replace(path, data, 0o600, nil)
-	case err != nil: // such as a link to itself, which renaming would replace
+	case err != nil: // such as a folder that this user may not enter
 		return fmt.Errorf("writing %s, which was not changed: %w", path, cause(err))
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY, 0) // renaming, which replaces the file, asks only who may write to the folder

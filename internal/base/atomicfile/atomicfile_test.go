@@ -1,6 +1,7 @@
 package atomicfile
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -37,11 +38,30 @@ func TestWrite(t *testing.T) {
 	}
 	loop := filepath.Join(taken, "loop")
 	if os.Symlink(loop, loop) == nil { // Windows permits links only to some users
-		if err := Rewrite(loop, []byte("text")); err == nil || !strings.Contains(err.Error(), loop+", which") {
+		if err := Rewrite(loop, []byte("text")); err == nil || !strings.Contains(err.Error(), loop+": too many symbolic links") {
 			t.Errorf("a file was replaced that cannot be read: %v", err)
 		}
 	}
 	if left, err := os.ReadDir(folder); len(left) != 2 {
 		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// TestRewrite_Link: Rewrite writes the file behind links, also one that does not exist yet, and the links stay.
+func TestRewrite_Link(t *testing.T) {
+	folder := t.TempDir()
+	first, second, file := filepath.Join(folder, "first"), filepath.Join(folder, "second"), filepath.Join(folder, "files", "file")
+	if err := errors.Join(os.Symlink("second", first), os.Symlink(file, second)); err != nil {
+		t.Skip(err) // Windows permits links only to some users
+	}
+	for _, text := range []string{"new", "rewritten"} {
+		if err := Rewrite(first, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(file)
+		to, linked := os.Readlink(first)
+		if err != nil || linked != nil || string(data) != text || to != "second" {
+			t.Errorf("got %q, %v; the link is to %q, %v", data, err, to, linked)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
+	"mcpx/internal/base/atomicfile"
 	"mcpx/internal/base/pattern"
 	"mcpx/internal/desk/config"
 )
@@ -429,7 +430,7 @@ func (c Change) delete() error {
 	if err == nil && string(now) != string(c.Before) {
 		err = fmt.Errorf("%s has changed meanwhile; run the command again", c.File)
 	}
-	file, linked := resolve(c.File)
+	file, linked := atomicfile.Target(c.File)
 	if err = errors.Join(err, linked); err != nil {
 		return err
 	}

@@ -41,27 +41,11 @@ func Read(file string) (data []byte, existed bool, err error) {
 	return data, err == nil, err
 }
 
-// resolve follows symbolic links and returns the path of the target, which need not exist. Config files are often links into a
-// repository of dotfiles. mcpx writes to the target, so that the links stay links.
-func resolve(file string) (string, error) {
-	for range 40 {
-		to, err := os.Readlink(file)
-		if err != nil {
-			return file, nil // file is not a link, or does not exist
-		}
-		if !filepath.IsAbs(to) {
-			to = filepath.Join(filepath.Dir(file), to)
-		}
-		file = to
-	}
-	return "", fmt.Errorf("%s: too many symbolic links", file)
-}
-
-// write replaces a file atomically: a reader sees either the old or the new content. It fails if the file has changed meanwhile:
-// its content must be expected, and it must exist if and only if existed is true. made are the folders that write created, the
-// outermost first; after an error they are gone.
+// write replaces a file atomically: a reader sees either the old or the new content. If file is a symbolic link, write replaces the file
+// behind it. It fails if the file has changed meanwhile: its content must be expected, and it must exist if and only if existed is true.
+// made are the folders that write created, the outermost first; after an error they are gone.
 func write(file string, data, expected []byte, existed bool) (made []string, err error) {
-	file, err = resolve(file)
+	file, err = atomicfile.Target(file)
 	if err != nil {
 		return nil, err
 	}
