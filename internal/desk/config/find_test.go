@@ -80,7 +80,7 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-// TestFind_DanglingLink: the error about a link to a file that does not exist says where the link leads.
+// TestFind_DanglingLink: the error about a link to a file that does not exist names that file, also if it is behind several links.
 func TestFind_DanglingLink(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "mcpx", "config.json")
@@ -90,13 +90,20 @@ func TestFind_DanglingLink(t *testing.T) {
 	if err := os.Symlink(filepath.Join("..", "gone.json"), link); err != nil {
 		t.Skip(err) // Windows permits links only to some users
 	}
-	want := "config file not found: " + link + " is a symbolic link to " + filepath.Join(dir, "gone.json") + ", where no file is"
+	second := filepath.Join(dir, "second.json")
+	if err := os.Symlink(link, second); err != nil {
+		t.Fatal(err)
+	}
 	_, named := Find(link, envOf(""), false, "")
 	_, ofUser := Find("", envOf(""), false, dir)
 	_, loaded := Load(link, Options{})
-	for _, err := range []error{named, ofUser, loaded} {
-		if err == nil || err.Error() != want {
-			t.Errorf("got  %v\nwant %s", err, want)
+	_, chain := Load(second, Options{})
+	for path, errs := range map[string][]error{link: {named, ofUser, loaded}, second: {chain}} {
+		want := "config file not found: " + path + " is a symbolic link to " + filepath.Join(dir, "gone.json") + ", where no file is"
+		for _, err := range errs {
+			if err == nil || err.Error() != want {
+				t.Errorf("got  %v\nwant %s", err, want)
+			}
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"mcpx/internal/base/atomicfile"
 	"mcpx/internal/base/terminal"
 )
 
@@ -362,10 +363,7 @@ func mustExist(path string) error {
 
 func notFound(path string) *Error {
 	missing := &Error{Text: "config file not found: " + path, Advice: advice(path, "--config", path)}
-	if target, err := os.Readlink(path); err == nil {
-		if !filepath.IsAbs(target) {
-			target = filepath.Join(filepath.Dir(path), target)
-		}
+	if target, err := atomicfile.Target(path); err == nil && target != path {
 		missing.Text += " is a symbolic link to " + target + ", where no file is"
 	}
 	return missing
