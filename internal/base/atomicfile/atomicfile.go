@@ -26,7 +26,11 @@ func Target(path string) (string, error) {
 			return file, nil // file is not a link, or does not exist
 		}
 		if !filepath.IsAbs(to) {
-			to = filepath.Join(filepath.Dir(file), to)
+			folder, err := filepath.EvalSymlinks(filepath.Dir(file)) // ".." is the parent of the real folder
+			if err != nil {
+				return "", fmt.Errorf("%s: %w", path, err)
+			}
+			to = filepath.Join(folder, to)
 		}
 		file = to
 	}

@@ -65,3 +65,24 @@ func TestRewrite_Link(t *testing.T) {
 		}
 	}
 }
+
+// TestTarget_LinkedFolder: a relative link in a folder that is itself a link leads to where the system follows it.
+func TestTarget_LinkedFolder(t *testing.T) {
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dotfiles := filepath.Join(home, "dotfiles", "mcpx")
+	err = errors.Join(os.MkdirAll(dotfiles, 0o755), os.WriteFile(filepath.Join(home, "dotfiles", "file"), []byte("text"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(os.Symlink(dotfiles, filepath.Join(home, "mcpx")), os.Symlink(filepath.Join("..", "file"), filepath.Join(dotfiles, "link")))
+	if err != nil {
+		t.Skip(err) // Windows permits links only to some users
+	}
+	got, err := Target(filepath.Join(home, "mcpx", "link"))
+	if want := filepath.Join(home, "dotfiles", "file"); err != nil || got != want {
+		t.Errorf("got  %s, %v\nwant %s", got, err, want)
+	}
+}

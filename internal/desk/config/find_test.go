@@ -82,7 +82,10 @@ func TestLoadErrors(t *testing.T) {
 
 // TestFind_DanglingLink: the error about a link to a file that does not exist names that file, also if it is behind several links.
 func TestFind_DanglingLink(t *testing.T) {
-	dir := t.TempDir()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	link := filepath.Join(dir, "mcpx", "config.json")
 	if err := os.Mkdir(filepath.Dir(link), 0o755); err != nil {
 		t.Fatal(err)
