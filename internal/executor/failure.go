@@ -196,7 +196,7 @@ func timeoutFailure(r *Request, timeout *request.TimeoutError) *results.Failure 
 		f.Message += ". Meanwhile the server wrote lines that are no messages (a message is one line of JSON), the first: " + timeout.Noise
 		f.With("noise", timeout.Noise)
 	}
-	return f.With("seconds", seconds)
+	return f.With("seconds", seconds).With("may_have_been_executed", timeout.Told || timeout.MayHaveRun)
 }
 
 // mayHaveRun warns that a failed call may have had its effect. notRun says that it certainly had none.

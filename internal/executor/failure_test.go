@@ -43,6 +43,9 @@ func TestFailure_Data(t *testing.T) {
 	}{
 		{"status", &request.HTTPError{Status: 503, Reason: "HTTP 503", RetryAfter: 2 * time.Second},
 			`"may_have_been_executed":true,"status":503,"retry_after":2`},
+		{"told to cancel", &request.TimeoutError{After: time.Second, Told: true}, `"seconds":1,"may_have_been_executed":true`},
+		{"sent", &request.TimeoutError{After: time.Second, MayHaveRun: true}, `"seconds":1,"may_have_been_executed":true`},
+		{"not sent", &request.TimeoutError{After: time.Second}, `"seconds":1,"may_have_been_executed":false`},
 		{"code", &wire.RPCError{Code: -1, Message: "no"}, `"message":"no","upstream_code":-1,"upstream":{"code":-1,"message":"no"}`},
 		{"fraction", &wire.RPCError{OddCode: json.RawMessage(`1.5`), Message: "no"}, `"upstream_code":1.5,"upstream":{"code":1.5,"message":"no"}`},
 		{"code of letters", &wire.RPCError{OddCode: json.RawMessage(`"E42"`), Message: "no"}, `"message":"no (code E42)","upstream":{"message":"no"}`},
