@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"mcpx/internal/base/semaphore"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/request"
 )
@@ -61,21 +60,10 @@ func (e run) runTask(ctx context.Context, r *request.Request) (json.RawMessage, 
 // lostTask returns the error of a call from the error of a message about its task. If the message was not sent, the call must
 // not be made again, because the task may already have done its work.
 func lostTask(err error) error {
-	var (
-		lost        *request.LostError
-		replaced    *request.ReplacedError
-		unavailable *request.UnavailableError
-		busy        *semaphore.BusyError
-	)
-	switch {
-	case errors.As(err, &lost):
-		return &request.LostError{Reason: lost.Reason, MayHaveRun: true, CrashLoop: lost.CrashLoop}
-	case errors.As(err, &replaced):
+	if _, replaced := errors.AsType[*request.ReplacedError](err); replaced {
 		return &request.LostError{Reason: "the config changed while the task ran", MayHaveRun: true}
-	case errors.As(err, &unavailable), errors.As(err, &busy):
-		return &request.LostError{Reason: err.Error(), MayHaveRun: true}
 	}
-	return err
+	return request.Begun(err)
 }
 
 // asTask asks the server to run a call as a task: it adds params to the call as the member task.

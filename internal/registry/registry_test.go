@@ -386,6 +386,26 @@ func TestCall_Replaced(t *testing.T) {
 	}
 }
 
+// TestSend_Begun: if a request continues a call, and its server is unavailable, the error says that the call may have been executed.
+func TestSend_Begun(t *testing.T) {
+	mcptest.NoLeaks(t)
+	down := Server{Definition: "down", Key: Key("down"), Spec: upstream.Spec{Options: transport.Options{
+		Name: "down", Type: transport.InProcess, Serve: func(context.Context, io.Reader, io.Writer) error { return errors.New("out of order") },
+	}}}
+	r := start(t, Options{}, down)
+	defer r.Close(0)
+	to := &tried(t, r).Servers[0]
+	for _, q := range []request.Request{{}, {MayHaveRun: true}, {From: request.From{Input: request.Input{State: json.RawMessage(`"s"`)}}}} {
+		q.To, q.Method, q.Params, q.Timeout = to, "tools/call", request.ToolParams("echo", nil), patience
+		_, err := r.Send(t.Context(), &q)
+		lost, begun := errors.AsType[*request.LostError](err)
+		_, unavailable := errors.AsType[*request.UnavailableError](err)
+		if begun = begun && lost.MayHaveRun; begun != (q.MayHaveRun || q.Input.State != nil) || begun == unavailable {
+			t.Errorf("MayHaveRun %v, state %s: got %#v", q.MayHaveRun, q.Input.State, err)
+		}
+	}
+}
+
 func TestStates(t *testing.T) {
 	mcptest.NoLeaks(t)
 	off, faulty := never("off"), never("faulty")

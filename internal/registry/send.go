@@ -44,7 +44,7 @@ func (r *Registry) send(ctx context.Context, q *request.Request) (json.RawMessag
 	}
 	t, err := r.routeOf(ctx, q)
 	if err != nil {
-		return nil, err
+		return nil, begun(q, err)
 	}
 	if q.Subscription != nil {
 		return r.follow(ctx, t)
@@ -64,7 +64,16 @@ func (r *Registry) send(ctx context.Context, q *request.Request) (json.RawMessag
 			q.Timeout = max(timeout-time.Since(began), time.Nanosecond)
 		}
 	}
-	return nil, r.stopped(t, err)
+	return nil, begun(q, r.stopped(t, err))
+}
+
+// begun returns the error to report for a request that failed with err: if an earlier message may already have had the effect of the
+// request, that of [request.Begun].
+func begun(q *request.Request, err error) error {
+	if q.MayHaveRun || q.Input.Continues() {
+		return request.Begun(err)
+	}
+	return err
 }
 
 // follow begins a subscription and returns as soon as the server has accepted or refused it. The error that later ends the

@@ -1,11 +1,13 @@
 package request
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/semaphore"
 )
 
 // HTTPError says that the server answered a call with an HTTP error status. The call may or may not have been
@@ -51,6 +53,21 @@ type LostError struct {
 }
 
 func (e *LostError) Error() string { return "connection lost: " + e.Reason }
+
+// Begun returns the error of a call from the error of a later message about it, such as a poll of its task, or answers to questions of
+// the server. If that message was not sent or not executed, Begun returns a [*LostError], because the call may have been executed all the
+// same. It returns other errors unchanged.
+func Begun(err error) error {
+	if lost, ok := errors.AsType[*LostError](err); ok {
+		return &LostError{Reason: lost.Reason, MayHaveRun: true, CrashLoop: lost.CrashLoop}
+	}
+	_, unavailable := errors.AsType[*UnavailableError](err)
+	_, busy := errors.AsType[*semaphore.BusyError](err)
+	if unavailable || busy {
+		return &LostError{Reason: err.Error(), MayHaveRun: true}
+	}
+	return err
+}
 
 // TimeoutError says that the deadline of a request has passed.
 type TimeoutError struct {

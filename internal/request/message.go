@@ -164,6 +164,9 @@ type Input struct {
 	State     json.RawMessage // the requestState, a JSON string, as the server wrote it
 }
 
+// Continues reports whether the request continues a call that an earlier request began.
+func (i Input) Continues() bool { return i.Responses != nil || i.State != nil }
+
 // With returns params, with Responses and State added as the members inputResponses and requestState.
 func (i Input) With(params json.RawMessage) json.RawMessage {
 	if i.Responses != nil {

@@ -36,7 +36,7 @@ func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage
 	defer own.end()
 	ctx = &own.Context
 	c := call{Request: r, clock: &own.clock}
-	c.MayHaveRun = r.MayHaveRun || r.Input.Responses != nil || r.Input.State != nil // such a request continues an earlier one
+	c.MayHaveRun = r.MayHaveRun || r.Input.Continues()
 	if err := u.begin(); err != nil {
 		return nil, err
 	}

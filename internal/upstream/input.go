@@ -44,7 +44,7 @@ func (u *Upstream) rounds(ctx context.Context, r *call, w *waits, result json.Ra
 			return nil, ctx.Err()
 		}
 		if result, err = u.attempts(ctx, r, w); err != nil {
-			return nil, err
+			return nil, request.Begun(err)
 		}
 	}
 }

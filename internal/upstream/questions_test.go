@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/delay"
+	"mcpx/internal/base/semaphore"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
@@ -274,6 +275,48 @@ func TestInputRounds_Last(t *testing.T) {
 			t.Errorf("after %d rounds: %s, %v", asked, got, err)
 		}
 	})
+}
+
+// TestInputRounds_Unsent: if no slot or session is left for the request that follows a question, or mcpx has stopped the server
+// meanwhile, the error says that the call may have been executed: an earlier request of it reached the server.
+func TestInputRounds_Unsent(t *testing.T) {
+	for name, hinder := range map[string]func(*Upstream){
+		"busy":    func(u *Upstream) { _ = u.spec.Concurrency.Gate.Enter(context.Background(), "") },
+		"lost":    func(u *Upstream) { u.current().link.Life().Fail(errors.New("gone")) },
+		"stopped": func(u *Upstream) { go u.Stop(context.Background()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				began := 0
+				spec := serving(answering(func(m sent, _ io.Writer) (string, error) {
+					switch m.Method {
+					case "server/discover":
+						if began++; began > 1 {
+							return "", errors.New("out of order")
+						}
+						return `"result":{"supportedVersions":["` + modernVersion + `"]}`, nil
+					case "tools/call":
+						return `"result":{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{}}}}`, nil
+					}
+					return unknownMethod, nil
+				}))
+				spec.Concurrency.Gate = semaphore.New(1, semaphore.Queue{})
+				u := ready(t, spec)
+				r, answer := asking(person("a", time.Minute)), person("a", time.Minute).Request
+				r.Timeout, r.Wait = time.Minute, time.Minute
+				r.Client.Request = func(ctx context.Context, method string, params json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
+					hinder(u)
+					return answer(ctx, method, params, nil)
+				}
+				_, err := u.Call(t.Context(), r)
+				lost, isLost := errors.AsType[*request.LostError](err)
+				timeout, timedOut := errors.AsType[*request.TimeoutError](err)
+				if !(isLost && lost.MayHaveRun) && !(timedOut && timeout.MayHaveRun) {
+					t.Errorf("got %#v", err)
+				}
+			})
+		})
+	}
 }
 
 // lively is a server that answers each call with the lines that say returns for the call's id.
