@@ -56,7 +56,11 @@ func usageHint(parser *kong.Kong, args []string) string {
 	}
 	switch {
 	case first == "add" && len(args) > at+3 && !slices.Contains(args, "--") && !strings.HasPrefix(args[at+1]+args[at+2], "-"):
-		return "put -- before " + args[at+2] + ": mcpx " + terminal.CommandLine(slices.Insert(slices.Clone(args), at+2, "--")...)
+		hint := "put -- before " + args[at+2] + ": mcpx " + terminal.CommandLine(slices.Insert(slices.Clone(args), at+2, "--")...)
+		if own := flagOf(parser, first, args[at+3:]); own != "" { // it may also be a flag of the program
+			hint += "; before -- stands what is for mcpx, here perhaps " + own
+		}
+		return hint
 	case len(args) > 0 && strings.EqualFold(args[0], "-v"):
 		return "mcpx --version prints the version"
 	case first == "add" && !slices.Contains(args, "--"):
@@ -83,4 +87,23 @@ func commands(parser *kong.Kong) (names []string) {
 		}
 	}
 	return names
+}
+
+// flagOf returns the first word that is a long flag of a command of mcpx, without its value; "" if there is none.
+func flagOf(parser *kong.Kong, command string, words []string) string {
+	var known []string
+	for _, node := range parser.Model.Children {
+		if node.Name != command {
+			continue
+		}
+		for _, flag := range slices.Concat(node.AllFlags(false)...) {
+			known = append(known, "--"+flag.Name)
+		}
+	}
+	for _, word := range words {
+		if name, _, _ := strings.Cut(word, "="); slices.Contains(known, name) {
+			return name
+		}
+	}
+	return ""
 }
