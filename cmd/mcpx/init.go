@@ -336,7 +336,7 @@ func (next draft) text(sys setup.System) (data []byte, question string, err erro
 	switch {
 	case setup.Blank(next.before):
 		question = fmt.Sprintf("Write %s with %s?", file, servers)
-		data, err = setup.NewConfig(next.servers)
+		data, err = setup.NewConfig(next.before, next.servers)
 	case len(next.servers) == 0:
 		question, data = fmt.Sprintf("Name the schema in %s?", file), next.before
 	default:

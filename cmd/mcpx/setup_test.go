@@ -149,6 +149,19 @@ func TestInit_Existing(t *testing.T) {
 	hasAll(t, h.must(t, exitConfig, "init", "--yes", "--config", h.write(t, "bad.json", `{"mcpServers": {"x": {"comand": "y"}}}`)), `did you mean "command"?`)
 }
 
+// TestInit_Comments: the comments of a config that has nothing else stay.
+func TestInit_Comments(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	const mine = "// mine\n/* too */ // and this"
+	file := h.write(t, "mine.json", mine)
+	h.must(t, 0, "init", "--config", file, "--yes", "--no-check")
+	if got := readFile(t, file); !strings.HasPrefix(got, mine+"\n") || !strings.Contains(got, `"mcpServers": {}`) {
+		t.Errorf("got\n%s", got)
+	}
+	hasAll(t, h.must(t, 0, "check", "--config", file), "no servers")
+}
+
 // TestInit_Schema: mcpx init writes the JSON schema into the folder of the config, so that editors find it.
 // Undo removes only what mcpx has written.
 func TestInit_Schema(t *testing.T) {

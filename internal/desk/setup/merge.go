@@ -109,9 +109,14 @@ func Secrets(merged []Merged) int {
 	return n
 }
 
-// NewConfig returns the text of a new config with the servers in merged.
-func NewConfig(merged []Merged) ([]byte, error) {
-	return AddToConfig([]byte(`// The config of mcpx. "mcpx init" made it from the files of MCP clients; it is
+// NewConfig returns the text of a new config with the servers in merged. before is the text of the file now, which has comments at most
+// (see [Blank]); they stay at the beginning.
+func NewConfig(before []byte, merged []Merged) ([]byte, error) {
+	text := strings.TrimRight(string(before), " \t\r\n")
+	if text != "" {
+		text += "\n\n"
+	}
+	return AddToConfig([]byte(text+`// The config of mcpx. "mcpx init" made it from the files of MCP clients; it is
 // yours to edit, comments and trailing commas are fine. "mcpx add", "remove",
 // "enable" and "disable" edit it too, "mcpx check" tries it. A value such as a
 // token can come from the environment of mcpx: "${NAME}".

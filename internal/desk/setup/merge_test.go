@@ -87,7 +87,7 @@ func TestMerge(t *testing.T) {
 	}
 
 	// The result is a valid config. A comment in each server says which files it comes from.
-	text, err := NewConfig(merged)
+	text, err := NewConfig(nil, merged)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestFind_Formats(t *testing.T) {
 			if len(sources) != 1 || sources[0].Err != nil || len(sources[0].Servers) != 1 {
 				t.Fatalf("got %+v", sources)
 			}
-			text, err := NewConfig([]Merged{{Name: "s", Found: sources[0].Servers[0]}})
+			text, err := NewConfig(nil, []Merged{{Name: "s", Found: sources[0].Servers[0]}})
 			if err != nil {
 				t.Fatal(err)
 			}
