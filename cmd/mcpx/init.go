@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -226,10 +227,7 @@ func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, 
 		if ok, err := w.asker.ask(ctx, question, cmd.again(w.cli, true)); err != nil || !ok {
 			return false, err
 		}
-		if _, err := app.KeepSecrets(ctx, secrets); err != nil {
-			return false, fmt.Errorf("nothing was written: %w", err)
-		}
-		backup, err := kept.Write(change)
+		backup, err := writeWith(ctx, kept, change, secrets)
 		if err != nil {
 			return false, err
 		}
@@ -255,6 +253,21 @@ func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, 
 			"%s\"${NAME}\" takes it from the environment\n", terminal.Count(n, "server"), move)
 	}
 	return true, nil
+}
+
+// writeWith stores the secrets that the new text names in the keyring, and then makes the change, as [setup.Backups.Write] does. If the
+// file does not get the text, the keyring gets back what it had.
+func writeWith(ctx context.Context, kept setup.Backups, change setup.Change, secrets []setup.Secret) (backup string, err error) {
+	undo, err := app.KeepSecrets(ctx, secrets)
+	if err != nil {
+		return "", fmt.Errorf("nothing was written: %w", err)
+	}
+	if backup, err = kept.Write(change); err != nil {
+		if now, _, _ := config.Read(change.File); !bytes.Equal(now, change.After) { // equal if only the record could not be stored
+			undo()
+		}
+	}
+	return backup, err
 }
 
 // again returns the command line of this mcpx init for hints, with the flags that the user gave. yes adds the flag --yes.

@@ -112,3 +112,40 @@ func TestInit_Keyring(t *testing.T) {
 	hasAll(t, out, "moved to the keyring: c.C_KEY;", "left in the config: mcpServers.c.env.BIG_KEY;")
 	hasAll(t, readFile(t, h.own()), big, "${keyring:c.C_KEY}")
 }
+
+// TestInit_KeyringUnwritten: if init cannot write the config, the keyring is as before. If only the record for --undo cannot be stored,
+// the config needs the secrets, and they stay.
+func TestInit_KeyringUnwritten(t *testing.T) {
+	h := newHome(t)
+	for _, pair := range h.env() {
+		name, value, _ := strings.Cut(pair, "=")
+		t.Setenv(name, value)
+	}
+	t.Setenv("MCPX_KEYRING", "")
+	keyring.MockInit()
+	const plain = `{"mcpServers": {"b": {"command": "no-such-program", "env": {"B_KEY": "hush-2222"}}}}`
+	file := h.write(t, "mine.json", plain)
+	records := filepath.Join(filepath.Dir(h.own()), "backups", "connected.json")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(records), 0o700), os.WriteFile(records, []byte("[]"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ locked, secrets, config string }{
+		{file, "there are no secrets", "hush-2222"}, {records, "b.B_KEY", "${keyring:b.B_KEY}"},
+	} {
+		if err := os.Chmod(test.locked, 0o400); err != nil {
+			t.Fatal(err)
+		}
+		var out lockedBuffer
+		said := streams{in: strings.NewReader(""), out: &out, err: &out, getenv: os.LookupEnv}
+		code := run(t.Context(), []string{"init", "--config", file, "--yes", "--keyring", "--no-check"}, said)
+		hasAll(t, out.String(), test.locked+" is read-only")
+		_ = run(t.Context(), []string{"secret", "list"}, said)
+		hasAll(t, out.String(), test.secrets)
+		if got := readFile(t, file); code != exitFailed || !strings.Contains(got, test.config) {
+			t.Errorf("exit %d, %s", code, got)
+		}
+		if err := os.Chmod(test.locked, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
