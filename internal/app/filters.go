@@ -74,7 +74,8 @@ func explainKnown(cfg *config.Config, s *catalog.Server, tool *catalog.Tool) Fil
 // Unmatched returns a message for each pattern for tools in a config that matches no tool. The key of the map is the name of
 // the server, or "" for patterns outside of servers. snap must have all tools, as in the registry's snapshot. While the tools of a
 // server are not known yet, it says nothing about patterns that may match these tools. It checks no patterns in the entry of a
-// server without tools. For auth.rights, it checks only tools.allow and tools.deny; for the others see UnknownInRights.
+// server without tools. For auth.rights, it checks only patterns of tools.allow and tools.deny that name a server; for the others see
+// UnknownInRights.
 func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 	all := make(map[string][]string)
 	rules := rulesOf(cfg, nil)
@@ -105,9 +106,14 @@ func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 	}
 	if cfg.Auth != nil {
 		inFile := namesIn(snap, rules, writtenNames(cfg))
+		named := func(globs []string) []string { // UnknownInRights warns of a glob that names no server
+			return slices.DeleteFunc(slices.Clone(globs), func(glob string) bool {
+				return !slices.ContainsFunc(namesInFile(cfg), func(name string) bool { return ofServer(glob, name) })
+			})
+		}
 		for i, r := range cfg.Auth.Rights {
-			all[""] = append(all[""], inFile.unmatched(fmt.Sprintf("auth.rights[%d].tools.allow", i), r.Allow)...)
-			deny := slices.DeleteFunc(slices.Clone(r.Deny), served.matchesAny) // a tool denied by the served name stays denied
+			all[""] = append(all[""], inFile.unmatched(fmt.Sprintf("auth.rights[%d].tools.allow", i), named(r.Allow))...)
+			deny := slices.DeleteFunc(named(r.Deny), served.matchesAny) // a tool denied by the served name stays denied
 			all[""] = append(all[""], inFile.unmatched(fmt.Sprintf("auth.rights[%d].tools.deny", i), deny)...)
 		}
 	}

@@ -211,6 +211,19 @@ func writtenNames(cfg *config.Config) map[string]string {
 	return names
 }
 
+// namesInFile returns the names of all servers as they are in the config file.
+func namesInFile(cfg *config.Config) (names []string) {
+	for _, s := range cfg.Servers {
+		names = append(names, cmp.Or(s.Written, s.Name))
+	}
+	return names
+}
+
+// ofServer reports whether a glob of SERVER.TOOL can match tools of the server called name.
+func ofServer(glob, name string) bool {
+	return strings.HasPrefix(glob, name+".") || policy.Begins(glob, name+".")
+}
+
 // Rights returns the current rights. They change with the config, so callers must not keep them.
 func (a *App) Rights() *policy.Rights { return policy.RightsOf(a.Registry.Snapshot()) }
 
@@ -220,16 +233,12 @@ func UnknownInRights(cfg *config.Config) (all []string) {
 	if cfg.Auth == nil {
 		return nil
 	}
-	servers, views := make([]string, 0, len(cfg.Servers)), []string{config.ViewTwoTools, config.ViewTools}
-	for _, s := range cfg.Servers {
-		name := cmp.Or(s.Written, s.Name)
-		servers, views = append(servers, name), append(views, config.ViewServer+name)
+	servers, views := namesInFile(cfg), []string{config.ViewTwoTools, config.ViewTools}
+	for _, name := range servers {
+		views = append(views, config.ViewServer+name)
 	}
 	for _, g := range cfg.Groups {
 		views = append(views, config.ViewGroup+g.Name)
-	}
-	ofServer := func(glob, name string) bool {
-		return strings.HasPrefix(glob, name+".") || policy.Begins(glob, name+".")
 	}
 	ofEither := func(glob, name string) bool { return matches(glob, name) || ofServer(glob, name) }
 	for i, r := range cfg.Auth.Rights {
