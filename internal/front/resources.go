@@ -81,7 +81,9 @@ func (f *Front) appendRelayed(out []byte, result json.RawMessage, r *incoming) (
 		case key == "resultType":
 			kind = value
 		case key == "_meta":
-			meta = value
+			if value[0] == '{' { // SDKs refuse a result whose _meta is anything else
+				meta = value
+			}
 		case key == "ttlMs" && r.Method == string(mcp.MethodResourcesRead) && r.modern():
 			ttl = value
 		case key == "requestState":

@@ -298,7 +298,7 @@ func TestResources_Off(t *testing.T) {
 	}
 }
 
-// TestAppendRelayed_Meta: a result has _meta once, also if a server's own is no object. Only the modern era needs an object.
+// TestAppendRelayed_Meta: a result has at most one _meta, and it is an object. SDKs of both eras refuse a result with another one.
 func TestAppendRelayed_Meta(t *testing.T) {
 	const self = `"` + metaServer + `":{"name":"mcpx","version":"1"}`
 	f := &Front{identity: selfDescription("mcpx", "1")}
@@ -306,13 +306,21 @@ func TestAppendRelayed_Meta(t *testing.T) {
 		{modernEra, `"x"`, `{` + self + `}`},
 		{modernEra, `null`, `{` + self + `}`},
 		{modernEra, `{"a":1}`, `{"a":1,` + self + `}`},
-		{legacyEra, `"x"`, `"x"`},
+		{legacyEra, `"x"`, ""},
+		{legacyEra, `null`, ""},
 		{legacyEra, `{"a":1}`, `{"a":1}`},
 	} {
+		want := `{"messages":[]`
+		if tt.era == modernEra {
+			want += `,"resultType":"complete"`
+		}
+		if tt.want != "" {
+			want += `,"_meta":` + tt.want
+		}
 		r := &incoming{message: &message{Message: wire.Message{Method: "prompts/get"}, requestMeta: requestMeta{version: tt.era}}}
 		got, err := f.appendRelayed(nil, json.RawMessage(`{"_meta":`+tt.own+`,"messages":[]}`), r)
-		if err != nil || strings.Count(string(got), `"_meta"`) != 1 || !strings.HasSuffix(string(got), `,"_meta":`+tt.want+`}`) {
-			t.Errorf("%s in era %s: got %s, %v", tt.own, tt.era, got, err)
+		if want += "}"; err != nil || string(got) != want {
+			t.Errorf("%s in era %s: got  %s, %v\nwant %s", tt.own, tt.era, got, err, want)
 		}
 	}
 }
