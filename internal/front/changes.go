@@ -54,6 +54,11 @@ func (n *pending) add(one note) {
 		n.notes[at] = one
 	}
 	n.mu.Unlock()
+	n.signal()
+}
+
+// signal tells whoever follows n that there may be notes.
+func (n *pending) signal() {
 	select {
 	case n.due <- struct{}{}:
 	default:

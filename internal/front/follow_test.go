@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mark3labs/mcp-go/mcp"
+
 	"mcpx/internal/base/state"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/view"
@@ -218,8 +220,26 @@ func TestFollow_Missed(t *testing.T) {
 		t.Errorf("then: %s", came)
 	}
 	stream.body.Body.Close() // what the same live part follows goes on, so another stream gets nothing twice
+	mcptest.WaitFor(t, "the end of the stream", patience, func() (ended bool) {
+		f.sessions.each(func(s *session) { ended = ended || s.id == c.session && s.outside() == nil })
+		return ended
+	})
 	update("later")
 	if came := updated(c.stream(t, "", "")); !strings.Contains(came, "later") {
 		t.Errorf("with the next stream: %s", came)
+	}
+}
+
+// TestFollow_EndedStream: what is pending when a stream ends waits for the next stream. It is not told to the ended one.
+func TestFollow_EndedStream(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	news := newPending()
+	news.add(note{method: mcp.MethodNotificationToolsListChanged})
+	for range 100 { // select chooses at random
+		follow(ended, news, func(n note) { t.Fatalf("told %v", n) }, func() {})
+	}
+	if len(news.due) != 1 || len(news.take()) != 1 {
+		t.Error("the note is lost")
 	}
 }

@@ -57,13 +57,18 @@ func (f *Front) listen(ctx context.Context, r *incoming, out []byte) ([]byte, *r
 	return append(append(out, f.identified(tag)...), '}'), nil
 }
 
-// follow calls tell for each pending notification, and alive after every keepAlive. It returns when ctx ends.
+// follow calls tell for each pending notification, and alive after every keepAlive. It returns when ctx ends, and leaves what is
+// pending then to the next stream of the client.
 func follow(ctx context.Context, news *pending, tell func(note), alive func()) {
 	quiet := time.NewTicker(keepAlive)
 	defer quiet.Stop()
 	for {
 		select {
 		case <-news.due:
+			if ctx.Err() != nil { // select chooses at random if the stream has ended too
+				news.signal()
+				return
+			}
 			for _, n := range news.take() {
 				tell(n)
 			}
