@@ -75,7 +75,7 @@ func asked(t testing.TB, from, to *Cluster, kind string, data []byte) (all []byt
 }
 
 func TestPresence(t *testing.T) {
-	mcptest.Parallel(t)
+	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
 	a, b := join(t, n.URL, "a"), join(t, n.URL, "b")
 	proxy := mcptest.NewProxy(t, n.URL)
@@ -108,7 +108,7 @@ func TestPresence(t *testing.T) {
 }
 
 func TestTell(t *testing.T) {
-	mcptest.Parallel(t)
+	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
 	a, b, c := join(t, n.URL, "a"), join(t, n.URL, "b"), join(t, n.URL, "c")
 	var mu sync.Mutex
@@ -140,7 +140,7 @@ func TestTell(t *testing.T) {
 // TestAsk: an exchange of any size comes back whole, also when there are many at the same time. The asker gets the error of the
 // answerer.
 func TestAsk(t *testing.T) {
-	mcptest.Parallel(t)
+	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
 	a, b := join(t, n.URL, "a"), join(t, n.URL, "b")
 	b.Answer("echo", echo)
@@ -187,7 +187,7 @@ func TestAsk(t *testing.T) {
 
 // TestAsk_Ends: both sides end when the other breaks off, is gone or is not reached, and the answerer waits for the reader.
 func TestAsk_Ends(t *testing.T) {
-	mcptest.Parallel(t)
+	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
 	a, b, c := join(t, n.URL, "a"), join(t, n.URL, "b"), join(t, n.URL, "c")
 	ended, wrote := make(chan error, 10), make(chan int, 1)
@@ -254,7 +254,7 @@ func TestAsk_Ends(t *testing.T) {
 
 // TestHostile: what another cluster, another user of NATS or a recorder of messages sends is refused and counted.
 func TestHostile(t *testing.T) {
-	mcptest.Parallel(t)
+	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
 	a, b := join(t, n.URL, "a"), join(t, n.URL, "b")
 	stranger, err := nats.Connect(n.URL)
@@ -340,7 +340,7 @@ func TestHostile(t *testing.T) {
 // TestKeys_Rotation: a key is replaced in three steps: all replicas learn the new key, encrypt with it, and forget the old one.
 // In each step, replicas that have made the step and replicas that have not made it understand each other.
 func TestKeys_Rotation(t *testing.T) {
-	mcptest.Parallel(t)
+	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
 	steps := [][]*state.Secret{{secret}, {secret, other}, {other, secret}, {other}}
 	for i, keys := range steps[1:] {
@@ -359,7 +359,7 @@ func TestKeys_Rotation(t *testing.T) {
 }
 
 func TestJoin_Faults(t *testing.T) {
-	mcptest.Parallel(t)
+	mcptest.NoLeaks(t)
 	if _, err := Join(t.Context(), Options{}); err == nil {
 		t.Error("a cluster of nothing")
 	}

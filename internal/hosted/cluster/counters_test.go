@@ -157,7 +157,7 @@ func (h *held) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &h
 // TestResults: a large result comes whole, and its copy can be read without NATS. Of a call that runs, the other replica learns
 // only which replica has it. The end of a replica ends its results.
 func TestResults(t *testing.T) {
-	mcptest.Parallel(t)
+	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
 	a, b := join(t, n.URL, "a"), join(t, n.URL, "b")
 	here := NewResults(a, state.NewResults[held](1<<30, time.Hour))

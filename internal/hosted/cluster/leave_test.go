@@ -12,7 +12,7 @@ import (
 // TestLeave: a replica that leaves is live for the others but does not stay. It answers what it is asked until it finishes, also
 // a long answer that ends just before its goodbye. What comes later is not taken, which the others learn.
 func TestLeave(t *testing.T) {
-	mcptest.Parallel(t)
+	mcptest.NoLeaks(t)
 	here, there := two(t)
 	long, asked, release := bytes.Repeat([]byte("x"), 20*maxPiece), make(chan struct{}), make(chan struct{})
 	there.Answer("long", func(_ context.Context, _ string, _ []byte, write func([]byte) error) error {

@@ -16,7 +16,7 @@ import (
 // TestRecords_Lost: what the bucket loses while the connection lasts is written again from the copies, and a replica that starts
 // later has it: after a purge of all or of one record, when the bucket was deleted, and when NATS has taken no records for a time.
 func TestRecords_Lost(t *testing.T) {
-	mcptest.Parallel(t)
+	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
 	a, b := join(t, n.URL, "a"), join(t, n.URL, "b")
 	meet(t, a, b)
@@ -79,7 +79,7 @@ func TestRecords_Lost(t *testing.T) {
 // TestAway_Stalled: nothing waits for a second or longer for a NATS server that accepts connections and says nothing, like one
 // that is stopped.
 func TestAway_Stalled(t *testing.T) {
-	mcptest.Parallel(t)
+	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
 	a := join(t, n.URL, "a")
 	attempts := n.Proxy.Accepted()
@@ -110,7 +110,7 @@ func TestAway_Stalled(t *testing.T) {
 // TestRecords_Cut: a replica that loses the connection while it reads the records does not wait for the rest, which never comes,
 // but reads the records when it is connected again.
 func TestRecords_Cut(t *testing.T) {
-	mcptest.Parallel(t)
+	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
 	a, b := join(t, n.URL, "a"), join(t, n.URL, "b")
 	meet(t, a, b)

@@ -17,7 +17,7 @@ import (
 // TestPermissions: a user of NATS who may use only the subjects that docs/replicas.md names can do everything, also read a bucket
 // that is so large that NATS waits for its reader.
 func TestPermissions(t *testing.T) {
-	mcptest.Parallel(t)
+	mcptest.NoLeaks(t)
 	page, err := os.ReadFile("../../../docs/replicas.md")
 	if err != nil {
 		t.Fatal(err)

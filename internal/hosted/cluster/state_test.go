@@ -90,7 +90,7 @@ func sees(t *testing.T, c *Cluster, key, want string) {
 // TestRecords_Away: while NATS is away, each replica has what it knew. When NATS is back, changes go on; a NATS that has
 // forgotten everything gets it again.
 func TestRecords_Away(t *testing.T) {
-	mcptest.Parallel(t)
+	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
 	a, b := join(t, n.URL, "a"), join(t, n.URL, "b")
 	once := map[*Cluster]state.Once{a: a.Once("codes"), b: b.Once("codes")}
@@ -136,7 +136,7 @@ func TestRecords_Away(t *testing.T) {
 
 // TestRecords_Hostile: another user of NATS can neither forge, swap, roll back nor delete records that a replica knows.
 func TestRecords_Hostile(t *testing.T) {
-	mcptest.Parallel(t)
+	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
 	a, b := join(t, n.URL, "a"), join(t, n.URL, "b")
 	stranger, err := nats.Connect(n.URL)
@@ -193,7 +193,7 @@ func TestRecords_Hostile(t *testing.T) {
 
 // TestRecords_Over: NATS removes what is over, the key can be used again, and its copies end at the same time.
 func TestRecords_Over(t *testing.T) {
-	mcptest.Parallel(t)
+	mcptest.NoLeaks(t)
 	a, b := two(t)
 	if err := keep(a, "x", "1", time.Second); err != nil {
 		t.Fatal(err)
