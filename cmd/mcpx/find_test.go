@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zalando/go-keyring"
-
 	"mcpx/internal/mcptest"
 )
 
@@ -129,12 +127,7 @@ func TestAdd_Published(t *testing.T) {
 // TestAdd_PublishedAsked: at a terminal, add asks for the values, and then whether to write. Secrets go to the keyring.
 func TestAdd_PublishedAsked(t *testing.T) {
 	h := newHome(t)
-	for _, pair := range h.env() {
-		name, value, _ := strings.Cut(pair, "=")
-		t.Setenv(name, value)
-	}
-	t.Setenv("MCPX_KEYRING", "")
-	keyring.MockInit()
+	h.enter(t)
 	before := withRegistry(t, h)
 	say := func(answers string, args ...string) string {
 		t.Helper()

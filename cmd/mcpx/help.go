@@ -58,7 +58,7 @@ func usageHint(parser *kong.Kong, args []string) string {
 	case first == "add" && len(args) > at+3 && !slices.Contains(args, "--") && !strings.HasPrefix(args[at+1]+args[at+2], "-"):
 		hint := "put -- before " + args[at+2] + ": mcpx " + terminal.CommandLine(slices.Insert(slices.Clone(args), at+2, "--")...)
 		if own := flagOf(parser, first, args[at+3:]); own != "" { // it may also be a flag of the program
-			hint += "; before -- stands what is for mcpx, here perhaps " + own
+			hint += "; if " + own + " is for mcpx, put it before --"
 		}
 		return hint
 	case len(args) > 0 && strings.EqualFold(args[0], "-v"):
@@ -89,7 +89,7 @@ func commands(parser *kong.Kong) (names []string) {
 	return names
 }
 
-// flagOf returns the first word that is a long flag of a command of mcpx, without its value; "" if there is none.
+// flagOf returns the first of words that is also a long flag of this command of mcpx, without its value; "" if there is none.
 func flagOf(parser *kong.Kong, command string, words []string) string {
 	var known []string
 	for _, node := range parser.Model.Children {

@@ -70,8 +70,8 @@ func TestHint_Config(t *testing.T) {
 	hasAll(t, h.must(t, exitUsage, "--config="+file, "add", "my x", "npx", "-y", "a b"),
 		"put -- before npx: mcpx '--config="+file+"' add 'my x' -- npx -y 'a b'\n")
 	hasAll(t, h.must(t, exitUsage, "add", "x", "npx", "-y", "pkg", "--config", file),
-		"put -- before npx: mcpx add x -- npx -y pkg --config '"+file+"'; before -- stands what is for mcpx, here perhaps --config\n")
-	hasAll(t, h.must(t, exitUsage, "add", "x", "npx", "-y", "pkg", "--env=A=b", "--port=1"), " -- npx -y pkg --env=A=b --port=1; before", "perhaps --env\n")
+		"put -- before npx: mcpx add x -- npx -y pkg --config '"+file+"'; if --config is for mcpx, put it before --\n")
+	hasAll(t, h.must(t, exitUsage, "add", "x", "npx", "-y", "pkg", "--env=A=b", "--port=1"), " -- npx -y pkg --env=A=b --port=1; if --env is for mcpx, put it before --\n")
 	if out := h.must(t, exitFailed, "init", "--from", from); strings.Contains(out, "--config") {
 		t.Errorf("the user gave no config, got\n%s", out)
 	}

@@ -17,16 +17,22 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestInit_Keyring: mcpx init offers to move plain-text credentials from the config to the keyring. Afterwards
-// the servers work as before, and can be removed from the clients' files. A second init changes nothing.
-func TestInit_Keyring(t *testing.T) {
-	h := newHome(t)
+// enter makes this process work in h, with a keyring in memory that is empty.
+func (h *home) enter(t *testing.T) {
+	t.Helper()
 	for _, pair := range h.env() {
 		name, value, _ := strings.Cut(pair, "=")
 		t.Setenv(name, value)
 	}
 	t.Setenv("MCPX_KEYRING", "")
 	keyring.MockInit()
+}
+
+// TestInit_Keyring: mcpx init offers to move plain-text credentials from the config to the keyring. Afterwards
+// the servers work as before, and can be removed from the clients' files. A second init changes nothing.
+func TestInit_Keyring(t *testing.T) {
+	h := newHome(t)
+	h.enter(t)
 	behind, err := url.Parse(mcptest.Spec{}.HTTP(t).URL)
 	if err != nil {
 		t.Fatal(err)
@@ -117,12 +123,7 @@ func TestInit_Keyring(t *testing.T) {
 // the config needs the secrets, and they stay.
 func TestInit_KeyringUnwritten(t *testing.T) {
 	h := newHome(t)
-	for _, pair := range h.env() {
-		name, value, _ := strings.Cut(pair, "=")
-		t.Setenv(name, value)
-	}
-	t.Setenv("MCPX_KEYRING", "")
-	keyring.MockInit()
+	h.enter(t)
 	const plain = `{"mcpServers": {"b": {"command": "no-such-program", "env": {"B_KEY": "hush-2222"}}}}`
 	file := h.write(t, "mine.json", plain)
 	records := filepath.Join(filepath.Dir(h.own()), "backups", "connected.json")

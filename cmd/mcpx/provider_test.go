@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// providers is the process of all authorization servers of the tests (npm's oidc-provider). TestMain starts it, as a process
-// that a test starts must end with the test, and ends it.
+// providers is the process of all authorization servers of the tests (npm's oidc-provider). TestMain starts and ends it: to the
+// leak check, a process that a test started and that outlives the test is a fault.
 var providers struct {
 	mu    sync.Mutex
 	cmd   *exec.Cmd // nil if the suite is not installed

@@ -105,10 +105,10 @@ func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 		check("groups."+g.Name+".tools.deny", g.Tools.Deny)
 	}
 	if cfg.Auth != nil {
-		inFile := namesIn(snap, rules, writtenNames(cfg))
+		inFile, servers := namesIn(snap, rules, writtenNames(cfg)), namesInFile(cfg)
 		named := func(globs []string) []string { // UnknownInRights warns of a glob that names no server
 			return slices.DeleteFunc(slices.Clone(globs), func(glob string) bool {
-				return !slices.ContainsFunc(namesInFile(cfg), func(name string) bool { return ofServer(glob, name) })
+				return !slices.ContainsFunc(servers, func(name string) bool { return ofServer(glob, name) })
 			})
 		}
 		for i, r := range cfg.Auth.Rights {

@@ -57,8 +57,8 @@ func (f *Front) listen(ctx context.Context, r *incoming, out []byte) ([]byte, *r
 	return append(append(out, f.identified(tag)...), '}'), nil
 }
 
-// follow calls tell for each pending notification, and alive after every keepAlive. It returns when ctx ends, and leaves what is
-// pending then to the next stream of the client.
+// follow calls tell for each pending notification, and alive after every keepAlive. It returns when ctx ends. What is
+// pending then stays in news, for the client's next stream.
 func follow(ctx context.Context, news *pending, tell func(note), alive func()) {
 	quiet := time.NewTicker(keepAlive)
 	defer quiet.Stop()
