@@ -160,7 +160,7 @@ func (cmd *addCommand) edit(c *cli, s streams, sys setup.System) (func(data []by
 		case len(cmd.Target) > 1:
 			return nil, &hintError{"the JSON is several words", "put it into single quotes: " + c.hint("add", cmd.Name) + " '{…}'"}
 		case len(cmd.Env)+len(cmd.Header) > 0 || cmd.Type != "":
-			return nil, &hintError{"what --env, --header and --type say stands in the JSON", "leave the flags out"}
+			return nil, &hintError{"--env, --header and --type cannot change an entry in JSON", "write their values into the JSON"}
 		}
 		found, err := setup.ReadSnippet(sys, cmd.Name, text, s.reading())
 		if err != nil {

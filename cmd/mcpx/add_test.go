@@ -86,8 +86,8 @@ func TestAdd_JSON(t *testing.T) {
 		{exitFailed, "put it into single quotes", []string{`{command:`, `npx}`}},
 		{exitFailed, `did you mean "command"?`, []string{`{"mcpServers": {"x": {"comand": "x"}}}`}},
 		{exitFailed, "is mcpx itself", []string{`{"command": "mcpx", "args": ["serve"]}`}},
-		{exitFailed, "stands in the JSON", []string{"--env", "A=hidden", `{"command": "x"}`}},
-		{exitFailed, "stands in the JSON", []string{"--header", "A=hidden", `{"url": "https://x.example.com"}`}},
+		{exitFailed, "cannot change an entry in JSON", []string{"--env", "A=hidden", `{"command": "x"}`}},
+		{exitFailed, "cannot change an entry in JSON", []string{"--header", "A=hidden", `{"url": "https://x.example.com"}`}},
 		{exitFailed, "is in the config already", []string{`{"command": "x"}`}},
 	} {
 		name := "x"

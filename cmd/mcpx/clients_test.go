@@ -92,7 +92,7 @@ func TestServe_Clients(t *testing.T) {
 					t.Errorf("%d bytes: %.100s … %s", n, text, text[max(0, n-200):])
 				}
 				if first := strings.HasPrefix(text, "["); first != (name == "opencode") {
-					t.Errorf("the line about the rest stands first: %t", first)
+					t.Errorf("the line about the rest is first: %t", first)
 				}
 			})
 		})

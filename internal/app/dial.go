@@ -262,7 +262,7 @@ func (s *approvals) follow(c *cluster.Cluster, changed func()) {
 	})
 }
 
-// merge returns lock together with the shared approvals. If lock and s have different approvals for a key, that of s counts.
+// merge returns lock together with the shared approvals. If the two have different approvals for a key, it takes the shared one.
 func (s *approvals) merge(lock Lock) Lock {
 	if s == nil {
 		return lock

@@ -107,7 +107,7 @@ func TestHidden_Changes(t *testing.T) {
 			}
 		}
 		if n := carol.count(toolsChanged); n != 0 {
-			t.Errorf("carol, whose rights are the same, hears of %d changes", n)
+			t.Errorf("carol, whose rights are the same, gets %d notifications of changes", n)
 		}
 		bob := e.visitor(t, "bob", modernEra, false)
 		if said := bob.ask(t, "/mcp", "tools/list", ""); strings.Contains(said, "Server: open") || !strings.Contains(said, "find_book") {

@@ -129,7 +129,7 @@ func (r *reader) lines(t *testing.T, text string) string {
 }
 
 // document reads a stored JSON value to its end and compares it with value. text is the text of the first answer. asLines means
-// that the value stands in it as JSON Lines.
+// that the value is in it as JSON Lines.
 func (r *reader) document(t *testing.T, text string, value *node, asLines bool) {
 	t.Helper()
 	_, n := takeNote(t, text)

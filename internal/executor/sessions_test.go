@@ -19,7 +19,7 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// The price of a session in input tokens: what stands in the prompt already, what is new in it, and what the model writes.
+// The price of a session in input tokens: what is in the prompt already, what is new in it, and what the model writes.
 // Before the first turn the prompt has the system prompt and the definitions of exec and inspect. Besides the arguments, the
 // model writes the names in a call of exec, and some words. A call with the argument "each" has the names only once; the words
 // are assumed to be as many.

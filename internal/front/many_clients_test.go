@@ -556,7 +556,7 @@ func TestSessionChurn(t *testing.T) {
 	churn(500)
 	after, grown := usage()
 	if n := len(f.changes.subscribers); n != 0 {
-		t.Errorf("%d sessions still hear of changes", n)
+		t.Errorf("%d sessions still get changes", n)
 	}
 	f.sessions.each(func(s *session) { t.Errorf("session %s is kept", s.client.Load().ID) })
 	if after > goroutines+10 { // a few goroutines belong to connections that are opening or closing

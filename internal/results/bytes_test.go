@@ -53,7 +53,7 @@ func readToTheEnd(t *testing.T, p Pages, text string) {
 			return
 		}
 		if first := strings.HasPrefix(shown, "[") && !strings.Contains(shown[:at], "\n"); first != p.LineFirst {
-			t.Fatalf("the line stands first: %t, want %t: %.200s", first, p.LineFirst, shown)
+			t.Fatalf("the line is first: %t, want %t: %.200s", first, p.LineFirst, shown)
 		}
 		// The line that says how to read on from this part is the last one, or the first if LineFirst is set. Lines about cut
 		// items are in between.

@@ -4,7 +4,7 @@
 // an installed program. It returns { command, env, files }.
 //
 //   of       the folder of the installation, where several clients share one
-//   hidden   how to call a tool that does not stand in the request
+//   hidden   how to call a tool that is not in the request
 //   before   calls that the script begins with
 //   bare     all tools of a request are those of the servers
 //   config   more for mcpx's config

@@ -6,7 +6,7 @@ import { createServer } from 'node:http'
 const json = s => { try { return JSON.parse(s) } catch { return s } }
 
 // dialects: how to find the tools and the results in a request, and how to say a call or a text.
-// Each result is { id, value }, the value as it stands in the request.
+// Each result is { id, value }, the value as it is in the request.
 const dialects = {
   chat: {
     match: url => url.includes('/chat/completions'),
@@ -78,7 +78,7 @@ const dialects = {
 
 // Model answers the requests of one client. next(step, tools, results) gives the call of a step, or
 // nothing when the script is over; a request without the client's MCP tools (a title, a check of
-// the connection) gets a text. A step ends when its result stands in a request.
+// the connection) gets a text. A step ends when its result is in a request.
 export class Model {
   requests = [] // { url, tools, body } of each request that had tools
   results = [] // what each step brought, as it stood in the request

@@ -16,7 +16,7 @@ const weather = { temperature: 22.5, conditions: 'partly cloudy', humidity: 65, 
 const prose = 'The export service was restarted at 08:12. Two jobs had to be repeated, both finished. Nothing was lost, '
   + 'and the queue is empty again.\nThe cause is a full disk on the second node; the owner has been told.'
 
-// results has, for each tool, its answer; tools that declare an outputSchema stand in outputs.
+// results has, for each tool, its answer; tools that declare an outputSchema are in outputs.
 export const results = {
   table: text(JSON.stringify({ issues: rows(12) })),
   pretty: text(JSON.stringify(issue, null, 2)),

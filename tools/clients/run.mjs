@@ -54,7 +54,7 @@ function environment(home, more) {
 }
 
 // script calls the probe's tools one after the other, by the names that the client gives them. For a
-// tool that does not stand in the request, hidden of the client says how to call it.
+// tool that is not in the request, hidden of the client says how to call it.
 function script(client, mode) {
   const steps = [...client.before ?? []]
   const names = client.config?.short_argument_names ? ['server', 'tool', 'args'] : ['server_name', 'tool_name', 'arguments']
@@ -123,7 +123,7 @@ async function run(name, mode) {
 const leaves = value => typeof value === 'string' ? value.split('\n') : value && typeof value === 'object' ? Object.values(value).flatMap(leaves) : [String(value)]
 const read = text => { try { return JSON.parse(text) } catch { return text } }
 
-// pieces has, for each kind of result, its scalars: how many of them stand in a request says how
+// pieces has, for each kind of result, its scalars: how many of them are in a request says how
 // much of the result the model sees.
 const pieces = Object.fromEntries(Object.entries(kinds).map(([kind, result]) =>
   [kind, [...result.content.flatMap(c => leaves(read(c.text))), ...leaves(result.structuredContent ?? {})].filter(p => p.length > 3)]))

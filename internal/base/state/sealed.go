@@ -239,7 +239,7 @@ func (s *sealed[S]) newest(one *known[S]) (*content[S], error) {
 	return now, err
 }
 
-// decode returns the content in a value of Records. A nil value means that Records has none: then the content of the id counts.
+// decode returns the content in a value of Records. A nil value means that Records has none: then the content in the id is valid.
 func (k *known[S]) decode(value []byte) (*content[S], error) {
 	if value == nil {
 		if k.sealed == nil {

@@ -283,7 +283,7 @@ func (d *jsonText) unit() string {
 	return "  "
 }
 
-// lead looks at text, which stands in front of a member. indent is the part of text after its last line break. broken is true if
+// lead looks at text, which is in front of a member. indent is the part of text after its last line break. broken is true if
 // text has a line break and only white space after it, so that the member begins a line.
 func lead(text []byte) (indent string, broken bool) {
 	i := bytes.LastIndexByte(text, '\n')

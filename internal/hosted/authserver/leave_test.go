@@ -29,7 +29,7 @@ func TestRenew_Left(t *testing.T) {
 			t.Errorf("%s: %d %v", code, status, answer)
 		}
 		if s.counts(tokens) || proof.Revoked.Err() == nil {
-			t.Errorf("%s: the access token counts, or its requests go on", code)
+			t.Errorf("%s: the access token is still valid, or its requests go on", code)
 		}
 		s.refresh(client, tokens)
 		s.refresh(client, other)

@@ -416,7 +416,7 @@ func TestAway(t *testing.T) {
 		}
 	}
 	if s.Prove(short) == nil {
-		t.Error("an access token counts no more")
+		t.Error("an access token is no longer valid")
 	}
 }
 
