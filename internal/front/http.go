@@ -220,6 +220,7 @@ func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 		return
 	}
 	e.batch = true
+	e.close() // a call that outlives its answer must not ask its client on the stream of the batch
 	for i, data := range messages {
 		m := readMessage(data)
 		if i > 0 {
@@ -237,8 +238,10 @@ func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 			e.answer(refuse(m.ID, &rpcError{code: mcp.INVALID_REQUEST, message: m.Method + " cannot be part of a batch"}).body)
 		case f.passedOfBatch(e, m, data):
 		default:
+			if m.isRequest() {
+				e.reopen() // serve closes it again
+			}
 			f.legacyMessage(e, s, m)
-			e.reopen()
 		}
 	}
 	e.batch = false

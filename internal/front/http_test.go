@@ -349,6 +349,29 @@ func TestHTTP_Batch(t *testing.T) {
 	}
 }
 
+// TestHTTP_BatchOver: the stream of a batch takes a call's questions and notifications only until the call is answered. A call
+// that goes on after its answer may ask its client later, when the response to the batch has ended.
+func TestHTTP_BatchOver(t *testing.T) {
+	mcptest.NoLeaks(t)
+	f, web := site(t, remote("fake", mcptest.Spec{}.HTTP(t)))
+	session := newWebClient(t, web, legacyEra).session
+	for _, body := range []string{
+		`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/initialized"}]`,
+		`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"initialize"}]`,
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", strings.NewReader(body))
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, sessionHeader: {session}}
+		answered := httptest.NewRecorder()
+		e := f.newExchange(answered, r)
+		f.post(e)
+		e.free()
+		if e.send([]byte("{}")) {
+			e.close()
+			t.Errorf("%s: the ended response took a question: %s", body, answered.Body)
+		}
+	}
+}
+
 // TestHTTP_LargeBatch: mcpx answers all requests of a batch or, if the batch is too large, none. The session
 // and other clients are not affected.
 func TestHTTP_LargeBatch(t *testing.T) {
