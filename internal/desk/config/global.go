@@ -17,7 +17,7 @@ import (
 
 // root describes the whole file: an object with all root keys.
 func (l *loader) root() object {
-	return object{name: "config", keys: slices.Concat(l.serverTables(), l.forClients(), l.forCalls(), l.forServers(), l.overHTTP(), l.toLog())}
+	return object{name: "config", keys: slices.Concat(l.serverTables(), l.forClients(), l.forCalls(), l.forServers(), l.overHTTP(), l.toLog(), l.missingProtections())}
 }
 
 // serverTables returns $schema and the keys at the root of the file that contain servers.

@@ -96,6 +96,8 @@ func (r *serverReader) otherClientKeys() []key {
 		// VS Code and others.
 		{name: "sandboxEnabled", value: r.unprotected(noSandbox)},
 		{name: "sandbox", value: value{read: r.sandbox, schema: `{}`}},
+		// Of mcpx, for protections that it does not have yet.
+		{name: "marks", value: r.unprotected(noFlows)},
 		// Warp.
 		{name: "working_directory", value: r.string(&s.Cwd)},
 		// Older versions of mcpx, MCP-Dock and MCP-PROXY.
@@ -328,27 +330,63 @@ func otherLanguage(data []byte) string {
 }
 
 // unprotected reads a key that asks for a protection which mcpx does not have. Users rely on such a key, so mcpx must not ignore
-// it: the server is unavailable, unless the value turns the key off. The parameter text says which protection is missing, and what
-// the user can do.
-func (r *serverReader) unprotected(text string) value {
+// it: the server is unavailable, unless the value turns the key off. The parameter missing says what mcpx has not.
+func (r *serverReader) unprotected(missing string) value {
 	return value{schema: `{}`, read: func(n *node) {
 		if !n.off() {
-			r.fail(n, "%s", text)
+			r.fail(n, missing, "this server")
 		}
 	}}
 }
 
-const noSandbox = "mcpx has no sandbox, so this server would run without one; remove the key to accept that"
+// unprotected reads a root key that asks for a protection which mcpx does not have. Unless the value turns the key off, the key is a
+// fault of structure.
+func (l *loader) unprotected(missing string) value {
+	return value{schema: `{"$ref": "#/$defs/off"}`, read: func(n *node) {
+		if !n.off() {
+			l.fault(n, missing, "mcpx")
+		}
+	}}
+}
 
-// sandbox makes a server that asks for a sandbox unavailable. An object without the key enabled is ignored: in VS Code it
-// only has the rules of the sandbox, and the key sandboxEnabled turns the sandbox on.
-func (r *serverReader) sandbox(n *node) {
-	rules := n.kind == objectKind && !slices.ContainsFunc(n.members, func(m *node) bool { return m.key == "enabled" })
-	if rules {
-		r.l.otherClients.add("sandbox", n.parent.path())
-		return
+// These texts say which protection mcpx does not have. Each has a place for who would run without it.
+const (
+	noSandbox      = "mcpx has no sandbox, so %s would run without one; remove the key to accept that"
+	noFlows        = "mcpx has no control of where data goes, so %s would run without it; remove the key to accept that"
+	noRedaction    = "mcpx has no redaction, so %s would run without it; remove the key to accept that"
+	noInterceptors = "mcpx has no interceptors, so %s would run without them; remove the key to accept that"
+)
+
+// missingProtections are the root keys for protections that mcpx does not have.
+func (l *loader) missingProtections() []key {
+	return []key{
+		{name: "sandbox", value: value{schema: `{"anyOf": [{"$ref": "#/$defs/plainOff"}, {"$ref": "#/$defs/disabled"}]}`, read: func(n *node) {
+			if n.sandboxed() {
+				l.fault(n, noSandbox, "local servers")
+			}
+		}}},
+		{name: "flows", value: l.unprotected(noFlows)},
+		{name: "redact", value: l.unprotected(noRedaction)},
+		{name: "interceptors", value: l.unprotected(noInterceptors)},
 	}
-	r.unprotected(noSandbox).read(n)
+}
+
+// sandbox makes a server that asks for a sandbox unavailable.
+func (r *serverReader) sandbox(n *node) {
+	rules := n.kind == objectKind && slices.ContainsFunc(n.parent.members, func(m *node) bool {
+		return m.key == "sandboxEnabled" && m.kind != nullKind && m.off()
+	})
+	if !rules && n.sandboxed() {
+		r.fail(n, noSandbox, "this server")
+	}
+}
+
+// sandboxed reports whether a value of the key sandbox turns a sandbox on, as any object does without "enabled": false.
+func (n *node) sandboxed() bool {
+	if n.kind == objectKind && !slices.ContainsFunc(n.members, func(m *node) bool { return m.key == "enabled" }) {
+		return true
+	}
+	return !n.off()
 }
 
 // off reports whether a value turns its key off. Such values are null, false, 0, the strings "", "off", "none" and "false" in

@@ -34,6 +34,7 @@ func (r *serverReader) override(one *conf.Override) object {
 				one.Arguments = n.json()
 			}
 		}}, "arguments that are added to every call, and hidden from clients"},
+		{"marks", r.unprotected(noFlows), ""},
 	}}
 }
 

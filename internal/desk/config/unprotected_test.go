@@ -28,12 +28,49 @@ func TestUnprotected_Global(t *testing.T) {
 	}
 }
 
-// TestUnprotected_Server: a key of a server that asks for a sandbox makes this server unavailable, and no other. If the value
+// TestUnprotected_Missing: a root key that asks for a protection which mcpx does not have is a fault of structure. A value that
+// turns the key off is accepted without a warning, and the JSON Schema says the same.
+func TestUnprotected_Missing(t *testing.T) {
+	schema := compiled(t)
+	for _, test := range []struct{ key, on, off string }{
+		{"sandbox", `true {} {"network":{}} {"network":{"allowedDomains":["a.b"]}}`, `false null "off" {"enabled":false}`},
+		{"flows", `"log" "ask" "block" true`, `"off" false null`},
+		{"redact", `[{"find":["card"]}] true`, `[] false null`},
+		{"interceptors", `[{"server":"a"}]`, `[] null`},
+	} {
+		file := func(value string) []byte {
+			return fmt.Appendf(nil, `{"%s": %s, "mcpServers": {"a": {"command": "x"}}}`, test.key, value)
+		}
+		for _, value := range strings.Fields(test.on) {
+			_, err := Parse("c.json", file(value), Options{})
+			want := "c.json: " + test.key + ": mcpx has no "
+			if got := fmt.Sprint(err); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "remove the key to accept that") {
+				t.Errorf("%s: %s: %s, want %s…", test.key, value, got, want)
+			}
+			if accepts(t, schema, file(value)) == nil {
+				t.Errorf("%s: %s: the schema accepts it", test.key, value)
+			}
+		}
+		for _, value := range strings.Fields(test.off) {
+			if c, err := Parse("c.json", file(value), Options{}); err != nil || len(c.Warnings) > 0 {
+				t.Errorf("%s: %s: %v, %+v", test.key, value, err, c)
+			}
+			if err := accepts(t, schema, file(value)); err != nil {
+				t.Errorf("%s: %s: %v", test.key, value, err)
+			}
+		}
+	}
+}
+
+// TestUnprotected_Server: a key of a server that asks for a protection which mcpx does not have makes this server unavailable, and no other. If the value
 // turns the key off, the server is available.
 func TestUnprotected_Server(t *testing.T) {
 	for _, test := range []struct{ key, on, off, want string }{
 		{"sandboxEnabled", `true`, `false null`, "mcpx has no sandbox"},
-		{"sandbox", `true {"enabled":true}`, `false {"enabled":false} {"allowWrite":["/"]}`, "mcpx has no sandbox"},
+		{"sandbox", `true {"enabled":true} {} {"filesystem":{"allowWrite":["/"]}}`, `false {"enabled":false} {"network":{},"enabled":false}`, "mcpx has no sandbox"},
+		{"sandbox", `{"network":{}},"sandboxEnabled":null`, `{"network":{}},"sandboxEnabled":false`, "mcpx has no sandbox"},
+		{"marks", `["private"] "outward"`, `[] null`, "mcpx has no control of where data goes"},
+		{"overrides", `{"t":{"marks":["private"]}}`, `{"t":{"marks":[]}}`, "mcpx has no control of where data goes"},
 	} {
 		parse := func(value string) *Config {
 			t.Helper()
@@ -45,7 +82,7 @@ func TestUnprotected_Server(t *testing.T) {
 			return c
 		}
 		for _, value := range strings.Fields(test.on) {
-			if got := parse(value).Servers[0].Fault; !strings.HasPrefix(got, "mcpServers.a."+test.key+": ") || !strings.Contains(got, test.want) {
+			if got := parse(value).Servers[0].Fault; !strings.HasPrefix(got, "mcpServers.a."+test.key) || !strings.Contains(got, test.want) {
 				t.Errorf("%s: %s: fault %q, want one with %q", test.key, value, got, test.want)
 			}
 		}
