@@ -14,7 +14,7 @@ import (
 func TestHTTPPath(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
-	fakes := map[string]server{"fake": fake(t, mcptest.Spec{})}
+	fakes := map[string]server{"fake": fake(t, mcptest.Spec{}), "my fake": fake(t, mcptest.Spec{})}
 	d := h.serveHTTP(t, "--config", h.config(t, fakes, map[string]any{"http_path": "/gateway/v1", "sse": true}))
 	base, ok := strings.CutSuffix(d.peer(t).url, "/gateway/v1")
 	if !ok {
@@ -50,13 +50,14 @@ func TestHTTPPath(t *testing.T) {
 		return response.StatusCode, response.Header, string(body)
 	}
 	for at, want := range map[string]string{
-		"/":                 base + "/gateway/v1\n",
-		"/gateway/v1/nope":  "there are /gateway/v1, /gateway/v1/tools",
-		"/gateway/v1/sse":   "/gateway/v1/messages?",
-		"/sse":              "/messages?",
-		"/mcp":              "404",
-		"/mcp/servers/fake": "404",
-		"/gateway":          "404",
+		"/":                                 base + "/gateway/v1\n",
+		"/gateway/v1/nope":                  "there are /gateway/v1, /gateway/v1/tools",
+		"/gateway/v1/sse":                   "/gateway/v1/messages?",
+		"/gateway/v1/servers/my%20fake/sse": "data: /gateway/v1/servers/my%20fake/messages?",
+		"/sse":                              "/messages?",
+		"/mcp":                              "404",
+		"/mcp/servers/fake":                 "404",
+		"/gateway":                          "404",
 	} {
 		if status, _, text := get(at); !strings.Contains(text, want) && !(want == "404" && status == 404) {
 			t.Errorf("%s: %d %s", at, status, text)

@@ -149,7 +149,7 @@ func (v *views) Serve(w http.ResponseWriter, r *http.Request) []*request.Event {
 		one := v.find(r, path[:max(0, i-1)])
 		switch what := path[i:]; {
 		case one != nil && what == "sse":
-			one.front.ServeSSE(w, r, strings.TrimSuffix(r.URL.Path, "sse")+"messages")
+			one.front.ServeSSE(w, r, strings.TrimSuffix(r.URL.EscapedPath(), "sse")+"messages")
 			return nil
 		case one != nil && what == "messages":
 			one.front.PostSSE(w, r)

@@ -24,7 +24,7 @@ type sseStreams struct{ sync.Map } // the values are *io.PipeWriter
 
 // ServeSSE opens a stream. The stream ends with its connection, when its credential expires, or when the front ends its
 // streams, as with EndStreams or EndUnknown. The parameter messages is the path to which the client posts its messages
-// (PostSSE).
+// (PostSSE), escaped as in a URL.
 func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", "GET")
