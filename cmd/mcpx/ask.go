@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"mcpx/internal/base/terminal"
+	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/setup"
 )
 
@@ -180,9 +181,9 @@ func command() (string, error) {
 func cached(path string) string {
 	switch {
 	case strings.Contains(path, "/_npx/"), strings.Contains(path, "/.pnpm/dlx"), strings.Contains(path, "/bunx-"):
-		return "npm install --global " + setup.Distribution
+		return "npm install --global " + config.Distribution
 	case strings.Contains(path, "/archive-v0/"):
-		return "uv tool install " + setup.Distribution
+		return "uv tool install " + config.Distribution
 	}
 	return ""
 }

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"strings"
 
-	"mcpx/internal/desk/setup"
+	"mcpx/internal/desk/config"
 )
 
 // The description and the licence of mcpx in package registries and clients.
@@ -20,7 +20,7 @@ const (
 
 // npmName is the name of the npm package and of the Python package. pypiName is the same name in the form that the file names
 // of a Python package need.
-var npmName, pypiName = setup.Distribution, strings.ReplaceAll(setup.Distribution, "-", "_")
+var npmName, pypiName = config.Distribution, strings.ReplaceAll(config.Distribution, "-", "_")
 
 // launcher is the main script of the npm package. It finds the npm package for the user's platform and starts the binary
 // in it.

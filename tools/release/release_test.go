@@ -28,7 +28,7 @@ import (
 
 	"debug/buildinfo"
 
-	"mcpx/internal/desk/setup"
+	"mcpx/internal/desk/config"
 	"mcpx/internal/mcptest"
 )
 
@@ -105,13 +105,13 @@ func TestRelease(t *testing.T) {
 		run(t, into, program(t, "python3"), "-m", "venv", "--without-pip", into) // a pip of its own takes seconds
 		t.Setenv("PIP_FIND_LINKS", "")
 		run(t, into, installed(t, "pip"), "--python", filepath.Join(into, "bin", "python"), "install", "--quiet", "--disable-pip-version-check", "--no-cache-dir",
-			"--index-url", registry+"/pypi/", "--pre", setup.Distribution)
+			"--index-url", registry+"/pypi/", "--pre", config.Distribution)
 		serves(t, filepath.Join(into, "bin", "mcpx"))
 	})
 	t.Run("uvx", func(t *testing.T) {
 		uvx := installed(t, "uvx")
 		out := run(t, t.TempDir(), uvx, "--default-index", registry+"/pypi/", "--prerelease", "allow", "--cache-dir", t.TempDir(),
-			"--from", setup.Distribution, "mcpx", "version")
+			"--from", config.Distribution, "mcpx", "version")
 		if !strings.Contains(out, "\nprotocols ") {
 			t.Errorf("got %s", out)
 		}
@@ -348,7 +348,7 @@ func serveRegistries(t *testing.T, files map[string][]byte) string {
 		}
 		http.NotFound(w, r)
 	})
-	mux.HandleFunc("GET /pypi/"+setup.Distribution+"/", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET /pypi/"+config.Distribution+"/", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		for name, data := range files {
 			if filepath.Ext(name) == ".whl" {

@@ -59,19 +59,28 @@ func (l *loader) similarNames() {
 	}
 }
 
-// splitCommand splits a command such as "npx -y x" into the program and its arguments. A command that is a path with
-// spaces is not split.
+// splitCommand splits a command such as "npx -y x" into the program and its arguments.
 func (r *serverReader) splitCommand() {
-	if r.s.Type != Stdio || !strings.ContainsAny(r.s.Command, " \t") || exists(r.s.Command) {
-		return
-	}
-	words := ShellWords(r.s.Command)
-	if len(words) < 2 || strings.ContainsAny(words[0], `/\`) && !exists(words[0]) {
+	words := r.commandWords()
+	if r.s.Type != Stdio || words == nil {
 		return
 	}
 	r.s.Command, r.commandArgs = words[0], slices.Concat(words[1:], r.commandArgs)
 	r.argSecrets(r.commandArgs)
 	r.l.warn("%s: holds arguments, which belong in args; split up", r.commandAt.path())
+}
+
+// commandWords returns the words of a command such as "npx -y x": the program and its arguments. It returns nil if the command has no
+// arguments, and also if it is a path with spaces.
+func (r *serverReader) commandWords() []string {
+	if !strings.ContainsAny(r.s.Command, " \t") || exists(r.s.Command) {
+		return nil
+	}
+	words := ShellWords(r.s.Command)
+	if len(words) < 2 || strings.ContainsAny(words[0], `/\`) && !exists(words[0]) {
+		return nil
+	}
+	return words
 }
 
 // ShellWords splits a command line at spaces and tabs that are not in quotes, and removes the quotes.

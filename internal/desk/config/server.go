@@ -1,9 +1,6 @@
 package config
 
 import (
-	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -308,39 +305,6 @@ func (r *serverReader) toolTimeouts(n *node) {
 		r.l.timeout(&one.Timeout).read(m)
 		r.s.ToolTimeouts = append(r.s.ToolTimeouts, one)
 	}
-}
-
-// isSelf reports whether the server is mcpx itself, which would then start or call itself endlessly. A server with a URL is
-// mcpx only if its host is this machine and its name is the reserved one. A command is mcpx only if its arguments do not name
-// another command than serve.
-func (r *serverReader) isSelf() bool {
-	if u, err := url.Parse(r.s.URL); err == nil && strings.EqualFold(r.s.Name, Reserved) {
-		if slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()) {
-			return true
-		}
-	}
-	if r.s.Command == "" || len(r.s.Args) > 0 && r.s.Args[0] != "serve" && !strings.HasPrefix(r.s.Args[0], "-") {
-		return false
-	}
-	name := program(r.s.Command)
-	if name == Reserved || r.l.o.Executable != "" && name == program(r.l.o.Executable) {
-		return true
-	}
-	if r.l.o.Executable == "" || !strings.ContainsAny(r.s.Command, `/\`) {
-		return false
-	}
-	own, err := os.Stat(r.l.o.Executable)
-	if err != nil {
-		return false
-	}
-	other, err := os.Stat(r.s.Command)
-	return err == nil && os.SameFile(own, other)
-}
-
-// program returns the name of the executable in a path, in lower case and without .exe. The path may be from any system.
-func program(path string) string {
-	name := strings.ToLower(filepath.Base(strings.ReplaceAll(path, `\`, "/")))
-	return strings.TrimSuffix(name, ".exe")
 }
 
 // finish is called after all keys of the server are read. It does the work that concerns several keys: it adds variables from env

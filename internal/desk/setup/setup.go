@@ -77,6 +77,3 @@ func (s System) Short(file string) string {
 	}
 	return file
 }
-
-// Distribution is the name of mcpx's packages in npm and PyPI. In PyPI the name mcpx was already taken.
-const Distribution = "mcpx-gateway"
