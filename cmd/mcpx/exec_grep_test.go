@@ -21,7 +21,7 @@ func TestExec_Grep(t *testing.T) {
 		want string
 		args []string
 	}{
-		{0, "first line\nthird line\n[2 of 4 lines match]\n", []string{lines, "--grep", "line$"}},
+		{0, "1:first line\n3:third line\n[2 of 4 lines match]\n", []string{lines, "--grep", "line$"}},
 		{0, "[0 of 4 lines match]\n", []string{lines, "--grep", "nothing"}},
 		{0, "first line\nthe second\nthird line\nlast\n", []string{lines, "--grep", "."}},
 		{0, "[22,221]\n[2 of 3 items match]\n", []string{rows, "--grep", "2", "--select", ".[].a"}},

@@ -15,8 +15,8 @@ import (
 	"mcpx/internal/results"
 )
 
-// TestGrep: grep shows the lines or items of each text that match. If much is left out, the matches are numbered, and the last
-// line says how to read the text around them.
+// TestGrep: grep shows the lines of each text that match, with their numbers, or the items. If much is left out, the last line
+// has the offsets of the items, and says how to read what is around the matches.
 func TestGrep(t *testing.T) {
 	mcptest.NoLeaks(t)
 	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
@@ -39,8 +39,8 @@ func TestGrep(t *testing.T) {
 		want                []string // the expected texts, with H in place of a handle; other blocks unchanged
 		data                string
 	}{
-		{"lines", "^b", "", `{"content":[` + text("alpha\nbeta\ngamma") + `]}`, []string{"beta\n[1 of 3 lines match]"}, ""},
-		{"the end of a line", "a$", "", `{"content":[` + text("alpha\nbeta\r\ngama x") + `]}`, []string{"alpha\nbeta\r\n[2 of 3 lines match]"}, ""},
+		{"lines", "^b", "", `{"content":[` + text("alpha\nbeta\ngamma") + `]}`, []string{"2:beta\n[1 of 3 lines match]"}, ""},
+		{"the end of a line", "a$", "", `{"content":[` + text("alpha\nbeta\r\ngama x") + `]}`, []string{"1:alpha\n2:beta\r\n[2 of 3 lines match]"}, ""},
 		{"all lines", "a", "", `{"content":[` + text("alpha\nbeta") + `]}`, []string{"alpha\nbeta"}, ""},
 		{"no line", "x", "", `{"content":[` + text("alpha\nbeta") + `]}`, []string{"[0 of 2 lines match]"}, ""},
 		{"a long text", "one", "", `{"content":[` + text(long) + `]}`, []string{"201:the one\n[1 of 401 lines match; around them: " + call + `,"offset":200}}]`}, ""},
@@ -52,17 +52,17 @@ func TestGrep(t *testing.T) {
 		{"beside the items", `total`, "", `{"content":[` + text(`{"total":3,"rows":`+list+`}`) + `]}`, []string{`{"total":3,"rows":[]}` + "\n[0 of 3 items of .rows match]"}, `{"result":{"total":3,"rows":[]}}`},
 		{"members", `url`, "", `{"content":[` + text(`{"id":1,"html_url":"x","name":"y"}`) + `]}`, []string{`{"html_url":"x"}` + "\n[1 of 3 items match]"}, `{"result":{"html_url":"x"}}`},
 		{"JSON Lines", `"b"`, "", `{"content":[` + text("{\"id\":1,\"n\":\"a\"}\n{\"id\":2,\"n\":\"b\",\"x\":[]}\n{\"id\":3}") + `]}`, []string{`{"id":2,"n":"b","x":[]}` + "\n[1 of 3 items match]"}, `{"result":[{"id":2,"n":"b","x":[]}]}`},
-		{"lines of a string", `two`, "", `{"content":[` + text(`{"exit_code":0,"stdout":"one\ntwo\nthree"}`) + `]}`, []string{"two\n[1 of 3 lines of .stdout match]"}, ""},
+		{"lines of a string", `two`, "", `{"content":[` + text(`{"exit_code":0,"stdout":"one\ntwo\nthree"}`) + `]}`, []string{"2:two\n[1 of 3 lines of .stdout match]"}, ""},
 		{"structuredContent only", `b`, "", `{"content":[],"structuredContent":{"rows":["a","b"]}}`, []string{"[\"b\"]\n[1 of 2 items of .rows match]"}, `{"result":["b"]}`},
 		{"structuredContent that a text says", `b`, "", `{"content":[` + text(`["a","b"]`) + `],"structuredContent":{"result":["a","b"]}}`, []string{"[\"b\"]\n[1 of 2 items match]"}, `{"result":["b"]}`},
-		{"several texts", `b`, "", `{"content":[` + text("a\nb") + "," + image + "," + text("c\nd") + "," + text("b") + `]}`, []string{"b\n[1 of 2 lines match]", image, "b", "\n[2 of 3 text blocks match]"}, ""},
-		{"several long texts", `b`, "", `{"content":[` + text("a\nb") + "," + text(long) + `]}`, []string{"b\n[1 of 2 lines match]", "\n[1 of 2 text blocks match; all: " + call + "}}]"}, ""},
+		{"several texts", `b`, "", `{"content":[` + text("a\nb") + "," + image + "," + text("c\nd") + "," + text("b") + `]}`, []string{"2:b\n[1 of 2 lines match]", image, "b", "\n[2 of 3 text blocks match]"}, ""},
+		{"several long texts", `b`, "", `{"content":[` + text("a\nb") + "," + text(long) + `]}`, []string{"2:b\n[1 of 2 lines match]", "\n[1 of 2 text blocks match; all: " + call + "}}]"}, ""},
 		{"items as blocks", `"b"`, "", `{"content":[` + text(`{"id":1,"n":"a"}`) + "," + text(`{ "id": 2, "n": "b" }`) + "," + text(`{"id":3}`) + `]}`, []string{`{"id":2,"n":"b"}` + "\n[1 of 3 items match]"}, `{"result":[{"id":2,"n":"b"}]}`},
 		{"no text", `b`, "", `{"content":[` + image + `]}`, []string{image}, ""},
 		{"an error of the tool", `b`, "", `{"content":[` + text("a\nb") + `],"isError":true}`, []string{"a\nb"}, ""},
 		{"a selection", `b`, ".[].name", `{"content":[` + text(list) + `]}`, []string{"[\"b\",\"b\"]\n[2 of 3 items match]"}, `{"result":["b","b"]}`},
 		{"all of a selection", `b`, ".[1:][].name", `{"content":[` + text(list) + `]}`, []string{"\"b\"\n\"b\""}, `{"result":["b","b"]}`},
-		{"lines of a selection", `^b`, ".[].name|tostring", `{"content":[` + text(`[{"name":"a\nb"}]`) + `]}`, []string{"b\n[1 of 2 lines match]"}, ""},
+		{"lines of a selection", `^b`, ".[].name|tostring", `{"content":[` + text(`[{"name":"a\nb"}]`) + `]}`, []string{"2:b\n[1 of 2 lines match]"}, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

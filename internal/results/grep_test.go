@@ -74,7 +74,7 @@ func TestGrep_Fair(t *testing.T) {
 		alice, bob := Pages{Work: semaphore.Shared(2, semaphore.Queue{}), Principal: "alice"}, Pages{Principal: "bob"}
 		bob.Work = alice.Work
 		grep := func(p Pages) {
-			if which, err := p.wanted(t.Context(), h, ReadArguments{Grep: "b"}); err != nil || h.part(which) != "b\n" {
+			if which, err := p.wanted(t.Context(), h, ReadArguments{Grep: "b"}); err != nil || h.part(which) != "2:b\n" {
 				t.Errorf("%s: %v", p.Principal, err)
 			}
 		}
@@ -156,8 +156,6 @@ func TestResult_Grep(t *testing.T) {
 		{several, `^$`, "3:\n"},
 	} {
 		which, err := Pages{}.wanted(t.Context(), tt.h, ReadArguments{Grep: tt.grep})
-		which.numbered = true
-
 		if got := tt.h.part(which); got != tt.want || err != nil {
 			t.Errorf("%s: got %q, %v, want %q", tt.grep, got, err, tt.want)
 		}

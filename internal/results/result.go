@@ -201,7 +201,7 @@ func (h *result) length(i int) int {
 }
 
 // matched tells the model how many parts match a grep. The parameter count is how many of these parts are shown. If the span
-// is numbered, the offsets of matching items are listed. Matching lines need no list, since each is shown with its number.
+// is numbered, the offsets of matching items are listed. Matching lines need no list, since each begins with its number.
 func (h *result) matched(which span, count int) string {
 	line := fmt.Sprintf("%d of %d %s match", len(which.list), h.count(), h.noun())
 	if count < len(which.list) {
@@ -246,8 +246,8 @@ type span struct {
 	// list has the numbers of the matching items or lines, and from and to are indexes into it. If list is nil, from and to are
 	// numbers of items or lines.
 	list []int
-	// numbered means that matches are shown with their numbers, because there is a handle with which the client can read the
-	// parts around the matches.
+	// numbered means that the offsets of matching items are listed, because there is a handle with which the client can read the
+	// items around the matches. Matching lines always have their numbers.
 	numbered bool
 	// whole means that the parts are shown together with everything around their list. If a grep made the span, whole means
 	// that what is around the list matches.
@@ -327,10 +327,7 @@ func (h *result) part(which span) string {
 			continue
 		}
 		// Each match is on a line that begins with its number, which is its offset+1.
-		if which.numbered {
-			out.WriteString(strconv.Itoa(which.at(n)+1) + ":")
-		}
-		out.WriteString(unit)
+		out.WriteString(strconv.Itoa(which.at(n)+1) + ":" + unit)
 		if n+1 < which.len() && !strings.HasSuffix(unit, "\n") {
 			out.WriteByte('\n')
 		}
