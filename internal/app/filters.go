@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -106,14 +107,15 @@ func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 	}
 	if cfg.Auth != nil {
 		inFile, servers := namesIn(snap, rules, writtenNames(cfg)), namesInFile(cfg)
-		named := func(globs []string) []string { // UnknownInRights warns of a glob that names no server
+		named := func(globs, servers []string) []string { // UnknownInRights warns of a glob that names no server
 			return slices.DeleteFunc(slices.Clone(globs), func(glob string) bool {
 				return !slices.ContainsFunc(servers, func(name string) bool { return ofServer(glob, name) })
 			})
 		}
+		either := slices.Concat(servers, slices.Collect(maps.Keys(writtenNames(cfg))))
 		for i, r := range cfg.Auth.Rights {
-			all[""] = append(all[""], inFile.unmatched(fmt.Sprintf("auth.rights[%d].tools.allow", i), named(r.Allow))...)
-			deny := slices.DeleteFunc(named(r.Deny), served.matchesAny) // a tool denied by the served name stays denied
+			all[""] = append(all[""], inFile.unmatched(fmt.Sprintf("auth.rights[%d].tools.allow", i), named(r.Allow, servers))...)
+			deny := slices.DeleteFunc(named(r.Deny, either), served.mayMatch) // a tool denied by the served name stays denied
 			all[""] = append(all[""], inFile.unmatched(fmt.Sprintf("auth.rights[%d].tools.deny", i), deny)...)
 		}
 	}
@@ -160,16 +162,14 @@ func namesIn(snap *catalog.Snapshot, rules *policy.Rules, written map[string]str
 
 // unmatched returns a message for each glob that matches no tool and cannot match one that is not known yet.
 func (n *toolNames) unmatched(key string, globs []string) []string {
-	certain := slices.DeleteFunc(slices.Clone(globs), func(glob string) bool {
-		of, _, _ := strings.Cut(glob, ".")
-		return slices.ContainsFunc(n.unknown, func(server string) bool { return strings.HasPrefix(glob, server+".") || matches(of, server) })
-	})
-	return unmatched(key+toolFormat, certain, n.tools, n.matches)
+	return unmatched(key+toolFormat, slices.DeleteFunc(slices.Clone(globs), n.mayMatch), n.tools, n.matches)
 }
 
-// matchesAny reports whether the glob matches any tool.
-func (n *toolNames) matchesAny(glob string) bool {
-	return slices.ContainsFunc(n.tools, func(name string) bool { return n.matches(glob, name) })
+// mayMatch reports whether the glob matches any tool, or may match one that is not known yet.
+func (n *toolNames) mayMatch(glob string) bool {
+	of, _, _ := strings.Cut(glob, ".")
+	return slices.ContainsFunc(n.unknown, func(server string) bool { return strings.HasPrefix(glob, server+".") || matches(of, server) }) ||
+		slices.ContainsFunc(n.tools, func(name string) bool { return n.matches(glob, name) })
 }
 
 // matches reports whether the glob matches a tool that has this name in tools.

@@ -240,15 +240,20 @@ func UnknownInRights(cfg *config.Config) (all []string) {
 	for _, g := range cfg.Groups {
 		views = append(views, config.ViewGroup+g.Name)
 	}
+	given := append([]string{config.Reserved}, servers...)
+	denied := slices.Clone(given)
+	for _, s := range cfg.Servers {
+		denied = append(denied, s.Name) // a rule may also deny by the name under which mcpx serves the server
+	}
 	ofEither := func(glob, name string) bool { return matches(glob, name) || ofServer(glob, name) }
 	for i, r := range cfg.Auth.Rights {
 		at := fmt.Sprintf("auth.rights[%d].", i)
 		all = slices.Concat(all,
 			unmatched(at+"servers: no server is called %q", r.Servers, servers, matches),
-			unmatched(at+"tools.allow: no server is named by %q", r.Allow, servers, ofServer),
-			unmatched(at+"tools.deny: no server is named by %q", r.Deny, servers, ofServer),
+			unmatched(at+"tools.allow: no server is named by %q", r.Allow, given, ofServer),
+			unmatched(at+"tools.deny: no server is named by %q", r.Deny, denied, ofServer),
 			unmatched(at+"views: no view is called %q", r.Views, views, matches),
-			unmatched(at+"deny: no server is called %q, or has such a tool", r.TakeAway, append([]string{config.Reserved}, servers...), ofEither))
+			unmatched(at+"deny: no server is called %q, or has such a tool", r.TakeAway, denied, ofEither))
 	}
 	return all
 }

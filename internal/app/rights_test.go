@@ -30,3 +30,24 @@ func TestUnknownInRights(t *testing.T) {
 		t.Errorf("without auth: %q", got)
 	}
 }
+
+// TestUnknownInRights_Effective: there is no warning for patterns that have their effect: those that name the built-in server, and those
+// that deny by the name under which mcpx serves a server. The patterns that give name servers as the file does.
+func TestUnknownInRights_Effective(t *testing.T) {
+	cfg := &config.Config{
+		Servers: []config.Server{{Name: "team_a", Written: "team/a"}},
+		OverHTTP: config.OverHTTP{Auth: &config.Auth{Rights: []conf.Right{
+			{Allow: []string{"team/a.*", "mcpx.run"}, Deny: []string{"team_a.x", "team/a.y", "mcpx.run"}},
+			{TakeAway: []string{"team_a", "team_a.x", "team/a.y", "mcpx.run"}},
+			{Servers: []string{"team_a"}, Allow: []string{"team_a.x"}, Deny: []string{"team_b.x"}},
+		}}},
+	}
+	want := []string{
+		`auth.rights[2].servers: no server is called "team_a"; did you mean team/a?`,
+		`auth.rights[2].tools.allow: no server is named by "team_a.x"; did you mean team/a?`,
+		`auth.rights[2].tools.deny: no server is named by "team_b.x"; did you mean team/a?`,
+	}
+	if got := UnknownInRights(cfg); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
