@@ -213,7 +213,11 @@ func lostFailure(r *Request, lost *request.LostError) *results.Failure {
 	if lost.CrashLoop {
 		may = "The server is in a crash loop: it is lost again and again. " + may
 	}
-	f := &results.Failure{Code: results.CodeConnectionLost, Message: fmt.Sprintf("the session with %q broke: %s. %s", r.Server, lost.Reason, may)}
+	text := "the session with %q broke: %s. %s"
+	if lost.Unsent {
+		text = "the call of %q cannot go on: %s. %s"
+	}
+	f := &results.Failure{Code: results.CodeConnectionLost, Message: fmt.Sprintf(text, r.Server, lost.Reason, may)}
 	return f.With("may_have_been_executed", lost.MayHaveRun).With("reason", lost.Reason)
 }
 

@@ -61,7 +61,7 @@ func (e run) runTask(ctx context.Context, r *request.Request) (json.RawMessage, 
 // not be made again, because the task may already have done its work.
 func lostTask(err error) error {
 	if _, replaced := errors.AsType[*request.ReplacedError](err); replaced {
-		return &request.LostError{Reason: "the config changed while the task ran", MayHaveRun: true}
+		return &request.LostError{Reason: "the config changed while the task ran", MayHaveRun: true, Unsent: true}
 	}
 	return request.Begun(err)
 }

@@ -139,25 +139,28 @@ func TestTask_Fails(t *testing.T) {
 	}
 }
 
-// TestTask_Lost: if a message about a task cannot be sent, the model does not read that the call was not executed.
+// TestTask_Lost: if a message about a task cannot be sent, the model does not read that the call was not executed, and reads that the
+// session broke only if it did.
 func TestTask_Lost(t *testing.T) {
-	for _, failed := range []error{
-		&request.LostError{Reason: "exit status 1"}, &semaphore.BusyError{Open: 1}, &semaphore.BusyError{Open: 1, Refused: true},
-		&request.UnavailableError{State: catalog.Connecting, Reason: "exit status 1"}, &request.ReplacedError{Server: "s"},
+	for want, failed := range map[string]error{
+		`the session with "s" broke: exit status 1`:                                                    &request.LostError{Reason: "exit status 1"},
+		`the call of "s" cannot go on: busy: 1 calls are under way, the most that are allowed at once`: &semaphore.BusyError{Open: 1},
+		`the call of "s" cannot go on: busy: 2 calls are under way, the most that are allowed at once`: &semaphore.BusyError{Open: 2, Refused: true},
+		`the call of "s" cannot go on: connecting: exit status 1`:                                      &request.UnavailableError{State: catalog.Connecting, Reason: "exit status 1"},
+		`the call of "s" cannot go on: the config changed while the task ran`:                          &request.ReplacedError{Server: "s"},
 	} {
 		bubble(t, func(t *testing.T) {
 			e := executing(t, Options{}, nil, piped(t, "s", tasking(t, "60000", "working")))
 			e.registry.Use(append(e.Chain(nil, nil), func(next request.Handler) request.Handler {
 				return func(ctx context.Context, r *request.Request) (json.RawMessage, error) {
 					if r.Method == "tasks/get" {
-						return nil, failed
+						return nil, request.Begun(failed) // as for a message that continues a call of which an earlier part was sent
 					}
 					return next(ctx, r)
 				}
 			})...)
-			got := said(t, exec(t, e, Request{Server: "s", Tool: "t"}))
-			if !strings.HasPrefix(got, "CONNECTION_LOST") || !strings.HasSuffix(got, mayHaveRun) {
-				t.Errorf("%T: %s", failed, got)
+			if got := said(t, exec(t, e, Request{Server: "s", Tool: "t"})); got != "CONNECTION_LOST: "+want+". "+mayHaveRun {
+				t.Errorf("got  %s\nwant %s", got, want)
 			}
 		})
 	}

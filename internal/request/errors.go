@@ -42,7 +42,8 @@ func (e *UnavailableError) Error() string {
 }
 
 // LostError says that no answer can come any more: the session or the connection ended during the call, for example because the
-// server crashed, or the config changed while a task of the call ran. It also ends a [Subscription].
+// server crashed; or that the call cannot go on, for example because the config changed while its task ran. It also ends a
+// [Subscription].
 type LostError struct {
 	Reason string
 	// MayHaveRun is false if the request certainly never reached the server; otherwise it is true. It says nothing if a
@@ -50,21 +51,30 @@ type LostError struct {
 	MayHaveRun bool
 	// CrashLoop means that the session has been lost again and again.
 	CrashLoop bool
+	// Unsent means that the session may be open all the same: Reason says why a later message about the call was not sent.
+	Unsent bool
 }
 
-func (e *LostError) Error() string { return "connection lost: " + e.Reason }
+func (e *LostError) Error() string {
+	if e.Unsent {
+		return "the call cannot go on: " + e.Reason
+	}
+	return "connection lost: " + e.Reason
+}
 
 // Begun returns the error of a call from the error of a later message about it, such as a poll of its task, or answers to questions of
 // the server. If that message was not sent or not executed, Begun returns a [*LostError], because the call may have been executed all the
 // same. It returns other errors unchanged.
 func Begun(err error) error {
 	if lost, ok := errors.AsType[*LostError](err); ok {
-		return &LostError{Reason: lost.Reason, MayHaveRun: true, CrashLoop: lost.CrashLoop}
+		begun := *lost
+		begun.MayHaveRun = true
+		return &begun
 	}
 	_, unavailable := errors.AsType[*UnavailableError](err)
 	_, busy := errors.AsType[*semaphore.BusyError](err)
 	if unavailable || busy {
-		return &LostError{Reason: err.Error(), MayHaveRun: true}
+		return &LostError{Reason: err.Error(), MayHaveRun: true, Unsent: true}
 	}
 	return err
 }
