@@ -57,7 +57,7 @@ func (cmd *addCommand) Run(ctx context.Context, parsed *kong.Context, c *cli, s 
 	if cmd.given() {
 		return &usageError{hintError{"--as, --from and --set are for a server of the MCP registry", "leave out the command or URL, or the flags"}}
 	}
-	edit, err := cmd.edit(c, s, sys)
+	edit, err := cmd.edit(parsed, c, s, sys)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func shortList(server *catalog.Server) string {
 }
 
 // edit returns a function that adds the server to the text of the config.
-func (cmd *addCommand) edit(c *cli, s streams, sys setup.System) (func(data []byte) ([]byte, error), error) {
+func (cmd *addCommand) edit(parsed *kong.Context, c *cli, s streams, sys setup.System) (func(data []byte) ([]byte, error), error) {
 	if text := strings.TrimSpace(cmd.Target[0]); setup.IsSnippet(text) {
 		switch {
 		case len(cmd.Target) > 1:
@@ -168,12 +168,12 @@ func (cmd *addCommand) edit(c *cli, s streams, sys setup.System) (func(data []by
 		}
 		return func(data []byte) ([]byte, error) { return found.AddTo(data, cmd.Name) }, nil
 	}
-	entry, err := cmd.entry(c)
+	entry, err := cmd.entry(parsed, c)
 	entry = entry.WithShare(s.reading())
 	return func(data []byte) ([]byte, error) { return setup.AddServer(data, cmd.Name, entry) }, err
 }
 
-func (cmd *addCommand) entry(c *cli) (setup.Entry, error) {
+func (cmd *addCommand) entry(parsed *kong.Context, c *cli) (setup.Entry, error) {
 	entry := setup.Entry{Type: cmd.Type}
 	first := cmd.Target[0]
 	scheme, _, isURL := strings.Cut(first, "://")
@@ -198,6 +198,9 @@ func (cmd *addCommand) entry(c *cli) (setup.Entry, error) {
 	}
 	if len(cmd.Target) == 1 && strings.Contains(first, " ") && len(strings.Fields(first)) > 1 && !strings.ContainsAny(first, `/\"'`) {
 		return entry, &hintError{"the program and its arguments are one word", c.hint(append([]string{"add", cmd.Name, "--"}, strings.Fields(first)...)...)}
+	}
+	if last := parsed.Path[len(parsed.Path)-1]; last.Flag != nil && !slices.Contains(parsed.Args, "--") {
+		return entry, &usageError{hintError{"flags after the program may be meant for it", usageHint(parsed.Kong, parsed.Args)}}
 	}
 	words := make([]string, len(cmd.Target))
 	for i, word := range cmd.Target {

@@ -93,15 +93,16 @@ func offer(w io.Writer, word, candidate, help string) {
 
 // typedLine is a command line up to the word to complete.
 type typedLine struct {
-	node       *kong.Node // the command
-	positional []string   // the arguments before the word to complete
+	node       *kong.Node // the command, or the root
+	positional []string   // the arguments before the word to complete; at the root, words that are no command
+	at         []int      // the indexes of these in the line
 	flag       *kong.Flag // the flag whose value is to be completed; nil if the word is not the value of a flag
 	config     string     // the value of --config
 }
 
 func readLine(root *kong.Node, words []string) typedLine {
 	l := typedLine{node: root}
-	for _, word := range words {
+	for i, word := range words {
 		name, value, joined := strings.Cut(strings.TrimPrefix(word, "--"), "=")
 		switch {
 		case l.flag != nil:
@@ -120,17 +121,22 @@ func readLine(root *kong.Node, words []string) typedLine {
 					}
 				}
 			}
-		case l.node == root:
-			for _, node := range root.Children {
-				if node.Name == word {
-					l.node = node
-				}
-			}
+		case l.node == root && child(root, word) != nil:
+			l.node = child(root, word)
 		default:
-			l.positional = append(l.positional, word)
+			l.positional, l.at = append(l.positional, word), append(l.at, i)
 		}
 	}
 	return l
+}
+
+// child returns the command with a name, or nil.
+func child(root *kong.Node, name string) *kong.Node {
+	at := slices.IndexFunc(root.Children, func(node *kong.Node) bool { return node.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return root.Children[at]
 }
 
 // arguments prints candidates for the next argument of a command.

@@ -48,16 +48,16 @@ var otherWords = map[string]string{
 
 // usageHint returns advice for a wrong command line.
 func usageHint(parser *kong.Kong, args []string) string {
-	names := commands(parser)
-	first := ""
-	at := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
-	if at >= 0 {
-		first = args[at]
+	names, line := commands(parser), readLine(parser.Model.Node, args)
+	first := line.node.Name
+	if line.node == parser.Model.Node {
+		first = strings.Join(line.positional[:min(1, len(line.positional))], "")
 	}
 	switch {
-	case first == "add" && len(args) > at+3 && !slices.Contains(args, "--") && !strings.HasPrefix(args[at+1]+args[at+2], "-"):
-		hint := "put -- before " + args[at+2] + ": mcpx " + terminal.CommandLine(slices.Insert(slices.Clone(args), at+2, "--")...)
-		if own := flagOf(parser, first, args[at+3:]); own != "" { // it may also be a flag of the program
+	case first == "add" && len(line.at) > 1 && line.at[1] < len(args)-1 && !slices.Contains(args, "--") && !strings.HasPrefix(line.positional[0], "-"):
+		at := line.at[1]
+		hint := "put -- before " + args[at] + ": mcpx " + terminal.CommandLine(slices.Insert(slices.Clone(args), at, "--")...)
+		if own := flagOf(line.node, args[at+1:]); own != "" { // it may also be a flag of the program
 			hint += "; if " + own + " is for mcpx, put it before --"
 		}
 		return hint
@@ -90,15 +90,10 @@ func commands(parser *kong.Kong) (names []string) {
 }
 
 // flagOf returns the first of words that is also a long flag of this command of mcpx, without its value; "" if there is none.
-func flagOf(parser *kong.Kong, command string, words []string) string {
+func flagOf(command *kong.Node, words []string) string {
 	var known []string
-	for _, node := range parser.Model.Children {
-		if node.Name != command {
-			continue
-		}
-		for _, flag := range slices.Concat(node.AllFlags(false)...) {
-			known = append(known, "--"+flag.Name)
-		}
+	for _, flag := range slices.Concat(command.AllFlags(false)...) {
+		known = append(known, "--"+flag.Name)
 	}
 	for _, word := range words {
 		if name, _, _ := strings.Cut(word, "="); slices.Contains(known, name) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -72,6 +73,9 @@ func TestHint_Config(t *testing.T) {
 	hasAll(t, h.must(t, exitUsage, "add", "x", "npx", "-y", "pkg", "--config", file),
 		"put -- before npx: mcpx add x -- npx -y pkg --config '"+file+"'; if --config is for mcpx, put it before --\n")
 	hasAll(t, h.must(t, exitUsage, "add", "x", "npx", "-y", "pkg", "--env=A=b", "--port=1"), " -- npx -y pkg --env=A=b --port=1; if --env is for mcpx, put it before --\n")
+	hasAll(t, h.must(t, exitUsage, "--config", file, "add", "x", "npx", "-y", "pkg"), "put -- before npx: mcpx --config '"+file+"' add x -- npx -y pkg\n")
+	hasAll(t, h.must(t, exitUsage, "add", "--env", "A=b", "x", "npx", "-y", "pkg"), "put -- before npx: mcpx add --env A=b x -- npx -y pkg\n")
+	hasAll(t, h.must(t, exitUsage, "--config", file, "chek"), "did you mean mcpx check?")
 	if out := h.must(t, exitFailed, "init", "--from", from); strings.Contains(out, "--config") {
 		t.Errorf("the user gave no config, got\n%s", out)
 	}
@@ -103,4 +107,24 @@ func TestHint_AuditForget(t *testing.T) {
 	flags := []string{"audit", "forget", trail, "--user", "ann b", "--key-file", key, "--key-file", key, "--anchor", anchor, "--config", file}
 	hasAll(t, h.must(t, exitFailed, flags...), "run: mcpx audit forget '"+trail+"' --user 'ann b' --yes --key-file '"+key+"' --key-file '"+key+
 		"' --anchor "+anchor+configIs(file))
+}
+
+// TestHint_FlagsOfTheProgram: flags that follow a program without -- may be meant for the program, so mcpx does not take them for its own
+// and writes nothing.
+func TestHint_FlagsOfTheProgram(t *testing.T) {
+	h := hinted(t)
+	file := h.write(t, "theirs.json", `{"theirs": true}`)
+	before := readFile(t, file)
+	for _, test := range []struct{ words, want string }{
+		{"no-such-program pkg --config " + file, "; if --config is for mcpx, put it before --\n"},
+		{"no-such-program pkg -y", "\n"},
+		{"no-such-program --env A=b --no-check", "; if --env is for mcpx, put it before --\n"},
+	} {
+		out := h.must(t, exitUsage, append([]string{"add", "notes"}, strings.Fields(test.words)...)...)
+		hasAll(t, out, "flags after the program may be meant for it", "put -- before no-such-program: mcpx add notes -- "+test.words+test.want)
+	}
+	if _, err := os.Stat(h.own()); readFile(t, file) != before || err == nil {
+		t.Errorf("got %s, %v", readFile(t, file), err)
+	}
+	hasAll(t, h.must(t, 0, "add", "notes", "--no-check", "no-such-program", "pkg"), "added notes")
 }
