@@ -394,7 +394,18 @@ func (b Backups) Write(c Change) (backup string, err error) {
 	if c.exact {
 		c.record.After = hash(c.After)
 	}
-	return c.record.Backup, b.keep(c.File, &c.record)
+	return c.record.Backup, unrecorded(c.File, backup, b.keep(c.File, &c.record))
+}
+
+// unrecorded adds to the error of [Backups.keep] that the file was changed all the same, and the path of its backup, if there is one.
+func unrecorded(file, backup string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if backup != "" {
+		backup = "; as it was: " + backup
+	}
+	return fmt.Errorf("%s was changed, but that could not be recorded: %w%s", file, err, backup)
 }
 
 // Undo makes a change that [Backups.Disconnect] or [Backups.Restore] planned. If the change is not exact, Undo first makes
@@ -421,7 +432,7 @@ func (b Backups) Undo(c Change) (backup string, err error) {
 	if c.Unrecorded != nil {
 		return backup, nil
 	}
-	return backup, b.keep(c.File, nil)
+	return backup, unrecorded(c.File, backup, b.keep(c.File, nil))
 }
 
 // delete deletes a file that mcpx created, and the folders that mcpx created for it if they are empty.
