@@ -19,7 +19,7 @@ type Row struct {
 
 // Table arranges rows in columns. The first row has the headings. firstNumber is the index of the first column with numbers:
 // this column and those after it are aligned to the right. If the table is wider than a terminal, the names in the first column
-// are cut, at most to minName columns.
+// are cut, at most to minName columns. If it is too wide even then, they stay whole, and the lines wrap.
 func (s Screen) Table(firstNumber int, rows []Row) string {
 	widths := make([]int, len(rows[0].Cells))
 	for _, row := range rows {
@@ -31,8 +31,8 @@ func (s Screen) Table(firstNumber int, rows []Row) string {
 	for _, width := range widths[1:] {
 		rest += width + 2
 	}
-	if s.Height() > 0 {
-		widths[0] = max(min(widths[0], s.Width()-rest), min(widths[0], minName))
+	if room := s.Width() - rest; s.Height() > 0 && room >= minName {
+		widths[0] = min(widths[0], room)
 	}
 	var b strings.Builder
 	for i, row := range rows {

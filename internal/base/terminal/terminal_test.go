@@ -64,6 +64,17 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// If the table does not fit however short the names are, the lines wrap anyway, and the names stay whole.
+func TestTable_TooWideForAnyName(t *testing.T) {
+	got := sized(40, 24, false).Table(3, []Row{
+		{Cells: []string{"SERVER", "RUNS"}},
+		{Cells: []string{"filesystem-cursor", "npx @modelcontextprotocol/server-filesystem"}},
+	})
+	if !strings.Contains(got, "filesystem-cursor  npx @model") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
 // terminal returns the lines that a terminal shows after it got the bytes written. It knows the escape sequences that [Live]
 // uses.
 func terminal(written string) []string {
