@@ -262,7 +262,7 @@ func (e edited) addSelf(servers []Found, connection Connection) error {
 	return e.start(entry, e.keys(name)...)
 }
 
-// Doubled returns the names of those servers that have the same definition as an enabled server in configured.
+// Doubled returns the names of those servers for which an enabled server in configured stands.
 func Doubled(servers, configured []Found) []string {
 	var names []string
 	for _, s := range doubled(servers, configured) {
@@ -274,7 +274,7 @@ func Doubled(servers, configured []Found) []string {
 func doubled(servers, configured []Found) (all []Found) {
 	for _, s := range servers {
 		if !s.Self && s.Fault == "" && s.path != nil && slices.ContainsFunc(configured, func(o Found) bool {
-			return o.definition() == s.definition() && o.Server.Enabled
+			return o.Server.Enabled && slices.Contains(o.covered(), s.definition())
 		}) {
 			all = append(all, s)
 		}

@@ -16,6 +16,8 @@ import (
 func TestFiles(t *testing.T) {
 	own := served(t, `{"mcpServers": {
 		"memory": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"]},
+		"of-kiro": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"], "tools": {"deny": ["delete_entities"]}},
+		"of-windsurf": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"], "tools": {"deny": ["x"]}},
 		"notes": {"command": "npx", "args": ["-y", "notes-server"], "cwd": "/home/me/app"}
 	}}`)
 	for _, c := range clients {

@@ -31,7 +31,9 @@ func Merge(s System, existing []Found, sources []Source) (merged []Merged, skipp
 	names, known := map[string]int{}, map[string]int{}
 	for i := range existing {
 		names[strings.ToLower(existing[i].Name)] = inConfig
-		known[existing[i].definition()] = inConfig
+		for _, definition := range existing[i].covered() {
+			known[definition] = inConfig
+		}
 	}
 	for _, source := range sources {
 		client, from := source.Client, source.Client+", "+s.Short(source.File)

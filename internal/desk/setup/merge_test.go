@@ -116,6 +116,39 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// TestMerge_Filters: a client that hides tools of a server is not given them by the entry of a client that has them all, and the other way
+// round.
+func TestMerge_Filters(t *testing.T) {
+	sys := linux(t)
+	sources := found(t, sys, map[string]string{
+		"cursor":  `{"mcpServers": {"s": {"command": "s"}}}`,
+		"gemini":  `{"mcpServers": {"s": {"command": "s", "excludeTools": ["delete"]}}}`,
+		"kiro":    `{"mcpServers": {"s": {"command": "s", "disabledTools": ["delete"]}}}`,
+		"roo":     `{"mcpServers": {"s": {"command": "s", "disabledTools": []}}}`,
+		"copilot": `{"mcpServers": {"s": {"command": "s", "tools": ["*"]}}}`,
+	})
+	merged, _ := Merge(sys, nil, sources)
+	var got []string
+	for _, m := range merged {
+		got = append(got, m.Name+" "+strings.Join(m.Clients, ",")+" "+strings.Join(m.Found.Server.Tools.Deny, ","))
+	}
+	if want := []string{"s Cursor,Roo Code,Copilot CLI ", "s-gemini Gemini CLI,Kiro delete"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+
+	// Nor does a server of the config without the filter stand for it. One that hides more does.
+	all, filtered := sources[0].Servers, sources[1].Servers
+	if got := Doubled(filtered, all); len(got) > 0 {
+		t.Errorf("moved %v", got)
+	}
+	if got := Doubled(all, filtered); !slices.Equal(got, []string{"s"}) {
+		t.Errorf("moved %v", got)
+	}
+	if merged, _ := Merge(sys, filtered, sources[:1]); len(merged) > 0 {
+		t.Errorf("added %v", merged)
+	}
+}
+
 // TestMerge_Existing: an existing config keeps its content and gets the servers that it lacks.
 func TestMerge_Existing(t *testing.T) {
 	sys := linux(t)

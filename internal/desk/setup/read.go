@@ -370,10 +370,22 @@ func safeName(name string) string {
 }
 
 // definition returns a text with all that defines the server, such as its command. Two entries define the same server if these texts
-// are equal.
-func (f *Found) definition() string {
+// are equal. The filter of its tools is a part of it, since one client may hide what another one shows.
+func (f *Found) definition() string { return f.definitionWith(f.Server.Tools) }
+
+// covered returns the definitions of the entries that a server of the config stands for. It may hide more than they do, as the user
+// has decided it there, but nothing less.
+func (f *Found) covered() []string {
+	return []string{f.definition(), f.definitionWith(config.ToolFilter{})}
+}
+
+func (f *Found) definitionWith(tools config.ToolFilter) string {
 	s := &f.Server
-	text, _ := marshal([]any{s.Type, s.Command, append([]string{}, s.Args...), s.Env, s.Cwd, s.URL, s.Headers})
+	if slices.Contains(tools.Allow, "*") {
+		tools.Allow = nil // all tools, which some clients always write
+	}
+	text, _ := marshal([]any{s.Type, s.Command, append([]string{}, s.Args...), s.Env, s.Cwd, s.URL, s.Headers,
+		tools.Allow, append([]string{}, tools.Deny...)})
 	return strings.ReplaceAll(string(text), "null", "{}")
 }
 
