@@ -135,6 +135,11 @@ func TestDaemon_Commands(t *testing.T) {
 	if said := run(0, "logs", "fake"); !strings.Contains(said, "msg=connected server=fake") {
 		t.Errorf("got %s", said)
 	}
+	for _, follow := range [][]string{nil, {"-f"}} {
+		if said := run(1, append([]string{"logs", "fke"}, follow...)...); !strings.Contains(said, `no session of the daemon has a server "fke"`) {
+			t.Errorf("got %s", said)
+		}
+	}
 	if said := run(1, "restart", "fke"); !strings.Contains(said, `no session of the daemon has a server "fke" that runs`) {
 		t.Errorf("got %s", said)
 	}

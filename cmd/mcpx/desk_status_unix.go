@@ -142,7 +142,11 @@ type deskLogs struct {
 	desk *desk
 }
 
-func (cmd *deskLogs) runHere(ctx context.Context, _ *cli, s streams) error {
+func (cmd *deskLogs) runHere(ctx context.Context, c *cli, s streams) error {
+	known := cmd.Server == "" || slices.ContainsFunc(cmd.desk.apps(), func(a *app.App) bool {
+		_, ok := a.Registry.Status(cmd.Server)
+		return ok
+	})
 	for position := int64(0); ; {
 		lines, next, more := cmd.desk.lines.From(position)
 		position = next
@@ -153,6 +157,10 @@ func (cmd *deskLogs) runHere(ctx context.Context, _ *cli, s streams) error {
 			if _, err := fmt.Fprintln(s.out, s.screen.Text(strings.TrimRight(string(line), "\n"))); err != nil {
 				return err
 			}
+			known = true // perhaps of a session that has ended
+		}
+		if !known {
+			return noServer(cmd.Server, c)
 		}
 		if !cmd.Follow {
 			return nil
@@ -180,8 +188,13 @@ func (cmd *deskRestart) runHere(_ context.Context, c *cli, s streams) error {
 		}
 	}
 	if n == 0 {
-		return &hintError{fmt.Sprintf("no session of the daemon has a server %q that runs", cmd.Server), c.hint("status") + " shows them"}
+		return noServer(cmd.Server, c)
 	}
 	_, err := fmt.Fprintf(s.out, "%s starts anew in %s\n", cmd.Server, terminal.Count(n, "session"))
 	return err
+}
+
+// noServer returns the error for the name of a server that runs in no session.
+func noServer(name string, c *cli) error {
+	return &hintError{fmt.Sprintf("no session of the daemon has a server %q that runs", name), c.hint("status") + " shows them"}
 }
