@@ -33,9 +33,9 @@ func (cmd *execCommand) Help() string {
 		"echo '{\"path\": \"/tmp\"}' | mcpx exec files list_directory -")
 }
 
-// Validate reports a missing tool as a usage error.
+// Validate reports a missing tool as a usage error. kong calls it also where the server is missing, and then reports that.
 func (cmd *execCommand) Validate() error {
-	if cmd.Tool == "" && !strings.Contains(cmd.Server, ".") {
+	if cmd.Server != "" && cmd.Tool == "" && !strings.Contains(cmd.Server, ".") {
 		return fmt.Errorf("which tool? mcpx inspect %s lists them", cmd.Server)
 	}
 	return nil
