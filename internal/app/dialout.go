@@ -1,16 +1,15 @@
 package app
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"mcpx/internal/base/catalog"
@@ -152,79 +151,47 @@ func (d *dialout) serveOne(ctx context.Context) error {
 
 // serve serves the hosted mcpx over one connection until it ends, and returns why it ended.
 func (d *dialout) serve(ctx context.Context, peer *transport.Peer) error {
-	in, lines := io.Pipe()
-	frames := &frameWriter{peer: peer}
-	ended := make(chan error, 1)
-	go func() { // ends with the connection
-		err := d.pass(peer, frames, lines)
-		ended <- err
-		_ = lines.CloseWithError(io.EOF)
-	}()
-	err := d.app.views.get(d.view).front.ServeStdio(ctx, in, frames, front.StdioOptions{
-		MaxMessage: d.app.Config.MaxMessageBytes, Grace: d.app.grace(), Session: fmt.Sprint("dial-", d.count), Peer: "dial",
+	other := &hostedEnd{Peer: peer, say: d.say}
+	_ = d.app.views.get(d.view).front.ServePeer(ctx, other, front.StdioOptions{ // Read returns the error below
+		Grace: d.app.grace(), Session: fmt.Sprint("dial-", d.count), Peer: "dial",
 	})
-	_ = in.Close()
 	if ctx.Err() != nil {
 		_ = peer.CloseWith(transport.CloseGoingAway, "mcpx dial was ended")
 	} else {
 		_ = peer.Close()
 	}
-	if lost := <-ended; lost != nil {
-		return lost
-	}
-	return err
-}
-
-// pass writes each message of the connection to lines, as one line. It replaces line breaks in a message by spaces. That does
-// not change the meaning of JSON, which has line breaks only between tokens. It does not pass on a message that is too large:
-// it tells the user, and refuses the request in it. pass returns nil if lines was closed.
-func (d *dialout) pass(peer *transport.Peer, frames *frameWriter, lines *io.PipeWriter) error {
 	for {
-		message, err := peer.Read()
-		if large, ok := errors.AsType[*wire.TooLargeError](err); ok {
-			d.say(fmt.Sprintf("a message of the hosted mcpx was refused: it is over the limit of %d bytes (max_message_bytes)", large.Limit))
-			if id, _ := large.ID(); id != nil {
-				frames.refuse(id, fmt.Sprintf("the message is over the limit of %d bytes at the other end of mcpx dial", large.Limit))
-			}
-			continue
-		}
-		if err != nil {
+		_, err := other.Read()
+		if _, large := errors.AsType[*wire.TooLargeError](err); err != nil && !large {
 			return err
 		}
-		message = bytes.ReplaceAll(bytes.ReplaceAll(message, []byte("\n"), []byte(" ")), []byte("\r"), []byte(" "))
-		if _, err := lines.Write(append(message, '\n')); err != nil {
-			return nil
-		}
 	}
 }
 
-// frameWriter sends each line that is written to it as one WebSocket message.
-type frameWriter struct {
-	peer *transport.Peer
-	line []byte // a line that is not complete yet
+// hostedEnd is the hosted mcpx at the other end of a connection.
+type hostedEnd struct {
+	*transport.Peer
+	say func(line string)
+
+	mu   sync.Mutex // held while Read reads
+	lost error      // why the connection has ended; nil before that
 }
 
-// Write sends each line that is complete, and keeps the rest for the next call. Only one goroutine calls Write.
-func (w *frameWriter) Write(p []byte) (int, error) {
-	w.line = append(w.line, p...)
-	for {
-		end := bytes.IndexByte(w.line, '\n')
-		if end < 0 {
-			return len(p), nil
-		}
-		if message := bytes.TrimSpace(w.line[:end]); len(message) > 0 {
-			if err := w.peer.Write(message); err != nil {
-				return 0, err
-			}
-		}
-		w.line = w.line[end+1:]
+// Read returns the next message. It tells the user of a message that is too large, which the front refuses. After the end of the
+// connection, Read returns the error that ended it.
+func (h *hostedEnd) Read() ([]byte, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lost != nil {
+		return nil, h.lost
 	}
-}
-
-// refuse answers the request with this id by an error whose message is why.
-func (w *frameWriter) refuse(id []byte, why string) {
-	answer := `{"jsonrpc":"2.0","id":` + string(id) + `,"error":{"code":-32600,"message":` + string(wire.Encode(why)) + `}}`
-	_ = w.peer.Write([]byte(answer)) // an error also ends Read, which reports it
+	message, err := h.Peer.Read()
+	if large, ok := errors.AsType[*wire.TooLargeError](err); ok {
+		h.say(fmt.Sprintf("a message of the hosted mcpx was refused: it is over the limit of %d bytes (max_message_bytes)", large.Limit))
+	} else {
+		h.lost = err
+	}
+	return message, err
 }
 
 // CheckDialAddress returns what is wrong with the address of a hosted mcpx, or "" if it is usable. Without TLS the address must be

@@ -47,9 +47,13 @@ func (f *Front) ServeSocket(r *http.Request, socket Socket, grace time.Duration)
 	id := newSessionID()
 	ctx, open := f.stateless.begin(context.WithoutCancel(r.Context()), id, true)
 	defer f.stateless.done(open)
-	s := f.newStdioServer(StdioOptions{
-		MaxMessage: f.options.MaxMessage, Drain: time.Millisecond, Grace: grace, Session: id, Peer: "socket", Admit: true,
+	return f.ServePeer(ctx, socket, StdioOptions{
+		Drain: time.Millisecond, Grace: grace, Session: id, Peer: "socket", Admit: true,
 		Headers: r.Header, Principal: caller.From(r.Context()),
 	})
-	return s.serve(ctx, oneLiner{socket})
+}
+
+// ServePeer serves a client over a socket, in the same way as [Front.ServeStdio] does over stdio. The caller closes the socket.
+func (f *Front) ServePeer(ctx context.Context, socket Socket, options StdioOptions) error {
+	return f.newStdioServer(options).serve(ctx, oneLiner{socket})
 }
