@@ -20,7 +20,7 @@ import (
 
 // sseStreams are the open streams, by streamKey. A stream can be used only in the process where it was opened:
 // it has no stored record.
-type sseStreams struct{ sync.Map } // the values are *io.PipeWriter
+type sseStreams struct{ sync.Map } // the values are *sseStream
 
 // ServeSSE opens a stream. The stream ends with its connection, when its credential expires, or when the front ends its
 // streams, as with EndStreams or EndUnknown. The parameter messages is the path to which the client posts its messages
@@ -42,19 +42,18 @@ func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string
 	if f.options.Peers != nil {
 		id += "-" + f.options.Peers.Self()
 	}
-	in, client := io.Pipe()
-	key := streamKey(id, r)
-	f.sseStreams.Store(key, client)
-	defer f.sseStreams.Delete(key)
-	defer in.Close() // ends a POST that is waiting for the reader
 	// If the connection ends, the input ends, which cancels the open calls. A shutdown waits for the open calls instead.
-	defer context.AfterFunc(r.Context(), func() { client.Close() })()
+	input, end := context.WithCancel(r.Context())
+	defer end() // ends a POST that is waiting for the reader
+	stream := &sseStream{exchange: f.newExchange(w, r), posted: make(chan []byte), ended: input.Done()}
+	key := streamKey(id, r)
+	f.sseStreams.Store(key, stream)
+	defer f.sseStreams.Delete(key)
 	ctx, open := f.stateless.begin(context.WithoutCancel(r.Context()), id, true)
 	defer f.stateless.done(open)
 
-	out := &eventWriter{exchange: f.newExchange(w, r)}
-	out.start()
-	if out.send("event: endpoint\ndata: "+messages+"?sessionId="+id+"\n\n") != nil {
+	stream.start()
+	if stream.send("event: endpoint\ndata: "+messages+"?sessionId="+id+"\n\n") != nil {
 		return
 	}
 	alive := time.NewTicker(keepAlive)
@@ -65,15 +64,13 @@ func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string
 		for {
 			select {
 			case <-alive.C:
-				_ = out.send(": alive\n\n") // if the client is gone, the input ends too
+				_ = stream.send(": alive\n\n") // if the client is gone, the input ends too
 			case <-ended:
 				return
 			}
 		}
 	})
-	err := f.ServeStdio(ctx, in, out, StdioOptions{
-		MaxMessage: f.options.MaxMessage, Drain: time.Millisecond, Session: id, Peer: "sse", Headers: r.Header, Principal: who,
-	})
+	err := f.ServePeer(ctx, stream, StdioOptions{Drain: time.Millisecond, Session: id, Peer: "sse", Headers: r.Header, Principal: who})
 	close(ended)
 	loops.Wait()
 	if err != nil {
@@ -101,7 +98,6 @@ func (f *Front) PostSSE(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no such session; open the stream first", http.StatusNotFound)
 		return
 	}
-	client := found.(*io.PipeWriter)
 	data, ok := f.readBody(w, r)
 	if !ok {
 		return
@@ -110,11 +106,13 @@ func (f *Front) PostSSE(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the body must be a JSON-RPC message", http.StatusBadRequest)
 		return
 	}
-	if _, err := client.Write(append(wire.OneLine(data), '\n')); err != nil {
+	stream := found.(*sseStream)
+	select {
+	case stream.posted <- data:
+		w.WriteHeader(http.StatusAccepted)
+	case <-stream.ended:
 		http.Error(w, "the session has ended", http.StatusNotFound)
-		return
 	}
-	w.WriteHeader(http.StatusAccepted)
 }
 
 // streamKey returns the key of a stream. It contains the principal, so that no other principal can post to the
@@ -123,42 +121,42 @@ func streamKey(id string, r *http.Request) string {
 	return id + " " + caller.From(r.Context()).Key()
 }
 
-// eventWriter writes each line as an event.
-type eventWriter struct {
+// sseStream is the Socket of a client with an event stream.
+type sseStream struct {
 	*exchange
-	sending sync.Mutex // held while an event is written
-	line    []byte     // an incomplete line
+	posted  chan []byte     // the messages that the client posts
+	ended   <-chan struct{} // closed when no message is read any more
+	sending sync.Mutex      // held while an event is written
 }
 
-// Write implements io.Writer.
-func (e *eventWriter) Write(p []byte) (int, error) {
-	n := len(p)
-	for {
-		line, rest, ended := bytes.Cut(p, []byte{'\n'})
-		e.line = append(e.line, line...)
-		if !ended {
-			return n, nil
-		}
-		var event strings.Builder
-		event.Grow(len(e.line) + 24)
-		event.WriteString("event: message\ndata: ")
-		event.Write(e.line)
-		event.WriteString("\n\n")
-		e.line, p = e.line[:0], rest
-		if err := e.send(event.String()); err != nil {
-			return 0, err
+// Read returns the next message that the client posts.
+func (s *sseStream) Read() ([]byte, error) {
+	select {
+	case data := <-s.posted:
+		return data, nil
+	case <-s.ended:
+		return nil, io.EOF
+	}
+}
+
+// Write sends each message as an event.
+func (s *sseStream) Write(messages ...[]byte) error {
+	for _, message := range messages {
+		if err := s.send("event: message\ndata: " + string(wire.OneLine(message)) + "\n\n"); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // send writes a whole event.
-func (e *eventWriter) send(event string) error {
-	e.sending.Lock()
-	defer e.sending.Unlock()
-	e.extend(len(event))
-	if _, err := io.WriteString(e.w, event); err != nil {
+func (s *sseStream) send(event string) error {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	s.extend(len(event))
+	if _, err := io.WriteString(s.w, event); err != nil {
 		return err
 	}
-	e.flush()
+	s.flush()
 	return nil
 }
