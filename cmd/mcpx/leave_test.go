@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/internal/app"
 	"mcpx/internal/mcptest"
 )
 
@@ -57,7 +58,7 @@ func TestFront_Leave(t *testing.T) {
 		t.Errorf("tokens last %v seconds", l.tokens["expires_in"])
 	}
 	config := h.dir + "/mcpx.json"
-	logins := func(args ...string) (all []login, stdout, stderr string, code int) {
+	logins := func(args ...string) (all []app.Login, stdout, stderr string, code int) {
 		t.Helper()
 		stdout, stderr, code = h.run(t, "", append([]string{"--config", config, "logins"}, args...)...)
 		_ = json.Unmarshal([]byte(stdout), &all)

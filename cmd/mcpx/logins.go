@@ -66,27 +66,14 @@ func (cmd *loginsEndCommand) Run(ctx context.Context, c *cli, s streams) error {
 		return err
 	}
 	for _, one := range cmd.Which {
-		if !slices.ContainsFunc(ended, func(l login) bool { return l.ID == one || l.Principal == one }) {
+		if !slices.ContainsFunc(ended, func(l app.Login) bool { return l.ID == one || l.Principal == one }) {
 			err = cmp.Or(err, error(&hintError{"there is no login " + one, c.hint("logins") + " prints the IDs and the principals"}))
 		}
 	}
 	return err
 }
 
-// login is a login of a principal, in the JSON form in which a running mcpx sends it to mcpx logins.
-type login struct {
-	ID        string    `json:"id"`
-	Principal string    `json:"principal"`
-	Name      string    `json:"name,omitempty"`
-	Email     string    `json:"email,omitempty"`
-	Client    string    `json:"client,omitempty"`
-	Server    string    `json:"server,omitempty"` // the server that the principal has logged in to; empty for a login at mcpx
-	Began     time.Time `json:"began"`
-	Renewed   time.Time `json:"renewed"`
-	Until     time.Time `json:"until,omitzero"`
-}
-
-func printLogins(s streams, all []login) {
+func printLogins(s streams, all []app.Login) {
 	rows := []terminal.Row{{Cells: []string{"NAME", "ID", "PRINCIPAL", "CLIENT", "BEGAN", "RENEWED"}}}
 	at := func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 	for _, l := range all {
@@ -103,7 +90,7 @@ func printLogins(s streams, all []login) {
 // loginsOf returns the logins of the running mcpx processes that use the config or, if none runs that can have logins, the
 // logins that are stored on this machine. If end is not empty, loginsOf ends the logins whose IDs or principals' names are in
 // end, and returns only those.
-func loginsOf(ctx context.Context, c *cli, s streams, end []string) ([]login, error) {
+func loginsOf(ctx context.Context, c *cli, s streams, end []string) ([]app.Login, error) {
 	path, err := c.findConfig(s)
 	if err != nil {
 		return nil, err
@@ -136,20 +123,14 @@ func loginsOf(ctx context.Context, c *cli, s streams, end []string) ([]login, er
 	}
 	defer stored.Close()
 	if len(end) == 0 {
-		found, err := stored.Logins(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return converted(found)
+		return stored.Logins(ctx)
 	}
-	ended, err := stored.EndLogins(ctx, end)
-	all, failed := converted(ended)
-	return all, errors.Join(err, failed)
+	return stored.EndLogins(ctx, end)
 }
 
 // loginsOfRunning asks all the given processes for their logins, because only the replicas of a cluster share their logins. If end is not
 // empty, the processes end the logins that end names. possible is false if none of the processes can have logins.
-func loginsOfRunning(ctx context.Context, processes []*control.Running, end []string) (all []login, possible bool, err error) {
+func loginsOfRunning(ctx context.Context, processes []*control.Running, end []string) (all []app.Login, possible bool, err error) {
 	for _, one := range processes {
 		out, failed := one.Logins(ctx, control.LoginsQuery{End: end})
 		switch {
@@ -162,26 +143,17 @@ func loginsOfRunning(ctx context.Context, processes []*control.Running, end []st
 			err = errors.Join(err, fmt.Errorf("%d (%s): %s", one.PID, one.Serves, out.Failed))
 		}
 		possible = true
-		var some []login
+		var some []app.Login
 		if failed := json.Unmarshal(out.Logins, &some); failed != nil {
 			return all, possible, failed
 		}
 		for _, l := range some {
-			if !slices.ContainsFunc(all, func(other login) bool { return other.ID == l.ID }) {
+			if !slices.ContainsFunc(all, func(other app.Login) bool { return other.ID == l.ID }) {
 				all = append(all, l)
 			}
 		}
 	}
 	return all, possible, err
-}
-
-// converted turns logins of package app into the form in which a running mcpx sends them.
-func converted(from any) (all []login, err error) {
-	data, err := json.Marshal(from)
-	if err == nil {
-		err = json.Unmarshal(data, &all)
-	}
-	return all, err
 }
 
 // logins answers the request of mcpx logins. If the query names logins, it ends and returns these logins; otherwise it returns all open

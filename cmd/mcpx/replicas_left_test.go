@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"mcpx/internal/app"
 	"mcpx/internal/mcptest"
 )
 
@@ -40,9 +41,9 @@ func TestReplicas_Left(t *testing.T) {
 	if got := call("with my own"); !strings.Contains(got, "with my own") || len(good(t, tracker)) == 0 {
 		t.Fatal(got)
 	}
-	logins := func(at *replica, args ...string) (clients, accounts []login) {
+	logins := func(at *replica, args ...string) (clients, accounts []app.Login) {
 		t.Helper()
-		var all []login
+		var all []app.Login
 		config := filepath.Join(at.home.dir, "mcpx.json")
 		if err := json.Unmarshal([]byte(at.home.must(t, 0, append([]string{"--config", config, "logins"}, args...)...)), &all); err != nil {
 			t.Fatal(err)
