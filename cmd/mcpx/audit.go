@@ -21,10 +21,9 @@ func (cmd *auditCommand) Help() string {
 }
 
 type auditVerifyCommand struct {
-	File    string   `arg:"" help:"The file of the config key audit; its rotated parts are in the same folder." type:"path"`
-	KeyFile []string `help:"A file with the key, again for each older key, the newest first; without it, the keys of the config are used if the config names the same file." placeholder:"FILE" type:"path" sep:"none"`
-	Anchor  string   `help:"The anchor of the trail; without it, the one of this user." placeholder:"FILE" type:"path"`
-	Accept  bool     `help:"Accept that the trail begins and ends where it does now: after you moved or removed files yourself."`
+	File string `arg:"" help:"The file of the config key audit; its rotated parts are in the same folder." type:"path"`
+	trailFlags
+	Accept bool `help:"Accept that the trail begins and ends where it does now: after you moved or removed files yourself."`
 }
 
 func (cmd *auditVerifyCommand) Help() string {
@@ -38,14 +37,12 @@ func (cmd *auditVerifyCommand) Help() string {
 // Run prints a summary of the audit trail, and each fault in it. With --accept, it first stores the present state in the
 // anchor.
 func (cmd *auditVerifyCommand) Run(ctx context.Context, c *cli, s streams) error {
-	keys, err := cmd.keys(ctx, c, s)
+	keys, err := cmd.keys(ctx, c, s, cmd.File)
 	if err != nil {
 		return err
 	}
-	if cmd.Anchor == "" {
-		if cmd.Anchor, err = app.AuditAnchor(cmd.File); err != nil {
-			return err
-		}
+	if err := cmd.findAnchor(cmd.File); err != nil {
+		return err
 	}
 	if cmd.Accept {
 		err = app.AcceptAudit(cmd.File, keys, cmd.Anchor)
@@ -70,15 +67,24 @@ func (cmd *auditVerifyCommand) Run(ctx context.Context, c *cli, s streams) error
 	return nil
 }
 
-// keys returns the keys for checking the trail, the newest first, or nil if none is known.
-func (cmd *auditVerifyCommand) keys(ctx context.Context, c *cli, s streams) (keys []string, err error) {
-	return auditKeys(ctx, c, s, cmd.File, cmd.KeyFile)
+// trailFlags are the flags of the commands that read an audit trail.
+type trailFlags struct {
+	KeyFile []string `help:"A file with the key, again for each older key, the newest first; without it, the keys of the config are used if the config names the same file." placeholder:"FILE" type:"path" sep:"none"`
+	Anchor  string   `help:"The anchor of the trail; without it, the one of this user." placeholder:"FILE" type:"path"`
 }
 
-// auditKeys returns the keys in files. If files is empty, it returns the keys in the config, but only if the config names this
-// trail or the user has given the config with --config. Otherwise it returns nil.
-func auditKeys(ctx context.Context, c *cli, s streams, trail string, files []string) (keys []string, err error) {
-	for _, file := range files {
+// findAnchor sets Anchor to the one of this user, unless the user gave another.
+func (f *trailFlags) findAnchor(trail string) (err error) {
+	if f.Anchor == "" {
+		f.Anchor, err = app.AuditAnchor(trail)
+	}
+	return err
+}
+
+// keys returns the keys in the files of --key-file, the newest first. Without the flag, it returns the keys in the config, but only if
+// the config names this trail or the user has given the config with --config. Otherwise it returns nil.
+func (f *trailFlags) keys(ctx context.Context, c *cli, s streams, trail string) (keys []string, err error) {
+	for _, file := range f.KeyFile {
 		key, err := os.ReadFile(file)
 		if err != nil {
 			return nil, err

@@ -9,11 +9,10 @@ import (
 )
 
 type auditForgetCommand struct {
-	File    string   `arg:"" help:"The trail; its rotated parts are in the same folder." type:"path"`
-	User    string   `env:"-" required:"" help:"The principal, as mcpx audit report names it." placeholder:"NAME"`
-	KeyFile []string `help:"A file with the key, again for each older key, the newest first; without it, the keys of the config." placeholder:"FILE" type:"path" sep:"none"`
-	Anchor  string   `help:"The anchor of the trail; without it, the one of this user." placeholder:"FILE" type:"path"`
-	Yes     bool     `help:"Do not ask."`
+	File string `arg:"" help:"The trail; its rotated parts are in the same folder." type:"path"`
+	User string `env:"-" required:"" help:"The principal, as mcpx audit report names it." placeholder:"NAME"`
+	trailFlags
+	Yes bool `help:"Do not ask."`
 }
 
 func (cmd *auditForgetCommand) Help() string {
@@ -30,14 +29,12 @@ func (cmd *auditForgetCommand) Run(ctx context.Context, c *cli, s streams) error
 	if cmd.Anchor != "" {
 		flags = append(flags, "--anchor", cmd.Anchor)
 	}
-	keys, err := auditKeys(ctx, c, s, cmd.File, cmd.KeyFile)
+	keys, err := cmd.keys(ctx, c, s, cmd.File)
 	if err != nil {
 		return err
 	}
-	if cmd.Anchor == "" {
-		if cmd.Anchor, err = app.AuditAnchor(cmd.File); err != nil {
-			return err
-		}
+	if err := cmd.findAnchor(cmd.File); err != nil {
+		return err
 	}
 	question := fmt.Sprintf("Replace %s in %s? This cannot be undone.", cmd.User, cmd.File)
 	yes, err := (&asker{s: s, yes: cmd.Yes}).ask(ctx, question, c.hint(append([]string{"audit", "forget", cmd.File, "--user", cmd.User, "--yes"}, flags...)...))

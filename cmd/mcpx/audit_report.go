@@ -14,14 +14,13 @@ import (
 )
 
 type auditReportCommand struct {
-	File    string   `arg:"" optional:"" help:"The trail; without it, the one of the config." type:"path"`
-	By      string   `help:"Add up by user, server, tool or day." enum:"user,server,tool,day" default:"user"`
-	User    string   `env:"-" help:"Only this principal, as the report by user names it; with --json its records too." placeholder:"NAME"`
-	Days    int      `help:"Only the last so many days." placeholder:"N"`
-	JSON    bool     `name:"json" help:"Print JSON."`
-	CSV     bool     `name:"csv" help:"Print CSV, for spreadsheets."`
-	KeyFile []string `help:"A file with the key, again for each older key, the newest first; without it, the keys of the config." placeholder:"FILE" type:"path" sep:"none"`
-	Anchor  string   `help:"The anchor of the trail; without it, the one of this user." placeholder:"FILE" type:"path"`
+	File string `arg:"" optional:"" help:"The trail; without it, the one of the config." type:"path"`
+	By   string `help:"Add up by user, server, tool or day." enum:"user,server,tool,day" default:"user"`
+	User string `env:"-" help:"Only this principal, as the report by user names it; with --json its records too." placeholder:"NAME"`
+	Days int    `help:"Only the last so many days." placeholder:"N"`
+	JSON bool   `name:"json" help:"Print JSON."`
+	CSV  bool   `name:"csv" help:"Print CSV, for spreadsheets."`
+	trailFlags
 }
 
 func (cmd *auditReportCommand) Help() string {
@@ -39,14 +38,12 @@ func (cmd *auditReportCommand) Run(ctx context.Context, c *cli, s streams) error
 	if err := cmd.find(ctx, c, s); err != nil {
 		return err
 	}
-	keys, err := auditKeys(ctx, c, s, cmd.File, cmd.KeyFile)
+	keys, err := cmd.keys(ctx, c, s, cmd.File)
 	if err != nil {
 		fmt.Fprintln(s.err, "mcpx: warning:", err)
 	}
-	if cmd.Anchor == "" {
-		if cmd.Anchor, err = app.AuditAnchor(cmd.File); err != nil {
-			return err
-		}
+	if err := cmd.findAnchor(cmd.File); err != nil {
+		return err
 	}
 	q := app.AuditQuestion{By: cmd.By, User: cmd.User, Records: cmd.User != "" && cmd.JSON}
 	if cmd.Days > 0 {

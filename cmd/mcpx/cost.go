@@ -137,14 +137,7 @@ func (o often) String() string {
 }
 
 func (u usage) String() string {
-	return processes(u.Processes) + " and " + megabytes(u.MemoryBytes) + " of memory"
-}
-
-func processes(n int) string {
-	if n == 1 {
-		return "1 process"
-	}
-	return strconv.Itoa(n) + " processes"
+	return terminal.Count(u.Processes, "process") + " and " + megabytes(u.MemoryBytes) + " of memory"
 }
 
 func megabytes(bytes int64) string {
