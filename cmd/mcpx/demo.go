@@ -11,6 +11,7 @@ import (
 	"mcpx/internal/app"
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/terminal"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/budget"
 	"mcpx/internal/executor"
 	"mcpx/internal/results"
@@ -170,11 +171,8 @@ func (d *demoScreen) sent(ctx context.Context, request executor.Request) (string
 // blockText returns the text of the first text block.
 func blockText(r *results.Result) string {
 	for _, block := range r.Content {
-		var text struct {
-			Text string `json:"text"`
-		}
-		if json.Unmarshal(block, &text) == nil && text.Text != "" {
-			return text.Text
+		if text := wire.ReadBlock(block).Text; text != "" {
+			return text
 		}
 	}
 	return ""

@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	"mcpx/internal/app"
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/results"
 	"mcpx/internal/view"
 )
@@ -112,12 +112,8 @@ func printResult(s streams, r *results.Result, raw bool) error {
 		fmt.Fprintln(s.out, s.screen.JSON(string(r.Structured)))
 	} else {
 		for _, block := range r.Content {
-			var text struct {
-				Type string  `json:"type"`
-				Text *string `json:"text"`
-			}
-			if json.Unmarshal(block, &text) == nil && text.Type == "text" && text.Text != nil {
-				fmt.Fprintln(s.out, s.screen.Text(*text.Text))
+			if text := wire.ReadBlock(block); text.IsText {
+				fmt.Fprintln(s.out, s.screen.Text(text.Text))
 				continue
 			}
 			fmt.Fprintln(s.out, s.screen.JSON(string(block)))

@@ -232,9 +232,6 @@ func (a *App) storeApproval(ctx context.Context, key string, tools map[string]st
 	if err != nil {
 		return err
 	}
-	if lock == nil {
-		lock = make(Lock)
-	}
 	lock[key] = tools
 	return lock.Save(cfg)
 }

@@ -37,6 +37,9 @@ func LoadLock(cfg *config.Config) (Lock, error) {
 	if err != nil {
 		return Lock{}, fmt.Errorf("reading the approved tools in %s: %w", LockPath(cfg), err)
 	}
+	if file.Servers == nil {
+		return Lock{}, nil
+	}
 	return file.Servers, nil
 }
 

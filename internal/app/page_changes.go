@@ -120,9 +120,6 @@ func (p *pageWork) approve(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return err
 		}
-		if lock == nil {
-			lock = Lock{}
-		}
 		lock.Approve(full)
 		KeepDefinitions(p.app.Config, full)
 		return lock.Save(p.app.Config)

@@ -69,8 +69,7 @@ func (h *serversAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case h.app.edits == nil:
 		refuse(w, http.StatusConflict, errNoFile)
 	case !h.app.Config.ChangesServers():
-		refuse(w, http.StatusForbidden, errors.New(`servers cannot be changed over HTTP here: who adds a server runs programs as the user of mcpx. `+
-			`The config allows it with auth (unless "api" is false), or with "api": true`))
+		refuse(w, http.StatusForbidden, errReadOnly)
 	default:
 		h.mux.ServeHTTP(w, r)
 	}
