@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -62,6 +63,9 @@ func (cmd *addCommand) Run(ctx context.Context, parsed *kong.Context, c *cli, s 
 		return err
 	}
 	file, err := c.editConfig(s, edit)
+	if errors.Is(err, setup.ErrThere) {
+		err = &hintError{fmt.Sprintf("%s %v", cmd.Name, setup.ErrThere), "remove it first: " + c.hint("remove", cmd.Name)}
+	}
 	if err != nil {
 		return err
 	}
@@ -120,7 +124,7 @@ func (cmd *addCommand) try(ctx context.Context, c *cli, s streams, file string) 
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	for _, one := range checked(a, []string{name}, nil, check.silent).Servers {
+	for _, one := range checked(c, a, []string{name}, nil, check.silent).Servers {
 		text := one.Name + " is " + stateOn(s.screen, one.State)
 		if server, ok := a.Executor.Catalogue(nil).Server(name); ok && one.Tools != nil {
 			text += ": " + terminal.Count(*one.Tools, "tool") + shortList(server)

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -143,6 +144,22 @@ func (c *cli) hint(words ...string) string {
 		words = slices.Insert(slices.Clone(words), at, "--config", c.Config)
 	}
 	return "mcpx " + terminal.CommandLine(words...)
+}
+
+// withConfig returns a text of another package in which the command line of these words, if it is there, is as in [cli.hint].
+func (c *cli) withConfig(text string, words ...string) string {
+	return strings.ReplaceAll(text, "mcpx "+strings.Join(words, " "), c.hint(words...))
+}
+
+// hinted returns an error whose hint has the command line of these words as in [cli.hint]; err itself if it has no hint.
+func (c *cli) hinted(err error, words ...string) error {
+	if hint, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](err); ok {
+		return &hintError{err.Error(), c.withConfig(hint.Hint(), words...)}
+	}
+	return err
 }
 
 // backups returns the store for backups of files that mcpx has changed.

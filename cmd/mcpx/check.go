@@ -27,9 +27,9 @@ type checkCommand struct {
 	JSON    bool     `name:"json" help:"Print the outcome as JSON."`
 	Timeout duration `help:"Wait no longer than this, such as 90 or 1m30s; without it, as long as the servers' connect_timeout." placeholder:"DURATION"`
 
-	// brief means that runHere does not print what the servers cost and save, because its caller prints that later. Instead, runHere counts
-	// the tokens of the tool definitions.
-	brief   bool
+	// brief, if not nil, means that runHere does not print what the servers cost and save, because its caller prints that later. Instead,
+	// runHere counts the tokens of the tool definitions. brief is the caller's command line, for hints.
+	brief   *cli
 	outcome *outcome          // set by runHere
 	silent  map[string]string // why a connected server does not answer now, by server
 }
@@ -99,7 +99,7 @@ func (cmd *checkCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	outcome := checked(a, servers, tools, cmd.silent)
+	outcome := checked(cmp.Or(cmd.brief, c), a, servers, tools, cmd.silent)
 	faults := a.ProgramFaults(ctx)
 	outcome.Warnings = append(outcome.Warnings, faults...)
 	for _, fault := range faults {
@@ -107,7 +107,6 @@ func (cmd *checkCommand) runHere(ctx context.Context, c *cli, s streams) error {
 			fmt.Fprint(s.out, s.screen.Hang(s.screen.Yellow("program   "), fault))
 		}
 	}
-	outcome.cli = *c
 	if cmd.outcome = outcome; len(servers) == 0 {
 		outcome.Cost = costOf(a, c.usesDaemon(cfg))
 		outcome.Dialled = dialledIn(ctx, cfg)
@@ -115,7 +114,7 @@ func (cmd *checkCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	switch {
 	case cmd.JSON:
 		err = printJSON(s.out, outcome)
-	case cmd.brief:
+	case cmd.brief != nil:
 		outcome.advises, outcome.Definitions = true, definitionsOf(a)
 		outcome.printServers(s)
 	default:
@@ -237,11 +236,11 @@ type checkedTool struct {
 
 // checked returns the outcome for these servers and tools. If servers is empty, it includes all servers. silent has the connected servers
 // that do not answer, each with the reason.
-func checked(a *app.App, servers []string, tools []checkedTool, silent map[string]string) *outcome {
+func checked(c *cli, a *app.App, servers []string, tools []checkedTool, silent map[string]string) *outcome {
 	cfg, full, seen := a.Config, a.Registry.Snapshot(), a.Executor.Catalogue(nil)
 	unmatched := app.Unmatched(cfg, full)
 	o := &outcome{
-		OK: true, Config: cfg.Path, Warnings: slices.Concat(cfg.Warnings, app.UnknownInRights(cfg)), Tools: tools, named: len(servers) > 0,
+		OK: true, Config: cfg.Path, Warnings: slices.Concat(cfg.Warnings, app.UnknownInRights(cfg)), Tools: tools, named: len(servers) > 0, cli: *c,
 	}
 	if len(servers) == 0 {
 		o.Warnings = append(o.Warnings, unmatched[""]...)
@@ -251,7 +250,7 @@ func checked(a *app.App, servers []string, tools []checkedTool, silent map[strin
 		if len(servers) > 0 && !slices.Contains(servers, server.Name) {
 			continue
 		}
-		one := checkServer(a, server)
+		one := checkServer(c, a, server)
 		one.Notes = append(one.Notes, unmatched[server.Name]...)
 		if why := silent[server.Name]; why != "" && one.State == catalog.Ready {
 			one.State, one.Notes = catalog.Degraded, append(one.Notes, why)
@@ -264,7 +263,7 @@ func checked(a *app.App, servers []string, tools []checkedTool, silent map[strin
 		server, _ := full.Server(one.Server)
 		status, _ := a.Registry.Status(one.Server)
 		why := app.Explain(cfg, server, status.Faults, one.Tool)
-		one.Visible, one.Why = why.Visible, why.Why
+		one.Visible, one.Why = why.Visible, c.withConfig(why.Why, "lock")
 		o.OK = o.OK && one.Visible
 	}
 	if saved, err := app.SavedBy(cfg.Path, checkDays, "day"); err == nil && saved.Total != (savings.Figures{}) {
@@ -291,7 +290,7 @@ func dialledIn(ctx context.Context, cfg *config.Config) (all []control.Dialled) 
 // inOrder has the states in which a server does not make the check fail.
 var inOrder = []catalog.State{catalog.Ready, catalog.Idle, catalog.Disabled, catalog.NeedsLogin}
 
-func checkServer(a *app.App, server *catalog.Server) checkedServer {
+func checkServer(c *cli, a *app.App, server *catalog.Server) checkedServer {
 	one := checkedServer{Name: server.Name, State: server.State, Transport: server.Transport}
 	if server.Known {
 		n := len(server.Tools)
@@ -303,7 +302,7 @@ func checkServer(a *app.App, server *catalog.Server) checkedServer {
 	}
 	addNote := func(text string) {
 		if text = sanitize.Line(text, 1000); text != "" {
-			one.Notes = append(one.Notes, text)
+			one.Notes = append(one.Notes, c.withConfig(c.withConfig(text, "login", server.Name), "lock"))
 		}
 	}
 	status, ok := a.Registry.Status(server.Name)
@@ -405,12 +404,12 @@ func (o *outcome) printFigures(s streams) {
 		}
 	}
 	if o.Definitions != nil {
-		fmt.Fprint(s.out, sc.Hang("", o.Definitions.String()))
+		fmt.Fprint(s.out, sc.Hang("", o.Definitions.String()+": "+o.cli.hint("budget")))
 	}
 	if o.Savings != nil {
 		total := o.Savings.Total
-		fmt.Fprint(s.out, sc.Hang("", fmt.Sprintf("tokens saved since %s: definitions %s, compression %s, left behind a handle %s; mcpx stats says more",
-			o.Savings.Since, figure(sc, total.Definitions), figure(sc, total.Compression), figure(sc, total.Cut))))
+		fmt.Fprint(s.out, sc.Hang("", fmt.Sprintf("tokens saved since %s: definitions %s, compression %s, left behind a handle %s; %s says more",
+			o.Savings.Since, figure(sc, total.Definitions), figure(sc, total.Compression), figure(sc, total.Cut), o.cli.hint("stats"))))
 	}
 }
 

@@ -39,5 +39,5 @@ func surfaceOf(a *app.App) func(*catalog.Snapshot, string) ([]budget.Definition,
 
 func (d *definitions) String() string {
 	return fmt.Sprintf("tool definitions in every request: %s tokens directly, %s through mcpx (%+.1f %%); clients that search for tools "+
-		"themselves carry less: mcpx budget", terminal.Number(d.Direct), terminal.Number(d.MCPX), 100*(float64(d.MCPX)/float64(d.Direct)-1))
+		"themselves carry less", terminal.Number(d.Direct), terminal.Number(d.MCPX), 100*(float64(d.MCPX)/float64(d.Direct)-1))
 }

@@ -84,7 +84,7 @@ func (cmd *execCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
-	arguments, pairs, err := cmd.arguments(s, cfg.MaxMessageBytes)
+	arguments, pairs, err := cmd.arguments(c, s, cfg.MaxMessageBytes)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (cmd *execCommand) each() (calls []json.RawMessage, err error) {
 // arguments reads the arguments of the tool from the command line or stdin. It returns either JSON in arguments, or keys and
 // values in pairs. The tool's schema, which is not known yet, decides which types the values in pairs have. From stdin it takes
 // at most maxMessage bytes.
-func (cmd *execCommand) arguments(s streams, maxMessage int64) (arguments []byte, pairs [][2]string, err error) {
+func (cmd *execCommand) arguments(c *cli, s streams, maxMessage int64) (arguments []byte, pairs [][2]string, err error) {
 	if len(cmd.Arguments) == 0 {
 		return nil, nil, nil
 	}
@@ -71,7 +71,7 @@ func (cmd *execCommand) arguments(s streams, maxMessage int64) (arguments []byte
 	arguments, err = config.StandardJSON("arguments", arguments)
 	var syntax *config.SyntaxError
 	if errors.As(err, &syntax) { // not returned as it is: for a SyntaxError mcpx exits with 2, which means a fault in the config
-		err = &hintError{syntax.Error(), fmt.Sprintf(`KEY=VALUE needs no quotes: mcpx exec %s %s KEY=VALUE`, cmd.Server, cmd.Tool)}
+		err = &hintError{syntax.Error(), "KEY=VALUE needs no quotes: " + c.hint("exec", cmd.Server, cmd.Tool, "KEY=VALUE")}
 	}
 	return arguments, nil, err
 }

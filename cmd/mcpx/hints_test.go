@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -24,6 +26,16 @@ func hinted(t *testing.T) *home {
 	return newHome(t)
 }
 
+// challenging returns the URL of a server that wants a login.
+func challenging(t *testing.T) string {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="http://127.0.0.1:9/none"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
 // TestHint_Config: the commands that mcpx suggests act on the config that the user gave, and keep the user's other flags. The
 // folder has a space in its name, so paths are quoted.
 func TestHint_Config(t *testing.T) {
@@ -31,6 +43,7 @@ func TestHint_Config(t *testing.T) {
 	registry := mcptest.ServeRegistry(t, registryAnswers)
 	text := fmt.Sprintf(`{"registry": %q, "mcpServers": {"off": {"command": "no-such-program"}}}`, registry)
 	file := h.write(t, "my files/mcp.json", text)
+	guarded := h.write(t, "my files/guarded.json", fmt.Sprintf(`{"mcpServers": {"my notes": {"url": %q}}}`, challenging(t)))
 	from := h.write(t, "my files/theirs.json", `{"mcpServers": {"theirs": {"command": "no-other-program", "enabled": false}}}`)
 	cursor := h.write(t, "my files/cursor.json", `{"mcpServers": {"off": {"command": "no-such-program"}}}`)
 	empty, missing := filepath.Join(h.dir, "my files", "none.json"), filepath.Join(h.dir, "my files", "missing.json")
@@ -58,6 +71,11 @@ func TestHint_Config(t *testing.T) {
 		{file, exitUsage, "mcpx exec off TOOL", []string{"exec", "off."}},
 		{file, exitFailed, "mcpx token list", []string{"token", "delete", "nobody"}},
 		{missing, exitConfig, "mcpx init", []string{"check"}},
+		{guarded, exitFailed, "needs mcpx login my_notes", []string{"check"}},
+		{guarded, exitOK, "needs mcpx login second", []string{"add", "second", challenging(t)}},
+		{file, exitFailed, "remove it first: mcpx remove off", []string{"add", "off", "--", "no-such-program"}},
+		{file, exitFailed, "make a token, mcpx token new NAME", []string{"serve", "--http", "0.0.0.0:0"}},
+		{file, exitFailed, "KEY=VALUE needs no quotes: mcpx exec off tool KEY=VALUE", []string{"exec", "off", "tool", "{"}},
 	} {
 		want := test.want + configIs(test.config)
 		hasAll(t, h.must(t, test.code, append([]string{"--config", test.config}, test.args...)...), want)
@@ -79,6 +97,11 @@ func TestHint_Config(t *testing.T) {
 	if out := h.must(t, exitFailed, "init", "--from", from); strings.Contains(out, "--config") {
 		t.Errorf("the user gave no config, got\n%s", out)
 	}
+	out := h.must(t, exitOK, "init", "--from", guarded, "--yes")
+	hasAll(t, out, "needs mcpx login my_notes (", "mcpx check my_notes; ")
+	if strings.Contains(out, "mcpx login my_notes --config") {
+		t.Errorf("the user gave no config, got\n%s", out)
+	}
 }
 
 // TestHint_Clients: the commands that connect a client keep --move and --file, and name the config.
@@ -89,7 +112,7 @@ func TestHint_Clients(t *testing.T) {
 	h.must(t, 0, "init", "--yes", "--config", h.write(t, "seen.json", entry)) // mcpx sees the server work
 	h.must(t, 0, "disconnect", "cursor", "--yes")
 	out := h.must(t, 0, "init", "--move", "--config", file)
-	hasAll(t, out, "    mcpx connect cursor --move"+configIs(file), "    mcpx connect"+configIs(file))
+	hasAll(t, out, "    mcpx connect cursor --move"+configIs(file), "    mcpx connect"+configIs(file), "carry less: mcpx budget"+configIs(file))
 	project := h.write(t, "my files/project.json", entry)
 	out = h.must(t, 0, "connect", "cursor", "--yes", "--file", project, "--config", file)
 	hasAll(t, out, "mcpx connect cursor --move --file '"+project+"'"+configIs(file), "undo: mcpx disconnect cursor --file '"+project+"'")

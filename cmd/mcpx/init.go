@@ -88,7 +88,7 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams, sys setup.Sy
 func (cmd *initCommand) try(ctx context.Context, w wiring, sources []setup.Source, file string) error {
 	named := *w.cli
 	named.Config = file
-	check := &checkCommand{brief: true}
+	check := &checkCommand{brief: w.cli}
 	if !cmd.NoCheck {
 		fmt.Fprintln(w.s.out)
 		// The clients are connected even if a server is unavailable.
@@ -101,7 +101,6 @@ func (cmd *initCommand) try(ctx context.Context, w wiring, sources []setup.Sourc
 		return err
 	}
 	if check.outcome != nil {
-		check.outcome.cli = *w.cli
 		check.outcome.printFigures(w.s)
 	}
 	return nil

@@ -24,7 +24,7 @@ func TestLock(t *testing.T) {
 			t.Errorf("%q: exit %d, no %q in\n%s%s", args, got, want, out, stderr)
 		}
 	}
-	run(exitFailed, "hidden by pin", "check", "alpha.add")
+	run(exitFailed, "was approved; mcpx lock --config "+config+" approves it", "check", "alpha.add")
 	run(exitFailed, "mcpx lock --yes --config "+config, "lock") // without a terminal the user cannot be asked
 	run(exitOK, "alpha  2 tools", "lock", "--yes")
 	run(exitOK, "nothing has changed", "lock")
@@ -32,7 +32,7 @@ func TestLock(t *testing.T) {
 	if err := os.WriteFile(tools, []byte(after), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run(exitFailed, "changed since approved: add; not approved: more (mcpx lock approves what there is now)", "check", "alpha.add")
+	run(exitFailed, "changed since approved: add; not approved: more (mcpx lock --config "+config+" approves what there is now)", "check", "alpha.add")
 	onViews(t, h, config, "two_tools", func(t *testing.T, c *client) {
 		c.awaitReady(t, "alpha")
 		checkFault(t, "a changed tool", c.exec(t, "alpha", "add", `{}`), "TOOL_NOT_FOUND", "add")

@@ -54,7 +54,7 @@ func (cmd *loginCommand) Run(ctx context.Context, c *cli, s streams) error {
 	}
 	made, err := store.Login(ctx, server, options)
 	if err != nil {
-		return err
+		return c.hinted(err, "login", server.Name, "--new")
 	}
 	text := "logged in to " + server.Name + " at " + sanitize.Line(made.Issuer, 200)
 	if len(made.Scopes) > 0 {

@@ -216,7 +216,7 @@ func TestCheck_Savings(t *testing.T) {
 	if out, stderr, code := h.run(t, input, "--config", path); code != 0 || !strings.Contains(out, `"id":2`) {
 		t.Fatalf("exit %d, %s, %s", code, out, stderr)
 	}
-	if out, _, _ := h.run(t, "", "--config", path, "check"); !regexp.MustCompile(`tokens saved since \d{4}-\d\d-\d\d: definitions -, compression [\d,]+, left behind a handle -; mcpx stats`).MatchString(out) {
+	if out, _, _ := h.run(t, "", "--config", path, "check"); !regexp.MustCompile(`tokens saved since \d{4}-\d\d-\d\d: definitions -, compression [\d,]+, left behind a handle -; mcpx stats --config \S+ says more`).MatchString(out) {
 		t.Errorf("got %s", out)
 	}
 	other := h.write(t, "other.json", `{"mcpServers": {"off": {"command": "x", "enabled": false}}}`)

@@ -77,7 +77,7 @@ func (cmd *serveCommand) serve(ctx context.Context, c *cli, s streams, reason er
 	var listener net.Listener
 	if cmd.HTTP != "" { // must come before reloading, which needs the address
 		if listener, err = a.Listen(ctx, cmd.HTTP, cmd.Insecure); err != nil {
-			return err
+			return c.hinted(err, "token", "new", "NAME")
 		}
 		defer listener.Close() // has an effect only after an error before serving
 	}
