@@ -86,12 +86,9 @@ func TestRunner_Hostile(t *testing.T) {
 			start := time.Now()
 			_, err := r.Run(t.Context(), "", tt.filter, []byte(tt.input))
 			took, got := time.Since(start), outcome(err)
-			most := peak(t, h, got)
-			t.Logf("%-7s %5d ms %4d MB", got, took.Milliseconds(), most>>20)
+			t.Logf("%-7s %5d ms", got, took.Milliseconds())
 			checkOutcome(t, tt.what, got, err)
-			if most > mostMemory && !mcptest.Race {
-				t.Errorf("the helper had %d MB, want at most %d", most/1e6, int(mostMemory/1e6))
-			}
+			mcptest.CheckHelperMemory(t, peak(t, h, got))
 			warm(t, r.Runner) // the next filter works again
 		})
 	}
@@ -113,10 +110,6 @@ func checkOutcome(t *testing.T, want, got string, err error) {
 		t.Errorf("got %v, want %q", err, want)
 	}
 }
-
-// mostMemory is how many bytes a helper may have at most, whenever the guards get the processor: the kernel refuses more than
-// the limit of 268 MB and a slack of 17 MB beyond what the helper had at its start, which is less than 100 MB.
-const mostMemory = 385e6
 
 // TestRunner_Memory: with plenty of time, in whatever way a filter uses memory, the guard stops it before the
 // machine runs out of memory. The filters run one at a time, since a guard that gets no processor comes too late.
@@ -140,11 +133,7 @@ func TestRunner_Memory(t *testing.T) {
 			if got := outcome(err); got != "memory" {
 				t.Fatalf("got %v, want a limit on memory", err)
 			}
-			most := peak(t, h, "memory")
-			t.Logf("%d MB", most>>20)
-			if most > mostMemory {
-				t.Errorf("the helper had %d MB, want at most %d", most/1e6, int(mostMemory/1e6))
-			}
+			mcptest.CheckHelperMemory(t, peak(t, h, "memory"))
 		})
 	}
 }

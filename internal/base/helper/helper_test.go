@@ -232,10 +232,6 @@ func TestPool_Time(t *testing.T) {
 	}
 }
 
-// mostMemory is how many bytes a helper may have at most, whenever the guards get the processor: the kernel refuses more than
-// the limit of 268 MB and dataSlack beyond what the helper had at its start, which is less than 100 MB.
-const mostMemory = 385e6
-
 // TestPool_Memory: however a job uses up memory, a guard ends it soon. The jobs run one after the other, since a guard
 // that gets no CPU time reacts late.
 func TestPool_Memory(t *testing.T) {
@@ -246,11 +242,8 @@ func TestPool_Memory(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", job, err, ErrMemory)
 		}
 		<-h.process.Done()
-		most := peak(h.process)
-		t.Logf("%s: %d MB", job, most>>20)
-		if !mcptest.Race && most > mostMemory { // the race detector uses memory too
-			t.Errorf("%s: the helper had %d MB, want at most %d", job, most/1e6, int(mostMemory/1e6))
-		}
+		t.Log(job)
+		mcptest.CheckHelperMemory(t, peak(h.process))
 	}
 }
 
