@@ -38,7 +38,8 @@ func Target(path string) (string, error) {
 }
 
 // Rewrite is like [Write] for a file that is the user's own, such as a config: it keeps the permissions, the owner and the group of the
-// file. So the user can still read it after a command with sudo. A new file gets mode 0600. If path is a symbolic link, as into a
+// file. A new file gets mode 0600 and, if this process is root, the owner and the group of its folder. So the user can still read it after
+// a command with sudo. If path is a symbolic link, as into a
 // repository of dotfiles, Rewrite writes the file behind it, and the link stays. If the user of this process may not write the file, the
 // error is a [*ReadOnlyError].
 func Rewrite(path string, data []byte) error {
@@ -49,7 +50,7 @@ func Rewrite(path string, data []byte) error {
 	old, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return replace(path, data, 0o600, nil)
+		return replace(path, data, 0o600, inherit)
 	case err != nil: // such as a folder that this user may not enter
 		return fmt.Errorf("writing %s, which was not changed: %w", path, cause(err))
 	}
@@ -60,7 +61,7 @@ func Rewrite(path string, data []byte) error {
 	if errors.Is(err, fs.ErrPermission) || old.Mode()&0o200 == 0 { // root can open every file
 		return &ReadOnlyError{path}
 	}
-	return replace(path, data, old.Mode().Perm(), old)
+	return replace(path, data, old.Mode().Perm(), func(file *os.File) error { return own(file, old) })
 }
 
 // ReadOnlyError is the error for a file that the user of this process may not write, or that nobody may.
@@ -75,8 +76,8 @@ func (e *ReadOnlyError) Hint() string {
 	return "make the file writable, or run the command as the user it belongs to"
 }
 
-// replace does the work of [Write]. The new file gets the owner and group of old, unless old is nil.
-func replace(path string, data []byte, mode fs.FileMode, old fs.FileInfo) error {
+// replace does the work of [Write]. If give is not nil, it gives the new file, which is still empty, to its owner.
+func replace(path string, data []byte, mode fs.FileMode, give func(*os.File) error) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return fmt.Errorf("making the folder of %s: %w", path, err)
@@ -85,8 +86,8 @@ func replace(path string, data []byte, mode fs.FileMode, old fs.FileInfo) error 
 	if err != nil {
 		return fmt.Errorf("writing %s, which was not changed: its folder: %w", path, cause(err))
 	}
-	if old != nil {
-		err = own(temp, old)
+	if give != nil {
+		err = give(temp)
 	}
 	if err == nil {
 		_, err = temp.Write(data)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -29,4 +30,16 @@ func own(file *os.File, old fs.FileInfo) error {
 		return nil
 	}
 	return fmt.Errorf("keeping its owner: %w", cause(err))
+}
+
+// inherit gives a new file the owner and the group of its folder if this process is root, as with sudo. It returns no error: where that is
+// not possible, the file stays root's.
+func inherit(file *os.File) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	if folder, err := os.Stat(filepath.Dir(file.Name())); err == nil {
+		_ = own(file, folder)
+	}
+	return nil
 }

@@ -3,6 +3,7 @@
 package atomicfile
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -34,6 +35,31 @@ func TestRewrite_Owner(t *testing.T) {
 		}
 		if err := os.Chmod(path, []os.FileMode{0o600, 0o664, 0}[i]); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestRewrite_OwnerOfNew: a file that root makes belongs to whom its folder belongs to, also behind a link. What [Write] writes belongs to
+// root.
+func TestRewrite_OwnerOfNew(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may give files away")
+	}
+	const uid, gid = 65534, 65533
+	folder, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
+	path, written := filepath.Join(folder, "file"), filepath.Join(folder, "written")
+	err := errors.Join(os.Chown(folder, uid, gid), os.Symlink(path, link), Rewrite(link, []byte("{}")), Write(written, nil, 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string][2]uint32{path: {uid, gid}, written: {0, 0}} {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner := info.Sys().(*syscall.Stat_t)
+		if got := [2]uint32{owner.Uid, owner.Gid}; got != want || info.Mode() != 0o600 {
+			t.Errorf("%s: %v, %v", file, got, info.Mode())
 		}
 	}
 }

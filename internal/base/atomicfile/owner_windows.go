@@ -7,3 +7,6 @@ import (
 
 // own does nothing: on Windows a file has its permissions from its folder.
 func own(*os.File, fs.FileInfo) error { return nil }
+
+// inherit does nothing.
+func inherit(*os.File) error { return nil }
