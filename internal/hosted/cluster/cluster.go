@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -33,6 +34,9 @@ type Options struct {
 	// Name is what people call this replica. Bucket is the name of the cluster in NATS.
 	Name, Bucket string
 	Log          *slog.Logger
+
+	// patience, for tests, is how long other replicas and NATS may be silent before this one assumes that they have ended; 0 is deadAfter.
+	patience time.Duration
 }
 
 // ErrGone means that the other replica has ended, or cannot be reached.
@@ -87,9 +91,10 @@ func Join(ctx context.Context, o Options) (*Cluster, error) {
 		hear: make(map[string]chan<- heard), answer: make(map[string]answerer),
 	}
 	c.life, c.end = context.WithCancel(context.Background())
-	c.presence.peers = make(map[string]*peer)
+	o.patience = cmp.Or(o.patience, deadAfter)
+	c.presence.peers, c.presence.patience = make(map[string]*peer), o.patience
 	c.calls.open = make(map[callID]*exchange)
-	ctx, cancel := context.WithTimeout(ctx, joinTime)
+	ctx, cancel := context.WithTimeout(ctx, max(joinTime, o.patience))
 	defer cancel()
 	if err := c.connect(ctx, &o); err != nil {
 		return nil, fmt.Errorf("joining the cluster: %w", err)
@@ -109,7 +114,7 @@ func (c *Cluster) connect(ctx context.Context, o *Options) error {
 		nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond),
 		nats.ReconnectJitter(250*time.Millisecond, 250*time.Millisecond),
 		// A message that cannot be sent at once fails at once: callers decide what to do while NATS cannot be reached.
-		nats.ReconnectBufSize(-1), nats.PingInterval(time.Second), nats.MaxPingsOutstanding(2),
+		nats.ReconnectBufSize(-1), nats.PingInterval(o.patience / 2), nats.MaxPingsOutstanding(2),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { c.away(err) }), // nats.go runs these handlers one after the other
 		nats.ReconnectHandler(func(*nats.Conn) { c.back() }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { c.trouble(err) }),

@@ -24,6 +24,8 @@ type presence struct {
 	epoch  int  // changes when this replica may have lost messages
 	leaves bool // this replica has begun to shut down
 	peers  map[string]*peer
+	// patience is [Options.patience].
+	patience time.Duration
 }
 
 type peer struct {
@@ -42,7 +44,7 @@ func (p *presence) lost(now time.Time) {
 	p.touch(now)
 }
 
-// touch makes this replica wait another deadAfter before it assumes that others have ended, because it could not hear them for a while.
+// touch makes this replica wait as long again before it assumes that others have ended, because it could not hear them for a while.
 func (p *presence) touch(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,12 +75,12 @@ func (p *presence) forget(id string) {
 	delete(p.peers, id)
 }
 
-// silent reports whether any replica was silent for longer than deadAfter. The method sweep removes such replicas.
+// silent reports whether any replica was silent for longer than patience. The method sweep removes such replicas.
 func (p *presence) silent(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, one := range p.peers {
-		if now.Sub(one.last) > deadAfter {
+		if now.Sub(one.last) > p.patience {
 			return true
 		}
 	}
@@ -89,7 +91,7 @@ func (p *presence) sweep(now time.Time) (dead []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id, one := range p.peers {
-		if now.Sub(one.last) > deadAfter {
+		if now.Sub(one.last) > p.patience {
 			delete(p.peers, id)
 			dead = append(dead, id)
 		}
