@@ -85,15 +85,6 @@ func TestHint_Config(t *testing.T) {
 	} {
 		hasAll(t, h.must(t, exitFailed, "add", "x", test[1], "--config", file), test[0])
 	}
-	hasAll(t, h.must(t, exitUsage, "add", "--config", file, "--", "npx", "a b"), "mcpx add NAME"+configIs(file)+" -- npx 'a b'")
-	hasAll(t, h.must(t, exitUsage, "--config="+file, "add", "my x", "npx", "-y", "a b"),
-		"put -- before npx: mcpx '--config="+file+"' add 'my x' -- npx -y 'a b'\n")
-	hasAll(t, h.must(t, exitUsage, "add", "x", "npx", "-y", "pkg", "--config", file),
-		"put -- before npx: mcpx add x -- npx -y pkg --config '"+file+"'; if --config is for mcpx, put it before --\n")
-	hasAll(t, h.must(t, exitUsage, "add", "x", "npx", "-y", "pkg", "--env=A=b", "--port=1"), " -- npx -y pkg --env=A=b --port=1; if --env is for mcpx, put it before --\n")
-	hasAll(t, h.must(t, exitUsage, "--config", file, "add", "x", "npx", "-y", "pkg"), "put -- before npx: mcpx --config '"+file+"' add x -- npx -y pkg\n")
-	hasAll(t, h.must(t, exitUsage, "add", "--env", "A=b", "x", "npx", "-y", "pkg"), "put -- before npx: mcpx add --env A=b x -- npx -y pkg\n")
-	hasAll(t, h.must(t, exitUsage, "--config", file, "chek"), "did you mean mcpx check?")
 	if out := h.must(t, exitFailed, "init", "--from", from); strings.Contains(out, "--config") {
 		t.Errorf("the user gave no config, got\n%s", out)
 	}
@@ -130,6 +121,21 @@ func TestHint_AuditForget(t *testing.T) {
 	flags := []string{"audit", "forget", trail, "--user", "ann b", "--key-file", key, "--key-file", key, "--anchor", anchor, "--config", file}
 	hasAll(t, h.must(t, exitFailed, flags...), "run: mcpx audit forget '"+trail+"' --user 'ann b' --yes --key-file '"+key+"' --key-file '"+key+
 		"' --anchor "+anchor+configIs(file))
+}
+
+// TestHint_Dashes: a hint says where -- belongs, and repeats what the user wrote.
+func TestHint_Dashes(t *testing.T) {
+	h := hinted(t)
+	file := filepath.Join(h.dir, "my files", "mcp.json")
+	hasAll(t, h.must(t, exitUsage, "add", "--config", file, "--", "npx", "a b"), "mcpx add NAME"+configIs(file)+" -- npx 'a b'")
+	hasAll(t, h.must(t, exitUsage, "--config="+file, "add", "my x", "npx", "-y", "a b"),
+		"put -- before npx: mcpx '--config="+file+"' add 'my x' -- npx -y 'a b'\n")
+	hasAll(t, h.must(t, exitUsage, "add", "x", "npx", "-y", "pkg", "--config", file),
+		"put -- before npx: mcpx add x -- npx -y pkg --config '"+file+"'; if --config is for mcpx, put it before --\n")
+	hasAll(t, h.must(t, exitUsage, "add", "x", "npx", "-y", "pkg", "--env=A=b", "--port=1"), " -- npx -y pkg --env=A=b --port=1; if --env is for mcpx, put it before --\n")
+	hasAll(t, h.must(t, exitUsage, "--config", file, "add", "x", "npx", "-y", "pkg"), "put -- before npx: mcpx --config '"+file+"' add x -- npx -y pkg\n")
+	hasAll(t, h.must(t, exitUsage, "add", "--env", "A=b", "x", "npx", "-y", "pkg"), "put -- before npx: mcpx add --env A=b x -- npx -y pkg\n")
+	hasAll(t, h.must(t, exitUsage, "--config", file, "chek"), "did you mean mcpx check?")
 }
 
 // TestHint_FlagsOfTheProgram: flags that follow a program without -- may be meant for the program, so mcpx does not take them for its own

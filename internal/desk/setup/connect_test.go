@@ -451,45 +451,6 @@ func TestConnect_ByHand(t *testing.T) {
 	}
 }
 
-// TestConnect_Unrecorded: if only the record of a change cannot be stored, the error says that the file was changed, and where it is as it
-// was.
-func TestConnect_Unrecorded(t *testing.T) {
-	const before = "{}\n"
-	sys, c := linux(t), client(t, "cursor")
-	file, b := c.File(sys), Backups{Dir: filepath.Join(sys.home(), "backups")}
-	put(t, file, before)
-	put(t, b.index(), "[]")
-	locked := func(mode os.FileMode) {
-		if err := os.Chmod(b.index(), mode); err != nil {
-			t.Fatal(err)
-		}
-	}
-	said := func(err error, of ...string) {
-		t.Helper()
-		for _, want := range append(of, file+" was changed, but that could not be recorded: ", b.index()+" is read-only") {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("no %q in %v", want, err)
-			}
-		}
-	}
-	locked(0o400)
-	change, err := b.Connect(c, file, Connection{Command: "mcpx"}, reading)
-	if err != nil {
-		t.Fatal(err)
-	}
-	backup, err := b.Write(change)
-	said(err, "; as it was: "+backup)
-	if content(t, backup) != before || !strings.Contains(content(t, file), "mcpx") {
-		t.Errorf("got %s, and %s as it was", content(t, file), content(t, backup))
-	}
-	if change, err = b.Disconnect(c, file, reading); err != nil {
-		t.Fatal(err)
-	}
-	backup, err = b.Undo(change)
-	said(err, "; as it was: "+backup)
-	locked(0o600)
-}
-
 // TestConnect_Link: a symbolic link remains a symbolic link, even if its target does not exist.
 func TestConnect_Link(t *testing.T) {
 	for _, there := range []bool{true, false} {
