@@ -9,8 +9,10 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/builtin"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/policy"
+	"mcpx/internal/programs"
 )
 
 // Filtered says whether models see a tool, and gives the reason for the user.
@@ -99,6 +101,10 @@ func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 			unmatchedTools("overrides", overrides, own))
 	}
 	served := namesIn(snap, rules, nil)
+	for _, tool := range hideable(cfg) {
+		name := builtin.Name + "." + tool
+		served.tools, served.servers[name] = append(served.tools, name), builtin.Name
+	}
 	check := func(key string, globs []string) { all[""] = append(all[""], served.unmatched(key, globs)...) }
 	check("disabled_tools", cfg.DisabledTools)
 	for _, g := range cfg.Groups {
@@ -120,6 +126,18 @@ func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 		}
 	}
 	return all
+}
+
+// hideable returns the tools of the built-in server that filters can hide.
+func hideable(cfg *config.Config) []string {
+	names := []string{builtin.RunTool, builtin.SaveTool}
+	if folder, required := programFolder(cfg); folder != "" {
+		stored, _ := programs.ReadFolder(folder, required, builtin.Names)
+		for _, one := range stored {
+			names = append(names, one.Name)
+		}
+	}
+	return names
 }
 
 // filteredNames returns the names that filters match with the tools of a server: those that the server gives them, and those from

@@ -24,7 +24,7 @@ func TestUnmatched_NamesOfTheConfig(t *testing.T) {
 	group := config.Group{Name: "g"}
 	group.Tools.Allow = served
 	cfg := &config.Config{
-		Servers: []config.Server{of, {Name: "team_b", Written: "team/b"}}, ForCalls: config.ForCalls{DisabledTools: served},
+		Servers: []config.Server{of, {Name: "team_b", Written: "team/b"}}, ForCalls: config.ForCalls{DisabledTools: append([]string{"mcpx.run"}, served...)},
 		ForClients: config.ForClients{Groups: []config.Group{group}},
 		OverHTTP: config.OverHTTP{Auth: &config.Auth{Rights: []conf.Right{
 			{Allow: written, Deny: written}, {Allow: []string{"team_a_1.get"}, Deny: []string{"team_a_1.fetch", "team/a[1].none", "team_a_1.none", "team_b.x"}},

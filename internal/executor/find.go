@@ -42,13 +42,14 @@ func (e *Executor) FindServer(ctx context.Context, r Request) (*catalog.Snapshot
 	return r.Catalogue, s, nil
 }
 
-// ToolNotFound returns the failure for a tool that s does not have. It names the servers that have the tool.
-func (e *Executor) ToolNotFound(seen *catalog.Snapshot, s *catalog.Server, name string) *results.Failure {
-	return e.toolNotFound(seen, s, name).failure()
+// ToolNotFound returns the failure for a tool that s does not have. It names the servers that have the tool and that the caller of r
+// sees.
+func (e *Executor) ToolNotFound(r *Request, s *catalog.Server, name string) *results.Failure {
+	return e.toolNotFound(r, s, name).failure()
 }
 
-func (e *Executor) toolNotFound(seen *catalog.Snapshot, s *catalog.Server, name string) *notFoundError {
-	return &notFoundError{server: s, name: name, known: s.ToolNames(), owners: e.owners(seen, name, s.Name)}
+func (e *Executor) toolNotFound(r *Request, s *catalog.Server, name string) *notFoundError {
+	return &notFoundError{server: s, name: name, known: s.ToolNames(), owners: e.owners(r, name, s.Name)}
 }
 
 // findServer finds the server of a request. If it has to wait for the server (awaitServer) or for the caller's login, it renews
@@ -66,8 +67,8 @@ func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error
 	}
 	if !ok {
 		missing := &notFoundError{name: r.Server, known: r.Catalogue.ServerNames(), empty: r.Catalogue.Empty}
-		if missing.owners = e.owners(r.Catalogue, r.Tool, ""); missing.owners == nil {
-			missing.owners = e.qualified(r.Catalogue, r.Server)
+		if missing.owners = e.owners(r, r.Tool, ""); missing.owners == nil {
+			missing.owners = e.qualified(r, r.Server)
 		}
 		return nil, missing
 	}

@@ -60,11 +60,11 @@ func (m *notFoundError) said(limit int) string {
 	return fmt.Sprintf("no tool %q on server %q", name, m.server.Name)
 }
 
-// owners returns the servers that have the tool. snap is the catalogue of the caller. If no server has the tool, owners reads
+// owners returns the servers that have the tool, of those that the caller of r sees. If no server has the tool, owners reads
 // the wanted name as server.tool. If that names no tool either, it returns the servers with a tool whose name differs from the
 // wanted name only in case and separators. It leaves out the server whose name is the parameter except. It returns nil if there
 // are more than maxOwners servers, or if the wanted name is longer than maxOwned bytes.
-func (e *Executor) owners(snap *catalog.Snapshot, tool, except string) []owner {
+func (e *Executor) owners(r *Request, tool, except string) []owner {
 	wanted := sanitize.Bare(tool)
 	if wanted == "" || len(tool) > maxOwned {
 		return nil
@@ -85,12 +85,12 @@ func (e *Executor) owners(snap *catalog.Snapshot, tool, except string) []owner {
 			}
 		}
 	}
-	for i := range snap.Servers {
-		look(&snap.Servers[i])
+	for i := range r.Catalogue.Servers {
+		look(&r.Catalogue.Servers[i])
 	}
-	look(e.builtin.All(e.Saves(nil, nil)))
+	look(e.own(r.Client, r.Scope, r.Catalogue))
 	if len(exact) == 0 {
-		exact = slices.DeleteFunc(e.qualified(snap, tool), func(o owner) bool { return o.server == except })
+		exact = slices.DeleteFunc(e.qualified(r, tool), func(o owner) bool { return o.server == except })
 		if len(exact) == 0 {
 			exact = like
 		}
@@ -102,8 +102,8 @@ func (e *Executor) owners(snap *catalog.Snapshot, tool, except string) []owner {
 }
 
 // qualified splits a name such as "time.get_current_time" into server and tool. If the name can be split in several ways,
-// qualified returns all of them. It returns nil if there is no such tool.
-func (e *Executor) qualified(seen *catalog.Snapshot, name string) (readings []owner) {
+// qualified returns all of them. It returns nil if the caller of r sees no such tool.
+func (e *Executor) qualified(r *Request, name string) (readings []owner) {
 	if len(name) > maxOwned {
 		return nil
 	}
@@ -114,27 +114,27 @@ func (e *Executor) qualified(seen *catalog.Snapshot, name string) (readings []ow
 			}
 		}
 	}
-	for i := range seen.Servers {
-		look(&seen.Servers[i])
+	for i := range r.Catalogue.Servers {
+		look(&r.Catalogue.Servers[i])
 	}
-	look(e.builtin.All(e.Saves(nil, nil)))
+	look(e.own(r.Client, r.Scope, r.Catalogue))
 	return readings
 }
 
 // Qualified splits a name that consists of a server's name and a tool's name, as in "time.get_current_time" or
-// "time__get_current_time". ok reports whether exactly one tool matches.
-func (e *Executor) Qualified(seen *catalog.Snapshot, name string) (server, tool string, ok bool) {
-	readings := e.qualified(seen, name)
+// "time__get_current_time". ok reports whether exactly one tool matches, of those that the caller of r sees.
+func (e *Executor) Qualified(r *Request, name string) (server, tool string, ok bool) {
+	readings := e.qualified(r, name)
 	if len(readings) != 1 {
 		return "", "", false
 	}
 	return readings[0].server, readings[0].tool, true
 }
 
-// MissingServer returns the failure of a call that names a tool but no server. argument is the name of the argument that should
-// have named the server. It returns nil if no server has the tool.
-func (e *Executor) MissingServer(seen *catalog.Snapshot, argument, tool string) *results.Failure {
-	owners := e.owners(seen, tool, "")
+// MissingServer returns the failure of a call that names a tool, r.Tool, but no server. argument is the name of the argument that
+// should have named the server. It returns nil if no server has the tool.
+func (e *Executor) MissingServer(r *Request, argument string) *results.Failure {
+	owners := e.owners(r, r.Tool, "")
 	if len(owners) == 0 {
 		return nil
 	}

@@ -38,7 +38,7 @@ func TestMissingServer(t *testing.T) {
 		"":            "",
 		"read_result": "VALIDATION_ERROR: /server_name: is missing; server mcpx has read_result",
 	} {
-		failure := e.MissingServer(e.Catalogue(nil), "server_name", tool)
+		failure := e.MissingServer(&Request{Catalogue: e.Catalogue(nil), Tool: tool}, "server_name")
 		if failure == nil && want == "" {
 			continue
 		}
@@ -50,7 +50,7 @@ func TestMissingServer(t *testing.T) {
 	if _, _, failure := e.FindServer(t.Context(), Request{Catalogue: seen, Server: "zzz", Tool: "only"}); failure == nil || failure.Text != `SERVER_NOT_FOUND: no server "zzz". Server alpha has only.` {
 		t.Errorf("got %+v", failure)
 	}
-	if failure := e.ToolNotFound(seen, alpha, "read_result"); failure.Text != `TOOL_NOT_FOUND: no tool "read_result" on server "alpha". Server mcpx has read_result.` {
+	if failure := e.ToolNotFound(&Request{Catalogue: seen}, alpha, "read_result"); failure.Text != `TOOL_NOT_FOUND: no tool "read_result" on server "alpha". Server mcpx has read_result.` {
 		t.Errorf("got %+v", failure)
 	}
 }
@@ -81,7 +81,7 @@ func TestNotFound_Dotted(t *testing.T) {
 		}
 	}
 	const missing = "VALIDATION_ERROR: /server_name: is missing; server time has get_current_time"
-	if got := e.MissingServer(e.Catalogue(nil), "server_name", "time.get_current_time"); got == nil || got.Said() != missing {
+	if got := e.MissingServer(&Request{Catalogue: e.Catalogue(nil), Tool: "time.get_current_time"}, "server_name"); got == nil || got.Said() != missing {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -115,7 +115,7 @@ func TestNotFound_Guesses(t *testing.T) {
 		"modify_issue":  "update_issue",
 		"zzz":           "Available: get_me, list_tags, list_issues, search_code, create_issue, list_commits, update_issue, create_branch and 5 more (inspect with server_name github lists them).",
 	} {
-		f := e.ToolNotFound(catalog.NewSnapshot([]catalog.Server{*github}), github, name)
+		f := e.ToolNotFound(&Request{Catalogue: catalog.NewSnapshot([]catalog.Server{*github})}, github, name)
 		guess := strings.Contains(f.Text, " Did you mean")
 		if n := tokens.Count(f.Text); !strings.HasPrefix(f.Text, `TOOL_NOT_FOUND: no tool "`+name+`" on server "github". `) || !strings.Contains(f.Text, want) || guess && n > maxGuess || n > 80 {
 			t.Errorf("%s: got %s (%d tokens)", name, f.Text, n)
@@ -127,7 +127,7 @@ func TestNotFound_Guesses(t *testing.T) {
 	// A name that is found in both ways is suggested only once.
 	both := &catalog.Server{Name: "github", Known: true, Tools: []catalog.Tool{{Name: "list_tags"}, {Name: "list_issues"}, {Name: "get_me"}}}
 	for _, name := range []string{"list_isues", "list_taags"} {
-		f := e.ToolNotFound(catalog.NewSnapshot([]catalog.Server{*both}), both, name)
+		f := e.ToolNotFound(&Request{Catalogue: catalog.NewSnapshot([]catalog.Server{*both})}, both, name)
 		for _, one := range both.ToolNames() {
 			if strings.Count(f.Text, one) > 1 {
 				t.Errorf("%s: got %s", name, f.Text)
@@ -161,7 +161,7 @@ func TestNotFound_Recorded(t *testing.T) {
 		for at := 0; at < len(tools); at += 40 {
 			s := &catalog.Server{Name: "server", Known: true, Tools: tools[at:min(at+40, len(tools))]}
 			for _, name := range s.ToolNames()[:min(5, len(s.Tools))] {
-				f := e.ToolNotFound(catalog.NewSnapshot([]catalog.Server{*s}), s, wrong.make(name))
+				f := e.ToolNotFound(&Request{Catalogue: catalog.NewSnapshot([]catalog.Server{*s})}, s, wrong.make(name))
 				n := tokens.Count(f.Text)
 				if !strings.Contains(f.Text, "Did you mean") {
 					mostOfNone = max(mostOfNone, n)

@@ -24,25 +24,29 @@ func (e run) taking(r *Request) builtin.Caller {
 
 // own returns the built-in server for a client. snap is the catalogue that the client sees, and scope is the scope of the client's view.
 func (e *Executor) own(client *caller.Client, scope *policy.Scope, snap *catalog.Snapshot) *catalog.Server {
-	return e.builtin.Server(snap, e.Saves(client, scope), e.denied(client))
+	return e.builtin.Server(snap, e.Saves(client, scope), e.denied(client, scope))
 }
 
-// denied returns a func that reports whether rules deny a client a tool of the built-in server.
-func (e *Executor) denied(client *caller.Client) func(tool string) bool {
-	rights := grant(e.registry.Snapshot(), client)
-	return func(tool string) bool { return rights.Denies(e.builtin.Own(true), tool) }
+// denied returns a func that reports whether a client cannot see a program, the tool run or a stored one: its rights deny it, or
+// the config or the scope of its view has it among the disabled tools.
+func (e *Executor) denied(client *caller.Client, scope *policy.Scope) func(tool string) bool {
+	snap := e.registry.Snapshot()
+	rights, rules := grant(snap, client), policy.RulesOf(snap)
+	return func(tool string) bool {
+		return rights.Denies(e.builtin.Own(true), tool) || rules.Disables(builtin.Name, tool) || scope.Disables(builtin.Name, tool)
+	}
 }
 
 // Reader returns the part of the built-in server that the catalogue in snap lists for a client: the tools for resources,
-// prompts and skills, and the stored programs. It returns nil if there are none.
-func (e *Executor) Reader(client *caller.Client, snap *catalog.Snapshot) *catalog.Server {
-	return e.builtin.Reader(snap, e.denied(client))
+// prompts and skills, and the stored programs. scope is the scope of the client's view. It returns nil if there are none.
+func (e *Executor) Reader(client *caller.Client, scope *policy.Scope, snap *catalog.Snapshot) *catalog.Server {
+	return e.builtin.Reader(snap, e.denied(client, scope))
 }
 
 // Stored returns a value that is different after each change of the stored programs, for use as the key of a cache.
 func (e *Executor) Stored() any { return e.current().Programs }
 
-// Programs reports whether a client may run programs that it sends.
-func (e *Executor) Programs(client *caller.Client) bool {
-	return e.current().Programs != nil && !e.denied(client)(builtin.RunTool)
+// Programs reports whether a client may run programs that it sends. scope is the scope of its view.
+func (e *Executor) Programs(client *caller.Client, scope *policy.Scope) bool {
+	return e.current().Programs != nil && !e.denied(client, scope)(builtin.RunTool)
 }

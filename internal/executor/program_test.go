@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -275,12 +276,57 @@ func TestProgram_Rights(t *testing.T) {
 	if got := all(t, exec(t, e, program(as("alice"), code))); got != `["fake","SERVER_NOT_FOUND"]` {
 		t.Errorf("alice got %s", got)
 	}
-	if got := exec(t, e, program(as("bob"), code)); got.Code != results.CodeToolNotFound || e.Programs(as("bob")) || !e.Programs(as("alice")) {
+	if got := exec(t, e, program(as("bob"), code)); got.Code != results.CodeToolNotFound || e.Programs(as("bob"), nil) || !e.Programs(as("alice"), nil) {
 		t.Errorf("bob got %s", got.Content)
+	}
+	elsewhere := program(as("bob"), code)
+	elsewhere.Server = "fake"
+	if got := all(t, exec(t, e, elsewhere)); strings.Contains(got, builtin.Name) {
+		t.Errorf("bob, on another server: %s", got)
 	}
 	off := executing(t, Options{}, nil, servers[0])
 	if got := exec(t, off, program(nil, code)); got.Code != results.CodeToolNotFound || !strings.HasSuffix(all(t, got), `no tool "run" on server "mcpx". Did you mean wait_result?`) {
 		t.Errorf("without programs: %s", got.Content)
+	}
+}
+
+// TestProgram_Disabled: disabled_tools, and the disabled tools of a view, hide the tool run and stored programs, also in the guesses at
+// a wrong name.
+func TestProgram_Disabled(t *testing.T) {
+	mcptest.NoLeaks(t)
+	servers := []registry.Server{piped(t, "fake", eachTool(reading))}
+	options := withPrograms(t, Options{})
+	options.Programs.Stored = []*programs.Stored{{Name: "payroll", Schema: `{"type":"object"}`, Code: "return 1"}}
+	e := executing(t, options, nil, servers...)
+	of := func(globs ...string) *policy.Rules { return &policy.Rules{Disabled: globs} }
+	for _, test := range []struct {
+		config, view *policy.Rules
+		run, payroll string // what calls give
+	}{
+		{nil, nil, "1", "1"},
+		{of("mcpx.run"), nil, results.CodeToolNotFound, "1"},
+		{of("fake.x", "mcpx.pay*"), nil, "1", results.CodeToolNotFound},
+		{nil, of("mcpx.*"), results.CodeToolNotFound, results.CodeToolNotFound},
+	} {
+		e.registry.Apply(servers, registry.Options{Rules: cmp.Or(test.config, of())}, nil)
+		scope := &policy.Scope{Rules: test.view}
+		for tool, want := range map[string]string{builtin.RunTool: test.run, "payroll": test.payroll} {
+			r := program(nil, "return 1")
+			if r.Tool, r.Scope = tool, scope; tool == "payroll" {
+				r.Arguments = nil
+			}
+			got := exec(t, e, r)
+			if cmp.Or(got.Code, all(t, got)) != want {
+				t.Errorf("%+v: %s: %s", test, tool, all(t, got))
+			}
+			r.Server = "fake"
+			if got := all(t, exec(t, e, r)); strings.Contains(got, "Server mcpx has") != (want == "1") {
+				t.Errorf("%+v: fake.%s: %s", test, tool, got)
+			}
+		}
+		if e.Programs(nil, scope) != (test.run == "1") || (e.Reader(nil, scope, e.Catalogue(nil)) != nil) != (test.payroll == "1") {
+			t.Errorf("%+v: the catalogue has something else", test)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ func TestSkills(t *testing.T) {
 		first.Name, second.Name = "first", "second"
 		e := executing(t, Options{}, nil, piped(t, "a", first), piped(t, "b", second), piped(t, "c", mcptest.Spec{}))
 		e.registry.WaitListed(t.Context(), nil)
-		reader := e.Reader(nil, e.Catalogue(nil))
+		reader := e.Reader(nil, nil, e.Catalogue(nil))
 		if reader == nil {
 			t.Fatal("there is nothing to read")
 		}

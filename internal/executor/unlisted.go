@@ -26,7 +26,7 @@ const relistTimeout = 5 * time.Second
 func (e run) lookAgain(ctx context.Context, r *Request) (*catalog.Server, *catalog.Tool, error) {
 	if r.Server == builtin.Name {
 		s := e.own(r.Client, r.Scope, r.Catalogue)
-		return s, nil, e.toolNotFound(r.Catalogue, s, r.Tool)
+		return s, nil, e.toolNotFound(r, s, r.Tool)
 	}
 	bounded, cancel := context.WithTimeout(ctx, e.waitLeft(r))
 	defer cancel()
@@ -39,7 +39,7 @@ func (e run) lookAgain(ctx context.Context, r *Request) (*catalog.Server, *catal
 	if found, ok := s.Tool(r.Tool); ok {
 		return s, found, nil
 	}
-	return s, nil, e.toolNotFound(r.Catalogue, s, r.Tool)
+	return s, nil, e.toolNotFound(r, s, r.Tool)
 }
 
 // Relist asks a server for its tools again, unless that was done very recently, and waits for at most relistTimeout.

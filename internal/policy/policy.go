@@ -94,6 +94,17 @@ func (r *Rules) See(server *catalog.Server, tool *catalog.Tool) (seen *catalog.T
 	return tool, ""
 }
 
+// RulesOf returns a snapshot's rules, or nil.
+func RulesOf(snap *catalog.Snapshot) *Rules {
+	rules, _ := snap.Rules.(*Rules)
+	return rules
+}
+
+// Disables reports whether a pattern in r.Disabled matches a tool. r may be nil.
+func (r *Rules) Disables(server, tool string) bool {
+	return r != nil && Match(r.Disabled, server+"."+tool)
+}
+
 // limits reports whether the rules hide tools of a server, or could hide tools that it lists later. If they do, mcpx sends the
 // server no requests of callers with methods that mcpx does not know, because such a request could use a hidden tool.
 func (r *Rules) limits(server string) bool {

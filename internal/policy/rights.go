@@ -279,7 +279,7 @@ func digestOf(rules []*right, hidden []string) string {
 
 // RightsOf returns the Rights in a snapshot's rules.
 func RightsOf(snap *catalog.Snapshot) *Rights {
-	if rules, ok := snap.Rules.(*Rules); ok {
+	if rules := RulesOf(snap); rules != nil {
 		return rules.Rights
 	}
 	return nil

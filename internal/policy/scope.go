@@ -32,6 +32,9 @@ func (p *Scope) Confirms() Confirm {
 	return p.Confirm
 }
 
+// Disables reports whether a pattern in p.Rules.Disabled matches a tool.
+func (p *Scope) Disables(server, tool string) bool { return p != nil && p.Rules.Disables(server, tool) }
+
 // Of returns the part of a catalogue that is in the scope. For the same catalogue it always returns the same part.
 func (p *Scope) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 	if p == nil {

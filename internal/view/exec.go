@@ -58,7 +58,7 @@ func (v *TwoTools) readCall(r *executor.Request, names []string, g *given) (fail
 		return failure
 	}
 	if (r.Server == "") != (r.Tool == "") {
-		if server, tool, ok := v.executor.Qualified(r.Catalogue, r.Server+r.Tool); ok {
+		if server, tool, ok := v.executor.Qualified(r, r.Server+r.Tool); ok {
 			r.Server, r.Tool = server, tool
 		}
 	}
@@ -68,7 +68,7 @@ func (v *TwoTools) readCall(r *executor.Request, names []string, g *given) (fail
 	case r.Tool == "":
 		return results.Invalid("/" + names[1] + ": " + missing)
 	case r.Server == "":
-		if owner := v.executor.MissingServer(r.Catalogue, names[0], r.Tool); owner != nil {
+		if owner := v.executor.MissingServer(r, names[0]); owner != nil {
 			return owner
 		}
 		return results.Invalid("/" + names[0] + ": " + missing)

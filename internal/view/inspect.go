@@ -70,6 +70,7 @@ func (q Query) show(matches []describe.Match) {
 // Inspect answers a query. Like exec, it waits for a server to which mcpx connects for the first time.
 func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, structured bool) *results.Result {
 	snap := v.named(client)
+	r := executor.Request{From: request.From{Client: client}, Scope: v.scope(), Catalogue: snap, Server: q.Server, Tool: q.Tool}
 	if q.Server == "" {
 		if q.Tool != "" {
 			// The value of tool_name may be a list of names, or a name that contains the server's name. Any other name requires
@@ -79,7 +80,7 @@ func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, 
 					return named
 				}
 			}
-			if failure := v.executor.MissingServer(snap, v.inspectArguments()[0], q.Tool); failure != nil {
+			if failure := v.executor.MissingServer(&r, v.inspectArguments()[0]); failure != nil {
 				return failure.Result(structured)
 			}
 			return results.Invalid("/" + v.inspectArguments()[0] + ": is missing; " + v.inspectArguments()[1] + " needs it").Result(structured)
@@ -89,9 +90,8 @@ func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, 
 		}
 		return result(describe.Servers(snap), structured, func() any { return serversData(snap) })
 	}
-	snap, s, failure := v.executor.FindServer(ctx, executor.Request{
-		From: request.From{Client: client}, Scope: v.scope(), Catalogue: snap, Server: q.Server, Tool: q.Tool,
-	})
+	snap, s, failure := v.executor.FindServer(ctx, r)
+	r.Catalogue = snap
 	switch {
 	case failure != nil:
 		return failure.Result(structured)
@@ -100,7 +100,7 @@ func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, 
 	}
 	switch {
 	case q.Tool != "":
-		return v.single(client, snap, s, q.Tool, structured)
+		return v.single(&r, s, structured)
 	case q.Text != "":
 		return v.matches(ctx, client, snap, q, structured)
 	}
@@ -119,7 +119,8 @@ func (v *TwoTools) describeOptions(client *caller.Client) describe.Options {
 // single describes one tool, or several whose names are separated by commas. If the whole text is the name of one tool, a comma
 // does not separate names. Unknown names, at most maxMissing, are listed below the tools. If all names are unknown, the answer
 // is only about the first.
-func (v *TwoTools) single(client *caller.Client, snap *catalog.Snapshot, s *catalog.Server, name string, structured bool) *results.Result {
+func (v *TwoTools) single(r *executor.Request, s *catalog.Server, structured bool) *results.Result {
+	name, client := r.Tool, r.Client
 	if tool, ok := s.Tool(name); ok {
 		text := describe.Tool(s, tool, v.describeOptions(client))
 		return result(text, structured, func() any { return toolsData(s, []*catalog.Tool{tool}) })
@@ -140,13 +141,13 @@ func (v *TwoTools) single(client *caller.Client, snap *catalog.Snapshot, s *cata
 	}
 	switch {
 	case len(tools) == 0 && len(missing) == 0:
-		return v.executor.ToolNotFound(snap, s, name).Result(structured)
+		return v.executor.ToolNotFound(r, s, name).Result(structured)
 	case len(tools) == 0:
-		return v.executor.ToolNotFound(snap, s, missing[0]).Result(structured)
+		return v.executor.ToolNotFound(r, s, missing[0]).Result(structured)
 	}
 	text := describe.Tools(s, tools, v.describeOptions(client))
 	for _, one := range missing {
-		text += "\n// " + v.executor.ToolNotFound(snap, s, one).Said()
+		text += "\n// " + v.executor.ToolNotFound(r, s, one).Said()
 	}
 	return result(text, structured, func() any { return toolsData(s, tools) })
 }

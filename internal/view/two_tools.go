@@ -106,7 +106,7 @@ func (v *TwoTools) listed(client *caller.Client) (list func() json.RawMessage) {
 func (v *TwoTools) how(client *caller.Client, name string) shown {
 	how := v.current().profile(name).shown
 	if v.executor != nil {
-		how.features.NoPrograms, how.saves = !v.executor.Programs(client), v.executor.Saves(client, v.scope())
+		how.features.NoPrograms, how.saves = !v.executor.Programs(client, v.scope()), v.executor.Saves(client, v.scope())
 	}
 	return how
 }
@@ -142,7 +142,7 @@ func (v *TwoTools) Description() string {
 // snapshot.
 func (v *TwoTools) named(client *caller.Client) *catalog.Snapshot {
 	snap := v.catalogue(client)
-	reader := v.executor.Reader(client, snap)
+	reader := v.executor.Reader(client, v.scope(), snap)
 	if reader == nil {
 		return snap
 	}
