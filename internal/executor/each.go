@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -24,6 +25,25 @@ const (
 	MaxEach    = 50
 	eachAtOnce = 16
 )
+
+// ReadEach splits the list of the argument "each" of exec, which is an array, or a string that contains one. The parameter violation
+// says what is wrong with it, or is empty.
+func ReadEach(list json.RawMessage) (each []json.RawMessage, violation string) {
+	if text, ok := wire.Text(list); ok {
+		list = json.RawMessage(text)
+	}
+	list = bytes.TrimSpace(list)
+	if len(list) == 0 || list[0] != '[' || wire.Elements(list, func(one []byte) bool { each = append(each, one); return true }) != nil {
+		return nil, "/each: must be an array of objects, the arguments of one call each"
+	}
+	switch {
+	case len(each) == 0:
+		return nil, "/each: has no arguments; for a single call leave it out"
+	case len(each) > MaxEach:
+		return nil, fmt.Sprintf("/each: has %d calls, at most %d are made at once; none was made", len(each), MaxEach)
+	}
+	return each, ""
+}
 
 // several runs a request that consists of several calls of one tool. Each call has its own event. If the tool is read-only, or
 // is idempotent and not destructive, the calls run concurrently. Otherwise they run one after the other, and none begins after

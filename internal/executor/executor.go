@@ -93,7 +93,7 @@ func (e *Executor) Close() { e.calls.Wait() }
 // [wire.RPCError] asks the client to open a URL and no other call of the request has succeeded.
 func (e *Executor) Exec(ctx context.Context, r Request) (*results.Result, error) {
 	work := e.single
-	if r.Each != nil {
+	if r.Each != nil || r.EachFrom != nil {
 		work = e.several
 	}
 	if r.Format.Wait > 0 && (r.Server != builtin.Name || e.builtin.Runs(r.Tool)) {

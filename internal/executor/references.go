@@ -110,6 +110,21 @@ func (b *bringer) replace(schema json.RawMessage) (err error) {
 	return err
 }
 
+// bringEach sets the field Each of the request to the list that EachFrom refers to. References in this list are not replaced.
+func (b *bringer) bringEach() error {
+	whole := json.RawMessage(`{"each":` + string(b.r.EachFrom) + `}`) // so that a violation is at /each
+	brought, err := arguments.Replace(whole, nil, b.bring)
+	if err != nil {
+		return err
+	}
+	each, violation := ReadEach(wire.Member(brought, "each"))
+	if violation != "" {
+		return arguments.Invalid(violation)
+	}
+	b.r.Each, b.r.EachFrom = each, nil
+	return nil
+}
+
 // replaceInEach replaces the references in the arguments of a request that consists of several calls. A failed reference refuses
 // the whole request.
 func (e run) replaceInEach(ctx context.Context, r *Request) error {
@@ -117,17 +132,27 @@ func (e run) replaceInEach(ctx context.Context, r *Request) error {
 		return nil
 	}
 	r.References = false
-	if !slices.ContainsFunc(append(r.Each[:len(r.Each):len(r.Each)], r.Arguments, r.Beside.Arguments), arguments.Refers) {
+	if r.EachFrom == nil && !slices.ContainsFunc(append(r.Each[:len(r.Each):len(r.Each)], r.Arguments, r.Beside.Arguments), arguments.Refers) {
 		return nil
 	}
 	looked := *r
 	looked.Event = &request.Event{}
 	t, err := e.find(ctx, &looked)
-	if err != nil {
+	switch {
+	case err != nil && r.EachFrom != nil:
+		return err
+	case err != nil:
 		return nil // checkEach will find the same error for the first call, and return it
 	}
 	r.Catalogue = looked.Catalogue
 	b := e.bringer(ctx, r)
+	if r.EachFrom != nil {
+		if err = b.bringEach(); err != nil {
+			return err
+		}
+		b.times = len(r.Each)
+		return b.replace(t.tool.InputSchema)
+	}
 	b.times = len(r.Each)
 	if err = b.replace(t.tool.InputSchema); err != nil {
 		return err

@@ -210,6 +210,43 @@ func TestReference_EachBeside(t *testing.T) {
 	}
 }
 
+// TestReference_EachFrom: a reference may stand for the whole list of calls. References in the list are not replaced, and a list that
+// cannot be used refuses the request.
+func TestReference_EachFrom(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "list"), []byte(`[{"text":"from a file"}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e, _ := referring(t, Options{Files: FileOptions{Folders: []string{folder}}}, nil)
+	handle := kept(t, e, sentBy("a"), "["+strings.Repeat(`{"a":1},`, 3000)+`{"a":2}]`)
+	for from, want := range map[string][]string{
+		refersTo(handle, `[.[-2:][] | {text: (.a|tostring)}]`):     {"#1 1", "#2 2"},
+		refersTo(handle, `[{more: {"$file": "list"}, text: "x"}]`): {"VALIDATION_ERROR: /each/0/more: must be string, not object"},
+		`{"$file":"list"}`:                         {"#1 from a file"},
+		refersTo(handle, `[]`):                     {"VALIDATION_ERROR: /each: has no arguments; for a single call leave it out"},
+		refersTo(handle, `.[0]`):                   {"VALIDATION_ERROR: /each: must be an array of objects, the arguments of one call each"},
+		`{"$result":"` + handle + `"}`:             {"VALIDATION_ERROR: /each: has 3001 calls, at most 50 are made at once; none was made"},
+		`{"$result":"rnone"}`:                      {"VALIDATION_ERROR: /each: the result is unknown or has expired"},
+		`{"text":{"$file":"list"}}`:                {"VALIDATION_ERROR: /each: must be an array of objects, the arguments of one call each"},
+		refersTo(handle, `[{text: 1}, {none: 1}]`): {"VALIDATION_ERROR: /each/0/text: must be string, not number"},
+	} {
+		got := exec(t, e, Request{
+			From: sentBy("a"), Server: "two", Tool: "echo", References: true, Arguments: json.RawMessage(`{"text":` + refersTo(handle, `"shared"`) + `}`),
+			EachFrom: json.RawMessage(from),
+		})
+		texts := contents(t, got)
+		if got.IsError {
+			texts[0], _, _ = strings.Cut(texts[0], "\n")
+		}
+		if !slices.Equal(texts, want) {
+			t.Errorf("%s: got %q, want %q", from, texts, want)
+		}
+	}
+	if got := contents(t, exec(t, e, Request{From: sentBy("a"), Server: "two", Tool: "none", References: true, EachFrom: json.RawMessage(`{"$result":"x"}`)})); !strings.HasPrefix(got[0], results.CodeToolNotFound) {
+		t.Errorf("an unknown tool: %q", got)
+	}
+}
+
 // TestReference_Once: only what the model wrote is replaced: nothing that a reference brought, nothing in strings, and nothing
 // for a client that calls the tool itself.
 func TestReference_Once(t *testing.T) {

@@ -28,6 +28,8 @@ type Request struct {
 	// Each has the arguments of several calls of the tool; each is an object, or a string that contains one, and is merged over
 	// Arguments. Nil means one call. It has at most MaxEach elements.
 	Each []json.RawMessage
+	// EachFrom is a reference that a model wrote in place of the whole list Each. Nil means none; otherwise Each is nil.
+	EachFrom json.RawMessage
 	// References means that mcpx replaces the references in Arguments, Beside and Each by the values to which they refer. It is
 	// true for arguments that a model wrote for exec.
 	References bool

@@ -3,9 +3,9 @@ package view
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 
+	"mcpx/internal/arguments"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/executor"
 	"mcpx/internal/results"
@@ -54,7 +54,7 @@ func (v *TwoTools) readCall(r *executor.Request, names []string, g *given) (fail
 			return failure
 		}
 	}
-	if r.Each, failure = readEach(g.args[3]); failure != nil {
+	if failure = readEach(r, g.args[3]); failure != nil {
 		return failure
 	}
 	if (r.Server == "") != (r.Tool == "") {
@@ -76,23 +76,21 @@ func (v *TwoTools) readCall(r *executor.Request, names []string, g *given) (fail
 	return nil
 }
 
-// readEach parses the argument named "each", which is an array, or a string that contains an array. It returns nil if the
-// argument is missing.
-func readEach(raw json.RawMessage) (each []json.RawMessage, failure *results.Failure) {
+// readEach parses the argument named "each", which is a list, or a reference that stands for one. The argument may be missing.
+func readEach(r *executor.Request, raw json.RawMessage) *results.Failure {
 	if text, ok := wire.Text(raw); ok {
 		raw = json.RawMessage(strings.TrimSpace(text))
+	} else if len(raw) > 0 && raw[0] == '{' && arguments.Refers(raw) {
+		r.EachFrom = raw
+		return nil
 	}
 	if len(raw) == 0 || string(raw) == "null" {
-		return nil, nil
+		return nil
 	}
-	if raw[0] != '[' || wire.Elements(raw, func(one []byte) bool { each = append(each, one); return true }) != nil {
-		return nil, results.Invalid("/each: must be an array of objects, the arguments of one call each")
+	each, violation := executor.ReadEach(raw)
+	if violation != "" {
+		return results.Invalid(violation)
 	}
-	switch {
-	case len(each) == 0:
-		return nil, results.Invalid("/each: has no arguments; for a single call leave it out")
-	case len(each) > executor.MaxEach:
-		return nil, results.Invalid(fmt.Sprintf("/each: has %d calls, at most %d are made at once; none was made", len(each), executor.MaxEach))
-	}
-	return each, nil
+	r.Each = each
+	return nil
 }
