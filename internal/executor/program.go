@@ -61,14 +61,12 @@ func (e run) program(r *Request) func(context.Context, *request.Request, program
 			value, err := e.pages(r).Value(ctx, handle, "", false)
 			return value, e.told(r, err)
 		}}
-		if e.options.Files.usesFiles(q.Client) {
-			host.File = func(ctx context.Context, path string) (text string, _ *programs.Failure) {
-				open, err := e.folders(ctx, q.Client)
-				if err == nil {
-					text, err = open.Read(path)
-				}
-				return text, e.told(r, err)
+		host.File = func(ctx context.Context, path string) (text string, _ *programs.Failure) {
+			open, err := e.folders(ctx, q.Client)
+			if err == nil {
+				text, err = open.Read(path)
 			}
+			return text, e.told(r, err)
 		}
 		if tell := q.Sink.Progress; tell != nil {
 			host.Progress = func(done, total int) {

@@ -83,14 +83,14 @@ func TestSave(t *testing.T) {
 }
 
 // TestSave_Closed: without a folder, or with several principals, the tool does not exist, and no text suggests it. A file
-// cannot be passed on by a reference.
+// cannot be passed on by a reference, nor read by a program; the error says why.
 func TestSave_Closed(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "a"), []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, o := range []FileOptions{{}, {Roots: true}, {Folders: []string{folder}, Roots: true, Shared: true}} {
-		e, _ := referring(t, Options{Files: o}, nil)
+		e, _ := referring(t, withPrograms(t, Options{Files: o}), nil)
 		from := sentBy("a")
 		if o.Shared {
 			from = rooted(folder)
@@ -105,6 +105,10 @@ func TestSave_Closed(t *testing.T) {
 			t.Errorf("%+v: %s", o, text)
 		}
 		if text := contents(t, file)[0]; !strings.HasPrefix(text, "VALIDATION_ERROR: /text: $file: cannot be used: ") || !strings.Contains(text, want) {
+			t.Errorf("%+v: %s", o, text)
+		}
+		read := program(from.Client, `try { return file("a") } catch (e) { return e.code + " " + e.message }`)
+		if text := contents(t, exec(t, e, read))[0]; !strings.HasPrefix(text, "VALIDATION_ERROR VALIDATION_ERROR: /path: cannot be used: ") || !strings.Contains(text, want) {
 			t.Errorf("%+v: %s", o, text)
 		}
 		if _, ok := e.own(from.Client, nil, e.Catalogue(nil)).Tool(builtin.SaveTool); ok {

@@ -49,9 +49,6 @@ func (d *desk) reply(ctx context.Context, request []byte) []byte {
 	case askResult:
 		return encodeReply(d.fits(d.host.Result(ctx, string(body))))
 	case askFile:
-		if d.host.File == nil {
-			return encodeReply(nil, &Failure{CodeFailed, "file(path) is not available: the config of mcpx names no files"})
-		}
 		text, failure := d.host.File(ctx, string(body))
 		return encodeReply(d.fits(wire.Encode(text), failure))
 	}

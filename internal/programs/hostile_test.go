@@ -160,7 +160,7 @@ func TestDesk_Untrusted(t *testing.T) {
 	for range 10 {
 		d.reply(t.Context(), []byte(`c{"server":"s","tool":"t","args":{},"made":1000000}`))
 	}
-	for _, request := range []string{"", "x", "c", `c{"server":5}`, `c{"server":"s","args":{]}`, "f/etc/passwd"} {
+	for _, request := range []string{"", "x", "c", `c{"server":5}`, `c{"server":"s","args":{]}`} {
 		if code, _ := decodeReply(d.reply(t.Context(), []byte(request))); code == "" {
 			t.Errorf("%q is accepted", request)
 		}

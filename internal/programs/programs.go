@@ -115,7 +115,7 @@ type Host struct {
 	Call func(ctx context.Context, c Call) (value json.RawMessage, outcome string, failure *Failure)
 	// Result returns a kept result as a value.
 	Result func(ctx context.Context, handle string) (json.RawMessage, *Failure)
-	// File returns the text of a file; nil if programs may read no files.
+	// File returns the text of a file.
 	File func(ctx context.Context, path string) (text string, failure *Failure)
 	// Progress gets how many of the calls have ended, and how many the program has asked for; nil if the client wants no
 	// progress.
