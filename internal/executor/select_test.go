@@ -86,8 +86,8 @@ func TestSelect_BeforeTheCall(t *testing.T) {
 	}
 }
 
-// TestSelect: a filter applies to structuredContent or, if there is none, to the text; the cases say which other parts of the
-// result the answer has. If the filter fails, the answer says that the call was made, so that the model does not repeat it.
+// TestSelect: a filter applies to structuredContent or, if there is none or the filter does not fit it, to the text; the cases say
+// which other parts of the result the answer has. If the filter fails, the answer says that the call was made, so that the model does not repeat it.
 func TestSelect(t *testing.T) {
 	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 	t.Cleanup(filters.Close)
@@ -104,6 +104,13 @@ func TestSelect(t *testing.T) {
 		data             string   // structuredContent; "" for a failure
 	}{
 		{"structuredContent", `{"a":1}`, []string{text(`{"a":2}`)}, ".a", []string{"1"}, `{"result":1}`},
+		// A filter that fits only the texts, which the model saw, is applied to them.
+		{"lines of a text beside it", `{"a":1}`, []string{text("one\ntwo")}, `split("\n")|length`, []string{"2", "one\ntwo"}, `{"result":2}`},
+		{"a list in a text, whose key is not the only one", `{"total":2,"items":[1,2]}`, []string{text(`[1,2]`)}, "[length, .[0]]", []string{"[2,1]"}, `{"result":[2,1]}`},
+		{"what the text does not have", `{"total":2,"items":[1,2]}`, []string{text(`[1,2]`)}, ".total", []string{"2"}, `{"result":2}`},
+		{"a key that the text does not have", `{"data":[1]}`, []string{text(`{"summary":"x"}`)}, ".data", []string{"[1]"}, `{"result":[1]}`},
+		{"a key that only the text has", `{"data":[1]}`, []string{text(`{"summary":"x"}`)}, ".summary", []string{"x"}, `{"result":"x"}`},
+		{"a key that neither has", `{"data":[1]}`, []string{text(`{"summary":"x"}`)}, ".none", []string{"null\n[no key \"none\"; shape of the result: {data: [1 of number]}]"}, `{"result":null}`},
 		{"structuredContent is null", "null", []string{text(`{"a":2}`)}, ".a", []string{"2"}, `{"result":2}`},
 		{"it is null, with prose", "null", []string{text("Done.")}, ".a", []string{"SELECT_ERROR: /select: expected an object but got: string (\"Done.\")\nThe call was made; its result is kept: exec {"}, ""},
 		{"it is null, with two texts", "null", []string{text(`{"a":2}`), text(`{"a":3}`)}, "map(.a)", []string{"[2,3]"}, `{"result":[2,3]}`},

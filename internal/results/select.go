@@ -32,12 +32,13 @@ func (e *FilterError) Error() string { return e.Err.Error() }
 func (e *FilterError) Unwrap() error { return e.Err }
 
 // Select applies a filter to a value. If the parameter grep is not empty, it then applies the grep to the output of the filter.
-// If the filter does not suit the value (a [jq.FilterError]) and fallback is not nil, the filter is applied to fallback. The
-// error is the error of ctx, a [FilterError], a [RefusedError] or, from the grep, [ErrBusy].
+// If the filter does not suit the value (a [jq.FilterError]), or gives only nulls, and fallback is not nil, the filter is applied to
+// fallback, and that counts if it gives more. The error is the error of ctx, a [FilterError], a [RefusedError] or, from the grep, [ErrBusy].
 func (p Pages) Select(ctx context.Context, filter, grep string, value, fallback json.RawMessage) (*Page, error) {
 	s, err := p.filter(ctx, filter, value)
-	if _, unfit := errors.AsType[*jq.FilterError](err); unfit && fallback != nil {
-		if fits, otherErr := p.filter(ctx, filter, fallback); otherErr == nil {
+	_, unfit := errors.AsType[*jq.FilterError](err)
+	if nulls := err == nil && s.nulls > 0; fallback != nil && (unfit || nulls) {
+		if fits, otherErr := p.filter(ctx, filter, fallback); otherErr == nil && !(nulls && fits.nulls >= 0) {
 			s, value, err = fits, fallback, nil
 		}
 	}

@@ -55,7 +55,7 @@ func noTextFailure() *Failure {
 }
 
 // selectable returns the JSON that a filter is applied to. This is what the model saw: JSON, or a plain text as a JSON string.
-// If the filter fails on value, it is applied to fallback, which may be nil. value and fallback are both nil if there is
+// If the filter fails on value, or gives only nulls, it is applied to fallback, which may be nil. value and fallback are both nil if there is
 // neither JSON nor text.
 //
 // Sometimes structuredContent only wraps what the text blocks have: it is {"content":"…"} with the same text. Then value is the
@@ -68,7 +68,8 @@ func selectable(filter string, structured json.RawMessage, blocks []wire.Block) 
 	inner := wrapped(structured, blocks)
 	switch {
 	case inner == nil:
-		return structured, nil
+		shown, _ := ofTexts(blocks) // the model may have seen only the texts, and written the filter for them
+		return structured, shown
 	case structured[0] == '{' && namesWrapper(filter, structured, inner):
 		return structured, inner
 	}
