@@ -132,7 +132,7 @@ func (e run) replaceInEach(ctx context.Context, r *Request) error {
 		return nil
 	}
 	r.References = false
-	if r.EachFrom == nil && !slices.ContainsFunc(append(r.Each[:len(r.Each):len(r.Each)], r.Arguments, r.Beside.Arguments), arguments.Refers) {
+	if !slices.ContainsFunc(append(r.Each[:len(r.Each):len(r.Each)], r.EachFrom, r.Arguments, r.Beside.Arguments), arguments.Refers) {
 		return nil
 	}
 	looked := *r

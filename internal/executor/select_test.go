@@ -87,7 +87,8 @@ func TestSelect_BeforeTheCall(t *testing.T) {
 }
 
 // TestSelect: a filter applies to structuredContent or, if there is none or the filter does not fit it, to the text; the cases say
-// which other parts of the result the answer has. If the filter fails, the answer says that the call was made, so that the model does not repeat it.
+// which other parts of the result the answer has. If the filter fails, the answer says that the call was made, so that the model
+// does not repeat it.
 func TestSelect(t *testing.T) {
 	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 	t.Cleanup(filters.Close)

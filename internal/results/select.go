@@ -33,7 +33,8 @@ func (e *FilterError) Unwrap() error { return e.Err }
 
 // Select applies a filter to a value. If the parameter grep is not empty, it then applies the grep to the output of the filter.
 // If the filter does not suit the value (a [jq.FilterError]), or gives only nulls, and fallback is not nil, the filter is applied to
-// fallback, and that counts if it gives more. The error is the error of ctx, a [FilterError], a [RefusedError] or, from the grep, [ErrBusy].
+// fallback, and that counts if it gives more. The error is the error of ctx, a [FilterError], a [RefusedError] or, from the grep,
+// [ErrBusy].
 func (p Pages) Select(ctx context.Context, filter, grep string, value, fallback json.RawMessage) (*Page, error) {
 	s, err := p.filter(ctx, filter, value)
 	_, unfit := errors.AsType[*jq.FilterError](err)

@@ -55,8 +55,8 @@ func noTextFailure() *Failure {
 }
 
 // selectable returns the JSON that a filter is applied to. This is what the model saw: JSON, or a plain text as a JSON string.
-// If the filter fails on value, or gives only nulls, it is applied to fallback, which may be nil. value and fallback are both nil if there is
-// neither JSON nor text.
+// If the filter fails on value, or gives only nulls, it is applied to fallback, which may be nil. value and fallback are both nil
+// if there is neither JSON nor text.
 //
 // Sometimes structuredContent only wraps what the text blocks have: it is {"content":"…"} with the same text. Then value is the
 // text, or the JSON in it. A filter that names the wrapper, such as .content, is applied to structuredContent first.
