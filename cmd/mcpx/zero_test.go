@@ -35,6 +35,22 @@ func TestZero_Waits(t *testing.T) {
 	}
 }
 
+// TestExecWait: if the config has exec_wait, a call waits no longer than that for a server, also for one whose command starts.
+func TestExecWait(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	hangs := fake(t, mcptest.Spec{NeverInit: true})
+	hangs["connect_timeout"] = 120
+	config := h.config(t, map[string]server{"hangs": hangs}, map[string]any{"startup_wait": 0, "exec_wait": "1s"})
+	c := &client{era: legacy, name: "e2e", peer: h.serveStdio(t, "--config", config)}
+	c.open(t)
+	began := time.Now()
+	checkFault(t, "exec", c.exec(t, "hangs", "echo", `{}`), "SERVER_UNAVAILABLE", "connecting")
+	if took := time.Since(began); took > 18*time.Second { // the default is 20 s
+		t.Errorf("exec waited %v", took)
+	}
+}
+
 func TestZero_Limits(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

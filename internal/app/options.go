@@ -29,6 +29,7 @@ func (b *builder) callOptions(cfg *config.Config) executor.Options {
 	options := executor.Options{
 		Servers:       make(map[string]executor.ServerOptions),
 		ExecWait:      wait(cfg.ExecWait),
+		ExecWaitSet:   cfg.ExecWaitSet,
 		ResultTokens:  cfg.ResultTokenLimit,
 		PreviewTokens: cfg.ResultPreviewTokens,
 		Filter:        b.filters,

@@ -354,9 +354,9 @@ func (e run) waitLeft(r *Request) time.Duration {
 }
 
 // starting returns a func that reports to the client, as progress, that the command of the server is being installed or
-// started. It returns nil if calls do not wait for that (exec_wait is 0).
+// started. It returns nil if calls do not wait for that (the config has exec_wait).
 func (e run) starting(r *Request) func(does string) {
-	if e.options.ExecWait <= time.Nanosecond {
+	if e.options.ExecWaitSet || e.options.ExecWait <= time.Nanosecond {
 		return nil
 	}
 	return func(does string) {

@@ -46,8 +46,10 @@ type ToolTimeout = conf.ToolTimeout
 type Options struct {
 	// Servers has the options of individual servers, by server name.
 	Servers map[string]ServerOptions
-	// ExecWait is how long a call waits for a server that is still connecting; 0 means 20 s.
-	ExecWait time.Duration
+	// ExecWait is how long a call waits for a server that is still connecting; 0 means 20 s. Unless ExecWaitSet, a call waits longer
+	// while the command of the server installs or starts.
+	ExecWait    time.Duration
+	ExecWaitSet bool
 	// TOON and JS allow mcpx to convert JSON in texts to these formats, for clients that did not choose a format. If both are
 	// false, JSON is only minified.
 	TOON, JS bool

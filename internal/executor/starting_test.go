@@ -31,6 +31,7 @@ func TestStarting(t *testing.T) {
 		t.Cleanup(func() { r.Close(0) })
 		e := chained(r, Options{ExecWait: 20 * time.Second, Servers: map[string]ServerOptions{"s8": {CallTimeout: 30 * time.Second}}})
 		hasty := chained(r, Options{ExecWait: time.Nanosecond}) // exec_wait = 0
+		bound := chained(r, Options{ExecWait: 5 * time.Second, ExecWaitSet: true})
 		time.Sleep(time.Second)
 		began := time.Now()
 		var all sync.WaitGroup
@@ -68,6 +69,7 @@ func TestStarting(t *testing.T) {
 		calls("one with a deadline", e, Request{Server: "s8"}, 30*time.Second, `SERVER_UNAVAILABLE: server "s8" is connecting`)
 		calls("one without a command", e, Request{Server: "silent"}, 20*time.Second, `SERVER_UNAVAILABLE: server "silent" is connecting`)
 		calls("one that does not wait", hasty, Request{Server: "s9"}, 0, `SERVER_UNAVAILABLE: server "s9" is connecting`)
+		calls("one that waits as long as the config says", bound, Request{Server: "s9"}, 5*time.Second, `SERVER_UNAVAILABLE: server "s9" is connecting`)
 		all.Wait()
 		e.Close()
 		if _, _, failure := e.FindServer(t.Context(), Request{Server: "silent", Catalogue: e.Catalogue(nil)}); failure == nil || time.Since(began) > 105*time.Second {

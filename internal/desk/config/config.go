@@ -63,6 +63,7 @@ type ForCalls struct {
 	ToonCompression                       bool
 	ResultForms                           conf.ResultForms
 	ExecWait                              time.Duration
+	ExecWaitSet                           bool // whether the file has the key exec_wait
 	DisabledTools                         []string
 	Files                                 []string     // absolute if Path is
 	Confirm                               conf.Confirm // for the built-in server, and for servers without this key

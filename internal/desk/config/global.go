@@ -74,7 +74,7 @@ func (l *loader) forCalls() []key {
 		{"programs", value{into: &c.Programs, off: "plainOff", schema: `{"anyOf": [{"const": true}, {"$ref": "#/$defs/programs"}]}`, read: l.programs, describe: func() object { return l.programsObject(&c.Programs) }}, "[programs](docs/programs.md) in JavaScript that call tools: `false` turns them off"},
 		{"dial", optional(l, &c.Dial, conf.Dial{}, l.dialObject, l.checkDial), "who may [dial in](docs/dial.md) over HTTP with servers of their own"},
 		{"files", l.folders(&c.Files), "folders whose files a model may pass to a tool with `{\"$file\": PATH}`, and in which it may save results as new files ([more](docs/files.md)). Over stdio the client's roots are open too. With `auth` no files are"},
-		{"exec_wait", l.wait(&c.ExecWait), "how long a call waits for a server that is connecting; for one whose command installs or starts, until the call's deadline; 0 does not wait"},
+		{"exec_wait", l.wait(&c.ExecWait).andThen(func(*node) { c.ExecWaitSet = true }), "how long a call waits for a server that is connecting; 0 does not wait. Without the key, a call waits until its deadline while the command of the server installs or starts"},
 	}
 }
 
