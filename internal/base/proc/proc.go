@@ -255,10 +255,14 @@ func Lookup(s Spec) (string, error) {
 // startError explains why fork and exec failed: the working folder, the program or its interpreter is missing.
 func startError(s Spec, path string, err error) error {
 	if s.Dir != "" {
-		if info, statErr := os.Stat(s.Dir); statErr != nil {
-			return fmt.Errorf("working folder %s: %w", s.Dir, withoutPath(statErr))
+		dir, absErr := filepath.Abs(s.Dir)
+		if absErr != nil {
+			dir = s.Dir
+		}
+		if info, statErr := os.Stat(dir); statErr != nil {
+			return fmt.Errorf("working folder %s: %w", dir, withoutPath(statErr))
 		} else if !info.IsDir() {
-			return fmt.Errorf("working folder %s: %w", s.Dir, syscall.ENOTDIR)
+			return fmt.Errorf("working folder %s: %w", dir, syscall.ENOTDIR)
 		}
 	}
 	if errors.Is(err, os.ErrNotExist) {

@@ -28,6 +28,10 @@ func TestStart_PipesBlock(t *testing.T) {
 
 func TestStart_Faults(t *testing.T) {
 	dir := t.TempDir()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
 	write := func(name, text string, mode fs.FileMode) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), mode); err != nil {
@@ -53,6 +57,7 @@ func TestStart_Faults(t *testing.T) {
 		{"not executable in PATH", Spec{Command: "plain", Env: path}, `starting "plain": ` + plain + `: permission denied`, fs.ErrPermission},
 		{"no interpreter", Spec{Command: script}, `starting "` + script + `": the interpreter or loader that ` + script + ` names: no such file or directory`, fs.ErrNotExist},
 		{"no folder", Spec{Command: "/bin/sh", Dir: dir + "/none"}, `starting "/bin/sh": working folder ` + dir + `/none: no such file or directory`, fs.ErrNotExist},
+		{"no relative folder", Spec{Command: "/bin/sh", Dir: "none"}, `starting "/bin/sh": working folder ` + here + `/none: no such file or directory`, fs.ErrNotExist},
 		{"no folder but a file", Spec{Command: "/bin/sh", Dir: plain}, `starting "/bin/sh": working folder ` + plain + `: not a directory`, syscall.ENOTDIR},
 	}
 	for _, tt := range tests {
