@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,9 +34,12 @@ func (cmd *execCommand) Help() string {
 		"echo '{\"path\": \"/tmp\"}' | mcpx exec files list_directory -")
 }
 
-// Validate reports a missing tool as a usage error. kong calls it also where the server is missing, and then reports that.
+// Validate reports a missing server or tool as a usage error.
 func (cmd *execCommand) Validate() error {
-	if cmd.Server != "" && cmd.Tool == "" && !strings.Contains(cmd.Server, ".") {
+	switch {
+	case cmd.Server == "":
+		return errors.New("which server and tool? mcpx inspect lists them")
+	case cmd.Tool == "" && !strings.Contains(cmd.Server, "."):
 		return fmt.Errorf("which tool? mcpx inspect %s lists them", cmd.Server)
 	}
 	return nil

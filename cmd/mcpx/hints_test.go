@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -93,6 +94,15 @@ func TestHint_Config(t *testing.T) {
 	if strings.Contains(out, "mcpx login my_notes --config") {
 		t.Errorf("the user gave no config, got\n%s", out)
 	}
+}
+
+// TestHint_Serve: what mcpx suggests to a user who started it in a terminal acts on the config that the user gave.
+func TestHint_Serve(t *testing.T) {
+	h := hinted(t)
+	file := h.write(t, "my files/mcp.json", `{"mcpServers": {}}`)
+	var out lockedBuffer
+	run(t.Context(), []string{"--config", file, "--no-daemon"}, streams{in: strings.NewReader(""), out: io.Discard, err: &out, terminal: true, getenv: os.LookupEnv})
+	hasAll(t, out.String(), "mcpx check"+configIs(file)+", mcpx inspect"+configIs(file)+", or mcpx serve --http 127.0.0.1:8080"+configIs(file)+". Ctrl-C ends.")
 }
 
 // TestHint_Clients: the commands that connect a client keep --move and --file, and name the config.

@@ -94,7 +94,8 @@ func (cmd *serveCommand) serve(ctx context.Context, c *cli, s streams, reason er
 	}
 	if s.terminal {
 		fmt.Fprintln(s.err, "mcpx: waiting for an MCP client on stdin; this is for a client's configuration, not for typing.")
-		fmt.Fprintln(s.err, "mcpx: try: mcpx demo, mcpx check, mcpx inspect, or mcpx serve --http 127.0.0.1:8080. Ctrl-C ends.")
+		fmt.Fprintf(s.err, "mcpx: try: mcpx demo, %s, %s, or %s. Ctrl-C ends.\n",
+			c.hint("check"), c.hint("inspect"), c.hint("serve", "--http", "127.0.0.1:8080"))
 	}
 	if checked, ok := s.out.(*checkedWriter); ok {
 		s.out = checked.Writer
