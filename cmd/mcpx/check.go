@@ -297,8 +297,9 @@ func checkServer(c *cli, a *app.App, server *catalog.Server) checkedServer {
 		one.Tools = &n
 	}
 	if i := slices.IndexFunc(a.Config.Servers, func(s config.Server) bool { return s.Name == server.Name }); i >= 0 {
-		found := share.Of(&a.Config.Servers[i])
-		one.Share, one.ShareWhy = found.Share, found.Why
+		s := &a.Config.Servers[i]
+		found := share.Of(s)
+		one.Share, one.ShareWhy = found.Share, sanitize.NewSecrets(s.Secrets, nil).Strike(found.Why)
 	}
 	addNote := func(text string) {
 		if text = sanitize.Line(text, 1000); text != "" {

@@ -44,4 +44,12 @@ func TestShare(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
+
+	h.extra = append(h.extra, "IMAGE_TOKEN=hush-hush-1234")
+	file = h.write(t, "secret.json", `{"mcpServers": {"image": {"command": "docker", "args": ["run", "registry/${IMAGE_TOKEN}"], "enabled": false}}}`)
+	for _, out := range []string{h.must(t, 0, "check", "image", "--config", file), h.must(t, 0, "check", "--json", "--config", file)} {
+		if hasAll(t, out, "does not know what registry/[secret] keeps"); strings.Contains(out, "hush-hush") {
+			t.Errorf("the value of a variable is shown: %s", out)
+		}
+	}
 }
