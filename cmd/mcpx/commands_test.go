@@ -359,7 +359,8 @@ func TestServe_PprofBind(t *testing.T) {
 	h := newHome(t)
 	for _, addr := range []string{"0.0.0.0:0", ":0", "192.0.2.1:6060"} {
 		out, stderr, code := h.run(t, "", "serve", "--demo", "--pprof", addr)
-		if code != 1 || out != "" || !strings.HasPrefix(stderr, "mcpx: error: --pprof: refusing to listen on "+addr) || !strings.Contains(stderr, "\nmcpx: hint: bind to loopback") {
+		if code != 1 || out != "" || !strings.HasPrefix(stderr, "mcpx: error: --pprof: refusing to listen on "+addr) ||
+			!strings.HasSuffix(stderr, "\nmcpx: hint: bind to loopback, for example 127.0.0.1:6060; from another machine use ssh -L\n") {
 			t.Errorf("%s: exit %d, stderr %q", addr, code, stderr)
 		}
 	}

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -107,6 +108,9 @@ func (a *App) admin(p *caller.Principal) bool { return a.Rights().Admin(p) }
 func ServeProfiles(ctx context.Context, addr string, log *slog.Logger) (stop func(), err error) {
 	listener, err := httpd.Listen(ctx, addr, false)
 	if err != nil {
+		if refused, ok := errors.AsType[*httpd.BindError](err); ok {
+			refused.Profiles = true
+		}
 		return nil, err
 	}
 	log.Warn("serving profiles", "url", "http://"+listener.Addr().String()+"/debug/pprof/")

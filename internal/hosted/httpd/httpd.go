@@ -116,13 +116,20 @@ type Readiness struct {
 }
 
 // BindError is returned if mcpx refuses to listen on an address that is reachable from other machines.
-type BindError struct{ Addr string }
+type BindError struct {
+	Addr string
+	// Profiles means that profiles should have been served there, which neither tokens nor --insecure permit.
+	Profiles bool
+}
 
 func (e *BindError) Error() string {
 	return fmt.Sprintf("refusing to listen on %s: it is reachable from other machines, and there is no authentication", e.Addr)
 }
 
 func (e *BindError) Hint() string {
+	if e.Profiles {
+		return "bind to loopback, for example 127.0.0.1:6060; from another machine use ssh -L"
+	}
 	return "bind to loopback, for example 127.0.0.1:8080; or make a token, mcpx token new NAME; or, if something else restricts the access, --insecure"
 }
 
