@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -12,8 +13,8 @@ import (
 var unfit = pattern.New(`[^A-Za-z0-9._-]`)
 
 // safeNames renames servers whose names have other characters than ASCII letters, digits, '.', '_' and '-', or are "." or "..".
-// It replaces each such character, or each dot, by '_', and appends a number if the new name is taken. In disabled_tools it
-// replaces the old names, too.
+// It replaces each such character, or each dot, by '_', and appends a number if the new name is taken. In disabled_tools, and in
+// the tools of groups, it replaces the old names, too.
 func (l *loader) safeNames() {
 	taken := map[string]bool{Reserved: true}
 	for _, s := range l.cfg.Servers {
@@ -36,15 +37,44 @@ func (l *loader) safeNames() {
 		}
 		taken[strings.ToLower(s.Name)] = true
 		told = append(told, fmt.Sprintf("%s as %s", quote(old), s.Name))
-		for j, glob := range l.cfg.DisabledTools {
-			if tool, ok := strings.CutPrefix(glob, old+"."); ok {
-				l.cfg.DisabledTools[j] = s.Name + "." + tool
-			}
-		}
 	}
 	if len(told) > 0 {
+		l.cfg.DisabledTools = l.served(l.cfg.DisabledTools)
+		for i := range l.cfg.Groups {
+			tools := &l.cfg.Groups[i].Tools
+			tools.Allow, tools.Deny = l.served(tools.Allow), l.served(tools.Deny)
+		}
 		l.warn("names of servers may only have letters (a-z), digits, '.', '_' and '-', so these servers are renamed: %s", strings.Join(told, ", "))
 	}
+}
+
+// served returns the globs of SERVER.TOOL with the names that clients see. For each server whose name in the file fits a glob, while
+// its new name does not, it adds a glob with the new name. It leaves out the old glob if that fits no server's new name.
+func (l *loader) served(globs []string) []string {
+	all := globs[:0:0] // nil if globs is nil
+	for _, glob := range globs {
+		before, fits := len(all), false
+		for i := range len(glob) + 1 {
+			if i < len(glob) && glob[i] != '.' { // a name may have dots, too
+				continue
+			}
+			_, tool, found := strings.Cut(glob[i:], ".")
+			if !found {
+				tool = "*" // a glob without a dot
+			}
+			for _, s := range l.cfg.Servers {
+				fitsNew, _ := path.Match(glob[:i], s.Name)
+				fitsOld, _ := path.Match(glob[:i], s.Written)
+				if fits = fits || fitsNew; fitsOld && !fitsNew && s.Written != "" {
+					all = append(all, s.Name+"."+tool)
+				}
+			}
+		}
+		if fits || len(all) == before {
+			all = append(all, glob)
+		}
+	}
+	return all
 }
 
 // similarNames warns about names of servers that differ only in upper and lower case.

@@ -50,6 +50,32 @@ func TestSafeNames(t *testing.T) {
 	}
 }
 
+// TestSafeNames_Filters: filters of tools may name a renamed server as the file does, also by a pattern.
+func TestSafeNames_Filters(t *testing.T) {
+	const file = `{"mcpServers": {"my notes": {"command": "a"}, "my.git": {"command": "b"}, "my_notes": {"command": "c"}}, "disabled_tools": [%[1]s],
+		"groups": {"g": {"tools": {"allow": [%[1]s], "deny": [%[1]s]}}, "all": {"tools": {"deny": []}}}}`
+	for globs, want := range map[string][]string{
+		`"my notes.delete_*"`: {"my_notes_2.delete_*"},
+		`"my *.delete"`:       {"my_notes_2.delete"},
+		`"my n*"`:             {"my_notes_2.*"},
+		`"my?notes.x"`:        {"my_notes_2.x", "my?notes.x"},
+		`"my.git.x"`:          {"my.git.x"},
+		`"*.x", "my_notes.y"`: {"*.x", "my_notes.y"},
+		`"none.x"`:            {"none.x"},
+	} {
+		cfg, _ := parsed(t, fmt.Sprintf(file, globs))
+		g := cfg.Group("g").Tools
+		for _, got := range [][]string{cfg.DisabledTools, g.Allow, g.Deny} {
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: got %q, want %q", globs, got, want)
+			}
+		}
+		if all := cfg.Group("all").Tools; all.Allow != nil {
+			t.Errorf("%s: allow is %q without the key", globs, all.Allow)
+		}
+	}
+}
+
 // TestValidName: a name is valid if a server of the file could have it and would not be renamed.
 func TestValidName(t *testing.T) {
 	for name, want := range map[string]bool{
