@@ -13,7 +13,7 @@ import (
 )
 
 // read has the fields of a config that do not belong to a single config key.
-var read = []string{"Path", "Commands", "Referred", "Warnings", "Secrets"}
+var read = []string{"ExecWaitSet", "Path", "Commands", "Referred", "Warnings", "Secrets"}
 
 // within reports whether a pointer points into a struct.
 func within(pointer any, of reflect.Value) bool {
