@@ -40,7 +40,7 @@ func (r *serverReader) infer(n *node) {
 	hasCommand, hasURL := r.commandAt != nil, r.urlAt != nil
 	switch {
 	case r.unknownType != nil:
-		r.fail(r.unknownType, "unknown type %s, must be stdio, http or sse", quote(r.unknownType.text))
+		r.fail(r.unknownType, "unknown type %s, must be stdio, http, sse or websocket", quote(r.unknownType.text))
 		return
 	case r.s.Type != "":
 	case hasCommand && hasURL:

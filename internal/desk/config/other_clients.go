@@ -34,6 +34,12 @@ var (
 	serverOfOlderSystems = []string{"auto_start", "shutdown_grace", "port", "endpoint"}
 )
 
+// restricting are keys of servers in other clients' files by which users turn a server off, hide its tools or shut it in. A mistyped
+// one is a fault, because without it mcpx would allow more than the user wants.
+var restricting = []string{
+	"disabled", "includeTools", "excludeTools", "enabled_tools", "disabled_tools", "exposed_tools", "sandboxEnabled", "sandbox",
+}
+
 // ignoredKey reports whether a key is in one of the two lists of keys. If it is, a warning will name the key and the place where it
 // is.
 func (l *loader) ignoredKey(ofOtherClients, ofOlderSystems []string, key, place string) bool {

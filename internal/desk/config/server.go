@@ -167,7 +167,15 @@ func (r *serverReader) read(n *node) {
 	}
 	r.l.members(n, own, func(m *node) bool {
 		named := nameInList(m.key) && n.parent.kind == arrayKind
-		return named || others.key(m.key) != nil || r.l.ignoredKey(serverOfOtherClients, serverOfOlderSystems, m.key, n.path())
+		if named || others.key(m.key) != nil || r.l.ignoredKey(serverOfOtherClients, serverOfOlderSystems, m.key, n.path()) {
+			return true
+		}
+		near := nearest(m.key, restricting)
+		if near == "" || nearest(m.key, own.names()) != "" { // then members suggests one of mcpx's own keys
+			return false
+		}
+		r.l.fault(m, "unknown key %s, did you mean %q?", quote(m.key), near)
+		return true
 	})
 }
 
