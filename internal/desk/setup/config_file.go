@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"mcpx/internal/base/atomicfile"
 	"mcpx/internal/desk/config"
 )
 
@@ -19,8 +20,17 @@ type ConfigFile struct {
 }
 
 // Edit changes the text of the config with the function change. If there is no file, change gets an empty text. Edit writes the new
-// text only if it is a valid config and check accepts it; check may be nil.
+// text only if it is a valid config and check accepts it; check may be nil. Several mcpx that edit the file at once take turns.
 func (f ConfigFile) Edit(change func(data []byte) ([]byte, error), check func(*config.Config) error) error {
+	file, err := atomicfile.Target(f.Path)
+	if err != nil {
+		return err
+	}
+	return inTurn(file, new([]string), func() error { return f.edit(file, change, check) })
+}
+
+// edit does the work of [ConfigFile.Edit]. target is the file behind Path if that is a link.
+func (f ConfigFile) edit(target string, change func(data []byte) ([]byte, error), check func(*config.Config) error) error {
 	before, existed, err := config.Read(f.Path)
 	if err != nil {
 		return err
@@ -39,8 +49,7 @@ func (f ConfigFile) Edit(change func(data []byte) ([]byte, error), check func(*c
 	if existed && bytes.Equal(before, after) {
 		return nil
 	}
-	_, err = write(f.Path, after, before, existed)
-	return err
+	return replace(target, after, before, existed)
 }
 
 // WhyNot returns the error to report after an edit of the text original has failed with the error err. If original was not a

@@ -142,6 +142,10 @@ func (b Backups) record(file string) (record, bool) {
 
 // keep stores r as the record of a file, in place of the old one. If r is nil, keep removes the record.
 func (b Backups) keep(file string, r *record) error {
+	return inTurn(b.index(), new([]string), func() error { return b.keepNow(file, r) })
+}
+
+func (b Backups) keepNow(file string, r *record) error {
 	all, before, existed, err := b.records()
 	if err != nil {
 		return err
@@ -154,8 +158,7 @@ func (b Backups) keep(file string, r *record) error {
 	if err != nil {
 		return err
 	}
-	_, err = write(b.index(), append(data, '\n'), before, existed)
-	return err
+	return replace(b.index(), append(data, '\n'), before, existed)
 }
 
 // copyOf makes a backup of a file whose content is data, and returns the path of the backup. The name of the backup begins with

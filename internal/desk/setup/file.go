@@ -49,21 +49,39 @@ func write(file string, data, expected []byte, existed bool) (made []string, err
 	if err != nil {
 		return nil, err
 	}
+	err = inTurn(file, &made, func() error { return replace(file, data, expected, existed) })
+	return made, err
+}
+
+// replace does the work of [write] for a file that is no link. The caller holds the folder of the file.
+func replace(file string, data, expected []byte, existed bool) error {
 	now, there, err := Read(file)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if there != existed || !bytes.Equal(now, expected) {
-		return nil, fmt.Errorf("%s has changed meanwhile; run the command again", file)
+		return fmt.Errorf("%s has changed meanwhile; run the command again", file)
 	}
-	for at := filepath.Dir(file); !exists(at) && at != filepath.Dir(at); at = filepath.Dir(at) {
-		made = slices.Insert(made, 0, at)
+	return atomicfile.Rewrite(file, data)
+}
+
+// inTurn calls edit, which reads and writes the file, while no other mcpx does so in the same folder. Otherwise two commands at once
+// would both read the old content, and the later one would overwrite the change of the first. It creates the folder if there is none;
+// made gets the folders that it created, the outermost first. After an error of edit they are gone.
+func inTurn(file string, made *[]string, edit func() error) error {
+	folder := filepath.Dir(file)
+	for at := folder; !exists(at) && at != filepath.Dir(at); at = filepath.Dir(at) {
+		*made = slices.Insert(*made, 0, at)
 	}
-	if err := atomicfile.Rewrite(file, data); err != nil {
-		removeEmpty(made)
-		return nil, err
+	_ = os.MkdirAll(folder, 0o700) // if this fails, edit fails too, and says why
+	unlock := lockFolder(folder)
+	err := edit()
+	unlock()
+	if err != nil {
+		removeEmpty(*made)
+		*made = nil
 	}
-	return made, nil
+	return err
 }
 
 // removeEmpty removes folders that mcpx made, the outermost of which is the first, as long as they are empty.

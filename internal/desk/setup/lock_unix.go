@@ -1,0 +1,29 @@
+//go:build unix
+
+package setup
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"time"
+)
+
+// lockWithin is how long lockFolder waits for another mcpx. An edit takes milliseconds, unless its disk or keyring hangs.
+const lockWithin = 10 * time.Second
+
+// lockFolder keeps every other mcpx from editing files in the folder until unlock is called or this process ends. It locks the folder
+// itself, so that no file for locks lies beside the user's files. Where folders cannot be locked, as on some network file systems, or
+// if the other mcpx takes too long, unlock does nothing, and only the comparison in [replace] is left.
+func lockFolder(folder string) (unlock func()) {
+	f, err := os.Open(folder)
+	if err != nil {
+		return func() {}
+	}
+	for end := time.Now().Add(lockWithin); ; time.Sleep(5 * time.Millisecond) {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) || time.Now().After(end) {
+			return func() { _ = f.Close() } // which ends the lock
+		}
+	}
+}
