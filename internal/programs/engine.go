@@ -198,11 +198,18 @@ func (e *engine) begin(start quickjs.Value, code string) *answer {
 		_, err = start.Call(quickjs.UndefinedValue, program, args, big)
 		return err
 	})
-	if err != nil {
-		return e.failure(err)
+	if err == nil {
+		return nil
 	}
-	return nil
+	out := e.failure(err)
+	if last := strings.Count(code, "\n") + 1; out.Line > last { // in the end of the function whose body the program is
+		out.Message, out.Line, out.Column = unbalanced, last, 0
+	}
+	return out
 }
+
+// unbalanced is the message for a program whose fault shows only behind its end.
+const unbalanced = "SyntaxError: a bracket, quote or comment of the program is not closed, or a bracket too many is"
 
 // loop runs the program until the program has ended and each call that was sent has its reply. It returns nil if the program
 // ended by itself; otherwise it returns an answer that says why the program was ended.

@@ -227,7 +227,10 @@ func (r *Runner) Check(ctx context.Context, code string) *Fault {
 	case a.End == endValue:
 		return nil
 	}
-	return &Fault{Line: a.Line, Text: fmt.Sprintf("%s, column %d", a.Message, a.Column)}
+	if a.Column > 0 {
+		a.Message += fmt.Sprintf(", column %d", a.Column)
+	}
+	return &Fault{Line: a.Line, Text: a.Message}
 }
 
 // Close kills all helpers and returns when they have ended, also if it is called again.
