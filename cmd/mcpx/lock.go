@@ -67,7 +67,6 @@ func (cmd *lockCommand) runHere(ctx context.Context, c *cli, s streams) error {
 		}
 		differs = cmd.show(lock, server, s) || differs
 		if server.State == catalog.Ready {
-			lock.Approve(server)
 			approved = append(approved, server)
 		}
 	}
@@ -80,7 +79,12 @@ func (cmd *lockCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	if err != nil || !yes {
 		return err
 	}
-	if err := lock.Save(cfg); err != nil {
+	err = app.ChangeLock(cfg, func(lock app.Lock) {
+		for _, server := range approved {
+			lock.Approve(server)
+		}
+	})
+	if err != nil {
 		return err
 	}
 	for _, server := range approved {

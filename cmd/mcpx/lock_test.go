@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -26,6 +27,7 @@ func TestLock(t *testing.T) {
 	}
 	run(exitFailed, "was approved; mcpx lock --config "+config+" approves it", "check", "alpha.add")
 	run(exitFailed, "mcpx lock --yes --config "+config, "lock") // without a terminal the user cannot be asked
+	h.write(t, strings.TrimSuffix(filepath.Base(config), ".json")+".lock.json", "{}")
 	run(exitOK, "alpha  2 tools", "lock", "--yes")
 	run(exitOK, "nothing has changed", "lock")
 	run(exitOK, "visible", "check", "alpha.add")

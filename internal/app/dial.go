@@ -227,13 +227,7 @@ func (a *App) storeApproval(ctx context.Context, key string, tools map[string]st
 			return wire.Encode(Lock{key: tools}), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), nil
 		})
 	}
-	cfg := a.current.Load().config
-	lock, err := LoadLock(cfg)
-	if err != nil {
-		return err
-	}
-	lock[key] = tools
-	return lock.Save(cfg)
+	return ChangeLock(a.current.Load().config, func(lock Lock) { lock[key] = tools })
 }
 
 // approvalPrefix is the beginning of the keys under which the cluster stores approvals.

@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/base/atomicfile"
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/setup"
 	"mcpx/internal/policy"
 )
 
@@ -51,8 +52,21 @@ func (b *builder) lock(cfg *config.Config) (Lock, error) {
 	return b.state.approvals.merge(lock), err
 }
 
-// Save writes the lock file of a config.
-func (l Lock) Save(cfg *config.Config) error {
+// ChangeLock calls change with what the lock file of a config has now, and writes the file. So what somebody else has approved meanwhile
+// stays. Several mcpx that do so at once take turns.
+func ChangeLock(cfg *config.Config, change func(Lock)) error {
+	_, err := setup.InTurn(LockPath(cfg), func() error {
+		lock, err := LoadLock(cfg)
+		if err != nil {
+			return err
+		}
+		change(lock)
+		return lock.save(cfg)
+	})
+	return err
+}
+
+func (l Lock) save(cfg *config.Config) error {
 	data, err := json.MarshalIndent(struct {
 		Servers Lock `json:"servers"`
 	}{l}, "", "  ")

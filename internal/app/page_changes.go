@@ -116,13 +116,11 @@ func (p *pageWork) approve(w http.ResponseWriter, r *http.Request) {
 		if err := p.app.auditor.changing(caller.From(r.Context()), what, ""); err != nil {
 			return err
 		}
-		lock, err := LoadLock(p.app.Config)
-		if err != nil {
+		if err := ChangeLock(p.app.Config, func(lock Lock) { lock.Approve(full) }); err != nil {
 			return err
 		}
-		lock.Approve(full)
 		KeepDefinitions(p.app.Config, full)
-		return lock.Save(p.app.Config)
+		return nil
 	}
 	if p.api.apply(w, r, what, save) {
 		w.WriteHeader(http.StatusNoContent)

@@ -26,7 +26,8 @@ func (f ConfigFile) Edit(change func(data []byte) ([]byte, error), check func(*c
 	if err != nil {
 		return err
 	}
-	return inTurn(file, new([]string), func() error { return f.edit(file, change, check) })
+	_, err = InTurn(file, func() error { return f.edit(file, change, check) })
+	return err
 }
 
 // edit does the work of [ConfigFile.Edit]. target is the file behind Path if that is a link.

@@ -142,7 +142,8 @@ func (b Backups) record(file string) (record, bool) {
 
 // keep stores r as the record of a file, in place of the old one. If r is nil, keep removes the record.
 func (b Backups) keep(file string, r *record) error {
-	return inTurn(b.index(), new([]string), func() error { return b.keepNow(file, r) })
+	_, err := InTurn(b.index(), func() error { return b.keepNow(file, r) })
+	return err
 }
 
 func (b Backups) keepNow(file string, r *record) error {

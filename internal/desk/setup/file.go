@@ -49,8 +49,7 @@ func write(file string, data, expected []byte, existed bool) (made []string, err
 	if err != nil {
 		return nil, err
 	}
-	err = inTurn(file, &made, func() error { return replace(file, data, expected, existed) })
-	return made, err
+	return InTurn(file, func() error { return replace(file, data, expected, existed) })
 }
 
 // replace does the work of [write] for a file that is no link. The caller holds the folder of the file.
@@ -65,23 +64,23 @@ func replace(file string, data, expected []byte, existed bool) error {
 	return atomicfile.Rewrite(file, data)
 }
 
-// inTurn calls edit, which reads and writes the file, while no other mcpx does so in the same folder. Otherwise two commands at once
+// InTurn calls edit, which reads and writes the file, while no other mcpx does so in the same folder. Otherwise two commands at once
 // would both read the old content, and the later one would overwrite the change of the first. It creates the folder if there is none;
-// made gets the folders that it created, the outermost first. After an error of edit they are gone.
-func inTurn(file string, made *[]string, edit func() error) error {
+// made are the folders that it created, the outermost first. After an error of edit they are gone.
+func InTurn(file string, edit func() error) (made []string, err error) {
 	folder := filepath.Dir(file)
 	for at := folder; !exists(at) && at != filepath.Dir(at); at = filepath.Dir(at) {
-		*made = slices.Insert(*made, 0, at)
+		made = slices.Insert(made, 0, at)
 	}
 	_ = os.MkdirAll(folder, 0o700) // if this fails, edit fails too, and says why
 	unlock := lockFolder(folder)
-	err := edit()
+	err = edit()
 	unlock()
 	if err != nil {
-		removeEmpty(*made)
-		*made = nil
+		removeEmpty(made)
+		return nil, err
 	}
-	return err
+	return made, nil
 }
 
 // removeEmpty removes folders that mcpx made, the outermost of which is the first, as long as they are empty.
