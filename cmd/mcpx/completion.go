@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"io"
@@ -69,7 +70,7 @@ func (cmd *completeCommand) Run(c *cli, parsed *kong.Context, s streams) error {
 				offer(s.out, word, "--"+flag.Name, flag.Help)
 			}
 		}
-	case l.node == parsed.Model.Node:
+	case len(l.node.Children) > 0:
 		offerCommands(s.out, word, l.node)
 	default:
 		cmd.arguments(c, l, parsed.Model.Node, word, s)
@@ -77,8 +78,8 @@ func (cmd *completeCommand) Run(c *cli, parsed *kong.Context, s streams) error {
 	return nil
 }
 
-func offerCommands(w io.Writer, word string, root *kong.Node) {
-	for _, node := range root.Children {
+func offerCommands(w io.Writer, word string, parent *kong.Node) {
+	for _, node := range parent.Children {
 		if !node.Hidden {
 			offer(w, word, node.Name, node.Help)
 		}
@@ -94,7 +95,7 @@ func offer(w io.Writer, word, candidate, help string) {
 // typedLine is a command line up to the word to complete.
 type typedLine struct {
 	node       *kong.Node // the command, or the root
-	positional []string   // the arguments before the word to complete; at the root, words that are no command
+	positional []string   // the arguments before the word to complete, and words that are no command
 	at         []int      // the indexes of these in the line
 	flag       *kong.Flag // the flag whose value is to be completed; nil if the word is not the value of a flag
 	config     string     // the value of --config
@@ -121,8 +122,8 @@ func readLine(root *kong.Node, words []string) typedLine {
 					}
 				}
 			}
-		case l.node == root && child(root, word) != nil:
-			l.node = child(root, word)
+		case child(l.node, word) != nil:
+			l.node = child(l.node, word)
 		default:
 			l.positional, l.at = append(l.positional, word), append(l.at, i)
 		}
@@ -130,20 +131,26 @@ func readLine(root *kong.Node, words []string) typedLine {
 	return l
 }
 
-// child returns the command with a name, or nil.
-func child(root *kong.Node, name string) *kong.Node {
-	at := slices.IndexFunc(root.Children, func(node *kong.Node) bool { return node.Name == name })
+// child returns the command below parent that has the name, or nil.
+func child(parent *kong.Node, name string) *kong.Node {
+	at := slices.IndexFunc(parent.Children, func(node *kong.Node) bool { return node.Name == name })
 	if at < 0 {
 		return nil
 	}
-	return root.Children[at]
+	return parent.Children[at]
 }
+
+// withServer are the commands whose first argument is a server of the config.
+var withServer = []string{"inspect", "exec", "remove", "enable", "disable", "login", "logout", "logs", "restart"}
 
 // arguments prints candidates for the next argument of a command.
 func (cmd *completeCommand) arguments(c *cli, l typedLine, root *kong.Node, word string, s streams) {
 	at := len(l.positional)
 	switch name := l.node.Name; {
-	case name == "help" && at == 0:
+	case name == "help":
+		for _, command := range l.positional {
+			root = cmp.Or(child(root, command), root)
+		}
 		offerCommands(s.out, word, root)
 	case (name == "connect" || name == "disconnect") && at == 0:
 		for _, client := range setup.Clients() {
@@ -153,7 +160,7 @@ func (cmd *completeCommand) arguments(c *cli, l typedLine, root *kong.Node, word
 		for _, shell := range l.node.Positional[0].EnumSlice() {
 			offer(s.out, word, shell, "")
 		}
-	case name == "check", slices.Contains([]string{"inspect", "exec", "remove", "enable", "disable", "login", "logout"}, name) && at == 0:
+	case name == "check" || name == "lock", slices.Contains(withServer, name) && at == 0:
 		for server := range cmd.servers(c, l, s) {
 			offer(s.out, word, server.Name, server.Purpose())
 			if name == "check" && strings.HasPrefix(word, server.Name+".") {

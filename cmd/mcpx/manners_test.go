@@ -76,6 +76,14 @@ func TestComplete(t *testing.T) {
 		{"ch", []string{"help"}, "check", "exec"},
 		{"c", []string{"connect"}, "claude-desktop", "zed"},
 		{"fa", []string{"disable"}, "fake", "other"},
+		{"fa", []string{"restart"}, "fake", "other"},
+		{"o", []string{"logs"}, "other", "fake"},
+		{"o", []string{"lock", "fake"}, "other", "fake"},
+		{"de", []string{"token"}, "delete", "demo"},
+		{"rep", []string{"--log-level", "debug", "audit"}, "report", "verify"},
+		{"--ex", []string{"token", "new", "ci"}, "--expires", "--yes"},
+		{"n", []string{"help", "token"}, "new", "serve"},
+		{"", []string{"audit", "verify"}, "", "serve"},
 		{"", []string{"--config"}, "", "serve"},
 	} {
 		args := append([]string{"--config", path, "__complete", ":" + test.word, "--"}, test.before...)
