@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,7 +25,7 @@ type addCommand struct {
 	Target []string `arg:"" optional:"" name:"command-or-url" help:"The program and its arguments, after --; or the URL of a remote server; or JSON as in the file of a client."`
 	Env    []string `env:"-" help:"An environment variable of the program." placeholder:"KEY=VALUE" sep:"none"`
 	Header []string `env:"-" help:"A header for the remote server." placeholder:"KEY=VALUE" sep:"none"`
-	Type   string   `help:"The transport: stdio, http or sse; detected if not given." placeholder:"TYPE" enum:",stdio,http,sse" default:""`
+	Type   string   `help:"The transport: stdio, http, sse or websocket; detected if not given." placeholder:"TYPE" enum:",stdio,http,sse,websocket" default:""`
 
 	NoCheck bool `help:"Do not try the server."`
 	publishedFlags
@@ -184,9 +185,9 @@ func (cmd *addCommand) entry(parsed *kong.Context, c *cli) (setup.Entry, error) 
 	isURL = isURL && len(cmd.Target) == 1 && !strings.ContainsAny(scheme, `/\ `)
 	var err error
 	if isURL {
-		if scheme = strings.ToLower(scheme); scheme != "http" && scheme != "https" {
+		if scheme = strings.ToLower(scheme); !slices.Contains([]string{"http", "https", "ws", "wss"}, scheme) {
 			return entry, &hintError{
-				fmt.Sprintf("a remote server is reached over http or https, not %s", scheme),
+				fmt.Sprintf("a remote server is reached over http, https, ws or wss, not %s", scheme),
 				c.hint("add", cmd.Name, "https://HOST/PATH"),
 			}
 		}
@@ -196,6 +197,9 @@ func (cmd *addCommand) entry(parsed *kong.Context, c *cli) (setup.Entry, error) 
 		}
 		entry.Headers, err = keyValues("--header", cmd.Header)
 		return entry, err
+	}
+	if u, err := url.Parse("http://" + first); err == nil && u.Port() != "" && len(cmd.Target) == 1 { // no program has such a name
+		return entry, &hintError{"the URL has no http:// or https://", c.hint("add", cmd.Name, "http://"+first)}
 	}
 	if len(cmd.Header) > 0 {
 		return entry, &hintError{"--header is for a remote server; a program has an environment", "--env 'TOKEN=${TOKEN}'"}

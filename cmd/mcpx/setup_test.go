@@ -430,6 +430,12 @@ func TestAdd(t *testing.T) {
 	hasAll(t, readFile(t, h.own()), `"enabled": false`)
 	h.must(t, 0, "enable", "github")
 	h.must(t, 0, "remove", "github")
+	h.must(t, 0, "add", "ws", "--no-check", "wss://x.example.com")
+	hasAll(t, readFile(t, h.own()), `"url": "wss://x.example.com"`)
+	h.must(t, 0, "remove", "ws")
+	h.must(t, 0, "add", "ws", "--no-check", "--type", "websocket", "ws://x.example.com")
+	hasAll(t, readFile(t, h.own()), `"type": "websocket"`)
+	h.must(t, 0, "remove", "ws")
 	if got := readFile(t, h.own()); strings.Contains(got, "github") || !strings.Contains(got, "files") {
 		t.Errorf("got\n%s", got)
 	}
@@ -448,8 +454,9 @@ func TestAdd(t *testing.T) {
 		{exitConfig, "reserved", []string{"add", "mcpx", "--", "y"}},
 		{exitUsage, "mcpx add NAME -- npx foo", []string{"add", "--", "npx", "foo"}},
 		{exitUsage, "put -- before npx: mcpx add fs -- npx -y pkg", []string{"add", "fs", "npx", "-y", "pkg"}},
-		{exitUsage, "--type", []string{"add", "x", "wss://x.example.com", "--type", "websocket"}},
+		{exitUsage, "mcpx help add shows its usage", []string{"add", "x", "--hedaer", "A=b", "https://x.example.com"}},
 		{exitFailed, "not ftp", []string{"add", "x", "ftp://x.example.com"}},
+		{exitFailed, "mcpx add x http://localhost:8080/mcp", []string{"add", "x", "localhost:8080/mcp"}},
 		{exitFailed, "a name has no spaces", []string{"add", "x", "--env", "A B=hidden", "--", "y"}},
 	} {
 		out := h.must(t, one.code, one.args...)
