@@ -49,7 +49,7 @@ var otherWords = map[string]string{
 // usageHint returns advice for a wrong command line.
 func usageHint(parser *kong.Kong, args []string) string {
 	names, line := commands(parser), readLine(parser.Model.Node, args)
-	first := line.node.Name
+	first := line.node.Path() // such as "token new"
 	if line.node == parser.Model.Node {
 		first = strings.Join(line.positional[:min(1, len(line.positional))], "")
 	}
@@ -65,7 +65,7 @@ func usageHint(parser *kong.Kong, args []string) string {
 		return "mcpx --version prints the version"
 	case first == "add" && !slices.Contains(args, "--"):
 		return "mcpx help add shows its usage; write a program and its arguments after --"
-	case slices.Contains(names, first):
+	case line.node != parser.Model.Node && !line.node.Hidden:
 		return fmt.Sprintf("mcpx help %s shows its usage", first)
 	case first != "":
 		near := sanitize.Nearest(first, names)

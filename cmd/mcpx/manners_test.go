@@ -28,6 +28,8 @@ func TestManners(t *testing.T) {
 		{[]string{"help", "chek"}, 80, "", "mcpx: hint: did you mean mcpx check?"},
 		{[]string{"exec"}, 80, "", "which server and tool? mcpx inspect lists them"},
 		{[]string{"check", "--jsn"}, 80, "", "mcpx: hint: mcpx help check shows its usage"},
+		{[]string{"token", "new", "--bogus"}, 80, "", "mcpx: hint: mcpx help token new shows its usage"},
+		{[]string{"token", "neww"}, 80, "", "mcpx: hint: mcpx help token shows its usage"},
 		{[]string{"completion", "bash"}, 0, "complete -o default -F _mcpx mcpx", ""},
 		{[]string{"completion", "powershell"}, 0, "Register-ArgumentCompleter", ""},
 		{[]string{"completion", "tcsh"}, 80, "", "must be one of"},
