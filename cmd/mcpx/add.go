@@ -23,8 +23,8 @@ import (
 type addCommand struct {
 	Name   string   `arg:"" help:"What the server is to be called; or, without anything after it, its name in the MCP registry."`
 	Target []string `arg:"" optional:"" name:"command-or-url" help:"The program and its arguments, after --; or the URL of a remote server; or JSON as in the file of a client."`
-	Env    []string `env:"-" help:"An environment variable of the program." placeholder:"KEY=VALUE" sep:"none"`
-	Header []string `env:"-" help:"A header for the remote server." placeholder:"KEY=VALUE" sep:"none"`
+	Env    []string `env:"MCPX_ADD_ENV" help:"An environment variable of the program." placeholder:"KEY=VALUE" sep:"none"`
+	Header []string `env:"MCPX_ADD_HEADER" help:"A header for the remote server." placeholder:"KEY=VALUE" sep:"none"`
 	Type   string   `help:"The transport: stdio, http, sse or websocket; detected if not given." placeholder:"TYPE" enum:",stdio,http,sse,websocket" default:""`
 
 	NoCheck bool `help:"Do not try the server."`

@@ -21,9 +21,9 @@ import (
 
 // publishedFlags are the flags of add for a server of an MCP registry.
 type publishedFlags struct {
-	As   string            `env:"-" help:"What the server is to be called, if not as in the registry." placeholder:"NAME"`
-	From string            `env:"-" help:"Which of the registry's ways: npm, pypi, oci or remote." placeholder:"WAY" enum:",npm,pypi,oci,remote" default:""`
-	Set  map[string]string `env:"-" help:"A value for the server. Secrets go to the keyring, unless they are $${VARIABLE}." placeholder:"NAME=VALUE" mapsep:"none"`
+	As   string            `env:"MCPX_ADD_AS" help:"What the server is to be called, if not as in the registry." placeholder:"NAME"`
+	From string            `env:"MCPX_ADD_FROM" help:"Which of the registry's ways: npm, pypi, oci or remote." placeholder:"WAY" enum:",npm,pypi,oci,remote" default:""`
+	Set  map[string]string `env:"MCPX_ADD_SET" help:"A value for the server. Secrets go to the keyring, unless they are $${VARIABLE}." placeholder:"NAME=VALUE" mapsep:"none"`
 	Yes  bool              `short:"y" help:"Write without asking."`
 }
 

@@ -10,7 +10,7 @@ import (
 
 type auditForgetCommand struct {
 	File string `arg:"" help:"The trail; its rotated parts are in the same folder." type:"path"`
-	User string `env:"-" required:"" help:"The principal, as mcpx audit report names it." placeholder:"NAME"`
+	User string `env:"MCPX_AUDIT_USER" required:"" help:"The principal, as mcpx audit report names it." placeholder:"NAME"`
 	trailFlags
 	Yes bool `help:"Do not ask."`
 }

@@ -16,7 +16,7 @@ import (
 type auditReportCommand struct {
 	File string `arg:"" optional:"" help:"The trail; without it, the one of the config." type:"path"`
 	By   string `help:"Add up by user, server, tool or day." enum:"user,server,tool,day" default:"user"`
-	User string `env:"-" help:"Only this principal, as the report by user names it; with --json its records too." placeholder:"NAME"`
+	User string `env:"MCPX_AUDIT_USER" help:"Only this principal, as the report by user names it; with --json its records too." placeholder:"NAME"`
 	Days int    `help:"Only the last so many days." placeholder:"N"`
 	JSON bool   `name:"json" help:"Print JSON."`
 	CSV  bool   `name:"csv" help:"Print CSV, for spreadsheets."`

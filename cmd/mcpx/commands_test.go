@@ -8,6 +8,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/alecthomas/kong"
+
 	"mcpx/internal/mcptest"
 )
 
@@ -364,4 +366,35 @@ func TestServe_PprofBind(t *testing.T) {
 			t.Errorf("%s: exit %d, stderr %q", addr, code, stderr)
 		}
 	}
+}
+
+// TestFlags_Environment: every flag has an environment variable. No two flags of different types share one, because a user may set it
+// for all commands.
+func TestFlags_Environment(t *testing.T) {
+	parser, err := newParser(&cli{}, kong.DefaultEnvars("MCPX"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	types := map[string]string{}
+	var walk func(n *kong.Node)
+	walk = func(n *kong.Node) {
+		for _, flag := range n.Flags {
+			if flag.Name == "help" || flag.Name == "version" || n.Hidden {
+				continue
+			}
+			if len(flag.Envs) != 1 || !strings.HasPrefix(flag.Envs[0], "MCPX_") {
+				t.Errorf("%s --%s: variables %q", n.Path(), flag.Name, flag.Envs)
+				continue
+			}
+			kind := flag.Target.Type().String()
+			if other := types[flag.Envs[0]]; other != "" && other != kind {
+				t.Errorf("%s --%s: %s is of %q here, of %q elsewhere", n.Path(), flag.Name, flag.Envs[0], kind, other)
+			}
+			types[flag.Envs[0]] = kind
+		}
+		for _, child := range n.Children {
+			walk(child)
+		}
+	}
+	walk(parser.Model.Node)
 }

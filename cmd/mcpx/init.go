@@ -21,7 +21,7 @@ type initCommand struct {
 	Move    bool     `help:"Remove the servers that mcpx serves from the clients' files."`
 	From    []string `help:"Take the servers of this file, instead of looking for the files of clients. May be repeated." placeholder:"FILE" sep:"none" type:"path"`
 	NoCheck bool     `help:"Do not try the servers."`
-	Keyring bool     `env:"-" help:"Move tokens and passwords that the config has in plain text to the keyring of this system."`
+	Keyring bool     `env:"MCPX_INIT_KEYRING" help:"Move tokens and passwords that the config has in plain text to the keyring of this system."`
 	Undo    bool     `help:"Bring the config back as it was before mcpx init, and remove the schema beside it."`
 }
 

@@ -29,10 +29,10 @@ func (cmd *tokenCommand) Help() string {
 
 type tokenNewCommand struct {
 	Name    string   `arg:"" help:"Whose token it is: letters, digits, '.', '_' and '-'."`
-	Group   []string `env:"-" help:"A group of its owner, for auth.rights." placeholder:"GROUP" sep:"none"`
-	Scope   []string `env:"-" help:"A scope of its owner, for auth.rights." placeholder:"SCOPE" sep:"none"`
-	Expires string   `env:"-" help:"When it ends: after 90d, 12h, or on a day, 2027-01-31." placeholder:"WHEN"`
-	Force   bool     `env:"-" help:"Delete the other tokens of the name."`
+	Group   []string `env:"MCPX_TOKEN_GROUP" help:"A group of its owner, for auth.rights." placeholder:"GROUP" sep:"none"`
+	Scope   []string `env:"MCPX_TOKEN_SCOPE" help:"A scope of its owner, for auth.rights." placeholder:"SCOPE" sep:"none"`
+	Expires string   `env:"MCPX_TOKEN_EXPIRES" help:"When it ends: after 90d, 12h, or on a day, 2027-01-31." placeholder:"WHEN"`
+	Force   bool     `env:"MCPX_TOKEN_FORCE" help:"Delete the other tokens of the name."`
 }
 
 func (cmd *tokenNewCommand) Help() string {
@@ -111,7 +111,7 @@ func endOf(text string, now time.Time) (string, error) {
 
 type tokenAgentCommand struct {
 	ID   string `arg:"" help:"The agent: letters, digits, '.', '_' and '-'."`
-	Days int    `env:"-" default:"90" help:"After so many days the token ends."`
+	Days int    `env:"MCPX_TOKEN_DAYS" default:"90" help:"After so many days the token ends."`
 }
 
 func (cmd *tokenAgentCommand) Help() string {
