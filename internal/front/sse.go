@@ -52,6 +52,7 @@ func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string
 	ctx, open := f.stateless.begin(context.WithoutCancel(r.Context()), id, true)
 	defer f.stateless.done(open)
 
+	defer stream.end()
 	stream.start()
 	if stream.send("event: endpoint\ndata: "+messages+"?sessionId="+id+"\n\n") != nil {
 		return
@@ -127,6 +128,16 @@ type sseStream struct {
 	posted  chan []byte     // the messages that the client posts
 	ended   <-chan struct{} // closed when no message is read any more
 	sending sync.Mutex      // held while an event is written
+	over    bool            // end was called; guarded by sending
+}
+
+// end refuses further events, and waits until an event that is being written is written or has failed. Once the handler has
+// returned, net/http uses the buffers of the response for other clients, but an answer may come later: [Front.ServePeer] does
+// not wait long for a request that does not end.
+func (s *sseStream) end() {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	s.over = true
 }
 
 // Read returns the next message that the client posts.
@@ -153,6 +164,9 @@ func (s *sseStream) Write(messages ...[]byte) error {
 func (s *sseStream) send(event string) error {
 	s.sending.Lock()
 	defer s.sending.Unlock()
+	if s.over {
+		return io.ErrClosedPipe
+	}
 	s.extend(len(event))
 	if _, err := io.WriteString(s.w, event); err != nil {
 		return err

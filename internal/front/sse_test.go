@@ -2,12 +2,15 @@ package front
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mcpx/internal/caller"
@@ -164,4 +167,38 @@ func TestSSE_Listen(t *testing.T) {
 	if echoes := fake.Log().Calls("echo"); len(echoes) != 2 || echoes[0].Session == "" || echoes[0].Session != echoes[1].Session {
 		t.Errorf("the calls are %+v", echoes)
 	}
+}
+
+// TestSSE_Over: nothing is written into the response of a stream after its handler has returned, also if an answer is late: net/http
+// then uses the buffers of the response for other clients.
+func TestSSE_Over(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late := make(chan struct{})
+		f := connectWith(t, Options{Trace: func(_ string, received bool, message []byte) {
+			if !received && bytes.Contains(message, []byte(`"id":7`)) {
+				<-late // the answer is ready, and not written yet
+			}
+		}}, view.Options{})
+		ctx, end := context.WithCancel(t.Context())
+		w := httptest.NewRecorder()
+		var returned atomic.Bool
+		go func() { // ends with ctx
+			f.ServeSSE(w, httptest.NewRequestWithContext(ctx, "GET", "/mcp/sse", nil), "/mcp/messages")
+			returned.Store(true)
+		}()
+		synctest.Wait()
+		_, id, _ := strings.Cut(strings.TrimSpace(w.Body.String()), "sessionId=")
+		ping := strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"ping"}`)
+		f.PostSSE(httptest.NewRecorder(), httptest.NewRequest("POST", "/mcp/messages?sessionId="+id, ping))
+		end()
+		time.Sleep(time.Second)
+		if !returned.Load() {
+			t.Error("the stream has not ended")
+		}
+		close(late)
+		synctest.Wait()
+		if strings.Contains(w.Body.String(), `"id":7`) {
+			t.Errorf("written after the end: %s", w.Body)
+		}
+	})
 }
