@@ -22,6 +22,7 @@ type listener struct {
 	progress, log func(params json.RawMessage) // a func is nil if nobody wants such messages
 	timeout       time.Duration
 	clock, idle   *clock // the limits of the whole call and of the time without progress; nil means no limit
+	asked         int    // how many open questions were put to this call; guarded by the lock of the session
 
 	mu     sync.Mutex
 	closed bool

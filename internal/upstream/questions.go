@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -142,8 +143,10 @@ func (s *session) question(m wire.Message, streamID int64) {
 		return
 	}
 	s.questions.visit(elicitation(params), client)
+	s.countAsked(calls, 1)
 	go func() {
 		defer s.questions.done(id)
+		defer s.countAsked(calls, -1)
 		wanted, stop := context.WithTimeout(ctx, answerTime)
 		defer stop()
 		wanted, cancel := context.WithCancelCause(wanted)
@@ -176,14 +179,16 @@ func (s *session) answerProgress(params json.RawMessage) func(json.RawMessage) {
 }
 
 // asked returns the client that a request of the server is meant for, and the open calls that the request may belong
-// to. streamID is the id of the client's request on whose stream the server's request came, or 0. If there is no such
-// client, reason says why.
+// to. The question is put to the first of these calls: the one with the fewest open questions, since a client of the modern era
+// learns of a question only by the answer to its call, which another question may hold up for long. streamID is the id of the
+// client's request on whose stream the server's request came, or 0. If there is no such client, reason says why.
 func (s *session) asked(streamID int64) (client *caller.Client, calls []*listener, reason string) {
 	owner := s.spec.owner()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch calls = s.callsOf(streamID, (*caller.Client).HomeKey); {
 	case len(calls) > 0:
+		slices.SortStableFunc(calls, func(a, b *listener) int { return a.asked - b.asked })
 		return calls[0].client, calls, ""
 	case owner != nil:
 		return owner, nil, ""
@@ -193,6 +198,15 @@ func (s *session) asked(streamID int64) (client *caller.Client, calls []*listene
 		return nil, nil, "no call is open that could ask a client; session: per_client gives each client a session of its own"
 	}
 	return nil, nil, "several clients have calls open on this session, and nothing says which of them asks; session: per_client in the configuration of mcpx gives each client a session of its own"
+}
+
+// countAsked adds n to the open questions that were put to the first of the calls.
+func (s *session) countAsked(calls []*listener, n int) {
+	if len(calls) > 0 {
+		s.mu.Lock()
+		calls[0].asked += n
+		s.mu.Unlock()
+	}
 }
 
 // answer sends the server the answer to its request.

@@ -148,6 +148,35 @@ func TestAskBesideAnotherCall(t *testing.T) {
 	})
 }
 
+// TestAskOfEachCall: if an open question was put to one of the client's calls, the next question is put to another call. A client
+// of the modern era learns of a question only by the answer to its call, so the second question would wait for the first answer.
+func TestAskOfEachCall(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec, _ := inProcess(t, mcptest.Spec{})
+		spec.Introduction.Capabilities = caller.SharedCapabilities
+		u := ready(t, spec)
+		call := func(words string, after time.Duration) (said string) {
+			client := person(words, after)
+			client.ID, client.Name = "1", "agent" // all calls are of one client
+			said, err := textOf(u.Call(context.Background(), asking(client)))
+			if err != nil {
+				t.Error(err)
+			}
+			return said
+		}
+		first := make(chan string, 1)
+		go func() { first <- call("the first", time.Minute) }()
+		pause(time.Second)
+		began := time.Now()
+		if got := call("the second", time.Second); !strings.Contains(got, "of the second") || time.Since(began) > 2*time.Second {
+			t.Errorf("the second call got %q after %v", got, time.Since(began))
+		}
+		if got := <-first; !strings.Contains(got, "of the first") {
+			t.Errorf("the first call got %q", got)
+		}
+	})
+}
+
 // TestAskAfterAbandonedCalls: a client that gives up its calls, or whose calls time out, does not prevent other
 // clients from getting questions.
 func TestAskAfterAbandonedCalls(t *testing.T) {
