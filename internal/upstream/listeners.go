@@ -38,6 +38,13 @@ func (h *listener) tell(f func(json.RawMessage), params json.RawMessage) {
 	}
 }
 
+// over reports whether the call has ended.
+func (h *listener) over() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closed
+}
+
 // openCalls are the calls of a session. The session's lock guards them.
 type openCalls struct {
 	listeners map[int64]*listener // by request id

@@ -146,13 +146,12 @@ func (s *session) question(m wire.Message, streamID int64) {
 	s.countAsked(calls, 1)
 	go func() {
 		defer s.questions.done(id)
-		defer s.countAsked(calls, -1)
 		wanted, stop := context.WithTimeout(ctx, answerTime)
 		defer stop()
 		wanted, cancel := context.WithCancelCause(wanted)
 		defer cancel(nil)
 		defer during(calls, cancel)()
-		result, err := client.Request(wanted, m.Method, params, s.answerProgress(params))
+		result, err := s.put(wanted, client, calls, m.Method, params)
 		if context.Cause(wanted) == errCallOver {
 			// If the call was cancelled, the server must get the cancellation before this answer.
 			delay.Sleep(ctx, cancelTime)
@@ -188,7 +187,7 @@ func (s *session) asked(streamID int64) (client *caller.Client, calls []*listene
 	defer s.mu.Unlock()
 	switch calls = s.callsOf(streamID, (*caller.Client).HomeKey); {
 	case len(calls) > 0:
-		slices.SortStableFunc(calls, func(a, b *listener) int { return a.asked - b.asked })
+		slices.SortStableFunc(calls, byAsked)
 		return calls[0].client, calls, ""
 	case owner != nil:
 		return owner, nil, ""
@@ -199,6 +198,33 @@ func (s *session) asked(streamID int64) (client *caller.Client, calls []*listene
 	}
 	return nil, nil, "several clients have calls open on this session, and nothing says which of them asks; session: per_client in the configuration of mcpx gives each client a session of its own"
 }
+
+// put asks the client, to which the first of the calls belongs, and returns the answer. If that call ends before, another one of
+// the calls has asked, and put asks again through that one. The caller has counted the question (countAsked).
+func (s *session) put(
+	ctx context.Context, client *caller.Client, calls []*listener, method string, params json.RawMessage,
+) (json.RawMessage, error) {
+	for {
+		result, err := client.Request(ctx, method, params, s.answerProgress(params))
+		s.countAsked(calls, -1)
+		_, answered := errors.AsType[*wire.RPCError](err)
+		if err == nil || answered || ctx.Err() != nil || len(calls) == 0 || !calls[0].over() {
+			return result, err
+		}
+		calls = slices.DeleteFunc(slices.Clone(calls), (*listener).over)
+		if len(calls) == 0 {
+			return nil, err
+		}
+		s.mu.Lock()
+		slices.SortStableFunc(calls, byAsked)
+		s.mu.Unlock()
+		client = calls[0].client
+		s.countAsked(calls, 1)
+	}
+}
+
+// byAsked compares two calls by the number of their open questions. The caller holds the lock of the session.
+func byAsked(a, b *listener) int { return a.asked - b.asked }
 
 // countAsked adds n to the open questions that were put to the first of the calls.
 func (s *session) countAsked(calls []*listener, n int) {

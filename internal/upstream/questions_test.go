@@ -177,6 +177,34 @@ func TestAskOfEachCall(t *testing.T) {
 	})
 }
 
+// TestAskAgain: if the call that a question was put to ends before its client has answered, another call has asked, and the
+// question is put to that one.
+func TestAskAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec, _ := inProcess(t, mcptest.Spec{})
+		spec.Introduction.Capabilities = caller.SharedCapabilities
+		u := ready(t, spec)
+		over := make(chan struct{})
+		older, newer := person("a", 0), person("a", time.Second)
+		older.Request = func(context.Context, string, json.RawMessage, func(json.RawMessage)) (json.RawMessage, error) {
+			<-over
+			return nil, errors.New("the call that was to ask is over")
+		}
+		go func() {
+			defer close(over)
+			slow := asking(older)
+			slow.Params, slow.Timeout, slow.Idle = request.ToolParams("slow", json.RawMessage(`{"ms":5000}`)), time.Hour, 0
+			if _, err := u.Call(context.Background(), slow); err != nil {
+				t.Error(err)
+			}
+		}()
+		pause(time.Second)
+		if got, err := textOf(u.Call(context.Background(), asking(newer))); err != nil || !strings.Contains(got, "of a") {
+			t.Errorf("got %q, %v", got, err)
+		}
+	})
+}
+
 // TestAskAfterAbandonedCalls: a client that gives up its calls, or whose calls time out, does not prevent other
 // clients from getting questions.
 func TestAskAfterAbandonedCalls(t *testing.T) {
