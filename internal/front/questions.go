@@ -16,18 +16,22 @@ import (
 // maxQuestions is the highest number of open questions in one legacy session of this process.
 const maxQuestions = 100
 
-// questions are requests that mcpx has sent to a legacy client and that are not answered yet. The zero value
-// is ready.
+// errSessionOver ends the questions of a session that has ended.
+var errSessionOver = errors.New("the client's session has ended")
+
+// questions are requests that mcpx has sent to a legacy client and that are not answered yet. The method end ends them. The zero
+// value is ready.
 type questions struct {
 	replica string // the id of this replica, which the ids of questions contain; empty without Peers
 
-	mu   sync.Mutex
-	last int64
-	open map[string]openQuestion // by id
+	mu    sync.Mutex
+	last  int64
+	open  map[string]openQuestion // by id
+	ended bool                    // no more questions can be asked
 }
 
 type openQuestion struct {
-	answer   chan *message // has a buffer of one
+	answer   chan *message // has a buffer of one; nil means that the session has ended
 	progress func(params json.RawMessage)
 }
 
@@ -38,6 +42,10 @@ func (q *questions) ask(
 ) (json.RawMessage, error) {
 	asks := openQuestion{make(chan *message, 1), progress}
 	q.mu.Lock()
+	if q.ended {
+		q.mu.Unlock()
+		return nil, errSessionOver
+	}
 	if len(q.open) >= maxQuestions {
 		q.mu.Unlock()
 		return nil, errors.New("too many questions to the client are open")
@@ -74,6 +82,9 @@ func (q *questions) ask(
 	for {
 		select {
 		case m := <-asks.answer:
+			if m == nil {
+				return nil, errSessionOver
+			}
 			return m.answer()
 		case <-quiet.C:
 			out.alive()
@@ -83,6 +94,18 @@ func (q *questions) ask(
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// end ends the open questions, and refuses later ones. Without it, a call that goes on after its answer would wait for a client
+// that is gone.
+func (q *questions) end() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ended = true
+	for _, asks := range q.open {
+		asks.answer <- nil
+	}
+	q.open = nil
 }
 
 // answered passes a client's response on to the question that it answers. A late response is dropped.

@@ -10,7 +10,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/transport"
@@ -310,5 +312,60 @@ func TestAsk_Progress(t *testing.T) {
 	}
 	if len(heard) != 0 {
 		t.Errorf("heard %s", <-heard)
+	}
+}
+
+// TestAsk_Ended: with the session its open questions end, and later ones are refused: a call that goes on after its answer would
+// wait an hour for a client that is gone.
+func TestAsk_Ended(t *testing.T) {
+	mcptest.NoLeaks(t)
+	f, web := site(t, remote("fake", mcptest.Spec{}.HTTP(t)))
+	for over, open := range map[string]func() (s *session, end func()){
+		"http": func() (*session, func()) {
+			c := newAbleClient(t, web, `{"elicitation":{}}`)
+			s := f.sessions.get(c.session)
+			c.stream(t, "", "")
+			mcptest.WaitFor(t, "the stream", patience, func() bool { return s.outside() != nil })
+			return s, func() { f.Ended(c.session) }
+		},
+		"pipes": func() (*session, func()) {
+			input, client := io.Pipe()
+			server, over := f.newStdioServer(StdioOptions{}), make(chan struct{})
+			go func() { // ends with the input
+				defer close(over)
+				_ = server.serve(t.Context(), &lines{wire.NewReader(input, 1<<20, nil), wire.NewWriter(io.Discard, wire.Newline)})
+			}()
+			_, _ = client.Write([]byte(able("agent") + "\n"))
+			_, _ = client.Write([]byte(execLine("1", "fake", "echo", `{"text":"x"}`)))
+			return server.session, func() { client.Close(); <-over }
+		},
+	} {
+		t.Run(over, func(t *testing.T) {
+			s, end := open()
+			failed := make(chan error, 1)
+			ask := func() { // ends with the session
+				_, err := s.ask(nil)(t.Context(), "elicitation/create", json.RawMessage(`{}`), nil)
+				failed <- err
+			}
+			go ask()
+			mcptest.WaitFor(t, "the question", patience, func() bool {
+				s.questions.mu.Lock()
+				defer s.questions.mu.Unlock()
+				return len(s.questions.open) == 1
+			})
+			end()
+			for range 2 {
+				select {
+				case err := <-failed:
+					if err == nil || !strings.Contains(err.Error(), "the client's session has ended") {
+						t.Errorf("got %v", err)
+					}
+				case <-time.After(patience):
+					t.Fatal("the question is still open")
+				}
+				go ask()
+			}
+			<-failed
+		})
 	}
 }

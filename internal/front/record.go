@@ -251,6 +251,7 @@ func (f *Front) release(s *session) {
 		if client == nil { // find returned s only to end the session
 			return
 		}
+		s.questions.end()
 		f.options.Admission.CloseSession(client.Principal)
 		s.endPending()
 		s.followed.close()

@@ -112,6 +112,7 @@ func (s *stdioServer) serve(ctx context.Context, c Socket) error {
 	f.attach(s.session)
 	defer s.session.endPending()
 	defer func() {
+		s.session.questions.end()
 		s.session.followed.close()
 		s.session.detach() // the client's ID is the same before and after initialize
 	}()
