@@ -131,7 +131,7 @@ func (cmd *auditVerifyCommand) summary(r *app.AuditReport, keyed bool, s streams
 		text  string
 	}{
 		{r.Lost, "records could not be written; a line says where"},
-		{uint64(r.Open), "calls began and have no end: mcpx ended during them, or they still run"},
+		{uint64(r.Open), "calls began and have no end: mcpx ended during them, they still run, or their end could not be written"},
 		{uint64(r.Unclosed), "runs of mcpx have no end: killed, or still running"},
 		{uint64(r.Cut), "unfinished lines were cut when mcpx started again"},
 	} {
