@@ -194,14 +194,15 @@ func (f *Front) close(why state.Ending) {
 	f.suspended.all.Wait()
 }
 
-// EndUnknown ends the streams and sessions over HTTP of principals that Options.Known rejects. It must be called after each
-// change of the principals. If such a principal opens a stream or a session during the change, the next sweep ends it.
+// EndUnknown ends the streams, suspended calls and sessions over HTTP of principals that Options.Known rejects. It must be called
+// after each change of the principals. If such a principal opens a stream or a session during the change, the next sweep ends it.
 func (f *Front) EndUnknown() {
 	known := f.options.Known
 	if known == nil {
 		return
 	}
 	f.stateless.endOf(known, errUnknown)
+	f.suspended.endOf(known, errUnknown)
 	f.sessions.each(func(s *session) {
 		if !known(s.client.Load().Principal) {
 			f.leave(s, state.Closed)

@@ -17,6 +17,7 @@ import (
 
 	"mcpx/internal/base/state"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
 	"mcpx/internal/request"
 )
 
@@ -63,7 +64,8 @@ func NewOnce() state.Once { return state.NewOnce(maxSuspended, slog.New(slog.Dis
 // suspendedCall is one call during which the client can be asked questions. It may extend over several
 // requests.
 type suspendedCall struct {
-	principal string
+	who       *caller.Principal
+	principal string // the ID of who
 	params    [sha256.Size]byte
 	cancel    context.CancelCauseFunc
 	event     *request.Event // may outlast the request that began the call; ended before done is closed
@@ -128,7 +130,7 @@ func (p *suspendedCall) over(r *incoming) ([]byte, *rpcError) {
 func (k *suspendedCalls) begin(ctx context.Context, r *incoming, run func(context.Context, *incoming) ([]byte, *rpcError)) *suspendedCall {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &suspendedCall{
-		principal: r.client.Principal.Key(), params: paramsOf(r.message), cancel: cancel, event: k.journal.Begin(r.Method, r.client),
+		who: r.client.Principal, principal: r.client.Principal.Key(), params: paramsOf(r.message), cancel: cancel, event: k.journal.Begin(r.Method, r.client),
 		done: make(chan struct{}), asked: make(chan struct{}, 1), questions: make(map[string]*question), now: r,
 	}
 	own := *r
@@ -250,6 +252,23 @@ func (k *suspendedCalls) end(why error) {
 	for secret, p := range k.calls {
 		p.expiry.Stop()
 		delete(k.calls, secret)
+	}
+}
+
+// endOf cancels the open calls of principals for which the func isKnown returns false. None of them can be resumed after that.
+func (k *suspendedCalls) endOf(isKnown func(*caller.Principal) bool, why error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for p := range k.open {
+		if !isKnown(p.who) {
+			p.cancel(why)
+		}
+	}
+	for secret, p := range k.calls {
+		if !isKnown(p.who) {
+			p.expiry.Stop()
+			delete(k.calls, secret)
+		}
 	}
 }
 

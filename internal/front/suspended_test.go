@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/state"
+	"mcpx/internal/caller"
 	"mcpx/internal/executor"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
@@ -232,6 +233,27 @@ func TestParking(t *testing.T) {
 	if late.Error == nil {
 		t.Errorf("after the end: %+v", late)
 	}
+}
+
+// TestParking_Unknown: a suspended call ends when its principal may not connect any more.
+func TestParking_Unknown(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{}.HTTP(t)
+	var gone atomic.Bool
+	f, web := siteWith(t, Options{Known: func(*caller.Principal) bool { return !gone.Load() }}, remote("fake", fake))
+	newWebClient(t, web, modernEra).ask(t, modernCall("1", "ask", `{}`, "")).reply(t, "x")
+	f.EndUnknown()
+	if n := len(fake.Log().Event(mcptest.EventCancel)); n != 0 {
+		t.Errorf("%d calls of a known principal were cancelled", n)
+	}
+	gone.Store(true)
+	f.EndUnknown()
+	f.suspended.mu.Lock()
+	if n := len(f.suspended.calls); n != 0 {
+		t.Errorf("%d calls still wait for an answer", n)
+	}
+	f.suspended.mu.Unlock()
+	mcptest.WaitFor(t, "the cancellation", patience, func() bool { return len(fake.Log().Event(mcptest.EventCancel)) == 1 })
 }
 
 // TestRequests_odd: a transparent view's server may send requests with any method name. The name is encoded as
