@@ -45,6 +45,8 @@ type Executor struct {
 	replica    string       // the id of this process, which the ids of tasks contain
 	held       holds
 	calls      sync.WaitGroup // the calls of executeFor, which may continue after their clients got an answer
+	life       context.Context
+	end        context.CancelCauseFunc // ends life, and with it the calls of executeFor
 }
 
 // New makes an executor for the servers of r. The caller must give r the list of [Executor.Chain] before the first call.
@@ -56,6 +58,7 @@ func New(r *registry.Registry, options Options) *Executor {
 		registry: r, log: options.Logger, journal: options.Journal, tracing: options.Tracing, learned: options.Learned,
 		apps: policy.Catalogues{Apps: true}, store: results.NewStore(options.Results), replica: options.Replica, tags: caller.NewTags(options.Secrets, "mcpx ids of tasks 1"),
 	}
+	e.life, e.end = context.WithCancelCause(context.Background())
 	e.work = semaphore.Shared(runtime.GOMAXPROCS(0), semaphore.Queue{Calls: 256, Wait: 30 * time.Second})
 	e.builtin = builtin.New()
 	e.builtin.Journal, e.builtin.NoServer = e.journal, func(name string, seen *catalog.Snapshot) error {
@@ -84,9 +87,15 @@ type run struct {
 
 func (e *Executor) begin() run { return run{e, e.current()} }
 
-// Close waits for the calls of executeFor, some of which are still running although their clients already have an answer.
-// Closing the registry ends these calls, so the registry must be closed first.
-func (e *Executor) Close() { e.calls.Wait() }
+// Close ends the calls of executeFor, some of which are still running although their clients already have an answer, and waits for
+// them. The registry must be closed first, so that the calls end with its reason. What is left then are results that wait for
+// their turn; nobody can ask for them any more.
+func (e *Executor) Close() {
+	e.end(errClosed)
+	e.calls.Wait()
+}
+
+var errClosed = errors.New("mcpx ends")
 
 // Exec runs one request. A failure is returned as a result with IsError. Exec returns an error instead of a result only if
 // ctx has ended, or if the server answered with a [wire.RPCError] and one of these is true: Request.Native is set, or the

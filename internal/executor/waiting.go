@@ -44,8 +44,9 @@ func (e *Executor) executeFor(
 	}
 	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	wanted := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
-	e.calls.Go(func() { // ends with the calls: at the latest at their timeouts, or when the registry is closed
+	e.calls.Go(func() { // ends with the calls: at the latest at their timeouts, or with Close
 		defer cancel(nil)
+		defer context.AfterFunc(e.life, func() { cancel(errClosed) })()
 		var result *results.Result
 		var err error
 		defer func() {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/semaphore"
 	"mcpx/internal/builtin"
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
@@ -88,6 +89,23 @@ func TestWaiting_Asked(t *testing.T) {
 		got := exec(t, e, Request{From: request.From{Client: client}, Server: "s", Tool: "ask", Format: results.Format{Wait: time.Minute}})
 		if !strings.Contains(said(t, got), "mellon") {
 			t.Errorf("got %s", got.Content)
+		}
+	})
+}
+
+// TestWaiting_Close: Close does not wait until large results, for which nobody will ask any more, have had their turns.
+func TestWaiting_Close(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := executing(t, Options{}, nil, piped(t, "s", mcptest.Spec{}))
+		e.work = semaphore.New(1, semaphore.Queue{Calls: 1, Wait: time.Hour})
+		if err := e.work.Enter(t.Context(), "carol"); err != nil {
+			t.Fatal(err)
+		}
+		defer e.work.Leave("carol")
+		parked(t, exec(t, e, Request{Server: "s", Tool: "table", Arguments: json.RawMessage(`{"rows":20000}`), Format: results.Format{Wait: time.Minute}}), "60")
+		began := time.Now()
+		if e.Close(); time.Since(began) > time.Second {
+			t.Errorf("closed after %v", time.Since(began))
 		}
 	})
 }
