@@ -42,19 +42,25 @@ func (f *Front) listen(ctx context.Context, r *incoming, out []byte) ([]byte, *r
 		mcp.MethodNotificationResourcesListChanged: granted.ResourcesListChanged,
 		mcp.MethodNotificationPromptsListChanged:   granted.PromptsListChanged,
 	}
-	tag := append(append([]byte(`{`), wire.Encode(mcp.MetaKeySubscriptionID)...), ':')
-	tag = append(append(tag, r.ID...), '}')
+	tag := wire.WithMember(nil, mcp.MetaKeySubscriptionID, r.ID)
 	r.out.notify(mcp.MethodNotificationSubscriptionsAcknowledged,
 		json.RawMessage(`{"_meta":`+string(tag)+`,"notifications":`+string(wire.Encode(granted))+`}`))
 	if !granted.IsEmpty() {
 		follow(ctx, changed, func(n note) {
 			if wanted[n.method] {
-				r.out.notify(n.method, wire.WithMember(n.params, "_meta", tag))
+				r.out.notify(n.method, ofSubscription(n.params, r.ID))
 			}
 		}, r.out.alive)
 	}
 	out = append(out, `{"resultType":"complete","_meta":`...)
 	return append(append(out, f.identified(tag)...), '}'), nil
+}
+
+// ofSubscription returns the params of a notification with the id of the subscription that it belongs to in _meta.
+func ofSubscription(params, id json.RawMessage) json.RawMessage {
+	meta := wire.WithMember(wire.Member(params, "_meta"), mcp.MetaKeySubscriptionID, id)
+	others := wire.Filter(params, func(name string, _ []byte) bool { return name != "_meta" })
+	return wire.WithMember(others, "_meta", meta)
 }
 
 // follow calls tell for each pending notification, and alive after every keepAlive. It returns when ctx ends. What is

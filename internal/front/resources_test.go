@@ -225,11 +225,15 @@ func TestResources(t *testing.T) {
 }
 
 // TestResources_Changes: a client is notified when a resource that it subscribes to has changed, or a list.
-// The notification has the URI that mcpx gave the client.
+// The notification has the URI that mcpx gave the client, and a single _meta with what the server has put into it.
 func TestResources_Changes(t *testing.T) {
 	eachResources(t, func(t *testing.T, c *resourcesClient) {
 		c.has(t, "resources/list", `{}`, `left://1`, `right://1`)
 		c.listen(t, "left://1", "mcpx://right/shared://x")
+		tag := ""
+		if c.era == modernEra {
+			tag = fmt.Sprintf(`,"io.modelcontextprotocol/subscriptionId":%d`, c.last)
+		}
 		notify := func(server, method, params string) {
 			c.has(t, "tools/call", `{"name":"exec","arguments":{"server_name":"`+server+`","tool_name":"notify","arguments":{"method":"notifications/`+method+`","params":`+params+`}}}`, `"content"`)
 		}
@@ -241,8 +245,8 @@ func TestResources_Changes(t *testing.T) {
 		// A subscription in the modern era gets no answer, so the test repeats the notification until the client has
 		// it.
 		mcptest.WaitFor(t, "the first update", patience, func() bool {
-			notify("left", "resources/updated", `{"uri":"left://1"}`)
-			return c.heard(`"method":"notifications/resources/updated","params":{"uri":"left://1"`) > 0
+			notify("left", "resources/updated", `{"uri":"left://1","_meta":{"own":1.0},"title":"t"}`)
+			return c.heard(`"method":"notifications/resources/updated","params":{"uri":"left://1","title":"t","_meta":{"own":1.0,"mcpx/origin":"left"`+tag+`}}}`) > 0
 		})
 		mcptest.WaitFor(t, "an update of what two have", patience, func() bool {
 			notify("right", "resources/updated", `{"uri":"shared://x"}`)

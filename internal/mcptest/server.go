@@ -372,8 +372,11 @@ func (c *call) listensTo(method, params string) bool {
 	return string(c.params.Notifications[key]) == "true"
 }
 
-// withMeta adds a member _meta with these fields to params, which is a JSON object.
+// withMeta adds these fields to the member _meta of params, which is a JSON object. If there is a _meta already, it must not be empty.
 func withMeta(params, fields string) string {
+	if before, after, found := strings.Cut(params, `"_meta":{`); found {
+		return before + `"_meta":{` + fields + "," + after
+	}
 	rest := bytes.TrimSpace([]byte(params))[1:]
 	sep := ","
 	if bytes.HasPrefix(bytes.TrimSpace(rest), []byte("}")) {

@@ -158,11 +158,10 @@ func (t *Topic) shown(server string) bool {
 // resource that the client follows. If the notification is about a part of this resource, the URI in params begins with ownURI;
 // renamed then replaces ownURI and keeps the rest.
 func (t *Topic) renamed(snap *catalog.Snapshot, server *catalog.Server, ownURI string, params json.RawMessage) json.RawMessage {
-	params = wire.Edit(params, "uri", wire.EditText(func(uri string) string {
+	return wire.Edit(params, "uri", wire.EditText(func(uri string) string {
 		if part, ok := strings.CutPrefix(uri, ownURI); ok {
 			return t.uri + part
 		}
 		return snap.Link(server, uri)
 	}))
-	return without(params, "_meta") // _meta identifies the subscription between mcpx and the server
 }

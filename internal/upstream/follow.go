@@ -174,13 +174,16 @@ func (s *session) settle(t *topic, err error) {
 }
 
 // updated passes the notification of a changed resource on to the followers of its URI, and to the followers of
-// each URI that is a prefix of it.
+// each URI that is a prefix of it. It removes the id of the subscription, which only mcpx and the server know.
 func (s *session) updated(params json.RawMessage) {
 	changed := wire.MemberText(params, "uri")
 	if changed == "" {
 		return
 	}
-	s.tellFollowers(validText(params), func(uri string, _ *topic) bool { return strings.HasPrefix(changed, uri) })
+	params = wire.Edit(validText(params), "_meta", func(meta json.RawMessage) json.RawMessage {
+		return wire.Filter(meta, func(name string, _ []byte) bool { return name != mcp.MetaKeySubscriptionID })
+	})
+	s.tellFollowers(params, func(uri string, _ *topic) bool { return strings.HasPrefix(changed, uri) })
 }
 
 // tellFollowers passes params to the followers of each topic for which the func matches returns true.
