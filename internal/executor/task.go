@@ -16,9 +16,9 @@ type task struct {
 	ID      string `json:"taskId"`
 	Status  string `json:"status"`
 	Message string `json:"statusMessage"`
-	// TTL and PollInterval are in milliseconds; nil if the server did not send them.
-	TTL          *int64 `json:"ttl"`
-	PollInterval *int64 `json:"pollInterval"`
+	// TTL and PollInterval are in milliseconds, perhaps with a fraction; nil if the server did not send them.
+	TTL          *float64 `json:"ttl"`
+	PollInterval *float64 `json:"pollInterval"`
 }
 
 const (
@@ -50,7 +50,7 @@ func (e run) runTask(ctx context.Context, r *request.Request) (json.RawMessage, 
 	}
 	limit := r.Timeout
 	if ttl := created.Task.TTL; ttl != nil {
-		limit = max(limit, min(time.Duration(*ttl)*time.Millisecond, longestTask))
+		limit = max(limit, milliseconds(*ttl, longestTask))
 	}
 	raw, err = e.followTask(ctx, r, created.Task, limit)
 	r.Event.Upstream = time.Since(r.Event.Asked) // includes the pauses between polls
@@ -129,7 +129,12 @@ func (t *task) interval() time.Duration {
 	if t.PollInterval == nil {
 		return firstPoll
 	}
-	return min(max(time.Duration(*t.PollInterval)*time.Millisecond, minPoll), maxPoll)
+	return max(milliseconds(*t.PollInterval, maxPoll), minPoll)
+}
+
+// milliseconds returns the duration of n milliseconds, but at least 0 and at most the duration most.
+func milliseconds(n float64, most time.Duration) time.Duration {
+	return time.Duration(min(max(n, 0)*float64(time.Millisecond), float64(most)))
 }
 
 // cancelTask asks the server to cancel a task, even if ctx has ended. It ignores the answer, because the call has failed

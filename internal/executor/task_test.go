@@ -55,6 +55,21 @@ func oneTask(t *testing.T, by func(testing.TB, *Executor, Request) *results.Resu
 	})
 }
 
+// TestTask_Fraction: MCP lets ttl and pollInterval be any number, with a fraction or an exponent too.
+func TestTask_Fraction(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec := tasking(t, "6e4", "completed")
+		spec.Results["t"] = json.RawMessage(strings.Replace(string(spec.Results["t"]), "3000", "1000.5", 1))
+		spec.MethodResults["tasks/get"] = json.RawMessage(strings.Replace(string(spec.MethodResults["tasks/get"]), "3000", "3000.0", 1))
+		e := executing(t, Options{}, nil, piped(t, "s", spec))
+		began := time.Now()
+		got := exec(t, e, Request{Server: "s", Tool: "t"})
+		if took := time.Since(began); said(t, got) != "the result" || took != 1000500*time.Microsecond {
+			t.Errorf("got %s after %v", got.Content, took)
+		}
+	})
+}
+
 // TestTask_Ends: a task may run as long as the ttl that its server gave. After that, or when the caller cancels, the server
 // gets tasks/cancel.
 func TestTask_Ends(t *testing.T) {
