@@ -158,14 +158,16 @@ func (c *Caller) wait(ctx context.Context, q *request.Request, given json.RawMes
 	case <-over:
 		result, err = c.StillRunning(p)
 	case <-p.Done:
-		result = p.result
+		result, err = p.result, p.err
 	}
+	rpc, opens := errors.AsType[*wire.RPCError](err) // the user must open a URL; see caller.Client.OpensURLsOf
 	switch {
 	case !c.MayRead(ctx, origin): // the caller has lost the right to the tool meanwhile
 		return nil, arguments.Invalid("/handle: is unknown or has expired")
-	case err != nil:
-		return nil, err
-	case result == nil:
+	case opens:
+		// As an error it would only make the client repeat wait_result.
+		return nil, fmt.Errorf("the tool asks the user for something; after that, call it again: %s %s", rpc.Message, rpc.Data)
+	case err != nil || result == nil:
 		return nil, errors.New("the call was cancelled")
 	case result.Whole != nil:
 		return nil, errors.New("the tool asks the user for something, which only its own call passes on; call it again")

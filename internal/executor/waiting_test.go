@@ -12,6 +12,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/semaphore"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/builtin"
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
@@ -106,6 +107,28 @@ func TestWaiting_Close(t *testing.T) {
 		began := time.Now()
 		if e.Close(); time.Since(began) > time.Second {
 			t.Errorf("closed after %v", time.Since(began))
+// TestWaiting_URLs: a server answers with the error that the user must open a URL first, when its client has stopped waiting.
+// wait_result says so in a text, with the URL: as an error it would only make the client repeat wait_result.
+func TestWaiting_URLs(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := executing(t, Options{}, nil, piped(t, "s", mcptest.Spec{}))
+		asks := func(next request.Handler) request.Handler {
+			return func(ctx context.Context, r *request.Request) (json.RawMessage, error) {
+				if r.Tool.Name == "echo" {
+					time.Sleep(90 * time.Second)
+					return nil, &wire.RPCError{Code: -32042, Message: "log in", Data: json.RawMessage(`{"elicitations":[{"url":"https://x.example"}]}`)}
+				}
+				return next(ctx, r)
+			}
+		}
+		e.registry.Use(append(e.Chain(nil, nil), asks)...)
+		client := &caller.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{"url":{}}}`)}
+		form := results.Format{Wait: time.Minute}
+		wait := waitFor(parked(t, exec(t, e, Request{From: request.From{Client: client}, Server: "s", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`), Format: form}), "60"), form)
+		wait.Client = client
+		got := exec(t, e, wait)
+		if text := said(t, got); !got.IsError || !strings.Contains(text, "log in") || !strings.Contains(text, "https://x.example") || !strings.Contains(text, "call it again") {
+			t.Errorf("got %s", text)
 		}
 	})
 }
