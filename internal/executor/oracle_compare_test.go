@@ -295,14 +295,14 @@ func derivedFrom(root *node, blocks []*node) *node {
 var tooDeep = strings.Repeat("[", 10_001)
 
 // saysSame reports whether the texts have the same content as structuredContent or as its only member: one text is the same
-// JSON value or string, or the texts together are the elements of that member.
+// JSON value or string, or contains it (see holds), or the texts together are the elements of that member.
 func saysSame(blocks []*node, structured *node) bool {
 	only := structured
 	if structured.kind == '{' && len(structured.kids) == 1 {
 		only = structured.kids[0]
 	}
 	for _, block := range blocks {
-		if sameValue(block, structured) || sameValue(block, only) {
+		if sameValue(block, structured) || sameValue(block, only) || holds(block, structured, only) {
 			return true
 		}
 	}
@@ -315,6 +315,32 @@ func saysSame(blocks []*node, structured *node) bool {
 		}
 	}
 	return true
+}
+
+// holds reports whether a text is structuredContent or its only member in another form than JSON, or has structuredContent within
+// other text.
+func holds(block, structured, only *node) bool {
+	text := textOf(block)
+	if text == nil {
+		return false
+	}
+	whole := text.text
+	if quoted := readJSON(whole); quoted != nil && quoted.kind == '"' {
+		whole = quoted.text
+	}
+	if value, _, ok := compress.Value(whole); ok {
+		return compress.Equal(value, []byte(structured.raw)) || compress.Equal(value, []byte(only.raw))
+	}
+	var values []string
+	_, pieces := compress.Pieces(whole)
+	for _, piece := range pieces {
+		values = append(values, string(piece.Value))
+	}
+	within := strings.Join(values, ",")
+	if len(values) > 1 {
+		within = "[" + within + "]"
+	}
+	return compress.Equal([]byte(within), []byte(structured.raw))
 }
 
 func sameValue(block, value *node) bool {

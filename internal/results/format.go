@@ -124,13 +124,20 @@ func derived(blocks []wire.Block, value string) json.RawMessage {
 	return json.RawMessage(`{"result":` + value + "}")
 }
 
-// saidIn reports whether the texts have the same content as structured. This is so if a text is the same JSON; if a text is the
-// only member of structured (SDKs wrap a value that is not an object); or if the texts are the elements of that member (the
-// Python SDK writes each element of a list as a text block).
+// saidIn reports whether the texts have the same content as structured. This is so if the JSON of a text (see ofText) is the
+// same, even if it is only a part of the text; if a text is the only member of structured (SDKs wrap a value that is not an
+// object); or if the texts are the elements of that member (the Python SDK writes each element of a list as a text block).
 func saidIn(blocks []wire.Block, structured json.RawMessage) bool {
 	inner := onlyMember(structured)
 	said := func(b wire.Block) bool {
-		return b.IsText && (says(b.Text, structured) || inner != nil && says(b.Text, inner))
+		if !b.IsText {
+			return false
+		}
+		if says(b.Text, structured) || inner != nil && says(b.Text, inner) {
+			return true
+		}
+		value, part := ofText(b.Text)
+		return compress.Equal(value, structured) || inner != nil && !part && compress.Equal(value, inner)
 	}
 	return slices.ContainsFunc(blocks, said) || itemsIn(blocks, inner)
 }
