@@ -129,19 +129,10 @@ func (q *questions) progressed(m *message) {
 	}
 }
 
-// answer returns the result of a response, or its error as a *wire.RPCError. An error object that cannot be read is another
-// error.
+// answer returns the result of a response, or its error as a *wire.RPCError.
 func (m *message) answer() (json.RawMessage, error) {
 	if m.Error == nil {
 		return m.Result, nil
 	}
-	var e struct {
-		Code    int64
-		Message string
-		Data    json.RawMessage
-	}
-	if err := json.Unmarshal(m.Error, &e); err != nil {
-		return nil, fmt.Errorf("the client answered with an error that is not JSON-RPC's: %w", err)
-	}
-	return nil, &wire.RPCError{Code: e.Code, Message: e.Message, Data: e.Data}
+	return nil, wire.ReadRPCError(m.Error)
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -155,6 +156,27 @@ func newAbleClient(t *testing.T, web *httptest.Server, capabilities string) *web
 	t.Cleanup(c.http.CloseIdleConnections)
 	c.initializeWith(t, capabilities)
 	return c
+}
+
+// TestAnswer_Error: an error of a client keeps its message and data, whatever its code is written like.
+func TestAnswer_Error(t *testing.T) {
+	for sent, want := range map[string]string{
+		`{"code":-1,"message":"no","data":[1.0]}`:   `-1 "no (code -1)" [1.0]`,
+		`{"code":-1.0,"message":"no","data":[1.0]}`: `-1 "no (code -1)" [1.0]`,
+		`{"code":"-1","message":"no"}`:              `-1 "no (code -1)" `,
+		`{"code":"E_NO","message":"no"}`:            `0 "no (code E_NO)" `,
+		`{"message":"no"}`:                          `0 "no" `,
+		`"no"`:                                      `0 "an error that is not JSON-RPC's" "no"`,
+	} {
+		m := &message{Message: wire.Message{Error: json.RawMessage(sent)}}
+		_, err := m.answer()
+		rpc, _ := errors.AsType[*wire.RPCError](err)
+		if rpc == nil {
+			t.Errorf("%s: %v", sent, err)
+		} else if got := fmt.Sprintf("%d %q %s", rpc.Code, rpc.Error(), rpc.Data); got != want {
+			t.Errorf("%s: got %s", sent, got)
+		}
+	}
 }
 
 // TestAsk_HTTP: mcpx sends a server's question on the stream of the call, to the client that made the call. If

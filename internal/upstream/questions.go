@@ -244,6 +244,8 @@ func (s *session) answer(id, result json.RawMessage, err error) {
 		rpc, ok := errors.AsType[*wire.RPCError](err)
 		if !ok {
 			rpc = &wire.RPCError{Code: mcp.INTERNAL_ERROR, Message: "the client did not answer: " + err.Error()}
+		} else if rpc.NoCode || rpc.OddCode != nil {
+			rpc = &wire.RPCError{Code: mcp.INTERNAL_ERROR, Message: rpc.Error(), Data: rpc.Data}
 		}
 		out = strconv.AppendInt(append(out, `"error":{"code":`...), rpc.Code, 10)
 		out = wire.AppendQuoted(append(out, `,"message":`...), rpc.Message)
