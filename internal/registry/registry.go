@@ -179,6 +179,7 @@ type entry struct {
 	generation uint64
 	began      time.Time
 	earlier    bool   // a record of the server existed, on disk or at another replica, when the entry was made
+	recorded   bool   // that record has what the server offers besides tools, or that it sent no list of tools
 	era        string // the era of the server in the earlier record; empty if unknown
 	server     Server
 	upstream   *upstream.Upstream // nil if the server is disabled or misconfigured
@@ -244,7 +245,7 @@ func (r *Registry) newEntry(server Server) *entry {
 		spec.Introduction.Capabilities, spec.Introduction.Owner = "", nil
 	}
 	if e.cached = r.remembered(server.Key); e.cached != nil {
-		e.earlier = true
+		e.earlier, e.recorded = true, e.cached.tried || e.cached.Offers != nil
 		maps.Copy(e.older.byEra, e.cached.ByEra)
 		spec.Seen = !e.cached.tried
 		e.era = e.cached.era()

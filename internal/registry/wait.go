@@ -13,11 +13,11 @@ import (
 
 // WaitListed waits until the servers have listed what they offer besides tools, or cannot do so now. It waits only for the
 // servers for which the parameter matches returns true; nil means all servers. It does not wait for a server if an earlier run
-// of mcpx, or another replica, has left a record of the server: its catalogue, or that it sent no list of tools.
+// of mcpx, or another replica, has left a record of the server: what it offers besides tools, or that it sent no list of tools.
 func (r *Registry) WaitListed(ctx context.Context, matches func(server string) bool) {
 	waited := false
 	for _, s := range r.Snapshot().Servers {
-		if e := r.running(s.Name); e != nil && !s.Listed && !e.earlier && (matches == nil || matches(s.Name)) {
+		if e := r.running(s.Name); e != nil && !s.Listed && !e.recorded && (matches == nil || matches(s.Name)) {
 			e.lists().AwaitLists(ctx)
 			waited = true
 		}

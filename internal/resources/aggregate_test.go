@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -168,6 +169,22 @@ func TestDisk(t *testing.T) {
 	}
 	if _, err := s.Send(t.Context(), &request.Request{Method: "resources/read", Params: json.RawMessage(`{"uri":"one://0001"}`)}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestDisk_WithoutItems: a record without what the server offers besides tools, as a run leaves it that ended early, does not make
+// the list empty: it waits for the server.
+func TestDisk_WithoutItems(t *testing.T) {
+	dir, fake := t.TempDir(), offering("one", 3).HTTP(t)
+	server := remote("one", fake)
+	server.Key = registry.Key("one")
+	const record = `{"format":1,"protocol":"2025-11-25","modern":false,"tools":[{"name":"t","inputSchema":{"type":"object"}}]}`
+	if err := os.WriteFile(filepath.Join(dir, server.Key+".json"), []byte(record), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, registry.Options{CacheDir: dir}, server)
+	if page, _ := s.List(t.Context(), catalog.Resources, ""); len(page.Items) != 3 {
+		t.Errorf("%d items", len(page.Items))
 	}
 }
 
