@@ -107,6 +107,10 @@ func TestWaiting_Close(t *testing.T) {
 		began := time.Now()
 		if e.Close(); time.Since(began) > time.Second {
 			t.Errorf("closed after %v", time.Since(began))
+		}
+	})
+}
+
 // TestWaiting_URLs: a server answers with the error that the user must open a URL first, when its client has stopped waiting.
 // wait_result says so in a text, with the URL: as an error it would only make the client repeat wait_result.
 func TestWaiting_URLs(t *testing.T) {
