@@ -3,73 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"mcpx/internal/mcptest"
 )
-
-// TestNPM_Confirm: before a call that may change something, a real client asks the user and shows what will
-// run. If the user declines, or the client cannot ask, the call is not made. Calls that only read need no
-// question.
-func TestNPM_Confirm(t *testing.T) {
-	mcptest.Parallel(t)
-	p, h := findPeers(t), newHome(t)
-	servers, folder := p.real(t, h)
-	config := h.config(t, map[string]server{"filesystem": servers["filesystem"]}, map[string]any{"startup_wait": 60, "exec_wait": 60, "confirm": "destructive"})
-	url := h.serveHTTP(t, "--config", config).url
-	for name, test := range map[string]struct {
-		args   []string
-		want   string
-		asked  bool
-		exists bool
-	}{
-		"accept over stdio": {[]string{"--elicit=accept", "stdio", binary(t), "--config", config, "serve"}, "Successfully wrote", true, true},
-		"accept over http":  {[]string{"--elicit=accept", "http", url}, "Successfully wrote", true, true},
-		"decline":           {[]string{"--elicit=decline", "http", url}, "the user declined the call of filesystem.write_file", true, false},
-		"cancel":            {[]string{"--elicit=cancel", "http", url + "/tools"}, "the user declined the call of filesystem.write_file", true, false},
-		"cannot be asked":   {[]string{"stdio", binary(t), "--config", config, "serve"}, "filesystem.write_file needs the user's confirmation", false, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := startSDK(t, p, h, test.args...)
-			c.ask(t, "", "")
-			file := filepath.Join(folder, strings.ReplaceAll(name, " ", "-")+".txt")
-			quoted, _ := json.Marshal(file)
-			write, read := "exec", "exec"
-			writeArgs, readArgs := execArgs("filesystem", "write_file", `{"path":`+string(quoted)+`,"content":"x <y>"}`), execArgs("filesystem", "list_allowed_directories", `{}`)
-			if strings.HasSuffix(url+"/tools", test.args[len(test.args)-1]) {
-				write, read = "filesystem__write_file", "filesystem__list_allowed_directories"
-				writeArgs, readArgs = `{"path":`+string(quoted)+`,"content":"x <y>"}`, `{}`
-			}
-			if a := c.call(t, read, readArgs); !strings.Contains(string(a.Result), folder) {
-				t.Errorf("a call that only reads got %s %s", a.Result, a.Error)
-			}
-			a := c.call(t, write, writeArgs)
-			if !strings.Contains(string(a.Result), test.want) {
-				t.Errorf("got %s %s", a.Result, a.Error)
-			}
-			questions := 0
-			c.mu.Lock()
-			for _, note := range c.notes {
-				if strings.HasPrefix(note, "elicitation/create") {
-					questions++
-					if !strings.Contains(note, "Run filesystem.write_file?") || !strings.Contains(note, file) || !strings.Contains(note, "x <y>") {
-						t.Errorf("asked %s", note)
-					}
-				}
-			}
-			c.mu.Unlock()
-			if asked := questions == 1; asked != test.asked || questions > 1 {
-				t.Errorf("asked %d times", questions)
-			}
-			if _, err := os.Stat(file); (err == nil) != test.exists {
-				t.Errorf("the file: %v", err)
-			}
-		})
-	}
-}
 
 // TestConfirm_Levels: the setting confirm of a server replaces the global one. The setting of a group can only
 // require more questions.
@@ -100,41 +38,6 @@ func TestConfirm_Levels(t *testing.T) {
 	out, stderr, code := h.run(t, "", "--config", config, "exec", "asking", "echo", `{"text":"hello"}`)
 	if code != 0 || out != "hello\n" {
 		t.Errorf("the user's own call: exit %d, %s%s", code, out, stderr)
-	}
-}
-
-// TestConfirm_Modern: a modern client gets the question as an input_required result. Its next request, with
-// the answer, makes the call.
-func TestConfirm_Modern(t *testing.T) {
-	mcptest.Parallel(t)
-	h := newHome(t)
-	config := h.config(t, map[string]server{"alpha": fake(t, mcptest.Spec{})}, map[string]any{"confirm": "all", "exec_wait": 60})
-	c := &client{peer: h.serveStdio(t, "--config", config), era: modern, name: "e2e"}
-	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"` + modern + `","io.modelcontextprotocol/clientInfo":{"name":"e2e","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}`
-	call := `"method":"tools/call","params":{` + meta + `,"name":"exec","arguments":` + execArgs("alpha", "echo", `{"text":"hello"}`)
-	for action, want := range map[string]string{"accept": `"text":"hello"`, "accept by itself": "without the user's answer", "decline": "the user declined"} {
-		c.send(t, `{"jsonrpc":"2.0","id":"`+action+`",`+call+`}}`)
-		var asked struct {
-			ResultType    string
-			RequestState  json.RawMessage
-			InputRequests map[string]struct {
-				Method string
-				Params struct{ Message string }
-			}
-		}
-		m := c.answer(t, `"`+action+`"`)
-		if err := json.Unmarshal(m.Result, &asked); err != nil || asked.ResultType != "input_required" || len(asked.InputRequests) != 1 {
-			t.Fatalf("got %s %s", m.Result, m.Error)
-		}
-		for key, question := range asked.InputRequests {
-			if question.Method != "elicitation/create" || !strings.Contains(question.Params.Message, "Run alpha.echo?") {
-				t.Errorf("asked %+v", question)
-			}
-			c.send(t, `{"jsonrpc":"2.0","id":"again `+action+`",`+call+`,"requestState":`+string(asked.RequestState)+`,"inputResponses":{"`+key+`":`+string(consent(action))+`}}}`)
-		}
-		if m := c.answer(t, `"again `+action+`"`); !strings.Contains(string(m.Result), want) {
-			t.Errorf("%s: got %s %s", action, m.Result, m.Error)
-		}
 	}
 }
 

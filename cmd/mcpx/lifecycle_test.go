@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -175,46 +173,6 @@ func (b *inbox) answers() []message {
 	return slices.DeleteFunc(slices.Clone(b.all), func(m message) bool { return m.Method != "" })
 }
 
-// TestStdio_Garbage: an invalid message gets an error or no answer, and the next request is answered.
-func TestStdio_Garbage(t *testing.T) {
-	mcptest.Parallel(t)
-	h := newHome(t)
-	p := h.serveStdio(t, "serve", "--demo")
-	c := &client{peer: p, era: legacy, name: "e2e"}
-	c.open(t)
-	for _, line := range []string{
-		`{"jsonrpc":"2.0","id":`, `nonsense`, ``, `{}`, `[]`, `null`, `{"jsonrpc":"2.0","id":900,"result":{}}`,
-		`{"jsonrpc":"2.0","method":"no/such/notification"}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":12345}}`,
-		`{"jsonrpc":"2.0","id":901,"method":5}`, `{"jsonrpc":"2.0","id":902,"method":"tools/call","params":[1,2]}`,
-		`{"jsonrpc":"2.0","id":903,"method":"tools/call"}`, "{\"jsonrpc\":\"2.0\",\"id\":904,\"method\":\"ping\",\"params\":{\"x\":\"\xff\xfe\"}}",
-	} {
-		p.send(t, line)
-	}
-	for _, id := range []string{"902", "903"} {
-		if m := c.answer(t, id); m.Error == nil {
-			t.Errorf("%s got a result: %s", id, m.Result)
-		}
-	}
-	c.result(t, "ping", `{}`)
-}
-
-// TestStdio_LastLine: mcpx also answers a request at the end of the input that has no line break after it.
-func TestStdio_LastLine(t *testing.T) {
-	mcptest.Parallel(t)
-	h := newHome(t)
-	p := h.serveStdio(t, "serve", "--demo")
-	c := &client{peer: p, era: legacy, name: "e2e"}
-	c.open(t)
-	call := `{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"inspect","arguments":{}}}`
-	if _, err := io.WriteString(p.stdin, call); err != nil {
-		t.Fatal(err)
-	}
-	p.stdin.Close()
-	if m := c.answer(t, "99"); m.Result == nil {
-		t.Errorf("got %s", m.Error)
-	}
-}
-
 // TestStdio_ContentLength: mcpx also answers a client that sends Content-Length headers before its messages.
 func TestStdio_ContentLength(t *testing.T) {
 	mcptest.Parallel(t)
@@ -269,44 +227,4 @@ func TestStdio_Noise(t *testing.T) {
 	if !strings.Contains(p.stderr.String(), "level=DEBUG") {
 		t.Error("no debug log: the test shows nothing")
 	}
-}
-
-// TestParallel: many calls at the same time each get their own answer. Long calls do not delay the others.
-func TestParallel(t *testing.T) {
-	mcptest.Parallel(t)
-	h := newHome(t)
-	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{}), "remote": {"url": mcptest.Spec{}.HTTP(t).URL}}, nil)
-	each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
-		c.open(t)
-		c.exec(t, "fake", "echo", `{"text":"up"}`)
-		c.exec(t, "remote", "echo", `{"text":"up"}`)
-		const calls = 64
-		working := h.write(t, "working", "")
-		ids := make([]string, calls)
-		for i := range ids {
-			name := []string{"fake", "remote"}[i%2]
-			tool, arguments := "echo", fmt.Sprintf(`{"text":"call %d"}`, i)
-			if i%8 == 0 {
-				tool, arguments = "slow", fmt.Sprintf(`{"ms":%d,"while":%q}`, i, working)
-			}
-			ids[i] = c.start(t, "tools/call", `{"name":"exec","arguments":`+execArgs(name, tool, arguments)+`}`, "")
-		}
-		for _, slow := range []bool{false, true} {
-			if slow {
-				os.Remove(working)
-			}
-			for i, id := range ids {
-				want := fmt.Sprintf("call %d", i)
-				if i%8 == 0 {
-					want = fmt.Sprintf("slept %d ms", i)
-				}
-				if slow != (i%8 == 0) {
-					continue
-				}
-				if m := c.answer(t, id); !strings.Contains(string(m.Result), `"text":"`+want+`"`) {
-					t.Errorf("call %d: %s %s", i, m.Result, m.Error)
-				}
-			}
-		}
-	})
 }
