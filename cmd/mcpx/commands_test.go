@@ -120,19 +120,6 @@ func TestUsageHints(t *testing.T) {
 	h.must(t, 0, "check", "--config", path, "--timeout", "5")
 }
 
-func TestHelp(t *testing.T) {
-	mcptest.Parallel(t)
-	out, stderr, code := newHome(t).run(t, "", "--help")
-	if code != 0 || stderr != "" {
-		t.Fatalf("exit %d, stderr %q", code, stderr)
-	}
-	for _, want := range []string{"serve", "demo", "inspect", "exec", "check", "version", "--config", "--log-level", "MCPX_CONFIG"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %s in:\n%s", want, out)
-		}
-	}
-}
-
 func TestConfigFaults(t *testing.T) {
 	mcptest.Parallel(t)
 	tests := []struct {
