@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"strings"
 	"sync"
@@ -59,7 +58,7 @@ type suspendedCalls struct {
 
 // NewOnce returns a store of the requestStates that have been used, in the memory of this process. The store may forget old
 // requestStates, because this process resumes each suspended call only once anyway.
-func NewOnce() state.Once { return state.NewOnce(maxSuspended, slog.New(slog.DiscardHandler)) }
+func NewOnce() state.Once { return state.NewOnce("call", state.NewRecords(maxSuspended, 1<<20)) }
 
 // suspendedCall is one call during which the client can be asked questions. It may extend over several
 // requests.

@@ -126,29 +126,6 @@ func TestResults_Sums(t *testing.T) {
 	}
 }
 
-// TestOnce_Bounded: if there are too many names, expired ones are removed first, then those that expire first.
-func TestOnce_Bounded(t *testing.T) {
-	const most = 1000
-	o := NewOnce(most, quiet).(*once)
-	now := time.Now()
-	use := func(name string, until time.Time) bool {
-		fresh, err := o.Redeem(t.Context(), name, until)
-		return fresh && err == nil
-	}
-	for i := range most + 500 {
-		until := now.Add(time.Duration(i+2) * time.Hour)
-		if i%4 == 0 {
-			until = now.Add(-time.Minute)
-		}
-		if !use(fmt.Sprint(i), until) {
-			t.Fatal("a new name was used before")
-		}
-	}
-	if len(o.names) > most || use(fmt.Sprint(most+499), now) || !use("1", now.Add(time.Hour)) {
-		t.Errorf("%d names, or not the right ones", len(o.names))
-	}
-}
-
 // TestCounters_Bounded: a caller that makes up values of Whose cannot fill the memory, and does not push out buckets
 // with another What.
 func TestCounters_Bounded(t *testing.T) {

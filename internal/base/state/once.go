@@ -2,55 +2,45 @@ package state
 
 import (
 	"context"
-	"log/slog"
-	"math"
-	"sync"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"time"
 )
 
-// once implements [Once] in memory.
+// once implements [Once] with a store of records.
 type once struct {
-	limit int
-	log   *slog.Logger
-
-	mu    sync.Mutex
-	names map[string]int64 // the used names, and after which time each may be forgotten, in Unix seconds
+	records Records
+	prefix  string
 }
 
-// NewOnce returns a Once in memory. limit is how many names it remembers.
-func NewOnce(limit int, log *slog.Logger) Once {
-	return &once{limit: limit, log: log, names: make(map[string]int64)}
+// used is the record of one name. All records have the same length, so that [NewRecords] removes first the one that expires first.
+type used struct {
+	Until int64 `json:"until"` // Unix time in seconds
 }
+
+// NewOnce returns a Once that keeps the used names in the store records. The keys of its records depend on purpose, which has only the
+// characters a-z.
+func NewOnce(purpose string, records Records) Once { return &once{records, "once." + purpose + "."} }
 
 // Redeem uses up a name.
-func (o *once) Redeem(_ context.Context, name string, until time.Time) (fresh bool, err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	known, used := o.names[name]
-	if !used {
-		o.makeRoom()
-	}
-	o.names[name] = max(known, until.Unix())
-	return !used, nil
-}
-
-// makeRoom forgets expired names. If there are still too many names, it also forgets the one that expires first. The caller holds
-// the lock.
-func (o *once) makeRoom() {
-	if len(o.names) < o.limit {
-		return
-	}
-	now, first, earliest := time.Now().Unix(), "", int64(math.MaxInt64)
-	for name, until := range o.names {
-		switch {
-		case until < now:
-			delete(o.names, name)
-		case until < earliest:
-			first, earliest = name, until
+func (o *once) Redeem(ctx context.Context, name string, until time.Time) (fresh bool, err error) {
+	sum := sha256.Sum256([]byte(name)) // a name may have any characters
+	key := o.prefix + base64.RawURLEncoding.EncodeToString(sum[:])
+	err = o.records.Change(ctx, key, func(old []byte) (value []byte, _ time.Time, err error) {
+		var one used
+		if old != nil {
+			if err := json.Unmarshal(old, &one); err != nil {
+				return nil, time.Time{}, err
+			}
 		}
+		fresh = old == nil
+		one.Until = max(one.Until, until.Unix())
+		value, err = json.Marshal(one)
+		return value, time.Unix(one.Until+1, 0), err
+	})
+	if err != nil {
+		return false, ErrAway // errors of all kinds: the name may be used up or not
 	}
-	if len(o.names) >= o.limit {
-		o.log.Warn("too many used tokens to remember: a second use of the oldest is not noticed any more", "most", o.limit)
-		delete(o.names, first)
-	}
+	return fresh, nil
 }

@@ -46,7 +46,7 @@ func TestContracts(t *testing.T) {
 	})
 	t.Run("once", func(t *testing.T) {
 		statetest.Once(t, func(*testing.T) (here, there state.Once) {
-			o := state.NewOnce(1000, quiet)
+			o := state.NewOnce("test", state.NewRecords(1000, 1<<20))
 			return o, o
 		})
 	})

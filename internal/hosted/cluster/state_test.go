@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -63,7 +61,7 @@ func TestContracts(t *testing.T) {
 	t.Run("once", func(t *testing.T) {
 		statetest.Once(t, func(t *testing.T) (a, b state.Once) {
 			here, there := two(t)
-			return here.Once("test"), there.Once("test")
+			return state.NewOnce("test", here.Records()), state.NewOnce("test", there.Records())
 		})
 	})
 }
@@ -93,7 +91,7 @@ func TestRecords_Away(t *testing.T) {
 	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
 	a, b := join(t, n.URL, "a"), join(t, n.URL, "b")
-	once := map[*Cluster]state.Once{a: a.Once("codes"), b: b.Once("codes")}
+	once := map[*Cluster]state.Once{a: state.NewOnce("codes", a.Records()), b: state.NewOnce("codes", b.Records())}
 	until := time.Now().Add(time.Hour)
 	redeem := func(c *Cluster, name string) string {
 		fresh, err := once[c].Redeem(t.Context(), name, until)
@@ -220,60 +218,5 @@ func TestRecords_Over(t *testing.T) {
 	})
 	if a.Refused()+b.Refused() > 0 {
 		t.Errorf("%d and %d refused", a.Refused(), b.Refused())
-	}
-}
-
-// TestOnce_Cluster: of all who redeem one code at three replicas at the same time, one has it.
-func TestOnce_Cluster(t *testing.T) {
-	mcptest.NoLeaks(t)
-	n := mcptest.StartNATS(t)
-	var all []state.Once
-	for i := range 3 {
-		all = append(all, join(t, n.URL, fmt.Sprint(i)).Once("codes"))
-	}
-	until := time.Now().Add(time.Hour)
-	for i := range 10 {
-		var fresh atomic.Int32
-		var wait sync.WaitGroup
-		for j := range 30 {
-			wait.Go(func() {
-				if ok, err := all[j%3].Redeem(t.Context(), fmt.Sprint(i), until); ok && err == nil {
-					fresh.Add(1)
-				}
-			})
-		}
-		wait.Wait()
-		if n := fresh.Load(); n != 1 {
-			t.Errorf("%d have the code", n)
-		}
-	}
-}
-
-// TestOnce_Record: replicas of earlier versions, which counted the uses of a name, read the record of a used name, and their
-// records are read.
-func TestOnce_Record(t *testing.T) {
-	mcptest.NoLeaks(t)
-	c := join(t, mcptest.StartNATS(t).URL, "a")
-	once, until := c.Once("codes"), time.Now().Add(time.Hour)
-	redeem := func(name string) bool {
-		fresh, err := once.Redeem(t.Context(), name, until)
-		if err != nil {
-			t.Error(err)
-		}
-		return fresh
-	}
-	if !redeem("new") {
-		t.Error("a new name was used")
-	}
-	if got, want := valueAt(c, "once.codes."+hashed("new")), fmt.Sprintf(`{"name":"new","next":1,"until":%d}`, until.Unix()); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	for name, more := range map[string]string{"used": "", "used twice": `,"ended":true`} {
-		if err := keep(c, "once.codes."+hashed(name), fmt.Sprintf(`{"name":%q,"next":1,"until":%d%s}`, name, until.Unix(), more), time.Hour); err != nil {
-			t.Fatal(err)
-		}
-		if redeem(name) {
-			t.Errorf("%s: fresh", name)
-		}
 	}
 }

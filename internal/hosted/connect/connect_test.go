@@ -49,7 +49,7 @@ func newSite(t *testing.T) *site {
 	s := &site{t: t, accounts: &pretended{}, jar: map[string]string{}}
 	pages, err := New(Options{
 		Base: base, Secrets: []*state.Secret{state.NewSecret()}, Accounts: s.accounts, Pending: NewPending(), Codes: NewCodes(),
-		Once: state.NewOnce(100, slog.New(slog.DiscardHandler)), Log: slog.New(slog.DiscardHandler),
+		Once: state.NewOnce("test", state.NewRecords(100, 1<<20)), Log: slog.New(slog.DiscardHandler),
 		Caller: func(*http.Request) (*caller.Principal, error) { return s.program, nil },
 		Viewer: func(*http.Request) *caller.Principal { return s.signed },
 		SignIn: func(w http.ResponseWriter, r *http.Request, back string) {},
