@@ -39,18 +39,10 @@ type clientState struct {
 	noFolder error  // why there is no such folder
 }
 
-// Limits for the records that mcpx keeps in memory about sessions: how many records, and how many bytes. The id of a session contains
-// the state that the session had at its start, encrypted (see seal). So mcpx keeps a record only of a session that has changed or ended
-// since then, or whose state is too large for an id.
-const (
-	maxRecords     = 100_000
-	maxRecordBytes = 32 << 20
-)
-
 // newClientState returns a new state. memory is how many bytes the process may use; 0 means no limit.
 func newClientState(log *slog.Logger, memory int64) *clientState {
 	s := &clientState{
-		sessions: front.NewSessions(), browsers: page.NewSessions(), results: results.InMemory(memory), once: front.NewOnce(),
+		sessions: front.NewSessions(state.NewSecret()), browsers: page.NewSessions(), results: results.InMemory(memory), once: front.NewOnce(),
 		counters: limits.NewCounters(), secrets: []*state.Secret{state.NewSecret()},
 	}
 	if s.folder, s.noFolder = os.UserConfigDir(); s.noFolder == nil {
@@ -73,7 +65,7 @@ func (s *clientState) seal(log *slog.Logger) {
 		log.Warn("there is no file for the key of sessions: clients cannot go on with their sessions after a restart of mcpx", "error", err)
 		secret = state.NewSecret()
 	}
-	s.sessions = state.NewSealed[front.Session]([]*state.Secret{secret}, "session", state.NewRecords(maxRecords, maxRecordBytes))
+	s.sessions = front.NewSessions(secret)
 }
 
 // secretsOf returns the secrets of the authorization server: the keys in the config; if there are none, those of the cluster; without a

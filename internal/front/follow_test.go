@@ -57,7 +57,7 @@ func TestUnsubscribe_early(t *testing.T) {
 // that the lists may have changed when it goes on; another client, which was not idle, does not.
 func TestSession_ListsAfterIdle(t *testing.T) {
 	mcptest.NoLeaks(t)
-	sessions := state.NewSealed[Session]([]*state.Secret{state.NewSecret()}, "session", state.NewRecords(100, 1<<20))
+	sessions := NewSessions(state.NewSecret())
 	f, web := siteWith(t, Options{Sessions: sessions}) // without servers no list changes
 	idle := newWebClient(t, web, legacyEra)
 	f.endIdle(time.Now().Add(time.Minute))
@@ -83,7 +83,7 @@ func TestSession_ListsAfterIdle(t *testing.T) {
 // anew, with its first call of that server. Another client, which was not idle, does not.
 func TestSession_AnewAfterIdle(t *testing.T) {
 	mcptest.NoLeaks(t)
-	sessions := state.NewSealed[Session]([]*state.Secret{state.NewSecret()}, "session", state.NewRecords(100, 1<<20))
+	sessions := NewSessions(state.NewSecret())
 	f, web := siteWith(t, Options{Sessions: sessions, Homed: func() []string { return []string{"fake"} }},
 		remote("fake", offering("fake", mcptest.EraLegacy).HTTP(t)), remote("other", offering("other", mcptest.EraLegacy).HTTP(t)))
 	f.registry.WaitListed(t.Context(), nil)
@@ -188,7 +188,7 @@ func TestFollow_Again(t *testing.T) {
 // the client learns once that the resource may have changed, and then of each change.
 func TestFollow_Missed(t *testing.T) {
 	mcptest.NoLeaks(t)
-	sessions := state.NewSealed[Session]([]*state.Secret{state.NewSecret()}, "session", state.NewRecords(100, 1<<20))
+	sessions := NewSessions(state.NewSecret())
 	f, web := siteWith(t, Options{Sessions: sessions}, remote("fake", offering("fake", mcptest.EraLegacy).HTTP(t)))
 	f.registry.WaitListed(t.Context(), nil)
 	c := newWebClient(t, web, legacyEra)

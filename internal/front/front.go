@@ -124,7 +124,7 @@ func New(v view.View, options Options) *Front {
 	options.MaxMessage = cmp.Or(options.MaxMessage, 64<<20)
 	options.writeWithin = cmp.Or(options.writeWithin, 2*time.Minute)
 	if options.Sessions == nil {
-		options.Sessions = NewSessions()
+		options.Sessions = NewSessions(state.NewSecret())
 	}
 	if options.Once == nil {
 		options.Once = NewOnce()

@@ -161,8 +161,8 @@ func TestHTTP_Methods(t *testing.T) {
 	}
 }
 
-// TestHTTP_Idle: a session that is not used ends. A session with an open call or stream, or whose last request
-// has only just ended, does not.
+// TestHTTP_Idle: the live part of a session that is not used ends, until its client comes back. That of a session with an open call
+// or stream, or whose last request has only just ended, does not.
 func TestHTTP_Idle(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
@@ -193,8 +193,8 @@ func TestHTTP_Idle(t *testing.T) {
 	if there() != 2 || f.sessions.get(left.session) != nil {
 		t.Errorf("%d sessions are left, and two are used", there())
 	}
-	if status, _, answer := post(t, web, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, map[string]string{"Mcp-Session-Id": left.session}); status != 404 || !strings.Contains(answer, `"id":1`) {
-		t.Errorf("after the end: %d, %s", status, answer)
+	if status, _, answer := post(t, web, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, map[string]string{"Mcp-Session-Id": left.session}); status != 200 || !strings.Contains(answer, `"id":1`) || there() != 3 {
+		t.Errorf("if it goes on: %d, %s", status, answer)
 	}
 	leave()
 	<-ends

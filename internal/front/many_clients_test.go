@@ -562,7 +562,7 @@ func TestSessionChurn(t *testing.T) {
 	if after > goroutines+10 { // a few goroutines belong to connections that are opening or closing
 		t.Errorf("%d goroutines became %d", goroutines, after)
 	}
-	if each := (grown - heap) / 500; each > 500 {
+	if each := (grown - heap) / 500; each > 1000 { // what is known of the last sessions
 		t.Errorf("%d bytes are left of each session", each)
 	}
 }

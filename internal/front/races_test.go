@@ -38,7 +38,7 @@ func (h *hooked) End(ctx context.Context, id string, why state.Ending) error {
 }
 
 func newHooked() *hooked {
-	return &hooked{Sessions: state.NewSealed[Session]([]*state.Secret{state.NewSecret()}, "session", state.NewRecords(100, 1<<20))}
+	return &hooked{Sessions: NewSessions(state.NewSecret())}
 }
 
 const echoX = `{"name":"exec","arguments":{"server_name":"fake","tool_name":"echo","arguments":{"text":"x"}}}`

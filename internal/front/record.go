@@ -45,9 +45,19 @@ type Session struct {
 	Began time.Time `json:"began"`
 }
 
-// NewSessions returns a store that keeps session records in memory. The store itself has no limit: [Admission]
-// limits the sessions.
-func NewSessions() state.Sessions[Session] { return state.NewSessions[Session](0) }
+// Limits for the records that are kept in memory about sessions: how many records, and how many bytes. The id of a session contains
+// the state that the session had at its start, encrypted. So a record is kept only of a session that has changed or ended since
+// then, or whose state is too large for an id.
+const (
+	maxRecords     = 100_000
+	maxRecordBytes = 32 << 20
+)
+
+// NewSessions returns a store of session records in the memory of this process. Processes with the same secret can serve each other's
+// sessions; see [state.NewSealed].
+func NewSessions(secret *state.Secret) state.Sessions[Session] {
+	return state.NewSealed[Session]([]*state.Secret{secret}, "session", state.NewRecords(maxRecords, maxRecordBytes))
+}
 
 func newSessionID() string { return "mcpx-" + rand.Text() }
 

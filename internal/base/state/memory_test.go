@@ -16,52 +16,6 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// TestSessions_Bounded: if there are too many sessions, expired ones are removed first, then the one that expires
-// first. With a bound of 0, no session is removed.
-func TestSessions_Bounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := NewSessions[int](3)
-		open := func(until time.Duration) string {
-			at := time.Now().Add(until)
-			if until == 0 {
-				at = time.Time{}
-			}
-			id, _ := s.Open(t.Context(), new(int), at)
-			return id
-		}
-		last := open(0)
-		first, second := open(2*time.Hour), open(3*time.Hour)
-		third := open(time.Minute) // the session first is removed, as it expires before last and second
-		there := func() (list []bool) {
-			for _, id := range []string{last, first, second, third} {
-				_, err := s.Get(t.Context(), id)
-				list = append(list, err == nil)
-			}
-			return list
-		}
-		if got := fmt.Sprint(there()); got != "[true false true true]" {
-			t.Errorf("with a fourth: %s", got)
-		}
-		time.Sleep(time.Minute)
-		open(4 * time.Hour)
-		if got := fmt.Sprint(there()); got != "[true false true false]" {
-			t.Errorf("with a fifth, as one is over: %s", got)
-		}
-		if n := len(s.(*sessions[int]).byID); n != 3 {
-			t.Errorf("%d are kept", n)
-		}
-	})
-	all := NewSessions[int](0)
-	for range 1000 {
-		if _, err := all.Open(t.Context(), new(int), time.Time{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := len(all.(*sessions[int]).byID); n != 1000 {
-		t.Errorf("%d of 1000 are kept", n)
-	}
-}
-
 // TestResults_Age: results over the maximum age are removed, also if no new result is kept.
 func TestResults_Age(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

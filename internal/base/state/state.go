@@ -45,8 +45,8 @@ func (e *Elsewhere) Error() string { return "another process has this call" }
 // may notice a Change or an End by another process up to two seconds late. Every request calls Get, so Get uses what the
 // process already knows, and the network only now and then, to move the end of a session.
 type Sessions[S any] interface {
-	// Open keeps a record until the given time. If the time is zero, it keeps the record until End is called or, with
-	// [NewSealed] and [NewStored], until the session was not used for a week or more. It returns an id that cannot be guessed.
+	// Open keeps a record until the given time. If the time is zero, it keeps the record until End is called or until the session
+	// was not used for a week or more. It returns an id that cannot be guessed.
 	Open(ctx context.Context, record *S, until time.Time) (id string, err error)
 	// Get returns the record, or the error ErrUnknown or ErrAway.
 	Get(ctx context.Context, id string) (*S, error)
@@ -66,7 +66,7 @@ const (
 	// not connect any more, or its view was removed.
 	Closed Ending = iota
 	// Released means that this process does not use the session any more, because the session was idle in this process
-	// or because the process ends. With [NewSealed] the session goes on if it is used again, here or in another process.
+	// or because the process ends. The session goes on if it is used again, here or in another process.
 	Released
 )
 

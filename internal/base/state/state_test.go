@@ -13,12 +13,6 @@ var quiet = slog.New(slog.DiscardHandler)
 
 // TestContracts: the implementations in memory do what the comments of the interfaces promise.
 func TestContracts(t *testing.T) {
-	t.Run("sessions", func(t *testing.T) {
-		statetest.Sessions(t, func(*testing.T) (here, there state.Sessions[statetest.Record]) {
-			s := state.NewSessions[statetest.Record](300)
-			return s, s
-		})
-	})
 	t.Run("records", func(t *testing.T) {
 		statetest.Records(t, func(*testing.T) (here, there state.Records) {
 			r := state.NewRecords(300, 1<<20)

@@ -40,8 +40,8 @@ const (
 	viewerTime = 15 * time.Minute // how long the cookie that proves the principal of a browser is valid
 	codeTime   = 10 * time.Minute // how long a code is valid
 	maxForm    = 16 << 10
-	// maxPending is the maximum number of logins that one process keeps in memory, maxCodes the maximum number of codes.
-	maxPending, maxCodes = 1000, 1000
+	// maxRecords is the maximum number of logins that one process keeps in memory, and of codes.
+	maxRecords, maxRecordBytes = 1000, 8 << 20
 )
 
 // Person is the part of a principal that these pages need.
@@ -85,8 +85,10 @@ type Code struct {
 }
 
 // NewPending and NewCodes make stores in the memory of this process.
-func NewPending() state.Sessions[Pending] { return state.NewSessions[Pending](maxPending) }
-func NewCodes() state.Sessions[Code]      { return state.NewSessions[Code](maxCodes) }
+func NewPending() state.Sessions[Pending] { return state.NewStored[Pending]("connect", newRecords()) }
+func NewCodes() state.Sessions[Code]      { return state.NewStored[Code]("connectcode", newRecords()) }
+
+func newRecords() state.Records { return state.NewRecords(maxRecords, maxRecordBytes) }
 
 // Options are the settings. All are required unless they say otherwise.
 type Options struct {

@@ -39,7 +39,7 @@ func served(b testing.TB, endpoint Endpoint) string {
 		e := executor.New(r, executor.Options{TOON: true, TypeScript: true})
 		r.Use(e.Chain(nil, nil)...)
 		two := view.NewTwoTools(r, e, view.Options{})
-		sealed := state.NewSealed[front.Session]([]*state.Secret{state.NewSecret()}, "session", state.NewRecords(100, 1<<20))
+		sealed := front.NewSessions(state.NewSecret())
 		f := front.New(two, front.Options{Version: "1", Sessions: sealed})
 		r.Start()
 		b.Cleanup(func() {

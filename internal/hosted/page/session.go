@@ -19,8 +19,8 @@ const (
 	cookieName = "__Host-mcpx"
 	// sessionLife is the longest life of a session. The session ends earlier if its token expires or its login ends.
 	sessionLife = 12 * time.Hour
-	// maxSessions is the maximum number of sessions in memory. One more session ends the oldest.
-	maxSessions = 200
+	// maxSessions is the maximum number of sessions in memory. One more session ends the oldest ones.
+	maxSessions, maxSessionBytes = 200, 16 << 20
 	// maxToken is the longest body of a sign-in, in bytes.
 	maxToken = 64 << 10
 )
@@ -37,7 +37,9 @@ type Session struct {
 }
 
 // NewSessions makes a store of sessions in the memory of this process.
-func NewSessions() state.Sessions[Session] { return state.NewSessions[Session](maxSessions) }
+func NewSessions() state.Sessions[Session] {
+	return state.NewStored[Session]("browser", state.NewRecords(maxSessions, maxSessionBytes))
+}
 
 // refusal says why a request may not see the page: text is for the viewer, reason for the log.
 type refusal struct {
