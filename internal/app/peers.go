@@ -79,7 +79,7 @@ func (a *App) answerPeers() {
 			return err
 		}
 		// The session has ended at the replica that asks. So this replica marks its copy of the session as ended too.
-		if err := a.state.sessions.End(ctx, of.Session, state.Closed); err != nil {
+		if err := a.state.sessions.End(ctx, of.Session); err != nil {
 			return err
 		}
 		if one := a.views.opened(of.View); one != nil {

@@ -177,15 +177,15 @@ func (f *Front) end(lastingOnly bool, why error) {
 
 // Close ends the open requests over HTTP, releases the sessions (other processes may continue them), and ends
 // the goroutine that New started.
-func (f *Front) Close() { f.close(state.Released) }
+func (f *Front) Close() { f.close(f.release) }
 
 // Remove ends the front of a view that a reload has removed from the config. It does what Close does, but no process may
 // continue the sessions.
-func (f *Front) Remove() { f.close(state.Closed) }
+func (f *Front) Remove() { f.close(f.leave) }
 
-func (f *Front) close(why state.Ending) {
+func (f *Front) close(leave func(*session)) {
 	f.end(false, errClosed)
-	f.sessions.each(func(s *session) { f.leave(s, why) })
+	f.sessions.each(leave)
 	f.stopOnce.Do(func() {
 		f.detach()
 		close(f.stop)
@@ -205,7 +205,7 @@ func (f *Front) EndUnknown() {
 	f.suspended.endOf(known, errUnknown)
 	f.sessions.each(func(s *session) {
 		if !known(s.client.Load().Principal) {
-			f.leave(s, state.Closed)
+			f.leave(s)
 		}
 	})
 }
@@ -227,19 +227,18 @@ func (f *Front) sweep() {
 	}
 }
 
-// endIdle ends the sessions that have not been used since the given time.
+// endIdle releases the sessions that have not been used since the given time.
 func (f *Front) endIdle(before time.Time) {
 	f.sessions.each(func(s *session) {
 		if s.inflight.endIdle(before, errSessionEnded) {
-			f.leave(s, state.Released)
+			f.release(s)
 		}
 	})
 }
 
-// leave ends a session in this process; ending says whether other processes may continue the session. If the store fails, other
-// processes do not learn of the end, but the session ends here nevertheless.
-func (f *Front) leave(s *session, ending state.Ending) {
-	if err := f.endSession(context.Background(), s, ending); err != nil {
+// leave ends a session. If the store fails, other processes do not learn of the end, but the session ends here nevertheless.
+func (f *Front) leave(s *session) {
+	if err := f.endSession(context.Background(), s); err != nil {
 		f.log.Warn("a session could not be ended for other processes", "error", err)
 		f.release(s)
 	}

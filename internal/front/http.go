@@ -13,7 +13,6 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/base/state"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 	"mcpx/internal/request"
@@ -65,7 +64,7 @@ func (f *Front) Serve(w http.ResponseWriter, r *http.Request) []*request.Event {
 		case r.Method == http.MethodGet:
 			f.events(e, s)
 		default:
-			if err := f.endSession(r.Context(), s, state.Closed); err != nil {
+			if err := f.endSession(r.Context(), s); err != nil {
 				http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			}
 		}

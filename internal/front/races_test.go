@@ -32,9 +32,9 @@ func (h *hooked) Get(ctx context.Context, id string) (*Session, error) {
 	return record, err
 }
 
-func (h *hooked) End(ctx context.Context, id string, why state.Ending) error {
+func (h *hooked) End(ctx context.Context, id string) error {
 	run(&h.ending)
-	return h.Sessions.End(ctx, id, why)
+	return h.Sessions.End(ctx, id)
 }
 
 func newHooked() *hooked {

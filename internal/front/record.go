@@ -229,16 +229,12 @@ func (f *Front) endEnded() {
 }
 
 // endSession ends a session and its open requests. If it returns an error (state.ErrAway), the session continues. After a
-// success no process answers requests of the session, except if ending is state.Released. Only a replica that could not be told
-// may still answer for a short time.
-func (f *Front) endSession(ctx context.Context, s *session, ending state.Ending) error {
-	if err := f.options.Sessions.End(ctx, s.id, ending); err != nil {
+// success no process answers requests of the session. Only a replica that could not be told may still answer for a short time.
+func (f *Front) endSession(ctx context.Context, s *session) error {
+	if err := f.options.Sessions.End(ctx, s.id); err != nil {
 		return err
 	}
 	f.release(s)
-	if ending != state.Closed {
-		return nil
-	}
 	f.Ended(s.id) // a request may have made a new live part just before
 	if f.options.Peers != nil {
 		f.options.Peers.Ended(ctx, f.name, s.id)

@@ -3,6 +3,7 @@ package front
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -258,7 +259,7 @@ func TestSession_Lost(t *testing.T) {
 // TestSession_OneLivePart: two requests at the same time find no live part. The first one makes it, and both use it.
 func TestSession_OneLivePart(t *testing.T) {
 	mcptest.NoLeaks(t)
-	sessions := &endings{Sessions: NewSessions(state.NewSecret())}
+	sessions := &reads{Sessions: NewSessions(state.NewSecret())}
 	l := limits.New(limits.Options{Anybody: limits.Quota{Sessions: 1}})
 	f, web := siteWith(t, Options{Sessions: sessions, Admission: l})
 	c := newWebClient(t, web, legacyEra)
@@ -288,16 +289,14 @@ func TestSession_OneLivePart(t *testing.T) {
 	}
 }
 
-// endings is a session store that records how sessions end. It can also end a session after a number of reads.
-type endings struct {
+// reads is a session store that counts the reads. It can also end a session after a number of reads.
+type reads struct {
 	state.Sessions[Session]
 	seen  atomic.Int32
 	looks atomic.Int32 // the read with this number, counted from 1, gets ErrUnknown; 0 means that none does
-	mu    sync.Mutex
-	ended []state.Ending
 }
 
-func (e *endings) Get(ctx context.Context, id string) (*Session, error) {
+func (e *reads) Get(ctx context.Context, id string) (*Session, error) {
 	defer e.seen.Add(1)
 	if e.looks.Load() > 0 && e.looks.Add(-1) == 0 {
 		return nil, state.ErrUnknown
@@ -305,18 +304,11 @@ func (e *endings) Get(ctx context.Context, id string) (*Session, error) {
 	return e.Sessions.Get(ctx, id)
 }
 
-func (e *endings) End(ctx context.Context, id string, why state.Ending) error {
-	e.mu.Lock()
-	e.ended = append(e.ended, why)
-	e.mu.Unlock()
-	return e.Sessions.End(ctx, id, why)
-}
-
 // TestSession_EndedMeanwhile: if a session ends while its live part is being made, no live part remains.
 func TestSession_EndedMeanwhile(t *testing.T) {
 	mcptest.NoLeaks(t)
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
-	sessions := &endings{Sessions: NewSessions(state.NewSecret())}
+	sessions := &reads{Sessions: NewSessions(state.NewSecret())}
 	p := startProcesses(t, sessions, "here")
 	f := p.fronts["here"]
 	c := p.at(t, "here", nil)
@@ -334,22 +326,22 @@ func TestSession_Endings(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for name, test := range map[string]struct {
 		end  func(f *Front, c *webClient)
-		want state.Ending
+		want error
 	}{
-		"the client":    {func(_ *Front, c *webClient) { c.status(t, "DELETE", "", "{}") }, state.Closed},
-		"the principal": {func(f *Front, _ *webClient) { f.EndUnknown() }, state.Closed},
-		"the view":      {func(f *Front, _ *webClient) { f.Remove() }, state.Closed},
-		"idle":          {func(f *Front, _ *webClient) { f.endIdle(time.Now().Add(time.Minute)) }, state.Released},
-		"the process":   {func(f *Front, _ *webClient) { f.Close() }, state.Released},
+		"the client":    {func(_ *Front, c *webClient) { c.status(t, "DELETE", "", "{}") }, state.ErrUnknown},
+		"the principal": {func(f *Front, _ *webClient) { f.EndUnknown() }, state.ErrUnknown},
+		"the view":      {func(f *Front, _ *webClient) { f.Remove() }, state.ErrUnknown},
+		"idle":          {func(f *Front, _ *webClient) { f.endIdle(time.Now().Add(time.Minute)) }, nil},
+		"the process":   {func(f *Front, _ *webClient) { f.Close() }, nil},
 	} {
-		sessions := &endings{Sessions: NewSessions(state.NewSecret())}
+		sessions := NewSessions(state.NewSecret())
 		var stranger atomic.Bool
 		f, web := siteWith(t, Options{Sessions: sessions, Known: func(*caller.Principal) bool { return !stranger.Load() }})
 		c := newWebClient(t, web, legacyEra)
 		stranger.Store(name == "the principal")
 		test.end(f.Front, c)
-		if len(sessions.ended) != 1 || sessions.ended[0] != test.want || f.Sessions() != 0 {
-			t.Errorf("%s: ended %v, want %v; %d live", name, sessions.ended, test.want, f.Sessions())
+		if _, err := sessions.Get(t.Context(), c.session); !errors.Is(err, test.want) || f.Sessions() != 0 {
+			t.Errorf("%s: the record: %v, want %v; %d live", name, err, test.want, f.Sessions())
 		}
 	}
 }
@@ -381,11 +373,11 @@ func (a *away) Change(ctx context.Context, id string, change func(*Session)) (*S
 	return a.Sessions.Change(ctx, id, change)
 }
 
-func (a *away) End(ctx context.Context, id string, why state.Ending) error {
+func (a *away) End(ctx context.Context, id string) error {
 	if err := a.err(); err != nil {
 		return err
 	}
-	return a.Sessions.End(ctx, id, why)
+	return a.Sessions.End(ctx, id)
 }
 
 // TestSession_Away: while the session store is unreachable, open sessions continue, but none can begin or
@@ -416,7 +408,7 @@ func TestSession_Away(t *testing.T) {
 		t.Error("the session that did not begin is counted")
 	}
 	l.CloseSession(nil)
-	f.endIdle(time.Now().Add(time.Minute)) // ends the live part here, even if other processes cannot learn of it
+	f.Remove() // ends the live part here, even if other processes cannot learn of it
 	if f.Sessions() != 0 || !strings.Contains(log.String(), "could not be ended") {
 		t.Errorf("%d live; the log says %s", f.Sessions(), log.String())
 	}

@@ -319,10 +319,10 @@ func (s *sealed[S]) update(ctx context.Context, one *known[S], change func(*cont
 	})
 }
 
-// End stores in Records that a session has ended. If the session is only Released, End does nothing, as every process can go on using it.
-func (s *sealed[S]) End(ctx context.Context, id string, why Ending) error {
+// End stores in Records that a session has ended.
+func (s *sealed[S]) End(ctx context.Context, id string) error {
 	one := s.find(id)
-	if one == nil || why == Released {
+	if one == nil {
 		return nil
 	}
 	// If the id contains the record, the id would be valid until the session expires, so Records keeps the end until then,

@@ -34,9 +34,9 @@ func mustOpen(t *testing.T, s Sessions[client], name string) (id string) {
 	return id
 }
 
-func mustEnd(t *testing.T, s Sessions[client], id string, why Ending) {
+func mustEnd(t *testing.T, s Sessions[client], id string) {
 	t.Helper()
-	if err := s.End(t.Context(), id, why); err != nil {
+	if err := s.End(t.Context(), id); err != nil {
 		t.Error(err)
 	}
 }
@@ -112,19 +112,18 @@ func tampered(t *testing.T, one, other string) (ids []string) {
 }
 
 // TestSealed_End: a closed session has ended for this process, also when another client's session, which was opened
-// with the same record, goes on. A released one goes on.
+// with the same record, goes on.
 func TestSealed_End(t *testing.T) {
 	secret := NewSecret()
 	s := sealing(secret)
-	closed, released := mustOpen(t, s, "alice"), mustOpen(t, s, "alice")
-	mustEnd(t, s, closed, Closed)
-	mustEnd(t, s, released, Released)
-	if a, b := nameOf(s, closed), nameOf(s, released); a != ErrUnknown.Error() || b != "alice" {
+	closed, other := mustOpen(t, s, "alice"), mustOpen(t, s, "alice")
+	mustEnd(t, s, closed)
+	if a, b := nameOf(s, closed), nameOf(s, other); a != ErrUnknown.Error() || b != "alice" {
 		t.Errorf("%s, %s", a, b)
 	}
 	before := sealing(secret)
 	earlier := mustOpen(t, before, "bob")
-	mustEnd(t, s, earlier, Closed) // a session that this process sees for the first time
+	mustEnd(t, s, earlier) // a session that this process sees for the first time
 	if got := nameOf(s, earlier); got != ErrUnknown.Error() {
 		t.Error(got)
 	}
@@ -139,7 +138,7 @@ func TestSealed_Week(t *testing.T) {
 		s := sealing(secret)
 		used, idle, ended := mustOpen(t, s, "used"), mustOpen(t, s, "idle"), mustOpen(t, s, "ended")
 		time.Sleep(6*day + time.Hour)
-		mustEnd(t, s, ended, Closed)
+		mustEnd(t, s, ended)
 		for range 4 {
 			if got := nameOf(s, used); got != "used" {
 				t.Fatal(got)
@@ -182,11 +181,7 @@ func TestSealed_Large(t *testing.T) {
 			t.Errorf("%s: %.40s", id, nameOf(door, id))
 		}
 	}
-	mustEnd(t, s, id, Released)
-	if nameOf(s, id) != name {
-		t.Error("it was released, and has ended")
-	}
-	mustEnd(t, s, id, Closed)
+	mustEnd(t, s, id)
 	if nameOf(s, id) != ErrUnknown.Error() {
 		t.Error("it goes on")
 	}
@@ -212,7 +207,7 @@ func TestSealed_Bounded(t *testing.T) {
 			t.Errorf("%d values of %d bytes; %s", n, r.bytes, nameOf(s, alice))
 		}
 		for i := range 5000 {
-			mustEnd(t, s, mustOpen(t, s, fmt.Sprint(i)), Closed)
+			mustEnd(t, s, mustOpen(t, s, fmt.Sprint(i)))
 		}
 		sum := 0
 		for key, one := range r.byKey {
@@ -246,7 +241,7 @@ func TestSealed_Flood(t *testing.T) {
 		last := ""
 		for i := range 5000 {
 			last = mustOpen(t, s, fmt.Sprint(i))
-			mustEnd(t, s, last, Closed)
+			mustEnd(t, s, last)
 			if i%100 == 0 {
 				time.Sleep(time.Second)
 			}
@@ -313,7 +308,7 @@ func TestSealed_ManyEnds(t *testing.T) {
 		kept := NewRecords(room, 32<<20).(*records)
 		s := NewSealed[client]([]*Secret{NewSecret()}, "session", kept)
 		ended, changed := mustOpen(t, s, "alice"), mustOpen(t, s, "alice")
-		mustEnd(t, s, ended, Closed)
+		mustEnd(t, s, ended)
 		if _, err := s.Change(t.Context(), changed, func(c *client) { c.Level = " debug" }); err != nil {
 			t.Fatal(err)
 		}
@@ -321,7 +316,7 @@ func TestSealed_ManyEnds(t *testing.T) {
 		last := ""
 		for i := range maxEnds + 6_000 {
 			last = mustOpen(t, s, "mallory")
-			mustEnd(t, s, last, Closed)
+			mustEnd(t, s, last)
 			if nameOf(s, last) != ErrUnknown.Error() {
 				t.Fatal("an ended session goes on")
 			}
@@ -334,7 +329,7 @@ func TestSealed_ManyEnds(t *testing.T) {
 			t.Errorf("%d records; the sessions of alice are %s and %s", len(kept.byKey), nameOf(s, ended), nameOf(s, changed))
 		}
 		time.Sleep(24 * time.Hour)
-		mustEnd(t, s, changed, Closed)
+		mustEnd(t, s, changed)
 		time.Sleep(5 * 24 * time.Hour)
 		if nameOf(s, changed) != ErrUnknown.Error() {
 			t.Error("on the next day, an end is not kept")

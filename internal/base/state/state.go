@@ -55,20 +55,8 @@ type Sessions[S any] interface {
 	// must not write to what they refer to. The error is ErrUnknown, ErrAway or ErrLarge.
 	Change(ctx context.Context, id string, change func(*S)) (*S, error)
 	// End ends a session. An unknown id is not an error.
-	End(ctx context.Context, id string, why Ending) error
+	End(ctx context.Context, id string) error
 }
-
-// Ending says why a session ends.
-type Ending int
-
-const (
-	// Closed means that the session must not be used any more: the client or the user has ended it, its principal may
-	// not connect any more, or its view was removed.
-	Closed Ending = iota
-	// Released means that this process does not use the session any more, because the session was idle in this process
-	// or because the process ends. The session goes on if it is used again, here or in another process.
-	Released
-)
 
 // Results keeps long results under handles. Only package results uses it. Safe for concurrent use.
 //

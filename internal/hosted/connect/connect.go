@@ -363,7 +363,7 @@ func (p *Pages) callback(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	fresh, err := p.Once.Redeem(r.Context(), "connect "+id, time.Now().Add(viewerTime))
-	_ = p.Pending.End(r.Context(), id, state.Closed) // if this fails, the entry expires; Once has marked it as used already
+	_ = p.Pending.End(r.Context(), id) // if this fails, the entry expires; Once has marked it as used already
 	switch {
 	case err != nil:
 		p.fault(w, http.StatusServiceUnavailable, "mcpx cannot use this login now. Open the link again.")
@@ -428,7 +428,7 @@ func (p *Pages) typed(w http.ResponseWriter, r *http.Request, l *link, to string
 	fresh := false
 	if err == nil {
 		fresh, err = p.Once.Redeem(r.Context(), "connect code "+code, time.Now().Add(codeTime))
-		_ = p.Codes.End(r.Context(), code, state.Closed) // if this fails, the entry expires; Once has marked it as used already
+		_ = p.Codes.End(r.Context(), code) // if this fails, the entry expires; Once has marked it as used already
 	}
 	switch {
 	case errors.Is(err, state.ErrAway):

@@ -118,7 +118,7 @@ func (p *People) end(r *http.Request, one *Session) error {
 			return err
 		}
 	}
-	return p.Sessions.End(r.Context(), cookie.Value, state.Closed)
+	return p.Sessions.End(r.Context(), cookie.Value)
 }
 
 // signInByIssuer sends a viewer to the login of the issuer.

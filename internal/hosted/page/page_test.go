@@ -278,7 +278,7 @@ type away struct{ state.Sessions[Session] }
 
 func (away) Open(context.Context, *Session, time.Time) (string, error) { return "", state.ErrAway }
 func (away) Get(context.Context, string) (*Session, error)             { return nil, state.ErrAway }
-func (away) End(context.Context, string, state.Ending) error           { return state.ErrAway }
+func (away) End(context.Context, string) error                         { return state.ErrAway }
 
 // TestPage_Away: while the session store cannot be reached, a user with a cookie is not asked to sign in again.
 // Signing out reports the failure.

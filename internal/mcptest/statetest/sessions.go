@@ -16,7 +16,7 @@ import (
 func Sessions(t *testing.T, doors func(t *testing.T) (here, there state.Sessions[Record])) {
 	run(t, doors, map[string]func(*testing.T, state.Sessions[Record], state.Sessions[Record]){
 		"a record is what was kept": sessionKept, "unknown": sessionUnknown, "changes": sessionChanged, "no change is lost": sessionChanges,
-		"the end": sessionEnded, "an end among changes": sessionEndedAmongChanges, "its time": sessionUntil, "released": sessionReleased,
+		"the end": sessionEnded, "an end among changes": sessionEndedAmongChanges, "its time": sessionUntil,
 	})
 }
 
@@ -70,7 +70,7 @@ func sessionUnknown(t *testing.T, here, _ state.Sessions[Record]) {
 		if _, err := here.Change(t.Context(), id, func(*Record) {}); !errors.Is(err, state.ErrUnknown) {
 			t.Errorf("changing %q: %v", id, err)
 		}
-		if err := here.End(t.Context(), id, state.Closed); err != nil {
+		if err := here.End(t.Context(), id); err != nil {
 			t.Errorf("ending %q: %v", id, err)
 		}
 	}
@@ -128,7 +128,7 @@ func sessionEnded(t *testing.T, here, there state.Sessions[Record]) {
 	id := opened(t, here, record("a"))
 	soon(t, "the session is known there", func() bool { return has(t, there, id) })
 	for range 2 {
-		if err := there.End(t.Context(), id, state.Closed); err != nil {
+		if err := there.End(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
 		if has(t, there, id) {
@@ -155,7 +155,7 @@ func sessionEndedAmongChanges(t *testing.T, here, there state.Sessions[Record]) 
 				}
 			})
 		}
-		if err := here.End(t.Context(), id, state.Closed); err != nil {
+		if err := here.End(t.Context(), id); err != nil {
 			t.Error(err)
 		}
 		all.Wait()
@@ -177,19 +177,5 @@ func sessionUntil(t *testing.T, here, there state.Sessions[Record]) {
 	}
 	if _, err := here.Change(t.Context(), id, func(*Record) {}); !errors.Is(err, state.ErrUnknown) {
 		t.Errorf("changing it after its time: %v", err)
-	}
-}
-
-// sessionReleased: if one process releases a session, the session either continues to exist for all processes or has
-// ended for all.
-func sessionReleased(t *testing.T, here, there state.Sessions[Record]) {
-	id := opened(t, here, record("a"))
-	soon(t, "the session is known there", func() bool { return has(t, there, id) })
-	if err := here.End(t.Context(), id, state.Released); err != nil {
-		t.Fatal(err)
-	}
-	soon(t, "it is the same at both", func() bool { return has(t, there, id) == has(t, here, id) })
-	if err := here.End(t.Context(), id, state.Closed); err != nil || has(t, here, id) {
-		t.Errorf("it cannot be ended: %v", err)
 	}
 }
