@@ -60,12 +60,9 @@ const maxCatalogue = 32 << 20
 // the first answer, or nil if there is none.
 func cataloguesOf(c *cluster.Cluster) registry.Peers {
 	return func(ctx context.Context, key string) []byte {
-		for _, one := range c.Live() {
-			if one.ID == c.Self() {
-				continue
-			}
+		for _, id := range c.Others() {
 			var saved []byte
-			for piece, err := range c.Ask(ctx, one.ID, askCatalogue, []byte(key)) {
+			for piece, err := range c.Ask(ctx, id, askCatalogue, []byte(key)) {
 				if saved = append(saved, piece...); err != nil || len(saved) > maxCatalogue {
 					saved = nil
 					break

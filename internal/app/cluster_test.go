@@ -129,7 +129,7 @@ func TestCluster_End(t *testing.T) {
 	one, _ := workshop(t, everybody, clusterAt(mcptest.StartNATS(t).URL, clusterKey))
 	two := serving(t, one.cfg)
 	mcptest.WaitFor(t, "the replicas know each other", patience, func() bool {
-		return len(one.app.state.cluster.Live()) == 2 && len(two.app.state.cluster.Live()) == 2
+		return len(one.app.state.cluster.Others()) == 1 && len(two.app.state.cluster.Others()) == 1
 	})
 	for i := range 30 {
 		here := one.visitor(t, "alice", legacyEra, false)

@@ -242,7 +242,7 @@ type approvals struct {
 // follow copies the approvals in the cluster to s: all that are there now, and later each one that a replica stores. After each copy it
 // calls changed.
 func (s *approvals) follow(c *cluster.Cluster, changed func()) {
-	c.Watch(approvalPrefix, func(value []byte) {
+	c.Records().Watch(approvalPrefix, func(value []byte) {
 		var one Lock
 		if json.Unmarshal(value, &one) == nil {
 			s.mu.Lock()

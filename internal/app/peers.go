@@ -114,13 +114,11 @@ func (p peers) Ended(ctx context.Context, view, session string) {
 	defer cancel()
 	data, _ := json.Marshal(about{view, session}) // cannot fail
 	var asked sync.WaitGroup
-	for _, one := range p.Live() {
-		if one.ID != p.Self() {
-			asked.Go(func() {
-				for range p.Ask(ctx, one.ID, kindEnded, data) { // after an error, the replica is gone, or reads the end in NATS
-				}
-			})
-		}
+	for _, id := range p.Others() {
+		asked.Go(func() {
+			for range p.Ask(ctx, id, kindEnded, data) { // after an error, the replica is gone, or reads the end in NATS
+			}
+		})
 	}
 	asked.Wait()
 }

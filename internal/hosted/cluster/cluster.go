@@ -194,10 +194,8 @@ func (c *Cluster) Close() {
 		return
 	}
 	c.end()
-	for _, one := range c.Live() {
-		if one.ID != c.self { // to each, not to all: NATS keeps answers and goodbye in order only on one subject
-			_ = c.send("to."+one.ID, &head{Do: doBye}, nil)
-		}
+	for _, id := range c.Others() { // to each, not to all: NATS keeps answers and goodbye in order only on one subject
+		_ = c.send("to."+id, &head{Do: doBye}, nil)
 	}
 	_ = c.conn.FlushTimeout(time.Second)
 	c.calls.fail(func(*exchange) bool { return true }, ErrGone)

@@ -80,9 +80,9 @@ func (s *counters) catchUp() {
 		}
 	}
 	lack := make(map[bucketName]*take) // the largest answer for each bucket: a replica that has just started knows less
-	for _, one := range s.c.Live() {
+	for _, id := range s.c.Others() {
 		var list []*take
-		if one.ID == s.c.self || json.Unmarshal(s.taken(ctx, one.ID), &list) != nil || slices.Contains(list, nil) {
+		if json.Unmarshal(s.taken(ctx, id), &list) != nil || slices.Contains(list, nil) {
 			continue
 		}
 		for _, one := range list {

@@ -1,8 +1,8 @@
 package cluster
 
 import (
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -12,11 +12,6 @@ const (
 	// deadAfter is how long a replica may be silent before the others assume that it has ended.
 	deadAfter = 2 * time.Second
 )
-
-// Replica is a process of the cluster.
-type Replica struct {
-	ID, Name string
-}
 
 // presence knows which other replicas are running. While NATS cannot be reached, it keeps those that were running before.
 type presence struct {
@@ -29,7 +24,6 @@ type presence struct {
 }
 
 type peer struct {
-	name   string
 	epoch  int
 	leaves bool
 	last   time.Time
@@ -60,11 +54,11 @@ func (p *presence) heard(h *head, now time.Time) (isNew, lostMessages bool) {
 	defer p.mu.Unlock()
 	one := p.peers[h.From]
 	if one == nil {
-		p.peers[h.From] = &peer{h.Kind, h.N, h.Leaves, now}
+		p.peers[h.From] = &peer{h.N, h.Leaves, now}
 		return true, false
 	}
 	lostMessages = one.epoch != h.N
-	*one = peer{h.Kind, h.N, h.Leaves, now}
+	*one = peer{h.N, h.Leaves, now}
 	return false, lostMessages
 }
 
@@ -99,20 +93,15 @@ func (p *presence) sweep(now time.Time) (dead []string) {
 	return dead
 }
 
-// Live returns the replicas that are running, including this one, sorted by ID. While NATS cannot be reached, it returns those that were
-// running before.
-func (c *Cluster) Live() []Replica {
-	list := []Replica{{c.self, c.name}}
+// Others returns the ids of the other replicas that are running, sorted. While NATS cannot be reached, it returns those that were running
+// before.
+func (c *Cluster) Others() []string {
 	c.presence.mu.Lock()
-	for id, one := range c.presence.peers {
-		list = append(list, Replica{id, one.name})
-	}
-	c.presence.mu.Unlock()
-	slices.SortFunc(list, func(a, b Replica) int { return strings.Compare(a.ID, b.ID) })
-	return list
+	defer c.presence.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.presence.peers))
 }
 
-// IsLive reports whether the method Live returns a replica with this id.
+// IsLive reports whether a replica is running, as this one is.
 func (c *Cluster) IsLive(id string) bool {
 	if id == c.self {
 		return true

@@ -80,8 +80,6 @@ type recordHead struct {
 	Key   string `json:"key"`
 	N     uint64 `json:"n"`     // one more after each change
 	Until int64  `json:"until"` // Unix time in milliseconds
-	From  string `json:"from"`
-	At    int64  `json:"at"`
 }
 
 func (r *record) over(now time.Time) bool { return now.UnixMilli() >= r.Until }
@@ -99,10 +97,6 @@ func newRecords(c *Cluster, bucket string) (*records, error) {
 		byKey: make(map[string]*record), byHash: make(map[string]*record), heal: make(map[*record]bool),
 	}, err
 }
-
-// Watch calls handle with the present and each new value of all records whose keys begin with prefix, until Close. handle must
-// neither block nor use the records.
-func (c *Cluster) Watch(prefix string, handle func(value []byte)) { c.records.Watch(prefix, handle) }
 
 // Records returns the shared records. The method Get reads only the copy of the records at this replica.
 func (c *Cluster) Records() state.Followed { return c.records }
@@ -180,7 +174,6 @@ func (r *records) put(ctx context.Context, one *record) error {
 	if !r.c.Connected() {
 		return state.ErrAway
 	}
-	one.From, one.At = r.c.self, time.Now().UnixMilli()
 	text, err := json.Marshal(one.recordHead)
 	if err != nil {
 		return err

@@ -76,7 +76,7 @@ func (h *Hub) Share() {
 	c.Accept(kindRelay, func(ctx context.Context, name []byte, s *cluster.Stream) error {
 		return h.relayed(ctx, string(name), s)
 	})
-	c.Watch(recordPrefix, func(value []byte) {
+	c.Records().Watch(recordPrefix, func(value []byte) {
 		h.newsMu.Lock()
 		h.news = append(h.news, value)
 		h.newsMu.Unlock()
