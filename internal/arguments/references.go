@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
-	"strings"
 
 	"mcpx/internal/base/wire"
 )
@@ -97,7 +96,7 @@ func (r *replacer) object(object json.RawMessage, schema any, path string, depth
 			out = append(out, ',')
 		}
 		var replaced json.RawMessage
-		if replaced, failed = r.value(value, properties[name], path+"/"+escaped.Replace(name), depth+1); failed == nil {
+		if replaced, failed = r.value(value, properties[name], path+"/"+pointerEscapes.Replace(name), depth+1); failed == nil {
 			out = append(append(append(out, written...), ':'), replaced...)
 		}
 		return failed == nil
@@ -126,9 +125,6 @@ func (r *replacer) array(array json.RawMessage, schema any, path string, depth i
 	}
 	return append(out, ']'), failed
 }
-
-// escaped writes a name as a part of a JSON pointer.
-var escaped = strings.NewReplacer("~", "~0", "/", "~1")
 
 func pointerOr(path string) string {
 	if path == "" {

@@ -282,6 +282,7 @@ func decimal(r *big.Rat) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
+// pointerEscapes writes a name as a part of a JSON pointer.
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 // pointer returns a JSON pointer (RFC 6901), but "/" for the root, which models understand better.

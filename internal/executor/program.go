@@ -172,7 +172,7 @@ func (in *inside) call(
 func (in *inside) ended(event *request.Event) {
 	in.mu.Lock()
 	in.costs = append(in.costs, request.Cost{
-		Number: event.Number, Server: event.Server, Tool: event.Tool, Outcome: event.Outcome,
+		Server: event.Server, Tool: event.Tool, Outcome: event.Outcome,
 		Duration: event.Duration, Received: event.Received,
 	})
 	in.mu.Unlock()

@@ -15,7 +15,6 @@ import (
 // running, Outcome is Unfinished.
 type Made struct {
 	Server, Tool, Outcome string
-	Duration              time.Duration
 }
 
 // Unfinished is the outcome of a call that was cancelled because its program ended.
@@ -76,12 +75,11 @@ func (d *desk) call(ctx context.Context, body []byte) (json.RawMessage, *Failure
 	if failure != nil {
 		return nil, failure
 	}
-	began := time.Now()
 	value, outcome, failure := d.host.Call(ctx, Call{Server: c.Server, Tool: c.Tool, Arguments: c.Arguments, Hold: d.clock.hold})
 	if ctx.Err() != nil {
 		outcome = Unfinished
 	}
-	d.end(index, outcome, time.Since(began))
+	d.end(index, outcome)
 	return d.fits(value, failure)
 }
 
@@ -107,10 +105,10 @@ func (d *desk) begin(c sentCall) (index int, failure *Failure) {
 	return len(d.made) - 1, nil
 }
 
-func (d *desk) end(index int, outcome string, took time.Duration) {
+func (d *desk) end(index int, outcome string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.made[index].Outcome, d.made[index].Duration = outcome, took
+	d.made[index].Outcome = outcome
 	d.done++
 	if d.host.Progress != nil {
 		d.host.Progress(d.done, d.total)

@@ -139,7 +139,6 @@ type Trace struct {
 
 // Cost records one call that a program has made.
 type Cost struct {
-	Number                uint64 // the number of the call's event
 	Server, Tool, Outcome string
 	Duration              time.Duration
 	Received              int // tokens

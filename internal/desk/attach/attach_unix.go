@@ -30,10 +30,7 @@ const Patience = 300 * time.Millisecond
 const retryEvery = 4 * time.Millisecond
 
 // Conn is a connection to a daemon that has accepted this command. The caller must call Close, or Run, which closes it.
-type Conn struct {
-	conn *net.UnixConn
-	PID  int // the daemon's process id
-}
+type Conn struct{ conn *net.UnixConn }
 
 // Dial connects to the daemon of a place, and gives up after the timeout. If no daemon runs, Dial starts one if the parameter start
 // is true, and otherwise returns ErrNone. After an error the daemon has received nothing of the session, so the command can still
@@ -131,7 +128,6 @@ func (c *Conn) greet(deadline time.Time) error {
 	if answer.Refused != "" {
 		return &refusedError{answer.Refused}
 	}
-	c.PID = answer.PID
 	return nil
 }
 

@@ -30,7 +30,6 @@ type hello struct {
 // welcome is the daemon's answer to hello. Refused is the reason why the daemon refuses the command; it is empty if the daemon
 // accepts the command.
 type welcome struct {
-	PID     int    `json:"pid"`
 	Refused string `json:"refused,omitempty"`
 }
 

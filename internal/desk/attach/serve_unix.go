@@ -195,7 +195,7 @@ func (d *Daemon) receive(conn *net.UnixConn) (*Session, error) {
 	if err := hear(conn, deadline, &h); err != nil {
 		return nil, err
 	}
-	answer := welcome{PID: os.Getpid()}
+	var answer welcome
 	spare, err := reserve(conn)
 	defer func() { spare.free() }()
 	switch {
