@@ -488,11 +488,3 @@ func TestAdd(t *testing.T) {
 		t.Errorf("got %q", args)
 	}
 }
-
-func TestSetup_Help(t *testing.T) {
-	mcptest.Parallel(t)
-	h := newHome(t)
-	for _, name := range []string{"init", "connect", "disconnect", "add", "remove", "enable", "disable"} {
-		hasAll(t, h.must(t, 0, name, "--help"), "Examples:\n", "    mcpx "+name)
-	}
-}
