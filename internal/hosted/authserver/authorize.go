@@ -31,12 +31,12 @@ type authorization struct {
 // the page it would log in users for clients that they have never seen.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	if len(r.URL.RawQuery) > maxQuery {
-		s.faultPage(w, http.StatusRequestURITooLong, "The request is too long.")
+		pages.Fault(w, http.StatusRequestURITooLong, "The request is too long.")
 		return
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		s.faultPage(w, http.StatusBadRequest, "The address of this page is malformed.")
+		pages.Fault(w, http.StatusBadRequest, "The address of this page is malformed.")
 		return
 	}
 	c, a, err := s.authorizationRequest(r, query)
@@ -45,10 +45,10 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 		case a != nil:
 			s.back(w, a, url.Values{"error": {f.Code}, "error_description": {f.Text}})
 		case f.Code == "temporarily_unavailable":
-			s.faultPage(w, http.StatusServiceUnavailable, f.Text)
+			pages.Fault(w, http.StatusServiceUnavailable, f.Text)
 		default:
 			s.o.Log.Info("a client may not ask for a login", "reason", f.Text, "remote", r.RemoteAddr)
-			s.faultPage(w, http.StatusBadRequest, f.Text)
+			pages.Fault(w, http.StatusBadRequest, f.Text)
 		}
 		return
 	}
@@ -128,7 +128,7 @@ func (s *Server) answered(w http.ResponseWriter, r *http.Request, a *authorizati
 	browser := s.cookie(r, pageCookie)
 	if s.sameSite.Check(r) != nil || r.ParseForm() != nil || s.seals.page.open(r.PostForm.Get("page"), &p) != nil ||
 		browser == "" || !equal(p.Browser, browser) || p.Query != digest(r.URL.RawQuery) || expired(p.Until) {
-		s.faultPage(w, http.StatusForbidden, "This page is too old, or your browser refuses cookies. Connect again from your client.")
+		pages.Fault(w, http.StatusForbidden, "This page is too old, or your browser refuses cookies. Connect again from your client.")
 		return
 	}
 	if r.PostForm.Get("answer") != "allow" {
@@ -143,7 +143,7 @@ func (s *Server) answered(w http.ResponseWriter, r *http.Request, a *authorizati
 // A login for a web page of mcpx itself has no client. In this case, back shows the user what went wrong.
 func (s *Server) back(w http.ResponseWriter, a *authorization, values url.Values) {
 	if a.Own != "" {
-		s.faultPage(w, http.StatusForbidden, "Signing in failed: "+values.Get("error_description")+".")
+		pages.Fault(w, http.StatusForbidden, "Signing in failed: "+values.Get("error_description")+".")
 		return
 	}
 	u, _ := redirect(a.Redirect) // valid: authorizationRequest has checked it

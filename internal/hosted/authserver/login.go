@@ -161,7 +161,7 @@ func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil || len(r.URL.RawQuery) > maxQuery || s.seals.login.open(s.cookie(r, loginCookie), &b) != nil || expired(b.Until) ||
 		len(query["state"]) != 1 || !equal(query.Get("state"), b.State) {
-		s.faultPage(w, http.StatusBadRequest, "This login was not begun in this browser, or too long ago. Connect again from your client.")
+		pages.Fault(w, http.StatusBadRequest, "This login was not begun in this browser, or too long ago. Connect again from your client.")
 		return
 	}
 	s.setCookie(w, loginCookie, "")

@@ -100,7 +100,7 @@ func (s *Server) signedIn(w http.ResponseWriter, r *http.Request, g *grant, path
 	}
 	if err != nil {
 		s.o.Log.Error("signing in to the page failed", "error", err)
-		s.faultPage(w, http.StatusServiceUnavailable, "Signing in is not possible now. Try again.")
+		pages.Fault(w, http.StatusServiceUnavailable, "Signing in is not possible now. Try again.")
 		return
 	}
 	s.began(g)

@@ -189,12 +189,12 @@ func (p *Pages) page(w http.ResponseWriter, r *http.Request) {
 	to := r.URL.Query()["to"]
 	var l link
 	if len(to) != 1 || !untag(p.links, to[0], &l) || time.Now().Unix() >= l.Until {
-		p.fault(w, http.StatusBadRequest, "This link is not whole, or too old. Call the tool again for another one.")
+		pages.Fault(w, http.StatusBadRequest, "This link is not whole, or too old. Call the tool again for another one.")
 		return
 	}
 	address, ok := p.Accounts.Title(l.Server)
 	if !ok {
-		p.fault(w, http.StatusNotFound, "People do not log in to this server by themselves any more.")
+		pages.Fault(w, http.StatusNotFound, "People do not log in to this server by themselves any more.")
 		return
 	}
 	if r.Method == http.MethodGet {
@@ -203,7 +203,7 @@ func (p *Pages) page(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if p.sameSite.Check(r) != nil || r.ParseForm() != nil {
-		p.fault(w, http.StatusForbidden, "This form was not sent by a page of mcpx.")
+		pages.Fault(w, http.StatusForbidden, "This form was not sent by a page of mcpx.")
 		return
 	}
 	switch r.PostForm.Get("answer") {
@@ -256,7 +256,7 @@ func (p *Pages) look(w http.ResponseWriter, r *http.Request, l *link, address st
 	default:
 		data["Who"], data["Connected"] = l.Of.Name, p.Accounts.Connected(r.Context(), l.Server, l.Of.ID)
 	}
-	p.show(w, http.StatusOK, data)
+	pages.Show(w, http.StatusOK, data)
 }
 
 // somebodyElse returns the principal that has signed in with this browser. It returns nil if nobody has signed in, or if the
@@ -330,13 +330,13 @@ func (p *Pages) begin(w http.ResponseWriter, r *http.Request, l *link, v *viewer
 	data, address, err := p.Accounts.Begin(r.Context(), l.Server, l.Of, p.Base+CallbackPath)
 	if err != nil {
 		p.Log.Warn("a login of a principal cannot begin", "server", l.Server, "principal", l.Of.Name, "error", err)
-		p.fault(w, http.StatusBadGateway, "The login to "+l.Server+" cannot begin: "+err.Error())
+		pages.Fault(w, http.StatusBadGateway, "The login to "+l.Server+" cannot begin: "+err.Error())
 		return
 	}
 	one := &Pending{l.Server, l.Of, v.Browser, data}
 	id, err := p.Pending.Open(r.Context(), one, time.Now().Add(viewerTime))
 	if err != nil {
-		p.fault(w, http.StatusServiceUnavailable, "mcpx cannot keep this login now. Try again.")
+		pages.Fault(w, http.StatusServiceUnavailable, "mcpx cannot keep this login now. Try again.")
 		return
 	}
 	w.Header().Set("Location", address(id))
@@ -348,33 +348,33 @@ func (p *Pages) callback(w http.ResponseWriter, r *http.Request) {
 	const foreign = "This login was not begun in this browser, was begun too long ago, or has come back already. Open the link again."
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil || len(r.URL.RawQuery) > maxForm || len(query["state"]) != 1 || len(query["code"]) > 1 || len(query["iss"]) > 1 {
-		p.fault(w, http.StatusBadRequest, foreign)
+		pages.Fault(w, http.StatusBadRequest, foreign)
 		return
 	}
 	id := query.Get("state")
 	one, err := p.Pending.Get(r.Context(), id)
 	if errors.Is(err, state.ErrAway) {
-		p.fault(w, http.StatusServiceUnavailable, "mcpx cannot look this login up now. Try again.")
+		pages.Fault(w, http.StatusServiceUnavailable, "mcpx cannot look this login up now. Try again.")
 		return
 	}
 	v := p.viewerOf(r)
 	if err != nil || v == nil || v.Of.ID != one.Of.ID || subtle.ConstantTimeCompare([]byte(v.Browser), []byte(one.Browser)) != 1 {
-		p.fault(w, http.StatusBadRequest, foreign)
+		pages.Fault(w, http.StatusBadRequest, foreign)
 		return
 	}
 	fresh, err := p.Once.Redeem(r.Context(), "connect "+id, time.Now().Add(viewerTime))
 	_ = p.Pending.End(r.Context(), id) // if this fails, the entry expires; Once has marked it as used already
 	switch {
 	case err != nil:
-		p.fault(w, http.StatusServiceUnavailable, "mcpx cannot use this login now. Open the link again.")
+		pages.Fault(w, http.StatusServiceUnavailable, "mcpx cannot use this login now. Open the link again.")
 		return
 	case !fresh:
-		p.fault(w, http.StatusBadRequest, foreign)
+		pages.Fault(w, http.StatusBadRequest, foreign)
 		return
 	}
 	if err := p.Accounts.Finish(r.Context(), one.Server, one.Of, one.Data, query); err != nil {
 		p.Log.Warn("a login of a principal failed", "server", one.Server, "principal", one.Of.Name, "error", err)
-		p.fault(w, http.StatusBadGateway, "mcpx could not log in to "+one.Server+": "+err.Error())
+		pages.Fault(w, http.StatusBadGateway, "mcpx could not log in to "+one.Server+": "+err.Error())
 		return
 	}
 	p.Log.Info("a principal has logged in to a server", "server", one.Server, "principal", one.Of.Name)
@@ -416,7 +416,7 @@ func (p *Pages) giveCode(w http.ResponseWriter, r *http.Request) {
 // typed handles a code that was typed into the page.
 func (p *Pages) typed(w http.ResponseWriter, r *http.Request, l *link, to string) {
 	if who := p.somebodyElse(r, l); who != nil {
-		p.fault(w, http.StatusForbidden, "This browser is signed in as "+who.Name+", and the link is for somebody else. If somebody has sent you the code, "+
+		pages.Fault(w, http.StatusForbidden, "This browser is signed in as "+who.Name+", and the link is for somebody else. If somebody has sent you the code, "+
 			"they want your account. To use a code of your own for another principal, take a private window.")
 		return
 	}
@@ -432,9 +432,9 @@ func (p *Pages) typed(w http.ResponseWriter, r *http.Request, l *link, to string
 	}
 	switch {
 	case errors.Is(err, state.ErrAway):
-		p.fault(w, http.StatusServiceUnavailable, "mcpx cannot look this code up now. Try again.")
+		pages.Fault(w, http.StatusServiceUnavailable, "mcpx cannot look this code up now. Try again.")
 	case err != nil || !fresh:
-		p.fault(w, http.StatusForbidden, "This code is wrong, too old, used, or of another principal than this link. Run mcpx login again.")
+		pages.Fault(w, http.StatusForbidden, "This code is wrong, too old, used, or of another principal than this link. Run mcpx login again.")
 	default:
 		p.proved(w, l.Of)
 		p.back(w, to)
