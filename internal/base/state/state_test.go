@@ -1,15 +1,12 @@
 package state_test
 
 import (
-	"log/slog"
 	"testing"
 	"time"
 
 	"mcpx/internal/base/state"
 	"mcpx/internal/mcptest/statetest"
 )
-
-var quiet = slog.New(slog.DiscardHandler)
 
 // TestContracts: the implementations in memory do what the comments of the interfaces promise.
 func TestContracts(t *testing.T) {
