@@ -87,7 +87,7 @@ func Check(filter string) error {
 
 func checkLength(filter string) error {
 	if len(filter) > maxFilter {
-		return &FilterError{Message: fmt.Sprintf("the filter is longer than %s", size(maxFilter))}
+		return &FilterError{Message: fmt.Sprintf("the filter is longer than %s", helper.Size(maxFilter))}
 	}
 	return nil
 }
@@ -103,9 +103,6 @@ type LimitError struct {
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("jq: the filter needs more than %s of %s", e.Limit, e.What)
 }
-
-// ErrClosed is the error of Run after Close, and of a Run that Close interrupts.
-var ErrClosed = errors.New("jq runner is closed")
 
 // Runner runs filters in helpers. It is safe for concurrent use.
 type Runner struct {
@@ -133,7 +130,7 @@ func newRunner(l Limits, start helper.Starter) *Runner {
 
 // Run applies a filter to input, which is one JSON value, and returns the outputs of the filter, if
 // any. The parameter owner is the ID of the principal for whom the filter runs. The outputs share one buffer, which
-// the caller owns. After an error there are no outputs. The error is a *FilterError, a *LimitError, a *semaphore.BusyError, ErrClosed or
+// the caller owns. After an error there are no outputs. The error is a *FilterError, a *LimitError, a *semaphore.BusyError or
 // ctx.Err(), or another one if the input is not JSON or no helper could be started. The end of ctx
 // kills the helper.
 func (r *Runner) Run(ctx context.Context, owner, filter string, input []byte) ([]json.RawMessage, error) {
@@ -148,8 +145,6 @@ func (r *Runner) Run(ctx context.Context, owner, filter string, input []byte) ([
 		return nil, limitError("time", r.limits)
 	case errors.Is(err, helper.ErrMemory):
 		return nil, limitError("memory", r.limits)
-	case errors.Is(err, helper.ErrClosed):
-		return nil, ErrClosed
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return nil, err
 	}
@@ -160,7 +155,7 @@ func (r *Runner) Run(ctx context.Context, owner, filter string, input []byte) ([
 }
 
 // Close kills all helpers and returns when they have ended, also if it is called again. A
-// current Run returns ErrClosed.
+// current Run fails.
 func (r *Runner) Close() { r.helpers.Close() }
 
 func limitError(what string, l Limits) *LimitError {
@@ -169,20 +164,9 @@ func limitError(what string, l Limits) *LimitError {
 	case "time":
 		e.Limit = l.Time.String()
 	case "memory":
-		e.Limit = size(l.Memory)
+		e.Limit = helper.Size(l.Memory)
 	case "output":
-		e.Limit = size(l.Output)
+		e.Limit = helper.Size(l.Output)
 	}
 	return e
-}
-
-// size writes a number of bytes in a short form, such as "8 MB".
-func size(n int64) string {
-	switch {
-	case n%(1<<20) == 0:
-		return fmt.Sprintf("%d MB", n>>20)
-	case n%(1<<10) == 0:
-		return fmt.Sprintf("%d KB", n>>10)
-	}
-	return fmt.Sprintf("%d bytes", n)
 }

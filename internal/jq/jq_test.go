@@ -258,7 +258,7 @@ func TestRunner_Interrupted(t *testing.T) {
 		want error
 	}{
 		{"cancel", func(_ *watched, cancel context.CancelFunc) { cancel() }, context.Canceled},
-		{"close", func(w *watched, _ context.CancelFunc) { w.Close() }, ErrClosed},
+		{"close", func(w *watched, _ context.CancelFunc) { w.Close() }, helper.ErrClosed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := watch(t, Limits{Time: time.Hour})

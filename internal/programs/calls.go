@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/base/helper"
 	"mcpx/internal/base/wire"
 )
 
@@ -87,7 +88,7 @@ func (d *desk) call(ctx context.Context, body []byte) (json.RawMessage, *Failure
 // returns a failure.
 func (d *desk) fits(value json.RawMessage, failure *Failure) (json.RawMessage, *Failure) {
 	if failure == nil && int64(len(value)) > d.limits.Memory/2 {
-		return nil, &Failure{CodeFailed, fmt.Sprintf("the result has %d bytes, too many for a program with %s of memory; ask for less", len(value), size(d.limits.Memory))}
+		return nil, &Failure{CodeFailed, fmt.Sprintf("the result has %d bytes, too many for a program with %s of memory; ask for less", len(value), helper.Size(d.limits.Memory))}
 	}
 	return value, failure
 }

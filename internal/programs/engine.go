@@ -327,7 +327,7 @@ func (e *engine) send(args []any) (any, error) {
 	case e.out != nil:
 		return "the program has already ended; await what makes calls before you return", nil
 	case len(arguments) > maxArguments:
-		return fmt.Sprintf("the arguments have %d bytes, over the limit of %s; the call was not made", len(arguments), size(maxArguments)), nil
+		return fmt.Sprintf("the arguments have %d bytes, over the limit of %s; the call was not made", len(arguments), helper.Size(maxArguments)), nil
 	case e.made >= e.Calls:
 		return fmt.Sprintf("a program may make %d calls; this one was not made", e.Calls), nil
 	}

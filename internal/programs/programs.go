@@ -162,13 +162,10 @@ func newRunner(memory int64, start helper.Starter) *Runner {
 // maxAtOnce bounds Limits.AtOnce.
 const maxAtOnce = 64
 
-// ErrClosed is the error of Run after Close, and of a Run that Close interrupts.
-var ErrClosed = errors.New("the runner of programs is closed")
-
 // errOver is the cause with which the context of a program ends when its helper must be killed.
 var errOver = errors.New("the time of the program is over")
 
-// Run runs a program on behalf of owner, the ID of a principal. The error is a *semaphore.BusyError, ErrClosed or ctx.Err(), or
+// Run runs a program on behalf of owner, the ID of a principal. The error is a *semaphore.BusyError or ctx.Err(), or
 // says that a helper could not be started or has failed. How the program itself ended is in the Outcome, even if it exceeded a
 // limit. When Run returns, all calls of host have returned.
 func (r *Runner) Run(ctx context.Context, owner string, p Program, host Host) (*Outcome, error) {
@@ -176,7 +173,7 @@ func (r *Runner) Run(ctx context.Context, owner string, p Program, host Host) (*
 	l.Memory, l.AtOnce = r.memory, min(l.AtOnce, maxAtOnce)
 	limit := min(cmp.Or(p.Timeout, l.Time), l.MaxTime)
 	if len(p.Code) > MaxCode {
-		return &Outcome{Failure: &Failure{CodeFailed, fmt.Sprintf("the program is longer than %s", size(MaxCode))}}, nil
+		return &Outcome{Failure: &Failure{CodeFailed, fmt.Sprintf("the program is longer than %s", helper.Size(MaxCode))}}, nil
 	}
 	bounded, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -201,8 +198,6 @@ func (r *Runner) Run(ctx context.Context, owner string, p Program, host Host) (*
 		out.Failure = memoryFailure(l.Memory)
 	case errors.Is(err, helper.ErrTime):
 		out.Failure = timeFailure(limit, "")
-	case errors.Is(err, helper.ErrClosed):
-		return nil, ErrClosed
 	default:
 		if busy, ok := errors.AsType[*semaphore.BusyError](err); ok {
 			return nil, busy
@@ -260,9 +255,9 @@ func (d *desk) read(out *Outcome, data []byte, code string, limit time.Duration)
 	case endMemory:
 		out.Failure = memoryFailure(d.limits.Memory)
 	case endNull:
-		out.Failure = &Failure{CodeFailed, fmt.Sprintf("the program needs more than %s of memory, so handle less at once, unless it threw null itself", size(d.limits.Memory))}
+		out.Failure = &Failure{CodeFailed, fmt.Sprintf("the program needs more than %s of memory, so handle less at once, unless it threw null itself", helper.Size(d.limits.Memory))}
 	case endOutput:
-		out.Failure = &Failure{CodeFailed, fmt.Sprintf("the value of the program has %s bytes, over the limit of %s; return less", a.Message, size(output))}
+		out.Failure = &Failure{CodeFailed, fmt.Sprintf("the value of the program has %s bytes, over the limit of %s; return less", a.Message, helper.Size(output))}
 	case endStuck:
 		out.Failure = &Failure{CodeFailed, "the program awaits a promise that nothing will settle: no call is open"}
 	default:
@@ -283,18 +278,5 @@ func timeFailure(limit time.Duration, place string) *Failure {
 }
 
 func memoryFailure(limit int64) *Failure {
-	return &Failure{CodeFailed, fmt.Sprintf("the program needs more than %s of memory; handle less at once", size(limit))}
-}
-
-// size writes a number of bytes in a short form.
-func size(n int64) string {
-	switch {
-	case n%1e6 == 0:
-		return fmt.Sprintf("%d MB", int64(n/1e6))
-	case n%(1<<20) == 0:
-		return fmt.Sprintf("%d MB", n>>20)
-	case n%(1<<10) == 0:
-		return fmt.Sprintf("%d KB", n>>10)
-	}
-	return fmt.Sprintf("%d bytes", n)
+	return &Failure{CodeFailed, fmt.Sprintf("the program needs more than %s of memory; handle less at once", helper.Size(limit))}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"mcpx/internal/base/helper"
 	"mcpx/internal/base/pattern"
 	"mcpx/internal/base/wire"
 )
@@ -103,7 +104,7 @@ func readProgram(path string) (string, error) {
 	case !info.Mode().IsRegular():
 		return "", fmt.Errorf("is not a file")
 	case info.Size() > MaxCode:
-		return "", fmt.Errorf("is longer than %s", size(MaxCode))
+		return "", fmt.Errorf("is longer than %s", helper.Size(MaxCode))
 	}
 	code, err := os.ReadFile(path)
 	return string(code), err

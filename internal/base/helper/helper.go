@@ -22,6 +22,7 @@ package helper
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -233,3 +234,16 @@ func (p *Pool) Close() {
 }
 
 func (p *Pool) isClosed() bool { return p.open.Err() != nil }
+
+// Size writes a number of bytes, such as a limit of helpers, in a short form.
+func Size(n int64) string {
+	switch {
+	case n%1e6 == 0:
+		return fmt.Sprintf("%d MB", int64(n/1e6))
+	case n%(1<<20) == 0:
+		return fmt.Sprintf("%d MB", n>>20)
+	case n%(1<<10) == 0:
+		return fmt.Sprintf("%d KB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
