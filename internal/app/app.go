@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/delay"
 	"mcpx/internal/base/memory"
 	"mcpx/internal/base/proc"
 	"mcpx/internal/desk/config"
@@ -357,11 +358,7 @@ func (a *App) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	a.Registry.WaitTried(ctx)
-	timer := time.NewTimer(settleAfter)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+	if !delay.Sleep(ctx, settleAfter) {
 		return
 	}
 	debug.FreeOSMemory()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/delay"
 	"mcpx/internal/base/netguard"
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/terminal"
@@ -103,11 +104,7 @@ func (d *dialout) run(ctx context.Context) error {
 		wait := pause/2 + rand.N(pause) // random, so that many devices do not reconnect at the same time
 		d.say(fmt.Sprintf("%v; again in %s", err, wait.Round(100*time.Millisecond)))
 		pause = min(2*pause, longRedial)
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !delay.Sleep(ctx, wait) {
 			d.say("ended")
 			return nil
 		}

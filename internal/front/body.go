@@ -1,14 +1,13 @@
 package front
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
 	"runtime"
 	"slices"
-	"time"
 
+	"mcpx/internal/base/delay"
 	"mcpx/internal/caller"
 )
 
@@ -54,21 +53,6 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (data []byte, o
 	return data, err == nil
 }
 
-// pause waits for the given time. If ctx ends first, it returns the error of ctx at once.
-func pause(ctx context.Context, wait time.Duration) error {
-	if wait <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // grow reads a body into a buffer that grows as the bytes arrive. While it reads, a buffer larger than firstBody counts towards
 // the principal's limit for bodies.
 func (f *Front) grow(w http.ResponseWriter, r *http.Request) (data []byte, err error) {
@@ -94,8 +78,8 @@ func (f *Front) grow(w http.ResponseWriter, r *http.Request) (data []byte, err e
 				return nil, errBodies
 			}
 			counted = most
-			if err := pause(r.Context(), wait); err != nil {
-				return nil, err
+			if wait > 0 && !delay.Sleep(r.Context(), wait) {
+				return nil, r.Context().Err()
 			}
 			data = slices.Grow(data, most-len(data))[:len(data):most]
 		}

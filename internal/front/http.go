@@ -13,6 +13,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/base/delay"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 	"mcpx/internal/request"
@@ -257,7 +258,7 @@ func (f *Front) admit(ctx context.Context, who *caller.Principal) *rpcError {
 	if over != nil {
 		return tooMany(over)
 	}
-	if pause(ctx, wait) != nil {
+	if wait > 0 && !delay.Sleep(ctx, wait) {
 		return cancelled(ctx)
 	}
 	return nil

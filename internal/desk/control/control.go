@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"mcpx/internal/base/delay"
 	"net"
 	"os"
 	"path/filepath"
@@ -161,7 +162,7 @@ func (s *Socket) Serve(answers Answers) {
 			}
 			if err != nil { // such as an error about too many open files
 				<-slots
-				pause(ctx, time.Second)
+				delay.Sleep(ctx, time.Second)
 				continue
 			}
 			s.served.Go(func() { // ends when Close is called, when no request comes within requestWithin, or after the request
@@ -170,15 +171,6 @@ func (s *Socket) Serve(answers Answers) {
 			})
 		}
 	})
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
 
 func answer(ctx context.Context, conn net.Conn, answers Answers) {

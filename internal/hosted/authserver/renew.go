@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"mcpx/internal/base/delay"
 	"time"
 )
 
@@ -84,16 +85,8 @@ func changes(ctx context.Context, e *entry) error {
 	if e != nil {
 		changed = e.changed
 	}
-	timer := time.NewTimer(lookAgain)
-	defer timer.Stop()
-	select {
-	case <-changed:
-		return nil
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	delay.Until(ctx, lookAgain, changed, nil)
+	return ctx.Err()
 }
 
 // asked asks the issuer whether the user of a login may stay logged in, and stores the answer. me is the value of grant.Renewing that

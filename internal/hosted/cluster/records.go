@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"mcpx/internal/base/delay"
 	"mcpx/internal/base/state"
 )
 
@@ -202,11 +203,7 @@ func wrongRevision(err error) bool {
 // first, for a short random time.
 func (r *records) refresh(ctx context.Context, key string, try int) (revision uint64, err error) {
 	if try > 3 {
-		pause := time.NewTimer(rand.N(time.Duration(try) * time.Millisecond))
-		defer pause.Stop()
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
+		if !delay.Sleep(ctx, rand.N(time.Duration(try)*time.Millisecond)) {
 			return 0, ctx.Err()
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mcpx/internal/base/delay"
 	"mcpx/internal/caller"
 )
 
@@ -97,12 +98,7 @@ func (f *flood) pause(ctx context.Context, wait time.Duration) {
 	default:
 		return
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	delay.Sleep(ctx, wait)
 	<-f.pauses
 }
 
