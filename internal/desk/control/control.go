@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"mcpx/internal/base/delay"
 	"net"
 	"os"
 	"path/filepath"
@@ -22,6 +21,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"mcpx/internal/base/delay"
 )
 
 const (

@@ -4,8 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"mcpx/internal/base/delay"
 	"time"
+
+	"mcpx/internal/base/delay"
 )
 
 const (
