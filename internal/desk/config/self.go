@@ -57,8 +57,9 @@ var (
 	// launchers are programs that run the command of a package, and verbs are their words before the name of the package.
 	launchers = []string{"npx", "npm", "pnpx", "pnpm", "yarn", "bunx", "bun", "uvx", "uv", "pipx"}
 	verbs     = []string{"exec", "x", "dlx", "tool", "run"}
-	// ownPackage matches the word by which launchers name the package of mcpx, with its version, and with the flag before it.
-	ownPackage = pattern.New(`^(--?[a-z]+=)?` + Distribution + `([@=<>~![].*)?$`)
+	// ownPackage matches the word by which launchers name the package of mcpx (Distribution), with its version, and with the flag
+	// before it.
+	ownPackage = pattern.New(`^(--?[a-z]+=)?mcpx-gateway([@=<>~![].*)?$`)
 )
 
 // afterPackage returns the arguments of mcpx if the command is a launcher that runs the package of mcpx. Otherwise it returns args,

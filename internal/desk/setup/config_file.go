@@ -24,7 +24,8 @@ type ConfigFile struct {
 func (f ConfigFile) Edit(change func(data []byte) ([]byte, error), check func(*config.Config) error) error {
 	file, err := atomicfile.Target(f.Path)
 	if err != nil {
-		return err
+		_, _, unread := config.Read(f.Path) // says the same as the commands that only read the config
+		return cmp.Or(unread, err)
 	}
 	_, err = InTurn(file, func() error { return f.edit(file, change, check) })
 	return err
