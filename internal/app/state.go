@@ -42,7 +42,8 @@ type clientState struct {
 // newClientState returns a new state. memory is how many bytes the process may use; 0 means no limit.
 func newClientState(log *slog.Logger, memory int64) *clientState {
 	s := &clientState{
-		sessions: front.NewSessions(state.NewSecret()), browsers: page.NewSessions(), results: results.InMemory(memory), once: front.NewOnce(),
+		sessions: front.NewSessions(state.NewSecret()), browsers: page.NewSessions(), results: results.InMemory(memory),
+		once:     front.NewOnce(),
 		counters: limits.NewCounters(), secrets: []*state.Secret{state.NewSecret()},
 	}
 	if s.folder, s.noFolder = os.UserConfigDir(); s.noFolder == nil {

@@ -129,8 +129,9 @@ func (p *suspendedCall) over(r *incoming) ([]byte, *rpcError) {
 func (k *suspendedCalls) begin(ctx context.Context, r *incoming, run func(context.Context, *incoming) ([]byte, *rpcError)) *suspendedCall {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &suspendedCall{
-		who: r.client.Principal, principal: r.client.Principal.Key(), params: paramsOf(r.message), cancel: cancel, event: k.journal.Begin(r.Method, r.client),
-		done: make(chan struct{}), asked: make(chan struct{}, 1), questions: make(map[string]*question), now: r,
+		who: r.client.Principal, principal: r.client.Principal.Key(), params: paramsOf(r.message), cancel: cancel,
+		event: k.journal.Begin(r.Method, r.client),
+		done:  make(chan struct{}), asked: make(chan struct{}, 1), questions: make(map[string]*question), now: r,
 	}
 	own := *r
 	own.client, own.event = r.client.Asked(p.ask), p.event
