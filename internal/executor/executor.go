@@ -88,8 +88,8 @@ type run struct {
 func (e *Executor) begin() run { return run{e, e.current()} }
 
 // Close ends the calls of executeFor, some of which are still running although their clients already have an answer, and waits for
-// them. The registry must be closed first, so that the calls end with its reason. What is left then are results that wait for
-// their turn; nobody can ask for them any more.
+// them. The registry must be closed first: it ends the calls that wait for a server, with its reason. What is left then are results
+// that wait for their turn, and calls that have not yet heard from the registry, which are cancelled; nobody can ask for them any more.
 func (e *Executor) Close() {
 	e.end(errClosed)
 	e.calls.Wait()

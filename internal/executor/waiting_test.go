@@ -209,6 +209,7 @@ func TestWaiting_Failures(t *testing.T) {
 		}
 		handle = parked(t, exec(t, e, slow), "60")
 		r.Close(0)
+		synctest.Wait() // Close of the executor would otherwise end the call before it has heard from the registry
 		e.Close()
 		wait = waitFor(handle, form)
 		wait.Client = slow.Client
