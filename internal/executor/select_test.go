@@ -112,6 +112,11 @@ func TestSelect(t *testing.T) {
 		{"a key that the text does not have", `{"data":[1]}`, []string{text(`{"summary":"x"}`)}, ".data", []string{"[1]"}, `{"result":[1]}`},
 		{"a key that only the text has", `{"data":[1]}`, []string{text(`{"summary":"x"}`)}, ".summary", []string{"x"}, `{"result":"x"}`},
 		{"a key that neither has", `{"data":[1]}`, []string{text(`{"summary":"x"}`)}, ".none", []string{"null\n[no key \"none\"; shape of the result: {data: [1 of number]}]"}, `{"result":null}`},
+		// If neither fits, the answer is about structuredContent: what a filter makes of a plain text is no answer if it has no value.
+		{"a key that it does not have, beside prose", `{"items":[{"title":"a"}]}`, []string{text("One found.")}, "[.name?]", []string{"[null]\n[no key \"name\"; shape of the result: {items: [1 of {title: string}]}]", "One found."}, `{"result":[null]}`},
+		{"a key that it does not have, beside two lines of prose", `{"items":[{"title":"a"}]}`, []string{text("One"), text("found")}, "[.name?]", []string{"[null]\n[no key \"name\"; shape of the result: {items: [1 of {title: string}]}]", "One", "found"}, `{"result":[null]}`},
+		{"a filter that fails, beside prose", `{"items":[{"title":"a"}]}`, []string{text("One found.")}, "[.items? | .[]? | ascii_downcase]", []string{"SELECT_ERROR: /select: ", "One found."}, ""},
+		{"a filter that finds nothing in the JSON of a text", `{"count":0}`, []string{text(`{"items":[]}`)}, ".items[]", []string{"[select gave nothing]"}, `{"result":[]}`},
 		{"structuredContent is null", "null", []string{text(`{"a":2}`)}, ".a", []string{"2"}, `{"result":2}`},
 		{"it is null, with prose", "null", []string{text("Done.")}, ".a", []string{"SELECT_ERROR: /select: expected an object but got: string (\"Done.\")\nThe call was made; its result is kept: exec {"}, ""},
 		{"it is null, with two texts", "null", []string{text(`{"a":2}`), text(`{"a":3}`)}, "map(.a)", []string{"[2,3]"}, `{"result":[2,3]}`},

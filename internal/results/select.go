@@ -33,13 +33,14 @@ func (e *FilterError) Unwrap() error { return e.Err }
 
 // Select applies a filter to a value. If the parameter grep is not empty, it then applies the grep to the output of the filter.
 // If the filter does not suit the value (a [jq.FilterError]), or gives only nulls, and fallback is not nil, the filter is applied to
-// fallback, and that counts if it gives more. The error is the error of ctx, a [FilterError], a [RefusedError] or, from the grep,
-// [ErrBusy].
+// fallback, and that counts if it gives more: a scalar, or anything if the filter did not suit and fallback is not a mere string. Of
+// a string, a filter such as [.key?] makes an empty list, which would look like an answer. The error is the error of ctx, a
+// [FilterError], a [RefusedError] or, from the grep, [ErrBusy].
 func (p Pages) Select(ctx context.Context, filter, grep string, value, fallback json.RawMessage) (*Page, error) {
 	s, err := p.filter(ctx, filter, value)
 	_, unfit := errors.AsType[*jq.FilterError](err)
 	if nulls := err == nil && s.nulls > 0; fallback != nil && (unfit || nulls) {
-		if fits, otherErr := p.filter(ctx, filter, fallback); otherErr == nil && !(nulls && fits.nulls >= 0) {
+		if fits, otherErr := p.filter(ctx, filter, fallback); otherErr == nil && !(fits.hollow() && (nulls || fallback[0] == '"')) {
 			s, value, err = fits, fallback, nil
 		}
 	}
@@ -187,6 +188,15 @@ func (p Pages) filter(ctx context.Context, filter string, value json.RawMessage)
 	return s, nil
 }
 
+// hollow reports whether the selection has no scalar but nulls. It does not read long selections, as they hardly ever are hollow.
+func (s *selection) hollow() bool {
+	if len(s.value) > maxNulls {
+		return false
+	}
+	doc, ok := wire.Read(string(s.value))
+	return ok && !slices.ContainsFunc(doc.Nodes, func(n wire.Node) bool { return n.Kind != wire.Null && !n.Kind.Container() })
+}
+
 // nullsIn returns the number of nulls in a value that has no other scalars and nothing empty in it, otherwise 0. It does not
 // read long values, as they hardly ever consist of nulls.
 func nullsIn(value json.RawMessage) (n int) {
@@ -208,7 +218,7 @@ func nullsIn(value json.RawMessage) (n int) {
 	return n
 }
 
-// maxNulls is the size of the longest value that nullsIn reads, in bytes.
+// maxNulls is the size of the longest value that nullsIn and hollow read, in bytes.
 const maxNulls = 256 << 10
 
 // noOutput is the text that the model gets if the filter has no output.
