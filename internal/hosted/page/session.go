@@ -19,7 +19,8 @@ const (
 	cookieName = "__Host-mcpx"
 	// sessionLife is the longest life of a session. The session ends earlier if its token expires or its login ends.
 	sessionLife = 12 * time.Hour
-	// maxSessions is the maximum number of sessions in memory. One more session ends the oldest ones.
+	// maxSessions is the maximum number of sessions in memory, maxSessionBytes that of their bytes. Beyond it a quarter of them end; see
+	// [state.NewRecords].
 	maxSessions, maxSessionBytes = 200, 16 << 20
 	// maxToken is the longest body of a sign-in, in bytes.
 	maxToken = 64 << 10
