@@ -12,6 +12,7 @@ import (
 	"modernc.org/quickjs"
 
 	"mcpx/internal/base/helper"
+	"mcpx/internal/base/pattern"
 )
 
 // Role is the name under which this executable, started as a helper process, runs programs; see helper.Roles.
@@ -203,13 +204,19 @@ func (e *engine) begin(start quickjs.Value, code string) *answer {
 	}
 	out := e.failure(err)
 	if last := strings.Count(code, "\n") + 1; out.Line > last { // in the end of the function whose body the program is
-		out.Message, out.Line, out.Column = unbalanced, last, 0
+		out.Line, out.Column = last, 0
+		if aboutEnd.MatchString(out.Message) {
+			out.Message = unbalanced
+		}
 	}
 	return out
 }
 
-// unbalanced is the message for a program whose fault shows only behind its end.
-const unbalanced = "SyntaxError: a bracket, quote or comment of the program is not closed, or a bracket too many is"
+// unbalanced is the message for a program whose fault shows only behind its end, if the engine's own message is about what is there,
+// such as a bracket that the program does not have. aboutEnd matches such messages.
+const unbalanced = "SyntaxError: the program ends within an expression, bracket, quote or comment, or closes a bracket too many"
+
+var aboutEnd = pattern.New(`unexpected |expecting '|invalid property name`)
 
 // loop runs the program until the program has ended and each call that was sent has its reply. It returns nil if the program
 // ended by itself; otherwise it returns an answer that says why the program was ended.

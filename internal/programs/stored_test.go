@@ -69,7 +69,7 @@ type.js:2: @param a: the type "strin" is not known; there are string, number, in
 	if f := r.Check(t.Context(), "/** x */\nconst a = 1;\nreturn ;;) 5"); f == nil || fmt.Sprint(f.Line, " ", f.Text) != "3 SyntaxError: unexpected token in expression: ')', column 10" {
 		t.Errorf("got %v", f)
 	}
-	if f := r.Check(t.Context(), "/** x */\nif (1) {\n  return 1"); f == nil || f.Line != 3 || !strings.HasSuffix(f.Text, "or a bracket too many is") {
+	if f := r.Check(t.Context(), "/** x */\nif (1) {\n  return 1"); f == nil || f.Line != 3 || !strings.HasSuffix(f.Text, "or closes a bracket too many") {
 		t.Errorf("got %v", f)
 	}
 	if f := r.Check(t.Context(), "return await call('a', 'b')"); f != nil {
