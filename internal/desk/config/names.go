@@ -63,8 +63,7 @@ func (l *loader) served(globs []string) []string {
 				tool = "*" // a glob without a dot
 			}
 			for _, s := range l.cfg.Servers {
-				fitsNew, _ := path.Match(glob[:i], s.Name)
-				fitsOld, _ := path.Match(glob[:i], s.Written)
+				fitsNew, fitsOld := names(glob[:i], s.Name), names(glob[:i], s.Written)
 				if fits = fits || fitsNew; fitsOld && !fitsNew && s.Written != "" {
 					all = append(all, s.Name+"."+tool)
 				}
@@ -75,6 +74,13 @@ func (l *loader) served(globs []string) []string {
 		}
 	}
 	return all
+}
+
+// names reports whether a glob matches the name of a server or is this name, which may have '*', '[' and the like. As in the globs of
+// package policy, a '*' also matches '/'.
+func names(glob, name string) bool {
+	ok, _ := path.Match(strings.ReplaceAll(glob, "/", "\x00"), strings.ReplaceAll(name, "/", "\x00"))
+	return ok || glob == name
 }
 
 // similarNames warns about names of servers that differ only in upper and lower case.
