@@ -95,8 +95,8 @@ func offer(w io.Writer, word, candidate, help string) {
 // typedLine is a command line up to the word to complete.
 type typedLine struct {
 	node       *kong.Node // the command, or the root
-	positional []string   // the arguments before the word to complete, and words that are no command
-	at         []int      // the indexes of these in the line
+	positional []string   // the arguments before the word to complete, or a word that is no command and those after it
+	at         []int      // their indexes in the line
 	flag       *kong.Flag // the flag whose value is to be completed; nil if the word is not the value of a flag
 	config     string     // the value of --config
 }
@@ -122,7 +122,7 @@ func readLine(root *kong.Node, words []string) typedLine {
 					}
 				}
 			}
-		case child(l.node, word) != nil:
+		case len(l.positional) == 0 && child(l.node, word) != nil: // after a word that is no command, kong expects none
 			l.node = child(l.node, word)
 		default:
 			l.positional, l.at = append(l.positional, word), append(l.at, i)

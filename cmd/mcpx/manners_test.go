@@ -26,6 +26,7 @@ func TestManners(t *testing.T) {
 		{[]string{"help", "exec"}, 0, "mcpx exec time get_current_time timezone=", ""},
 		{[]string{"chek"}, 80, "", "mcpx: hint: did you mean mcpx check?"},
 		{[]string{"help", "chek"}, 80, "", "mcpx: hint: did you mean mcpx check?"},
+		{[]string{"chek", "status"}, 80, "", "mcpx: hint: did you mean mcpx check?"},
 		{[]string{"exec"}, 80, "", "which server and tool? mcpx inspect lists them"},
 		{[]string{"check", "--jsn"}, 80, "", "mcpx: hint: mcpx help check shows its usage"},
 		{[]string{"token", "new", "--bogus"}, 80, "", "mcpx: hint: mcpx help token new shows its usage"},
