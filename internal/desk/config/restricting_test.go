@@ -2,11 +2,13 @@ package config
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
 // TestRestricting: a key that resembles one by which other clients turn a server off, or hide its tools, is a fault, because without
-// it mcpx would allow more than the user wants. Other unknown keys that resemble keys of other clients are ignored with a warning.
+// it mcpx would allow more than the user wants. Other unknown keys that resemble keys of other clients are ignored with a warning, notes
+// without one.
 func TestRestricting(t *testing.T) {
 	for _, test := range [][2]string{
 		{`"disable": true`, `disable: unknown key "disable", did you mean "disabled"?`},
@@ -23,8 +25,9 @@ func TestRestricting(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", test[0], err, want)
 		}
 	}
-	c, err := Parse("c.json", []byte(`{"mcpServers": {"a": {"command": "x", "timeoutMs": 5, "http_url": "y", "sources": []}}}`), Options{})
-	if err != nil || len(c.Warnings) != 1 {
+	c, err := Parse("c.json", []byte(`{"mcpServers": {"a": {"command": "x", "timeoutMs": 5, "http_url": "y", "sources": [],
+		"_disabled": true, "//excludeTools": ["x"], "#sandbox": {}}}}`), Options{})
+	if err != nil || len(c.Warnings) != 1 || strings.Contains(c.Warnings[0], "disabled") {
 		t.Errorf("%v, %+v", err, c)
 	}
 }

@@ -190,8 +190,8 @@ type Connection struct {
 	// Command and Args are the command line that starts mcpx.
 	Command string
 	Args    []string
-	// Move has servers of mcpx's config. If a server in the client's file has the same definition as an enabled one of these,
-	// it is removed from the file, because mcpx serves it. If Move is nil, the client keeps all its servers.
+	// Move has servers of mcpx's config. If an enabled one of these stands for a server in the client's file (see Doubled), that is
+	// removed from the file, because mcpx serves it. If Move is nil, the client keeps all its servers.
 	Move []Found
 }
 
