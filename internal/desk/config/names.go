@@ -54,17 +54,14 @@ func (l *loader) served(globs []string) []string {
 	all := globs[:0:0] // nil if globs is nil
 	for _, glob := range globs {
 		before, fits := len(all), false
-		for i := range len(glob) + 1 {
-			if i < len(glob) && glob[i] != '.' { // a name may have dots, too
+		for _, s := range l.cfg.Servers {
+			served := toolsOf(glob, s.Name)
+			fits = fits || served != nil
+			if s.Written == "" {
 				continue
 			}
-			_, tool, found := strings.Cut(glob[i:], ".")
-			if !found {
-				tool = "*" // a glob without a dot
-			}
-			for _, s := range l.cfg.Servers {
-				fitsNew, fitsOld := names(glob[:i], s.Name), names(glob[:i], s.Written)
-				if fits = fits || fitsNew; fitsOld && !fitsNew && s.Written != "" {
+			for _, tool := range toolsOf(glob, s.Written) {
+				if !slices.Contains(served, tool) {
 					all = append(all, s.Name+"."+tool)
 				}
 			}
@@ -74,6 +71,26 @@ func (l *loader) served(globs []string) []string {
 		}
 	}
 	return all
+}
+
+// toolsOf returns what a glob of SERVER.TOOL says of the tools of a server: one glob for each way in which the beginning names the
+// server, whose name may have dots. If no dot separates the two, a '*' may do so: it matches the dot, too. toolsOf returns nil if the
+// glob does not fit the server.
+func toolsOf(glob, server string) (tools []string) {
+	for i := range len(glob) {
+		if glob[i] == '.' && names(glob[:i], server) {
+			tools = append(tools, glob[i+1:])
+		}
+	}
+	if tools != nil {
+		return tools
+	}
+	for i := range len(glob) {
+		if glob[i] == '*' && names(glob[:i+1], server) {
+			tools = append(tools, glob[i:])
+		}
+	}
+	return tools
 }
 
 // names reports whether a glob matches the name of a server or is this name, which may have '*', '[' and the like. As in the globs of

@@ -58,6 +58,7 @@ func TestSafeNames_Filters(t *testing.T) {
 		`"my notes.delete_*"`: {"my_notes_2.delete_*"},
 		`"my *.delete"`:       {"my_notes_2.delete"},
 		`"my n*"`:             {"my_notes_2.*"},
+		`"my n*delete"`:       {"my_notes_2.*delete"},
 		`"my?notes.x"`:        {"my_notes_2.x", "my?notes.x"},
 		`"my.git.x"`:          {"my.git.x"},
 		`"*.x", "my_notes.y"`: {"*.x", "my_notes.y"},
