@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -48,56 +47,18 @@ func (l *loader) safeNames() {
 	}
 }
 
-// served returns the globs of SERVER.TOOL with the names that clients see. For each server whose name in the file fits a glob, while
-// its new name does not, it adds a glob with the new name. It leaves out the old glob if that fits no server's new name.
+// served returns globs of SERVER.TOOL in which the whole names of renamed servers are replaced by the new ones. A pattern of a name
+// fits only new names.
 func (l *loader) served(globs []string) []string {
-	all := globs[:0:0] // nil if globs is nil
-	for _, glob := range globs {
-		before, fits := len(all), false
+	all := slices.Clone(globs)
+	for i, glob := range all {
 		for _, s := range l.cfg.Servers {
-			served := toolsOf(glob, s.Name)
-			fits = fits || served != nil
-			if s.Written == "" {
-				continue
+			if tool, ok := strings.CutPrefix(glob, s.Written+"."); ok && s.Written != "" {
+				all[i] = s.Name + "." + tool
 			}
-			for _, tool := range toolsOf(glob, s.Written) {
-				if !slices.Contains(served, tool) {
-					all = append(all, s.Name+"."+tool)
-				}
-			}
-		}
-		if fits || len(all) == before {
-			all = append(all, glob)
 		}
 	}
 	return all
-}
-
-// toolsOf returns what a glob of SERVER.TOOL says of the tools of a server: one glob for each way in which the beginning names the
-// server, whose name may have dots. If no dot separates the two, a '*' may do so: it matches the dot, too. toolsOf returns nil if the
-// glob does not fit the server.
-func toolsOf(glob, server string) (tools []string) {
-	for i := range len(glob) {
-		if glob[i] == '.' && names(glob[:i], server) {
-			tools = append(tools, glob[i+1:])
-		}
-	}
-	if tools != nil {
-		return tools
-	}
-	for i := range len(glob) {
-		if glob[i] == '*' && names(glob[:i+1], server) {
-			tools = append(tools, glob[i:])
-		}
-	}
-	return tools
-}
-
-// names reports whether a glob matches the name of a server or is this name, which may have '*', '[' and the like. As in the globs of
-// package policy, a '*' also matches '/'.
-func names(glob, name string) bool {
-	ok, _ := path.Match(strings.ReplaceAll(glob, "/", "\x00"), strings.ReplaceAll(name, "/", "\x00"))
-	return ok || glob == name
 }
 
 // similarNames warns about names of servers that differ only in upper and lower case.

@@ -50,21 +50,16 @@ func TestSafeNames(t *testing.T) {
 	}
 }
 
-// TestSafeNames_Filters: filters of tools may name a renamed server as the file does, also by a pattern.
+// TestSafeNames_Filters: filters of tools may name a renamed server as the file does, with its whole name.
 func TestSafeNames_Filters(t *testing.T) {
 	const file = `{"mcpServers": {"my notes": {"command": "a"}, "my.git": {"command": "b"}, "my_notes": {"command": "c"}, "a [x]/y": {"command": "d"}}, "disabled_tools": [%[1]s],
 		"groups": {"g": {"tools": {"allow": [%[1]s], "deny": [%[1]s]}}, "all": {"tools": {"deny": []}}}}`
 	for globs, want := range map[string][]string{
 		`"my notes.delete_*"`: {"my_notes_2.delete_*"},
-		`"my *.delete"`:       {"my_notes_2.delete"},
-		`"my n*"`:             {"my_notes_2.*"},
-		`"my n*delete"`:       {"my_notes_2.*delete"},
-		`"my?notes.x"`:        {"my_notes_2.x", "my?notes.x"},
 		`"my.git.x"`:          {"my.git.x"},
 		`"*.x", "my_notes.y"`: {"*.x", "my_notes.y"},
 		`"none.x"`:            {"none.x"},
 		`"a [x]/y.delete"`:    {"a__x__y.delete"},
-		`"a *.delete"`:        {"a__x__y.delete"},
 	} {
 		cfg, _ := parsed(t, fmt.Sprintf(file, globs))
 		g := cfg.Group("g").Tools

@@ -167,7 +167,8 @@ func (r *serverReader) read(n *node) {
 	}
 	r.l.members(n, own, func(m *node) bool {
 		named := nameInList(m.key) && n.parent.kind == arrayKind
-		if named || isComment(m.key) || others.key(m.key) != nil || r.l.ignoredKey(serverOfOtherClients, serverOfOlderSystems, m.key, n.path()) {
+		if named || isComment(m.key) || others.key(m.key) != nil ||
+			r.l.ignoredKey(serverOfOtherClients, serverOfOlderSystems, m.key, n.path()) {
 			return true
 		}
 		near := nearest(m.key, restricting)
