@@ -21,7 +21,7 @@ const (
 	sessionLife = 12 * time.Hour
 	// maxSessions is the maximum number of sessions in memory, maxSessionBytes that of their bytes. Beyond it a quarter of them end; see
 	// [state.NewRecords].
-	maxSessions, maxSessionBytes = 200, 16 << 20
+	maxSessions, maxSessionBytes = 2000, 16 << 20
 	// maxToken is the longest body of a sign-in, in bytes.
 	maxToken = 64 << 10
 )
