@@ -27,9 +27,10 @@ type checkCommand struct {
 	JSON    bool     `name:"json" help:"Print the outcome as JSON."`
 	Timeout duration `help:"Wait no longer than this, such as 90 or 1m30s; without it, as long as the servers' connect_timeout." placeholder:"DURATION"`
 
-	// brief, if not nil, means that runHere does not print what the servers cost and save, because its caller prints that later. Instead,
-	// runHere counts the tokens of the tool definitions. brief is the caller's command line, for hints.
-	brief   *cli
+	// within is the command line of the command that this check is a part of, such as init; nil if it is a command of its own. As a part,
+	// runHere does not print what the servers cost and save, because that command prints it later. Instead, it counts the tokens of the
+	// tool definitions.
+	within  *cli
 	outcome *outcome          // set by runHere
 	silent  map[string]string // why a connected server does not answer now, by server
 }
@@ -99,7 +100,7 @@ func (cmd *checkCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	outcome := checked(cmp.Or(cmd.brief, c), a, servers, tools, cmd.silent)
+	outcome := checked(cmp.Or(cmd.within, c), a, servers, tools, cmd.silent)
 	faults := a.ProgramFaults(ctx)
 	outcome.Warnings = append(outcome.Warnings, faults...)
 	for _, fault := range faults {
@@ -114,7 +115,7 @@ func (cmd *checkCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	switch {
 	case cmd.JSON:
 		err = printJSON(s.out, outcome)
-	case cmd.brief != nil:
+	case cmd.within != nil:
 		outcome.advises, outcome.Definitions = true, definitionsOf(a)
 		outcome.printServers(s)
 	default:

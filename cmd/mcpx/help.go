@@ -50,8 +50,8 @@ var otherWords = map[string]string{
 func usageHint(parser *kong.Kong, args []string) string {
 	names, line := commands(parser), readLine(parser.Model.Node, args)
 	first := line.node.Path() // such as "token new"
-	if line.node == parser.Model.Node {
-		first = strings.Join(line.positional[:min(1, len(line.positional))], "")
+	if line.node == parser.Model.Node && len(line.positional) > 0 {
+		first = line.positional[0] // no command
 	}
 	switch {
 	case first == "add" && len(line.at) > 1 && line.at[1] < len(args)-1 && !slices.Contains(args, "--") && !strings.HasPrefix(args[line.at[1]-1], "-"):

@@ -88,7 +88,7 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams, sys setup.Sy
 func (cmd *initCommand) try(ctx context.Context, w wiring, sources []setup.Source, file string) error {
 	named := *w.cli
 	named.Config = file
-	check := &checkCommand{brief: w.cli}
+	check := &checkCommand{within: w.cli}
 	if !cmd.NoCheck {
 		fmt.Fprintln(w.s.out)
 		// The clients are connected even if a server is unavailable.

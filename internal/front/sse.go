@@ -43,9 +43,9 @@ func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string
 		id += "-" + f.options.Peers.Self()
 	}
 	// If the connection ends, the input ends, which cancels the open calls. A shutdown waits for the open calls instead.
-	input, end := context.WithCancel(r.Context())
-	defer end() // ends a POST that is waiting for the reader
-	stream := &sseStream{exchange: f.newExchange(w, r), posted: make(chan []byte), ended: input.Done()}
+	input, endInput := context.WithCancel(r.Context())
+	defer endInput() // ends a POST that is waiting for the reader
+	stream := &sseStream{exchange: f.newExchange(w, r), posted: make(chan []byte), inputEnded: input.Done()}
 	key := streamKey(id, r)
 	f.sseStreams.Store(key, stream)
 	defer f.sseStreams.Delete(key)
@@ -111,7 +111,7 @@ func (f *Front) PostSSE(w http.ResponseWriter, r *http.Request) {
 	select {
 	case stream.posted <- data:
 		w.WriteHeader(http.StatusAccepted)
-	case <-stream.ended:
+	case <-stream.inputEnded:
 		http.Error(w, "the session has ended", http.StatusNotFound)
 	}
 }
@@ -125,10 +125,10 @@ func streamKey(id string, r *http.Request) string {
 // sseStream is the Socket of a client with an event stream.
 type sseStream struct {
 	*exchange
-	posted  chan []byte     // the messages that the client posts
-	ended   <-chan struct{} // closed when no message is read any more
-	sending sync.Mutex      // held while an event is written
-	over    bool            // end was called; guarded by sending
+	posted     chan []byte     // the messages that the client posts
+	inputEnded <-chan struct{} // closed when no message is read any more
+	sending    sync.Mutex      // held while an event is written
+	over       bool            // end was called; guarded by sending
 }
 
 // end refuses further events, and waits until an event that is being written is written or has failed. Once the handler has
@@ -145,7 +145,7 @@ func (s *sseStream) Read() ([]byte, error) {
 	select {
 	case data := <-s.posted:
 		return data, nil
-	case <-s.ended:
+	case <-s.inputEnded:
 		return nil, io.EOF
 	}
 }

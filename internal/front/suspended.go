@@ -63,8 +63,7 @@ func NewOnce() state.Once { return state.NewOnce("call", state.NewRecords(maxSus
 // suspendedCall is one call during which the client can be asked questions. It may extend over several
 // requests.
 type suspendedCall struct {
-	who       *caller.Principal
-	principal string // the ID of who
+	principal *caller.Principal
 	params    [sha256.Size]byte
 	cancel    context.CancelCauseFunc
 	event     *request.Event // may outlast the request that began the call; ended before done is closed
@@ -129,7 +128,7 @@ func (p *suspendedCall) over(r *incoming) ([]byte, *rpcError) {
 func (k *suspendedCalls) begin(ctx context.Context, r *incoming, run func(context.Context, *incoming) ([]byte, *rpcError)) *suspendedCall {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &suspendedCall{
-		who: r.client.Principal, principal: r.client.Principal.Key(), params: paramsOf(r.message), cancel: cancel,
+		principal: r.client.Principal, params: paramsOf(r.message), cancel: cancel,
 		event: k.journal.Begin(r.Method, r.client),
 		done:  make(chan struct{}), asked: make(chan struct{}, 1), questions: make(map[string]*question), now: r,
 	}
@@ -180,7 +179,7 @@ func (k *suspendedCalls) park(p *suspendedCall, requests []byte) ([]byte, *rpcEr
 	p.mu.Unlock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.calls) >= maxSuspended || p.principal != "" && k.count(p.principal) >= maxSuspended/10 {
+	if len(k.calls) >= maxSuspended || p.principal != nil && k.count(p.principal) >= maxSuspended/10 {
 		p.cancel(errCrowded)
 		return nil, &rpcError{code: mcp.INTERNAL_ERROR, message: errCrowded.Error()}
 	}
@@ -196,9 +195,9 @@ func (k *suspendedCalls) park(p *suspendedCall, requests []byte) ([]byte, *rpcEr
 }
 
 // count returns the number of suspended calls of a principal. The caller holds the lock.
-func (k *suspendedCalls) count(principal string) (n int) {
+func (k *suspendedCalls) count(principal *caller.Principal) (n int) {
 	for _, p := range k.calls {
-		if p.principal == principal {
+		if p.principal.Key() == principal.Key() {
 			n++
 		}
 	}
@@ -219,7 +218,7 @@ func (k *suspendedCalls) resume(ctx context.Context, r *incoming, written string
 	p := k.calls[secret]
 	k.mu.Unlock()
 	switch {
-	case p == nil || p.principal != r.client.Principal.Key():
+	case p == nil || p.principal.Key() != r.client.Principal.Key():
 		return refuse(noCall)
 	case p.params != paramsOf(r.message):
 		return refuse("it belongs to a call with other params")
@@ -260,12 +259,12 @@ func (k *suspendedCalls) endOf(isKnown func(*caller.Principal) bool, why error) 
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for p := range k.open {
-		if !isKnown(p.who) {
+		if !isKnown(p.principal) {
 			p.cancel(why)
 		}
 	}
 	for secret, p := range k.calls {
-		if !isKnown(p.who) {
+		if !isKnown(p.principal) {
 			p.expiry.Stop()
 			delete(k.calls, secret)
 		}

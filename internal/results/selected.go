@@ -56,7 +56,7 @@ func noTextFailure() *Failure {
 
 // selectable returns the JSON that a filter is applied to. This is what the model saw: JSON, or a plain text as a JSON string.
 // If the filter fails on value, or gives only nulls, it is applied to fallback, which may be nil. value and fallback are both nil
-// if there is neither JSON nor text.
+// if there is neither JSON nor text. Callers that have no filter give "", and need no fallback.
 //
 // Sometimes structuredContent only wraps what the text blocks have: it is {"content":"…"} with the same text. Then value is the
 // text, or the JSON in it. A filter that names the wrapper, such as .content, is applied to structuredContent first.
@@ -68,8 +68,10 @@ func selectable(filter string, structured json.RawMessage, blocks []wire.Block) 
 	inner := wrapped(structured, blocks)
 	switch {
 	case inner == nil:
-		shown, _ := ofTexts(blocks) // the model may have seen only the texts, and written the filter for them
-		return structured, shown
+		if filter != "" { // the model may have seen only the texts, and written the filter for them
+			fallback, _ = ofTexts(blocks)
+		}
+		return structured, fallback
 	case structured[0] == '{' && namesWrapper(filter, structured, inner):
 		return structured, inner
 	}

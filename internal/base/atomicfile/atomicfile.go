@@ -39,9 +39,8 @@ func Target(path string) (string, error) {
 
 // Rewrite is like [Write] for a file that is the user's own, such as a config: it keeps the permissions, the owner and the group of the
 // file. A new file gets mode 0600 and, if this process is root, the owner and the group of its folder. So the user can still read it after
-// a command with sudo. If path is a symbolic link, as into a
-// repository of dotfiles, Rewrite writes the file behind it, and the link stays. If the user of this process may not write the file, the
-// error is a [*ReadOnlyError].
+// a command with sudo. If path is a symbolic link, as into a repository of dotfiles, Rewrite writes the file behind it, and the link
+// stays. If the user of this process may not write the file, the error is a [*ReadOnlyError].
 func Rewrite(path string, data []byte) error {
 	path, err := Target(path)
 	if err != nil {

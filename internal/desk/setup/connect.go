@@ -190,8 +190,8 @@ type Connection struct {
 	// Command and Args are the command line that starts mcpx.
 	Command string
 	Args    []string
-	// Move has servers of mcpx's config. If an enabled one of these stands for a server in the client's file (see Doubled), that is
-	// removed from the file, because mcpx serves it. If Move is nil, the client keeps all its servers.
+	// Move has servers of mcpx's config. A server in the client's file that an enabled one of these replaces (see Doubled) is removed
+	// from the file, because mcpx serves it. If Move is nil, the client keeps all its servers.
 	Move []Found
 }
 
@@ -266,7 +266,8 @@ func (e edited) addSelf(servers []Found, connection Connection) error {
 	return e.start(entry, e.keys(name)...)
 }
 
-// Doubled returns the names of those servers for which an enabled server in configured stands.
+// Doubled returns the names of the servers that an enabled server in configured replaces: it defines the same server, and hides at
+// least the tools that they hide.
 func Doubled(servers, configured []Found) []string {
 	var names []string
 	for _, s := range doubled(servers, configured) {
@@ -278,7 +279,7 @@ func Doubled(servers, configured []Found) []string {
 func doubled(servers, configured []Found) (all []Found) {
 	for _, s := range servers {
 		if !s.Self && s.Fault == "" && s.path != nil && slices.ContainsFunc(configured, func(o Found) bool {
-			return o.Server.Enabled && slices.Contains(o.covered(), s.definition())
+			return o.Server.Enabled && slices.Contains(o.replaces(), s.definition())
 		}) {
 			all = append(all, s)
 		}

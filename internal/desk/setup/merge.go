@@ -31,7 +31,7 @@ func Merge(s System, existing []Found, sources []Source) (merged []Merged, skipp
 	names, known := map[string]int{}, map[string]int{}
 	for i := range existing {
 		names[strings.ToLower(existing[i].Name)] = inConfig
-		for _, definition := range existing[i].covered() {
+		for _, definition := range existing[i].replaces() {
 			known[definition] = inConfig
 		}
 	}

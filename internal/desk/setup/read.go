@@ -373,9 +373,9 @@ func safeName(name string) string {
 // are equal. The filter of its tools is a part of it, since one client may hide what another one shows.
 func (f *Found) definition() string { return f.definitionWith(f.Server.Tools) }
 
-// covered returns the definitions of the entries that a server of the config stands for. It may hide more than they do, as the user
-// has decided it there, but nothing less.
-func (f *Found) covered() []string {
+// replaces returns the definitions of the entries of clients that a server of the config replaces: its own, and the one without a filter
+// of tools. What the config hides beyond an entry is what the user has decided.
+func (f *Found) replaces() []string {
 	return []string{f.definition(), f.definitionWith(config.ToolFilter{})}
 }
 
