@@ -124,7 +124,7 @@ func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *ap
 	}
 	if cmd.View != "" {
 		if text := cfg.CheckView(cmd.View); text != "" {
-			return nil, nil, closeLogs, fmt.Errorf("--view %s: %s", cmd.View, text)
+			return nil, nil, closeLogs, &usageError{hintError{fmt.Sprintf("--view %s: %s", cmd.View, text), ""}}
 		}
 		cfg.View = cmd.View
 	}

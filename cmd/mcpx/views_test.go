@@ -213,7 +213,7 @@ func TestViews_Groups(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		_, stderr, code := h.run(t, "", "--config", config, "serve", "--view", "servers/alpah")
-		if code != exitFailed || !strings.Contains(stderr, `there is no server "alpah", did you mean "alpha"?`) {
+		if code != exitUsage || !strings.Contains(stderr, `there is no server "alpah", did you mean "alpha"?`) {
 			t.Errorf("exit %d, %s", code, stderr)
 		}
 	})
