@@ -13,7 +13,7 @@ import (
 const MaxRecord = 64 << 10
 
 // ErrLarge is the error for a value that is longer than MaxRecord, or for which Records has no room.
-var ErrLarge = errors.New("the client has sent too much about itself")
+var ErrLarge = errors.New("too large to be kept: at most 64 KiB, and less while the store is nearly full")
 
 // Records is a store of values under keys. The Sessions of [NewStored] keep everything in it. The Sessions of [NewSealed] keep in it only
 // what the id of a session cannot contain: changes, the end of a session, and data that is too large for an id. A key has only the
@@ -47,10 +47,10 @@ type record struct {
 }
 
 // NewRecords returns Records in memory with at most limit values, and at most maxBytes bytes of keys and values together. If
-// there are too many values, it removes the shortest, and of equally long values those that expire first. The shortest values
-// say that a session has ended, so a client that opens and ends sessions for ever cannot push out the sessions of others. If
-// there are too many bytes, it removes the largest values, so a client that sends much cannot push out the small values of
-// others.
+// there are too many values, it removes a hundredth of them: the shortest, and of equally long values those that expire first. The
+// shortest values say that a session has ended, so a client that opens and ends sessions for ever cannot push out the sessions of
+// others. If there are too many bytes, it removes the largest values, so a client that sends much cannot push out the small values
+// of others.
 func NewRecords(limit, maxBytes int) Records {
 	return &records{limit: limit, maxBytes: maxBytes, byKey: make(map[string]record)}
 }
@@ -99,8 +99,9 @@ func (r *records) remove(key string) {
 	}
 }
 
-// makeRoom removes the expired values. If there is still no room for a value of the given size, it removes other values until a
-// quarter of the room is free, so that it is seldom called. The caller holds the lock.
+// makeRoom removes the expired values. If there is still no room for a value of the given size, it removes further values, and more
+// than this value needs, so that it is seldom called: until a hundredth of limit is free, or a quarter of maxBytes. The caller holds
+// the lock.
 func (r *records) makeRoom(size int) {
 	now, keys := time.Now(), make([]string, 0, len(r.byKey))
 	for key, one := range r.byKey {
@@ -124,7 +125,7 @@ func (r *records) makeRoom(size int) {
 		one, other := r.byKey[a], r.byKey[b]
 		return cmp.Or(cmp.Compare(len(one.value), len(other.value)), one.until.Compare(other.until))
 	})
-	for _, key := range keys[:len(keys)-r.limit/4*3] {
+	for _, key := range keys[:len(keys)-r.limit*99/100] {
 		r.remove(key)
 	}
 }

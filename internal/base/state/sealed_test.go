@@ -190,6 +190,27 @@ func TestSealed_Large(t *testing.T) {
 	}
 }
 
+// TestStored_Full: a session that is opened when there are too many ends only some of the oldest, since each is a person at work.
+func TestStored_Full(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewStored[client]("browser", NewRecords(200, 1<<20))
+		var all []string
+		for range 201 {
+			all = append(all, mustOpen(t, s, "alice"))
+			time.Sleep(time.Second)
+		}
+		var over []int
+		for i, id := range all {
+			if nameOf(s, id) != "alice" {
+				over = append(over, i)
+			}
+		}
+		if !slices.Equal(over, []int{0, 1}) {
+			t.Errorf("sessions %v have ended", over)
+		}
+	})
+}
+
 // TestSealed_Bounded: a client that opens and ends sessions for ever, or sends much in each, does not fill the memory
 // and does not push out what others have.
 func TestSealed_Bounded(t *testing.T) {

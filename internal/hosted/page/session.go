@@ -19,8 +19,8 @@ const (
 	cookieName = "__Host-mcpx"
 	// sessionLife is the longest life of a session. The session ends earlier if its token expires or its login ends.
 	sessionLife = 12 * time.Hour
-	// maxSessions is the maximum number of sessions in memory, maxSessionBytes that of their bytes. Beyond it a quarter of them end; see
-	// [state.NewRecords].
+	// maxSessions is the maximum number of sessions in memory, maxSessionBytes that of their bytes. [state.NewRecords] says which sessions
+	// end beyond that.
 	maxSessions, maxSessionBytes = 2000, 16 << 20
 	// maxToken is the longest body of a sign-in, in bytes.
 	maxToken = 64 << 10
