@@ -134,7 +134,7 @@ func (p part) disconnect(ctx context.Context, a *asker, sys setup.System, unaske
 	if len(change.Restored) > 0 {
 		back = ", and put back " + strings.Join(change.Restored, ", ")
 	}
-	fmt.Fprintf(a.s.out, "the file has changed since mcpx wrote it: took out mcpx%s; the rest stays. As it was a moment ago: %s\n",
+	fmt.Fprintf(a.s.out, "took out mcpx%s; the rest stays. As it was a moment ago: %s\n",
 		back, sys.Short(backup))
 	return true, nil
 }
