@@ -275,7 +275,8 @@ func refused(err error) (status int, _ *rpcError) {
 		return http.StatusTooManyRequests, tooMany(over)
 	}
 	if errors.Is(err, state.ErrLarge) {
-		return http.StatusRequestEntityTooLarge, &rpcError{code: codeRefused, message: err.Error()}
+		message := "what the client has said of itself and subscribed to is " + err.Error()
+		return http.StatusRequestEntityTooLarge, &rpcError{code: codeRefused, message: message}
 	}
 	if errors.Is(err, state.ErrUnknown) {
 		return http.StatusNotFound, &rpcError{code: codeRefused, message: "no such session; send initialize"}

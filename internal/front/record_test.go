@@ -118,6 +118,18 @@ func (c *webClient) status(t *testing.T, verb, method, params string) (status in
 	return response.StatusCode, string(data)
 }
 
+// TestSession_TooLarge: a client that says more of itself than a session can keep learns what is too large.
+func TestSession_TooLarge(t *testing.T) {
+	mcptest.NoLeaks(t)
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
+	p := startProcesses(t, NewSessions(state.NewSecret()), "here")
+	status, got := p.at(t, "here", nil).status(t, "POST", "initialize", `{"protocolVersion":"`+legacyEra+`","clientInfo":{"name":"many","version":"1"},
+		"capabilities":{"experimental":{"x":{"text":"`+strings.Repeat("x", state.MaxRecord)+`"}}}}`)
+	if status != 413 || !strings.Contains(got, "what the client has said of itself and subscribed to is too large to be kept: at most 64 KiB") {
+		t.Errorf("%d %s", status, got)
+	}
+}
+
 // TestSession_Elsewhere: another process can continue a session. It knows the client, the client's
 // capabilities, its log level and its principal. Each process counts its own live parts. A session that ends
 // in one process ends in all.
