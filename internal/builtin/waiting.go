@@ -128,17 +128,17 @@ func (c *Caller) wait(ctx context.Context, q *request.Request, given json.RawMes
 	if err := json.Unmarshal(given, &args); err != nil {
 		return nil, arguments.Invalid("/handle: must be a string")
 	}
-	held, origin, _ := c.Held(ctx, args.Handle)
-	p, ok := held.(*Pending)
+	held, origin, err := c.Held(ctx, args.Handle)
 	c.Origin = origin // StillRunning needs it for the next handle of the call
 	switch {
-	case !ok:
-		return nil, arguments.Invalid("/handle: is unknown or has expired")
+	case err != nil:
+		return nil, arguments.Invalid(err.Error())
 	case c.Select != "":
 		return nil, arguments.Invalid("/select: belongs to the call whose result this waits for")
 	case c.Grep != "":
 		return nil, arguments.Invalid("/grep: belongs to the call whose result this waits for")
 	}
+	p := held.(*Pending)
 	if !p.await() {
 		return nil, &request.LimitError{Limit: fmt.Sprintf("%d waits for one call", maxWaits), RetryAfter: time.Second}
 	}
@@ -151,7 +151,7 @@ func (c *Caller) wait(ctx context.Context, q *request.Request, given json.RawMes
 		defer timer.Stop()
 		over = timer.C
 	}
-	result, err := (*results.Result)(nil), error(nil)
+	var result *results.Result
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()

@@ -10,14 +10,17 @@ func (p Pages) Hold(value any) (handle string) {
 	return p.Store.kept.Keep(p.Principal, &Kept{held: value, origin: p.Origin}, handleBytes)
 }
 
-// Held finds the call that [Pages.Hold] has kept under a handle; the call may have ended since. ok is false if the handle is of
-// no call of this principal in this process, or if the principal may no longer call the tool.
-func (p Pages) Held(ctx context.Context, handle string) (value any, origin Origin, ok bool) {
+// Held finds the call that [Pages.Hold] has kept under a handle; the call may have ended since. The error is a [RefusedError] if the
+// handle is of no call of this principal in this process, or if the principal may no longer call the tool.
+func (p Pages) Held(ctx context.Context, handle string) (value any, origin Origin, err error) {
 	kept, err := p.Store.kept.Get(ctx, handle, p.Principal)
-	if err != nil || kept.held == nil || !p.MayRead(ctx, kept.origin) {
-		return nil, Origin{}, false
+	switch {
+	case err == nil && kept.held != nil && p.MayRead(ctx, kept.origin):
+		return kept.held, kept.origin, nil
+	case err == nil && kept.result != nil && p.MayRead(ctx, kept.result.origin):
+		return nil, Origin{}, &RefusedError{"/handle: is the handle of a result, not of a call; " + Tool + " reads it"}
 	}
-	return kept.held, kept.origin, true
+	return nil, Origin{}, &RefusedError{"/handle: is unknown or has expired"}
 }
 
 // Grow records that what the store keeps under a handle has become larger by size bytes. To make room, the store may drop what

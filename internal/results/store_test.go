@@ -250,10 +250,14 @@ func TestStore_Elsewhere(t *testing.T) {
 		}
 	}
 	call := Pages{Store: here, Principal: "alice"}.Hold("a call")
-	if _, _, ok := (Pages{Store: here, Principal: "alice"}).Held(t.Context(), call); !ok {
-		t.Error("the call is not held")
+	if _, _, err := (Pages{Store: here, Principal: "alice"}).Held(t.Context(), call); err != nil {
+		t.Error(err)
 	}
-	if held, _, ok := (Pages{Store: &there, Principal: "alice"}).Held(t.Context(), call); ok {
+	result := Pages{Store: here, Principal: "alice"}.Keep("[1,2]", false)
+	if _, _, err := (Pages{Store: here, Principal: "alice"}).Held(t.Context(), result); err == nil || !strings.Contains(err.Error(), "read_result reads it") {
+		t.Errorf("a result is waited for: %v", err)
+	}
+	if held, _, err := (Pages{Store: &there, Principal: "alice"}).Held(t.Context(), call); err == nil {
 		t.Errorf("another process has the call: %v", held)
 	}
 	for _, s := range []*Store{here, &there} {
@@ -307,7 +311,7 @@ func TestOrigin(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if _, of, ok := pages(Origin{}).Held(t.Context(), call); ok && of == origin {
+		if _, of, err := pages(Origin{}).Held(t.Context(), call); err == nil && of == origin {
 			n++
 		}
 		return n
