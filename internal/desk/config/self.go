@@ -54,9 +54,11 @@ func (r *serverReader) isOwn(command string) bool {
 }
 
 var (
-	// launchers are programs that run the command of a package, and verbs are their words before the name of the package.
+	// launchers are programs that run the command of a package, and verbs are their words before the name of the package. A word after
+	// a flag may be its value, except after the flags in alone.
 	launchers = []string{"npx", "npm", "pnpx", "pnpm", "yarn", "bunx", "bun", "uvx", "uv", "pipx"}
 	verbs     = []string{"exec", "x", "dlx", "tool", "run"}
+	alone     = []string{"-y", "--yes", "-q", "--quiet"}
 	// ownPackage matches the word by which launchers name the package of mcpx (Distribution), with its version, and with the flag
 	// before it.
 	ownPackage = pattern.New(`^(--?[a-z]+=)?mcpx-gateway([@=<>~![].*)?$`)
@@ -68,10 +70,14 @@ func afterPackage(command string, args []string) (rest []string, own bool) {
 	if !slices.Contains(launchers, program(command)) {
 		return args, false
 	}
-	i := slices.IndexFunc(args, func(word string) bool {
-		return ownPackage.MatchString(word) || !strings.HasPrefix(word, "-") && !slices.Contains(verbs, word)
-	})
-	if i < 0 || !ownPackage.MatchString(args[i]) {
+	i, before := 0, "" // the word before args[i]
+	for ; i < len(args) && !ownPackage.MatchString(args[i]); i++ {
+		isValue := strings.HasPrefix(before, "-") && !slices.Contains(alone, before) // such as the 3.12 of --python 3.12
+		if before = args[i]; !strings.HasPrefix(before, "-") && !slices.Contains(verbs, before) && !isValue {
+			return args, false // another package
+		}
+	}
+	if i == len(args) {
 		return args, false
 	}
 	rest = args[i+1:]

@@ -24,6 +24,13 @@ func TestSelf(t *testing.T) {
 		`"command": "/usr/bin/uv", "args": ["tool", "run", "--from", "mcpx-gateway", "mcpx", "serve"]`: true,
 		`"command": "pipx", "args": ["run", "--spec", "mcpx-gateway", "mcpx"]`:                         true,
 		`"command": "pnpm", "args": ["dlx", "mcpx-gateway"]`:                                           true,
+		`"command": "bunx", "args": ["--bun", "mcpx-gateway"]`:                                         true,
+		`"command": "uvx", "args": ["--python", "3.12", "mcpx-gateway"]`:                               true,
+		`"command": "uv", "args": ["tool", "run", "-p", "3.12", "--from", "mcpx-gateway", "mcpx"]`:     true,
+		`"command": "pipx", "args": ["run", "--python", "3.12", "mcpx-gateway", "serve"]`:              true,
+		`"command": "npx", "args": ["--registry", "https://r.example.com", "-y", "mcpx-gateway"]`:      true,
+		`"command": "npx", "args": ["-y", "--package", "mcpx-gateway", "--", "mcpx"]`:                  true,
+		`"command": "uvx", "args": ["--python", "3.12", "server-git", "mcpx-gateway"]`:                 false,
 		`"command": "npx", "args": ["-y", "mcpx-gateway", "dial", "wss://h/dial/n"]`:                   false,
 		`"command": "uvx", "args": ["--from", "mcpx-gateway", "mcpx", "demo"]`:                         false,
 		`"command": "uvx", "args": ["mcpx"]`:                                                           false, // somebody else's package
