@@ -222,7 +222,7 @@ func (cmd *addCommand) entry(parsed *kong.Context, c *cli) (setup.Entry, error) 
 }
 
 // fromHere makes the paths ., .., ~, ./x, ../x and ~/x absolute if they exist: clients start mcpx in another folder than the
-// user's working folder, and mcpx does not expand ~ in the config.
+// user's working folder, and mcpx does not expand ~ in the arguments of a config.
 func fromHere(word string) (string, error) {
 	path := word
 	switch first, rest, _ := strings.Cut(filepath.ToSlash(word), "/"); first {

@@ -24,8 +24,30 @@ func TestHome_Unknown(t *testing.T) {
 	if want := "mcpServers.s.args[0]: " + why + "; mcpServers.s.env.KEY: " + why; cfg == nil || cfg.Servers[0].Fault != want {
 		t.Errorf("got %v, faults %q, want a server with the fault %q", cfg, faults, want)
 	}
+	cfg, faults = of(`{"mcpServers":{"s":{"command":"x","cwd":"~/a"}}}`)
+	if want := "mcpServers.s.cwd: " + why; cfg == nil || cfg.Servers[0].Fault != want {
+		t.Errorf("got %v, faults %q, want a server with the fault %q", cfg, faults, want)
+	}
 	_, faults = of(`{"mcpServers":{},"files":["~/a","b"],"log_file":"~/log"}`)
 	if want := []string{"files[0]: " + why, "log_file: " + why}; !slices.Equal(faults, want) {
 		t.Errorf("got  %q\nwant %q", faults, want)
+	}
+}
+
+// TestHome_Cwd: a server may start in a folder of the home folder. Another relative folder stays as it is.
+func TestHome_Cwd(t *testing.T) {
+	home := t.TempDir()
+	o := Options{Getenv: func(name string) (string, bool) { return home, name == "HOME" }}
+	for written, want := range map[string]string{"~/a b": filepath.Join(home, "a b"), "a/b": "a/b", "~other": "~other", "": ""} {
+		for _, key := range []string{"cwd", "working_directory"} {
+			text := `{"mcpServers":{"s":{"command":"x","` + key + `":"` + written + `"}}}`
+			cfg, err := Parse("/etc/c.json", []byte(text), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := cfg.Servers[0]; s.Cwd != want || s.Fault != "" {
+				t.Errorf("%s: got %q, fault %q", text, s.Cwd, s.Fault)
+			}
+		}
 	}
 }

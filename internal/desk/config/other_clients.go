@@ -105,7 +105,7 @@ func (r *serverReader) otherClientKeys() []key {
 		// Of mcpx, for protections that it does not have yet.
 		{name: "marks", value: r.unprotected(noFlows)},
 		// Warp.
-		{name: "working_directory", value: r.string(&s.Cwd)},
+		{name: "working_directory", value: value{read: r.cwd, schema: text}},
 		// Older versions of mcpx, MCP-Dock and MCP-PROXY.
 		{name: "startup_timeout", value: l.timeout(&s.ConnectTimeout)},
 		{name: "stdio_mode", value: oneOf(l, &s.Framing, "newline", "content-length")},

@@ -259,17 +259,24 @@ func (r *serverReader) external(kind, argument string) (text, reason string) {
 // absolute makes a path in the config absolute, if the path of the config file is absolute. ~/ means the home folder, and other
 // paths are relative to the folder of the config file. If the home folder is needed and unknown, reason says so.
 func (r *serverReader) absolute(path string) (absolute, reason string) {
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		home, reason := r.home()
-		if reason != "" {
-			return "", reason
-		}
-		path = filepath.Join(home, rest)
-	}
-	if !filepath.IsAbs(path) {
+	path, reason = r.inHome(path)
+	if reason == "" && !filepath.IsAbs(path) {
 		path = filepath.Join(filepath.Dir(r.l.cfg.Path), path)
 	}
-	return path, ""
+	return path, reason
+}
+
+// inHome replaces ~/ at the beginning of a path by the home folder. If that is unknown, reason says so, and expanded is empty.
+func (r *serverReader) inHome(path string) (expanded, reason string) {
+	rest, ok := strings.CutPrefix(path, "~/")
+	if !ok {
+		return path, ""
+	}
+	home, reason := r.home()
+	if reason != "" {
+		return "", reason
+	}
+	return filepath.Join(home, rest), ""
 }
 
 func (r *serverReader) file(path string) answer {

@@ -40,7 +40,7 @@ func (r *serverReader) ownKeys() []key {
 		{"command", value{read: r.command, schema: `{"anyOf": [` + text + `, ` + texts + `, {"$ref": "#/$defs/zedCommand"}]}`, describe: r.zedCommand}, "the program of a local server"},
 		{"args", value{read: r.args, schema: texts}, "its arguments"},
 		{"env", value{read: r.env, schema: scalars}, "variables that are added to its small environment"},
-		{"cwd", r.string(&s.Cwd), "the folder that it starts in"},
+		{"cwd", value{read: r.cwd, schema: text}, "the folder that it starts in; `~/` begins at your home"},
 		{"framing", oneOf(l, &s.Framing, "auto", "newline", "content-length"), "how its messages are separated"},
 		{"url", value{read: r.url, schema: text}, "the address of a remote server"},
 		{"urls", value{read: r.urls, schema: texts}, "in place of `url`: several instances of the server ([Instances](docs/configuration.md#instances))"},
@@ -187,6 +187,18 @@ func (r *serverReader) string(into *string) value {
 			*into = r.expand(n)
 		}
 	}}
+}
+
+// cwd reads the working folder. Unlike other paths in the config, a relative one begins in the folder in which mcpx was started.
+func (r *serverReader) cwd(n *node) {
+	if !r.l.expectKind(stringKind, n) {
+		return
+	}
+	folder, reason := r.inHome(r.expand(n))
+	if reason != "" {
+		r.fail(n, "%s", reason)
+	}
+	r.s.Cwd = folder
 }
 
 func (r *serverReader) command(n *node) {
