@@ -43,7 +43,7 @@ func (l *loader) forClients() []key {
 		{"view", value{into: &c.View, schema: text, read: l.view}.takes(atStart), "what clients get: `two_tools`, `tools`, `servers/NAME` or `groups/NAME` ([other views](docs/using.md#other-views))"},
 		{"groups", value{into: &c.Groups, named: true, schema: `{"anyOf": [{"$ref": "#/$defs/group"}, ` + texts + `]}`, read: l.groups, describe: func() object { return l.groupObject(&Group{View: ViewTwoTools}) }}, "named parts of the catalogue ([other views](docs/using.md#other-views))"},
 		{"catalogue_token_budget", l.count(&c.CatalogueTokenBudget, 1), "the most tokens that the catalogue may cost"},
-		{"catalogue_char_limit", l.count(&c.CatalogueCharLimit, 0), "the longest description of `inspect`, in UTF-16 units; the catalogue continues in the description of `exec`. 0 is no limit"},
+		{"catalogue_char_limit", l.count(&c.CatalogueCharLimit, 0), "the longest description of `inspect`, in UTF-16 units; the catalogue continues in the description of `exec`, whose own text (about 450) is never cut. 0 is no limit"},
 		{"schema_compression_enabled", l.boolean(&c.SchemaCompression), "schemas as TypeScript, or as minified JSON Schema"},
 		{"max_description_len", l.count(&c.MaxDescriptionLen, 0), "where the descriptions of parameters are cut in answers with several tools, in characters; 0 is no limit. An answer with a single tool has them whole"},
 		{"short_argument_names", l.boolean(&c.ShortArgumentNames), "`inspect` and `exec` say that they take `server`, `tool` and `args`, for frameworks that have a `tool_name` of their own (Microsoft Agent Framework, Semantic Kernel); both sets are always accepted"},
