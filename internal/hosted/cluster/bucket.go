@@ -210,7 +210,13 @@ func (r *records) lost(ctx context.Context) bool {
 
 // start reads the bucket, writes the record that marks it as this cluster's (ownerKey), and follows the bucket until Close.
 func (r *records) start(ctx context.Context) error {
-	watch, err := r.load(ctx, 1)
+	connected, done := r.c.whileConnected(time.Minute)
+	defer done()
+	defer context.AfterFunc(ctx, done)()
+	watch, err := r.load(connected, 1)
+	if err != nil && connected.Err() != nil {
+		return fmt.Errorf("the connection to NATS broke, or NATS does not answer: %w", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -234,7 +234,8 @@ func (c *Cluster) back() {
 }
 
 // whileConnected returns a context that ends when the connection is lost, at the latest after limit, and with Close. A request
-// to NATS needs it: after the connection is lost, its answer never comes. Only the goroutine that follows the records calls it.
+// to NATS needs it: after the connection is lost, its answer never comes. Join calls it, and then only the goroutine that follows the
+// records.
 func (c *Cluster) whileConnected(limit time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(c.life, limit)
 	c.mu.Lock()

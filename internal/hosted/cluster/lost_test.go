@@ -142,6 +142,32 @@ func TestRecords_Cut(t *testing.T) {
 	mcptest.WaitFor(t, "a reads the records again", 15*time.Second, func() bool { return valueAt(a, "x") == "1" })
 }
 
+// TestJoin_Cut: a replica that loses the connection while it joins says so at once: the answers that it waits for never come.
+func TestJoin_Cut(t *testing.T) {
+	mcptest.NoLeaks(t)
+	n := mcptest.StartNATS(t)
+	b := join(t, n.URL, "b")
+	for i := range 150 { // so that joining takes a while
+		if err := keep(b, fmt.Sprint("large ", i), strings.Repeat("x", state.MaxRecord/2), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	joined := make(chan error, 1)
+	go func() { // ends with Join
+		_, err := tryJoin(t, n.URL, "a")
+		joined <- err
+	}()
+	for b.replicas() < 2 {
+		runtime.Gosched()
+	}
+	n.Proxy.Set(mcptest.ProxyStall)
+	n.Proxy.Cut()
+	cut := time.Now()
+	if err := <-joined; err == nil || !strings.Contains(err.Error(), "the connection to NATS broke") || time.Since(cut) > joinTime/2 {
+		t.Errorf("after %v: %v", time.Since(cut), err)
+	}
+}
+
 // TestRecords_Room: large records fill the memory of the replicas only in part, so that the clients who send most keep nobody else out.
 func TestRecords_Room(t *testing.T) {
 	r := &records{}
