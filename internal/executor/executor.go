@@ -385,6 +385,9 @@ func (e run) answer(r *Request, t target) *results.Answer {
 		Verbatim: t.settings.verbatim || namesEditedFile(t.arguments), Learn: e.learns(r, t),
 		Links: func(ctx context.Context, blocks []wire.Block) { e.nameLinks(ctx, blocks, r, server) },
 	}
+	if r.Select != "" {
+		a.Type = typeOf(t.tool)
+	}
 	if r.Server == builtin.Name {
 		a.Verbatim = e.builtin.Verbatim(t.tool.Name)
 		if builtin.Reads(t.tool.Name) { // results of such tools are already in their final form

@@ -7,6 +7,7 @@ import (
 	"mcpx/internal/learned"
 	"mcpx/internal/policy"
 	"mcpx/internal/results"
+	"mcpx/internal/schemats"
 )
 
 // learns returns a func that learns the shape (the type) of a result of the called tool; nil if nothing should be learned.
@@ -51,4 +52,15 @@ func (e *Executor) part(client *caller.Client, scope *policy.Scope) string {
 		part += " " + client.View
 	}
 	return part
+}
+
+// typeOf says how inspect shows the type of a tool's results. t may be nil.
+func typeOf(t *catalog.Tool) results.Type {
+	switch {
+	case t == nil || len(t.OutputSchema) == 0:
+		return results.Untyped
+	case schemats.Unwraps(t.OutputSchema):
+		return results.Unwrapped
+	}
+	return results.Typed
 }

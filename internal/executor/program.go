@@ -15,7 +15,6 @@ import (
 	"mcpx/internal/programs"
 	"mcpx/internal/request"
 	"mcpx/internal/results"
-	"mcpx/internal/schemats"
 )
 
 // maxHeld is how many programs of one principal may wait for the user to confirm a call.
@@ -143,7 +142,7 @@ func (in *inside) call(
 	raw, t, err := run.call(ctx, &r)
 	var v *results.Value
 	if err == nil {
-		v, err = results.ReadValue(raw, !schemats.Unwraps(t.tool.OutputSchema))
+		v, err = results.ReadValue(raw, typeOf(t.tool))
 	}
 	if err != nil {
 		f := run.failure(&r, t, err)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/builtin"
 	"mcpx/internal/caller"
@@ -86,8 +88,8 @@ func TestSelect_BeforeTheCall(t *testing.T) {
 	}
 }
 
-// TestSelect: a filter applies to structuredContent or, if there is none or the filter does not fit it, to the text; the cases say
-// which other parts of the result the answer has. If the filter fails, the answer says that the call was made, so that the model
+// TestSelect: a filter applies to what the model saw, so to the JSON of the texts, or to structuredContent if it fails on that or names
+// a key that only structuredContent has; the cases say which other parts of the result the answer has. If the filter fails, the answer says that the call was made, so that the model
 // does not repeat it.
 func TestSelect(t *testing.T) {
 	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
@@ -104,14 +106,14 @@ func TestSelect(t *testing.T) {
 		want             []string // the expected texts, or the raw blocks that are no texts, each up to the handle in it
 		data             string   // structuredContent; "" for a failure
 	}{
-		{"structuredContent", `{"a":1}`, []string{text(`{"a":2}`)}, ".a", []string{"1"}, `{"result":1}`},
-		// A filter that fits only the texts, which the model saw, is applied to them.
+		{"structuredContent", `{"a":1}`, []string{text("One.")}, ".a", []string{"1", "One."}, `{"result":1}`},
+		{"other JSON in the text", `{"a":1}`, []string{text(`{"a":2}`)}, ".a", []string{"2"}, `{"result":2}`},
 		{"lines of a text beside it", `{"a":1}`, []string{text("one\ntwo")}, `split("\n")|length`, []string{"2", "one\ntwo"}, `{"result":2}`},
 		{"a list in a text, whose key is not the only one", `{"total":2,"items":[1,2]}`, []string{text(`[1,2]`)}, "[length, .[0]]", []string{"[2,1]"}, `{"result":[2,1]}`},
 		{"what the text does not have", `{"total":2,"items":[1,2]}`, []string{text(`[1,2]`)}, ".total", []string{"2"}, `{"result":2}`},
 		{"a key that the text does not have", `{"data":[1]}`, []string{text(`{"summary":"x"}`)}, ".data", []string{"[1]"}, `{"result":[1]}`},
 		{"a key that only the text has", `{"data":[1]}`, []string{text(`{"summary":"x"}`)}, ".summary", []string{"x"}, `{"result":"x"}`},
-		{"a key that neither has", `{"data":[1]}`, []string{text(`{"summary":"x"}`)}, ".none", []string{"null\n[no key \"none\"; shape of the result: {data: [1 of number]}]"}, `{"result":null}`},
+		{"a key that neither has", `{"data":[1]}`, []string{text(`{"summary":"x"}`)}, ".none", []string{"null\n[no key \"none\"; shape of the result: {summary: string}]"}, `{"result":null}`},
 		// If neither fits, the answer is about structuredContent: what a filter makes of a plain text is no answer if it has no value.
 		{"a key that it does not have, beside prose", `{"items":[{"title":"a"}]}`, []string{text("One found.")}, "[.name?]", []string{"[null]\n[no key \"name\"; shape of the result: {items: [1 of {title: string}]}]", "One found."}, `{"result":[null]}`},
 		{"a key that it does not have, beside two lines of prose", `{"items":[{"title":"a"}]}`, []string{text("One"), text("found")}, "[.name?]", []string{"[null]\n[no key \"name\"; shape of the result: {items: [1 of {title: string}]}]", "One", "found"}, `{"result":[null]}`},
@@ -203,6 +205,31 @@ func TestSelect(t *testing.T) {
 				t.Errorf("structuredContent: got %s, want %s", out.Structured, tt.data)
 			}
 		})
+	}
+}
+
+// TestSelect_List: the Python SDK sends each item of a list as a text. Whatever the number of items, a filter and a program get the list
+// whose type inspect shows.
+func TestSelect_List(t *testing.T) {
+	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
+	t.Cleanup(filters.Close)
+	of := target{tool: &catalog.Tool{Name: "list", OutputSchema: json.RawMessage(`{"title":"listOutput","type":"object",
+		"properties":{"result":{"type":"array","items":{"type":"object","properties":{"a":{"type":"number"}}}}},"required":["result"]}`)}}
+	for n, list := range []string{`[]`, `[{"a":1}]`, `[{"a":1},{"a":1}]`} {
+		texts := strings.TrimSuffix(strings.Repeat(`{"type":"text","text":"{\"a\":1}"},`, n), ",")
+		raw := json.RawMessage(`{"content":[` + texts + `],"structuredContent":{"result":` + list + `}}`)
+		for filter, want := range map[string]string{
+			"length": fmt.Sprint(n), "map(.a)|length": fmt.Sprint(n), ".result|length": fmt.Sprint(n), "[.result[].a]|length": fmt.Sprint(n),
+		} {
+			out, err := chained(registry.New(nil, registry.Options{}), Options{Filter: filters}).begin().
+				answer(&Request{Select: filter, Format: always}, of).Of(t.Context(), raw)
+			if err != nil || string(out.Structured) != `{"result":`+want+`}` {
+				t.Errorf("%d items, %s: %s, %v", n, filter, out.Content, err)
+			}
+		}
+		if v, err := results.ReadValue(raw, typeOf(of.tool)); err != nil || string(v.JSON) != list {
+			t.Errorf("%d items: a program gets %s, %v", n, v.JSON, err)
+		}
 	}
 }
 

@@ -14,6 +14,8 @@ type Answer struct {
 	// Select is a jq filter for the JSON of the result. Grep is a regular expression for the items or lines of the result's
 	// texts, or of what Select selects. Each may be empty. For a result that is an error, neither is used.
 	Select, Grep string
+	// Type is the type that inspect shows for the tool. It matters only with Select.
+	Type Type
 	// Untouched means that the result is neither compressed, searched with Grep nor cut; Select and Links still apply. Verbatim
 	// means that texts are not compressed, but are cut if they are too long.
 	Untouched, Verbatim bool

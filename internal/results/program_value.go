@@ -10,8 +10,8 @@ import (
 
 // Value is what a program gets from a result.
 type Value struct {
-	// JSON is what a filter would be applied to: JSON, or a text as a JSON string. It may differ if typed is true (see
-	// ReadValue). It is nil for a result without JSON and text.
+	// JSON is what a filter would be applied to: JSON, or a text as a JSON string. It may differ for a typed result
+	// (see ReadValue). It is nil for a result without JSON and text.
 	JSON   json.RawMessage
 	Blocks []wire.Block
 	// IsError means that the tool reports an error; Text is what the error says.
@@ -22,10 +22,9 @@ type Value struct {
 	sampled bool
 }
 
-// ReadValue reads the result of a server. If typed is true, structuredContent is the value even if it only wraps what the
-// texts have, since inspect shows the type of the whole structuredContent. A filter may name the wrapper or leave it out, but
-// a program must know whether there is a wrapper. The error is [ErrNoResult] or [ErrTask].
-func ReadValue(raw json.RawMessage, typed bool) (*Value, error) {
+// ReadValue reads the result of a server. as is the type that inspect shows: of a typed result, the value is structuredContent. A
+// filter may be written for that or for the texts, but a program must know which it gets. The error is [ErrNoResult] or [ErrTask].
+func ReadValue(raw json.RawMessage, as Type) (*Value, error) {
 	got, err := readUpstream(raw)
 	if err != nil {
 		return nil, err
@@ -34,7 +33,7 @@ func ReadValue(raw json.RawMessage, typed bool) (*Value, error) {
 		return nil, ErrTask
 	}
 	v := &Value{Blocks: got.blocks, IsError: got.isError}
-	if v.JSON, _ = selectable("", got.structured, got.blocks); typed && got.structured != nil && string(got.structured) != "null" {
+	if v.JSON, _ = selectable("", as, got.structured, got.blocks); as == Typed && got.structured != nil && string(got.structured) != "null" {
 		v.JSON = got.structured
 	}
 	texts := textsOf(got.blocks)

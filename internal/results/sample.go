@@ -51,7 +51,7 @@ func sampleOf(structured json.RawMessage, blocks []wire.Block) (s Sample, ok boo
 func (s Sample) Value() (value json.RawMessage, cut bool) {
 	switch {
 	case !s.cut:
-		value, _ = selectable("", s.structured, s.blocks)
+		value, _ = selectable("", Untyped, s.structured, s.blocks)
 	case s.structured != nil:
 		value = s.structured
 	default:

@@ -32,15 +32,12 @@ func (e *FilterError) Error() string { return e.Err.Error() }
 func (e *FilterError) Unwrap() error { return e.Err }
 
 // Select applies a filter to a value. If the parameter grep is not empty, it then applies the grep to the output of the filter.
-// If the filter does not suit the value (a [jq.FilterError]), or gives only nulls, and fallback is not nil, the filter is applied to
-// fallback, and that counts if it gives more: a scalar, or anything if the filter did not suit and fallback is not a mere string. Of
-// a string, a filter such as [.key?] makes an empty list, which would look like an answer. The error is the error of ctx, a
-// [FilterError], a [RefusedError] or, from the grep, [ErrBusy].
+// If the filter does not suit the value (a [jq.FilterError]) and fallback is not nil, the filter is applied to fallback. The error is
+// the error of ctx, a [FilterError], a [RefusedError] or, from the grep, [ErrBusy].
 func (p Pages) Select(ctx context.Context, filter, grep string, value, fallback json.RawMessage) (*Page, error) {
 	s, err := p.filter(ctx, filter, value)
-	_, unfit := errors.AsType[*jq.FilterError](err)
-	if nulls := err == nil && s.nulls > 0; fallback != nil && (unfit || nulls) {
-		if fits, otherErr := p.filter(ctx, filter, fallback); otherErr == nil && !(fits.hollow() && (nulls || fallback[0] == '"')) {
+	if _, unfit := errors.AsType[*jq.FilterError](err); unfit && fallback != nil {
+		if fits, otherErr := p.filter(ctx, filter, fallback); otherErr == nil {
 			s, value, err = fits, fallback, nil
 		}
 	}
@@ -101,16 +98,12 @@ func (p Pages) selected(s *selection, filter string, value json.RawMessage) *Pag
 // fewNulls is how many nulls are written out if a selection has nothing but nulls; more are only counted.
 const fewNulls = 3
 
-// missing names the keys in a filter that the value does not have, and similar keys of the value that may have been meant. It
-// does not name keys that the filter itself makes.
+// missing names the keys in a filter that the value does not have, and similar keys of the value that may have been meant.
 func missing(filter string, value json.RawMessage) string {
 	keys := compress.Keys(value)
-	filter = quotedText.ReplaceAllString(filter, `""`)
 	var out strings.Builder
-	for _, m := range namedKey.FindAllStringSubmatch(filter, -1) {
-		key := m[1]
-		made := strings.Contains(filter, key+":") // the filter itself makes the key
-		if made || slices.Contains(keys, key) || strings.Contains(out.String(), `"`+key+`"`) {
+	for _, key := range keysIn(filter) {
+		if slices.Contains(keys, key) {
 			continue
 		}
 		fmt.Fprintf(&out, "no key %q", key)
@@ -120,6 +113,17 @@ func missing(filter string, value json.RawMessage) string {
 		out.WriteString("; ")
 	}
 	return out.String()
+}
+
+// keysIn returns the keys that a filter reads by .KEY, each once. It leaves out keys that the filter itself makes.
+func keysIn(filter string) (keys []string) {
+	filter = quotedText.ReplaceAllString(filter, `""`)
+	for _, m := range namedKey.FindAllStringSubmatch(filter, -1) {
+		if made := strings.Contains(filter, m[1]+":"); !made && !slices.Contains(keys, m[1]) {
+			keys = append(keys, m[1])
+		}
+	}
+	return keys
 }
 
 var (
@@ -188,15 +192,6 @@ func (p Pages) filter(ctx context.Context, filter string, value json.RawMessage)
 	return s, nil
 }
 
-// hollow reports whether the selection has no scalar but nulls. It does not read long selections, as they hardly ever are hollow.
-func (s *selection) hollow() bool {
-	if len(s.value) > maxNulls {
-		return false
-	}
-	doc, ok := wire.Read(string(s.value))
-	return ok && !slices.ContainsFunc(doc.Nodes, func(n wire.Node) bool { return n.Kind != wire.Null && !n.Kind.Container() })
-}
-
 // nullsIn returns the number of nulls in a value that has no other scalars and nothing empty in it, otherwise 0. It does not
 // read long values, as they hardly ever consist of nulls.
 func nullsIn(value json.RawMessage) (n int) {
@@ -218,7 +213,7 @@ func nullsIn(value json.RawMessage) (n int) {
 	return n
 }
 
-// maxNulls is the size of the longest value that nullsIn and hollow read, in bytes.
+// maxNulls is the size of the longest value that nullsIn reads, in bytes.
 const maxNulls = 256 << 10
 
 // noOutput is the text that the model gets if the filter has no output.

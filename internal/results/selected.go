@@ -54,34 +54,48 @@ func noTextFailure() *Failure {
 	return f
 }
 
-// selectable returns the JSON that a filter is applied to. This is what the model saw: JSON, or a plain text as a JSON string.
-// If the filter fails on value, or gives only nulls, it is applied to fallback, which may be nil. value and fallback are both nil
-// if there is neither JSON nor text. Callers that have no filter give "", and need no fallback.
+// Type says how inspect shows the type of a tool's results.
+type Type int
+
+const (
+	Untyped   Type = iota // the tool has no output schema
+	Typed                 // as structuredContent is
+	Unwrapped             // as the only member of structuredContent, since an SDK has put an object around the result
+)
+
+// selectable returns the JSON that a filter is applied to. This is what the model saw: the JSON of the texts (see ofTexts), or
+// structuredContent if there are only plain texts that do not say the same. A filter that fails on value is applied to fallback, which
+// may be nil. A filter that names a key which only structuredContent has is for structuredContent alone. value and fallback are both
+// nil if there is neither JSON nor text.
 //
-// Sometimes structuredContent only wraps what the text blocks have: it is {"content":"…"} with the same text. Then value is the
-// text, or the JSON in it. A filter that names the wrapper, such as .content, is applied to structuredContent first.
-func selectable(filter string, structured json.RawMessage, blocks []wire.Block) (value, fallback json.RawMessage) {
-	texts := slices.ContainsFunc(blocks, isText)
-	if structured == nil || string(structured) == "null" && texts {
-		return ofTexts(blocks)
+// Callers that have no filter give "", and need no fallback. They get structuredContent, without what only wraps the texts.
+func selectable(filter string, as Type, structured json.RawMessage, blocks []wire.Block) (value, fallback json.RawMessage) {
+	hasTexts := slices.ContainsFunc(blocks, isText)
+	if structured == nil || string(structured) == "null" && hasTexts {
+		value, fallback, _ = ofTexts(blocks)
+		return value, fallback
 	}
-	inner := wrapped(structured, blocks)
-	switch {
-	case inner == nil:
-		if filter != "" { // the model may have seen only the texts, and written the filter for them
-			fallback, _ = ofTexts(blocks)
+	value = wrapped(as, structured, blocks)
+	if value == nil && filter != "" && hasTexts {
+		plain := false
+		if value, _, plain = ofTexts(blocks); plain {
+			if len(keysIn(filter)) > 0 { // a plain text has no keys, but with a ? the filter would not fail
+				value = nil
+			}
+			return structured, value
 		}
-		return structured, fallback
-	case structured[0] == '{' && namesWrapper(filter, structured, inner):
-		return structured, inner
 	}
-	return inner, structured
+	if value == nil || namesOther(filter, structured, value) {
+		return structured, nil
+	}
+	return value, structured
 }
 
 // ofTexts returns what text blocks contain, as JSON (see ofText). If some texts are or contain an array or object, the other
-// texts are left out. value is what the only text contains, an array if there are several texts, or nil if there is none. If
-// the JSON is only a part of a text, fallback is the only text as a string, or an array of all texts.
-func ofTexts(blocks []wire.Block) (value, fallback json.RawMessage) {
+// texts are left out; plain means that there are none such. value is what the only text contains, an array if there are several
+// texts, or nil if there is none. If the JSON is only a part of a text, fallback is the only text as a string, or an array of all
+// texts.
+func ofTexts(blocks []wire.Block) (value, fallback json.RawMessage, plain bool) {
 	var all, containers, texts []json.RawMessage
 	parts := false
 	for _, b := range blocks {
@@ -95,13 +109,13 @@ func ofTexts(blocks []wire.Block) (value, fallback json.RawMessage) {
 		}
 		parts = parts || part
 	}
-	if len(containers) > 0 {
+	if plain = len(containers) == 0; !plain {
 		all = containers
 	}
 	if parts {
 		fallback = together(texts)
 	}
-	return together(all), fallback
+	return together(all), fallback, plain
 }
 
 // together returns the only value, or an array of the values if there are several, or nil if there are none.
@@ -170,29 +184,30 @@ func unquoted(value json.RawMessage) json.RawMessage {
 	return value
 }
 
-// wrapped returns what structuredContent wraps: the value of its only member, if the texts have the same content, or the JSON
-// in that value if it is a string. If structuredContent itself is a string, wrapped returns the JSON in it, or else the string.
-// In all other cases it returns nil.
-func wrapped(structured json.RawMessage, blocks []wire.Block) json.RawMessage {
+// wrapped returns what structuredContent wraps: the value of its only member, if inspect shows the type of that or the texts have the
+// same content, or the JSON in that value if it is a string. If structuredContent itself is a string, wrapped returns the JSON in it,
+// or else the string. In all other cases it returns nil.
+func wrapped(as Type, structured json.RawMessage, blocks []wire.Block) json.RawMessage {
 	if structured[0] == '"' {
 		return unquoted(structured)
 	}
 	inner := onlyMember(structured)
 	said := func(b wire.Block) bool { return b.IsText && says(b.Text, inner) }
-	if inner == nil || !slices.ContainsFunc(blocks, said) && !itemsIn(blocks, inner) {
+	// The texts alone do not show whether no item, or a single one, is a list.
+	if inner == nil || as != Unwrapped && !slices.ContainsFunc(blocks, said) && !itemsIn(blocks, inner) {
 		return nil
 	}
 	return unquoted(inner)
 }
 
-// namesWrapper reports whether a filter names the only member of value. inner is the value of that member. If inner has a
-// member with the same name, the filter may mean that one, and namesWrapper returns false.
-func namesWrapper(filter string, value, inner json.RawMessage) bool {
-	key := ""
-	// There is no error, since value was read before.
-	_ = wire.Fields(value, func(name string, _ []byte) bool { key = strings.Clone(name); return false })
-	names := func(m []string) bool { return m[1] == key }
-	return slices.ContainsFunc(namedKey.FindAllStringSubmatch(filter, -1), names) && !slices.Contains(compress.Keys(inner), key)
+// namesOther reports whether a filter names a key that value has and other does not.
+func namesOther(filter string, value, other json.RawMessage) bool {
+	named := keysIn(filter)
+	if len(named) == 0 {
+		return false
+	}
+	keys, others := compress.Keys(value), compress.Keys(other)
+	return slices.ContainsFunc(named, func(key string) bool { return slices.Contains(keys, key) && !slices.Contains(others, key) })
 }
 
 // unfiltered returns the blocks that are shown together with a selection: all but texts that are or contain JSON, and texts
@@ -237,7 +252,7 @@ func stringsIn(values []json.RawMessage) map[string]bool {
 
 // selected applies the request's filter to the upstream's result, and then the request's grep, if there is one.
 func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire.Block) (*Result, error) {
-	value, other := selectable(a.Select, got.structured, blocks)
+	value, other := selectable(a.Select, a.Type, got.structured, blocks)
 	if value == nil {
 		out := noTextFailure().Result(a.Format.Always())
 		out.Content = append(out.Content, rawBlocks(blocks, func(b wire.Block) bool { return !b.IsText })...)

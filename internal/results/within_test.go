@@ -25,7 +25,7 @@ func TestSelectable_Within(t *testing.T) {
 		{strings.Repeat("A long manual. ", 200) + "\n{\"a\":1}\n", "", ""},
 	} {
 		blocks := []wire.Block{wire.ReadBlock(wire.TextBlock(tt.text))}
-		value, other := selectable(".", nil, blocks)
+		value, other := selectable(".", Untyped, nil, blocks)
 		if tt.value != "" && string(value) != tt.value || string(other) != tt.other || tt.value == "" && value[0] != '"' {
 			t.Errorf("%.60q: %s, other %s", tt.text, value, other)
 		}

@@ -159,11 +159,8 @@ func asShown(output json.RawMessage, explain bool) (resultType *schema, unwrappe
 }
 
 // Unwraps reports whether models see the result of a tool without the object that the output schema describes, because this object
-// only wraps the result. It also returns true if there is no output schema.
+// only wraps the result.
 func Unwraps(output json.RawMessage) bool {
-	if len(output) == 0 {
-		return true
-	}
 	_, unwrapped := asShown(output, false)
 	return unwrapped
 }
