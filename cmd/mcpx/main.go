@@ -261,8 +261,9 @@ func report(w io.Writer, err error) int {
 	}
 	var faults *config.Faults
 	if errors.As(err, &faults) {
+		before, _, _ := strings.Cut(err.Error(), faults.Error()) // such as "nothing was written: "
 		for _, fault := range faults.List {
-			fmt.Fprintf(w, "mcpx: error: %s: %s\n", faults.File, fault)
+			fmt.Fprintf(w, "mcpx: error: %s%s: %s\n", before, faults.File, fault)
 		}
 	} else {
 		fmt.Fprintln(w, "mcpx: error:", err)

@@ -451,7 +451,7 @@ func TestAdd(t *testing.T) {
 		{exitFailed, "--header is for a remote server", []string{"add", "x", "--header", "A=b", "--", "y"}},
 		{exitFailed, "--env is for a program", []string{"add", "x", "--env", "A=b", "https://x.example.com"}},
 		{exitFailed, "--env needs KEY=VALUE", []string{"add", "x", "--env", "hidden", "--", "y"}},
-		{exitConfig, "reserved", []string{"add", "mcpx", "--", "y"}},
+		{exitConfig, "nothing was written: " + h.own() + ": mcpServers.mcpx: the name", []string{"add", "mcpx", "--", "y"}},
 		{exitUsage, "mcpx add NAME -- npx foo", []string{"add", "--", "npx", "foo"}},
 		{exitUsage, "put -- before npx: mcpx add fs -- npx -y pkg", []string{"add", "fs", "npx", "-y", "pkg"}},
 		{exitUsage, "mcpx help add shows its usage", []string{"add", "x", "--hedaer", "A=b", "https://x.example.com"}},
@@ -472,6 +472,8 @@ func TestAdd(t *testing.T) {
 	// mcpx does not edit a config that has a fault, and prints the fault.
 	bad := h.write(t, "bad.json", "{\n  \"mcpServers\": {\"a\": {\"comand\": \"x\"}},\n}\n")
 	hasAll(t, h.must(t, exitConfig, "add", "b", "--config", bad, "--", "y"), `did you mean "command"?`)
+	grouped := h.write(t, "grouped.json", `{"mcpServers":{"a":{"command":"x"}},"groups":{"g":{"servers":["a"]}}}`)
+	hasAll(t, h.must(t, exitConfig, "remove", "a", "--config", grouped), "nothing was written: "+grouped+`: groups.g.servers[0]: there is no server "a"`)
 	broken := h.write(t, "broken.json", "{\n  \"mcpServers\" {}\n}\n")
 	hasAll(t, h.must(t, exitConfig, "add", "b", "--config", broken, "--", "y"), "broken.json:2:")
 	empty := h.write(t, "empty.json", "// nothing yet\n")
