@@ -128,7 +128,8 @@ func (d *tomlText) members(entry object) (string, error) {
 	return b.String(), nil
 }
 
-// add appends a table at the end of the text.
+// add appends a table at the end of the text. That is an error if the table above it is a value in one line, such as {}, to which TOML
+// allows no addition.
 func (d *tomlText) add(entry object, keys ...string) error {
 	eol := d.eol()
 	members, err := d.members(entry)
@@ -142,7 +143,12 @@ func (d *tomlText) add(entry object, keys ...string) error {
 			gap += eol
 		}
 	}
-	return d.apply(splice{len(d.text), len(d.text), gap + "[" + tomlKey(keys) + "]" + eol + members})
+	err = d.apply(splice{len(d.text), len(d.text), gap + "[" + tomlKey(keys) + "]" + eol + members})
+	if errors.Is(err, ErrUnsafe) {
+		above := tomlKey(keys[:len(keys)-1])
+		return fmt.Errorf("%s is written as one value; write its servers as tables, such as [%s.NAME], and run the command again", above, above)
+	}
+	return err
 }
 
 // apply makes replacements, which must not overlap, and parses the result.
