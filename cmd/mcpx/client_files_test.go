@@ -82,3 +82,29 @@ func TestConnect_ByHand(t *testing.T) {
 	hasAll(t, h.must(t, exitFailed, "connect", "goose", "--yes"), file, "cannot be edited safely", "nothing was written", "by hand:",
 		"extensions:\n  mcpx:\n    enabled: true\n")
 }
+
+// TestConnect_OwnConfig: a client's file that is mcpx's config too is not connected. With --move, mcpx would take out of it the servers
+// that it serves from it. Of a config with the name of a project's file, mcpx knows its servers again.
+func TestConnect_OwnConfig(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	file := h.write(t, ".cursor/mcp.json", `{"mcpServers": {"fake": `+fakeEntry(t)+`}}`)
+	link := filepath.Join(h.dir, "link.json")
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	before := readFile(t, file)
+	for _, config := range []string{file, link} {
+		out := h.must(t, exitFailed, "connect", "cursor", "--move", "--yes", "--config", config)
+		hasAll(t, out, "is the file of Cursor and the config of mcpx, which needs one of its own", "mcpx init --from "+config)
+	}
+	if got := readFile(t, file); got != before {
+		t.Errorf("got %s", got)
+	}
+	project := h.write(t, "project/.mcp.json", `{"mcpServers": {}}`)
+	hasAll(t, h.must(t, 0, "init", "--move", "--yes", "--config", project), "connected Cursor")
+	if got := readFile(t, file); strings.Contains(got, `"fake"`) {
+		t.Errorf("got %s", got)
+	}
+	hasAll(t, h.must(t, 0, "init", "--yes", "--config", project), "has all of them", "connected already")
+}

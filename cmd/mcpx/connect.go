@@ -213,7 +213,7 @@ func (w wiring) served(ctx context.Context, file string) (all, worked []setup.Fo
 		return nil, nil, err
 	}
 	defer a.Close()
-	all = setup.ReadFile(w.sys, file, w.s.readingSecrets(ctx)).Servers
+	all = setup.ReadConfig(file, w.s.readingSecrets(ctx)).Servers
 	for _, one := range all {
 		server, ok := a.Registry.Snapshot().Server(cfg.Served(one.Name))
 		if !ok || !server.Known {
@@ -263,7 +263,7 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked 
 		if part.file != file && !w.move {
 			continue // from the other files, connect only removes servers, and only with --move
 		}
-		change, err := w.plan(part, to)
+		change, err := w.plan(part, own, to)
 		if err != nil {
 			return err
 		}
@@ -296,8 +296,14 @@ func fileFlag(sys setup.System, client setup.Client, file string) []string {
 	return []string{"--file", file}
 }
 
-// plan returns the change of one file.
-func (w wiring) plan(p part, to setup.Connection) (setup.Change, error) {
+// plan returns the change of one file. own is the path of mcpx's config.
+func (w wiring) plan(p part, own string, to setup.Connection) (setup.Change, error) {
+	if p.file == own || sameFile(p.file, own) {
+		return setup.Change{}, &hintError{
+			fmt.Sprintf("%s is the file of %s and the config of mcpx, which needs one of its own", w.sys.Short(own), p.Name),
+			"make one of the same servers: mcpx init --from " + terminal.CommandLine(own),
+		}
+	}
 	kept, err := backups()
 	if err != nil {
 		return setup.Change{}, err

@@ -52,7 +52,7 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams, sys setup.Sy
 	}
 	var have []setup.Found
 	if next.existed {
-		have = setup.ReadFile(sys, file, s.readingSecrets(ctx)).Servers
+		have = setup.ReadConfig(file, s.readingSecrets(ctx)).Servers
 	}
 	var skipped []setup.Skipped
 	next.servers, skipped = setup.Merge(sys, have, sources)

@@ -85,6 +85,11 @@ func FindProject(s System) []string {
 	return files
 }
 
+// ReadConfig reads mcpx's own config. Its servers do not run in its folder, even if it has the name of a project's file.
+func ReadConfig(file string, o config.Options) Source {
+	return readSource(Client{}, origin{file: file, reading: o})
+}
+
 // ReadFile reads a file that the user gave, which may be a file of any client or a config of mcpx.
 func ReadFile(s System, file string, o config.Options) Source {
 	return readSource(Client{}, origin{file: file, project: projectOf(s, file), reading: o})
