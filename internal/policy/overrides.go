@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 
@@ -70,12 +71,14 @@ func with(object json.RawMessage, key string, value []byte) json.RawMessage {
 	return wire.WithMember(object, key, value)
 }
 
-// without removes properties from an object schema, and from its list of required properties.
+// without removes properties from an object schema, and from its list of required properties. What other parts of the schema
+// refer to is moved to $defs.
 func without(schema json.RawMessage, hidden []string) json.RawMessage {
-	out := []byte{'{'}
+	out, removed := []byte{'{'}, json.RawMessage(nil)
 	_ = wire.Members(schema, func(name string, written, value []byte) bool {
 		switch {
 		case name == "properties" && value[0] == '{':
+			removed = wire.Filter(value, func(name string, _ []byte) bool { return slices.Contains(hidden, name) })
 			value = wire.Filter(value, func(name string, _ []byte) bool { return !slices.Contains(hidden, name) })
 		case name == "required" && value[0] == '[':
 			required := []byte{'['}
@@ -93,7 +96,44 @@ func without(schema json.RawMessage, hidden []string) json.RawMessage {
 		out = appendMember(out, written, value)
 		return true
 	})
-	return append(out, '}')
+	return withReferred(append(out, '}'), removed)
+}
+
+// withReferred adds those of the removed properties to $defs to which the schema still refers, and changes the references. zod,
+// for one, writes {"$ref": "#/properties/a"} where the schema of the property a is needed a second time.
+func withReferred(schema, removed json.RawMessage) json.RawMessage {
+	moved := map[string]string{} // the names in $defs, by the names of the properties
+	for again := true; again; {
+		again = false
+		_ = wire.Fields(removed, func(name string, value []byte) bool {
+			from := wire.Encode("#/properties/" + name)
+			whole, within := from, append(slices.Clone(from[:len(from)-1]), '/')
+			if !bytes.Contains(schema, whole) && !bytes.Contains(schema, within) {
+				return true
+			}
+			again = true // value may refer to removed properties, too
+			if moved[name] == "" {
+				schema, moved[name] = withDefinition(schema, name, value)
+			}
+			to := wire.Encode("#/$defs/" + moved[name])
+			schema = bytes.ReplaceAll(schema, whole, to)
+			schema = bytes.ReplaceAll(schema, within, append(to[:len(to)-1:len(to)-1], '/'))
+			return true
+		})
+	}
+	return schema
+}
+
+// withDefinition adds a schema to $defs, and returns the name that it has there: this name, or a longer one if it is taken.
+func withDefinition(schema json.RawMessage, name string, value []byte) (json.RawMessage, string) {
+	definitions := wire.Member(schema, "$defs")
+	if len(definitions) == 0 || definitions[0] != '{' {
+		definitions = json.RawMessage("{}")
+	}
+	for wire.Member(definitions, name) != nil {
+		name += "_"
+	}
+	return with(schema, "$defs", wire.WithMember(definitions, name, value)), name
 }
 
 func appendMember(out, written, value []byte) []byte {

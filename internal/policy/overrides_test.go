@@ -83,6 +83,28 @@ func TestOverrides_Filters(t *testing.T) {
 	}
 }
 
+// TestOverrides_Referred: a hidden property to which the schema refers is moved to its definitions, so that no reference leads
+// nowhere.
+func TestOverrides_Referred(t *testing.T) {
+	for _, test := range []struct{ schema, hidden, want string }{
+		{`{"properties":{"a":{"enum":["x",1.10]},"b":{"$ref":"#/properties/a"}},"required":["a","b"]}`, `{"a":"x"}`,
+			`{"properties":{"b":{"$ref":"#/$defs/a"}},"required":["b"],"$defs":{"a":{"enum":["x",1.10]}}}`},
+		{`{"$defs":{"a":{}},"properties":{"a":{"properties":{"q":{}}},"b":{"items":{"$ref":"#/properties/a/properties/q"}},"c":{"$ref":"#/$defs/a"}}}`, `{"a":{}}`,
+			`{"$defs":{"a":{},"a_":{"properties":{"q":{}}}},"properties":{"b":{"items":{"$ref":"#/$defs/a_/properties/q"}},"c":{"$ref":"#/$defs/a"}}}`},
+		{`{"properties":{"a":{"$ref":"#/properties/c"},"b":{"$ref":"#/properties/a"},"c":{"items":{"$ref":"#/properties/c"}},"ab":{}}}`, `{"a":1,"c":1,"ab":1}`,
+			`{"properties":{"b":{"$ref":"#/$defs/a"}},"$defs":{"a":{"$ref":"#/$defs/c"},"c":{"items":{"$ref":"#/$defs/c"}}}}`},
+		{`{"properties":{"a":{"items":{"$ref":"#/properties/c"}},"b":{"$ref":"#/properties/a"},"c":{"items":{"$ref":"#/properties/a"}}}}`, `{"a":1,"c":1}`,
+			`{"properties":{"b":{"$ref":"#/$defs/a"}},"$defs":{"a":{"items":{"$ref":"#/$defs/c"}},"c":{"items":{"$ref":"#/$defs/a"}}}}`},
+		{`{"properties":{"a":{"$ref":"#/properties/b"},"b":{}}}`, `{"a":1}`, `{"properties":{"b":{}}}`},
+	} {
+		s := catalog.Server{Name: "s", Known: true}
+		rules := &Rules{Servers: map[string]ServerRules{"s": {Overrides: []Override{{Glob: "*", Arguments: json.RawMessage(test.hidden)}}}}}
+		if got, _ := rules.See(&s, tool(t, `{"name":"x","inputSchema":`+test.schema+`}`)); string(got.InputSchema) != test.want {
+			t.Errorf("got  %s\nwant %s", got.InputSchema, test.want)
+		}
+	}
+}
+
 // TestArguments: fixed arguments override the caller's.
 func TestArguments(t *testing.T) {
 	for _, test := range []struct{ fixed, sent, want string }{
