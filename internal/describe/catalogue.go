@@ -300,7 +300,7 @@ func (c *canvas) pack(steps []step) (texts []string, ok bool) {
 // packer splits the lines of a catalogue into pages.
 type packer struct {
 	left  []int  // UTF-16 units that are free on the current page and on each later page; nil means one page without limit
-	owner string // the mark and name of the server whose block is being added
+	owner string // the mark and name of the server whose block is being added, or what a list of names begins with
 	page  strings.Builder
 	texts []string
 }
@@ -380,14 +380,15 @@ func units(s string) (n int) {
 // names and the number of the other servers. named is how many names the catalogue has; 0 means that not even one name fits.
 func (c *canvas) nameRows(servers []*catalog.Server) (texts []string, named int) {
 	line := func(n int) string { return "Servers: " + nameRow(servers, n, " more: inspect {}") }
+	pages := func() *packer { return &packer{left: slices.Clone(c.pages), owner: "Servers"} }
 	named = mostOf(len(servers), func(n int) bool {
-		p := packer{left: slices.Clone(c.pages)}
+		p := pages()
 		return c.room.fits(measure(line(n))) && p.add(line(n), false)
 	})
 	if named == 0 {
 		return nil, 0
 	}
-	p := packer{left: slices.Clone(c.pages)}
+	p := pages()
 	p.add(line(named), false)
 	return p.done(), named
 }

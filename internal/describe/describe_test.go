@@ -360,6 +360,9 @@ func TestDescriptions_Cut(t *testing.T) {
 		if size.servers <= 139 {
 			checkNamed(t, inspect, exec, snap)
 		}
+		if strings.Contains(exec, "\n, continued:") {
+			t.Errorf("%+v: a list without a name goes on: %q", size, exec)
+		}
 		named := map[string]bool{}
 		for _, name := range regexp.MustCompile(`[^\s,:]+-\d+\b`).FindAllString(inspect+" "+exec+" "+instructions, -1) {
 			named[name] = true
