@@ -1,9 +1,11 @@
 package policy
 
 import (
-	"bytes"
 	"encoding/json"
+	"net/url"
+	"regexp"
 	"slices"
+	"strings"
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/conf"
@@ -102,38 +104,52 @@ func without(schema json.RawMessage, hidden []string) json.RawMessage {
 // withReferred adds those of the removed properties to $defs to which the schema still refers, and changes the references. zod,
 // for one, writes {"$ref": "#/properties/a"} where the schema of the property a is needed a second time.
 func withReferred(schema, removed json.RawMessage) json.RawMessage {
-	moved := map[string]string{} // the names in $defs, by the names of the properties
-	for again := true; again; {
-		again = false
-		_ = wire.Fields(removed, func(name string, value []byte) bool {
-			from := wire.Encode("#/properties/" + name)
-			whole, within := from, append(slices.Clone(from[:len(from)-1]), '/')
-			if !bytes.Contains(schema, whole) && !bytes.Contains(schema, within) {
-				return true
-			}
-			again = true // value may refer to removed properties, too
-			if moved[name] == "" {
-				schema, moved[name] = withDefinition(schema, name, value)
-			}
-			to := wire.Encode("#/$defs/" + moved[name])
-			schema = bytes.ReplaceAll(schema, whole, to)
-			schema = bytes.ReplaceAll(schema, within, append(to[:len(to)-1:len(to)-1], '/'))
-			return true
-		})
+	m := mover{removed: removed, names: map[string]string{}, taken: map[string]bool{}}
+	for _, name := range keys(wire.Member(schema, "$defs")) {
+		m.taken[name] = true
 	}
-	return schema
+	schema = m.move(schema)
+	if len(m.found) == 0 {
+		return schema
+	}
+	var added json.RawMessage
+	for i := 0; i < len(m.found); i++ { // move may find more
+		added = wire.WithMember(added, m.names[m.found[i]], m.move(wire.Member(removed, m.found[i])))
+	}
+	return with(schema, "$defs", wire.Merge(wire.Member(schema, "$defs"), added))
 }
 
-// withDefinition adds a schema to $defs, and returns the name that it has there: this name, or a longer one if it is taken.
-func withDefinition(schema json.RawMessage, name string, value []byte) (json.RawMessage, string) {
-	definitions := wire.Member(schema, "$defs")
-	if len(definitions) == 0 || definitions[0] != '{' {
-		definitions = json.RawMessage("{}")
-	}
-	for wire.Member(definitions, name) != nil {
-		name += "_"
-	}
-	return with(schema, "$defs", wire.WithMember(definitions, name, value)), name
+// mover changes references to removed properties of a schema into references to $defs.
+type mover struct {
+	removed json.RawMessage
+	found   []string          // the properties to which there are references
+	names   map[string]string // their names in $defs
+	taken   map[string]bool   // all names in $defs
+}
+
+// reference matches a member "$ref" of a schema. It matches nothing within strings, as quotes are escaped there.
+var reference = regexp.MustCompile(`"\$ref"\s*:\s*("(?:[^"\\]|\\.)*")`)
+
+func (m *mover) move(schema json.RawMessage) json.RawMessage {
+	return reference.ReplaceAllFunc(schema, func(member []byte) []byte {
+		pointer, _ := wire.Text(reference.FindSubmatch(member)[1])
+		path, ok := strings.CutPrefix(pointer, "#/properties/")
+		written, _, _ := strings.Cut(path, "/")
+		name, err := url.PathUnescape(written)
+		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+		if !ok || err != nil || wire.Member(m.removed, name) == nil {
+			return member
+		}
+		if m.names[name] == "" {
+			moved := name
+			for m.taken[moved] {
+				moved += "_"
+			}
+			m.found, m.names[name], m.taken[moved] = append(m.found, name), moved, true
+		}
+		longer := strings.TrimPrefix(m.names[name], name)
+		return append([]byte(`"$ref":`), wire.Encode("#/$defs/"+written+longer+path[len(written):])...)
+	})
 }
 
 func appendMember(out, written, value []byte) []byte {

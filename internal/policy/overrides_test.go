@@ -95,6 +95,9 @@ func TestOverrides_Referred(t *testing.T) {
 			`{"properties":{"b":{"$ref":"#/$defs/a"}},"$defs":{"a":{"$ref":"#/$defs/c"},"c":{"items":{"$ref":"#/$defs/c"}}}}`},
 		{`{"properties":{"a":{"items":{"$ref":"#/properties/c"}},"b":{"$ref":"#/properties/a"},"c":{"items":{"$ref":"#/properties/a"}}}}`, `{"a":1,"c":1}`,
 			`{"properties":{"b":{"$ref":"#/$defs/a"}},"$defs":{"a":{"items":{"$ref":"#/$defs/c"}},"c":{"items":{"$ref":"#/$defs/a"}}}}`},
+		{`{"properties":{"gr\u00f6\u00dfe":{},"a/b":{},"b":{"$ref": "#\/properties\/gr\u00f6\u00dfe"},"c":{"$ref":"#/properties/gr%C3%B6%C3%9Fe/x"},"d":{"$ref":"#/properties/a~1b"},"e":{"const":"\"$ref\":\"#/properties/a~1b\""}}}`,
+			`{"größe":1,"a/b":1}`,
+			`{"properties":{"b":{"$ref":"#/$defs/größe"},"c":{"$ref":"#/$defs/gr%C3%B6%C3%9Fe/x"},"d":{"$ref":"#/$defs/a~1b"},"e":{"const":"\"$ref\":\"#/properties/a~1b\""}},"$defs":{"größe":{},"a/b":{}}}`},
 		{`{"properties":{"a":{"$ref":"#/properties/b"},"b":{}}}`, `{"a":1}`, `{"properties":{"b":{}}}`},
 	} {
 		s := catalog.Server{Name: "s", Known: true}
