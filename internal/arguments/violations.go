@@ -1,6 +1,7 @@
 package arguments
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/big"
@@ -41,10 +42,7 @@ func violations(e *jsonschema.ValidationError, schema *jsonschema.Schema, value 
 			l.unknown(at, u.Near)
 		}
 	}
-	for _, t := range l.types {
-		slices.Sort(t.want)
-		l.put(t.at, "must be "+strings.Join(slices.Compact(t.want), " or ")+", not "+t.got)
-	}
+	l.putTypes()
 	failure := &ValidationError{More: len(l.texts)}
 	left := maxTexts
 	for _, text := range slices.Sorted(maps.Keys(l.texts)) {
@@ -73,6 +71,34 @@ type typed struct {
 	at   []string
 	got  string
 	want []string
+}
+
+// putTypes adds the type errors, but not those of alternatives (anyOf, oneOf) that were not meant. Of a value with a violation inside,
+// the alternative with that type was meant. If null is the only type and the value has another violation, null was not meant.
+func (l *leaves) putTypes() {
+	meant := make(map[string]bool) // JSON pointers
+	inside := func(place string) {
+		for i := range len(place) {
+			if place[i] == '/' && len(place) > 1 { // "/" is the root, which is inside nothing
+				meant[cmp.Or(place[:i], "/")] = true
+			}
+		}
+	}
+	wrong := make(map[string]bool) // JSON pointers of the violations that are no type errors
+	for _, at := range l.texts {
+		inside(pointer(at))
+		wrong[pointer(at)] = true
+	}
+	for at := range l.types {
+		inside(at)
+	}
+	for at, t := range l.types {
+		slices.Sort(t.want)
+		want := strings.Join(slices.Compact(t.want), " or ")
+		if !meant[at] && (want != "null" || !wrong[at]) {
+			l.put(t.at, "must be "+want+", not "+t.got)
+		}
+	}
 }
 
 // walk adds the leaves of e. If e is below propertyNames, name is the place of the property whose name is wrong, since the library

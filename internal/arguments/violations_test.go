@@ -31,6 +31,12 @@ func TestViolations(t *testing.T) {
 		{"types", `{"properties":{"a":{"type":["string","null"]}}}`, `{"a":1}`},
 		{"types-of-alternatives", `{"properties":{"a":{"anyOf":[{"type":"string"},{"type":"null"},{"type":"array","items":{"type":"string"}}]}}}`, `{"a":1}`},
 		{"alternatives", `{"properties":{"a":{"anyOf":[{"type":"string","minLength":3},{"type":"integer","minimum":3}]}}}`, `{"a":1}`},
+		{"optional-object", `{"properties":{"a":{"anyOf":[{"type":"object","properties":{"b":{}},"additionalProperties":false},{"type":"null"}]}}}`, `{"a":{"c":1}}`},
+		{"optional-objects-in-each-other", `{"properties":{"a":{"anyOf":[{"properties":{"b":{"anyOf":[{"properties":{"c":{"type":"string"}}},{"type":"null"}]}}},{"type":"null"}]}}}`, `{"a":{"b":{"c":1}}}`},
+		{"optional-list", `{"properties":{"a":{"anyOf":[{"type":"array","items":{"enum":["x","y"]}},{"type":"string"},{"type":"null"}]}}}`, `{"a":["z"]}`},
+		{"optional-enum", `{"properties":{"a":{"anyOf":[{"enum":["x","y"]},{"type":"null"}]}}}`, `{"a":"z"}`},
+		{"optional-number", `{"properties":{"a":{"anyOf":[{"type":"integer","minimum":3},{"type":"null"}]}}}`, `{"a":1}`},
+		{"null-alone", `{"properties":{"a":{"type":"null"},"ab":{"type":"string"}}}`, `{"a":1,"ab":1}`},
 		{"one-of-two", `{"properties":{"a":{"oneOf":[{"minimum":1},{"minimum":2}]}}}`, `{"a":3}`},
 		{"not", `{"properties":{"a":{"not":{"const":1}}}}`, `{"a":1}`},
 		{"never", `{"properties":{"a":false}}`, `{"a":1}`},
@@ -49,6 +55,8 @@ func TestViolations(t *testing.T) {
 		{"contains", `{"properties":{"a":{"contains":{"const":1}},"b":{"contains":{"const":1},"minContains":2},"c":{"contains":{"const":1},"maxContains":1}}}`, `{"a":[],"b":[1],"c":[1,1]}`},
 		{"keys", `{"properties":{"a":{"minProperties":1},"b":{"minProperties":2},"c":{"maxProperties":1}}}`, `{"a":{},"b":{},"c":{"x":1,"y":1}}`},
 		{"root", `{"minProperties":1}`, `{}`},
+		{"root-type", `{"anyOf":[{"type":"array"},{"type":"null"}]}`, `{"a":1}`},
+		{"root-alternatives", `{"anyOf":[{"type":"array"},{"properties":{"a":{"type":"string"}}}]}`, `{"a":1}`},
 		{"foreign-text", `{"properties":{"a":{"pattern":"^a\n\u202eb\u001bb$"}}}`, `{"a":"1"}`},
 	}
 	var got txtar.Archive
