@@ -51,6 +51,8 @@ func TestGrep(t *testing.T) {
 		{"items within an object", `"b"`, "", `{"content":[` + text(`{"total":3,"rows":`+list+`}`) + `]}`, []string{"[2]{id,name}:\n  2,b\n  3,b\n[2 of 3 items of .rows match]"}, `{"result":[{"id":2,"name":"b"},{"id":3,"name":"b"}]}`},
 		{"beside the items", `total`, "", `{"content":[` + text(`{"total":3,"rows":`+list+`}`) + `]}`, []string{`{"total":3,"rows":[]}` + "\n[0 of 3 items of .rows match]"}, `{"result":{"total":3,"rows":[]}}`},
 		{"members", `url`, "", `{"content":[` + text(`{"id":1,"html_url":"x","name":"y"}`) + `]}`, []string{`{"html_url":"x"}` + "\n[1 of 3 items match]"}, `{"result":{"html_url":"x"}}`},
+		{"items of one page of many", `"b"`, "", `{"content":[` + text(`{"rows":`+list+`,"next_cursor":"bzoy"}`) + `]}`, []string{"[2]{id,name}:\n  2,b\n  3,b\n[2 of 3 items of .rows match]", "\n[not selected: .next_cursor \"bzoy\"]"}, `{"result":[{"id":2,"name":"b"},{"id":3,"name":"b"}]}`},
+		{"a selection of one page of many", `b`, ".rows[].name", `{"content":[` + text(`{"rows":`+list+`,"next_cursor":"bzoy"}`) + `]}`, []string{"[\"b\",\"b\"]\n[2 of 3 items match]", "\n[not selected: .next_cursor \"bzoy\"]"}, `{"result":["b","b"]}`},
 		{"JSON Lines", `"b"`, "", `{"content":[` + text("{\"id\":1,\"n\":\"a\"}\n{\"id\":2,\"n\":\"b\",\"x\":[]}\n{\"id\":3}") + `]}`, []string{`{"id":2,"n":"b","x":[]}` + "\n[1 of 3 items match]"}, `{"result":[{"id":2,"n":"b","x":[]}]}`},
 		{"lines of a string", `two`, "", `{"content":[` + text(`{"exit_code":0,"stdout":"one\ntwo\nthree"}`) + `]}`, []string{"2:two\n[1 of 3 lines of .stdout match]"}, ""},
 		{"structuredContent only", `b`, "", `{"content":[],"structuredContent":{"rows":["a","b"]}}`, []string{"[\"b\"]\n[1 of 2 items of .rows match]"}, `{"result":["b"]}`},

@@ -115,6 +115,7 @@ func (p Pages) Grep(ctx context.Context, pattern string, s Shown) (found []*Page
 			found[i] = &Page{}
 		case which.len() < h.count():
 			found[i] = p.page(h, which, ReadArguments{Grep: pattern})
+			found[i].notSelected = notSelected(h.value, "", found[i].Text)
 		}
 	}
 	return found, nil

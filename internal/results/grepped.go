@@ -52,6 +52,9 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 			}
 		}
 		matches.Content = append(matches.Content, content)
+		if page != nil && page.notSelected != "" && !a.Format.JSON {
+			matches.Content = wire.AppendText(matches.Content, page.notSelected)
+		}
 	}
 	if !changed {
 		return nil, nil

@@ -87,6 +87,8 @@ type Page struct {
 	Origin Origin
 	// cut is how many tokens of a selection are not on the page but kept under a handle.
 	cut int
+	// notSelected is a line about what the filter or the grep of a call left out, or empty; see the function of that name.
+	notSelected string
 }
 
 // RefusedError means that an argument of read_result, or the grep of a call, was refused. Violation has the form "/path:

@@ -47,6 +47,16 @@ func (p Pages) Select(ctx context.Context, filter, grep string, value, fallback 
 	if err != nil {
 		return nil, err
 	}
+	page, err := p.selection(ctx, s, filter, grep, value)
+	if err != nil {
+		return nil, err
+	}
+	page.notSelected = notSelected(value, filter, string(s.value))
+	return page, nil
+}
+
+// selection returns the page that shows those parts of the output of a filter that match grep, or all of it if grep is empty.
+func (p Pages) selection(ctx context.Context, s *selection, filter, grep string, value json.RawMessage) (*Page, error) {
 	if grep == "" || s.empty() {
 		return p.selected(s, filter, value), nil
 	}

@@ -276,6 +276,10 @@ func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire
 		out.Meta, out.Cut = got.resultMeta(), page.cut
 	}
 	out.Received = Roughly(textsOf(blocks)...)
+	if page != nil && page.notSelected != "" && !a.Format.JSON && out.Sent+Roughly(page.notSelected) <= Roughly(string(value)) {
+		out.Content, out.Value = wire.AppendText(out.Content, page.notSelected), ""
+		out.Sent += Roughly(page.notSelected)
+	}
 	if others := unfiltered(blocks, got.structured, value); len(others) > 0 {
 		out.Content, out.Value = append(out.Content, others...), ""
 		a.bound(out)
