@@ -128,7 +128,9 @@ func (f *Folder) Get(key string) ([]byte, error) {
 }
 
 // Change replaces the value of a key, in memory and in the file. If the file cannot be written, the error is logged, and the
-// new value is only in memory. If another process uses the folder for longer than lockFolderWithin, the error is ErrAway.
+// new value is only in memory, unless it expires before the old one: a restart must not bring back what was ended. Then Change
+// removes the old file and, if that fails too, keeps the old value and returns ErrAway. If another process uses the folder for
+// longer than lockFolderWithin, the error is ErrAway too.
 func (f *Folder) Change(ctx context.Context, key string, change func(old []byte) ([]byte, time.Time, error)) error {
 	f.changing.Lock()
 	defer f.changing.Unlock()
@@ -156,7 +158,17 @@ func (f *Folder) Change(ctx context.Context, key string, change func(old []byte)
 		return err
 	}
 	next := saved{key, newest.N + 1, until.UnixMilli(), value}
-	f.write(&next)
+	err = f.write(&next)
+	if err != nil && next.Until < newest.Until {
+		if removed := os.Remove(f.path(key)); removed != nil && !errors.Is(removed, os.ErrNotExist) {
+			f.log.Error("the end of a login cannot be saved, so it goes on", "file", f.path(key), "error", err)
+			return ErrAway
+		}
+		err = f.write(&next) // the old file has made room
+	}
+	if err != nil {
+		f.log.Error("a login cannot be saved: after a restart its user has to log in again", "file", f.path(key), "error", err)
+	}
 	f.keep(next)
 	return nil
 }
@@ -201,17 +213,15 @@ func (f *Folder) remove(key string) {
 	}
 }
 
-func (f *Folder) write(one *saved) {
+func (f *Folder) write(one *saved) error {
 	if f.folder == "" {
-		return
+		return nil
 	}
 	data, err := json.Marshal(one)
-	if err == nil {
-		err = atomicfile.Write(f.path(one.Key), data, 0o600)
-	}
 	if err != nil {
-		f.log.Error("a login cannot be saved: after a restart its user has to log in again", "file", f.path(one.Key), "error", err)
+		return err
 	}
+	return atomicfile.Write(f.path(one.Key), data, 0o600)
 }
 
 // lock keeps other processes from changing the folder, until unlock is called or this process ends.

@@ -1,0 +1,56 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestFolder_EndUnwritten: after a value was ended, a restart does not bring the old one back, also if the end could not be written
+// while the file of the old value stood in its way, as on a full disk.
+func TestFolder_EndUnwritten(t *testing.T) {
+	for name, test := range map[string]struct {
+		inside string // what makes it impossible to remove the file, too
+		want   error
+	}{
+		"removable": {},
+		"fixed":     {inside: "x", want: ErrAway},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			f, err := OpenFolder(dir, 10, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			change := func(value string, lasts time.Duration) error {
+				return f.Change(context.Background(), "a", func([]byte) ([]byte, time.Time, error) {
+					return []byte(value), time.Now().Add(lasts), nil
+				})
+			}
+			if err := change("on", time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(dir, "a.json") // a folder cannot be replaced by a file
+			if err := errors.Join(os.Remove(file), os.MkdirAll(filepath.Join(file, test.inside), 0o700)); err != nil {
+				t.Fatal(err)
+			}
+			if err := change("ended", time.Minute); !errors.Is(err, test.want) {
+				t.Fatalf("the end: %v, want %v", err, test.want)
+			}
+			if value, _ := f.Get("a"); (string(value) == "on") != (test.want != nil) {
+				t.Errorf("in memory %q", value)
+			}
+			again, err := OpenFolder(dir, 10, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if value, _ := again.Get("a"); test.want == nil && string(value) != "ended" {
+				t.Errorf("after a restart %q", value)
+			}
+		})
+	}
+}
