@@ -26,8 +26,8 @@ type Followed interface {
 }
 
 // Folder implements [Followed] with a file for each value, so that the values survive restarts. All processes that use the folder change
-// its files one after the other. Get and Watch do not see what other processes change after OpenFolder: only Change reads the file of the
-// key again.
+// its files one after the other. What another process changes after OpenFolder is seen from the next Change of its key on, even if that
+// changes nothing: only Change reads the file again.
 type Folder struct {
 	folder string // if it is empty, nothing is saved
 	limit  int
@@ -146,6 +146,7 @@ func (f *Folder) Change(ctx context.Context, key string, change func(old []byte)
 	// Another process may have changed the file. But a value that this process could not write is newer than the file.
 	if one, err := f.read(key); err == nil && one.N > newest.N {
 		newest = one
+		f.keep(one)
 	}
 	if newest.over(time.Now()) {
 		newest.Value = nil

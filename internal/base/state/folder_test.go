@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -52,5 +53,36 @@ func TestFolder_EndUnwritten(t *testing.T) {
 				t.Errorf("after a restart %q", value)
 			}
 		})
+	}
+}
+
+// TestFolder_OtherProcess: what another process has changed is seen from the next Change of the key on, even if that changes nothing.
+func TestFolder_OtherProcess(t *testing.T) {
+	dir, nothing := t.TempDir(), errors.New("nothing to change")
+	open := func() *Folder {
+		f, err := OpenFolder(dir, 10, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	change := func(f *Folder, value string) {
+		if err := f.Change(t.Context(), "a", func([]byte) ([]byte, time.Time, error) { return []byte(value), time.Now().Add(time.Hour), nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one := open()
+	change(one, "on")
+	other := open()
+	var seen []string
+	other.Watch("a", func(value []byte) { seen = append(seen, string(value)) })
+	change(one, "ended")
+	for range 2 {
+		if err := other.Change(t.Context(), "a", func([]byte) ([]byte, time.Time, error) { return nil, time.Time{}, nothing }); !errors.Is(err, nothing) {
+			t.Fatal(err)
+		}
+	}
+	if value, _ := other.Get("a"); string(value) != "ended" || strings.Join(seen, " ") != "on ended" {
+		t.Errorf("the other process has %q, and saw %q", value, seen)
 	}
 }
