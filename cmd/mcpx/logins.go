@@ -89,7 +89,7 @@ func printLogins(s streams, all []app.Login) {
 
 // loginsOf returns the logins of the running mcpx processes that use the config or, if none runs that can have logins, the
 // logins that are stored on this machine. If end is not empty, loginsOf ends the logins whose IDs or principals' names are in
-// end, and returns only those.
+// end, and returns only those. It is an error then if a process does not answer, as the process may go on with what has ended.
 func loginsOf(ctx context.Context, c *cli, s streams, end []string) ([]app.Login, error) {
 	path, err := c.findConfig(s)
 	if err != nil {
@@ -100,12 +100,22 @@ func loginsOf(ctx context.Context, c *cli, s streams, end []string) ([]app.Login
 	}
 	mine, _, silent := readers(ctx, path)
 	all, asked, err := loginsOfRunning(ctx, mine, end)
-	if asked || err != nil {
-		return all, err
+	if !asked && err == nil {
+		all, err = storedLogins(ctx, c, s, end)
 	}
-	if silent > 0 {
-		fmt.Fprintf(s.err, "mcpx: warning: %s not answer\n", plural(silent, "running mcpx does", "running mcpx do"))
+	switch {
+	case silent == 0 || err != nil:
+	case len(end) > 0:
+		err = &hintError{noAnswer(silent) + ": if it serves this config, its open connections and tokens go on for up to 10 minutes",
+			"run the command again when it answers, or restart it"}
+	default:
+		fmt.Fprintf(s.err, "mcpx: warning: %s\n", noAnswer(silent))
 	}
+	return all, err
+}
+
+// storedLogins is [loginsOf] for the logins that are stored on this machine.
+func storedLogins(ctx context.Context, c *cli, s streams, end []string) ([]app.Login, error) {
 	cfg, err := c.loadServers(ctx, s)
 	if err != nil {
 		return nil, err

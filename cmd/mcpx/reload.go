@@ -37,10 +37,12 @@ func (cmd *reloadCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if silent > 0 {
-		fmt.Fprintf(s.err, "mcpx: warning: %s not answer\n", plural(silent, "running mcpx does", "running mcpx do"))
-	}
-	if len(mine) == 0 {
+	switch {
+	case silent > 0 && len(mine) == 0:
+		return &hintError{noAnswer(silent), "it is stopped, or too busy; try again, and restart it if that does not help"}
+	case silent > 0:
+		fmt.Fprintf(s.err, "mcpx: warning: %s\n", noAnswer(silent))
+	case len(mine) == 0:
 		hint := c.hint("serve") + " reads it when it starts"
 		if slices.Sort(others); len(others) > 0 {
 			hint = "name another file with --config; running: " + strings.Join(slices.Compact(others), ", ")
@@ -57,6 +59,11 @@ func (cmd *reloadCommand) Run(ctx context.Context, c *cli, s streams) error {
 		return ctx.Err()
 	}
 	return printOutcomes(s, mine, outcomes, failures)
+}
+
+// noAnswer says that some processes do not answer. Nobody knows then which config they read.
+func noAnswer(silent int) string {
+	return plural(silent, "running mcpx does", "running mcpx do") + " not answer"
 }
 
 // readers finds this user's running mcpx processes. processes has those that use the config file with this absolute path; the caller must
