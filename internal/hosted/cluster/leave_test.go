@@ -60,3 +60,18 @@ func TestLeave(t *testing.T) {
 		t.Errorf("after its end: %v", err)
 	}
 }
+
+// TestLeave_Gone: a replica that leaves and ends at once is not taken for one that is there again, although what it says to all and what
+// it says to each may arrive in another order.
+func TestLeave_Gone(t *testing.T) {
+	mcptest.NoLeaks(t)
+	url := mcptest.StartNATS(t).URL
+	here := joinPatient(t, url, "here")
+	for range 20 {
+		there := joinPatient(t, url, "there")
+		meet(t, here, there)
+		there.Leave()
+		there.Close()
+		mcptest.WaitFor(t, "the other is gone", wait, func() bool { return here.replicas() == 1 })
+	}
+}

@@ -127,7 +127,9 @@ func (c *Cluster) Leave() {
 	c.presence.mu.Lock()
 	c.presence.leaves = true
 	c.presence.mu.Unlock()
-	c.sendBeat("all")
+	for _, id := range c.Others() { // to each, as the goodbye: if it came first, this replica would seem to be there again
+		c.sendBeat("to." + id)
+	}
 }
 
 // replicas returns the number of replicas, including this one.
