@@ -78,6 +78,10 @@ type Admission interface {
 	// how long the reader should pause. BodyRead subtracts all the counted bytes of the body once it is read or cannot be read.
 	ReadBody(p *caller.Principal, bytes int) (wait time.Duration, ok bool)
 	BodyRead(p *caller.Principal, bytes int)
+	// WriteAnswer counts the bytes of a large answer before they are written. ok is false if the large answers that the clients of
+	// the principal have not read yet are too many for another one. Otherwise AnswerWritten must follow.
+	WriteAnswer(p *caller.Principal, bytes int) (ok bool)
+	AnswerWritten(p *caller.Principal, bytes int)
 }
 
 // unbounded is the default Admission: it has no limits.
@@ -88,6 +92,8 @@ func (unbounded) CloseSession(*caller.Principal)                                
 func (unbounded) Request(*caller.Principal) (time.Duration, *request.LimitError) { return 0, nil }
 func (unbounded) ReadBody(*caller.Principal, int) (wait time.Duration, ok bool)  { return 0, true }
 func (unbounded) BodyRead(*caller.Principal, int)                                {}
+func (unbounded) WriteAnswer(*caller.Principal, int) (ok bool)                   { return true }
+func (unbounded) AnswerWritten(*caller.Principal, int)                           {}
 
 // Front serves the clients of one view. Close or Remove ends its goroutine.
 type Front struct {

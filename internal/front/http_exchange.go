@@ -166,8 +166,9 @@ func (e *exchange) write(data []byte) {
 	_, _ = e.w.Write(data)
 }
 
-// largeWrite is the size in bytes from which a write has all of writeWithin. Half of it is enough for less, and setting a
-// deadline for each small answer would cost measurable time.
+// largeWrite is the size in bytes from which a write has all of writeWithin, and an answer counts towards the limit of its
+// principal for unread answers. For less, half of writeWithin is enough: setting a deadline for each small answer would cost
+// measurable time.
 const largeWrite = 64 << 10
 
 // extend sets a new write deadline, if less than half of writeWithin is left or the next write has largeWrite bytes or more.
@@ -183,9 +184,20 @@ func (e *exchange) flush() { _ = http.NewResponseController(e.w).Flush() }
 // Header values that all responses share, to save allocations.
 var jsonMedia, noBytes = []string{"application/json"}, []string{"0"}
 
+// errUnread is the error in place of a large answer to a principal whose clients do not read those before it.
+var errUnread = &rpcError{code: codeRefused, message: "the request was executed, but its answer is not sent: " +
+	"you have not read the large answers to your other requests yet. Read them, or ask for less at once"}
+
 // answer writes the answer to the client. If events may have been queued, the caller must first call e.close, which waits until all
 // queued events are written.
 func (e *exchange) answer(message []byte) {
+	if size, admission := len(message), e.front.options.Admission; size >= largeWrite {
+		if admission.WriteAnswer(e.who, size) {
+			defer admission.AnswerWritten(e.who, size)
+		} else {
+			message = refuse(wire.Member(message, "id"), errUnread).body
+		}
+	}
 	if e.streaming || !e.json || e.batch {
 		e.event(wire.OneLine(message))
 		return

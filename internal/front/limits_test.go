@@ -151,3 +151,67 @@ func TestLimits_Batch(t *testing.T) {
 		check("stdio, which has no limit", out.String(), 200)
 	})
 }
+
+// held is the response to a client that reads nothing until release is closed. begun is closed when the answer comes.
+type held struct {
+	*httptest.ResponseRecorder
+	begun, release chan struct{}
+}
+
+func (h *held) Write(data []byte) (int, error) {
+	close(h.begun)
+	<-h.release
+	return h.ResponseRecorder.Write(data)
+}
+
+// TestLimits_Unread: the large answers that one principal does not read are bounded together, since mcpx keeps them in memory for minutes.
+// One more is replaced by an error with the id of the request. Small answers, those of others and a single large one do not count.
+func TestLimits_Unread(t *testing.T) {
+	mcptest.NoLeaks(t)
+	l := limits.New(limits.Options{Principal: limits.Quota{BodyBytes: 2 << 20}})
+	f := connectWith(t, Options{Admission: l}, view.Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
+	c := &webClient{era: modernEra}
+	ask := func(w http.ResponseWriter, who *caller.Principal, id, tool, arguments, accept string) {
+		r := httptest.NewRequest("POST", "/mcp", strings.NewReader(c.call(id, tool, arguments, "")))
+		for name, value := range map[string]string{
+			"Content-Type": "application/json", "Accept": accept, "Mcp-Protocol-Version": modernEra, "Mcp-Method": "tools/call", "Mcp-Name": "exec",
+		} {
+			r.Header.Set(name, value)
+		}
+		f.ServeHTTP(w, r.WithContext(caller.With(t.Context(), who, time.Time{})))
+	}
+	image := func(bytes int) string { // unlike a text, an image is never cut
+		return `{"result":"{\"content\":[{\"type\":\"image\",\"mimeType\":\"image/png\",\"data\":\"` + strings.Repeat("A", bytes) + `\"}]}"}`
+	}
+	call := func(who *caller.Principal, tool, arguments, accept string) string {
+		w := httptest.NewRecorder()
+		ask(w, who, "7", tool, arguments, accept)
+		return w.Body.String()
+	}
+	w, ended := &held{httptest.NewRecorder(), make(chan struct{}), make(chan struct{})}, make(chan struct{})
+	go func() { // ends with release
+		ask(w, alice, "1", "raw", image(1_500_000), "application/json")
+		close(ended)
+	}()
+	<-w.begun
+	for _, accept := range []string{"application/json", "text/event-stream"} {
+		got := call(alice, "raw", image(900_000), accept)
+		if !strings.Contains(got, `"id":7,"error":{"code":-32000,"message":"the request was executed, but its answer`) || len(got) > 1000 {
+			t.Errorf("one more large answer (%s): %.500s", accept, got)
+		}
+	}
+	if got := call(alice, "echo", `{"text":"small"}`, "application/json"); !strings.Contains(got, "small") {
+		t.Errorf("a small answer: %.500s", got)
+	}
+	if got := call(bob, "raw", image(900_000), "application/json"); len(got) < 900_000 {
+		t.Errorf("another principal: %.500s", got)
+	}
+	close(w.release)
+	<-ended
+	if w.Body.Len() < 1_500_000 {
+		t.Errorf("the one that was read late: %.500s", w.Body)
+	}
+	if got := call(alice, "raw", image(900_000), "application/json"); len(got) < 900_000 {
+		t.Errorf("after that: %.500s", got)
+	}
+}

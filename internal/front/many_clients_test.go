@@ -412,7 +412,8 @@ func TestDeafClient(t *testing.T) {
 		for range len(ended) {
 			<-ended
 		}
-		ignore(t, web, c, c.call("1", "big", `{"bytes":30000000}`, ""))
+		image := `{\"content\":[{\"type\":\"image\",\"mimeType\":\"image/png\",\"data\":\"` + strings.Repeat("A", 12_000_000) + `\"}]}` // it is not cut
+		ignore(t, web, c, c.call("1", "raw", `{"result":"`+image+`"}`, ""))
 		select {
 		case <-ended:
 		case <-time.After(patience):

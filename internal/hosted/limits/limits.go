@@ -78,6 +78,7 @@ type usage struct {
 	open         int   // number of calls between Begin and End
 	sessions     int   // open sessions in this process
 	reading      int64 // total bytes of the bodies being read
+	writing      int64 // total bytes of the large answers being written
 }
 
 // kind has the names of the counters for principals, for servers or for all.
@@ -94,7 +95,7 @@ var (
 
 const addressRequests = "requests of an address"
 
-func (h *usage) busy() bool { return h.open > 0 || h.sessions > 0 || h.reading > 0 }
+func (h *usage) busy() bool { return h.open > 0 || h.sessions > 0 || h.reading > 0 || h.writing > 0 }
 
 // under sets the kind, the name and the quota of a usage. If the quota has changed, the buckets pace and bodies are full again,
 // and gate gets the new limits.
@@ -362,4 +363,30 @@ func (l *Limits) BodyRead(p *caller.Principal, bytes int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.of(p).reading -= int64(bytes)
+}
+
+// WriteAnswer counts the bytes of a large answer before they are written. ok is false if the principal's answers that are being written
+// are together too large for another one; a single one never is. Otherwise the caller calls AnswerWritten when they are written.
+func (l *Limits) WriteAnswer(p *caller.Principal, bytes int) (ok bool) {
+	if l == nil {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	who := l.of(p)
+	if most := who.quota.BodyBytes; most > 0 && who.writing > 0 && who.writing+int64(bytes) > most {
+		return false
+	}
+	who.writing += int64(bytes)
+	return true
+}
+
+// AnswerWritten subtracts what WriteAnswer has counted.
+func (l *Limits) AnswerWritten(p *caller.Principal, bytes int) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.of(p).writing -= int64(bytes)
 }
