@@ -25,7 +25,7 @@ func (r *Lines) Write(p []byte) (int, error) {
 		if end := bytes.IndexByte(r.text[over:], '\n'); end >= 0 {
 			over += end + 1
 		}
-		r.text, r.first = append([]byte(nil), r.text[over:]...), r.first+int64(over)
+		r.text, r.first = append(r.text[:0], r.text[over:]...), r.first+int64(over) // From returns copies
 	}
 	if r.changed != nil {
 		close(r.changed)
