@@ -129,7 +129,8 @@ func TestShape_LongResource(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			e := bounded(t, Options{ResultTokens: 1000})
 			raw := json.RawMessage(`{"content":` + string(wire.Encode(tt.content)) + `}`)
-			out, err := e.answer(&Request{}, target{}).Of(t.Context(), raw)
+			answer := e.answer(&Request{}, target{})
+			out, err := answer.Of(t.Context(), raw)
 			if err != nil || len(out.Content) != len(tt.want) {
 				t.Fatalf("got %s, %v", out.Content, err)
 			}
@@ -159,7 +160,8 @@ func TestShape_LongResource(t *testing.T) {
 // TestSelect_NoFilters: without a runner for jq filters, a call with a filter fails, but its result is stored.
 func TestSelect_NoFilters(t *testing.T) {
 	e := bounded(t, Options{})
-	out, err := e.answer(&Request{Select: ".a"}, target{}).Of(t.Context(), json.RawMessage(`{"structuredContent":{"a":1}}`))
+	answer := e.answer(&Request{Select: ".a"}, target{})
+	out, err := answer.Of(t.Context(), json.RawMessage(`{"structuredContent":{"a":1}}`))
 	if err != nil || !out.IsError || e.store.Len() != 1 {
 		t.Errorf("got %+v, %v", out, err)
 	}

@@ -101,14 +101,14 @@ var errClosed = errors.New("mcpx ends")
 // ctx has ended, or if the server answered with a [wire.RPCError] and one of these is true: Request.Native is set, or the
 // [wire.RPCError] asks the client to open a URL and no other call of the request has succeeded.
 func (e *Executor) Exec(ctx context.Context, r Request) (*results.Result, error) {
-	work := e.single
+	work := (*Executor).single
 	if r.Each != nil || r.EachFrom != nil {
-		work = e.several
+		work = (*Executor).several
 	}
 	if r.Format.Wait > 0 && (r.Server != builtin.Name || e.builtin.Runs(r.Tool)) {
 		return e.executeFor(ctx, r, work)
 	}
-	return work(ctx, r)
+	return work(e, ctx, r)
 }
 
 // single runs a request that consists of one call. A panic becomes a failure of the call.
@@ -378,9 +378,9 @@ func (e run) starting(r *Request) func(does string) {
 }
 
 // answer returns what is needed to make the answer to a request from the result of the call.
-func (e run) answer(r *Request, t target) *results.Answer {
+func (e run) answer(r *Request, t target) results.Answer {
 	server := t.server // so that the funcs below keep only the server in memory, not all of t
-	a := &results.Answer{
+	a := results.Answer{
 		Pages: e.pages(r), Format: r.Format, Select: r.Select, Grep: r.Grep, Untouched: r.Untouched,
 		Verbatim: t.settings.verbatim || namesEditedFile(t.arguments), Learn: e.learns(r, t),
 		Links: func(ctx context.Context, blocks []wire.Block) { e.nameLinks(ctx, blocks, r, server) },

@@ -35,7 +35,8 @@ func TestSelected_Keeps(t *testing.T) {
 		{".a.b", 1, "SELECT_ERROR: /select: "},
 	} {
 		e := chained(registry.New(nil, registry.Options{}), Options{Filter: filters})
-		got, err := e.begin().answer(&Request{Select: tt.filter}, target{}).Of(t.Context(), json.RawMessage(`{"structuredContent":{"a":1}}`))
+		answer := e.begin().answer(&Request{Select: tt.filter}, target{})
+		got, err := answer.Of(t.Context(), json.RawMessage(`{"structuredContent":{"a":1}}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +193,8 @@ func TestSelect(t *testing.T) {
 			if tt.structured != "" {
 				raw += `,"structuredContent":` + tt.structured
 			}
-			out, err := e.begin().answer(&Request{Select: tt.filter, Format: always}, target{}).Of(t.Context(), json.RawMessage(raw+"}"))
+			answer := e.begin().answer(&Request{Select: tt.filter, Format: always}, target{})
+			out, err := answer.Of(t.Context(), json.RawMessage(raw+"}"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -241,7 +243,8 @@ func TestSelect_List(t *testing.T) {
 func TestSelect_NoJSONIsKept(t *testing.T) {
 	e := chained(registry.New(nil, registry.Options{}), Options{})
 	of := &Request{From: request.From{Client: &caller.Client{Principal: &caller.Principal{ID: "p"}}}, Select: ".a", Format: always}
-	out, err := e.begin().answer(of, target{}).Of(t.Context(), json.RawMessage(`{"content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]}`))
+	answer := e.begin().answer(of, target{})
+	out, err := answer.Of(t.Context(), json.RawMessage(`{"content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +285,8 @@ func TestSelected_Gone(t *testing.T) {
 	e := chained(registry.New(nil, registry.Options{}), Options{Filter: filters})
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	got, err := e.begin().answer(&Request{Select: ".a["}, target{}).Of(gone, json.RawMessage(`{"structuredContent":{"a":1}}`))
+	answer := e.begin().answer(&Request{Select: ".a["}, target{})
+	got, err := answer.Of(gone, json.RawMessage(`{"structuredContent":{"a":1}}`))
 	if got != nil || !errors.Is(err, context.Canceled) || e.store.Len() != 0 {
 		t.Errorf("got %v, %v; %d are kept", got, err, e.store.Len())
 	}

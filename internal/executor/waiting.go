@@ -13,7 +13,7 @@ import (
 // executeFor runs a request of a client that waits for an answer only for the time Format.Wait. If the request takes longer,
 // the client gets a handle with which it can ask for the result later. work makes the call or the calls of the request.
 func (e *Executor) executeFor(
-	ctx context.Context, r Request, work func(context.Context, Request) (*results.Result, error),
+	ctx context.Context, r Request, work func(*Executor, context.Context, Request) (*results.Result, error),
 ) (*results.Result, error) {
 	r.Event = nil // a call may continue after its request was answered, so it gets its own event
 	call := builtin.NewPending(time.Now())
@@ -55,7 +55,7 @@ func (e *Executor) executeFor(
 			}
 			call.Finish(&e.store, result, err)
 		}()
-		result, err = work(running, r)
+		result, err = work(e, running, r)
 	})
 	select {
 	case <-call.Done:

@@ -215,7 +215,7 @@ func responseHead(id json.RawMessage, member string) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
 	}
-	out := append(make([]byte, 0, len(id)+640), `{"jsonrpc":"2.0","id":`...) // the capacity is enough for a small answer
+	out := append(make([]byte, 0, len(id)+374), `{"jsonrpc":"2.0","id":`...) // the capacity is enough for a small answer
 	out = append(append(out, id...), `,"`...)
 	return append(append(out, member...), `":`...)
 }

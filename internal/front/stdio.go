@@ -77,6 +77,7 @@ type stdioServer struct {
 	mu         sync.Mutex
 	closing    bool           // new requests are refused; guarded by mu
 	unanswered sync.WaitGroup // answers to write, and the work after writing them; drain waits for both
+	answered   func()         // unanswered.Done, made once
 	all        sync.WaitGroup // the workers and the method pump
 }
 
@@ -92,13 +93,15 @@ func (f *Front) ServeStdio(ctx context.Context, input io.Reader, output io.Write
 
 func (f *Front) newStdioServer(options StdioOptions) *stdioServer {
 	options = options.withDefaults()
-	return &stdioServer{
+	s := &stdioServer{
 		front: f, options: options,
 		places: make(chan struct{}, options.MaxOpen),
 		jobs:   make(chan *job),
 		idle:   make(chan struct{}, maxIdle),
 		stop:   make(chan struct{}),
 	}
+	s.answered = s.unanswered.Done
+	return s
 }
 
 // serve serves one client over any connection, in the way that [Front.ServeStdio] describes.
@@ -191,9 +194,9 @@ func (s *stdioServer) readAll(ctx context.Context, in Socket) error {
 			return nil
 		default:
 		}
-		var large *wire.TooLargeError
+		large, _ := errors.AsType[*wire.TooLargeError](err)
 		switch {
-		case errors.As(err, &large):
+		case large != nil:
 			s.tooLarge(large)
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 			return nil
@@ -273,7 +276,7 @@ func (s *stdioServer) refuse(id json.RawMessage, err *rpcError) {
 	written := func() {}
 	if !s.closing {
 		s.unanswered.Add(1)
-		written = s.unanswered.Done
+		written = s.answered
 	}
 	s.mu.Unlock()
 	s.out.later(refuse(id, err).body, written)
@@ -286,7 +289,7 @@ const maxUnread = 10_000
 
 // job is an open request.
 type job struct {
-	*incoming
+	incoming
 	ctx     context.Context
 	open    *openRequest
 	awaited bool // drain waits for the answer to this job
@@ -346,8 +349,8 @@ func (s *stdioServer) own(client *caller.Client) {
 
 // request makes a request from a message. The client of a modern request is a copy of the session's client, with what the
 // message says about the client.
-func (s *stdioServer) request(m *message) *incoming {
-	r := &incoming{message: m, session: s.session, out: s, client: s.session.client.Load()}
+func (s *stdioServer) request(m *message) incoming {
+	r := incoming{message: m, session: s.session, out: s, client: s.session.client.Load()}
 	if m.modern() {
 		modern := r.client.Saying(m.said())
 		client := &modern
@@ -385,16 +388,20 @@ func (s *stdioServer) work(j *job) {
 // run answers a request. The parameter write queues the answer, and calls written once the answer is written or the output has
 // failed. If the client has cancelled the request, the answer is dropped.
 func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
+	var err *rpcError
+	if j.modern() {
+		err = j.refuseModern()
+	}
 	var answer []byte
-	if err := j.refuseModern(); j.modern() && err != nil {
+	if err != nil {
 		answer = refuse(j.ID, err).body
 	} else {
-		answer = s.front.answer(j.ctx, j.incoming).body
+		answer = s.front.answer(j.ctx, &j.incoming).body
 	}
 	written := func() {}
 	if j.awaited {
 		<-s.places // before the write, because after it the client may already send its next request
-		written = s.unanswered.Done
+		written = s.answered
 		s.unanswered.Add(1) // drain must also wait for the work after the write
 		defer s.unanswered.Done()
 	}

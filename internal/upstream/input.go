@@ -98,10 +98,11 @@ func (r *call) ask(ctx context.Context, requests json.RawMessage) (json.RawMessa
 	defer r.clock.release()
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
+	client := r.Client // the goroutines get no r, which would then have to be on the heap in every call
 	var asking sync.WaitGroup
 	for _, one := range all {
 		asking.Go(func() { // the goroutine ends with the answer, or with ctx
-			if one.answer, one.err = r.Client.Ask(ctx, one.method, one.params); one.err != nil {
+			if one.answer, one.err = client.Ask(ctx, one.method, one.params); one.err != nil {
 				cancel() // if one question fails, the whole request fails
 			}
 		})

@@ -62,18 +62,23 @@ func (v *TwoTools) readCall(r *executor.Request, names []string, g *given) (fail
 			r.Server, r.Tool = server, tool
 		}
 	}
-	switch missing := "is missing; exec takes " + names[0] + ", " + names[1] + " and " + names[2]; {
+	switch {
 	case g.unknown != nil && (r.Server == "" || r.Tool == ""):
 		return g.unknownFailure()
 	case r.Tool == "":
-		return results.Invalid("/" + names[1] + ": " + missing)
+		return missing(names, 1)
 	case r.Server == "":
 		if owner := v.executor.MissingServer(r, names[0]); owner != nil {
 			return owner
 		}
-		return results.Invalid("/" + names[0] + ": " + missing)
+		return missing(names, 0)
 	}
 	return nil
+}
+
+// missing returns the failure of a call of exec without one of its arguments.
+func missing(names []string, which int) *results.Failure {
+	return results.Invalid("/" + names[which] + ": is missing; exec takes " + names[0] + ", " + names[1] + " and " + names[2])
 }
 
 // readEach parses the argument named "each", which is a list, or a reference that stands for one. The argument may be missing.
