@@ -29,41 +29,41 @@ type route struct {
 // routeOf returns the route of a request: for a PerClient server the client's own session, otherwise the shared session, the
 // instances, or a session of the legacy era (see olderRoute). The error is a [request.ReplacedError], a
 // [request.UnavailableError], a [request.LimitError], the error of ctx, or a fault of the middleware chain.
-func (r *Registry) routeOf(ctx context.Context, q *request.Request) (*route, error) {
+func (r *Registry) routeOf(ctx context.Context, q *request.Request) (route, error) {
 	r.mu.Lock()
 	e, ended := r.entries[q.To.Name], r.ended
 	r.mu.Unlock()
 	switch {
 	case e == nil || e.generation != q.To.Generation && !ended:
-		return nil, &request.ReplacedError{Server: q.To.Name}
+		return route{}, &request.ReplacedError{Server: q.To.Name}
 	case e.server.Disabled:
-		return nil, &request.UnavailableError{State: catalog.Disabled, Reason: "disabled in the configuration"}
+		return route{}, &request.UnavailableError{State: catalog.Disabled, Reason: "disabled in the configuration"}
 	case e.upstream == nil:
-		return nil, &request.UnavailableError{State: catalog.Unavailable, Reason: e.server.Fault}
+		return route{}, &request.UnavailableError{State: catalog.Unavailable, Reason: e.server.Fault}
 	case ctx.Err() != nil:
-		return nil, ctx.Err() // open no session for a client that is gone
+		return route{}, ctx.Err() // open no session for a client that is gone
 	}
-	t := &route{entry: e, request: q, wait: q.Wait, release: func() {}}
+	t := route{entry: e, request: q, wait: q.Wait, release: func() {}}
 	switch {
 	case e.server.PerClient && q.Client != nil && q.Client.ID != "":
 		if request.IsFar(ctx) {
 			const reason = "your session with it belongs to another replica of mcpx, which cannot be reached while NATS is away"
-			return nil, &request.UnavailableError{State: catalog.Unavailable, Reason: reason}
+			return route{}, &request.UnavailableError{State: catalog.Unavailable, Reason: reason}
 		}
 		c, release, err := r.clientSession(e, q.Client, q.Credentials, false)
 		if err != nil {
-			return nil, err
+			return route{}, err
 		}
 		if c == nil {
 			err = &request.UnavailableError{State: catalog.Unavailable, Reason: "mcpx stopped the server", Stopped: true}
-			return nil, r.stopped(t, err)
+			return route{}, r.stopped(&t, err)
 		}
 		t.single, t.release = c.upstream, release
 	case e.server.ofCallers():
-		return nil, errors.New("no middleware has looked for the caller's credentials")
+		return route{}, errors.New("no middleware has looked for the caller's credentials")
 	default:
 		t.share()
-		r.olderRoute(ctx, t)
+		r.olderRoute(ctx, &t)
 	}
 	return t, nil
 }

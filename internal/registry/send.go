@@ -64,7 +64,7 @@ func (r *Registry) send(ctx context.Context, q *request.Request) (json.RawMessag
 			q.Timeout = max(timeout-time.Since(began), time.Nanosecond)
 		}
 	}
-	return nil, begun(q, r.stopped(t, err))
+	return nil, begun(q, r.stopped(&t, err))
 }
 
 // begun returns the error to report for a request that failed with err: if an earlier message may already have had the effect of the
@@ -78,7 +78,7 @@ func begun(q *request.Request, err error) error {
 
 // follow begins a subscription and returns as soon as the server has accepted or refused it. The error that later ends the
 // subscription is sent to Subscription.Ended.
-func (r *Registry) follow(ctx context.Context, t *route) (json.RawMessage, error) {
+func (r *Registry) follow(ctx context.Context, t route) (json.RawMessage, error) {
 	agreed, ended := make(chan struct{}), make(chan error, 1)
 	go func() { // ends with ctx, with the session, or when the server refuses
 		defer t.release()
@@ -92,7 +92,7 @@ func (r *Registry) follow(ctx context.Context, t *route) (json.RawMessage, error
 				u, err = t.next(ctx, failed)
 			}
 		}
-		ended <- r.stopped(t, err)
+		ended <- r.stopped(&t, err)
 	}()
 	select {
 	case err := <-ended:
