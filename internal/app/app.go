@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/delay"
 	"mcpx/internal/base/memory"
 	"mcpx/internal/base/proc"
@@ -237,7 +238,7 @@ func (o *Options) keepState(cfg *config.Config) error {
 // wire creates the registry, the executor and the other parts. first is the Runtime at the start. After a reload, most parts
 // read their settings from the current Runtime, and the registry gets its own from swap.
 func (a *App) wire(first *Runtime) {
-	a.limits = limits.Following(func() *limits.Options { return &a.current.Load().limits }, a.state.counters)
+	a.limits = limits.Following(func() *conf.Limits { return &a.current.Load().limits }, a.state.counters)
 	a.identity = identity.NewVerifier(func() *identity.State { return a.current.Load().identity })
 	options := first.registry
 	options.Logger, options.SessionLimit, options.ManyClients = a.log, a.limits.ServerSession, a.profile.manyClients

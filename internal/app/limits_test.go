@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/semaphore"
 	"mcpx/internal/desk/config"
-	"mcpx/internal/hosted/limits"
 )
 
-func limitsIn(t *testing.T, file string) limits.Options {
+func limitsIn(t *testing.T, file string) conf.Limits {
 	t.Helper()
 	cfg, err := config.Parse("c.json", []byte(file), config.Options{})
 	if err != nil {
@@ -23,11 +23,11 @@ func limitsIn(t *testing.T, file string) limits.Options {
 func TestLimits_Defaults(t *testing.T) {
 	got := limitsIn(t, `{"mcpServers": {}}`)
 	queue := semaphore.Queue{Calls: 1000, Wait: 30 * time.Second}
-	want := limits.Options{
-		All:       limits.Quota{Sessions: 10_000, Queue: semaphore.Queue{Calls: 1000}},
-		Server:    limits.Quota{Sessions: 1000, Queue: semaphore.Queue{Calls: 1000}},
-		Principal: limits.Quota{Sessions: 1000, ConcurrentCalls: 256, Queue: queue, Pace: 5000, BodyBytes: 256 << 20, BodyPace: 4 << 20},
-		Anybody:   limits.Quota{Queue: queue, BodyBytes: 256 << 20}, AddressRequests: 100, Connections: 20_000, AddressConnections: 1000,
+	want := conf.Limits{
+		All:       conf.Quota{Sessions: 10_000, Queue: semaphore.Queue{Calls: 1000}},
+		Server:    conf.Quota{Sessions: 1000, Queue: semaphore.Queue{Calls: 1000}},
+		Principal: conf.Quota{Sessions: 1000, ConcurrentCalls: 256, Queue: queue, Pace: 5000, BodyBytes: 256 << 20, BodyPace: 4 << 20},
+		Anybody:   conf.Quota{Queue: queue, BodyBytes: 256 << 20}, AddressRequests: 100, Connections: 20_000, AddressConnections: 1000,
 	}
 	if got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -41,7 +41,7 @@ func TestLimits_Config(t *testing.T) {
 	if got.All.Sessions != 0 || got.All.Queue.Calls >= 0 {
 		t.Errorf("in all: %+v", got.All)
 	}
-	for who, q := range map[string]limits.Quota{"principal": got.Principal, "anybody": got.Anybody} {
+	for who, q := range map[string]conf.Quota{"principal": got.Principal, "anybody": got.Anybody} {
 		if q.CallsPerMinute != 600 || q.ConcurrentCalls != 0 || q.Sessions != 7 || q.RequestsPerSecond != 100 {
 			t.Errorf("%s: %+v", who, q)
 		}

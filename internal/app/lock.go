@@ -13,6 +13,7 @@ import (
 
 	"mcpx/internal/base/atomicfile"
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/setup"
 	"mcpx/internal/policy"
@@ -133,7 +134,7 @@ func (c *changedTools) look(snap *catalog.Snapshot) {
 		}
 		c.seen[s.Name] = s.Tools
 		switch one := rules.Servers[s.Name]; {
-		case one.Pin == policy.PinOff:
+		case one.Pin == conf.PinOff:
 		case one.Approved != nil:
 			_, changed, _ := Lock{s.Name: one.Approved}.Changes(s)
 			if len(changed) > 0 && !slices.Equal(changed, c.told[s.Name]) {
@@ -167,7 +168,7 @@ func Unapproved(cfg *config.Config, s *catalog.Server) string {
 		return err.Error()
 	}
 	one := rulesOf(cfg, lock).Servers[s.Name]
-	if one.Pin == policy.PinOff || one.Approved == nil {
+	if one.Pin == conf.PinOff || one.Approved == nil {
 		return ""
 	}
 	added, changed, _ := lock.Changes(s)
@@ -175,7 +176,7 @@ func Unapproved(cfg *config.Config, s *catalog.Server) string {
 	if len(changed) > 0 {
 		text = "changed since approved: " + strings.Join(changed, ", ")
 	}
-	if len(added) > 0 && one.Pin == policy.PinBlock {
+	if len(added) > 0 && one.Pin == conf.PinBlock {
 		text = strings.TrimPrefix(text+"; not approved: "+strings.Join(added, ", "), "; ")
 	}
 	if text != "" {

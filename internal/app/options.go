@@ -10,7 +10,6 @@ import (
 	"mcpx/internal/base/conf"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/executor"
-	"mcpx/internal/hosted/limits"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/view"
@@ -121,7 +120,7 @@ const (
 )
 
 // limitsOf returns the limits of a config, together with those above.
-func limitsOf(cfg *config.Config) limits.Options {
+func limitsOf(cfg *config.Config) conf.Limits {
 	options := cfg.Limits
 	options.Principal.BodyBytes = bodies * cfg.MaxMessageBytes
 	options.Anybody.BodyBytes = options.Principal.BodyBytes

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/hosted/httpd"
@@ -239,7 +240,7 @@ func (c *counted) changed(snap *catalog.Snapshot, s *catalog.Server) int {
 		return 0
 	}
 	one := rules.Servers[s.Name]
-	if one.Pin == policy.PinOff || one.Pin != policy.PinBlock && one.Approved == nil || !s.Known {
+	if one.Pin == conf.PinOff || one.Pin != conf.PinBlock && one.Approved == nil || !s.Known {
 		return 0
 	}
 	c.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/proc"
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/caller"
@@ -14,7 +15,6 @@ import (
 	"mcpx/internal/executor"
 	"mcpx/internal/hosted/dial"
 	"mcpx/internal/hosted/identity"
-	"mcpx/internal/hosted/limits"
 	"mcpx/internal/hosted/page"
 	"mcpx/internal/jq"
 	"mcpx/internal/programs"
@@ -33,7 +33,7 @@ type Runtime struct {
 	servers    []registry.Server
 	registry   registry.Options // includes the rules, which become part of each snapshot
 	calls      *executor.Settings
-	limits     limits.Options
+	limits     conf.Limits
 	identity   *identity.State   // nil means that every client may connect
 	authServer *authServer       // nil means that mcpx runs no authorization server
 	struck     *sanitize.Secrets // the secrets that mcpx removes from texts and from the trace

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
@@ -16,7 +17,7 @@ import (
 )
 
 // smallCall returns an executor with a fake server that has one ordinary tool, and a call of that tool.
-func smallCall(b *testing.B, rights ...policy.Right) (*Executor, Request) {
+func smallCall(b *testing.B, rights ...conf.Right) (*Executor, Request) {
 	b.Helper()
 	fake := mcptest.Spec{
 		Tools: json.RawMessage(`[{"name":"search_items","inputSchema":{"type":"object","properties":{
@@ -41,11 +42,11 @@ func smallCall(b *testing.B, rights ...policy.Right) (*Executor, Request) {
 
 // BenchmarkExec_Rights is BenchmarkExec for a principal whose rights depend on rules in the config.
 func BenchmarkExec_Rights(b *testing.B) {
-	var rules []policy.Right
+	var rules []conf.Right
 	for i := range 10 {
-		rules = append(rules, policy.Right{Principals: []string{fmt.Sprintf("team-%d-*", i)}, Allow: []string{"shop.search_*", "shop.get_*"}, Confirm: policy.ConfirmDestructive, ReadOnly: i > 5})
+		rules = append(rules, conf.Right{Principals: []string{fmt.Sprintf("team-%d-*", i)}, Allow: []string{"shop.search_*", "shop.get_*"}, Confirm: conf.ConfirmDestructive, ReadOnly: i > 5})
 	}
-	rules[5].Confirm = policy.ConfirmNone
+	rules[5].Confirm = conf.ConfirmNone
 	e, r := smallCall(b, rules...)
 	r.Client = &caller.Client{ID: "1", View: "two_tools", Principal: &caller.Principal{ID: "x", Name: "team-5-ann"}}
 	b.ReportAllocs()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
@@ -20,7 +21,7 @@ import (
 )
 
 // confirming starts servers. The parameter confirm says which calls to the server "fake" need a confirmation by the user.
-func confirming(t testing.TB, options Options, confirm policy.Confirm, servers ...registry.Server) *Executor {
+func confirming(t testing.TB, options Options, confirm conf.Confirm, servers ...registry.Server) *Executor {
 	t.Helper()
 	e := executing(t, options, nil, servers...)
 	e.registry.Apply(servers, registry.Options{Rules: confirmed(confirm)}, nil)
@@ -28,7 +29,7 @@ func confirming(t testing.TB, options Options, confirm policy.Confirm, servers .
 }
 
 // confirmed returns rules in which the parameter confirm says which calls to the server "fake" need a confirmation.
-func confirmed(confirm policy.Confirm) *policy.Rules {
+func confirmed(confirm conf.Confirm) *policy.Rules {
 	return &policy.Rules{Servers: map[string]policy.ServerRules{"fake": {Confirm: confirm}}}
 }
 
@@ -43,7 +44,7 @@ func TestConfirmed_Input(t *testing.T) {
 
 // confirmedInput makes calls in one way. relayed means that this way passes a server's question on to a modern client.
 func confirmedInput(t *testing.T, relayed bool, call func(testing.TB, *Executor, Request) *results.Result) {
-	for _, confirm := range []policy.Confirm{policy.ConfirmNone, policy.ConfirmAll} {
+	for _, confirm := range []conf.Confirm{conf.ConfirmNone, conf.ConfirmAll} {
 		e := confirming(t, Options{}, confirm, piped(t, "fake", mcptest.Spec{Era: mcptest.EraModern}))
 		var asked []string
 		client := &caller.Client{ID: "1", Version: "2026-07-28", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
@@ -53,11 +54,11 @@ func confirmedInput(t *testing.T, relayed bool, call func(testing.TB, *Executor,
 		}
 		got := call(t, e, Request{From: request.From{Client: client}, Server: "fake", Tool: "ask"})
 		switch {
-		case confirm == policy.ConfirmNone && !relayed:
+		case confirm == conf.ConfirmNone && !relayed:
 			if len(asked) != 1 || !strings.Contains(asked[0], "Which word?") || got.IsError {
 				t.Errorf("asked %q, got %+v", asked, got)
 			}
-		case confirm == policy.ConfirmNone:
+		case confirm == conf.ConfirmNone:
 			if len(asked) != 0 || !strings.Contains(string(got.Whole), "Which word?") {
 				t.Errorf("asked %q, got %+v", asked, got)
 			}
@@ -79,7 +80,7 @@ func TestConfirmed_late(t *testing.T) {
 func confirmedLate(t *testing.T, by func(testing.TB, *Executor, Request) *results.Result) {
 	fake := mcptest.Spec{}.HTTP(t)
 	servers := []registry.Server{{Spec: upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}, Definition: fake.URL}}
-	e := confirming(t, Options{}, policy.ConfirmAll, servers...)
+	e := confirming(t, Options{}, conf.ConfirmAll, servers...)
 	hide := false
 	client := &caller.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
 	client.Request = func(context.Context, string, json.RawMessage, func(json.RawMessage)) (json.RawMessage, error) {
@@ -155,7 +156,7 @@ func TestConfirmed_Unanswered(t *testing.T) {
 
 func confirmedUnanswered(t *testing.T, by func(testing.TB, *Executor, Request) *results.Result) {
 	bubble(t, func(t *testing.T) {
-		e := confirming(t, Options{Servers: map[string]ServerOptions{"fake": {CallTimeout: time.Second}}}, policy.ConfirmAll, piped(t, "fake", mcptest.Spec{}))
+		e := confirming(t, Options{Servers: map[string]ServerOptions{"fake": {CallTimeout: time.Second}}}, conf.ConfirmAll, piped(t, "fake", mcptest.Spec{}))
 		client := &caller.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
 		client.Request = func(ctx context.Context, _ string, _ json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
 			<-ctx.Done()
@@ -191,7 +192,7 @@ func confirmedReplaced(t *testing.T, tool func(string) mcptest.Spec, user time.D
 		bubble(t, func(t *testing.T) {
 			var events []request.Event
 			journal := observed(func(r *request.Event) { events = append(events, *r) })
-			e := confirming(t, Options{ExecWait: 20 * time.Second, Journal: journal}, policy.ConfirmAll, piped(t, "fake", tool("Old")))
+			e := confirming(t, Options{ExecWait: 20 * time.Second, Journal: journal}, conf.ConfirmAll, piped(t, "fake", tool("Old")))
 			asked := 0
 			client := &caller.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
 			client.Request = func(context.Context, string, json.RawMessage, func(json.RawMessage)) (json.RawMessage, error) {
@@ -199,7 +200,7 @@ func confirmedReplaced(t *testing.T, tool func(string) mcptest.Spec, user time.D
 					next := piped(t, "fake", tool(now))
 					next.Definition = "another"
 					<-time.After(10 * time.Minute)
-					e.registry.Apply([]registry.Server{next}, registry.Options{Rules: confirmed(policy.ConfirmAll)}, nil)
+					e.registry.Apply([]registry.Server{next}, registry.Options{Rules: confirmed(conf.ConfirmAll)}, nil)
 				}
 				return json.RawMessage(`{"action":"accept","content":{"run":true}}`), nil
 			}

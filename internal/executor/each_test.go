@@ -13,11 +13,10 @@ import (
 	"testing/synctest"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
-	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
 	"mcpx/internal/results"
@@ -215,7 +214,7 @@ func TestEach_Confirmed(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := eachTool(changing).HTTP(t)
 	servers := []registry.Server{{Spec: upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}}}
-	e := confirming(t, Options{}, policy.ConfirmAll, servers...)
+	e := confirming(t, Options{}, conf.ConfirmAll, servers...)
 	var asked []string
 	answer := `{"action":"accept","content":{"run":true}}`
 	client := &caller.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
@@ -245,7 +244,7 @@ func TestEach_Confirmed(t *testing.T) {
 // made after the others have ended. Another principal is not delayed.
 func TestEach_Limits(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		e := limited(t, limits.Options{Principal: limits.Quota{ConcurrentCalls: 3}}, piped(t, "s", eachTool(reading)))
+		e := limited(t, conf.Limits{Principal: conf.Quota{ConcurrentCalls: 3}}, piped(t, "s", eachTool(reading)))
 		words := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 		got := contents(t, exec(t, e, as("alice", Request{Server: "s", Tool: "echo", Each: texts(words...)})))
 		for i, word := range words {
@@ -255,7 +254,7 @@ func TestEach_Limits(t *testing.T) {
 		}
 	})
 	bubble(t, func(t *testing.T) {
-		e := limited(t, limits.Options{Principal: limits.Quota{CallsPerMinute: 3}}, piped(t, "s", eachTool(reading)))
+		e := limited(t, conf.Limits{Principal: conf.Quota{CallsPerMinute: 3}}, piped(t, "s", eachTool(reading)))
 		all := strings.Join(contents(t, exec(t, e, as("alice", Request{Server: "s", Tool: "echo", Each: texts("a", "b", "c", "d", "e")}))), "\n")
 		if strings.Count(all, results.CodeRateLimited) != 2 {
 			t.Errorf("got %s", all)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/semaphore"
 	"mcpx/internal/builtin"
 	"mcpx/internal/caller"
@@ -18,7 +19,7 @@ import (
 )
 
 // limited starts servers and returns an executor with limits for their callers.
-func limited(t *testing.T, o limits.Options, servers ...registry.Server) *Executor {
+func limited(t *testing.T, o conf.Limits, servers ...registry.Server) *Executor {
 	t.Helper()
 	l := limits.New(o)
 	r := registry.New(servers, registry.Options{SessionLimit: l.ServerSession})
@@ -44,7 +45,7 @@ func TestRateLimited(t *testing.T) {
 func rateLimited(t *testing.T, by func(testing.TB, *Executor, Request) *results.Result) {
 	bubble(t, func(t *testing.T) {
 		fake := mcptest.Spec{Resources: json.RawMessage(`[{"uri":"a://b","name":"b"}]`)}
-		e := limited(t, limits.Options{Principal: limits.Quota{CallsPerMinute: 3}}, piped(t, "s", fake))
+		e := limited(t, conf.Limits{Principal: conf.Quota{CallsPerMinute: 3}}, piped(t, "s", fake))
 		e.registry.WaitListedOne(t.Context(), "s")
 		echo := Request{Server: "s", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`)}
 		for _, free := range []Request{
@@ -96,7 +97,7 @@ func rateLimited(t *testing.T, by func(testing.TB, *Executor, Request) *results.
 func TestRateLimited_Builtin(t *testing.T) {
 	for _, tool := range []string{results.Tool, builtin.WaitTool, "list_resources"} {
 		bubble(t, func(t *testing.T) {
-			e := limited(t, limits.Options{Principal: limits.Quota{CallsPerMinute: 3}, Server: limits.Quota{CallsPerMinute: 4}}, piped(t, "s", mcptest.Spec{}))
+			e := limited(t, conf.Limits{Principal: conf.Quota{CallsPerMinute: 3}, Server: conf.Quota{CallsPerMinute: 4}}, piped(t, "s", mcptest.Spec{}))
 			read := Request{Server: builtin.Name, Tool: tool, Arguments: json.RawMessage(`{"handle":"x"}`)}
 			for i, who := range []string{"alice", "alice", "alice", "alice", "bob", "bob", "bob", "bob"} {
 				got := said(t, exec(t, e, as(who, read)))
@@ -112,7 +113,7 @@ func TestRateLimited_Builtin(t *testing.T) {
 // But only a few requests may wait for the same call.
 func TestRateLimited_Waits(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		e := limited(t, limits.Options{Principal: limits.Quota{ConcurrentCalls: 1}}, piped(t, "s", mcptest.Spec{}))
+		e := limited(t, conf.Limits{Principal: conf.Quota{ConcurrentCalls: 1}}, piped(t, "s", mcptest.Spec{}))
 		slow := as("alice", Request{Server: "s", Tool: "slow", Arguments: json.RawMessage(`{"ms":20000}`)})
 		slow.Format.Wait = time.Second
 		handle := regexp.MustCompile(`"handle":"(r\w+)"`).FindStringSubmatch(said(t, exec(t, e, slow)))
@@ -145,7 +146,7 @@ func TestRateLimited_Queue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		slow := piped(t, "slow", mcptest.Spec{})
 		slow.Spec.Concurrency.Max, slow.Spec.Concurrency.Queue = 1, semaphore.Queue{Calls: 1, Wait: 5 * time.Second}
-		e := limited(t, limits.Options{}, slow)
+		e := limited(t, conf.Limits{}, slow)
 		ended := make(chan struct{})
 		go func() { // ends with its call
 			defer close(ended)
@@ -174,7 +175,7 @@ func TestRateLimited_Sessions(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		one := piped(t, "s", mcptest.Spec{})
 		one.PerClient = true
-		e := limited(t, limits.Options{Server: limits.Quota{Sessions: 1}}, one)
+		e := limited(t, conf.Limits{Server: conf.Quota{Sessions: 1}}, one)
 		echo := Request{Server: "s", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`)}
 		for _, step := range []struct{ who, want string }{
 			{"a", "x"}, {"a", "x"},

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/builtin"
 	"mcpx/internal/caller"
@@ -270,7 +271,7 @@ func TestObserve_once(t *testing.T) {
 		}
 		from := request.From{Client: client}
 		text, why := json.RawMessage(`{"text":"x"}`), json.RawMessage(`{"message":"no"}`)
-		part := &policy.Scope{Confirm: policy.ConfirmAll}
+		part := &policy.Scope{Confirm: conf.ConfirmAll}
 		for _, tt := range []struct {
 			name string
 			call Request

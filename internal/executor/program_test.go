@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/builtin"
 	"mcpx/internal/caller"
@@ -206,7 +207,7 @@ func TestProgram_Confirmed(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := eachTool(changing).HTTP(t)
 	servers := remote(fake)
-	e := confirming(t, withPrograms(t, Options{}), policy.ConfirmAll, servers...)
+	e := confirming(t, withPrograms(t, Options{}), conf.ConfirmAll, servers...)
 	var asked []string
 	client := &caller.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
 	client.Request = func(_ context.Context, _ string, params json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
@@ -239,7 +240,7 @@ func TestProgram_Confirmed(t *testing.T) {
 // caller with a single slot can run one.
 func TestProgram_Limits(t *testing.T) {
 	mcptest.NoLeaks(t)
-	l := limits.New(limits.Options{Principal: limits.Quota{ConcurrentCalls: 1, CallsPerMinute: 4}})
+	l := limits.New(conf.Limits{Principal: conf.Quota{ConcurrentCalls: 1, CallsPerMinute: 4}})
 	r := registry.New([]registry.Server{piped(t, "s", eachTool(reading))}, registry.Options{SessionLimit: l.ServerSession})
 	r.Start()
 	t.Cleanup(func() { r.Close(0) })
@@ -263,7 +264,7 @@ func TestProgram_Rights(t *testing.T) {
 	servers := []registry.Server{piped(t, "fake", eachTool(reading)), piped(t, "other", eachTool(reading))}
 	options := withPrograms(t, Options{})
 	e := executing(t, options, nil, servers...)
-	rights := policy.NewRights([]policy.Right{
+	rights := policy.NewRights([]conf.Right{
 		{Principals: []string{"alice"}, Servers: []string{"fake"}},
 		{Principals: []string{"bob"}, Deny: []string{"mcpx.run"}},
 		{Principals: []string{"bob"}},

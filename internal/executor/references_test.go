@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/builtin"
 	"mcpx/internal/caller"
@@ -283,7 +284,7 @@ func TestReference_Confirmed(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "file"), []byte("private "+strings.Repeat("x", 9000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	e := confirming(t, Options{Files: FileOptions{Folders: []string{folder}}}, policy.ConfirmAll, piped(t, "fake", mcptest.Spec{}))
+	e := confirming(t, Options{Files: FileOptions{Folders: []string{folder}}}, conf.ConfirmAll, piped(t, "fake", mcptest.Spec{}))
 	asked := ""
 	from := sentBy("a")
 	from.Client.Capabilities = json.RawMessage(`{"elicitation":{}}`)

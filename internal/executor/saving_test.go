@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/builtin"
 	"mcpx/internal/policy"
@@ -165,7 +166,7 @@ func TestSave_Confirmed(t *testing.T) {
 	folder := t.TempDir()
 	e, _ := referring(t, Options{Files: FileOptions{Folders: []string{folder}}}, nil)
 	servers := []registry.Server{piped(t, "two", eachTool(changing))}
-	e.registry.Apply(servers, registry.Options{Rules: &policy.Rules{Servers: map[string]policy.ServerRules{builtin.Name: {Confirm: policy.ConfirmDestructive}}}}, nil)
+	e.registry.Apply(servers, registry.Options{Rules: &policy.Rules{Servers: map[string]policy.ServerRules{builtin.Name: {Confirm: conf.ConfirmDestructive}}}}, nil)
 	e.registry.WaitTried(t.Context())
 	from, asked, run := sentBy("a"), 0, "false"
 	from.Client.Capabilities = json.RawMessage(`{"elicitation":{}}`)

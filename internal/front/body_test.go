@@ -12,6 +12,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/caller"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
@@ -93,7 +94,7 @@ func TestBody(t *testing.T) {
 // that have arrived and not by their Content-Length. Small bodies and other principals do not have to wait.
 func TestBody_Room(t *testing.T) {
 	mcptest.NoLeaks(t)
-	l := limits.New(limits.Options{Principal: limits.Quota{BodyBytes: 1 << 20}})
+	l := limits.New(conf.Limits{Principal: conf.Quota{BodyBytes: 1 << 20}})
 	f := connectWith(t, Options{Admission: l}, view.Options{})
 	large := strings.Repeat(" ", 300_000) + "{}"
 	in, out := io.Pipe()

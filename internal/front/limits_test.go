@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/caller"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
@@ -20,7 +21,7 @@ import (
 // another may begin.
 func TestLimits_Sessions(t *testing.T) {
 	mcptest.NoLeaks(t)
-	l := limits.New(limits.Options{Principal: limits.Quota{Sessions: 2}})
+	l := limits.New(conf.Limits{Principal: conf.Quota{Sessions: 2}})
 	f := connectWith(t, Options{Admission: l}, view.Options{})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(caller.With(r.Context(), &caller.Principal{ID: r.Header.Get("Who")}, time.Time{}))
@@ -111,7 +112,7 @@ func TestLimits_Batch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// The limiter allows 2 * 10 + 100 requests at once. Package httpd, which this test omits, would count the
 		// first message of each batch.
-		f := connectWith(t, Options{Admission: limits.New(limits.Options{Principal: limits.Quota{RequestsPerSecond: 10}})}, view.Options{})
+		f := connectWith(t, Options{Admission: limits.New(conf.Limits{Principal: conf.Quota{RequestsPerSecond: 10}})}, view.Options{})
 		send := func(who *caller.Principal, body, session string) *httptest.ResponseRecorder {
 			r := asking("POST", body)
 			r.Header.Set("Mcp-Session-Id", session)

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/state"
 	"mcpx/internal/caller"
 	"mcpx/internal/hosted/limits"
@@ -61,7 +62,7 @@ func startProcesses(t *testing.T, sessions state.Sessions[Session], names ...str
 	fake := mcptest.Spec{}.HTTP(t)
 	for _, name := range names {
 		ended := new(atomic.Int32)
-		l := limits.New(limits.Options{Principal: limits.Quota{Sessions: 1}})
+		l := limits.New(conf.Limits{Principal: conf.Quota{Sessions: 1}})
 		shows := view.Options{Name: "tools"}
 		if name == "view" {
 			shows.Name = "another"
@@ -272,7 +273,7 @@ func TestSession_Lost(t *testing.T) {
 func TestSession_OneLivePart(t *testing.T) {
 	mcptest.NoLeaks(t)
 	sessions := &reads{Sessions: NewSessions(state.NewSecret())}
-	l := limits.New(limits.Options{Anybody: limits.Quota{Sessions: 1}})
+	l := limits.New(conf.Limits{Anybody: conf.Quota{Sessions: 1}})
 	f, web := siteWith(t, Options{Sessions: sessions, Admission: l})
 	c := newWebClient(t, web, legacyEra)
 	f.release(f.sessions.get(c.session))
@@ -398,7 +399,7 @@ func (a *away) End(ctx context.Context, id string) error {
 func TestSession_Away(t *testing.T) {
 	mcptest.NoLeaks(t)
 	sessions := &away{Sessions: NewSessions(state.NewSecret())}
-	l := limits.New(limits.Options{Anybody: limits.Quota{Sessions: 2}})
+	l := limits.New(conf.Limits{Anybody: conf.Quota{Sessions: 2}})
 	var log strings.Builder
 	f, web := siteWith(t, Options{Sessions: sessions, Admission: l, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	c := newWebClient(t, web, legacyEra)

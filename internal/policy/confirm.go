@@ -5,26 +5,16 @@ import (
 	"mcpx/internal/base/conf"
 )
 
-// Confirm says which calls a user must confirm.
-type Confirm = conf.Confirm
-
-// The values of [Confirm].
-const (
-	ConfirmNone        = conf.ConfirmNone
-	ConfirmDestructive = conf.ConfirmDestructive
-	ConfirmAll         = conf.ConfirmAll
-)
-
 // ConfirmOf says which calls of a server a user must confirm by the rules of a snapshot.
-func ConfirmOf(snap *catalog.Snapshot, server string) Confirm {
+func ConfirmOf(snap *catalog.Snapshot, server string) conf.Confirm {
 	if rules, ok := snap.Rules.(*Rules); ok {
 		return rules.Servers[server].Confirm
 	}
-	return ConfirmNone
+	return conf.ConfirmNone
 }
 
 // Asks reports whether the user must confirm a call of the tool. t is nil for a request whose method mcpx does not know; such a
 // request counts as destructive, because it may do anything.
-func Asks(c Confirm, t *catalog.Tool) bool {
-	return c == ConfirmAll || c == ConfirmDestructive && (t == nil || !t.Hints.IsReadOnly())
+func Asks(c conf.Confirm, t *catalog.Tool) bool {
+	return c == conf.ConfirmAll || c == conf.ConfirmDestructive && (t == nil || !t.Hints.IsReadOnly())
 }

@@ -13,10 +13,10 @@ import (
 func TestDeny(t *testing.T) {
 	ann := &caller.Principal{ID: "1", Name: "Ann@login.example.com", Groups: []string{"Staff"}, Scopes: []string{"write"}}
 	const all = "git.get_file git.put_file mail.read mail.send new"
-	take := func(globs ...string) Right { return Right{Principals: []string{"*"}, TakeAway: globs} }
+	take := func(globs ...string) conf.Right { return conf.Right{Principals: []string{"*"}, TakeAway: globs} }
 	for _, test := range []struct {
 		name string
-		rule Right
+		rule conf.Right
 		want string
 	}{
 		{"a server", take("git"), "mail.read mail.send new"},
@@ -33,17 +33,17 @@ func TestDeny(t *testing.T) {
 		{"everything, by a range", take("[^_]*"), ""},
 		{"a name that only begins so", take("gi", "git.put"), all},
 		{"the tool alone", take("put_file"), all},
-		{"by the principal", Right{Principals: []string{"ann@login.example.com"}, TakeAway: []string{"git"}}, "mail.read mail.send new"},
-		{"by its first part", Right{Principals: []string{"ann"}, TakeAway: []string{"git"}}, "mail.read mail.send new"},
-		{"by its group", Right{Groups: []string{"STAFF"}, TakeAway: []string{"git"}}, "mail.read mail.send new"},
-		{"by its group, with a space", Right{Groups: []string{"staff "}, TakeAway: []string{"git"}}, "mail.read mail.send new"},
-		{"by its scope", Right{Scopes: []string{"Write"}, TakeAway: []string{"git"}}, "mail.read mail.send new"},
-		{"of another principal", Right{Principals: []string{"bob*"}, TakeAway: []string{"git"}}, all},
-		{"of another group", Right{Groups: []string{"guests"}, Principals: []string{"*"}, TakeAway: []string{"git"}}, all},
+		{"by the principal", conf.Right{Principals: []string{"ann@login.example.com"}, TakeAway: []string{"git"}}, "mail.read mail.send new"},
+		{"by its first part", conf.Right{Principals: []string{"ann"}, TakeAway: []string{"git"}}, "mail.read mail.send new"},
+		{"by its group", conf.Right{Groups: []string{"STAFF"}, TakeAway: []string{"git"}}, "mail.read mail.send new"},
+		{"by its group, with a space", conf.Right{Groups: []string{"staff "}, TakeAway: []string{"git"}}, "mail.read mail.send new"},
+		{"by its scope", conf.Right{Scopes: []string{"Write"}, TakeAway: []string{"git"}}, "mail.read mail.send new"},
+		{"of another principal", conf.Right{Principals: []string{"bob*"}, TakeAway: []string{"git"}}, all},
+		{"of another group", conf.Right{Groups: []string{"guests"}, Principals: []string{"*"}, TakeAway: []string{"git"}}, all},
 	} {
 		// The order of the rules does not matter, and neither does what gives: all, the tools by name, or being an admin.
-		gives := []Right{{Principals: []string{"*"}}, {Groups: []string{"Staff"}, Allow: []string{"git.*", "mail.*", "new.*"}}, {Principals: []string{"*"}, Admin: true}}
-		for _, rules := range [][]Right{append([]Right{test.rule}, gives...), append(gives, test.rule)} {
+		gives := []conf.Right{{Principals: []string{"*"}}, {Groups: []string{"Staff"}, Allow: []string{"git.*", "mail.*", "new.*"}}, {Principals: []string{"*"}, Admin: true}}
+		for _, rules := range [][]conf.Right{append([]conf.Right{test.rule}, gives...), append(gives, test.rule)} {
 			for _, view := range []string{"two_tools", "servers/git", "groups/x"} {
 				rights := NewRights(rules, nil)
 				var seen []string
@@ -80,7 +80,7 @@ func TestDeny_Letters(t *testing.T) {
 		{"ann@login.example.com", "ann@login.example.com@evil.example", true}, {"ann@evil.example", "ann@login.example.com", false},
 		{"ann@*", "ann@login.example.com", true}, {"*@login.example.com", "ann@LOGIN.example.com", true},
 	} {
-		rights := NewRights([]Right{{Principals: []string{"*"}}, {Principals: []string{test.written}, TakeAway: []string{"*"}}}, nil)
+		rights := NewRights([]conf.Right{{Principals: []string{"*"}}, {Principals: []string{test.written}, TakeAway: []string{"*"}}}, nil)
 		if got := rights.Out(&caller.Principal{ID: "1", Name: test.name}); got != test.want {
 			t.Errorf("deny %q, %q: %v", test.written, test.name, got)
 		}
@@ -92,7 +92,7 @@ func TestDeny_Letters(t *testing.T) {
 func TestDeny_Rest(t *testing.T) {
 	ann := &caller.Principal{ID: "1", Name: "ann"}
 	everybody := []string{"*"}
-	rights := NewRights([]Right{{Principals: everybody}, {Principals: everybody, TakeAway: []string{"git.put_file", "mail"}}}, nil)
+	rights := NewRights([]conf.Right{{Principals: everybody}, {Principals: everybody, TakeAway: []string{"git.put_file", "mail"}}}, nil)
 	seen := rights.Of(ann, "tools").Of(forge())
 	git, _ := seen.Server("git")
 	if git == nil || !git.Limited || git.Offers.Resources || git.Offers.Prompts || git.Items != nil && len(git.Items.Resources) > 0 {
@@ -106,7 +106,7 @@ func TestDeny_Rest(t *testing.T) {
 			t.Errorf("the view of %s: %v", server, !want)
 		}
 	}
-	alone := NewRights([]Right{{Principals: everybody, TakeAway: []string{"mail"}}}, nil)
+	alone := NewRights([]conf.Right{{Principals: everybody, TakeAway: []string{"mail"}}}, nil)
 	if len(alone.Of(ann, "tools").Of(forge()).Servers) != 0 || alone.Names(ann) || alone.Admin(ann) {
 		t.Error("a rule that takes away gives something")
 	}
@@ -118,7 +118,7 @@ func TestDeny_Names(t *testing.T) {
 	odd := server("odd_srv", "renamed")
 	odd.Tools[0].Own = "drop[1]"
 	for _, glob := range []string{"odd_srv.renamed", "odd srv.renamed", `odd_srv.drop\[1\]`, "odd srv.drop*", "odd_srv.drop[1]", "Odd Srv", "odd_srv"} {
-		rights := NewRights([]Right{{Principals: []string{"*"}}, {Principals: []string{"*"}, TakeAway: []string{glob}}}, map[string]string{"odd_srv": "odd srv"})
+		rights := NewRights([]conf.Right{{Principals: []string{"*"}}, {Principals: []string{"*"}, TakeAway: []string{glob}}}, map[string]string{"odd_srv": "odd srv"})
 		if seen := rights.Of(ann, "tools").Of(snapshot(nil, odd)); len(seen.Servers) != 0 {
 			t.Errorf("%s: %v", glob, seen.Servers[0].ToolNames())
 		}
@@ -129,7 +129,7 @@ func TestDeny_Names(t *testing.T) {
 func TestDeny_Own(t *testing.T) {
 	ann := &caller.Principal{ID: "1", Name: "ann"}
 	for glob, want := range map[string]bool{"mcpx.run": true, "MCPX": true, "*": true, "*.run": true, "git": false, "mcpx.read_*": false} {
-		rights := NewRights([]Right{{Principals: []string{"*"}}, {Principals: []string{"*"}, TakeAway: []string{glob}}}, nil)
+		rights := NewRights([]conf.Right{{Principals: []string{"*"}}, {Principals: []string{"*"}, TakeAway: []string{glob}}}, nil)
 		if got := rights.Of(ann, "tools").Denies(&catalog.Server{Name: "mcpx"}, "run"); got != want {
 			t.Errorf("%s: %v", glob, got)
 		}
@@ -137,7 +137,7 @@ func TestDeny_Own(t *testing.T) {
 	dialled := []Dialled{{Server: "laptop", Owner: "1", For: conf.DialSelf}}
 	own := server("laptop", "shell")
 	for glob, want := range map[string]int{"laptop": 0, "*": 0, "laptop.shell": 0, "other": 1} {
-		rights := NewRights([]Right{{Principals: []string{"*"}, TakeAway: []string{glob}}}, nil).With(dialled)
+		rights := NewRights([]conf.Right{{Principals: []string{"*"}, TakeAway: []string{glob}}}, nil).With(dialled)
 		if n := len(rights.Of(ann, "tools").Of(snapshot(nil, own)).Servers); n != want {
 			t.Errorf("%s: %d servers", glob, n)
 		}

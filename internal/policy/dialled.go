@@ -68,7 +68,7 @@ func (r *Rights) dialledFor(p *caller.Principal, key []byte) (longer []byte, hid
 func MayDial(rules []conf.DialRule, p *caller.Principal, name string) *conf.DialRule {
 	for i := range rules {
 		rule := &rules[i]
-		of := right{Right: Right{Principals: rule.Principals, Groups: rule.Groups, Scopes: rule.Scopes}}
+		of := right{Right: conf.Right{Principals: rule.Principals, Groups: rule.Groups, Scopes: rule.Scopes}}
 		known := len(rule.Principals)+len(rule.Groups)+len(rule.Scopes) == 0
 		if p != nil {
 			known = of.of(p)

@@ -12,14 +12,10 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Override corrects the definitions of the tools whose names match. If several match, each member is taken from
-// the first override that has it.
-type Override = conf.Override
-
-// overridden returns a tool as corrected by the overrides. If none of them matches, it returns the tool itself. An override
-// cannot give the tool a name for which the func isTaken returns true.
-func overridden(overrides []Override, t *catalog.Tool, isTaken func(name string) bool) *catalog.Tool {
-	var all Override
+// overridden returns a tool as corrected by the overrides whose names match: each member is taken from the first of them that has
+// it. If none matches, it returns the tool itself. An override cannot give the tool a name for which the func isTaken returns true.
+func overridden(overrides []conf.Override, t *catalog.Tool, isTaken func(name string) bool) *catalog.Tool {
+	var all conf.Override
 	for _, o := range overrides {
 		if !Match([]string{o.Glob}, t.Name) {
 			continue

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 )
 
 func tool(t *testing.T, raw string) *catalog.Tool {
@@ -25,22 +26,22 @@ func TestOverrides(t *testing.T) {
 		`"required":["token","id"],"x":1.10},"zzz":[1.10],"annotations":{"title":"A","destructiveHint":true}}`
 	for _, test := range []struct {
 		name      string
-		overrides []Override
+		overrides []conf.Override
 		want      string
 		fixed     string
 	}{
-		{"none matches", []Override{{Glob: "put_*", Name: "x"}}, raw, ""},
-		{"nothing to repair", []Override{{Glob: "*"}}, raw, ""},
-		{"name", []Override{{Glob: "get_a", Name: "fetch"}}, `{"name":"fetch",` + raw[len(`{"name":"get_a",`):], ""},
-		{"a name that is taken", []Override{{Glob: "get_a", Name: "other"}}, raw, ""},
-		{"description", []Override{{Glob: "*", Description: text("Says <A>.")}}, raw[:len(raw)-1] + `,"description":"Says <A>."}`, ""},
-		{"no description", []Override{{Glob: "*", Description: text("")}}, raw[:len(raw)-1] + `,"description":""}`, ""},
-		{"annotations", []Override{{Glob: "*", Annotations: json.RawMessage(`{"readOnlyHint":true,"destructiveHint":false}`)}},
+		{"none matches", []conf.Override{{Glob: "put_*", Name: "x"}}, raw, ""},
+		{"nothing to repair", []conf.Override{{Glob: "*"}}, raw, ""},
+		{"name", []conf.Override{{Glob: "get_a", Name: "fetch"}}, `{"name":"fetch",` + raw[len(`{"name":"get_a",`):], ""},
+		{"a name that is taken", []conf.Override{{Glob: "get_a", Name: "other"}}, raw, ""},
+		{"description", []conf.Override{{Glob: "*", Description: text("Says <A>.")}}, raw[:len(raw)-1] + `,"description":"Says <A>."}`, ""},
+		{"no description", []conf.Override{{Glob: "*", Description: text("")}}, raw[:len(raw)-1] + `,"description":""}`, ""},
+		{"annotations", []conf.Override{{Glob: "*", Annotations: json.RawMessage(`{"readOnlyHint":true,"destructiveHint":false}`)}},
 			raw[:len(raw)-len(`{"title":"A","destructiveHint":true}}`)] + `{"readOnlyHint":true,"destructiveHint":false,"title":"A"}}`, ""},
-		{"arguments", []Override{{Glob: "*", Arguments: json.RawMessage(`{"token":"s","more":1}`)}},
+		{"arguments", []conf.Override{{Glob: "*", Arguments: json.RawMessage(`{"token":"s","more":1}`)}},
 			`{"name":"get_a","inputSchema":{"type":"object","properties":{"n":{"maximum":9007199254740993},"id":{}},"required":["id"],"x":1.10},"zzz":[1.10],"annotations":{"title":"A","destructiveHint":true}}`,
 			`{"token":"s","more":1}`},
-		{"the first counts", []Override{{Glob: "get_*", Description: text("one")}, {Glob: "*", Description: text("two"), Name: "fetch"}},
+		{"the first counts", []conf.Override{{Glob: "get_*", Description: text("one")}, {Glob: "*", Description: text("two"), Name: "fetch"}},
 			`{"name":"fetch",` + raw[len(`{"name":"get_a",`):len(raw)-1] + `,"description":"one"}`, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -62,7 +63,7 @@ func TestOverrides(t *testing.T) {
 // name.
 func TestOverrides_Filters(t *testing.T) {
 	s := catalog.Server{Name: "s", Known: true}.WithTools([]catalog.Tool{*tool(t, `{"name":"drop","annotations":{"readOnlyHint":true}}`), *tool(t, `{"name":"get"}`)})
-	renamed := []Override{{Glob: "drop", Name: "remove", Annotations: json.RawMessage(`{"readOnlyHint":false}`)}, {Glob: "get", Annotations: json.RawMessage(`{"readOnlyHint":true}`)}}
+	renamed := []conf.Override{{Glob: "drop", Name: "remove", Annotations: json.RawMessage(`{"readOnlyHint":false}`)}, {Glob: "get", Annotations: json.RawMessage(`{"readOnlyHint":true}`)}}
 	for _, test := range []struct {
 		rules Rules
 		want  string
@@ -149,7 +150,7 @@ func TestDigest(t *testing.T) {
 			t.Errorf("the same digest: %s", other)
 		}
 	}
-	pinned := &Rules{Servers: map[string]ServerRules{"s": {Pin: PinBlock, Approved: map[string]string{"x": digest}, Overrides: []Override{{Glob: "x", Name: "z"}}}}}
+	pinned := &Rules{Servers: map[string]ServerRules{"s": {Pin: conf.PinBlock, Approved: map[string]string{"x": digest}, Overrides: []conf.Override{{Glob: "x", Name: "z"}}}}}
 	s := catalog.Server{Name: "s"}
 	if seen, by := pinned.See(&s, tool(t, raw)); by != "" || seen.Name != "z" {
 		t.Errorf("an approved tool: %q", by)

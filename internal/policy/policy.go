@@ -35,24 +35,14 @@ type ServerRules struct {
 	// ReadOnly hides tools that do not declare themselves read-only.
 	ReadOnly bool
 	// Overrides correct the server's definitions before they are filtered.
-	Overrides []Override
+	Overrides []conf.Override
 	// Approved contains the digests of the definitions that the user approved, by the server's own tool names; nil
 	// means that none were approved. Pin says what happens to tools with other definitions.
 	Approved map[string]string
-	Pin      Pin
+	Pin      conf.Pin
 	// Confirm says which calls the user must confirm.
-	Confirm Confirm
+	Confirm conf.Confirm
 }
-
-// Pin says what happens to a tool whose definition was not approved.
-type Pin = conf.Pin
-
-// The values of [Pin].
-const (
-	PinOff   = conf.PinOff
-	PinWarn  = conf.PinWarn
-	PinBlock = conf.PinBlock
-)
 
 // The reasons for hiding a tool that [Rules.See] returns: keys of the config, or of the tool's own definition.
 const (
@@ -69,7 +59,7 @@ const (
 // callers see and the server's own name for the tool.
 func (r *Rules) See(server *catalog.Server, tool *catalog.Tool) (seen *catalog.Tool, hiddenBy string) {
 	rules := r.Servers[server.Name]
-	if rules.Pin == PinBlock && rules.Approved[tool.OwnName()] != Digest(tool) {
+	if rules.Pin == conf.PinBlock && rules.Approved[tool.OwnName()] != Digest(tool) {
 		return nil, ByPin
 	}
 	tool = r.Repaired(server, tool)
@@ -115,7 +105,7 @@ func (r *Rules) limits(server string) bool {
 	some := func(globs []string) bool {
 		return slices.ContainsFunc(globs, func(glob string) bool { return Begins(glob, server+".") })
 	}
-	return own.Pin == PinBlock || own.ReadOnly || len(own.Allow)+len(own.Deny) > 0 || r.ReadOnly || len(r.Allow) > 0 || some(r.Disabled)
+	return own.Pin == conf.PinBlock || own.ReadOnly || len(own.Allow)+len(own.Deny) > 0 || r.ReadOnly || len(r.Allow) > 0 || some(r.Disabled)
 }
 
 // Repaired returns a tool as corrected by the overrides.

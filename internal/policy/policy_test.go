@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 )
 
 func TestSee(t *testing.T) {
@@ -49,9 +50,9 @@ func TestLimited(t *testing.T) {
 		{"deny", Rules{Servers: map[string]ServerRules{"s": {Deny: []string{"x"}}}}, true},
 		{"read-only", Rules{ReadOnly: true}, true},
 		{"disabled", Rules{Disabled: []string{"s.x"}}, true},
-		{"pin warns", Rules{Servers: map[string]ServerRules{"s": {Pin: PinWarn}}}, false},
-		{"pin blocks", Rules{Servers: map[string]ServerRules{"s": {Pin: PinBlock}}}, true},
-		{"of another server", Rules{Servers: map[string]ServerRules{"t": {Pin: PinBlock, ReadOnly: true}}, Disabled: []string{"t.x"}}, false},
+		{"pin warns", Rules{Servers: map[string]ServerRules{"s": {Pin: conf.PinWarn}}}, false},
+		{"pin blocks", Rules{Servers: map[string]ServerRules{"s": {Pin: conf.PinBlock}}}, true},
+		{"of another server", Rules{Servers: map[string]ServerRules{"t": {Pin: conf.PinBlock, ReadOnly: true}}, Disabled: []string{"t.x"}}, false},
 	} {
 		snap := catalog.NewSnapshot([]catalog.Server{{Name: "s"}})
 		snap.Rules = &c.rules

@@ -15,12 +15,9 @@ import (
 	"mcpx/internal/caller"
 )
 
-// Right is a rule of auth.rights. It says what some principals may see and do.
-type Right = conf.Right
-
 // right is a rule of auth.rights, with what is needed to apply it.
 type right struct {
-	Right
+	conf.Right
 	names map[string]string // the names of servers in the config file, by the names under which mcpx serves them; only where they differ
 }
 
@@ -160,7 +157,7 @@ type visitor struct {
 // that is no agent (see the func agent). names maps the name under which mcpx serves a server to its name in the config file,
 // if these differ. The rules contain names of the config file. So if a name becomes free and another server is served under it,
 // no rule applies to that server by mistake.
-func NewRights(rules []Right, names map[string]string) *Rights {
+func NewRights(rules []conf.Right, names map[string]string) *Rights {
 	r := &Rights{
 		all:    rules == nil,
 		grants: lru.New[string, Permissions](maxGrants, nil), known: lru.New[visitor, *Permissions](maxKnown, nil),
@@ -248,7 +245,7 @@ func (r *Rights) permissions(p *caller.Principal, view string) *Permissions {
 			g.rules = append(g.rules, &right{})
 		}
 		if len(own) > 0 {
-			g.rules = append(g.rules, &right{Right: Right{Servers: own}})
+			g.rules = append(g.rules, &right{Right: conf.Right{Servers: own}})
 		}
 		which = which[:rules]
 		for i := 0; i < len(which); i += 2 {
@@ -326,8 +323,8 @@ func (g *Permissions) hides(server string) bool { return slices.Contains(g.hidde
 
 // Confirms says which calls of a tool the user must confirm: it returns the strictest Confirm of the rules that permit the
 // tool. If t is nil, it is about requests whose methods mcpx does not know: all rules for the server count.
-func (g *Permissions) Confirms(s *catalog.Server, t *catalog.Tool) Confirm {
-	strictest := ConfirmNone
+func (g *Permissions) Confirms(s *catalog.Server, t *catalog.Tool) conf.Confirm {
+	strictest := conf.ConfirmNone
 	if g != nil {
 		for _, r := range g.rules {
 			if r.Confirm > strictest && (t == nil && r.reaches(s.Name) || t != nil && r.sees(s, t)) {
@@ -392,7 +389,7 @@ func (g *Permissions) server(s catalog.Server) (left catalog.Server, permitted b
 			continue
 		}
 		permitted = true
-		if r.whole() && !r.ReadOnly && r.Confirm == ConfirmNone && !taken {
+		if r.whole() && !r.ReadOnly && r.Confirm == conf.ConfirmNone && !taken {
 			s.Limited = false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/caller"
 )
 
@@ -26,27 +27,27 @@ func TestRights_Of(t *testing.T) {
 	dev := &caller.Principal{ID: "1", Name: "dev-ann", Groups: []string{"dev"}, Scopes: []string{"write"}}
 	for _, test := range []struct {
 		name  string
-		rules []Right
+		rules []conf.Right
 		view  string
 		want  map[string][]string // the expected tools by server; a nil list means that they are not known yet
 	}{
 		{"no rules", nil, "tools", map[string][]string{"git": {"get_file", "put_file"}, "mail": {"read", "send"}, "new": nil}},
-		{"no rule for it", []Right{{Principals: []string{"ops-*"}}}, "tools", map[string][]string{}},
-		{"everything", []Right{{Principals: []string{"dev-*"}}}, "tools", map[string][]string{"git": {"get_file", "put_file"}, "mail": {"read", "send"}, "new": nil}},
-		{"by group", []Right{{Groups: []string{"x", "dev"}, Servers: []string{"g*"}}}, "tools", map[string][]string{"git": {"get_file", "put_file"}}},
-		{"by scope", []Right{{Scopes: []string{"write"}, Servers: []string{"mail"}}}, "tools", map[string][]string{"mail": {"read", "send"}}},
-		{"needs all that it names", []Right{{Groups: []string{"dev"}, Scopes: []string{"admin"}}}, "tools", map[string][]string{}},
-		{"no servers", []Right{{Servers: []string{}}}, "tools", map[string][]string{}},
-		{"read-only", []Right{{ReadOnly: true, Servers: []string{"git", "mail"}}}, "tools", map[string][]string{"git": {"get_file"}, "mail": {"read"}}},
-		{"allow", []Right{{Allow: []string{"*.get_*", "new.x"}}}, "tools", map[string][]string{"git": {"get_file"}, "new": nil}},
-		{"allow of a server alone", []Right{{Allow: []string{"mail.se*"}}}, "tools", map[string][]string{"mail": {"send"}}},
-		{"allow without a server", []Right{{Allow: []string{"*"}, Servers: []string{"mail"}}}, "tools", map[string][]string{"mail": {"read", "send"}}},
-		{"deny wins", []Right{{Allow: []string{"git.*"}, Deny: []string{"*.put*"}}}, "tools", map[string][]string{"git": {"get_file"}}},
-		{"nothing left", []Right{{Servers: []string{"git"}, Deny: []string{"*"}}}, "tools", map[string][]string{}},
-		{"rules add up", []Right{{Servers: []string{"git"}, Deny: []string{"*.put*"}}, {Allow: []string{"git.put_file"}}, {Servers: []string{"mail"}, ReadOnly: true}}, "tools",
+		{"no rule for it", []conf.Right{{Principals: []string{"ops-*"}}}, "tools", map[string][]string{}},
+		{"everything", []conf.Right{{Principals: []string{"dev-*"}}}, "tools", map[string][]string{"git": {"get_file", "put_file"}, "mail": {"read", "send"}, "new": nil}},
+		{"by group", []conf.Right{{Groups: []string{"x", "dev"}, Servers: []string{"g*"}}}, "tools", map[string][]string{"git": {"get_file", "put_file"}}},
+		{"by scope", []conf.Right{{Scopes: []string{"write"}, Servers: []string{"mail"}}}, "tools", map[string][]string{"mail": {"read", "send"}}},
+		{"needs all that it names", []conf.Right{{Groups: []string{"dev"}, Scopes: []string{"admin"}}}, "tools", map[string][]string{}},
+		{"no servers", []conf.Right{{Servers: []string{}}}, "tools", map[string][]string{}},
+		{"read-only", []conf.Right{{ReadOnly: true, Servers: []string{"git", "mail"}}}, "tools", map[string][]string{"git": {"get_file"}, "mail": {"read"}}},
+		{"allow", []conf.Right{{Allow: []string{"*.get_*", "new.x"}}}, "tools", map[string][]string{"git": {"get_file"}, "new": nil}},
+		{"allow of a server alone", []conf.Right{{Allow: []string{"mail.se*"}}}, "tools", map[string][]string{"mail": {"send"}}},
+		{"allow without a server", []conf.Right{{Allow: []string{"*"}, Servers: []string{"mail"}}}, "tools", map[string][]string{"mail": {"read", "send"}}},
+		{"deny wins", []conf.Right{{Allow: []string{"git.*"}, Deny: []string{"*.put*"}}}, "tools", map[string][]string{"git": {"get_file"}}},
+		{"nothing left", []conf.Right{{Servers: []string{"git"}, Deny: []string{"*"}}}, "tools", map[string][]string{}},
+		{"rules add up", []conf.Right{{Servers: []string{"git"}, Deny: []string{"*.put*"}}, {Allow: []string{"git.put_file"}}, {Servers: []string{"mail"}, ReadOnly: true}}, "tools",
 			map[string][]string{"git": {"get_file", "put_file"}, "mail": {"read"}}},
-		{"in one view", []Right{{Servers: []string{"git"}, Views: []string{"groups/*"}}, {Servers: []string{"mail"}}}, "groups/a", map[string][]string{"git": {"get_file", "put_file"}, "mail": {"read", "send"}}},
-		{"in another view", []Right{{Servers: []string{"git"}, Views: []string{"groups/*"}}, {Servers: []string{"mail"}}}, "tools", map[string][]string{"mail": {"read", "send"}}},
+		{"in one view", []conf.Right{{Servers: []string{"git"}, Views: []string{"groups/*"}}, {Servers: []string{"mail"}}}, "groups/a", map[string][]string{"git": {"get_file", "put_file"}, "mail": {"read", "send"}}},
+		{"in another view", []conf.Right{{Servers: []string{"git"}, Views: []string{"groups/*"}}, {Servers: []string{"mail"}}}, "tools", map[string][]string{"mail": {"read", "send"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			rights, snap := NewRights(test.rules, nil), forge()
@@ -81,17 +82,17 @@ func TestRights_Of(t *testing.T) {
 func TestRights_Resources(t *testing.T) {
 	for _, test := range []struct {
 		name               string
-		rules              []Right
+		rules              []conf.Right
 		resources, limited bool
 	}{
 		{"no rules", nil, true, false},
-		{"everything", []Right{{}}, true, false},
-		{"read-only", []Right{{ReadOnly: true}}, true, true},
-		{"confirmed", []Right{{Confirm: ConfirmDestructive}}, true, true},
-		{"allow", []Right{{Allow: []string{"git.*"}}}, false, true},
-		{"deny", []Right{{Deny: []string{"x.*"}}}, false, true},
-		{"added up", []Right{{Deny: []string{"x.*"}}, {Servers: []string{"git"}}}, true, false},
-		{"of another server", []Right{{Allow: []string{"git.*"}}, {Servers: []string{"mail"}}}, false, true},
+		{"everything", []conf.Right{{}}, true, false},
+		{"read-only", []conf.Right{{ReadOnly: true}}, true, true},
+		{"confirmed", []conf.Right{{Confirm: conf.ConfirmDestructive}}, true, true},
+		{"allow", []conf.Right{{Allow: []string{"git.*"}}}, false, true},
+		{"deny", []conf.Right{{Deny: []string{"x.*"}}}, false, true},
+		{"added up", []conf.Right{{Deny: []string{"x.*"}}, {Servers: []string{"git"}}}, true, false},
+		{"of another server", []conf.Right{{Allow: []string{"git.*"}}, {Servers: []string{"mail"}}}, false, true},
 	} {
 		git := of(t, NewRights(test.rules, nil).Of(&caller.Principal{Name: "a"}, "tools").Of(forge()), "git")
 		if got := git.Items != nil; got != test.resources || git.Offers.Resources != test.resources || !git.Offers.Tasks || !git.Listed {
@@ -106,7 +107,7 @@ func TestRights_Resources(t *testing.T) {
 // TestRights_Shared: a thousand principals with three sets of rules share three catalogues. Unchanged lists stay
 // the same in the catalogue of the next snapshot.
 func TestRights_Shared(t *testing.T) {
-	rights := NewRights([]Right{{Groups: []string{"a"}, Deny: []string{"*.put*"}}, {Groups: []string{"b"}, ReadOnly: true}, {Principals: []string{"p1*"}, Servers: []string{"mail"}}}, nil)
+	rights := NewRights([]conf.Right{{Groups: []string{"a"}, Deny: []string{"*.put*"}}, {Groups: []string{"b"}, ReadOnly: true}, {Principals: []string{"p1*"}, Servers: []string{"mail"}}}, nil)
 	first := forge()
 	seen := make(map[*catalog.Snapshot]int)
 	var all sync.WaitGroup
@@ -133,25 +134,25 @@ func TestRights_Shared(t *testing.T) {
 
 func TestRights_Confirms(t *testing.T) {
 	git := forge().Servers[0]
-	rights := NewRights([]Right{
-		{Principals: []string{"a*"}, ReadOnly: true}, {Principals: []string{"ab"}, Confirm: ConfirmDestructive, Servers: []string{"git"}},
-		{Principals: []string{"abc"}, Confirm: ConfirmAll, Servers: []string{"mail"}}, {Principals: []string{"all"}, Confirm: ConfirmAll, Allow: []string{"git.put*"}},
+	rights := NewRights([]conf.Right{
+		{Principals: []string{"a*"}, ReadOnly: true}, {Principals: []string{"ab"}, Confirm: conf.ConfirmDestructive, Servers: []string{"git"}},
+		{Principals: []string{"abc"}, Confirm: conf.ConfirmAll, Servers: []string{"mail"}}, {Principals: []string{"all"}, Confirm: conf.ConfirmAll, Allow: []string{"git.put*"}},
 	}, nil)
-	for name, want := range map[string][2]Confirm{
-		"a": {ConfirmNone, ConfirmNone}, "ab": {ConfirmDestructive, ConfirmDestructive}, "abc": {ConfirmNone, ConfirmNone}, "all": {ConfirmNone, ConfirmAll},
+	for name, want := range map[string][2]conf.Confirm{
+		"a": {conf.ConfirmNone, conf.ConfirmNone}, "ab": {conf.ConfirmDestructive, conf.ConfirmDestructive}, "abc": {conf.ConfirmNone, conf.ConfirmNone}, "all": {conf.ConfirmNone, conf.ConfirmAll},
 	} {
 		g := rights.Of(&caller.Principal{Name: name}, "tools")
-		if got := [2]Confirm{g.Confirms(&git, &git.Tools[0]), g.Confirms(&git, &git.Tools[1])}; got != want {
+		if got := [2]conf.Confirm{g.Confirms(&git, &git.Tools[0]), g.Confirms(&git, &git.Tools[1])}; got != want {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
-	if (*Permissions)(nil).Confirms(&git, &git.Tools[0]) != ConfirmNone {
+	if (*Permissions)(nil).Confirms(&git, &git.Tools[0]) != conf.ConfirmNone {
 		t.Error("without rights somebody is asked")
 	}
 }
 
 func TestRights_Opens(t *testing.T) {
-	rights := NewRights([]Right{
+	rights := NewRights([]conf.Right{
 		{Principals: []string{"all"}}, {Principals: []string{"git"}, Servers: []string{"git"}},
 		{Principals: []string{"two"}, Views: []string{"two_tools"}}, {Principals: []string{"boss"}, Admin: true, Servers: []string{}},
 	}, nil)
@@ -223,9 +224,9 @@ func TestFits(t *testing.T) {
 // BenchmarkRights measures how long it takes to find what a principal may see, which happens once for each call.
 func BenchmarkRights(b *testing.B) {
 	for _, n := range []int{1, 10, 50} {
-		var rules []Right
+		var rules []conf.Right
 		for i := range n {
-			rules = append(rules, Right{Principals: []string{fmt.Sprintf("team-%d-*", i)}, Groups: []string{"dev"}, Servers: []string{"g*"}})
+			rules = append(rules, conf.Right{Principals: []string{fmt.Sprintf("team-%d-*", i)}, Groups: []string{"dev"}, Servers: []string{"g*"}})
 		}
 		rights, snap := NewRights(rules, nil), forge()
 		who := &caller.Principal{Name: fmt.Sprintf("team-%d-ann", n/2), Groups: []string{"ops", "dev"}}
@@ -243,9 +244,9 @@ func TestRights_NamesInFile(t *testing.T) {
 	tool := []catalog.Tool{{Name: "get"}, {Name: "rm", Own: "remove"}}
 	before := map[string]string{"team_a": "team/a", "team_a_2": "team a", "a_1_": "a[1]"}
 	after := map[string]string{"team_a": "team a", "a_1_": "a[1]"} // "team/a" was deleted
-	sees := func(one Right, names map[string]string, served string) (tools string) {
+	sees := func(one conf.Right, names map[string]string, served string) (tools string) {
 		one.Principals = []string{"*"}
-		rights := NewRights([]Right{one}, names)
+		rights := NewRights([]conf.Right{one}, names)
 		snap := catalog.NewSnapshot([]catalog.Server{{Name: served, Known: true, Tools: tool}})
 		s, _ := rights.Of(&caller.Principal{Name: "a"}, "servers/"+served).Of(snap).Server(served)
 		if s != nil {
@@ -256,23 +257,23 @@ func TestRights_NamesInFile(t *testing.T) {
 		return tools
 	}
 	for name, tt := range map[string]struct {
-		rule                        Right
+		rule                        conf.Right
 		first, second, second2, odd string // what the rule permits of "team/a", of "team a" before and after, of "a[1]"
 	}{
-		"the first":           {Right{Servers: []string{"team/a"}}, "get rm ", "", "", ""},
-		"the second":          {Right{Servers: []string{"team a"}}, "", "get rm ", "get rm ", ""},
-		"a served name":       {Right{Servers: []string{"team_a"}}, "", "", "", ""},
-		"tools of the first":  {Right{Allow: []string{"team/a.g*"}}, "get ", "", "", ""},
-		"tools of the second": {Right{Allow: []string{"team a.g*"}}, "", "get ", "get ", ""},
-		"a served tool":       {Right{Allow: []string{"team_a.*"}}, "", "", "", ""},
-		"a view":              {Right{Views: []string{"servers/team/a"}}, "get rm ", "", "", ""},
-		"a served view":       {Right{Views: []string{"servers/team_a"}}, "", "", "", ""},
-		"denied":              {Right{Deny: []string{"team/a.rm"}}, "get ", "get rm ", "get rm ", "get rm "},
-		"denied as served":    {Right{Deny: []string{"team_a.rm"}}, "get ", "get rm ", "get ", "get rm "},
-		"denied by own name":  {Right{Deny: []string{"team/a.remove"}}, "get ", "get rm ", "get rm ", "get rm "},
-		"own name, as served": {Right{Deny: []string{"team_a.remove"}}, "get ", "get rm ", "get ", "get rm "},
-		"globs":               {Right{Servers: []string{"team*"}}, "get rm ", "get rm ", "get rm ", ""},
-		"like a glob":         {Right{Servers: []string{"a[1]"}, Allow: []string{"a[1].get"}}, "", "", "", "get "},
+		"the first":           {conf.Right{Servers: []string{"team/a"}}, "get rm ", "", "", ""},
+		"the second":          {conf.Right{Servers: []string{"team a"}}, "", "get rm ", "get rm ", ""},
+		"a served name":       {conf.Right{Servers: []string{"team_a"}}, "", "", "", ""},
+		"tools of the first":  {conf.Right{Allow: []string{"team/a.g*"}}, "get ", "", "", ""},
+		"tools of the second": {conf.Right{Allow: []string{"team a.g*"}}, "", "get ", "get ", ""},
+		"a served tool":       {conf.Right{Allow: []string{"team_a.*"}}, "", "", "", ""},
+		"a view":              {conf.Right{Views: []string{"servers/team/a"}}, "get rm ", "", "", ""},
+		"a served view":       {conf.Right{Views: []string{"servers/team_a"}}, "", "", "", ""},
+		"denied":              {conf.Right{Deny: []string{"team/a.rm"}}, "get ", "get rm ", "get rm ", "get rm "},
+		"denied as served":    {conf.Right{Deny: []string{"team_a.rm"}}, "get ", "get rm ", "get ", "get rm "},
+		"denied by own name":  {conf.Right{Deny: []string{"team/a.remove"}}, "get ", "get rm ", "get rm ", "get rm "},
+		"own name, as served": {conf.Right{Deny: []string{"team_a.remove"}}, "get ", "get rm ", "get ", "get rm "},
+		"globs":               {conf.Right{Servers: []string{"team*"}}, "get rm ", "get rm ", "get rm ", ""},
+		"like a glob":         {conf.Right{Servers: []string{"a[1]"}, Allow: []string{"a[1].get"}}, "", "", "", "get "},
 	} {
 		got := [4]string{sees(tt.rule, before, "team_a"), sees(tt.rule, before, "team_a_2"), sees(tt.rule, after, "team_a"), sees(tt.rule, after, "a_1_")}
 		if want := [4]string{tt.first, tt.second, tt.second2, tt.odd}; got != want {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 )
 
 // Scope is a part of the catalogue: some servers, whose tools further rules may hide. Nil is the whole catalogue. Safe for
@@ -14,7 +15,7 @@ type Scope struct {
 	// Rules apply in addition to the rules of the config; nil means no further rules.
 	Rules *Rules
 	// Confirm applies in addition to the Confirm of the config.
-	Confirm Confirm
+	Confirm conf.Confirm
 
 	visible Catalogues
 }
@@ -25,9 +26,9 @@ func (p *Scope) Has(server string) bool {
 }
 
 // Confirms returns p.Confirm, or ConfirmNone if p is nil.
-func (p *Scope) Confirms() Confirm {
+func (p *Scope) Confirms() conf.Confirm {
 	if p == nil {
-		return ConfirmNone
+		return conf.ConfirmNone
 	}
 	return p.Confirm
 }

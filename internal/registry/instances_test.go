@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
@@ -23,7 +24,7 @@ import (
 // several returns a server whose instances are these fakes.
 func several(t *testing.T, fakes ...mcptest.Spec) (webs []*mcptest.HTTPServer, server Server) {
 	t.Helper()
-	spec := upstream.Spec{Options: transport.Options{Name: "web", Type: transport.HTTP}, Health: upstream.Health{Interval: 50 * time.Millisecond, Timeout: patience}}
+	spec := upstream.Spec{Options: transport.Options{Name: "web", Type: transport.HTTP}, Health: conf.Health{Interval: 50 * time.Millisecond, Timeout: patience}}
 	for _, fake := range fakes {
 		web := fake.HTTP(t)
 		webs, spec.Remote.URLs = append(webs, web), append(spec.Remote.URLs, web.URL)
@@ -177,7 +178,7 @@ func TestInstances_Hangs(t *testing.T) {
 	proxy := mcptest.NewProxy(t, webs[0].URL)
 	server.Spec.Remote.URLs[0] = proxy.URL(webs[0].URL)
 	server.Spec.Remote.URL = server.Spec.Remote.URLs[0]
-	server.Spec.Health = upstream.Health{Interval: 20 * time.Millisecond, Timeout: 3 * time.Second, Threshold: 1}
+	server.Spec.Health = conf.Health{Interval: 20 * time.Millisecond, Timeout: 3 * time.Second, Threshold: 1}
 	server.Spec.Timeouts.Connect = 3 * time.Second
 	r := start(t, Options{}, server)
 	tried(t, r)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/proc"
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
@@ -664,7 +665,7 @@ func TestDownKeepsItsPlace(t *testing.T) {
 	server := mcptest.Spec{}.HTTP(t)
 	r := start(t, Options{}, Server{Spec: upstream.Spec{
 		Options: transport.Options{Name: "web", Type: transport.HTTP, Remote: transport.Remote{URL: server.URL}},
-		Health:  upstream.Health{Interval: 20 * time.Millisecond, Timeout: patience, Threshold: 1},
+		Health:  conf.Health{Interval: 20 * time.Millisecond, Timeout: patience, Threshold: 1},
 	}})
 	want := picture(tried(t, r))
 	server.Down()

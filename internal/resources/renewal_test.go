@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
-	"mcpx/internal/upstream"
 )
 
 // TestFollow_Renewal: while a server is down, mcpx does not request its subscriptions again and again. When it is up again,
@@ -19,7 +19,7 @@ import (
 func TestFollow_Renewal(t *testing.T) {
 	fake := offering("one", 2).HTTP(t)
 	server := remote("one", fake)
-	server.Spec.Health = upstream.Health{Interval: 10 * time.Millisecond, Timeout: patience, Threshold: 1}
+	server.Spec.Health = conf.Health{Interval: 10 * time.Millisecond, Timeout: patience, Threshold: 1}
 	s := start(t, registry.Options{}, server)
 	var asked, free atomic.Int32
 	s.Registry.Use(func(next request.Handler) request.Handler {
@@ -89,7 +89,7 @@ func TestFollow_Instances(t *testing.T) {
 	one, two := offering("one", 2).HTTP(t), offering("one", 2).HTTP(t)
 	server := remote("one", one)
 	server.Spec.Remote.URLs = []string{one.URL, two.URL}
-	server.Spec.Health = upstream.Health{Interval: 10 * time.Millisecond, Timeout: patience, Threshold: 1}
+	server.Spec.Health = conf.Health{Interval: 10 * time.Millisecond, Timeout: patience, Threshold: 1}
 	s := start(t, registry.Options{}, server)
 	s.awaitLists(t.Context(), patience)
 	changed := followed(t, s)

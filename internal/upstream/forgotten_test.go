@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
@@ -69,7 +70,7 @@ func TestHealthOfForgottenSession(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			mcptest.NoLeaks(t)
 			server := mcptest.Spec{Forgotten: tt.says}.HTTP(t)
-			u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Health: Health{Interval: 10 * time.Millisecond, Timeout: patience, Threshold: 1000}})
+			u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Health: conf.Health{Interval: 10 * time.Millisecond, Timeout: patience, Threshold: 1000}})
 			server.KillSessions()
 			mcptest.WaitFor(t, "a fresh session", patience, func() bool { return server.Sessions() == 1 })
 			awaitState(t, u, catalog.Ready)
@@ -128,7 +129,7 @@ func TestNotFoundMethod(t *testing.T) {
 	server := mcptest.Spec{}.HTTP(t)
 	server.Script(mcptest.Fault{Kind: mcptest.FaultStatus, Status: 404, Header: map[string]string{"Content-Type": "application/json"},
 		Body: `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32601,"message":"Method not found"}}`}.On("ping").Always())
-	ready(t, Spec{Options: over(transport.HTTP, server.URL), Health: Health{Interval: 5 * time.Millisecond, Timeout: patience, Threshold: 1}})
+	ready(t, Spec{Options: over(transport.HTTP, server.URL), Health: conf.Health{Interval: 5 * time.Millisecond, Timeout: patience, Threshold: 1}})
 	mcptest.WaitFor(t, "some health checks", patience, func() bool { return server.Count("ping") >= 5 })
 	if n := server.Count("initialize"); n != 1 {
 		t.Errorf("%d sessions", n)
@@ -142,7 +143,7 @@ func TestServerWithoutPing(t *testing.T) {
 		mcptest.NoLeaks(t)
 		server := mcptest.Spec{}.HTTP(t)
 		server.Script(mcptest.Fault{Kind: mcptest.FaultStatus, Status: status}.On("ping").Always())
-		u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Health: Health{Interval: 5 * time.Millisecond, Timeout: patience, Threshold: 1}})
+		u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Health: conf.Health{Interval: 5 * time.Millisecond, Timeout: patience, Threshold: 1}})
 		mcptest.WaitFor(t, "some health checks", patience, func() bool { return server.Count("tools/list") >= 5 })
 		if pings, sessions := server.Count("ping"), server.Count("initialize"); pings != 1 || sessions != 1 {
 			t.Errorf("%d: %d pings, %d sessions, want 1 of each", status, pings, sessions)
@@ -186,7 +187,7 @@ func TestPingRefusedInWordsOfASession(t *testing.T) {
 		mcptest.NoLeaks(t)
 		server := mcptest.Spec{}.HTTP(t)
 		server.Script(says(status, "application/json", `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32600,"message":"Unknown method ping. Supported: initialize, tools/list, tools/call"}}`).On("ping").Always())
-		u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Health: Health{Interval: 5 * time.Millisecond, Timeout: patience, Threshold: 2}})
+		u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Health: conf.Health{Interval: 5 * time.Millisecond, Timeout: patience, Threshold: 2}})
 		mcptest.WaitFor(t, "some checks", patience, func() bool { return server.Count("ping")+server.Count("tools/list") > 8 })
 		mustEcho(t, u)
 		if n := server.Count("initialize"); n != 1 || u.Status().State != catalog.Ready {

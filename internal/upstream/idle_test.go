@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
 )
@@ -16,7 +17,7 @@ func TestLazy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, all := inProcess(t, mcptest.Spec{})
 		spec.Lazy, spec.Seen, spec.StopIdle = true, true, time.Minute
-		spec.Health = Health{Interval: 10 * time.Second}
+		spec.Health = conf.Health{Interval: 10 * time.Second}
 		u := connect(t, spec)
 		idle := func(when string, starts int) {
 			t.Helper()

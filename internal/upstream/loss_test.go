@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/proc"
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/mcptest"
@@ -354,7 +355,7 @@ func TestSSEFaults(t *testing.T) {
 func TestHTTPDownAndUp(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
-	u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Health: Health{Interval: 20 * time.Millisecond, Timeout: patience, Threshold: 2}})
+	u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Health: conf.Health{Interval: 20 * time.Millisecond, Timeout: patience, Threshold: 2}})
 	server.Down()
 	awaitState(t, u, catalog.Unavailable)
 	if _, err := text(u, "echo", `{"text":"x"}`); !isUnavailable(err) {
@@ -371,7 +372,7 @@ func TestHalfOpen(t *testing.T) {
 	mcptest.Parallel(t)
 	server := mcptest.Spec{}.HTTP(t)
 	proxy := mcptest.NewProxy(t, server.URL)
-	u := ready(t, Spec{Options: transport.Options{Type: transport.HTTP, Remote: transport.Remote{URL: proxy.URL(server.URL)}}, Health: Health{Interval: 50 * time.Millisecond, Timeout: silence, Threshold: 1}, Timeouts: Timeouts{Connect: silence}})
+	u := ready(t, Spec{Options: transport.Options{Type: transport.HTTP, Remote: transport.Remote{URL: proxy.URL(server.URL)}}, Health: conf.Health{Interval: 50 * time.Millisecond, Timeout: silence, Threshold: 1}, Timeouts: Timeouts{Connect: silence}})
 	ended := make(chan error, 1)
 	go func() {
 		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Times: request.Times{Timeout: patience}})

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/delay"
 	"mcpx/internal/base/semaphore"
 	"mcpx/internal/base/wire"
@@ -494,7 +495,7 @@ func TestAskUnchecked(t *testing.T) {
 			}
 			return "", err
 		})
-		u := ready(t, Spec{Options: transport.Options{Type: transport.InProcess, Serve: serve}, Introduction: Introduction{Capabilities: caller.SharedCapabilities}, Health: Health{Interval: 10 * time.Second}})
+		u := ready(t, Spec{Options: transport.Options{Type: transport.InProcess, Serve: serve}, Introduction: Introduction{Capabilities: caller.SharedCapabilities}, Health: conf.Health{Interval: 10 * time.Second}})
 		r := asking(person("a", 40*time.Minute))
 		r.Timeout, r.Idle = time.Minute, 0
 		if got, err := textOf(u.Call(context.Background(), r)); err != nil || got != "done" {

@@ -22,7 +22,7 @@ type Spec struct {
 	Introduction Introduction
 	Timeouts     Timeouts
 	Concurrency  Concurrency
-	Health       Health
+	Health       conf.Health
 	Catalogue    Catalogue
 
 	// Protocol fixes the era: [EraLegacy] or [EraModern]. With any other value, the handshake finds out the era. Over
@@ -101,9 +101,6 @@ type Concurrency struct {
 	// Installs, if not nil, bounds how many commands install at the same time, over all upstreams that share it.
 	Installs *semaphore.Semaphore
 }
-
-// Health says how to check a session while no call proves that it works.
-type Health = conf.Health
 
 // Catalogue says from where a session gets the tools. The zero value reads them from the server.
 type Catalogue struct {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/transport"
 )
@@ -98,7 +99,7 @@ func TestQuietStream(t *testing.T) {
 func TestNoListeningStream(t *testing.T) {
 	mcptest.Parallel(t)
 	server := mcptest.Spec{NoGET: true}.HTTP(t)
-	u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Health: Health{Interval: 5 * time.Millisecond, Timeout: patience}})
+	u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Health: conf.Health{Interval: 5 * time.Millisecond, Timeout: patience}})
 	// The test lasts longer than the pause after which mcpx opens a lost stream again.
 	began := time.Now()
 	mcptest.WaitFor(t, "some health checks", patience, func() bool {
@@ -187,7 +188,7 @@ func beaten(w http.ResponseWriter, r *http.Request, pongs chan<- string) {
 func TestPingHasItsSession(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
-	u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Health: Health{Interval: 5 * time.Millisecond, Timeout: patience, Threshold: 1}})
+	u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Health: conf.Health{Interval: 5 * time.Millisecond, Timeout: patience, Threshold: 1}})
 	mcptest.WaitFor(t, "some health checks", patience, func() bool { return server.Count("ping") >= 10 })
 	if status := u.Status(); status.State != catalog.Ready || status.Restarts != 0 {
 		t.Errorf("%s (%s), %d restarts", status.State, status.Reason, status.Restarts)

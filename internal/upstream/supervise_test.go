@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
 )
@@ -220,7 +221,7 @@ func TestRareCrashes(t *testing.T) {
 	})
 }
 
-var health = Health{Interval: 30 * time.Second, Timeout: 5 * time.Second, Threshold: 2}
+var health = conf.Health{Interval: 30 * time.Second, Timeout: 5 * time.Second, Threshold: 2}
 
 // TestHealth: a server that stops answering is degraded after the first failed check, ready again after one that succeeds, and
 // restarted if it stays silent.

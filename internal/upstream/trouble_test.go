@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
 	"mcpx/internal/transport"
@@ -65,7 +66,7 @@ func TestCrashLoopAndHealth(t *testing.T) {
 		const life = time.Second
 		wedge := filepath.Join(t.TempDir(), "wedge")
 		spec, all := mortalFake(t, mcptest.Spec{WedgeFile: wedge}, life, life, life, life, life)
-		spec.Health = Health{Interval: 10 * time.Second, Timeout: 5 * time.Second, Threshold: 10}
+		spec.Health = conf.Health{Interval: 10 * time.Second, Timeout: 5 * time.Second, Threshold: 10}
 		u := connect(t, spec)
 		for all.starts() < 6 {
 			pause(100 * time.Millisecond)
@@ -229,7 +230,7 @@ func TestCheckFindsSessionGone(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
 	var h history
-	u := h.start(t, Spec{Options: over(transport.HTTP, server.URL), Health: Health{Interval: 20 * time.Millisecond, Timeout: patience, Threshold: 1}}, nil)
+	u := h.start(t, Spec{Options: over(transport.HTTP, server.URL), Health: conf.Health{Interval: 20 * time.Millisecond, Timeout: patience, Threshold: 1}}, nil)
 	awaitState(t, u, catalog.Ready)
 	server.KillSessions()
 	mcptest.WaitFor(t, "a fresh session", patience, func() bool {
@@ -410,7 +411,7 @@ func TestRefusedConnection(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
 	var door doorway
-	u := ready(t, Spec{Options: transport.Options{Type: transport.HTTP, Remote: transport.Remote{URL: server.URL, Transport: &door}}, Health: Health{Interval: time.Hour}})
+	u := ready(t, Spec{Options: transport.Options{Type: transport.HTTP, Remote: transport.Remote{URL: server.URL, Transport: &door}}, Health: conf.Health{Interval: time.Hour}})
 	door.shut.Store(true)
 	if _, err := text(u, "echo", `{"text":"x"}`); !isUnavailable(err) {
 		t.Errorf("got %v", err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/caller"
 	"mcpx/internal/describe"
 	"mcpx/internal/executor"
@@ -109,7 +110,7 @@ func TestInspect_QueryWaits(t *testing.T) {
 // TestInspect_QueryWaitsInVain: the answer to a search begins with the servers that could not be searched yet. Only one query
 // waits for a server that does not answer. A query of a client that may not see the server does not wait for it.
 func TestInspect_QueryWaitsInVain(t *testing.T) {
-	rules := &policy.Rules{Rights: policy.NewRights([]policy.Right{{Principals: []string{"all"}}, {Principals: []string{"some"}, Allow: []string{"fake.*"}}}, nil)}
+	rules := &policy.Rules{Rights: policy.NewRights([]conf.Right{{Principals: []string{"all"}}, {Principals: []string{"some"}, Allow: []string{"fake.*"}}}, nil)}
 	r := registry.New([]registry.Server{remote("fake", mcptest.Spec{}.HTTP(t)), remote("hung", mcptest.Spec{ListDelay: patience}.HTTP(t))}, registry.Options{Rules: rules})
 	var wait atomic.Pointer[Settings]
 	wait.Store(NewSettings(Options{StartupWait: patience}))

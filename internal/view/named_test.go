@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 	"mcpx/internal/executor"
@@ -44,7 +45,7 @@ func asked(t *testing.T, v *TwoTools, client *caller.Client, q Query) string {
 // tools of a server, the other one only some.
 func TestInspect_ExactNames(t *testing.T) {
 	mcptest.NoLeaks(t)
-	rules := &policy.Rules{Rights: policy.NewRights([]policy.Right{
+	rules := &policy.Rules{Rights: policy.NewRights([]conf.Right{
 		{Principals: []string{"all"}},
 		{Principals: []string{"some"}, Allow: []string{"github.*", "memory.read_graph"}},
 	}, nil)}

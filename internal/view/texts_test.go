@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/caller"
 	"mcpx/internal/policy"
 )
@@ -84,7 +85,7 @@ func BenchmarkTexts_Rights(b *testing.B) {
 		tools = append(tools, tool)
 	}
 	all := catalog.NewSnapshot([]catalog.Server{catalog.Server{Name: "s", Known: true}.WithTools(tools)})
-	rights := policy.NewRights([]policy.Right{{Principals: []string{"a"}}, {Principals: []string{"b"}, Deny: []string{"*.tool_1*"}}, {Principals: []string{"c"}, Allow: []string{"*.tool_1*"}}}, nil)
+	rights := policy.NewRights([]conf.Right{{Principals: []string{"a"}}, {Principals: []string{"b"}, Deny: []string{"*.tool_1*"}}, {Principals: []string{"c"}, Allow: []string{"*.tool_1*"}}}, nil)
 	who := []*caller.Principal{{Name: "a"}, {Name: "b"}, {Name: "c"}}
 	var kept texts
 	how, n := (&Settings{}).profile("").shown, 0

@@ -12,6 +12,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/state"
 	"mcpx/internal/hosted/identity"
 )
@@ -46,7 +47,7 @@ func TestRenew_Left(t *testing.T) {
 // TestRenew_Changed: groups and addresses are those that the issuer has at the renewal, from the ID token or from UserInfo. A user
 // who has lost what allow wants is out. Another user's claims are refused.
 func TestRenew_Changed(t *testing.T) {
-	s := newSite(t, func(o *Options) { o.Allow = Allow{Groups: []string{"staff", "guests"}} })
+	s := newSite(t, func(o *Options) { o.Allow = conf.Allow{Groups: []string{"staff", "guests"}} })
 	client := s.registered(claude)
 	tokens := s.connected(client, claude)
 	claim := func(name string, value any) {

@@ -56,7 +56,7 @@ type provider struct {
 
 func newLogin(o *Options, callback string) *login {
 	reach := netguard.Reach{Loopback: netguard.LoopbackURL(o.Issuer), Private: o.AllowPrivate, Key: "auth.front.allow_private"}
-	of := identity.Issuer{URL: o.Issuer, AllowPrivate: o.AllowPrivate}
+	of := conf.Issuer{URL: o.Issuer, AllowPrivate: o.AllowPrivate}
 	return &login{o: o, callback: callback, web: netguard.NewClient(reach), keys: identity.NewKeys(of, o.Log)}
 }
 
@@ -401,9 +401,6 @@ func (l *login) addUserInfo(ctx context.Context, p *provider, token string, clai
 	return nil
 }
 
-// Allow says which users may log in: those who match any of its lists. If all lists are nil, every user of the issuer may.
-type Allow = conf.Allow
-
 // user is the user who has logged in.
 type user struct {
 	Subject string `json:"s"`
@@ -477,7 +474,7 @@ func (o *Options) admits(who *user) bool {
 	return who.Claim == claim && (claim != "email" || who.Verified || o.Allow.UnverifiedEmails) && allows(&o.Allow, who)
 }
 
-func allows(a *Allow, who *user) bool {
+func allows(a *conf.Allow, who *user) bool {
 	if a.Emails == nil && a.Groups == nil && a.Subjects == nil {
 		return true
 	}

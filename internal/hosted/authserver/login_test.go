@@ -150,7 +150,7 @@ func TestCallback(t *testing.T) {
 
 // TestAllow checks which users the setting Allow permits.
 func TestAllow(t *testing.T) {
-	user := func(claims jwt.MapClaims, allow Allow) string {
+	user := func(claims jwt.MapClaims, allow conf.Allow) string {
 		l := newLogin(&Options{AuthServer: conf.AuthServer{Allow: allow, GroupsClaim: "groups"}}, "")
 		claims["sub"] = "ann"
 		who, err := l.user(claims)
@@ -163,27 +163,27 @@ func TestAllow(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		claims jwt.MapClaims
-		allow  Allow
+		allow  conf.Allow
 		want   string
 	}{
-		{"everybody", jwt.MapClaims{}, Allow{}, "ann "},
-		{"nobody", jwt.MapClaims{}, Allow{Emails: []string{}}, no},
-		{"a domain", jwt.MapClaims{"email": "Ann@Example.com", "email_verified": true}, Allow{Emails: []string{"*@example.com"}}, "ann Ann@Example.com"},
-		{"not said to be verified", jwt.MapClaims{"email": "ann@example.com"}, Allow{Emails: []string{"*@example.com"}}, no},
-		{"null", jwt.MapClaims{"email": "ann@example.com", "email_verified": nil}, Allow{Emails: []string{"*@example.com"}, UnverifiedEmails: true}, no},
-		{"need not be verified", jwt.MapClaims{"email": "ann@example.com"}, Allow{Emails: []string{"*@example.com"}, UnverifiedEmails: true}, "ann ann@example.com"},
-		{"said not to be verified", jwt.MapClaims{"email": "ann@example.com", "email_verified": false}, Allow{Emails: []string{"*@example.com"}, UnverifiedEmails: true}, no},
-		{"by a group", jwt.MapClaims{"email": "ann@example.com", "groups": "b"}, Allow{Emails: []string{"*@example.com"}, Groups: []string{"b"}}, "ann ann@example.com"},
-		{"another domain", jwt.MapClaims{"email": "ann@example.com.evil.example", "email_verified": true}, Allow{Emails: []string{"*@example.com"}}, no},
-		{"no address", jwt.MapClaims{}, Allow{Emails: []string{"*"}}, no},
-		{"not verified", jwt.MapClaims{"email": "ann@example.com", "email_verified": false, "name": "Ann"}, Allow{Emails: []string{"*@example.com"}}, no},
-		{"verified by a strange value", jwt.MapClaims{"email": "ann@example.com", "email_verified": 1}, Allow{Emails: []string{"*@example.com"}}, no},
-		{"verified", jwt.MapClaims{"email": "ann@example.com", "email_verified": "true"}, Allow{Emails: []string{"*@example.com"}}, "ann ann@example.com"},
-		{"a group", jwt.MapClaims{"groups": []any{"a", "b"}, "name": "Ann"}, Allow{Groups: []string{"b"}}, "ann "},
-		{"one group as text", jwt.MapClaims{"groups": "b"}, Allow{Groups: []string{"b"}}, "ann "},
-		{"a group is no glob", jwt.MapClaims{"groups": []any{"bb"}}, Allow{Groups: []string{"b*"}}, no},
-		{"a subject", jwt.MapClaims{}, Allow{Subjects: []string{"ann"}, Groups: []string{"x"}}, "ann "},
-		{"another", jwt.MapClaims{"email": "ann@example.com"}, Allow{Subjects: []string{"bob"}, Emails: []string{"bob@*"}}, no},
+		{"everybody", jwt.MapClaims{}, conf.Allow{}, "ann "},
+		{"nobody", jwt.MapClaims{}, conf.Allow{Emails: []string{}}, no},
+		{"a domain", jwt.MapClaims{"email": "Ann@Example.com", "email_verified": true}, conf.Allow{Emails: []string{"*@example.com"}}, "ann Ann@Example.com"},
+		{"not said to be verified", jwt.MapClaims{"email": "ann@example.com"}, conf.Allow{Emails: []string{"*@example.com"}}, no},
+		{"null", jwt.MapClaims{"email": "ann@example.com", "email_verified": nil}, conf.Allow{Emails: []string{"*@example.com"}, UnverifiedEmails: true}, no},
+		{"need not be verified", jwt.MapClaims{"email": "ann@example.com"}, conf.Allow{Emails: []string{"*@example.com"}, UnverifiedEmails: true}, "ann ann@example.com"},
+		{"said not to be verified", jwt.MapClaims{"email": "ann@example.com", "email_verified": false}, conf.Allow{Emails: []string{"*@example.com"}, UnverifiedEmails: true}, no},
+		{"by a group", jwt.MapClaims{"email": "ann@example.com", "groups": "b"}, conf.Allow{Emails: []string{"*@example.com"}, Groups: []string{"b"}}, "ann ann@example.com"},
+		{"another domain", jwt.MapClaims{"email": "ann@example.com.evil.example", "email_verified": true}, conf.Allow{Emails: []string{"*@example.com"}}, no},
+		{"no address", jwt.MapClaims{}, conf.Allow{Emails: []string{"*"}}, no},
+		{"not verified", jwt.MapClaims{"email": "ann@example.com", "email_verified": false, "name": "Ann"}, conf.Allow{Emails: []string{"*@example.com"}}, no},
+		{"verified by a strange value", jwt.MapClaims{"email": "ann@example.com", "email_verified": 1}, conf.Allow{Emails: []string{"*@example.com"}}, no},
+		{"verified", jwt.MapClaims{"email": "ann@example.com", "email_verified": "true"}, conf.Allow{Emails: []string{"*@example.com"}}, "ann ann@example.com"},
+		{"a group", jwt.MapClaims{"groups": []any{"a", "b"}, "name": "Ann"}, conf.Allow{Groups: []string{"b"}}, "ann "},
+		{"one group as text", jwt.MapClaims{"groups": "b"}, conf.Allow{Groups: []string{"b"}}, "ann "},
+		{"a group is no glob", jwt.MapClaims{"groups": []any{"bb"}}, conf.Allow{Groups: []string{"b*"}}, no},
+		{"a subject", jwt.MapClaims{}, conf.Allow{Subjects: []string{"ann"}, Groups: []string{"x"}}, "ann "},
+		{"another", jwt.MapClaims{"email": "ann@example.com"}, conf.Allow{Subjects: []string{"bob"}, Emails: []string{"bob@*"}}, no},
 	} {
 		if got := user(test.claims, test.allow); got != test.want {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
@@ -221,7 +221,7 @@ func TestAllow_Later(t *testing.T) {
 	s := newSite(t)
 	client := s.registered(claude)
 	tokens := s.connected(client, claude)
-	s.server.o.Allow = Allow{Subjects: []string{"bob"}}
+	s.server.o.Allow = conf.Allow{Subjects: []string{"bob"}}
 	if status, answer := s.refresh(client, tokens); status != 400 || s.counts(tokens) {
 		t.Errorf("%d %v", status, answer)
 	}

@@ -266,7 +266,7 @@ func TestOnce(t *testing.T) {
 // BenchmarkPrincipal measures what checking an access token costs in each request.
 func BenchmarkPrincipal(b *testing.B) {
 	s, err := New(Options{Resource: "https://mcp.example.com/mcp", Secrets: []*state.Secret{secretOf(0)}, Log: quiet, Granted: []string{"mcp"},
-		AuthServer: conf.AuthServer{Issuer: "https://login.example.com", Allow: Allow{Emails: []string{"*@example.com"}}}}, Parts{Store: storeIn(b, "")})
+		AuthServer: conf.AuthServer{Issuer: "https://login.example.com", Allow: conf.Allow{Emails: []string{"*@example.com"}}}}, Parts{Store: storeIn(b, "")})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/caller"
 	"mcpx/internal/hosted/identity"
 	"mcpx/internal/mcptest"
@@ -55,7 +56,7 @@ func guardedBy(t testing.TB, resource string, names ...string) *identity.Options
 		}
 	}
 	for _, name := range names {
-		o.Tokens = append(o.Tokens, identity.Token{Name: name, SHA256: sha256.Sum256([]byte("mcpx_" + name))})
+		o.Tokens = append(o.Tokens, conf.Token{Name: name, SHA256: sha256.Sum256([]byte("mcpx_" + name))})
 	}
 	return o
 }
@@ -317,7 +318,7 @@ func (nowhere) WriteHeader(int) {}
 // the token that is needed.
 func BenchmarkChain(b *testing.B) {
 	digest := sha256.Sum256([]byte("mcpx_a"))
-	asked := verifierOf(&identity.Options{Tokens: []identity.Token{{Name: "a", SHA256: digest}}})
+	asked := verifierOf(&identity.Options{Tokens: []conf.Token{{Name: "a", SHA256: digest}}})
 	for name, test := range map[string]struct {
 		v     *identity.Verifier
 		token string

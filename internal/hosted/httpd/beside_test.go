@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/executor"
 	"mcpx/internal/front"
 	"mcpx/internal/hosted/limits"
@@ -26,7 +27,7 @@ import (
 
 // bounded serves the whole of mcpx with one upstream, which runs in another process, to two principals, whose tokens
 // are mcpx_a and mcpx_b. It returns the address.
-func bounded(b *testing.B, o limits.Options) string {
+func bounded(b *testing.B, o conf.Limits) string {
 	b.Helper()
 	command, args, env := mcptest.Spec{}.Stdio(b)
 	spec := upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.Stdio, Launch: transport.Launch{Command: command, Args: args}}}
@@ -144,7 +145,7 @@ func attack(addr string, connections int, do func(context.Context, net.Conn, *bu
 // BenchmarkBeside measures the calls of a client that makes one every 5 ms, with and without hostile clients at the
 // same time. The hostile clients run on the same machine, so the result includes the time that their own work takes.
 func BenchmarkBeside(b *testing.B) {
-	addr := bounded(b, limits.Options{AddressRequests: 100, AddressConnections: 1000, Principal: limits.Quota{
+	addr := bounded(b, conf.Limits{AddressRequests: 100, AddressConnections: 1000, Principal: conf.Quota{
 		CallsPerMinute: 30_000, Burst: 500, RequestsPerSecond: 1000, ConcurrentCalls: 256, BodyBytes: 256 << 20, BodyPace: 4 << 20, Pace: 5000,
 	}})
 	good := rawRequest(echoStart+meta+","+echoRest, "Authorization: Bearer mcpx_a", "Mcp-Protocol-Version: "+modernVersion, "Mcp-Method: tools/call", "Mcp-Name: exec")

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/semaphore"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
@@ -80,7 +81,7 @@ func TestEvents(t *testing.T) {
 	})
 	s, fake := wholeWith(t, Options{
 		Journal: journal,
-		Limits:  limits.New(limits.Options{Anybody: limits.Quota{ConcurrentCalls: 1, Queue: semaphore.Queue{Calls: -1}}}),
+		Limits:  limits.New(conf.Limits{Anybody: conf.Quota{ConcurrentCalls: 1, Queue: semaphore.Queue{Calls: -1}}}),
 	})
 	mcptest.WaitFor(t, "the server", patience, func() bool { return fake.Count("tools/list") > 0 })
 	const own = "Connection: close" // a new connection per request, which the server closes before the event ends

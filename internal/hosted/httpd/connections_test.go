@@ -14,6 +14,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
 )
@@ -80,7 +81,7 @@ func ask(c net.Conn, request string) string {
 
 // guardedCrowd serves connections of a crowd, with limits, until stop is called. stop fails the test if Serve
 // returned an error.
-func guardedCrowd(t *testing.T, o limits.Options) (l *crowd, stop func()) {
+func guardedCrowd(t *testing.T, o conf.Limits) (l *crowd, stop func()) {
 	l = &crowd{ended: make(chan struct{}), conns: make(chan net.Conn)}
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
@@ -110,7 +111,7 @@ func TestConnections_HalfOpen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l, stop := guardedCrowd(t, limits.Options{Connections: most, AddressConnections: ofAddress})
+				l, stop := guardedCrowd(t, conf.Limits{Connections: most, AddressConnections: ofAddress})
 				good := l.dial(t, address(0))
 				if got := ask(good, mcpHead+token); got != "200" {
 					t.Fatal(got)
@@ -160,7 +161,7 @@ func TestConnections_HalfOpen(t *testing.T) {
 // them ends; probes are served meanwhile. A connection that ends while waiting takes no slot.
 func TestConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, stop := guardedCrowd(t, limits.Options{Connections: 2, AddressConnections: 2})
+		l, stop := guardedCrowd(t, conf.Limits{Connections: 2, AddressConnections: 2})
 		const place = "192.0.2.1"
 		known := []net.Conn{l.dial(t, place), l.dial(t, place)}
 		for _, c := range known {
@@ -208,7 +209,7 @@ func TestConnections_Certificate(t *testing.T) {
 	}
 	v := verifierOf(guardedBy(t, "", "a"))
 	s := serve(t, Options{
-		Endpoint: whoami, Identity: v.Verifier, TLS: certificates, Limits: limits.New(limits.Options{Connections: 20, AddressConnections: 2}),
+		Endpoint: whoami, Identity: v.Verifier, TLS: certificates, Limits: limits.New(conf.Limits{Connections: 20, AddressConnections: 2}),
 	})
 	roots := x509.NewCertPool()
 	roots.AddCert(ours.certificate)
@@ -237,7 +238,7 @@ func TestConnections_ProvedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		crowd := &crowd{ended: make(chan struct{}), conns: make(chan net.Conn)}
 		v := verifierOf(guardedBy(t, "", "a"))
-		o := &Options{Identity: v.Verifier, Limits: limits.New(limits.Options{Connections: 2})}
+		o := &Options{Identity: v.Verifier, Limits: limits.New(conf.Limits{Connections: 2})}
 		l := o.connections(crowd)
 		defer l.Close()
 		accept := func() *connection {

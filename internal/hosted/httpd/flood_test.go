@@ -11,12 +11,13 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
 )
 
 // limited serves an endpoint, with limits, to two principals, whose tokens are mcpx_a and mcpx_b.
-func limited(t *testing.T, endpoint Endpoint, o limits.Options) *site {
+func limited(t *testing.T, endpoint Endpoint, o conf.Limits) *site {
 	t.Helper()
 	v := verifierOf(guardedBy(t, "", "a", "b"))
 	return serve(t, Options{Endpoint: endpoint, Identity: v.Verifier, Limits: limits.New(o)})
@@ -61,7 +62,7 @@ func isFlood(t *testing.T, answer *http.Response) {
 // verified. Clients with a valid token at the same address, and probes, are still served.
 func TestFlood_Address(t *testing.T) {
 	mcptest.NoLeaks(t)
-	s := limited(t, whoami, limits.Options{AddressRequests: 2})
+	s := limited(t, whoami, conf.Limits{AddressRequests: 2})
 	const good = "Authorization: Bearer mcpx_a"
 	if status, _ := s.do(t, "POST", "/mcp", ping, good); status != 200 {
 		t.Fatal(status)
@@ -88,7 +89,7 @@ func TestFlood_Principal(t *testing.T) {
 			read.Store(true)
 		}
 	})
-	s := limited(t, endpoint, limits.Options{Principal: limits.Quota{RequestsPerSecond: 1}})
+	s := limited(t, endpoint, conf.Limits{Principal: conf.Quota{RequestsPerSecond: 1}})
 	count, one := s.floods(t, 150, "Authorization: Bearer mcpx_a")
 	if count[200] < 102 || count[429] < 5 {
 		t.Errorf("answers by status: %v", count)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/hosted/identity"
 	"mcpx/internal/hosted/limits"
 )
@@ -63,7 +64,7 @@ func TestRefusedOverAndOverIsLate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := &Options{Endpoint: stub(http.NotFound), Identity: &identity.Verifier{}, Limits: limits.New(limits.Options{}), Logger: slog.New(slog.DiscardHandler)}
+				o := &Options{Endpoint: stub(http.NotFound), Identity: &identity.Verifier{}, Limits: limits.New(conf.Limits{}), Logger: slog.New(slog.DiscardHandler)}
 				h, began := o.handler(), time.Now()
 				late := func(from string) bool {
 					before := time.Now()

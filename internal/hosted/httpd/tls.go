@@ -21,11 +21,9 @@ import (
 // times are no help in Kubernetes, where the files are symbolic links whose targets change.
 const lookEvery = 10 * time.Second
 
-type TLSFiles = conf.TLS
-
 // TLS holds the certificates of the server, and reloads changed files while Serve runs.
 type TLS struct {
-	files TLSFiles
+	files conf.TLS
 	log   *slog.Logger
 	now   atomic.Pointer[certificates]
 	seen  [3][]byte // contents of the files at the last check
@@ -38,7 +36,7 @@ type certificates struct {
 }
 
 // LoadTLS reads the files. It returns an error if a file is invalid.
-func LoadTLS(files TLSFiles, log *slog.Logger) (*TLS, error) {
+func LoadTLS(files conf.TLS, log *slog.Logger) (*TLS, error) {
 	t := &TLS{files: files, log: log}
 	next, _, err := t.look()
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/mcptest"
 )
 
@@ -82,7 +83,7 @@ func (a *authority) forClient(t *testing.T, change func(*x509.Certificate)) tls.
 }
 
 // writePair writes a certificate and its key as files.
-func writePair(t *testing.T, files TLSFiles, pair tls.Certificate) {
+func writePair(t *testing.T, files conf.TLS, pair tls.Certificate) {
 	t.Helper()
 	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
 	if err != nil {
@@ -99,9 +100,9 @@ func write(t *testing.T, name string, data []byte) {
 	}
 }
 
-func tlsFiles(t *testing.T) TLSFiles {
+func tlsFiles(t *testing.T) conf.TLS {
 	dir := t.TempDir()
-	return TLSFiles{Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key"), ClientCA: filepath.Join(dir, "ca"), Identity: true}
+	return conf.TLS{Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key"), ClientCA: filepath.Join(dir, "ca"), Identity: true}
 }
 
 // TestTLS_Certificates checks which principal a certificate or a token yields. If a CA is removed, its certificates

@@ -158,5 +158,5 @@ func newAgents(o *Options, previous *State) *credential {
 	case previous.agents != nil && reflect.DeepEqual(previous.options.Agents, o.Agents):
 		return previous.agents
 	}
-	return newCredential(Token{}, nil)
+	return newCredential(conf.Token{}, nil)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/caller"
 )
 
@@ -97,7 +98,7 @@ func TestAgent_Change(t *testing.T) {
 	if _, err := v.Agent(token); !errors.Is(err, ErrInvalid) {
 		t.Errorf("without auth: %v", err)
 	}
-	options := func(a *Agents) *Options { return &Options{Tokens: []Token{tokenOf("t", "x")}, Agents: a} }
+	options := func(a *Agents) *Options { return &Options{Tokens: []conf.Token{tokenOf("t", "x")}, Agents: a} }
 	v.SetOptions(options(nil))
 	if _, err := v.Agent(token); !errors.Is(err, ErrInvalid) {
 		t.Errorf("without dial.compat: %v", err)

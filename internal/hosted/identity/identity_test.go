@@ -13,11 +13,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/caller"
 )
 
-func tokenOf(name, secret string) Token {
-	return Token{Name: name, SHA256: sha256.Sum256([]byte(secret))}
+func tokenOf(name, secret string) conf.Token {
+	return conf.Token{Name: name, SHA256: sha256.Sum256([]byte(secret))}
 }
 
 func requestWith(authorization ...string) *http.Request {
@@ -61,7 +62,7 @@ func TestVerifier_Expires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		short := tokenOf("ci", "mcpx_short")
 		short.Expires = time.Now().Add(time.Hour)
-		v := verifierOf(&Options{Tokens: []Token{short, tokenOf("ci", "mcpx_long")}})
+		v := verifierOf(&Options{Tokens: []conf.Token{short, tokenOf("ci", "mcpx_long")}})
 		proof, err := v.Request(requestWith("Bearer mcpx_short"))
 		if err != nil || !proof.Until.Equal(short.Expires) || proof.Principal.ID != "token ci" {
 			t.Errorf("%+v, %v", proof, err)
@@ -78,7 +79,7 @@ func TestVerifier_Expires(t *testing.T) {
 
 // TestVerifier_Header checks which principal a request with a given header has.
 func TestVerifier_Header(t *testing.T) {
-	v := verifierOf(&Options{Tokens: []Token{tokenOf("ci", "mcpx_ci"), tokenOf("alice", "mcpx_alice")}})
+	v := verifierOf(&Options{Tokens: []conf.Token{tokenOf("ci", "mcpx_ci"), tokenOf("alice", "mcpx_alice")}})
 	for _, test := range []struct {
 		headers []string
 		who     string
@@ -116,13 +117,13 @@ func TestVerifier_Change(t *testing.T) {
 		t.Errorf("without options: %+v, %v", proof, err)
 	}
 	inGroup := tokenOf("group", "c")
-	v.SetOptions(&Options{Tokens: []Token{tokenOf("stays", "a"), tokenOf("goes", "b"), inGroup, tokenOf("renamed", "d")}})
+	v.SetOptions(&Options{Tokens: []conf.Token{tokenOf("stays", "a"), tokenOf("goes", "b"), inGroup, tokenOf("renamed", "d")}})
 	proofs := make(map[string]*Proof)
 	for _, secret := range []string{"a", "b", "c", "d"} {
 		proofs[secret], _ = v.Request(requestWith("Bearer " + secret))
 	}
 	inGroup.Groups = []string{"dev"}
-	v.SetOptions(&Options{Tokens: []Token{tokenOf("stays", "a"), inGroup, tokenOf("other", "d")}})
+	v.SetOptions(&Options{Tokens: []conf.Token{tokenOf("stays", "a"), inGroup, tokenOf("other", "d")}})
 	for secret, gone := range map[string]bool{"a": false, "b": true, "c": true, "d": true} {
 		if (proofs[secret].Revoked.Err() != nil) != gone {
 			t.Errorf("%s: revoked is not %t", secret, gone)
@@ -153,9 +154,9 @@ func TestVerifier_Knows(t *testing.T) {
 	}{
 		{nil, "anybody"},
 		{&Options{}, ""},
-		{&Options{Tokens: []Token{tokenOf("a", "1"), tokenOf("b", "2")}}, "token"},
-		{&Options{Tokens: []Token{tokenOf("b", "1")}, Issuers: []Issuer{{URL: "https://i.example"}}}, "issuer"},
-		{&Options{Certificates: true, Issuers: []Issuer{{URL: "https://i.example/2"}}}, "longer issuer, certificate"},
+		{&Options{Tokens: []conf.Token{tokenOf("a", "1"), tokenOf("b", "2")}}, "token"},
+		{&Options{Tokens: []conf.Token{tokenOf("b", "1")}, Issuers: []conf.Issuer{{URL: "https://i.example"}}}, "issuer"},
+		{&Options{Certificates: true, Issuers: []conf.Issuer{{URL: "https://i.example/2"}}}, "longer issuer, certificate"},
 		{&Options{LocalIssuer: frontOf("https://f.example")}, "front"},
 		{nil, "anybody"},
 	} {

@@ -38,13 +38,10 @@ const (
 	refreshEvery = 15 * time.Minute
 )
 
-// Issuer is an authorization server whose JWTs are accepted.
-type Issuer = conf.Issuer
-
 // issuer verifies the tokens of an Issuer. It fetches the keys when the first token arrives. All downloads stop when
 // ctx ends.
 type issuer struct {
-	Issuer
+	conf.Issuer
 	audiences []string // in canonical form; nil: the URL of the endpoint or of the request
 	web       *http.Client
 	log       *slog.Logger
@@ -56,7 +53,7 @@ type issuer struct {
 	again time.Time // when the issuer may be contacted again
 }
 
-func newIssuer(of Issuer, log *slog.Logger) *issuer {
+func newIssuer(of conf.Issuer, log *slog.Logger) *issuer {
 	i := &issuer{Issuer: of, log: log}
 	for _, audience := range of.Audiences {
 		i.audiences = append(i.audiences, canonical(audience))

@@ -28,6 +28,7 @@ import (
 	"github.com/MicahParks/jwkset"
 	"github.com/golang-jwt/jwt/v5"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/lru"
 )
 
@@ -134,7 +135,7 @@ func sign(t testing.TB, method jwt.SigningMethod, key any, issuer string, claims
 func trusting(t testing.TB, change func(*Options), issuers ...string) *changing {
 	o := &Options{Resource: &url.URL{Scheme: "https", Host: "mcp.example.com", Path: "/mcp"}}
 	for _, one := range issuers {
-		o.Issuers = append(o.Issuers, Issuer{URL: one, GroupsClaim: "groups"})
+		o.Issuers = append(o.Issuers, conf.Issuer{URL: one, GroupsClaim: "groups"})
 	}
 	if change != nil {
 		change(o)
@@ -363,7 +364,7 @@ func TestJWT_IssuerDown(t *testing.T) {
 	if _, err := v.Request(token("b")); err != nil {
 		t.Errorf("down later: %v", err)
 	}
-	v.SetOptions(&Options{Resource: v.Options().Resource, Issuers: v.Options().Issuers, Tokens: []Token{tokenOf("x", "y")}})
+	v.SetOptions(&Options{Resource: v.Options().Resource, Issuers: v.Options().Issuers, Tokens: []conf.Token{tokenOf("x", "y")}})
 	if _, err := v.Request(token("c")); err != nil {
 		t.Errorf("after a reload: %v", err)
 	}
@@ -413,7 +414,7 @@ func TestJWT_Change(t *testing.T) {
 		change func(*Options)
 		gone   bool
 	}{
-		"the same":         {func(o *Options) { o.Tokens = []Token{tokenOf("more", "a")} }, false},
+		"the same":         {func(o *Options) { o.Tokens = []conf.Token{tokenOf("more", "a")} }, false},
 		"removed":          {func(o *Options) { o.Issuers = nil }, true},
 		"other audiences":  {func(o *Options) { o.Issuers[0].Audiences = []string{"api"} }, true},
 		"more scopes":      {func(o *Options) { o.Scopes = []string{"mcp"} }, true},
@@ -527,7 +528,7 @@ func TestResource(t *testing.T) {
 func BenchmarkRequest(b *testing.B) {
 	i := newTestIssuer(b, "")
 	i.set(false, map[string]crypto.Signer{"k": rsaKey()})
-	v := trusting(b, func(o *Options) { o.Tokens = []Token{tokenOf("ci", "mcpx_ci")} }, i.URL)
+	v := trusting(b, func(o *Options) { o.Tokens = []conf.Token{tokenOf("ci", "mcpx_ci")} }, i.URL)
 	jwt := requestAt("/mcp", sign(b, jwt.SigningMethodRS256, rsaKey(), i.URL, map[string]any{"scope": "a b"}, nil))
 	for name, r := range map[string]*http.Request{"token": requestAt("/mcp", "mcpx_ci"), "jwt": jwt} {
 		b.Run(name, func(b *testing.B) {
@@ -556,7 +557,7 @@ func BenchmarkRequest(b *testing.B) {
 func FuzzRequest(f *testing.F) {
 	i := newTestIssuer(f, "")
 	i.set(false, map[string]crypto.Signer{"k": ecKey()})
-	v := trusting(f, func(o *Options) { o.Tokens = []Token{tokenOf("ci", "mcpx_ci")} }, i.URL)
+	v := trusting(f, func(o *Options) { o.Tokens = []conf.Token{tokenOf("ci", "mcpx_ci")} }, i.URL)
 	good := sign(f, jwt.SigningMethodES256, ecKey(), i.URL, nil, nil)
 	f.Add("Bearer mcpx_ci", "")
 	f.Add("Bearer "+good, "")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 
+	"mcpx/internal/base/conf"
+
 	"github.com/golang-jwt/jwt/v5"
 )
 
@@ -12,7 +14,7 @@ import (
 type Keys struct{ issuer *issuer }
 
 // NewKeys returns the keys of an issuer. The caller must close them.
-func NewKeys(issuer Issuer, log *slog.Logger) *Keys { return &Keys{newIssuer(issuer, log)} }
+func NewKeys(issuer conf.Issuer, log *slog.Logger) *Keys { return &Keys{newIssuer(issuer, log)} }
 
 // Close ends all downloads.
 func (k *Keys) Close() {

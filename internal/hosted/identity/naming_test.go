@@ -8,6 +8,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/caller"
 )
 
@@ -66,7 +67,7 @@ func TestJWT_Names(t *testing.T) {
 	i := newTestIssuer(t, "")
 	i.set(false, map[string]crypto.Signer{"k": ecKey()})
 	v := trusting(t, func(o *Options) {
-		o.Issuers = []Issuer{{URL: i.URL, PrincipalClaim: "email", DisplayClaim: "name"}}
+		o.Issuers = []conf.Issuer{{URL: i.URL, PrincipalClaim: "email", DisplayClaim: "name"}}
 	})
 	token := func(sub, email string, verified any) string {
 		return sign(t, jwt.SigningMethodES256, ecKey(), i.URL, map[string]any{

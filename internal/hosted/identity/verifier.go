@@ -29,8 +29,8 @@ type Options struct {
 	Path string
 	// Resource is the public URL of the endpoint. nil means the URL in the request; this is only for loopback.
 	Resource *url.URL
-	Tokens   []Token
-	Issuers  []Issuer
+	Tokens   []conf.Token
+	Issuers  []conf.Issuer
 	// Scopes are the scopes that every token of Issuers must have.
 	Scopes []string
 	// Certificates says that a verified client certificate is accepted as a credential.
@@ -44,9 +44,6 @@ type Options struct {
 	// Logger logs errors about unreachable issuers; nil means no logging.
 	Logger *slog.Logger
 }
-
-// Token is a static token from the config.
-type Token = conf.Token
 
 // These errors say why a request has no principal. Their texts are for logs; a client only learns that its token is
 // not valid.
@@ -121,13 +118,13 @@ type State struct {
 // credential is a static token, or the permission to use certificates or agents' tokens. When the options change, the credential
 // is kept as long as the new options have it too.
 type credential struct {
-	token     Token
+	token     conf.Token
 	principal *caller.Principal // nil for certificates and agents, since each of these has another principal
 	valid     context.Context   // cancelled when the credential is revoked
 	revoke    context.CancelFunc
 }
 
-func newCredential(t Token, p *caller.Principal) *credential {
+func newCredential(t conf.Token, p *caller.Principal) *credential {
 	c := &credential{token: t, principal: p}
 	c.valid, c.revoke = context.WithCancel(context.Background())
 	return c
@@ -182,14 +179,14 @@ func NewState(o *Options, previous *State) *State {
 	if next.certificates = previous.certificates; !o.Certificates {
 		next.certificates = nil
 	} else if next.certificates == nil {
-		next.certificates = newCredential(Token{}, nil)
+		next.certificates = newCredential(conf.Token{}, nil)
 	}
 	next.agents = newAgents(o, previous)
 	return next
 }
 
 // OfToken returns the principal of a static token. Tokens with the same name have the same principal.
-func OfToken(t Token) *caller.Principal {
+func OfToken(t conf.Token) *caller.Principal {
 	return &caller.Principal{ID: "token " + t.Name, Name: t.Name, Groups: t.Groups, Scopes: t.Scopes}
 }
 

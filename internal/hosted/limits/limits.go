@@ -19,20 +19,13 @@ import (
 	"mcpx/internal/request"
 )
 
-// Options are the limits of a process. Quota is how much one principal, one server, or all together may use. 0 means
-// no bound.
-type (
-	Options = conf.Limits
-	Quota   = conf.Quota
-)
-
 // Limits count what callers use. Safe for concurrent use. A nil *Limits bounds nothing.
 //
 // Calls, bytes of results and requests are counted in counters, which several processes can share. Everything else is
 // counted per process: calls in progress, sessions, bodies being read, the pace of requests and bodies, and error
 // answers.
 type Limits struct {
-	options    func() *Options // returns the current options
+	options    func() *conf.Limits // returns the current options
 	counters   state.Counters
 	mu         sync.Mutex
 	draws      [6]state.Draw // buffer for the draws of one call
@@ -52,13 +45,13 @@ const maxKept = 10_000
 func NewCounters() state.Counters { return state.NewCounters(maxKept) }
 
 // New makes limits whose options do not change, with counters that only this process uses.
-func New(options Options) *Limits {
-	return Following(func() *Options { return &options }, NewCounters())
+func New(options conf.Limits) *Limits {
+	return Following(func() *conf.Limits { return &options }, NewCounters())
 }
 
 // Following makes limits whose options may change: current is called at each use. After a change, calls in progress
 // are still counted.
-func Following(current func() *Options, counters state.Counters) *Limits {
+func Following(current func() *conf.Limits, counters state.Counters) *Limits {
 	return &Limits{
 		options: current, counters: counters, seed: maphash.MakeSeed(),
 		servers:    lru.New[string](maxKept, (*usage).busy),
@@ -71,8 +64,8 @@ func Following(current func() *Options, counters state.Counters) *Limits {
 // usage is what one principal, one server, or all together use in this process.
 type usage struct {
 	kind         *kind
-	whose        string // ID of the principal or name of the server; empty for all, and without a principal
-	quota        Quota  // the quota that the method under has set last
+	whose        string     // ID of the principal or name of the server; empty for all, and without a principal
+	quota        conf.Quota // the quota that the method under has set last
 	pace, bodies state.Bucket
 	gate         semaphore.Semaphore
 	open         int   // number of calls between Begin and End
@@ -99,7 +92,7 @@ func (h *usage) busy() bool { return h.open > 0 || h.sessions > 0 || h.reading >
 
 // under sets the kind, the name and the quota of a usage. If the quota has changed, the buckets pace and bodies are full again,
 // and gate gets the new limits.
-func (h *usage) under(q Quota, kind *kind, whose string) *usage {
+func (h *usage) under(q conf.Quota, kind *kind, whose string) *usage {
 	if h.kind == nil || h.quota != q {
 		h.kind, h.whose, h.quota = kind, whose, q
 		h.pace, h.bodies = state.Bucket{}, state.Bucket{}
@@ -141,7 +134,7 @@ func (h *usage) callRate() state.Rate {
 	return state.Rate{Rate: float64(h.quota.CallsPerMinute) / 60, Burst: float64(cmp.Or(h.quota.Burst, h.quota.CallsPerMinute))}
 }
 
-func boundsCalls(q *Quota) bool {
+func boundsCalls(q *conf.Quota) bool {
 	return q.CallsPerMinute > 0 || q.ResultBytesPerMinute > 0 || q.ConcurrentCalls > 0
 }
 
@@ -150,7 +143,7 @@ func (l *Limits) of(p *caller.Principal) *usage {
 	return l.principals.Get(p.Key()).under(*l.quotaOf(p), ofPrincipal, p.Key())
 }
 
-func (l *Limits) quotaOf(p *caller.Principal) *Quota {
+func (l *Limits) quotaOf(p *caller.Principal) *conf.Quota {
 	if p == nil {
 		return &l.options().Anybody
 	}
@@ -224,7 +217,7 @@ func (l *Limits) begin(p *caller.Principal, server string, part bool) (Call, err
 	o, who := l.options(), l.quotaOf(p)
 	all, each := &o.All, &o.Server
 	if server == "" {
-		each = &Quota{}
+		each = &conf.Quota{}
 	}
 	if !boundsCalls(all) && !boundsCalls(each) && !boundsCalls(who) {
 		return Call{}, nil

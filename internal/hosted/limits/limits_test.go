@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/semaphore"
 	"mcpx/internal/caller"
 	"mcpx/internal/request"
@@ -39,10 +40,10 @@ func mustRefuse(t *testing.T, err error, want string) {
 // TestCalls: used calls become available again evenly over the minute, separately for each principal.
 func TestCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		options := Options{
-			Principal: Quota{CallsPerMinute: 6}, Server: Quota{CallsPerMinute: 60, Burst: 8}, All: Quota{CallsPerMinute: 600, Burst: 15},
+		options := conf.Limits{
+			Principal: conf.Quota{CallsPerMinute: 6}, Server: conf.Quota{CallsPerMinute: 60, Burst: 8}, All: conf.Quota{CallsPerMinute: 600, Burst: 15},
 		}
-		l := Following(func() *Options { return &options }, NewCounters())
+		l := Following(func() *conf.Limits { return &options }, NewCounters())
 		for range 6 {
 			if err := once(l, alice, "a", 0); err != nil {
 				t.Fatal(err)
@@ -71,7 +72,7 @@ func TestCalls(t *testing.T) {
 			t.Error(err)
 		}
 		mustRefuse(t, once(l, alice, "a", 0), "over the limit of 6 calls a minute; retry_after: 10 s")
-		options = Options{}
+		options = conf.Limits{}
 		if err := once(l, alice, "a", 0); err != nil {
 			t.Error(err)
 		}
@@ -82,7 +83,7 @@ func TestCalls(t *testing.T) {
 // is part of a call is never refused, but its bytes are counted.
 func TestBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New(Options{Principal: Quota{ResultBytesPerMinute: 6000}})
+		l := New(conf.Limits{Principal: conf.Quota{ResultBytesPerMinute: 6000}})
 		if err := once(l, alice, "a", 9000); err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +112,7 @@ func TestBytes(t *testing.T) {
 // time; further calls are refused. If a caller gives up waiting, the error is not a LimitError.
 func TestConcurrentCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New(Options{Principal: Quota{ConcurrentCalls: 1, Queue: semaphore.Queue{Calls: 2, Wait: 10 * time.Second}}})
+		l := New(conf.Limits{Principal: conf.Quota{ConcurrentCalls: 1, Queue: semaphore.Queue{Calls: 2, Wait: 10 * time.Second}}})
 		first, err := l.Begin(t.Context(), alice, "a", false)
 		if err != nil {
 			t.Fatal(err)
@@ -154,7 +155,7 @@ func TestConcurrentCalls(t *testing.T) {
 }
 
 func TestSessions(t *testing.T) {
-	l := New(Options{All: Quota{Sessions: 3}, Principal: Quota{Sessions: 2}, Server: Quota{Sessions: 5}})
+	l := New(conf.Limits{All: conf.Quota{Sessions: 3}, Principal: conf.Quota{Sessions: 2}, Server: conf.Quota{Sessions: 5}})
 	open := func(p *caller.Principal) string {
 		if err := l.OpenSession(p); err != nil {
 			return err.Error()
@@ -184,7 +185,7 @@ func TestSessions(t *testing.T) {
 // TestMadeUpKeys: callers who make up principals and addresses cannot fill the memory, and do not make the limits
 // forget principals with open sessions or calls.
 func TestMadeUpKeys(t *testing.T) {
-	l := New(Options{Principal: Quota{CallsPerMinute: 1, Sessions: 1}, AddressRequests: 1})
+	l := New(conf.Limits{Principal: conf.Quota{CallsPerMinute: 1, Sessions: 1}, AddressRequests: 1})
 	if err := l.OpenSession(alice); err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +211,7 @@ func TestMadeUpKeys(t *testing.T) {
 // for the address; they have a limit of their own.
 func TestFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New(Options{AddressRequests: 10, Principal: Quota{RequestsPerSecond: 20}})
+		l := New(conf.Limits{AddressRequests: 10, Principal: conf.Quota{RequestsPerSecond: 20}})
 		if wait := l.Arrived(netip.MustParseAddr("1.2.3.4"), "Bearer good"); wait != 0 {
 			t.Fatal(wait)
 		}
@@ -256,7 +257,7 @@ func known(l *Limits, p *caller.Principal) (n int) {
 // too many.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New(Options{Principal: Quota{Pace: 100, BodyBytes: 1000, BodyPace: 100}})
+		l := New(conf.Limits{Principal: conf.Quota{Pace: 100, BodyBytes: 1000, BodyPace: 100}})
 		var wait time.Duration
 		for range 400 {
 			wait, _ = l.Known(alice, netip.Addr{}, "")
@@ -290,9 +291,9 @@ func TestPace(t *testing.T) {
 // BenchmarkBegin measures what the limits cost a call: without limits, with the default limits of a principal, and
 // with all limits.
 func BenchmarkBegin(b *testing.B) {
-	every := Quota{CallsPerMinute: 1e9, ResultBytesPerMinute: 1e9, ConcurrentCalls: 100}
-	for name, o := range map[string]Options{
-		"none": {}, "default": {Principal: Quota{ConcurrentCalls: 256}}, "all": {Principal: every, Server: every, All: every},
+	every := conf.Quota{CallsPerMinute: 1e9, ResultBytesPerMinute: 1e9, ConcurrentCalls: 100}
+	for name, o := range map[string]conf.Limits{
+		"none": {}, "default": {Principal: conf.Quota{ConcurrentCalls: 256}}, "all": {Principal: every, Server: every, All: every},
 	} {
 		b.Run(name, func(b *testing.B) {
 			l := New(o)
@@ -313,7 +314,7 @@ func BenchmarkBegin(b *testing.B) {
 // one.
 func TestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New(Options{Principal: Quota{CallsPerMinute: 4, ConcurrentCalls: 1, ResultBytesPerMinute: 60}})
+		l := New(conf.Limits{Principal: conf.Quota{CallsPerMinute: 4, ConcurrentCalls: 1, ResultBytesPerMinute: 60}})
 		hold, sent := make(chan struct{}), 0
 		send := l.Limit(func(_ context.Context, r *request.Request) (json.RawMessage, error) {
 			if sent++; r.Notification {

@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/state"
 	"mcpx/internal/caller"
 	"mcpx/internal/executor"
@@ -46,7 +47,7 @@ const (
 func asked(tokens ...string) *identity.Options {
 	o := &identity.Options{}
 	for _, token := range tokens {
-		o.Tokens = append(o.Tokens, identity.Token{Name: strings.TrimSuffix(token, "-token"), SHA256: sha256.Sum256([]byte(token))})
+		o.Tokens = append(o.Tokens, conf.Token{Name: strings.TrimSuffix(token, "-token"), SHA256: sha256.Sum256([]byte(token))})
 	}
 	return o
 }
@@ -88,7 +89,7 @@ func serve(t *testing.T, o Options) *site {
 		"POST /ui/servers/{name}/stop": func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.PathValue("name")) },
 	}
 	r := registry.New([]registry.Server{{Spec: upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.HTTP, Remote: transport.Remote{URL: s.fake.URL}}}}}, registry.Options{
-		Rules: &policy.Rules{Servers: map[string]policy.ServerRules{"fake": {Confirm: policy.ConfirmAll}}},
+		Rules: &policy.Rules{Servers: map[string]policy.ServerRules{"fake": {Confirm: conf.ConfirmAll}}},
 	})
 	journal := &request.Journal{}
 	journal.Observe(o.Hour.Add, func(r *request.Event) { o.Calls.Add(r, strings.ToUpper) })
