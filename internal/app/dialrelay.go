@@ -123,13 +123,13 @@ func (r *relay) answer(ctx context.Context, m wire.Message) (json.RawMessage, er
 	case "server/discover", "resources/subscribe", "resources/unsubscribe":
 		return nil, &wire.RPCError{Code: wire.MethodNotFound, Message: "not relayed between replicas"}
 	}
-	q := &request.Request{Method: m.Method, Params: wire.Filter(m.Params, func(name string, _ []byte) bool { return name != "_meta" })}
+	q := &request.Request{Method: m.Method, Params: wire.Without(m.Params, "_meta")}
 	q.Wait = relayWait
 	_ = wire.Fields(wire.Member(m.Params, "_meta"), func(name string, value []byte) bool {
 		if name == "progressToken" {
 			token := bytes.Clone(value)
 			q.Sink.Progress = func(params json.RawMessage) {
-				r.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":`, request.WithToken(params, token), `}`)
+				r.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":`, wire.Set(params, "progressToken", token), `}`)
 			}
 			return true
 		}

@@ -20,12 +20,7 @@ func Merged(common, specific json.RawMessage) (json.RawMessage, error) {
 	}
 	has := map[string]bool{}
 	merged := []byte{'{'}
-	add := func(written, value []byte) {
-		if len(merged) > 1 {
-			merged = append(merged, ',')
-		}
-		merged = append(append(append(merged, written...), ':'), value...)
-	}
+	add := func(written, value []byte) { merged = wire.AppendMember(merged, written, value) }
 	if wire.Fields(object, func(name string, _ []byte) bool { has[name] = true; return true }) != nil {
 		return nil, Invalid("/: is not valid JSON")
 	}

@@ -92,12 +92,9 @@ func (r *replacer) object(object json.RawMessage, schema any, path string, depth
 	}
 	out, failed := []byte{'{'}, error(nil)
 	err := wire.Members(object, func(name string, written, value []byte) bool {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
 		var replaced json.RawMessage
 		if replaced, failed = r.value(value, properties[name], path+"/"+pointerEscapes.Replace(name), depth+1); failed == nil {
-			out = append(append(append(out, written...), ':'), replaced...)
+			out = wire.AppendMember(out, written, replaced)
 		}
 		return failed == nil
 	})

@@ -309,7 +309,7 @@ func (f *Front) callTool(ctx context.Context, r *incoming, out []byte) ([]byte, 
 func (r *incoming) sink() (s request.Sink) {
 	if r.out != nil && r.token != nil {
 		s.Progress = func(params json.RawMessage) {
-			r.out.notify("notifications/progress", request.WithToken(params, r.token))
+			r.out.notify("notifications/progress", wire.Set(params, "progressToken", r.token))
 		}
 	}
 	if level := r.minLevel(); r.out != nil && level != "" {

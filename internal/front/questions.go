@@ -67,7 +67,7 @@ func (q *questions) ask(
 	}()
 	if progress != nil { // mcpx sends its own token, since the server's token may not be unique at this client
 		params = wire.Edit(params, "_meta", func(meta json.RawMessage) json.RawMessage {
-			return wire.Edit(meta, "progressToken", func(json.RawMessage) json.RawMessage { return json.RawMessage(id) })
+			return wire.Set(meta, "progressToken", json.RawMessage(id))
 		})
 	}
 	asked := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%s`, id, notification(method, params)[len(`{"jsonrpc":"2.0",`):])

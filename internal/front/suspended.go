@@ -274,9 +274,7 @@ func (k *suspendedCalls) endOf(isKnown func(*caller.Principal) bool, why error) 
 // paramsOf identifies what a request asks for: it returns a hash of the method, and of the params without the members that
 // differ from request to request. The order of members and white space do not matter, because clients encode the params again.
 func paramsOf(m *message) [sha256.Size]byte {
-	asked := wire.Filter(orEmpty(m.Params), func(key string, _ []byte) bool {
-		return key != "_meta" && key != "inputResponses" && key != "requestState"
-	})
+	asked := wire.Without(m.Params, "_meta", "inputResponses", "requestState")
 	return sha256.Sum256(wire.AppendCanonical([]byte(m.Method+" "), asked))
 }
 
@@ -364,7 +362,7 @@ func (p *suspendedCall) notify(method string, params json.RawMessage) {
 	case method != "notifications/progress":
 		r.out.notify(method, params)
 	case r.token != nil:
-		r.out.notify(method, request.WithToken(params, r.token))
+		r.out.notify(method, wire.Set(params, "progressToken", r.token))
 	}
 }
 

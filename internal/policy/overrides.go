@@ -37,16 +37,16 @@ func overridden(overrides []conf.Override, t *catalog.Tool, isTaken func(name st
 	}
 	raw := t.Raw
 	if all.Name != "" {
-		raw = with(raw, "name", wire.Encode(all.Name))
+		raw = wire.Set(raw, "name", wire.Encode(all.Name))
 	}
 	if all.Description != nil {
-		raw = with(raw, "description", wire.Encode(*all.Description))
+		raw = wire.Set(raw, "description", wire.Encode(*all.Description))
 	}
 	if all.Annotations != nil {
-		raw = with(raw, "annotations", wire.Merge(all.Annotations, t.Annotations))
+		raw = wire.Set(raw, "annotations", wire.Merge(all.Annotations, t.Annotations))
 	}
 	if all.Arguments != nil && len(t.InputSchema) > 0 && t.InputSchema[0] == '{' {
-		raw = with(raw, "inputSchema", without(t.InputSchema, keys(all.Arguments)))
+		raw = wire.Set(raw, "inputSchema", without(t.InputSchema, keys(all.Arguments)))
 	}
 	repaired, err := catalog.DecodeTool(raw)
 	if err != nil {
@@ -54,19 +54,6 @@ func overridden(overrides []conf.Override, t *catalog.Tool, isTaken func(name st
 	}
 	repaired.Own, repaired.Fixed = t.Name, all.Arguments
 	return &repaired
-}
-
-// with sets a member of a JSON object, and keeps its position if the object already has it.
-func with(object json.RawMessage, key string, value []byte) json.RawMessage {
-	there := false
-	edited := wire.Edit(object, key, func(json.RawMessage) json.RawMessage {
-		there = true
-		return value
-	})
-	if there {
-		return edited
-	}
-	return wire.WithMember(object, key, value)
 }
 
 // without removes properties from an object schema, and from its list of required properties. What other parts of the schema
@@ -77,7 +64,7 @@ func without(schema json.RawMessage, hidden []string) json.RawMessage {
 		switch {
 		case name == "properties" && value[0] == '{':
 			removed = wire.Filter(value, func(name string, _ []byte) bool { return slices.Contains(hidden, name) })
-			value = wire.Filter(value, func(name string, _ []byte) bool { return !slices.Contains(hidden, name) })
+			value = wire.Without(value, hidden...)
 		case name == "required" && value[0] == '[':
 			required := []byte{'['}
 			_ = wire.Elements(value, func(element []byte) bool {
@@ -91,7 +78,7 @@ func without(schema json.RawMessage, hidden []string) json.RawMessage {
 			})
 			value = append(required, ']')
 		}
-		out = appendMember(out, written, value)
+		out = wire.AppendMember(out, written, value)
 		return true
 	})
 	return withReferred(append(out, '}'), removed)
@@ -112,7 +99,7 @@ func withReferred(schema, removed json.RawMessage) json.RawMessage {
 	for i := 0; i < len(m.found); i++ { // move may find more
 		added = wire.WithMember(added, m.names[m.found[i]], m.move(wire.Member(removed, m.found[i])))
 	}
-	return with(schema, "$defs", wire.Merge(wire.Member(schema, "$defs"), added))
+	return wire.Set(schema, "$defs", wire.Merge(wire.Member(schema, "$defs"), added))
 }
 
 // mover changes references to removed properties of a schema into references to $defs.
@@ -146,13 +133,6 @@ func (m *mover) move(schema json.RawMessage) json.RawMessage {
 		longer := strings.TrimPrefix(m.names[name], name)
 		return append([]byte(`"$ref":`), wire.Encode("#/$defs/"+written+longer+path[len(written):])...)
 	})
-}
-
-func appendMember(out, written, value []byte) []byte {
-	if len(out) > 1 {
-		out = append(out, ',')
-	}
-	return append(append(append(out, written...), ':'), value...)
 }
 
 func keys(object json.RawMessage) (all []string) {

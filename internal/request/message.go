@@ -36,15 +36,6 @@ type Sink struct {
 	Level string
 }
 
-// WithToken returns the params of a progress notification with the given token. It replaces the token that the server has sent.
-// If mcpx itself has made the params, they have no token yet, and WithToken adds it.
-func WithToken(params, token json.RawMessage) json.RawMessage {
-	if wire.Member(params, "progressToken") == nil {
-		return wire.WithMember(params, "progressToken", token)
-	}
-	return wire.Edit(params, "progressToken", func(json.RawMessage) json.RawMessage { return token })
-}
-
 // Request is one message to one server, of any method.
 type Request struct {
 	From

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"mcpx/internal/base/catalog"
@@ -109,7 +108,7 @@ var relayed = map[string]bool{
 
 // target returns the server for a request, and the params as that server knows them, without the members that mcpx adds anew.
 func (s *Servers) target(snap *catalog.Snapshot, r *request.Request) (server *catalog.Server, params json.RawMessage, err error) {
-	params = without(r.Params, "_meta", "inputResponses", "requestState")
+	params = wire.Without(r.Params, "_meta", "inputResponses", "requestState")
 	if _, named := relayed[r.Method]; !named {
 		if !s.Transparent || len(snap.Servers) != 1 {
 			return nil, nil, &ParamsError{"no server is meant"}
@@ -139,7 +138,7 @@ func (s *Servers) target(snap *catalog.Snapshot, r *request.Request) (server *ca
 	default:
 		err = &ParamsError{"params.ref must be a reference to a prompt or a resource"}
 	}
-	return server, wire.Edit(params, "ref", func(json.RawMessage) json.RawMessage { return ref }), err
+	return server, wire.Set(params, "ref", ref), err
 }
 
 // resource finds the server of the URI in an object, and replaces the URI by the server's own.
@@ -189,9 +188,4 @@ func (s *Servers) prompt(snap *catalog.Snapshot, object json.RawMessage) (*catal
 		return nil, nil, &PromptError{name}
 	}
 	return server, wire.Edit(object, "name", wire.EditText(func(string) string { return own })), nil
-}
-
-// without returns a JSON object without the given members, or {} if object is nil.
-func without(object json.RawMessage, keys ...string) json.RawMessage {
-	return wire.Filter(object, func(name string, _ []byte) bool { return !slices.Contains(keys, name) })
 }

@@ -181,7 +181,7 @@ func (s *session) updated(params json.RawMessage) {
 		return
 	}
 	params = wire.Edit(validText(params), "_meta", func(meta json.RawMessage) json.RawMessage {
-		return wire.Filter(meta, func(name string, _ []byte) bool { return name != mcp.MetaKeySubscriptionID })
+		return wire.Without(meta, mcp.MetaKeySubscriptionID)
 	})
 	s.tellFollowers(params, func(uri string, _ *topic) bool { return strings.HasPrefix(changed, uri) })
 }

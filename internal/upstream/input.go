@@ -114,10 +114,7 @@ func (r *call) ask(ctx context.Context, requests json.RawMessage) (json.RawMessa
 		if one.err != nil && (failed == nil || errors.Is(failed, context.Canceled)) {
 			failed = one.err
 		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(append(out, one.key...), ':'), one.answer...)
+		out = wire.AppendMember(out, one.key, one.answer)
 	}
 	if failed != nil {
 		return nil, &request.InputError{Reason: failed.Error()}

@@ -171,7 +171,7 @@ func (s *session) answerProgress(params json.RawMessage) func(json.RawMessage) {
 		return nil
 	}
 	return func(progress json.RawMessage) {
-		progress = wire.Edit(progress, "progressToken", func(json.RawMessage) json.RawMessage { return token })
+		progress = wire.Set(progress, "progressToken", token)
 		message := append([]byte(`{"jsonrpc":"2.0","method":"notifications/progress","params":`), progress...)
 		s.note(flat(append(message, '}')))
 	}

@@ -27,10 +27,7 @@ func native(t *catalog.Tool, name string) json.RawMessage {
 			asSent = false
 			return true
 		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(append(out, written...), ':'), value...)
+		out = wire.AppendMember(out, written, value)
 		return true
 	})
 	if !input {

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 )
 
 // Edit replaces the value of one member of a JSON object by f's result. All other bytes are kept. If the member occurs
@@ -82,14 +83,33 @@ func Filter(object json.RawMessage, keep func(name string, value []byte) bool) j
 	out := []byte{'{'}
 	_ = Members(object, func(name string, written, value []byte) bool {
 		if keep(name, value) {
-			if len(out) > 1 {
-				out = append(out, ',')
-			}
-			out = append(append(append(out, written...), ':'), value...)
+			out = AppendMember(out, written, value)
 		}
 		return true
 	})
 	return append(out, '}')
+}
+
+// AppendMember appends a member to an unfinished JSON object, which begins with {. The key must already be written as JSON.
+func AppendMember(out, key, value []byte) []byte {
+	if len(out) > 1 {
+		out = append(out, ',')
+	}
+	return append(append(append(out, key...), ':'), value...)
+}
+
+// Without returns a JSON object without the given members. A nil object is treated as {}.
+func Without(object json.RawMessage, keys ...string) json.RawMessage {
+	return Filter(object, func(name string, _ []byte) bool { return !slices.Contains(keys, name) })
+}
+
+// Set returns a JSON object in which a member has the given value. The member keeps its position; if there is none, Set adds it
+// at the end. A nil object is treated as {}.
+func Set(object json.RawMessage, key string, value []byte) json.RawMessage {
+	if Member(object, key) == nil {
+		return WithMember(object, key, value)
+	}
+	return Edit(object, key, func(json.RawMessage) json.RawMessage { return value })
 }
 
 // WithMember returns a copy of object with one more member at its end. A nil object is treated as {}.

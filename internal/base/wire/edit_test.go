@@ -65,3 +65,12 @@ func TestMemberText(t *testing.T) {
 		}
 	}
 }
+
+// TestSet: a member keeps its position, and is added at the end if it is new.
+func TestSet(t *testing.T) {
+	for object, want := range map[string]string{``: `{"k":1}`, `{"k":2,"a":3}`: `{"k":1,"a":3}`, `{"a":3}`: `{"a":3,"k":1}`} {
+		if got := Set(json.RawMessage(object), "k", []byte("1")); string(got) != want {
+			t.Errorf("%q became %s", object, got)
+		}
+	}
+}
