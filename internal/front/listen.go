@@ -8,6 +8,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/request"
 )
 
 // keepAlive is how often mcpx sends a keep-alive on a long-lived stream, or while a question is open: proxies close connections
@@ -48,19 +49,12 @@ func (f *Front) listen(ctx context.Context, r *incoming, out []byte) ([]byte, *r
 	if !granted.IsEmpty() {
 		follow(ctx, changed, func(n note) {
 			if wanted[n.method] {
-				r.out.notify(n.method, ofSubscription(n.params, r.ID))
+				r.out.notify(n.method, request.WithMeta(n.params, mcp.MetaKeySubscriptionID, r.ID))
 			}
 		}, r.out.alive)
 	}
 	out = append(out, `{"resultType":"complete","_meta":`...)
 	return append(append(out, f.identified(tag)...), '}'), nil
-}
-
-// ofSubscription returns the params of a notification with the id of the subscription that it belongs to in _meta.
-func ofSubscription(params, id json.RawMessage) json.RawMessage {
-	meta := wire.WithMember(wire.Member(params, "_meta"), mcp.MetaKeySubscriptionID, id)
-	others := wire.Filter(params, func(name string, _ []byte) bool { return name != "_meta" })
-	return wire.WithMember(others, "_meta", meta)
 }
 
 // follow calls tell for each pending notification, and alive after every keepAlive. It returns when ctx ends. What is

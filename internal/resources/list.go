@@ -68,18 +68,7 @@ func (s *Servers) item(snap *catalog.Snapshot, server *catalog.Server, kind cata
 	raw := wire.Edit(item.Raw, kind.Member(), wire.EditText(func(string) string { return name }))
 	origin := wire.WithMember(nil, "server", wire.Encode(server.Name))
 	origin = wire.WithMember(origin, own, wire.Encode(item.Name))
-	marked := false
-	raw = wire.Edit(raw, "_meta", func(meta json.RawMessage) json.RawMessage {
-		if meta[0] != '{' {
-			return meta
-		}
-		marked = true
-		return wire.WithMember(meta, request.Origin, origin)
-	})
-	if marked {
-		return raw
-	}
-	return wire.WithMember(raw, "_meta", wire.WithMember(nil, request.Origin, origin))
+	return request.WithMeta(raw, request.Origin, origin)
 }
 
 // named returns the name by which clients know an item.
