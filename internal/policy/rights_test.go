@@ -221,23 +221,6 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// BenchmarkRights measures how long it takes to find what a principal may see, which happens once for each call.
-func BenchmarkRights(b *testing.B) {
-	for _, n := range []int{1, 10, 50} {
-		var rules []conf.Right
-		for i := range n {
-			rules = append(rules, conf.Right{Principals: []string{fmt.Sprintf("team-%d-*", i)}, Groups: []string{"dev"}, Servers: []string{"g*"}})
-		}
-		rights, snap := NewRights(rules, nil), forge()
-		who := &caller.Principal{Name: fmt.Sprintf("team-%d-ann", n/2), Groups: []string{"ops", "dev"}}
-		b.Run(fmt.Sprint(n, " rules"), func(b *testing.B) {
-			for b.Loop() {
-				rights.Of(who, "two_tools").Of(snap)
-			}
-		})
-	}
-}
-
 // TestRights_NamesInFile: a rule uses the server names of the config file. If a name becomes free and another
 // server is served under it, the rule does not pass to that server.
 func TestRights_NamesInFile(t *testing.T) {

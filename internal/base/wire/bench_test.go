@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -58,16 +57,5 @@ func BenchmarkValid(b *testing.B) {
 				_ = json.Valid(data) && utf8.Valid(data)
 			}
 		})
-	}
-}
-
-func BenchmarkReader(b *testing.B) {
-	line := append(largeAnswers()["table"], '\n')
-	b.SetBytes(int64(len(line)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := NewReader(bytes.NewReader(line), 64<<20, nil).Read(); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

@@ -351,21 +351,6 @@ func TestTrail_longTexts(t *testing.T) {
 	}
 }
 
-func BenchmarkWrite(b *testing.B) {
-	for name, key := range map[string][]byte{"plain": nil, "chained": key} {
-		b.Run(name, func(b *testing.B) {
-			trail := open(b, filepath.Join(b.TempDir(), "audit.jsonl"), Options{Keys: keysOf(key), MaxBytes: 1 << 40})
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := trail.Write(CallEnded, slog.Int("call", 17), slog.String("principal", "token:ann"), slog.String("server", "shop"), slog.String("tool", "search_items"),
-					slog.String("outcome", "RESULT"), slog.Duration("duration", 12345678), slog.Int("tokens_received", 700), slog.Int("tokens_sent", 500)); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 func keysOf(key []byte) [][]byte {
 	if key == nil {
 		return nil

@@ -263,23 +263,6 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkPrincipal measures what checking an access token costs in each request.
-func BenchmarkPrincipal(b *testing.B) {
-	s, err := New(Options{Resource: "https://mcp.example.com/mcp", Secrets: []*state.Secret{secretOf(0)}, Log: quiet, Granted: []string{"mcp"},
-		AuthServer: conf.AuthServer{Issuer: "https://login.example.com", Allow: conf.Allow{Emails: []string{"*@example.com"}}}}, Parts{Store: storeIn(b, "")})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer s.Close()
-	token := s.seals.access.close(access{random(), digest("c"), user{Subject: "ann", Name: "Ann", Email: "ann@example.com", Verified: true, Groups: []string{"staff", "admins"}}, deadline(accessTime)})
-	b.ReportAllocs()
-	for b.Loop() {
-		if s.Prove(token) == nil {
-			b.Fatal("the token does not count")
-		}
-	}
-}
-
 // TestRestart: after a restart, used codes and tokens stay used, and unused ones stay valid. A server with another
 // key, or without the folder, accepts none of them.
 func TestRestart(t *testing.T) {

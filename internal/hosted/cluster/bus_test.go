@@ -397,16 +397,3 @@ func TestWindow(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkAsk(b *testing.B) {
-	n := mcptest.StartNATS(b)
-	one, two := join(b, n.URL, "a"), join(b, n.URL, "b")
-	two.Answer("echo", echo)
-	meet(b, one, two)
-	data := make([]byte, 1000)
-	for b.Loop() {
-		if _, err := asked(b, one, two, "echo", data); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

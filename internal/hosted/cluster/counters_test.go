@@ -216,19 +216,3 @@ func TestSealed_Nonces(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkTake compares a take that other replicas hear of with one in memory.
-func BenchmarkTake(b *testing.B) {
-	draws := []state.Draw{{What: "calls", Whose: "alice", Flow: state.Rate{Rate: 1e9, Burst: 1e9}, Tokens: 1}}
-	take := func(b *testing.B, c state.Counters) {
-		b.ReportAllocs()
-		for b.Loop() {
-			c.Take(draws)
-		}
-	}
-	b.Run("memory", func(b *testing.B) { take(b, state.NewCounters(100)) })
-	n := mcptest.StartNATS(b)
-	one, two := join(b, n.URL, "a"), join(b, n.URL, "b")
-	meet(b, one, two)
-	b.Run("cluster", func(b *testing.B) { take(b, one.NewCounters(state.NewCounters(100))) })
-}

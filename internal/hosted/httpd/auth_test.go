@@ -302,42 +302,6 @@ func TestAuth_Log(t *testing.T) {
 	}
 }
 
-// nowhere is a ResponseWriter that discards the response.
-type nowhere struct{ header http.Header }
-
-// Header implements http.ResponseWriter.
-func (n nowhere) Header() http.Header { return n.header }
-
-// Write implements http.ResponseWriter.
-func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
-
-// WriteHeader implements http.ResponseWriter.
-func (nowhere) WriteHeader(int) {}
-
-// BenchmarkChain measures what a request costs before the endpoint is called: without auth, with a token, and without
-// the token that is needed.
-func BenchmarkChain(b *testing.B) {
-	digest := sha256.Sum256([]byte("mcpx_a"))
-	asked := verifierOf(&identity.Options{Tokens: []conf.Token{{Name: "a", SHA256: digest}}})
-	for name, test := range map[string]struct {
-		v     *identity.Verifier
-		token string
-	}{"open": {&identity.Verifier{}, ""}, "token": {asked.Verifier, "Bearer mcpx_a"}, "refused": {asked.Verifier, "Bearer mcpx_b"}} {
-		b.Run(name, func(b *testing.B) {
-			o := &Options{Endpoint: stub(func(http.ResponseWriter, *http.Request) {}), Identity: test.v, Logger: slog.New(slog.DiscardHandler)}
-			h := o.handler()
-			r := &http.Request{Method: "POST", Host: "localhost:8080", RemoteAddr: "127.0.0.1:1", URL: &url.URL{Path: "/mcp"}, Header: http.Header{}}
-			if test.token != "" {
-				r.Header.Set("Authorization", test.token)
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				h.ServeHTTP(nowhere{http.Header{}}, r)
-			}
-		})
-	}
-}
-
 // TestAuth_Server: the paths of the authorization server need no token, and all other paths do.
 func TestAuth_Server(t *testing.T) {
 	mcptest.NoLeaks(t)

@@ -29,7 +29,6 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"mcpx/internal/base/conf"
-	"mcpx/internal/base/lru"
 )
 
 // testIssuer is an authorization server that serves only its metadata and keys.
@@ -523,33 +522,6 @@ func TestResource(t *testing.T) {
 			t.Errorf("%s: %s, want %s", in, got, want)
 		}
 	}
-}
-
-func BenchmarkRequest(b *testing.B) {
-	i := newTestIssuer(b, "")
-	i.set(false, map[string]crypto.Signer{"k": rsaKey()})
-	v := trusting(b, func(o *Options) { o.Tokens = []conf.Token{tokenOf("ci", "mcpx_ci")} }, i.URL)
-	jwt := requestAt("/mcp", sign(b, jwt.SigningMethodRS256, rsaKey(), i.URL, map[string]any{"scope": "a b"}, nil))
-	for name, r := range map[string]*http.Request{"token": requestAt("/mcp", "mcpx_ci"), "jwt": jwt} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := v.Request(r); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-	b.Run("jwt, not kept", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			s := v.state.Load()
-			s.verified = lru.New[[sha256.Size]byte, verified](maxVerified, nil)
-			if _, err := v.Request(jwt); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
 }
 
 // FuzzRequest: no header causes a panic. No header yields a principal, unless it contains the configured token or the issuer's

@@ -164,18 +164,6 @@ func TestMetrics_bounded(t *testing.T) {
 	}
 }
 
-func BenchmarkCall(b *testing.B) {
-	m := NewMetrics("1", func() State { return State{} })
-	r := &request.Event{
-		Method: "tools/call", Attempted: true, Outcome: "RESULT", Durations: request.Durations{Upstream: time.Millisecond},
-		Target: request.Target{Server: "shop", Tool: "search", KnownServer: true, Known: true}, Sizes: request.Sizes{Received: 700, Sent: 500},
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		m.Event(r)
-	}
-}
-
 // exist checks that all metrics and labels of mcpx in a text exist.
 func exist(t *testing.T, in string) {
 	t.Helper()
