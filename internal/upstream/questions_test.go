@@ -240,43 +240,6 @@ func TestAskAfterAbandonedCalls(t *testing.T) {
 	})
 }
 
-// TestAskCapabilities: a client gets no questions whose capability it has not declared. The error for the server
-// names that capability.
-func TestAskCapabilities(t *testing.T) {
-	tests := []struct{ capabilities, method, params, missing string }{
-		{`{"elicitation":{}}`, "elicitation/create", `{"message":"x"}`, ""},
-		{`{"elicitation":{}}`, "elicitation/create", `{"mode":"url"}`, "elicitation.url"},
-		{`{"elicitation":{"url":{}}}`, "elicitation/create", `{"mode":"form"}`, "elicitation.form"},
-		{`{"elicitation":{"url":{}}}`, "elicitation/create", `{"mode":"url"}`, ""},
-		{`{"elicitation":{"form":{},"url":{}}}`, "elicitation/create", `{}`, ""},
-		{`{"sampling":{}}`, "sampling/createMessage", `{"messages":[]}`, ""},
-		{`{"sampling":{}}`, "sampling/createMessage", `{"tools":[]}`, "sampling.tools"},
-		{`{"sampling":{"tools":{}}}`, "sampling/createMessage", `{"tools":[]}`, ""},
-		{`{}`, "roots/list", ``, "roots"},
-		{`{"roots":{"listChanged":true}}`, "roots/list", ``, ""},
-		{``, "roots/list", ``, "roots"},
-	}
-	for _, tt := range tests {
-		if got := caller.Lacks(json.RawMessage(tt.capabilities), tt.method, json.RawMessage(tt.params)); got != tt.missing {
-			t.Errorf("%s %s %s: lacks %q, want %q", tt.capabilities, tt.method, tt.params, got, tt.missing)
-		}
-	}
-	var nobody *caller.Client
-	for _, c := range []*caller.Client{nobody, {Capabilities: json.RawMessage(`{"roots":{}}`)}, {}} {
-		if _, err := c.Ask(context.Background(), "roots/list", nil); err == nil || !strings.HasPrefix(err.Error(), "roots/list ") {
-			t.Errorf("%+v: %v", c, err)
-		}
-	}
-	able := person("a", 0)
-	if _, err := able.Ask(context.Background(), "tools/call", nil); err == nil {
-		t.Error("a client was asked to call a tool")
-	}
-	able.Capabilities = json.RawMessage(`{"x":1,"sampling":{},"elicitation":{"url":{}},"roots":[]}`)
-	if got := string(able.Relayed()); got != `{"sampling":{},"elicitation":{"url":{}}}` {
-		t.Errorf("relayed %s", got)
-	}
-}
-
 // TestInputRounds: if a server returns input_required again and again, the call fails after some rounds. A client
 // that answers such questions itself gets the first input_required result.
 func TestInputRounds(t *testing.T) {

@@ -178,3 +178,44 @@ func TestGivesUp(t *testing.T) {
 		}
 	})
 }
+
+// TestSet: a raised limit lets waiting calls in at once. If the limit is lowered, the open calls stay open. 0 is no limit.
+func TestSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &callers{t: t, s: New(2, Queue{})}
+		c.call(t.Context(), "1", "2", "3", "4", "5")
+		c.check("1 2")
+		c.s.Set(3, Queue{})
+		c.check("3")
+		c.s.Set(1, Queue{})
+		c.leave("", "")
+		c.check("")
+		c.leave("")
+		c.check("4")
+		c.s.Set(0, Queue{})
+		c.check("5")
+		c.call(t.Context(), "6")
+		c.check("6")
+	})
+}
+
+// TestRace: if a call gives up at the moment when it could be let in, it either is let in or leaves its turn to another call.
+func TestRace(t *testing.T) {
+	s := New(1, Queue{})
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for i := range 300 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%7)*time.Microsecond)
+				if s.Enter(ctx, "") == nil {
+					s.Leave("")
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	if open, waiting := s.Use(); open != 0 || waiting != 0 {
+		t.Errorf("%d in, %d wait", open, waiting)
+	}
+}
