@@ -51,7 +51,10 @@ type openCalls struct {
 	any       bool                // there was at least one call
 	first     string              // the key of the program that made the first call; see [caller.Client.Program]
 	shared    bool                // another program has called since
-	abandoned []abandonedCall
+	// abandoned says when each program last gave up a call. The server may still log for such a call. So until lateLogs has passed,
+	// the open calls of other programs do not get log messages from a shared stream. Questions of the server are not withheld,
+	// because otherwise one client could block the questions to all others.
+	abandoned map[string]time.Time
 	ended     map[string]time.Time // when the last call of each program ended, for lateLogs; only with [Spec.OnLog]
 }
 
@@ -88,11 +91,10 @@ func (s *session) unlisten(id int64, abandoned bool) {
 	h := s.calls.listeners[id]
 	delete(s.calls.listeners, id)
 	if h != nil && abandoned {
-		s.abandon(h)
+		late(&s.calls.abandoned)[h.client.Program()] = time.Now()
 	}
 	if h != nil && s.spec.OnLog != nil {
-		s.forgetEnded()
-		s.calls.ended[h.client.Program()] = time.Now()
+		late(&s.calls.ended)[h.client.Program()] = time.Now()
 	}
 	s.mu.Unlock()
 	if h == nil {
@@ -176,30 +178,9 @@ func (s *session) shared() bool {
 	return s.calls.shared
 }
 
-const (
-	// lateLogs is how long mcpx assumes that the server may still log for a call that has ended. It counts for
-	// abandoned calls and, if several programs share the session, for all calls.
-	lateLogs = 2 * time.Minute
-	// maxAbandoned bounds the abandoned calls that a session remembers.
-	maxAbandoned = 1000
-)
-
-// abandonedCall is a call that its caller gave up. The server may still log for it. So until lateLogs has passed, the open
-// calls of other programs do not get log messages from a shared stream. Questions of the server are not withheld, because
-// otherwise one client could block the questions to all others.
-type abandonedCall struct {
-	client *caller.Client
-	at     time.Time
-}
-
-// abandon records that an open call was abandoned. The caller holds the lock.
-func (s *session) abandon(h *listener) {
-	now := time.Now()
-	s.calls.abandoned = slices.DeleteFunc(s.calls.abandoned, func(a abandonedCall) bool { return now.Sub(a.at) > lateLogs })
-	if len(s.calls.abandoned) < maxAbandoned {
-		s.calls.abandoned = append(s.calls.abandoned, abandonedCall{h.client, now})
-	}
-}
+// lateLogs is how long mcpx assumes that the server may still log for a call that has ended. It counts for abandoned calls and,
+// if several programs share the session, for all calls.
+const lateLogs = 2 * time.Minute
 
 // callsOf returns the open calls that a message of the server may belong to, oldest first. If streamID is not 0, the
 // message came on the stream of the request with this id, and callsOf returns only that call. Otherwise the message
@@ -225,25 +206,32 @@ func (s *session) callsOf(streamID int64, key func(*caller.Client) string) (call
 // lateLog reports whether a log message on a shared stream may belong to an abandoned call of another program than
 // the one that made the open calls. The caller holds the lock.
 func (s *session) lateLog(streamID int64, calls []*listener) bool {
-	return streamID == 0 && len(calls) > 0 && slices.ContainsFunc(s.calls.abandoned, func(a abandonedCall) bool {
-		return a.client.Program() != calls[0].client.Program() && time.Since(a.at) <= lateLogs
-	})
+	if streamID != 0 || len(calls) == 0 {
+		return false
+	}
+	for program := range late(&s.calls.abandoned) {
+		if program != calls[0].client.Program() {
+			return true
+		}
+	}
+	return false
 }
 
-// forgetEnded forgets the programs whose last call ended longer than lateLogs ago. The caller holds the lock.
-func (s *session) forgetEnded() {
-	if s.calls.ended == nil {
-		s.calls.ended = make(map[string]time.Time)
+// late returns one of the maps in openCalls, without the programs whose call ended longer than lateLogs ago. The caller holds the
+// lock.
+func late(calls *map[string]time.Time) map[string]time.Time {
+	if *calls == nil {
+		*calls = make(map[string]time.Time)
 	}
-	maps.DeleteFunc(s.calls.ended, func(_ string, at time.Time) bool { return time.Since(at) > lateLogs })
+	maps.DeleteFunc(*calls, func(_ string, at time.Time) bool { return time.Since(at) > lateLogs })
+	return *calls
 }
 
 // cause returns the program whose call may have caused a log message on a shared stream. Such a call is open, or has
 // ended within lateLogs. program is empty if there is no such call. ok is false if several programs have such calls, or
 // if the call is from no client. The caller holds the lock.
 func (s *session) cause() (program string, ok bool) {
-	s.forgetEnded()
-	programs := maps.Clone(s.calls.ended)
+	programs := maps.Clone(late(&s.calls.ended))
 	for _, h := range s.calls.listeners {
 		programs[h.client.Program()] = time.Now()
 	}

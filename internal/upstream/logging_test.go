@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -256,6 +257,29 @@ func TestShared(t *testing.T) {
 		if s.shared() != step.shared {
 			t.Errorf("call %d, of %s: shared %v", i, step.client, s.shared())
 		}
+	}
+}
+
+// TestLogsAfterManyAbandonedCalls: however many calls a program has given up, it gets no log messages of another's abandoned call.
+func TestLogsAfterManyAbandonedCalls(t *testing.T) {
+	spec, _ := inProcess(t, mcptest.Spec{})
+	spec.Logger = slog.New(slog.DiscardHandler)
+	s := newSession(&spec)
+	var heard heardLogs
+	listen := func(id int64, client string) {
+		from := request.From{Client: &caller.Client{ID: client}, Sink: request.Sink{Log: heard.add}}
+		s.listenFor(id, &call{Request: request.Request{From: from}})
+	}
+	for id := range int64(1500) {
+		listen(id, "a")
+		s.unlisten(id, true)
+	}
+	listen(2000, "b")
+	s.unlisten(2000, true)
+	listen(2001, "a")
+	s.logged(json.RawMessage(`{"level":"info","data":"of b"}`), 0)
+	if got := heard.all(); len(got) != 0 {
+		t.Errorf("a heard %q", got)
 	}
 }
 
