@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -256,11 +257,6 @@ func (f *Folder) Watch(prefix string, receive func(value []byte)) (stop func()) 
 	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		for i, one := range f.watchers {
-			if one == w {
-				f.watchers = append(f.watchers[:i:i], f.watchers[i+1:]...)
-				return
-			}
-		}
+		f.watchers = slices.DeleteFunc(f.watchers, func(one *watcher) bool { return one == w })
 	}
 }

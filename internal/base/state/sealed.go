@@ -3,7 +3,6 @@ package state
 import (
 	"bytes"
 	"context"
-	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
 	"encoding/base64"
@@ -32,6 +31,8 @@ const (
 	longestID = 1 << 10
 	// sealVersion is the first byte of the data that an id contains.
 	sealVersion = 1
+	// nonceSize is the length of the nonce that follows it.
+	nonceSize = 12
 	// When a session ends, Records gets a small value that says so. The first maxEnds such values of a process in a day are kept for as
 	// long as the id of the session could be used. Further ones are kept only for endKept, so that clients that open and end sessions all
 	// the time cannot fill Records. The clocks of processes must differ by less than endKept.
@@ -94,15 +95,7 @@ type recent[S any] struct {
 func NewSealed[S any](secrets []*Secret, purpose string, records Records) Sessions[S] {
 	s := &sealed[S]{purpose: purpose, records: records, byID: lru.New[string, known[S]](maxKnown, nil)}
 	for _, secret := range secrets {
-		block, err := aes.NewCipher(secret.Key("mcpx sealed ids 1 " + purpose))
-		if err != nil {
-			panic(err) // impossible for 32 bytes
-		}
-		aead, err := cipher.NewGCM(block)
-		if err != nil {
-			panic(err) // impossible for AES
-		}
-		s.keys = append(s.keys, aead)
+		s.keys = append(s.keys, secret.Cipher("mcpx sealed ids 1 "+purpose))
 	}
 	return s
 }
@@ -139,22 +132,22 @@ func (s *sealed[S]) Open(ctx context.Context, record *S, until time.Time) (id st
 
 func (s *sealed[S]) key(text string) string { return s.purpose + "." + text }
 
+// sealedKey returns the key in Records of a session whose id contains raw. It is made from the nonce.
+func (s *sealed[S]) sealedKey(raw []byte) string {
+	return s.key(base64.RawURLEncoding.EncodeToString(raw[1 : 1+nonceSize]))
+}
+
 // seal returns an id that contains data in encrypted form, and the key of the session in Records. id is empty if it would be too long, or
 // if s has no keys.
 func (s *sealed[S]) seal(data []byte) (id, key string) {
 	if len(s.keys) == 0 || len(data) > longestID {
 		return "", ""
 	}
-	aead := s.keys[0]
-	raw := make([]byte, 1+aead.NonceSize(), 1+aead.NonceSize()+len(data)+aead.Overhead())
-	raw[0] = sealVersion
-	nonce := raw[1:]
-	_, _ = rand.Read(nonce) // it never fails
-	id = idPrefix + base64.RawURLEncoding.EncodeToString(aead.Seal(raw, nonce, data, raw[:1]))
-	if len(id) > longestID {
+	raw := s.keys[0].Seal([]byte{sealVersion}, nil, data, []byte{sealVersion})
+	if id = idPrefix + base64.RawURLEncoding.EncodeToString(raw); len(id) > longestID {
 		return "", ""
 	}
-	return id, s.key(base64.RawURLEncoding.EncodeToString(nonce))
+	return id, s.sealedKey(raw)
 }
 
 // unseal decrypts an id. It returns nil if the id was not encrypted with one of the keys.
@@ -164,12 +157,11 @@ func (s *sealed[S]) unseal(text string) *known[S] {
 	if err != nil || base64.RawURLEncoding.EncodeToString(raw) != text {
 		return nil
 	}
+	if len(raw) <= 1+nonceSize || raw[0] != sealVersion {
+		return nil
+	}
 	for _, aead := range s.keys {
-		size := aead.NonceSize()
-		if len(raw) <= 1+size || raw[0] != sealVersion {
-			return nil
-		}
-		data, err := aead.Open(nil, raw[1:1+size], raw[1+size:], raw[:1])
+		data, err := aead.Open(nil, nil, raw[1:], raw[:1])
 		if err != nil {
 			continue
 		}
@@ -177,7 +169,7 @@ func (s *sealed[S]) unseal(text string) *known[S] {
 		if json.Unmarshal(data, one) != nil || one.Record == nil {
 			return nil
 		}
-		return &known[S]{key: s.key(base64.RawURLEncoding.EncodeToString(raw[1 : 1+size])), sealed: one}
+		return &known[S]{key: s.sealedKey(raw), sealed: one}
 	}
 	return nil
 }

@@ -2,6 +2,8 @@ package state
 
 import (
 	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
 	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
@@ -94,4 +96,18 @@ func (s *Secret) Key(purpose string) []byte {
 		panic(err) // impossible for 32 bytes
 	}
 	return key
+}
+
+// Cipher returns AES-256-GCM with the [Secret.Key] for a purpose. It makes a random nonce for each text, and puts it before
+// the encrypted text.
+func (s *Secret) Cipher(purpose string) cipher.AEAD {
+	block, err := aes.NewCipher(s.Key(purpose))
+	if err != nil {
+		panic(err) // impossible for 32 bytes
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic(err) // impossible for AES
+	}
+	return aead
 }

@@ -1,7 +1,6 @@
 package authserver
 
 import (
-	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
 	"crypto/sha256"
@@ -47,16 +46,8 @@ func (s *seals) add(secret *state.Secret, resource string) {
 		if name == "client" {
 			version = "1"
 		}
-		block, err := aes.NewCipher(secret.Key("mcpx authorization server " + version + " " + name + " " + resource))
-		if err != nil {
-			panic(err) // impossible: the key has the right length
-		}
-		aead, err := cipher.NewGCMWithRandomNonce(block)
-		if err != nil {
-			panic(err)
-		}
 		into.prefix = map[string]string{"client": "mcpx_client_", "access": accessPrefix, "refresh": "mcpx_rt_"}[name]
-		into.aeads = append(into.aeads, aead)
+		into.aeads = append(into.aeads, secret.Cipher("mcpx authorization server "+version+" "+name+" "+resource))
 	}
 }
 
