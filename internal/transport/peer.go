@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,8 +123,7 @@ func DialPeer(ctx context.Context, url string, headers http.Header, o PeerOption
 	if o.Subprotocol != "" {
 		options.Subprotocols = []string{o.Subprotocol}
 	}
-	ctx, raw := traceConn(ctx)
-	conn, response, err := websocket.Dial(ctx, url, options)
+	conn, raw, response, err := dial(ctx, url, options)
 	if err != nil {
 		if response != nil && response.StatusCode != http.StatusSwitchingProtocols {
 			text, _ := io.ReadAll(io.LimitReader(response.Body, refusalBytes))
@@ -131,23 +131,16 @@ func DialPeer(ctx context.Context, url string, headers http.Header, o PeerOption
 		}
 		return nil, fmt.Errorf("opening the WebSocket: %w", err)
 	}
-	return newPeer(conn, raw(), o), nil
+	return newPeer(conn, raw, o), nil
 }
 
 func newPeer(conn *websocket.Conn, raw net.Conn, o PeerOptions) *Peer {
 	conn.SetReadLimit(-1) // Read has its own limit, which does not end the connection
 	p := &Peer{socket: socket{conn, raw, o.MaxMessage, o.Name}, over: make(chan struct{})}
 	p.end = sync.OnceFunc(func() { close(p.over) })
-	every, within := orElse(o.Ping, pingEvery), orElse(o.Pong, pongWithin)
+	every, within := cmp.Or(o.Ping, pingEvery), cmp.Or(o.Pong, pongWithin)
 	p.loops.Go(func() { p.keepAlive(every, within) }) // ends when over is closed
 	return p
-}
-
-func orElse(d, otherwise time.Duration) time.Duration {
-	if d > 0 {
-		return d
-	}
-	return otherwise
 }
 
 // Over returns a channel that is closed when the connection has ended, at the latest when the answer to a ping does not

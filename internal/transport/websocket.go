@@ -31,11 +31,11 @@ const (
 	frameBytes = 64 << 10
 )
 
-// traceConn returns a context for opening a WebSocket, and a func that then returns the network connection of the WebSocket.
-func traceConn(ctx context.Context) (traced context.Context, raw func() net.Conn) {
-	var conn net.Conn
-	traced = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { conn = got.Conn }})
-	return traced, func() net.Conn { return conn }
+// dial opens a WebSocket. raw is its network connection.
+func dial(ctx context.Context, url string, options *websocket.DialOptions) (conn *websocket.Conn, raw net.Conn, answer *http.Response, err error) {
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { raw = got.Conn }})
+	conn, answer, err = websocket.Dial(ctx, url, options)
+	return conn, raw, answer, err
 }
 
 // dialWebSocket opens a WebSocket with the subprotocol mcp. Redirects, proxies and logins work as over HTTP.
@@ -44,8 +44,7 @@ func (d *Dialer) dialWebSocket(ctx context.Context) (Link, error) {
 	for name, value := range d.Remote.Headers {
 		options.HTTPHeader.Set(name, value)
 	}
-	ctx, raw := traceConn(ctx)
-	conn, response, err := websocket.Dial(ctx, d.address, options)
+	conn, raw, response, err := dial(ctx, d.address, options)
 	if err != nil && response != nil && response.StatusCode != http.StatusSwitchingProtocols {
 		return nil, d.statusError(response)
 	}
@@ -56,7 +55,7 @@ func (d *Dialer) dialWebSocket(ctx context.Context) (Link, error) {
 		return nil, fmt.Errorf("opening the WebSocket: %w", err)
 	}
 	conn.SetReadLimit(-1) // Read has its own limit, which does not end the connection
-	return newStreamLink(d).use(&socket{conn, raw(), d.MaxMessage, "the server"}, nil), nil
+	return newStreamLink(d).use(&socket{conn, raw, d.MaxMessage, "the server"}, nil), nil
 }
 
 func (s *socket) Read() ([]byte, error) {
