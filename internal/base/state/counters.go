@@ -14,11 +14,11 @@ type Bucket struct {
 	last  time.Time // zero if the bucket was never used
 }
 
-// Rate says how a bucket fills: it gets Rate tokens a second until it has Burst tokens. If the field Rate is 0, there is no limit.
-type Rate struct{ Rate, Burst float64 }
+// Flow says how a bucket fills: it gets Rate tokens a second until it has Burst tokens. If Rate is 0, there is no limit.
+type Flow struct{ Rate, Burst float64 }
 
 // Wait returns the time until the bucket has a whole token, or 0 if it has one.
-func (b *Bucket) Wait(now time.Time, f Rate) time.Duration {
+func (b *Bucket) Wait(now time.Time, f Flow) time.Duration {
 	if f.Rate <= 0 {
 		return 0
 	}
@@ -31,14 +31,14 @@ func (b *Bucket) Wait(now time.Time, f Rate) time.Duration {
 }
 
 // Take takes n tokens, even if the bucket has fewer. A negative n gives tokens back, but no more than fit into the bucket.
-func (b *Bucket) Take(now time.Time, f Rate, n float64) {
+func (b *Bucket) Take(now time.Time, f Flow, n float64) {
 	if f.Rate > 0 {
 		b.fill(now, f)
 		b.taken = max(0, b.taken+n)
 	}
 }
 
-func (b *Bucket) fill(now time.Time, f Rate) {
+func (b *Bucket) fill(now time.Time, f Flow) {
 	if since := now.Sub(b.last); since > 0 {
 		b.taken = max(0, b.taken-since.Seconds()*f.Rate)
 		b.last = now
@@ -59,7 +59,7 @@ type keptCounters struct {
 }
 
 type counter struct {
-	flow Rate // the Rate with which the bucket was last used
+	flow Flow // the Flow with which the bucket was last used
 	Bucket
 }
 
@@ -71,7 +71,7 @@ func NewCounters(size int) Counters { return &counters{size: size} }
 func (c *counters) find(d *Draw) *Bucket {
 	one := c.of(d.What).Get(d.Whose)
 	if one.flow != d.Flow {
-		if d.Remote && one.flow != (Rate{}) {
+		if d.Remote && one.flow != (Flow{}) {
 			d.Flow = one.flow
 		} else {
 			*one = counter{flow: d.Flow}

@@ -85,7 +85,7 @@ func TestResults_Sums(t *testing.T) {
 func TestCounters_Bounded(t *testing.T) {
 	const most = 100
 	c := NewCounters(most).(*counters)
-	flow := Rate{Rate: 1e-6, Burst: 1}
+	flow := Flow{Rate: 1e-6, Burst: 1}
 	alice := Draw{What: "calls", Whose: "alice", Flow: flow, Tokens: 1}
 	if short, _ := c.Take([]Draw{alice}); short >= 0 {
 		t.Fatal("the first call is refused")
@@ -108,7 +108,7 @@ func TestCounters_Bounded(t *testing.T) {
 func TestCounters_Fill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := NewCounters(10)
-		d := []Draw{{What: "calls", Whose: "a", Flow: Rate{Rate: 0.1, Burst: 6}, Tokens: 1}}
+		d := []Draw{{What: "calls", Whose: "a", Flow: Flow{Rate: 0.1, Burst: 6}, Tokens: 1}}
 		takes := func() (n int) {
 			for short := -1; ; n++ {
 				if short, _ = c.Take(d); short >= 0 {

@@ -118,7 +118,7 @@ type Draw struct {
 	// What says what the bucket counts, such as calls of a principal; it has only a few values. Whose says whose bucket it is. Callers
 	// can make up values of Whose, so an implementation limits the number of buckets for each What separately.
 	What, Whose string
-	Flow        Rate
+	Flow        Flow
 	Tokens      float64
 	// Remote means that another process has taken the tokens. Its Flow may differ from the Flow with which this process uses the bucket,
 	// because the processes get a changed config one after the other. Then the bucket goes on with the Flow of this process. Only a

@@ -24,7 +24,7 @@ const maxTakes, maxTaken = 1000, 64 << 20
 // counters implement [state.Counters]. Each replica has all buckets, takes from its own buckets without waiting, and sends what
 // was taken to the other replicas within 20 ms. Those take the same from their buckets, even if a bucket has too few tokens.
 //
-// So over a longer time all replicas together keep to the Rate of a Flow. They exceed its Burst by at most the calls that the
+// So over a longer time all replicas together keep to the Rate of a [state.Flow]. They exceed its Burst by at most the calls that the
 // others admit before a message arrives: about 30 ms of calls at each, if messages need up to 10 ms. After that the buckets are
 // in debt, and the next calls wait longer. While NATS cannot be reached, each of the n replicas takes n times the usual tokens
 // for each call, so that it admits 1/n of Rate and Burst. A replica that starts asks the other replicas how many tokens are
@@ -44,7 +44,7 @@ type bucketName struct{ what, whose string }
 type take struct {
 	What   string     `json:"k"`
 	Whose  string     `json:"w"`
-	Flow   state.Rate `json:"f"`
+	Flow   state.Flow `json:"f"`
 	Tokens float64    `json:"t"`
 }
 

@@ -28,7 +28,7 @@ func TestCounters_Three(t *testing.T) {
 	}
 	meet(t, all...)
 	const rate, burst = 200, 20
-	draw := state.Draw{What: "calls", Whose: "alice", Flow: state.Rate{Rate: rate, Burst: burst}, Tokens: 1}
+	draw := state.Draw{What: "calls", Whose: "alice", Flow: state.Flow{Rate: rate, Burst: burst}, Tokens: 1}
 	measure := func(when string, least float64) {
 		t.Helper()
 		var admitted atomic.Int64
@@ -75,7 +75,7 @@ func TestCounters_Flows(t *testing.T) {
 	here, there := two(t)
 	a, b := here.NewCounters(state.NewCounters(100)), there.NewCounters(state.NewCounters(100))
 	draw := func(burst float64) []state.Draw {
-		return []state.Draw{{What: "calls", Whose: "alice", Flow: state.Rate{Rate: 1e-6, Burst: burst}, Tokens: 1}}
+		return []state.Draw{{What: "calls", Whose: "alice", Flow: state.Flow{Rate: 1e-6, Burst: burst}, Tokens: 1}}
 	}
 	takes := func(c state.Counters, burst float64) (n int) {
 		for short := -1; ; n++ {
@@ -113,7 +113,7 @@ func TestCounters_Start(t *testing.T) {
 	a := here.NewCounters(state.NewCounters(10_000))
 	there.NewCounters(state.NewCounters(10_000))
 	draw := func(whose string) []state.Draw {
-		return []state.Draw{{What: "calls", Whose: whose, Flow: state.Rate{Rate: 1e-6, Burst: 100}, Tokens: 1}}
+		return []state.Draw{{What: "calls", Whose: whose, Flow: state.Flow{Rate: 1e-6, Burst: 100}, Tokens: 1}}
 	}
 	takes := func(c state.Counters, whose string) (n int) {
 		for short := -1; ; n++ {

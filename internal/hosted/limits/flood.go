@@ -104,18 +104,18 @@ func (l *Limits) request(p *caller.Principal) (wait time.Duration, flood bool) {
 	return wait, false
 }
 
-// perSecond returns a rate of n requests per second. Its burst is larger than n, since many clients of one principal
+// perSecond returns a flow of n requests per second. Its burst is larger than n, since many clients of one principal
 // may start at the same time.
-func perSecond(n int) state.Rate {
+func perSecond(n int) state.Flow {
 	if n <= 0 {
-		return state.Rate{}
+		return state.Flow{}
 	}
-	return state.Rate{Rate: float64(n), Burst: float64(2*n + 100)}
+	return state.Flow{Rate: float64(n), Burst: float64(2*n + 100)}
 }
 
-// refusals is the rate at which error answers are sent to one principal, or to one address, without a delay. Well-behaved
+// refusals is the flow in which error answers are sent to one principal, or to one address, without a delay. Well-behaved
 // clients get few error answers.
-var refusals = state.Rate{Rate: 10, Burst: 100}
+var refusals = state.Flow{Rate: 10, Burst: 100}
 
 // Refused counts an error answer to a principal or, if p is nil, to an address. It reports whether the answer should
 // be delayed because there were too many.

@@ -105,7 +105,7 @@ func (h *usage) under(q conf.Quota, kind *kind, whose string) *usage {
 // checks that the bytes are not used up.
 func (h *usage) draw(draws []state.Draw) []state.Draw {
 	if h.quota.CallsPerMinute > 0 {
-		draws = append(draws, state.Draw{What: h.kind.calls, Whose: h.whose, Flow: h.callRate(), Tokens: 1})
+		draws = append(draws, state.Draw{What: h.kind.calls, Whose: h.whose, Flow: h.callFlow(), Tokens: 1})
 	}
 	if h.quota.ResultBytesPerMinute > 0 {
 		draws = append(draws, h.bytes(0))
@@ -116,7 +116,7 @@ func (h *usage) draw(draws []state.Draw) []state.Draw {
 // bytes returns a draw of n bytes of results.
 func (h *usage) bytes(n int) state.Draw {
 	most := float64(h.quota.ResultBytesPerMinute)
-	return state.Draw{What: h.kind.bytes, Whose: h.whose, Flow: state.Rate{Rate: most / 60, Burst: most}, Tokens: float64(n)}
+	return state.Draw{What: h.kind.bytes, Whose: h.whose, Flow: state.Flow{Rate: most / 60, Burst: most}, Tokens: float64(n)}
 }
 
 // limit describes the limit that refused a draw. It returns an empty description if the draw is from another usage.
@@ -130,8 +130,8 @@ func (h *usage) limit(d *state.Draw) string {
 	return ""
 }
 
-func (h *usage) callRate() state.Rate {
-	return state.Rate{Rate: float64(h.quota.CallsPerMinute) / 60, Burst: float64(cmp.Or(h.quota.Burst, h.quota.CallsPerMinute))}
+func (h *usage) callFlow() state.Flow {
+	return state.Flow{Rate: float64(h.quota.CallsPerMinute) / 60, Burst: float64(cmp.Or(h.quota.Burst, h.quota.CallsPerMinute))}
 }
 
 func boundsCalls(q *conf.Quota) bool {
@@ -343,7 +343,7 @@ func (l *Limits) ReadBody(p *caller.Principal, bytes int) (wait time.Duration, o
 		return 0, false
 	}
 	who.reading += int64(bytes)
-	pace := state.Rate{Rate: float64(who.quota.BodyPace), Burst: float64(who.quota.BodyPace)}
+	pace := state.Flow{Rate: float64(who.quota.BodyPace), Burst: float64(who.quota.BodyPace)}
 	who.bodies.Take(now, pace, float64(bytes))
 	return who.bodies.Wait(now, pace), true
 }

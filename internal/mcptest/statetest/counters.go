@@ -27,7 +27,7 @@ func Counters(t *testing.T, extra int, doors func(t *testing.T) (here, there sta
 }
 
 // slow is a rate so low that no token is added while a test runs.
-var slow = state.Rate{Rate: 1e-6, Burst: 10}
+var slow = state.Flow{Rate: 1e-6, Burst: 10}
 
 func draw(what, whose string, tokens float64) state.Draw {
 	return state.Draw{What: what, Whose: whose, Flow: slow, Tokens: tokens}
@@ -123,7 +123,7 @@ func countFlow(t *testing.T, c state.Counters) {
 
 func countMany(t *testing.T, more int, here, there state.Counters) {
 	const most = 500
-	wide := state.Rate{Rate: 1e-6, Burst: most}
+	wide := state.Flow{Rate: 1e-6, Burst: most}
 	var passed atomic.Int32
 	var all sync.WaitGroup
 	for _, c := range []state.Counters{here, there, here, there} {
