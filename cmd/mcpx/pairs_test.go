@@ -381,21 +381,9 @@ func mustJSON(t testing.TB, value any) []byte {
 // record compares the table with the one in docs/clients.md, or writes it there.
 func (p *pairing) record(t testing.TB, write bool, table string) {
 	t.Helper()
-	const begin, end = "<!-- pairings -->\n", "<!-- end of the pairings -->"
 	path := filepath.Join("..", "..", "docs", "clients.md")
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(data), begin)
-	written, after, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		t.Fatalf("%s has no place for the table:\n%s", path, table)
-	}
+	written := mcptest.TableIn(t, path, "pairings", table, write)
 	if write {
-		if err := os.WriteFile(path, []byte(before+begin+table+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
 		return
 	}
 	for row := range strings.Lines(written) {

@@ -186,15 +186,7 @@ func TestProgramsTable(t *testing.T) {
 	if ratio := float64(sums[2].tokens) / float64(sums[0].tokens); ratio > 0.4 {
 		t.Errorf("programs need %.2f of the tokens of single calls", ratio)
 	}
-	if os.Getenv("MCPX_PROGRAMS") != "write" {
-		return
-	}
-	const begin, end = "<!-- programs -->\n", "<!-- end of the programs -->"
-	before, rest, _ := strings.Cut(string(data), begin)
-	_, after, _ := strings.Cut(rest, end)
-	if err := os.WriteFile(path, []byte(before+begin+table.String()+end+after), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	mcptest.TableIn(t, path, "programs", table.String(), os.Getenv("MCPX_PROGRAMS") == "write")
 }
 
 func row(table *strings.Builder, name string, by []spent) {

@@ -1,18 +1,14 @@
 package compress
 
 import (
-	"bufio"
-	"compress/gzip"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/mcptest"
 	"mcpx/internal/tokens"
 )
 
@@ -134,46 +130,16 @@ func TestScript_Documents(t *testing.T) {
 	t.Log(scripts, "scripts")
 }
 
-// sessions yields the results of the sessions in MCPX_SESSIONS.
+// sessions yields the results of the recorded sessions, each with the number of its session.
 func sessions(t testing.TB, yield func(server string, n int, text string)) {
 	t.Helper()
-	dir := os.Getenv("MCPX_SESSIONS")
-	if dir == "" {
-		t.Skip("MCPX_SESSIONS names no folder of sessions")
-	}
-	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl.gz"))
-	if err != nil || len(files) == 0 {
-		t.Fatal("no sessions", err)
-	}
-	for _, file := range files {
-		f, err := os.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		z, err := gzip.NewReader(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewScanner(z)
-		lines.Buffer(nil, 256<<20)
-		for n := 0; lines.Scan(); n++ {
-			var s struct {
-				Events []struct {
-					Result any
-					Text   string
-				}
-			}
-			if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
-				t.Fatal(err)
-			}
-			for _, e := range s.Events {
-				if e.Result != nil {
-					yield(strings.TrimSuffix(filepath.Base(file), ".jsonl.gz"), n, e.Text)
-				}
+	mcptest.RecordedSessions(t, func(server string, n int, events []mcptest.RecordedEvent) {
+		for _, e := range events {
+			if e.Result != "" {
+				yield(server, n, e.Text)
 			}
 		}
-		f.Close()
-	}
+	})
 }
 
 // sum adds up the results of a part of the sessions, if they have 50 to 9,000 tokens: the tokens as the server sent them and as
@@ -230,21 +196,5 @@ func TestScript_Sessions(t *testing.T) {
 		}
 	}
 	t.Log("\n" + table.String())
-	if !*update {
-		return
-	}
-	file := filepath.Join("..", "..", "docs", "benchmark.md")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const begin, end = "<!-- forms -->\n", "<!-- /forms -->"
-	before, rest, ok := strings.Cut(string(text), begin)
-	_, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatal("docs/benchmark.md has no place for the table")
-	}
-	if err := os.WriteFile(file, []byte(before+begin+table.String()+end+after), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	mcptest.TableIn(t, "../../docs/benchmark.md", "forms", table.String(), *update)
 }

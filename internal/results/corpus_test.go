@@ -1,10 +1,6 @@
 package results
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +10,7 @@ import (
 
 	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
+	"mcpx/internal/mcptest"
 )
 
 // realTexts are texts of real results: the documents in MCPX_CORPUS/results, and the results of the recorded sessions in
@@ -37,41 +34,16 @@ func realTexts(t *testing.T) (texts []string) {
 	return texts
 }
 
-// sessions yields the results of the recorded sessions in MCPX_SESSIONS that have a text.
+// sessions yields the results of the recorded sessions that have a text.
 func sessions(t *testing.T, yield func(server, text string)) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(os.Getenv("MCPX_SESSIONS"), "*.jsonl.gz"))
-	if err != nil || os.Getenv("MCPX_SESSIONS") == "" {
-		t.Skip("MCPX_SESSIONS is not set: no sessions")
-	}
-	for _, name := range files {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		unpacked, err := gzip.NewReader(bytes.NewReader(data))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for lines := json.NewDecoder(unpacked); ; {
-			var session struct {
-				Events []struct {
-					Result any `json:"result"`
-					Text   string
-				}
-			}
-			if err := lines.Decode(&session); err == io.EOF {
-				break
-			} else if err != nil {
-				t.Fatal(err)
-			}
-			for _, e := range session.Events {
-				if e.Text != "" {
-					yield(strings.TrimSuffix(filepath.Base(name), ".jsonl.gz"), e.Text)
-				}
+	mcptest.RecordedSessions(t, func(server string, _ int, events []mcptest.RecordedEvent) {
+		for _, e := range events {
+			if e.Text != "" {
+				yield(server, e.Text)
 			}
 		}
-	}
+	})
 }
 
 // TestGrep_RealResults: matching lines have their numbers, and matching items their offsets if there is a handle with which to

@@ -3,10 +3,11 @@ package results
 import (
 	"encoding/json"
 	"errors"
-	"mcpx/internal/arguments"
-	"mcpx/internal/base/wire"
 	"strings"
 	"testing"
+
+	"mcpx/internal/arguments"
+	"mcpx/internal/base/wire"
 )
 
 // TestFilterFault_NotKept: if the result is not kept, the failure names no handle.

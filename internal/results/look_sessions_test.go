@@ -4,14 +4,13 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
+	"mcpx/internal/mcptest"
 	"mcpx/internal/tokens"
 )
 
@@ -125,9 +124,8 @@ func TestLook_Sessions(t *testing.T) {
 	for _, l := range all {
 		t.Logf("%-20s %7d tokens, look %5d, %5d items, %5d ids, before %5d", l.server, l.received, l.tokens, l.items, l.ids, l.before)
 	}
-	if t.Log("\n" + table.String()); *update {
-		writeTable(t, table.String())
-	}
+	t.Log("\n" + table.String())
+	mcptest.TableIn(t, "../../docs/benchmark-forms.md", "looks", table.String(), *update)
 }
 
 func median(all []looked, of func(looked) int) int {
@@ -147,21 +145,3 @@ func mean(all []looked, of func(looked) float64) (sum float64) {
 }
 
 var update = flag.Bool("update", false, "write the table of first looks in docs/benchmark-forms.md")
-
-func writeTable(t *testing.T, table string) {
-	t.Helper()
-	file := filepath.Join("..", "..", "docs", "benchmark-forms.md")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const begin, end = "<!-- looks -->\n", "<!-- /looks -->"
-	before, rest, ok := strings.Cut(string(text), begin)
-	_, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatal("docs/benchmark-forms.md has no place for the table")
-	}
-	if err := os.WriteFile(file, []byte(before+begin+table+end+after), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
