@@ -14,9 +14,8 @@ type figure struct {
 	about       string // what is measured, and by which rule, for the readers of the report
 	columns     []column
 	run         func(*bench, *figure)
-	wide        bool   // many columns: the table has a column for each peer
-	varies      bool   // values differ from run to run, so report.agreement leaves out cells with one value: their noise is unknown
-	chart       string // the column of which the report has a chart; empty if none
+	wide        bool // many columns: the table has a column for each peer
+	varies      bool // values differ from run to run, so report.agreement leaves out cells with one value: their noise is unknown
 }
 
 type column struct{ name, unit, better string }

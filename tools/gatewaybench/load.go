@@ -11,7 +11,7 @@ import (
 )
 
 func loadFigure() *figure {
-	return &figure{name: "load", title: "Calls", chart: "64 callers, calls/s", varies: true,
+	return &figure{name: "load", title: "Calls", varies: true,
 		about: "A call of echo, on one of two servers. Added is p50 or p99 less direct's of the same round. CPU is the time of the " +
 			"gateway's own " +
 			"processes a call, with 64 callers (over HTTP in 8 sessions). 1 MB is the time of one result: rows of JSON, and lines that " +

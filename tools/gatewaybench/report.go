@@ -93,7 +93,7 @@ func (b *bench) writeFiles(r *report) error {
 		text += agreement
 		fmt.Print(agreement)
 	}
-	files := map[string][]byte{"report.json": append(data, '\n'), "report.md": []byte(text), "report.svg": r.drawing(b.figures)}
+	files := map[string][]byte{"report.json": append(data, '\n'), "report.md": []byte(text)}
 	if err := os.MkdirAll(b.out, 0o755); err != nil {
 		return err
 	}

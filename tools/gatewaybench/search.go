@@ -24,7 +24,7 @@ type task struct {
 }
 
 func searchFigure() *figure {
-	return &figure{name: "search", title: "Search", chart: "R@1",
+	return &figure{name: "search", title: "Search",
 		about: "Needs in plain words (tools/gatewaybench/tasks.json), asked of the gateway's own search over the tools of real " +
 			"servers that the tests of this repository have. R@1: a right tool is the first hit; R@5: it is among the first five. " +
 			"Tokens: of an answer with hits, median.",

@@ -7,7 +7,7 @@ import (
 )
 
 func startFigure() *figure {
-	return &figure{name: "start", title: "First answers", chart: "cold: first call", varies: true,
+	return &figure{name: "start", title: "First answers", varies: true,
 		about: "From the start of the process with five servers of ten tools to the answer of tools/list, and to the first call " +
 			"that one of " +
 			"the servers answers. Cold: with an empty home folder. Warm: started again in the same one.",
@@ -76,7 +76,7 @@ func (b *bench) startOnce(ctx context.Context, f *figure, p *peer, l *logFile, d
 }
 
 func memoryFigure() *figure {
-	return &figure{name: "memory", title: "Memory", chart: "500 tools", varies: true,
+	return &figure{name: "memory", title: "Memory", varies: true,
 		about: "Memory (PSS) of the gateway's own processes a second and a half after one server has answered a call and tools/list " +
 			"no longer changes: 10 tools of two servers, 500 " +
 			"tools of ten, and these with 20 sessions over HTTP, each of which has read tools/list. Direct's is the servers' own.",

@@ -183,7 +183,7 @@ func names(specs []serverSpec) (all []string) {
 }
 
 func tokensFigure() *figure {
-	return &figure{name: "tokens", title: "Tokens before the first call", chart: "885 tools",
+	return &figure{name: "tokens", title: "Tokens before the first call",
 		about: "Name, description and input schema of every tool in tools/list, and the instructions, as compact JSON (o200k_base), " +
 			"for a client " +
 			"that no gateway knows. Then the model calls a tool whose server and name it knows: the turns up to the result, and the " +
@@ -262,7 +262,7 @@ func (t *target) callOwn(ctx context.Context, server string, one step) ([]byte, 
 }
 
 func resultsFigure() *figure {
-	return &figure{name: "results", title: "Tokens of results", chart: "share of direct",
+	return &figure{name: "results", title: "Tokens of results",
 		about: "Results of real servers and APIs (internal/compress/testdata/results) as one text each. What a model gets: the " +
 			"texts, or " +
 			"structuredContent where there is no content.",
