@@ -115,12 +115,8 @@ func agree(t *testing.T, c *compiled, schema, arguments string) (fits bool) {
 
 // TestQuick_Corpus: the quick check can handle nine of ten tools of real servers.
 func TestQuick_Corpus(t *testing.T) {
-	corpus := os.Getenv("MCPX_CORPUS")
-	if corpus == "" {
-		t.Skip("MCPX_CORPUS is not set")
-	}
 	total, plain := 0, 0
-	for _, schema := range corpusSchemas(t, corpus) {
+	for _, schema := range corpusSchemas(t) {
 		total++
 		if q := new(Schemas).compiled(schema).quick; q != nil && q.kinds != 0 {
 			plain++
@@ -132,25 +128,36 @@ func TestQuick_Corpus(t *testing.T) {
 	}
 }
 
-func corpusSchemas(t *testing.T, corpus string) (schemas []json.RawMessage) {
+// corpusSchemas returns the input schemas of the tools in MCPX_CORPUS/tools, by the names of their file and tool. It skips the
+// test if MCPX_CORPUS is not set.
+func corpusSchemas(t *testing.T) map[string]json.RawMessage {
+	t.Helper()
+	corpus := os.Getenv("MCPX_CORPUS")
+	if corpus == "" {
+		t.Skip("MCPX_CORPUS is not set")
+	}
 	files, err := filepath.Glob(filepath.Join(corpus, "tools", "*.json"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no tools in %s: %v", corpus, err)
 	}
+	schemas := map[string]json.RawMessage{}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var list struct {
-			Tools []struct{ InputSchema json.RawMessage }
+			Tools []struct {
+				Name        string
+				InputSchema json.RawMessage
+			}
 		}
 		if json.Unmarshal(data, &list) != nil {
 			continue
 		}
 		for _, tool := range list.Tools {
 			if len(tool.InputSchema) > 0 {
-				schemas = append(schemas, tool.InputSchema)
+				schemas[filepath.Base(file)+" "+tool.Name] = tool.InputSchema
 			}
 		}
 	}

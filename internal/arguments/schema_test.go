@@ -231,40 +231,14 @@ func TestSchemasAreKept(t *testing.T) {
 // TestCorpusSchemasAreChecked: of the schemas of real servers, at most 1 % cannot be compiled or are rejected by the cost
 // estimate.
 func TestCorpusSchemasAreChecked(t *testing.T) {
-	corpus := os.Getenv("MCPX_CORPUS")
-	if corpus == "" {
-		t.Skip("MCPX_CORPUS is not set")
-	}
-	files, err := filepath.Glob(filepath.Join(corpus, "tools", "*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no tools in %s: %v", corpus, err)
-	}
 	total, most := 0, 0
 	var refused []string
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var list struct {
-			Tools []struct {
-				Name        string
-				InputSchema json.RawMessage
-			}
-		}
-		if json.Unmarshal(data, &list) != nil {
-			continue
-		}
-		for _, tool := range list.Tools {
-			if len(tool.InputSchema) == 0 {
-				continue
-			}
-			total++
-			schema, cost := compile(tool.InputSchema)
-			most = max(most, cost.size)
-			if schema == nil || !cost.allows(8, 200) {
-				refused = append(refused, fmt.Sprintf("%s.%s (depth %d, size %d)", filepath.Base(file), tool.Name, cost.depth(), cost.size))
-			}
+	for name, input := range corpusSchemas(t) {
+		total++
+		schema, cost := compile(input)
+		most = max(most, cost.size)
+		if schema == nil || !cost.allows(8, 200) {
+			refused = append(refused, fmt.Sprintf("%s (depth %d, size %d)", name, cost.depth(), cost.size))
 		}
 	}
 	t.Logf("%d schemas, the largest of size %d, %d not checked: %.20v", total, most, len(refused), refused)

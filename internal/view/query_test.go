@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"mcpx/internal/base/catalog"
@@ -95,45 +94,4 @@ func readCatalogue(t *testing.T, name string) *catalog.Snapshot {
 		servers = append(servers, catalog.Server{Name: s.Server, Title: s.Title, Instructions: s.Description, State: catalog.Ready, Known: true, Tools: tools})
 	}
 	return catalog.NewSnapshot(servers)
-}
-
-// TestInspect_QueryTokens_Large measures the same for tools with large schemas, from the folder MCPX_CORPUS. The queries are
-// the beginnings of the tools' descriptions.
-func TestInspect_QueryTokens_Large(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(os.Getenv("MCPX_CORPUS"), "tools", "*.json"))
-	if err != nil || os.Getenv("MCPX_CORPUS") == "" {
-		t.Skip("MCPX_CORPUS is not set: no corpus of real servers")
-	}
-	var servers []catalog.Server
-	for _, name := range files {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		page, err := catalog.ReadPage(catalog.Tools, data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tools, _ := catalog.DecodeTools(page.Items)
-		one := catalog.Server{Name: strings.TrimSuffix(filepath.Base(name), ".json"), Known: true, State: catalog.Ready}
-		servers = append(servers, one.WithTools(tools))
-	}
-	snap := catalog.NewSnapshot(servers)
-	index := search.New(snap)
-	var costs []int
-	for i := range snap.Servers {
-		for _, tool := range snap.Servers[i].Tools {
-			query, _, _ := strings.Cut(tool.Description, "\n")
-			query, _, _ = strings.Cut(query, ".")
-			if found, more, weak := findTools(snap, index, Query{Text: query}); len(found) > 0 && !weak {
-				costs = append(costs, tokens.Count(describe.Matches(found, more, describe.Options{TypeScript: true})))
-			}
-		}
-	}
-	slices.Sort(costs)
-	median, p95 := costs[len(costs)/2], costs[len(costs)*95/100]
-	t.Logf("%d queries: median %d tokens, p95 %d, most %d", len(costs), median, p95, costs[len(costs)-1])
-	if median > 600 {
-		t.Errorf("want a median of at most 600 tokens")
-	}
 }
