@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/builtin"
+	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
@@ -86,6 +87,7 @@ func TestSave(t *testing.T) {
 // TestSave_Closed: without a folder, or with several principals, the tool does not exist, and no text suggests it. A file
 // cannot be passed on by a reference, nor read by a program; the error says why.
 func TestSave_Closed(t *testing.T) {
+	mcptest.NoLeaks(t) // before withPrograms, whose helpers would else end by idling
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "a"), []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
