@@ -50,11 +50,7 @@ func findPeers(t testing.TB) peers {
 		_, err = os.Stat(filepath.Join(dir, "node_modules", "@modelcontextprotocol", "sdk"))
 	}
 	if err != nil {
-		text := fmt.Sprintf("the npm servers and clients are not installed (npm ci --prefix testdata/npm): %v", err)
-		if os.Getenv("MCPX_REQUIRE_NPM") != "" {
-			t.Fatal(text)
-		}
-		t.Skip(text)
+		mcptest.Missing(t, "the npm servers and clients are not installed (npm ci --prefix testdata/npm): %v", err)
 	}
 	return peers{node: node, dir: dir}
 }

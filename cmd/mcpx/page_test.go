@@ -27,23 +27,16 @@ const evilTools = `[
 	{"name": "drop_all", "description": "<script>alert(10)</script>", "inputSchema": {"type": "object"}},
 	{"name": "` + "an_endless_name_" + `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "inputSchema": {"type": "object"}}]`
 
-// browserPeers returns the npm peers if those that the page's check needs are installed. missing ends a test for which
-// something is not there.
-func browserPeers(t *testing.T) (p peers, missing func(text string)) {
+// browserPeers returns the npm peers if those that the page's check needs are installed.
+func browserPeers(t *testing.T) peers {
 	t.Helper()
-	p = findPeers(t)
-	missing = func(text string) {
-		if os.Getenv("MCPX_REQUIRE_NPM") != "" {
-			t.Fatal(text)
-		}
-		t.Skip(text)
-	}
+	p := findPeers(t)
 	for _, name := range []string{"axe-core", "playwright-core", "@sparticuz/chromium"} {
 		if _, err := os.Stat(filepath.Join(p.dir, "node_modules", name)); err != nil {
-			missing(fmt.Sprintf("not installed (npm ci --prefix testdata/npm): %v", err))
+			mcptest.Missing(t, "not installed (npm ci --prefix testdata/npm): %v", err)
 		}
 	}
-	return p, missing
+	return p
 }
 
 // pageServers are the servers whose page the check looks at. tools is the file with the definitions of one of them.
@@ -108,7 +101,7 @@ func frontedPage(t *testing.T) string {
 // screenshots in that folder.
 func TestPage_Browser(t *testing.T) {
 	mcptest.Parallel(t)
-	p, missing := browserPeers(t)
+	p := browserPeers(t)
 	h, g := newHome(t), guard(t, 600)
 	tools := h.write(t, "tools.json", `[{"name": "read_note", "description": "Reads a note.", "inputSchema": {"type": "object"}}]`)
 	withNpx(t, h, filepath.Join(h.dir, "ran"))
@@ -150,7 +143,7 @@ func TestPage_Browser(t *testing.T) {
 	check.Stdout, check.Stderr = &stdout, &stderr
 	err = check.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 77 {
-		missing(stderr.String())
+		mcptest.Missing(t, "%s", stderr.String())
 	}
 	var wrong []string
 	if err != nil || json.Unmarshal(stdout.Bytes(), &wrong) != nil {

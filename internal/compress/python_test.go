@@ -1,8 +1,6 @@
 package compress
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -97,40 +95,11 @@ func askPython(t *testing.T, questions []map[string]any) []verdict {
 	t.Helper()
 	program, err := exec.LookPath("python3")
 	if err != nil {
-		if os.Getenv("MCPX_REQUIRE_NPM") == "1" {
-			t.Fatal("python3 is missing")
-		}
-		t.Skip("python3 is not installed")
-	}
-	var in bytes.Buffer
-	for _, q := range questions {
-		line, err := json.Marshal(q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		in.Write(append(line, '\n'))
+		mcptest.Missing(t, "python3 is not installed")
 	}
 	cmd := exec.Command(program, "-W", "ignore", "-c", judge)
-	cmd.Stdin, cmd.Stderr = &in, os.Stderr
 	cmd.Env = append(os.Environ(), "PYTHONIOENCODING=utf-8")
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("running python3: %v", err)
-	}
-	var answers []verdict
-	lines := bufio.NewScanner(bytes.NewReader(out))
-	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
-		var v verdict
-		if err := json.Unmarshal(lines.Bytes(), &v); err != nil {
-			t.Fatal(err)
-		}
-		answers = append(answers, v)
-	}
-	if len(answers) != len(questions) {
-		t.Fatalf("%d answers to %d questions", len(answers), len(questions))
-	}
-	return answers
+	return mcptest.Answers[verdict](t, cmd, questions)
 }
 
 // TestFromPython_Differential: fromPython accepts what Python's repr prints for random values, and its JSON has the same value

@@ -1,19 +1,15 @@
 package compress
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"math"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/mcptest"
 )
 
 // sameJSON reports whether got is the same JSON as want. Members must have the same order and numbers the same digits, but
@@ -106,7 +102,7 @@ func TestEncode_DecodesToTheSame(t *testing.T) {
 	}
 }
 
-// reference is the answer of the reference implementation for one text. All texts are checked in one process of Node.
+// reference is the answer of the reference implementation for one text.
 type reference struct {
 	Value     string // the value that the reference decoder reads in strict mode, written as JSON
 	Error     string
@@ -114,58 +110,19 @@ type reference struct {
 	Reference string // what the reference encoder writes if it is not the same
 }
 
-func askReference(t *testing.T, pairs [][2]string) []reference {
-	t.Helper()
-	dir := filepath.Join("..", "..", "testdata", "npm")
-	_, err := os.Stat(filepath.Join(dir, "node_modules", "@toon-format", "toon"))
-	node, lookErr := exec.LookPath("node")
-	if err != nil || lookErr != nil {
-		if os.Getenv("MCPX_REQUIRE_NPM") == "1" {
-			t.Fatalf("the reference decoder is missing: %v, %v", err, lookErr)
-		}
-		t.Skip("the reference decoder is not installed (npm ci in testdata/npm)")
-	}
-	var in bytes.Buffer
-	for _, p := range pairs {
-		line, err := json.Marshal(map[string]string{"json": p[0], "toon": p[1]})
-		if err != nil {
-			t.Fatal(err)
-		}
-		in.Write(append(line, '\n'))
-	}
-	cmd := exec.Command(node, "check-toon.mjs")
-	cmd.Dir = dir
-	cmd.Stdin = &in
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("running check-toon.mjs: %v", err)
-	}
-	var answers []reference
-	lines := bufio.NewScanner(bytes.NewReader(out))
-	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
-		var a reference
-		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
-			t.Fatal(err)
-		}
-		answers = append(answers, a)
-	}
-	if len(answers) != len(pairs) {
-		t.Fatalf("%d answers for %d texts: %v", len(answers), len(pairs), lines.Err())
-	}
-	return answers
-}
-
 // TestEncode_Reference: the reference decoder in strict mode reads the right value from the TOON of every document that can be
 // encoded, even if Text would not choose TOON for it, and from what Text returns for JSON Lines.
 func TestEncode_Reference(t *testing.T) {
+	type pair struct {
+		JSON string `json:"json"`
+		TOON string `json:"toon"`
+	}
 	var names []string
-	var pairs [][2]string
+	var pairs []pair
 	add := func(name, text string) {
 		if toon, ok := Encode([]byte(text)); ok {
 			names = append(names, name)
-			pairs = append(pairs, [2]string{text, toon})
+			pairs = append(pairs, pair{text, toon})
 		}
 	}
 	for _, doc := range documents(t) {
@@ -175,20 +132,20 @@ func TestEncode_Reference(t *testing.T) {
 		add(text, text)
 	}
 	differ := map[string]int{}
-	for i, a := range askReference(t, pairs) {
-		text := pairs[i][0]
+	for i, a := range mcptest.Answers[reference](t, mcptest.Node(t, "@toon-format/toon", "check-toon.mjs"), pairs) {
+		text := pairs[i].JSON
 		compact, _ := wire.Compact(text)
 		d := readAll(compact)
 		switch {
 		case a.Error != "":
-			t.Errorf("%s: %s\n%.500s", names[i], a.Error, pairs[i][1])
+			t.Errorf("%s: %s\n%.500s", names[i], a.Error, pairs[i].TOON)
 		case !Equal([]byte(canonical(d, 0, asFloat)), []byte(a.Value)):
 			t.Errorf("%s: reads %.300s\nwant %.300s", names[i], a.Value, text)
 		case !a.Same:
 			why := referenceDiffers(d)
 			differ[why]++
 			if why == "" {
-				t.Errorf("%s: %s", names[i], firstDifference(pairs[i][1], a.Reference))
+				t.Errorf("%s: %s", names[i], firstDifference(pairs[i].TOON, a.Reference))
 			}
 		}
 	}

@@ -1,14 +1,9 @@
 package compress
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -147,22 +142,15 @@ func FuzzScript(f *testing.F) {
 // choose it.
 func TestScript_Node(t *testing.T) {
 	mcptest.OneGoroutine(t)
-	node, err := exec.LookPath("node")
-	if err != nil {
-		if os.Getenv("MCPX_REQUIRE_NPM") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip("there is no node")
+	cmd := mcptest.Node(t, "", "check-script.mjs")
+	type question struct {
+		JS   string `json:"js"`
+		JSON string `json:"json"`
 	}
-	var in bytes.Buffer
+	var questions []question
 	var names []string
 	check := func(name, script, text string) {
-		line, err := json.Marshal(map[string]string{"js": script, "json": text})
-		if err != nil {
-			t.Fatal(err)
-		}
-		in.Write(append(line, '\n'))
-		names = append(names, name)
+		questions, names = append(questions, question{script, text}), append(names, name)
 	}
 	before := map[string]string{} // by the first word of the name, the text before
 	add := func(name, text string) {
@@ -199,32 +187,15 @@ func TestScript_Node(t *testing.T) {
 			}
 		})
 	}
-	cmd := exec.Command(node, "check-script.mjs")
-	cmd.Dir = filepath.Join("..", "..", "testdata", "npm")
-	cmd.Stdin, cmd.Stderr = &in, os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("running check-script.mjs: %v", err)
-	}
-	answers, engines := string(out), ""
-	if at := strings.LastIndex(answers, "{"); at >= 0 {
-		answers, engines = answers[:at], answers[at:]
-	}
-	lines := bufio.NewScanner(strings.NewReader(answers))
-	n := 0
-	for ; lines.Scan(); n++ {
-		var answer struct {
-			Same  bool
-			Error string
-		}
-		if err := json.Unmarshal(lines.Bytes(), &answer); err != nil || !answer.Same {
-			t.Errorf("%s: %s", names[n], lines.Text())
+	for i, answer := range mcptest.Answers[struct {
+		Same          bool
+		Error, Engine string
+	}](t, cmd, questions) {
+		if !answer.Same {
+			t.Errorf("%s: %+v", names[i], answer)
 		}
 	}
-	if n != len(names) || n == 0 {
-		t.Errorf("%d answers for %d texts", n, len(names))
-	}
-	t.Log(n, "texts", engines)
+	t.Log(len(names), "texts")
 }
 
 // TestText_Within: JSON, or what Python's repr prints, is shortened within prose and within a JSON string. All bytes around it

@@ -201,7 +201,7 @@ func (r *reader) same(t *testing.T, body string, value *node, asLines bool) {
 		got = &node{kind: '[', kids: values}
 	}
 	if got == nil {
-		r.oracle.toon = append(r.oracle.toon, toonText{toon: body, json: want, where: t.Name()})
+		r.oracle.toon = append(r.oracle.toon, toonText{TOON: body, JSON: want, where: t.Name()})
 	} else if got.canonical() != want {
 		t.Fatalf("the page says something else:\ngot  %.600s\nwant %.600s", body, want)
 	}

@@ -1,19 +1,15 @@
 package executor_test
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
+	"mcpx/internal/mcptest"
 	"mcpx/internal/results"
 	"mcpx/internal/tokens"
 )
@@ -36,7 +32,11 @@ type oracle struct {
 	results, same, shrunk int
 }
 
-type toonText struct{ toon, json, where string }
+type toonText struct {
+	TOON  string `json:"toon"`
+	JSON  string `json:"json"`
+	where string
+}
 
 // differences returns how the answer differs from direct, the result that the server sent.
 func (o *oracle) differences(direct string, got answered, structured results.Structured) []string {
@@ -161,7 +161,7 @@ func (o *oracle) sameText(before, after string) string {
 		}
 		whole = "[" + strings.Join(raws, ",") + "]"
 	}
-	o.toon = append(o.toon, toonText{toon: after, json: whole})
+	o.toon = append(o.toon, toonText{TOON: after, JSON: whole})
 	return ""
 }
 
@@ -403,58 +403,24 @@ func metaDifferences(root *node, answer answered) []string {
 // reference decodes the collected TOON texts with the reference decoder in strict mode. The decoder reads numbers as float64,
 // so the test searches the TOON text for the exact numbers.
 func (o *oracle) reference(t *testing.T) {
-	dir := filepath.Join("..", "..", "testdata", "npm")
-	_, err := os.Stat(filepath.Join(dir, "node_modules", "@toon-format", "toon"))
-	program, lookErr := exec.LookPath("node")
-	if err != nil || lookErr != nil {
-		if os.Getenv("MCPX_REQUIRE_NPM") == "1" {
-			t.Fatalf("the reference decoder is missing: %v, %v", err, lookErr)
-		}
-		t.Skip("the reference decoder is not installed (npm ci in testdata/npm)")
-	}
-	var in bytes.Buffer
-	for _, one := range o.toon {
-		line, err := json.Marshal(map[string]string{"json": one.json, "toon": one.toon})
-		if err != nil {
-			t.Fatal(err)
-		}
-		in.Write(append(line, '\n'))
-	}
-	command := exec.Command(program, "check-toon.mjs")
-	command.Dir, command.Stdin, command.Stderr = dir, &in, os.Stderr
-	out, err := command.Output()
-	if err != nil {
-		t.Fatalf("running check-toon.mjs: %v", err)
-	}
-	lines := bufio.NewScanner(bytes.NewReader(out))
-	lines.Buffer(nil, 64<<20)
-	at := 0
-	for ; lines.Scan(); at++ {
-		if at < len(o.toon) {
-			o.toon[at].judge(t, lines.Bytes())
-		}
-	}
-	if at != len(o.toon) {
-		t.Errorf("%d answers of the decoder for %d texts: %v", at, len(o.toon), lines.Err())
+	type answer struct{ Value, Error string }
+	for i, a := range mcptest.Answers[answer](t, mcptest.Node(t, "@toon-format/toon", "check-toon.mjs"), o.toon) {
+		o.toon[i].judge(t, a.Value, a.Error)
 	}
 }
 
-func (one *toonText) judge(t *testing.T, line []byte) {
-	var answer struct{ Value, Error string }
-	if err := json.Unmarshal(line, &answer); err != nil {
-		t.Fatal(err)
-	}
-	sent := readJSON(one.json)
+func (one *toonText) judge(t *testing.T, value, failure string) {
+	sent := readJSON(one.JSON)
 	switch {
-	case answer.Error != "":
-		t.Errorf("%s: TOON is refused: %s\n%s", one.where, answer.Error, one.toon)
-	case !compress.Equal([]byte(sent.floats()), []byte(answer.Value)):
-		t.Errorf("%s: TOON reads as another value:\nsent %.800s\nread %.800s", one.where, one.json, answer.Value)
+	case failure != "":
+		t.Errorf("%s: TOON is refused: %s\n%s", one.where, failure, one.TOON)
+	case !compress.Equal([]byte(sent.floats()), []byte(value)):
+		t.Errorf("%s: TOON reads as another value:\nsent %.800s\nread %.800s", one.where, one.JSON, value)
 	}
-	written := strings.FieldsFunc(one.toon, func(r rune) bool { return strings.ContainsRune(",:[]{}\"\n ", r) })
+	written := strings.FieldsFunc(one.TOON, func(r rune) bool { return strings.ContainsRune(",:[]{}\"\n ", r) })
 	for _, literal := range sent.numbers() {
 		if !slices.Contains(written, literal) {
-			t.Errorf("%s: the number %s is not in the TOON text:\n%s", one.where, literal, one.toon)
+			t.Errorf("%s: the number %s is not in the TOON text:\n%s", one.where, literal, one.TOON)
 		}
 	}
 }

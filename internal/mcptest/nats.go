@@ -75,11 +75,7 @@ func newNATS(t testing.TB, config ...string) *NATS {
 		program += ".exe"
 	}
 	if _, err := os.Stat(program); err != nil {
-		const text = "the NATS server is not built (in testdata/nats: go build -o . github.com/nats-io/nats-server/v2): %v"
-		if os.Getenv("MCPX_REQUIRE_NPM") != "" {
-			t.Fatalf(text, err)
-		}
-		t.Skipf(text, err)
+		Missing(t, "the NATS server is not built (in testdata/nats: go build -o . github.com/nats-io/nats-server/v2): %v", err)
 	}
 	n := &NATS{t: t, program: program, store: t.TempDir(), config: filepath.Join(t.TempDir(), "nats.conf")}
 	if err := os.WriteFile(n.config, []byte(strings.Join(config, "\n")), 0o600); err != nil {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -34,27 +33,8 @@ type oracleReport struct {
 	Errors, Uncompiled, Disagree                                    []string
 }
 
-func requireNPM(t *testing.T) string {
-	t.Helper()
-	dir, err := filepath.Abs("../../testdata/npm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "node_modules", "typescript")); err == nil {
-		if _, err := exec.LookPath("node"); err == nil {
-			return dir
-		}
-	}
-	const why = "needs node and the packages of testdata/npm (npm ci there)"
-	if os.Getenv("MCPX_REQUIRE_NPM") == "1" {
-		t.Fatal(why)
-	}
-	t.Skip(why)
-	return ""
-}
-
 // runOracle lets the oracle check the cases. The parameter most limits the instances that the oracle makes for each schema.
-func runOracle(t *testing.T, dir string, most int, cases []oracleCase) oracleReport {
+func runOracle(t *testing.T, most int, cases []oracleCase) oracleReport {
 	t.Helper()
 	input, err := json.Marshal(map[string]any{"cases": cases})
 	if err != nil {
@@ -64,8 +44,7 @@ func runOracle(t *testing.T, dir string, most int, cases []oracleCase) oracleRep
 	if err := os.WriteFile(file, input, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("node", "--max-old-space-size=4096", "check-types.mjs", file, strconv.Itoa(most))
-	cmd.Dir = dir
+	cmd := mcptest.Node(t, "typescript", "--max-old-space-size=4096", "check-types.mjs", file, strconv.Itoa(most))
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -153,7 +132,6 @@ func toolCases(id string, x Tool) []oracleCase {
 // TestTypeScriptOracle: the TypeScript compiler and a JSON Schema validator check what this package writes.
 func TestTypeScriptOracle(t *testing.T) {
 	mcptest.OneGoroutine(t)
-	dir := requireNPM(t)
 	tools := loadTools(t, "testdata/tools")
 	tools = append(tools, loadTools(t, "testdata/openapi")...)
 	if c := os.Getenv("MCPX_CORPUS"); c != "" {
@@ -169,7 +147,7 @@ func TestTypeScriptOracle(t *testing.T) {
 	for i, s := range mcptest.Part(t, fuzzSchemas(300), 60) {
 		cases = append(cases, toolCases(fmt.Sprintf("fuzz %d", i), Tool{Name: "fuzz", Input: s})...)
 	}
-	r := runOracle(t, dir, 12, cases)
+	r := runOracle(t, 12, cases)
 	t.Logf("%d cases, %d members, %d instances (%d valid, %d invalid), %d disagree, %d with unlisted keys left out, %d schemas not compiled by ajv",
 		r.Cases, r.Members, r.Checked, r.Valid, r.Invalid, r.Disagreements, r.Skipped, len(r.Uncompiled))
 	for _, e := range r.Errors {
@@ -192,9 +170,8 @@ func TestTypeScriptOracle(t *testing.T) {
 // TestTypeScriptOracle_Controls: the oracle reports texts that are wrong. An oracle that accepts everything would prove
 // nothing.
 func TestTypeScriptOracle_Controls(t *testing.T) {
-	dir := requireNPM(t)
 	schema := json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`)
-	r := runOracle(t, dir, 60, []oracleCase{
+	r := runOracle(t, 60, []oracleCase{
 		{ID: "wide", Schema: schema, Declaration: "type Args = {a?: unknown};"},
 		{ID: "narrow", Schema: schema, Declaration: "type Args = {a: number};"},
 		{ID: "member", Args: schema, Member: "f(a: number)"},

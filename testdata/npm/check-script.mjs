@@ -1,6 +1,5 @@
 // Reads JSON lines {"js": text, "json": text}, evaluates the text in two engines (V8, in a context of its own, and QuickJS if it is
-// installed), and answers each with one JSON line: {"same": whether the value is that of json in each} or {"error": message}. The
-// last line is {"engines": names}.
+// installed), and answers each with one JSON line: {"same": whether the value is that of json in each} or {"error": message}.
 import { createInterface } from 'node:readline';
 import vm from 'node:vm';
 
@@ -42,4 +41,3 @@ for await (const line of createInterface({ input: process.stdin, crlfDelay: Infi
   }
   process.stdout.write(JSON.stringify(answer) + '\n');
 }
-process.stdout.write(JSON.stringify({ engines: Object.keys(engines) }) + '\n');
