@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,8 +16,7 @@ import (
 // BenchmarkDaemon compares mcpx with a warm daemon and without one, in as many rounds as -benchtime says: go test ./cmd/mcpx
 // -run '^$' -bench Daemon -benchtime 20x. It measures real processes. Times are wall-clock times, as medians of the rounds. The
 // first answer is that to initialize. cpu is the CPU time of the process that serves, for each call. ratio is the time with the
-// daemon divided by that without it, in the same round, as the median of the rounds. noise is the same for two mcpx without the
-// daemon.
+// daemon divided by that without it (see compare).
 //
 // Each mcpx has a session of the system (setsid) of its own, as the daemon has. By default Linux shares its processors among
 // such sessions (autogroups): under load, a process in the session of its client wakes less often, and needs up to 10 % less
@@ -26,16 +26,18 @@ func BenchmarkDaemon(b *testing.B) {
 	warm := newDesk(b)
 	ways := [3]*benched{newBenched(b, warm, servers), newBenched(b, newHome(b), servers), newBenched(b, newHome(b), servers)}
 	ways[0].pid = warm.daemons(b)[0]
-	b.Run("first-answer", func(b *testing.B) { compare(b, ways, "ms", (*benched).firstAnswer) })
-	b.Run("exec", func(b *testing.B) { compare(b, ways, "ms", (*benched).command) })
+	b.Run("first-answer", func(b *testing.B) { compare(b, ways, "ms", "warm", (*benched).firstAnswer) })
+	b.Run("exec", func(b *testing.B) { compare(b, ways, "ms", "warm", (*benched).command) })
 	for _, callers := range []int{1, 64} {
 		calls := func(one *benched, b *testing.B) (wall, cpu float64) { return one.calls(b, callers) }
-		b.Run("calls-"+strconv.Itoa(callers), func(b *testing.B) { compare(b, ways, "µs", calls) })
+		b.Run("calls-"+strconv.Itoa(callers), func(b *testing.B) { compare(b, ways, "µs", "warm", calls) })
 	}
 }
 
-// compare measures three ways by turns: one with the daemon and two without it. The ratio of the latter two is the noise.
-func compare(b *testing.B, ways [3]*benched, unit string, measure func(one *benched, b *testing.B) (wall, cpu float64)) {
+// compare measures three ways by turns: one in question, which the report names first, and two that are alike. measure returns
+// the wall-clock time and the CPU time; it returns 0 for what it does not measure. A ratio is the time of the first way divided
+// by that of the others in the same round, and noise the same for the two that are alike; both are medians of the rounds.
+func compare[Way any](b *testing.B, ways [3]Way, unit, first string, measure func(one Way, b *testing.B) (wall, cpu float64)) {
 	for _, one := range ways {
 		measure(one, b) // caches are filled
 	}
@@ -49,24 +51,31 @@ func compare(b *testing.B, ways [3]*benched, unit string, measure func(one *benc
 		walls, cpus = append(walls, wall), append(cpus, cpu)
 	}
 	b.ReportMetric(0, "ns/op")
-	if walls.report(b, unit, ""); cpus[0][0] > 0 {
-		cpus.report(b, unit, "cpu-")
-	}
+	walls.report(b, unit, "", first)
+	cpus.report(b, unit, "cpu-", first)
 }
 
 // compared has what was measured in each round.
 type compared [][3]float64
 
-func (c compared) report(b *testing.B, unit, what string) {
-	var warm, alone, ratio, noise []float64
+func (c compared) report(b *testing.B, unit, what, first string) {
+	if c[0][0] == 0 { // was not measured
+		return
+	}
+	var one, others, ratio, noise []float64
 	for _, now := range c {
-		warm, alone = append(warm, now[0]), append(alone, now[1], now[2])
+		one, others = append(one, now[0]), append(others, now[1], now[2])
 		ratio, noise = append(ratio, 2*now[0]/(now[1]+now[2])), append(noise, now[1]/now[2])
 	}
-	b.ReportMetric(median(warm), unit+"-"+what+"warm")
-	b.ReportMetric(median(alone), unit+"-"+what+"alone")
+	b.ReportMetric(median(one), unit+"-"+what+first)
+	b.ReportMetric(median(others), unit+"-"+what+"alone")
 	b.ReportMetric(median(ratio), what+"ratio")
 	b.ReportMetric(median(noise), what+"noise")
+}
+
+func median(of []float64) float64 {
+	of = slices.Sorted(slices.Values(of))
+	return (of[(len(of)-1)/2] + of[len(of)/2]) / 2
 }
 
 // benched is a way to use mcpx, with a session that stays open.

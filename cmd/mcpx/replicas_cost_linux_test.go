@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,9 +13,8 @@ import (
 )
 
 // BenchmarkReplicas_CPU compares the CPU time that a small call takes in the mcpx process: of a replica that answers it itself,
-// and of two mcpx without cluster. All get the same calls by turns, in many short rounds. The times are medians; ratio is the
-// median of the ratios within each round, and noise the same for the two mcpx without cluster. The other replica gets no calls.
-// With limits, every call is counted, and the other replica gets the counts.
+// and of two mcpx without cluster (see compare). The other replica gets no calls. With limits, every call is counted, and the
+// other replica gets the counts.
 func BenchmarkReplicas_CPU(b *testing.B) {
 	servers := map[string]server{"fake": fake(b, mcptest.Spec{})}
 	for _, c := range []struct {
@@ -30,39 +28,19 @@ func BenchmarkReplicas_CPU(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			f := startReplicas(b, 2, servers, c.global)
-			all := []*costly{newCostly(b, f.replicas[0].daemon)}
-			for range 2 {
+			ways := [3]*costly{newCostly(b, f.replicas[0].daemon)}
+			for i := range 2 {
 				h := newHome(b)
-				all = append(all, newCostly(b, h.serveHTTP(b, "--config", h.config(b, servers, maps.Clone(c.global)))))
+				ways[1+i] = newCostly(b, h.serveHTTP(b, "--config", h.config(b, servers, maps.Clone(c.global))))
 			}
 			for range 500 { // caches are filled, connections are open
-				for _, one := range all {
+				for _, one := range ways {
 					one.call()
 				}
 			}
-			var took [3][]float64
-			var ratios, noise []float64
-			for n := 0; b.Loop(); n++ {
-				var now [3]float64
-				for i := range all { // none is always the first
-					at := (n + i) % len(all)
-					now[at] = all[at].round()
-					took[at] = append(took[at], now[at])
-				}
-				ratios, noise = append(ratios, 2*now[0]/(now[1]+now[2])), append(noise, now[1]/now[2])
-			}
-			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(median(took[0]), "µs-replica")
-			b.ReportMetric(median(append(took[1], took[2]...)), "µs-alone")
-			b.ReportMetric(median(ratios), "ratio")
-			b.ReportMetric(median(noise), "noise")
+			compare(b, ways, "µs", "replica", func(one *costly, _ *testing.B) (_, cpu float64) { return 0, one.round() })
 		})
 	}
-}
-
-func median(of []float64) float64 {
-	of = slices.Sorted(slices.Values(of))
-	return (of[(len(of)-1)/2] + of[len(of)/2]) / 2
 }
 
 // costly is a client of an mcpx whose CPU time is measured.
