@@ -140,43 +140,6 @@ func TestServe_MalformedSchemas(t *testing.T) {
 	})
 }
 
-// TestServe_SchemasAsSent: inspect returns a tool's schemas as the server wrote them. The server gets the
-// arguments as the client wrote them.
-func TestServe_SchemasAsSent(t *testing.T) {
-	mcptest.Parallel(t)
-	h := newHome(t)
-	config := h.config(t, map[string]server{"odd": fake(t, mcptest.Spec{OddTools: true})}, nil)
-	const arguments = `{"z":1.10,"a":9007199254740993,"nested":{"b":[],"a":null},"text":"\u00e9 <&>"}`
-	each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
-		c.open(t)
-		c.awaitReady(t, "odd")
-		for _, odd := range mcptest.OddTools() {
-			if !odd.Usable {
-				continue
-			}
-			var sent, got struct{ InputSchema, OutputSchema json.RawMessage }
-			name, err := json.Marshal(odd.Name)
-			if err != nil || json.Unmarshal(odd.Raw, &sent) != nil {
-				t.Fatalf("%s: %v", odd.Name, err)
-			}
-			var data struct{ Tools []json.RawMessage }
-			r := c.tool(t, "inspect", `{"server_name":"odd","tool_name":`+string(name)+`}`)
-			if json.Unmarshal(r.Structured, &data) != nil || len(data.Tools) != 1 || json.Unmarshal(data.Tools[0], &got) != nil {
-				t.Errorf("%s: got %s", odd.Name, r.Structured)
-				continue
-			}
-			for kind, pair := range map[string][2]json.RawMessage{
-				"inputSchema": {got.InputSchema, sent.InputSchema}, "outputSchema": {got.OutputSchema, sent.OutputSchema},
-			} {
-				if pair[0] != nil || pair[1] != nil && string(pair[1]) != "null" {
-					sameJSON(t, odd.Name+": "+kind, pair[0], pair[1])
-				}
-			}
-		}
-		sameJSON(t, "the arguments", c.exec(t, "odd", "odd_true", arguments).Structured, json.RawMessage(arguments))
-	})
-}
-
 // checkStrictSchema fails unless the schema is accepted by the strictest provider: an object of plain properties. The only
 // other keywords allowed are additionalProperties: true of an object, without which some frameworks reduce it to an empty
 // object, and items of an array of such objects.
@@ -279,52 +242,6 @@ func checkFault(t *testing.T, what string, r toolResult, code, text string) {
 	if !strings.Contains(r.text(t), text) {
 		t.Errorf("%s: no %q in %q", what, text, r.text(t))
 	}
-}
-
-// TestServe_NothingLost: the client gets exactly what an upstream server sent, including every digit and every block, over each
-// transport and in both eras.
-func TestServe_NothingLost(t *testing.T) {
-	mcptest.Parallel(t)
-	h := newHome(t)
-	config := h.config(t, map[string]server{
-		"stdio":  fake(t, mcptest.Spec{}),
-		"modern": fake(t, mcptest.Spec{Era: mcptest.EraModern}),
-		"http":   {"url": mcptest.Spec{}.HTTP(t).URL},
-		"sse":    {"url": mcptest.Spec{}.SSE(t).URL, "type": "sse"},
-	}, nil)
-	var want toolResult
-	if err := json.Unmarshal([]byte(mcptest.ContentResult), &want); err != nil {
-		t.Fatal(err)
-	}
-	each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
-		c.name = "some-agent"
-		c.open(t)
-		for _, name := range []string{"stdio", "modern", "http", "sse"} {
-			t.Run(name, func(t *testing.T) {
-				got := c.exec(t, name, "content", `{}`)
-				sameBlocks(t, got.Content, want.Content)
-				sameJSON(t, "structuredContent", got.Structured, want.Structured)
-				for _, member := range []string{`"example.com/trace":"abc"`, `"n":9007199254740993`} {
-					if !strings.Contains(string(got.Meta), member) {
-						t.Errorf("no %s in _meta %s", member, got.Meta)
-					}
-				}
-				if got.IsError {
-					t.Error("isError")
-				}
-				if bare := c.exec(t, name, "bare", `{}`); string(bare.Structured) != `{"id":9007199254740993,"rate":1.10}` {
-					t.Errorf("a result without content: %+v", bare)
-				}
-				table := c.exec(t, name, "table", `{"rows":40}`)
-				if n := len(table.text(t)); n*2 > len(mcptest.TableText(40)) || table.Structured != nil {
-					t.Errorf("a table of %d bytes is still %d, and %s", len(mcptest.TableText(40)), n, table.Structured)
-				}
-				if r := c.exec(t, name, "add", `{"a":123456789012345678901234567890,"b":1}`); r.text(t) != `{"sum":123456789012345678901234567891}` {
-					t.Errorf("a sum beyond 2^53: %s", r.Content)
-				}
-			})
-		}
-	})
 }
 
 // sameBlocks compares content blocks as JSON.

@@ -176,28 +176,3 @@ func TestStats_Killed(t *testing.T) {
 		t.Errorf("exit %d: %s", code, out)
 	}
 }
-
-// TestStats_Real: with real servers the definitions that were saved are those that a direct connection has.
-func TestStats_Real(t *testing.T) {
-	mcptest.Parallel(t)
-	p := findPeers(t)
-	h := newHome(t)
-	servers, folder := p.real(t, h)
-	delete(servers, "everything") // its tools depend on what the client can do
-	path := h.config(t, servers, nil)
-	c := &client{era: legacy, name: "cursor"}
-	peer := h.serveStdio(t, "--config", path)
-	c.peer = peer
-	c.open(t)
-	c.list(t)
-	c.exec(t, "memory", "read_graph", `{}`)
-	c.exec(t, "filesystem", "directory_tree", `{"path":`+string(wire.Encode(folder))+`}`)
-	peer.stdin.Close()
-	peer.wait(t)
-	got := h.saved(t, path, "server")
-	for _, s := range budgetOf(t, h, "--config", path).Catalogue.Servers {
-		if f := got[s.Name]; f.Calls != 1 || !near(f.Definitions, s.Direct) || f.Compression <= f.Received/10 || f.Cut != 0 || f.LeftOut != 0 {
-			t.Errorf("%s: %+v, %d tokens of definitions directly", s.Name, f, s.Direct)
-		}
-	}
-}

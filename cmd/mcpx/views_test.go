@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -34,19 +33,6 @@ func (c *client) rawTools(t testing.TB) (names []string, byName map[string]json.
 	return names, byName
 }
 
-// asDirect returns the tools without those that server-everything lists only for clients that can be asked
-// questions: shared sessions declare that they can, and the test's direct client does not.
-func (c *client) asDirect(t testing.TB) (names []string, byName map[string]json.RawMessage) {
-	t.Helper()
-	names, byName = c.rawTools(t)
-	asking := func(name string) bool {
-		return strings.Contains(name, "trigger-") && !strings.Contains(name, "trigger-long") || strings.Contains(name, "get-roots-list")
-	}
-	names = slices.DeleteFunc(names, asking)
-	maps.DeleteFunc(byName, func(name string, _ json.RawMessage) bool { return asking(name) })
-	return names, byName
-}
-
 // onViews runs a test on a view, over HTTP in both eras, and over stdio in one era, or in both with MCPX_FULL=1.
 func onViews(t *testing.T, h *home, config, view string, test func(t *testing.T, c *client)) {
 	t.Helper()
@@ -67,56 +53,6 @@ func onViews(t *testing.T, h *home, config, view string, test func(t *testing.T,
 				test(t, c)
 			})
 		}
-	})
-}
-
-// TestNPM_ViewTools: in a view with all tools, the tools of real servers are as on the servers themselves
-// except for their names, and so are the results.
-func TestNPM_ViewTools(t *testing.T) {
-	mcptest.Parallel(t)
-	p, h := findPeers(t), newHome(t)
-	servers, _ := p.real(t, h)
-	config := h.config(t, servers, map[string]any{"startup_wait": 60, "exec_wait": 60})
-	want := make(map[string]json.RawMessage)
-	var wantNames []string
-	sum := json.RawMessage(nil)
-	for _, server := range []string{"everything", "filesystem", "memory"} {
-		c := direct(t, h, servers[server])
-		names, tools := c.rawTools(t)
-		for _, name := range names {
-			wantNames = append(wantNames, server+"__"+name)
-			want[server+"__"+name] = json.RawMessage(strings.Replace(string(tools[name]), `"name":"`+name+`"`, `"name":"`+server+`__`+name+`"`, 1))
-		}
-		if server == "everything" {
-			sum = c.result(t, "tools/call", `{"name":"get-structured-content","arguments":{"location":"Chicago"}}`)
-		}
-	}
-	onViews(t, h, config, "tools", func(t *testing.T, c *client) {
-		names, tools := c.asDirect(t)
-		if !slices.Equal(names, wantNames) {
-			t.Fatalf("names are %q\nwant %q", names, wantNames)
-		}
-		for name, tool := range tools {
-			if string(tool) != string(want[name]) {
-				t.Errorf("%s\ngot  %s\nwant %s", name, tool, want[name])
-			}
-		}
-		sameResult(t, c.result(t, "tools/call", `{"name":"everything__get-structured-content","arguments":{"location":"Chicago"}}`), sum)
-		if m := c.request(t, "tools/call", `{"name":"inspect","arguments":{}}`); !strings.Contains(string(m.Error), "-32602") {
-			t.Errorf("a tool that is not there got %s %s", m.Result, m.Error)
-		}
-	})
-	onViews(t, h, config, "servers/everything", func(t *testing.T, c *client) {
-		names, tools := c.asDirect(t)
-		for _, name := range names {
-			if got := strings.Replace(string(tools[name]), `"name":"`, `"name":"everything__`, 1); got != string(want["everything__"+name]) {
-				t.Errorf("%s: got %s", name, tools[name])
-			}
-		}
-		if len(names) != 13 {
-			t.Errorf("names are %q", names)
-		}
-		sameResult(t, c.result(t, "tools/call", `{"name":"get-structured-content","arguments":{"location":"Chicago"}}`), sum)
 	})
 }
 
