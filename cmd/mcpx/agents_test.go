@@ -70,7 +70,7 @@ func voiceClient(t *testing.T, address string, calls ...string) (v voice) {
 }
 
 // awaitTools waits until as many tools of agents are known, and no server of an agent is away.
-func (d *daemon) awaitTools(t *testing.T, key string, tools int) {
+func (d *hosted) awaitTools(t *testing.T, key string, tools int) {
 	t.Helper()
 	var health struct {
 		Result struct {

@@ -31,7 +31,7 @@ import (
 
 // fronted is an mcpx with the setting auth.front. Its users log in at a real OpenID issuer.
 type fronted struct {
-	*daemon
+	*hosted
 	resource string // the public URL, from which a proxy forwards to the daemon
 	issuer   *guarded
 	box      server
@@ -45,8 +45,8 @@ func (h *home) startFronted(t *testing.T, change map[string]any) *fronted {
 	proxy := httptest.NewUnstartedServer(nil)
 	f.resource = "http://" + proxy.Listener.Addr().String() + "/mcp"
 	f.box = fake(t, mcptest.Spec{})
-	f.daemon = h.serveHTTP(t, "--config", h.frontConfig(t, f, change), "--watch")
-	to, err := url.Parse(strings.TrimSuffix(f.daemon.url, "/mcp"))
+	f.hosted = h.serveHTTP(t, "--config", h.frontConfig(t, f, change), "--watch")
+	to, err := url.Parse(strings.TrimSuffix(f.hosted.url, "/mcp"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +338,7 @@ func TestFront_TypeScript(t *testing.T) {
 			}
 			f := h.startFronted(t, nil)
 			args[1] = f.resource
-			listsTwice(t, f.daemon, func(page string) string { return agree(t, f, page).String() }, s.node, args...)
+			listsTwice(t, f.hosted, func(page string) string { return agree(t, f, page).String() }, s.node, args...)
 		})
 	}
 }

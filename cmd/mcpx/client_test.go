@@ -396,8 +396,8 @@ func (p *stdioPeer) follow(t *testing.T, outcome string, act func()) {
 	mcptest.WaitFor(t, outcome, patience, func() bool { return p.logged(outcome) > before })
 }
 
-// daemon is a running mcpx process that serves HTTP. It is not the daemon that stdio sessions share.
-type daemon struct {
+// hosted is a running mcpx process that serves HTTP.
+type hosted struct {
 	*stdioPeer
 	url string // the URL of the MCP endpoint
 }
@@ -405,16 +405,16 @@ type daemon struct {
 var servedAt = regexp.MustCompile(`(?:msg=serving url=|serving the demo at )(\S+)`)
 
 // serveHTTP starts mcpx over HTTP on a free port of the loopback interface.
-func (h *home) serveHTTP(t testing.TB, args ...string) *daemon {
+func (h *home) serveHTTP(t testing.TB, args ...string) *hosted {
 	t.Helper()
 	return h.serving(t, h.command(t, append([]string{"--log-level", "info", "serve", "--http", "127.0.0.1:0"}, args...)...))
 }
 
 // serving is serveHTTP for a given command that starts mcpx.
-func (h *home) serving(t testing.TB, cmd *exec.Cmd) *daemon {
+func (h *home) serving(t testing.TB, cmd *exec.Cmd) *hosted {
 	t.Helper()
 	p := startStdio(t, cmd)
-	d := &daemon{stdioPeer: p}
+	d := &hosted{stdioPeer: p}
 	t.Cleanup(func() { terminate(p.cmd) })
 	mcptest.WaitFor(t, "the address of mcpx", patience, func() bool {
 		found := servedAt.FindStringSubmatch(p.stderr.String())
@@ -442,7 +442,7 @@ type httpPeer struct {
 	client  *http.Client
 }
 
-func (d *daemon) peer(t testing.TB) *httpPeer {
+func (d *hosted) peer(t testing.TB) *httpPeer {
 	t.Helper()
 	p := &httpPeer{inbox: newInbox(), url: d.url, header: make(http.Header), client: &http.Client{Transport: &http.Transport{}}}
 	t.Cleanup(func() {

@@ -14,7 +14,7 @@ import (
 // dialFleet starts mcpx dial against the balancer of a fleet.
 func dialFleet(t *testing.T, h *home, f *fleet, name string, args ...string) *lockedBuffer {
 	t.Helper()
-	return dialHome(t, h, &daemon{url: f.url}, name, args...)
+	return dialHome(t, h, &hosted{url: f.url}, name, args...)
 }
 
 // stateAt returns the state of a dialled server at a replica.
@@ -38,13 +38,13 @@ func servedByAll(t *testing.T, f *fleet, name string) (served string) {
 	t.Helper()
 	here := 0
 	for _, r := range f.replicas {
-		served = dialledName(t, r.daemon, name)
+		served = dialledName(t, r.hosted, name)
 		if stateAt(t, r, served) == "dialled in" {
 			here++
 		}
-		v := visitAt(t, r.daemon)
+		v := visitAt(t, r.hosted)
 		call := func(arguments string) string {
-			return v.ask(r.daemon, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"exec","_meta":{"progressToken":"p"},"arguments":`+arguments+`}}`)
+			return v.ask(r.hosted, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"exec","_meta":{"progressToken":"p"},"arguments":`+arguments+`}}`)
 		}
 		for way, arguments := range waysToExec {
 			if answer := call(arguments(served, "echo", `{"text":"hello"}`)); !strings.Contains(answer, "hello") || strings.Contains(answer, `"isError":true`) {
@@ -78,9 +78,9 @@ func TestReplicas_Dialled(t *testing.T) {
 	}
 	holder := slices.IndexFunc(f.replicas, func(r *replica) bool { return stateAt(t, r, served) == "dialled in" })
 	other := f.replicas[(holder+1)%3]
-	v, ended := visitAt(t, other.daemon), make(chan string, 1)
-	go func() { ended <- v.ask(other.daemon, execute(3, served, "slow", `{"while":"`+file+`"}`)) }() // ends with the holder
-	v.ask(other.daemon, execute(4, served, "echo", `{"text":"later"}`))                              // then the slow call has begun
+	v, ended := visitAt(t, other.hosted), make(chan string, 1)
+	go func() { ended <- v.ask(other.hosted, execute(3, served, "slow", `{"while":"`+file+`"}`)) }() // ends with the holder
+	v.ask(other.hosted, execute(4, served, "echo", `{"text":"later"}`))                              // then the slow call has begun
 	gone := f.replicas[holder]
 	_ = gone.cmd.Process.Kill()
 	<-gone.exited

@@ -14,7 +14,7 @@ import (
 )
 
 // dialHome starts mcpx dial in a home, and ends it with the test. It returns what the command prints.
-func dialHome(t testing.TB, h *home, hosted *daemon, name string, args ...string) *lockedBuffer {
+func dialHome(t testing.TB, h *home, hosted *hosted, name string, args ...string) *lockedBuffer {
 	t.Helper()
 	to := strings.Replace(hosted.site(), "http:", "ws:", 1) + "/dial/" + name
 	process := h.command(t, append([]string{"--config", filepath.Join(h.dir, "mcpx.json"), "dial", to}, args...)...)
@@ -36,7 +36,7 @@ func dialHome(t testing.TB, h *home, hosted *daemon, name string, args ...string
 
 // dialledName waits until a hosted mcpx without auth has a server that dialled in under a name, and returns the name that it
 // has there.
-func dialledName(t testing.TB, hosted *daemon, name string) (served string) {
+func dialledName(t testing.TB, hosted *hosted, name string) (served string) {
 	t.Helper()
 	mcptest.WaitFor(t, name+" is served", patience, func() bool {
 		_, listed := fetch(t, "GET", hosted.site()+"/api/dialled", "")
@@ -115,7 +115,7 @@ func TestDial_Through(t *testing.T) {
 }
 
 // cancelThrough cancels a call at the hosted end, and waits until the server at the device learns it.
-func cancelThrough(t *testing.T, hosted *daemon, one string, log mcptest.Spec) {
+func cancelThrough(t *testing.T, hosted *hosted, one string, log mcptest.Spec) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -45,7 +45,7 @@ func TestDoor(t *testing.T) {
 	t.Cleanup(site.Close)
 	for _, era := range []string{legacy, modern} {
 		for _, over := range []string{"stdio", "http"} {
-			mine := &client{era: era, name: "e2e", peer: (&daemon{url: site.URL + "/mcp"}).peer(t)}
+			mine := &client{era: era, name: "e2e", peer: (&hosted{url: site.URL + "/mcp"}).peer(t)}
 			if over == "stdio" {
 				in, to := io.Pipe()
 				from, out := io.Pipe()

@@ -15,7 +15,7 @@ import (
 )
 
 // trusting serves an mcpx that accepts the JWTs of a real authorization server.
-func trusting(t *testing.T, h *home) (*daemon, *guarded) {
+func trusting(t *testing.T, h *home) (*hosted, *guarded) {
 	t.Helper()
 	g := guard(t, 600, map[string]any{"format": "jwt"})
 	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{
@@ -42,7 +42,7 @@ func TestIssuer_TypeScript(t *testing.T) {
 
 // listsTwice runs connect.mjs, which lists the tools of mcpx, renews its tokens and lists the tools again.
 // browse opens the login page and returns the address of the final redirect.
-func listsTwice(t *testing.T, d *daemon, browse func(page string) string, node string, args ...string) {
+func listsTwice(t *testing.T, d *hosted, browse func(page string) string, node string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(node, args...)
 	var stderr lockedBuffer

@@ -13,7 +13,7 @@ import (
 )
 
 // get requests a page from a running mcpx. If token is empty, it sends none.
-func (d *daemon) get(t *testing.T, path, token string) (status int, body string) {
+func (d *hosted) get(t *testing.T, path, token string) (status int, body string) {
 	t.Helper()
 	var headers []string
 	if token != "" {

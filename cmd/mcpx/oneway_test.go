@@ -22,7 +22,7 @@ import (
 
 // endpoint is a whole mcpx over HTTP with an audit trail. Each caller has its own token.
 type endpoint struct {
-	*daemon
+	*hosted
 	home *home
 	path string // of the file with the trail
 }
@@ -47,7 +47,7 @@ func (h *home) endpoint(t *testing.T, servers map[string]server, global map[stri
 		}
 	}
 	e := &endpoint{home: h, path: filepath.Join(h.dir, "audit.jsonl")}
-	e.daemon = h.serveHTTP(t, "--config", h.config(t, servers, all))
+	e.hosted = h.serveHTTP(t, "--config", h.config(t, servers, all))
 	e.client(t, callers[0], modern, "").awaitReady(t, slices.Collect(maps.Keys(servers))...)
 	return e
 }

@@ -21,7 +21,7 @@ import (
 
 // company is an mcpx whose people log in to a server by themselves.
 type company struct {
-	*daemon
+	*hosted
 	h       *home
 	tracker *guarded
 	base    string // the public URL, from which a proxy forwards to the daemon
@@ -75,8 +75,8 @@ func startCompany(t *testing.T, front map[string]any, people ...string) *company
 		}
 		c.tokens[who] = strings.TrimSpace(out)
 	}
-	c.daemon = c.h.serveHTTP(t, "--config", path)
-	to, err := url.Parse(strings.TrimSuffix(c.daemon.url, "/mcp"))
+	c.hosted = c.h.serveHTTP(t, "--config", path)
+	to, err := url.Parse(strings.TrimSuffix(c.hosted.url, "/mcp"))
 	if err != nil {
 		t.Fatal(err)
 	}

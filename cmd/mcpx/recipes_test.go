@@ -124,7 +124,7 @@ func (h *home) startRecipe(t *testing.T, issuer string, fill func(resource strin
 	}
 	auth := map[string]any{"resource": f.resource, "scopes": []string{"mcp"}, "front": front}
 	config := h.config(t, map[string]server{"box": f.box}, map[string]any{"auth": auth})
-	f.daemon = h.serving(t, h.command(t, "--log-level", "info", "--config", config, "serve", "--http", at, "--watch"))
+	f.hosted = h.serving(t, h.command(t, "--log-level", "info", "--config", config, "serve", "--http", at, "--watch"))
 	return f
 }
 
@@ -133,7 +133,7 @@ func firstCalls(t *testing.T, f *fronted) {
 	t.Helper()
 	t.Run("TypeScript SDK", func(t *testing.T) {
 		s := findSuite(t)
-		listsTwice(t, f.daemon, func(page string) string { return agree(t, f, page).String() }, s.node,
+		listsTwice(t, f.hosted, func(page string) string { return agree(t, f, page).String() }, s.node,
 			filepath.Join(s.dir, "connect.mjs"), f.resource, "http://localhost:1/callback")
 	})
 	t.Run("mcpx, with go-sdk", func(t *testing.T) {

@@ -28,7 +28,7 @@ func BenchmarkReplicas_CPU(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			f := startReplicas(b, 2, servers, c.global)
-			ways := [3]*costly{newCostly(b, f.replicas[0].daemon)}
+			ways := [3]*costly{newCostly(b, f.replicas[0].hosted)}
 			for i := range 2 {
 				h := newHome(b)
 				ways[1+i] = newCostly(b, h.serveHTTP(b, "--config", h.config(b, servers, maps.Clone(c.global))))
@@ -46,11 +46,11 @@ func BenchmarkReplicas_CPU(b *testing.B) {
 // costly is a client of an mcpx whose CPU time is measured.
 type costly struct {
 	b  *testing.B
-	at *daemon
+	at *hosted
 	v  *visitor
 }
 
-func newCostly(b *testing.B, at *daemon) *costly { return &costly{b, at, visitAt(b, at)} }
+func newCostly(b *testing.B, at *hosted) *costly { return &costly{b, at, visitAt(b, at)} }
 
 func (c *costly) call() {
 	c.b.Helper()

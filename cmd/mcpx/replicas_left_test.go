@@ -26,7 +26,7 @@ func TestReplicas_Left(t *testing.T) {
 	f := &fronted{issuer: guard(t, 600), resource: "http://" + public.Addr().String() + "/mcp"}
 	servers := map[string]server{"tracker": {"url": tracker.url, "oauth": map[string]any{"per": "principal"}}}
 	r := startReplicas(t, 2, servers, map[string]any{"auth": f.auth(nil)})
-	f.daemon = r.replicas[0].daemon
+	f.hosted = r.replicas[0].hosted
 	roundRobin(t, r, public)
 	c := discover(t, f)
 	_, client := c.post("registration_endpoint", "application/json", `{"redirect_uris":["`+connectorRedirect+`"]}`)

@@ -224,7 +224,7 @@ func TestReplicas_Leave(t *testing.T) {
 	own := fake(t, spec)
 	own["session"] = "per_client"
 	f := startReplicas(t, 2, map[string]server{"own": own}, map[string]any{"shutdown_grace": 60, "result_token_limit": 100, "result_preview_tokens": 50})
-	one, two := f.replicas[0].daemon, f.replicas[1].daemon
+	one, two := f.replicas[0].hosted, f.replicas[1].hosted
 	alice := visitAt(t, one)
 	pid := func() string { return processOf(alice.ask(two, execute(1, "own", "pid", `{}`))) }
 	before := pid()

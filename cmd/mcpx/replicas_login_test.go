@@ -32,7 +32,7 @@ func startFrontedFleet(t *testing.T, balance func(testing.TB, *fleet, net.Listen
 	}
 	f := &fronted{issuer: guard(t, 600), resource: "http://" + public.Addr().String() + "/mcp"}
 	r := startReplicas(t, 3, map[string]server{"box": fake(t, mcptest.Spec{})}, map[string]any{"auth": f.auth(nil)})
-	f.daemon = r.replicas[0].daemon
+	f.hosted = r.replicas[0].hosted
 	balance(t, r, public)
 	c := discover(t, f)
 	status, registered := c.post("registration_endpoint", "application/json", `{"redirect_uris":["`+connectorRedirect+`"]}`)

@@ -26,7 +26,7 @@ import (
 // shares checks that two replicas share a session, its end, and a kept result.
 func (f *fleet) shares(t *testing.T) {
 	t.Helper()
-	one, two := f.replicas[0].daemon, f.replicas[1].daemon
+	one, two := f.replicas[0].hosted, f.replicas[1].hosted
 	v := visitAt(t, one)
 	if said := v.ask(two, `{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"error"}}`); !strings.Contains(said, `"result":{}`) {
 		t.Errorf("a change of the session: %s", said)
@@ -216,7 +216,7 @@ func TestReplicas_NATSCluster(t *testing.T) {
 	f := &fleet{nats: all[0], servers: map[string]server{"fake": fake(t, mcptest.Spec{})}, cluster: map[string]any{"nats": urls}}
 	f.startAll(t, 3)
 	f.shares(t)
-	before := visitAt(t, f.replicas[0].daemon)
+	before := visitAt(t, f.replicas[0].hosted)
 	for range 2 {
 		var name string
 		mcptest.WaitFor(t, "the bucket is on three servers", patience, func() bool {
@@ -227,14 +227,14 @@ func TestReplicas_NATSCluster(t *testing.T) {
 		t.Logf("%s leads", name)
 		byName[name].Kill()
 		for _, r := range f.replicas {
-			if said := before.ask(r.daemon, execute(1, "fake", "echo", `{"text":"goes on"}`)); !strings.Contains(said, "goes on") {
+			if said := before.ask(r.hosted, execute(1, "fake", "echo", `{"text":"goes on"}`)); !strings.Contains(said, "goes on") {
 				t.Errorf("a call at %s: %s", r.name, said)
 			}
 		}
 		began := time.Now()
 		for _, r := range f.replicas {
 			mcptest.WaitFor(t, "a change is stored by "+r.name, patience, func() bool {
-				return strings.Contains(before.ask(r.daemon, `{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"error"}}`), `"result":{}`)
+				return strings.Contains(before.ask(r.hosted, `{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"error"}}`), `"result":{}`)
 			})
 		}
 		t.Logf("changes are stored again after %v", time.Since(began))

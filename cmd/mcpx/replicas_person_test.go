@@ -20,7 +20,7 @@ func TestReplicas_Person(t *testing.T) {
 		tokens[who] = map[string]any{"sha256": hex.EncodeToString(sum[:])}
 	}
 	r := startReplicas(t, 2, map[string]server{"own": own}, map[string]any{"auth": map[string]any{"tokens": tokens}})
-	agents := func(who string, at ...*daemon) (all []*client) {
+	agents := func(who string, at ...*hosted) (all []*client) {
 		for _, d := range at {
 			for _, era := range []string{legacy, modern} {
 				peer := d.peer(t)
@@ -41,7 +41,7 @@ func TestReplicas_Person(t *testing.T) {
 		}
 		return pids
 	}
-	one, two := r.replicas[0].daemon, r.replicas[1].daemon
+	one, two := r.replicas[0].hosted, r.replicas[1].hosted
 	hers, his := processes(agents("alice", one, two)), processes(agents("bob", two, one))
 	if len(hers) != 1 || len(his) != 1 {
 		t.Fatalf("alice has the processes %v, bob %v", hers, his)

@@ -15,7 +15,7 @@ import (
 // script is a raw client that writes down what it gets, without what differs from process to process.
 type script struct {
 	*visitor
-	at    *daemon // whose url is the endpoint
+	at    *hosted // whose url is the endpoint
 	lines []string
 }
 
@@ -112,7 +112,7 @@ func (s *script) tasks() {
 
 	s.opens("2025-11-25")
 	s.note("a task in a call", s.ask(s.at, execute(1, "old", "t", `{}`)))
-	own := &script{visitor: &visitor{t: s.t}, at: &daemon{url: s.at.url + "/servers/old"}}
+	own := &script{visitor: &visitor{t: s.t}, at: &hosted{url: s.at.url + "/servers/old"}}
 	own.opens("2025-11-25")
 	id = own.found(`"taskId":"([^"]+)"`, own.note("legacy call", own.ask(own.at, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{},"task":{"ttl":60000}}}`)))
 	for _, method := range []string{"tasks/get", "tasks/result", "tasks/get", "tasks/result", "tasks/cancel"} {
@@ -149,7 +149,7 @@ func (s *script) stream() {
 			}
 		}
 	}
-	messages := &daemon{url: site + strings.TrimSpace(strings.TrimPrefix(next("sessionId="), "data: "))}
+	messages := &hosted{url: site + strings.TrimSpace(strings.TrimPrefix(next("sessionId="), "data: "))}
 	s.session = ""
 	say := func(message string) { s.note("stream post", s.ask(messages, message)) }
 	say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{"elicitation":{}},"clientInfo":{"name":"script","version":"1"}}}`)
@@ -171,7 +171,7 @@ func (s *script) stream() {
 
 // play plays the whole script at an endpoint.
 func play(t *testing.T, url string) []string {
-	s := &script{visitor: &visitor{t: t}, at: &daemon{url: url}}
+	s := &script{visitor: &visitor{t: t}, at: &hosted{url: url}}
 	for _, part := range []func(){s.batch, s.long, s.tasks, s.stream} {
 		part()
 	}

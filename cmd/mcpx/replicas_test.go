@@ -46,7 +46,7 @@ func (f *fleet) forget(gone *replica) {
 }
 
 type replica struct {
-	*daemon
+	*hosted
 	home  *home
 	name  string
 	proxy *httputil.ReverseProxy
@@ -106,7 +106,7 @@ func (f *fleet) start(t testing.TB, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &replica{daemon: d, home: h, name: name, proxy: httputil.NewSingleHostReverseProxy(at)}
+	r := &replica{hosted: d, home: h, name: name, proxy: httputil.NewSingleHostReverseProxy(at)}
 	r.proxy.FlushInterval = -1
 	r.proxy.Transport = &http.Transport{MaxIdleConnsPerHost: 100}
 	f.mu.Lock()
@@ -208,7 +208,7 @@ type visitor struct {
 }
 
 // post sends a message and returns the response, whose body the test reads.
-func (v *visitor) post(to *daemon, body string, headers ...string) *http.Response {
+func (v *visitor) post(to *hosted, body string, headers ...string) *http.Response {
 	v.t.Helper()
 	request, err := http.NewRequestWithContext(v.t.Context(), http.MethodPost, to.url, strings.NewReader(body))
 	if err != nil {
@@ -230,7 +230,7 @@ func (v *visitor) post(to *daemon, body string, headers ...string) *http.Respons
 }
 
 // ask sends a request and returns the whole response.
-func (v *visitor) ask(to *daemon, body string, headers ...string) string {
+func (v *visitor) ask(to *hosted, body string, headers ...string) string {
 	v.t.Helper()
 	response := v.post(to, body, headers...)
 	defer response.Body.Close()
@@ -241,7 +241,7 @@ func (v *visitor) ask(to *daemon, body string, headers ...string) string {
 	return string(text)
 }
 
-func visitAt(t testing.TB, at *daemon) *visitor {
+func visitAt(t testing.TB, at *hosted) *visitor {
 	t.Helper()
 	v := &visitor{t: t}
 	response := v.post(at, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"visitor","version":"1"}}}`)
@@ -282,7 +282,7 @@ func TestReplicas_Forwarded(t *testing.T) {
 	r := startReplicas(t, 2, map[string]server{"fake": {"url": spec.URL, "type": "http"}}, map[string]any{
 		"clients": map[string]any{"visitor": map[string]any{"call_wait": 1}},
 	})
-	one, two := r.replicas[0].daemon, r.replicas[1].daemon
+	one, two := r.replicas[0].hosted, r.replicas[1].hosted
 	t.Run("a question", func(t *testing.T) {
 		alice, bob := visitAt(t, one), visitAt(t, two)
 		call := alice.post(one, execute(1, "fake", "ask", `{}`))
@@ -322,7 +322,7 @@ func TestReplicas_Forwarded(t *testing.T) {
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
 		}
-		for _, at := range []*daemon{two, one} {
+		for _, at := range []*hosted{two, one} {
 			if said := alice.ask(at, wait); !strings.Contains(said, "slept") {
 				t.Errorf("at the end: %s", said)
 			}
@@ -387,9 +387,9 @@ func TestReplicas_Home(t *testing.T) {
 	own := fake(t, spec)
 	own["session"] = "per_client"
 	r := startReplicas(t, 2, map[string]server{"own": own}, nil)
-	one, two := r.replicas[0].daemon, r.replicas[1].daemon
+	one, two := r.replicas[0].hosted, r.replicas[1].hosted
 	alice, bob := visitAt(t, one), visitAt(t, two)
-	pid := func(v *visitor, at *daemon) string { return processOf(v.ask(at, execute(1, "own", "pid", `{}`))) }
+	pid := func(v *visitor, at *hosted) string { return processOf(v.ask(at, execute(1, "own", "pid", `{}`))) }
 	hers, his := pid(alice, one), pid(bob, two)
 	if hers == his || pid(alice, two) != hers || pid(bob, one) != his {
 		t.Fatalf("alice has %s and %s, bob %s and %s", hers, pid(alice, two), his, pid(bob, one))
@@ -398,7 +398,7 @@ func TestReplicas_Home(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	slow := func(v *visitor, at *daemon) <-chan string {
+	slow := func(v *visitor, at *hosted) <-chan string {
 		ended := make(chan string, 1)
 		go func() { ended <- v.ask(at, execute(2, "own", "slow", `{"while":"`+file+`"}`)) }()
 		return ended
@@ -447,16 +447,16 @@ func TestReplicas_HomeAway(t *testing.T) {
 	own := fake(t, mcptest.Spec{})
 	own["session"] = "per_client"
 	r := startReplicas(t, 2, map[string]server{"own": own, "shared": fake(t, mcptest.Spec{})}, nil)
-	one, two := r.replicas[0].daemon, r.replicas[1].daemon
+	one, two := r.replicas[0].hosted, r.replicas[1].hosted
 	alice := visitAt(t, one)
-	pid := func(at *daemon) string { return processOf(alice.ask(at, execute(1, "own", "pid", `{}`))) }
+	pid := func(at *hosted) string { return processOf(alice.ask(at, execute(1, "own", "pid", `{}`))) }
 	hers := pid(one)
 	r.nats.Kill()
 	mcptest.WaitFor(t, "the other replica says why", patience, func() bool { return strings.Contains(pid(two), "while NATS is away") })
 	if got := pid(one); got != hers {
 		t.Errorf("at her replica: %s", got)
 	}
-	for _, at := range []*daemon{one, two} {
+	for _, at := range []*hosted{one, two} {
 		if said := alice.ask(at, execute(2, "shared", "echo", `{"text":"hello"}`)); !strings.Contains(said, "hello") {
 			t.Errorf("a shared server: %s", said)
 		}
@@ -466,7 +466,7 @@ func TestReplicas_HomeAway(t *testing.T) {
 }
 
 // get opens the GET stream of the session.
-func (v *visitor) get(from *daemon) *http.Response {
+func (v *visitor) get(from *hosted) *http.Response {
 	v.t.Helper()
 	request, err := http.NewRequestWithContext(v.t.Context(), http.MethodGet, from.url, nil)
 	if err != nil {
@@ -487,11 +487,11 @@ func BenchmarkReplicas(b *testing.B) {
 	own := fake(b, mcptest.Spec{})
 	own["session"] = "per_client"
 	r := startReplicas(b, 2, map[string]server{"own": own}, nil)
-	v := visitAt(b, r.replicas[0].daemon)
+	v := visitAt(b, r.replicas[0].hosted)
 	for i, name := range []string{"local", "forwarded"} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if said := v.ask(r.replicas[i].daemon, execute(1, "own", "echo", `{"text":"hello"}`)); !strings.Contains(said, "hello") {
+				if said := v.ask(r.replicas[i].hosted, execute(1, "own", "echo", `{"text":"hello"}`)); !strings.Contains(said, "hello") {
 					b.Fatal(said)
 				}
 			}

@@ -15,10 +15,10 @@ import (
 )
 
 // site returns the URL of a daemon without the path of the MCP endpoint.
-func (d *daemon) site() string { return strings.TrimSuffix(d.url, "/mcp") }
+func (d *hosted) site() string { return strings.TrimSuffix(d.url, "/mcp") }
 
 // api sends a request to /api/servers, or to a path below it.
-func (d *daemon) api(t testing.TB, method, path, body string, headers ...string) (int, string) {
+func (d *hosted) api(t testing.TB, method, path, body string, headers ...string) (int, string) {
 	t.Helper()
 	response, answer := fetch(t, method, d.site()+"/api/servers"+path, body, headers...)
 	return response.StatusCode, answer
@@ -201,7 +201,7 @@ func TestServersAPI_Rights(t *testing.T) {
 		"rights": []any{map[string]any{"principals": []string{"root"}, "admin": true}, map[string]any{"principals": []string{"user"}}},
 	}
 	add := `{"name":"new","command":"mcpx-no-such-program"}`
-	serve := func(t *testing.T, global map[string]any) (*daemon, string) {
+	serve := func(t *testing.T, global map[string]any) (*hosted, string) {
 		h := newHome(t)
 		config := h.config(t, map[string]server{"kept": fake(t, mcptest.Spec{})}, global)
 		return h.serveHTTP(t, "--config", config), config

@@ -74,7 +74,7 @@ func newAddress(t *testing.T, path string) *address {
 }
 
 // lead makes the address lead to an mcpx.
-func (a *address) lead(t *testing.T, d *daemon) {
+func (a *address) lead(t *testing.T, d *hosted) {
 	t.Helper()
 	to, err := url.Parse(d.url)
 	if err != nil {

@@ -122,8 +122,8 @@ func (y *year) configure() {
 
 // start starts mcpx, behind the address that clients know.
 func (y *year) start() {
-	y.f.daemon = y.h.serveHTTP(y.t, "--config", filepath.Join(y.h.dir, "mcpx.json"), "--watch")
-	to, err := url.Parse(strings.TrimSuffix(y.f.daemon.url, "/mcp"))
+	y.f.hosted = y.h.serveHTTP(y.t, "--config", filepath.Join(y.h.dir, "mcpx.json"), "--watch")
+	to, err := url.Parse(strings.TrimSuffix(y.f.hosted.url, "/mcp"))
 	if err != nil {
 		y.t.Fatal(err)
 	}
@@ -134,8 +134,8 @@ func (y *year) start() {
 
 // stop ends mcpx in order.
 func (y *year) stop() {
-	terminate(y.f.daemon.cmd)
-	y.f.daemon.wait(y.t)
+	terminate(y.f.hosted.cmd)
+	y.f.hosted.wait(y.t)
 }
 
 // begin logs everybody in.
