@@ -85,8 +85,8 @@ func checkShared(t testing.TB, name string, texts []string) (scripts []string) {
 	return scripts
 }
 
-// TestShared: values that have much in common are written with one head, others are not. A body is the name of a const if a
-// value repeats.
+// TestShared: values that have much in common are written as one head, the lines of JavaScript that all of them need, and a body
+// for each; others are not. A value that repeats is a const in the head, and its bodies are the name of that const.
 func TestShared(t *testing.T) {
 	user := func(id int, more string) string {
 		return fmt.Sprintf(`{"id":%d,"login":"octo%d","type":"User","url":"https://api.example.com/users/octo%d","avatar":{"size":64,"kind":"png"}%s}`, id, id, id, more)

@@ -224,7 +224,8 @@ func TestLook_LongKeys(t *testing.T) {
 	}
 }
 
-// TestRead_Wide: very many different paths take a bounded number of columns, and what has none is said to be left out.
+// TestRead_Wide: items with very many different paths have at most maxColumns columns, and the look says that members without a
+// column are left out.
 func TestRead_Wide(t *testing.T) {
 	var members []string
 	for i := range 5000 {

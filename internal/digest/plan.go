@@ -172,8 +172,8 @@ func (d *Items) widen(p *Plan, budget float64) {
 	}
 }
 
-// sort sorts columns by their score. A column whose values or key an earlier column already has comes later than its
-// score says.
+// sort sorts columns by their score. A column with the same values as an earlier one, or with the same key, gets a higher score,
+// so that it comes later.
 func (d *Items) sort(order []*column, p Plan) {
 	scores := make(map[*column]float64, len(order))
 	for _, c := range order {

@@ -21,8 +21,8 @@ type Made struct {
 // Unfinished is the outcome of a call that was cancelled because its program ended.
 const Unfinished = "CANCELLED"
 
-// desk serves one program: in the main process, it answers what the program in the helper process asks for.
-type desk struct {
+// running is a program that runs in a helper process, as the main process sees it. It answers what the program asks for.
+type running struct {
 	host   Host
 	limits Limits
 	clock  *clock
@@ -35,92 +35,93 @@ type desk struct {
 }
 
 // reply returns the answer to one request of the helper process.
-func (d *desk) reply(ctx context.Context, request []byte) []byte {
+func (p *running) reply(ctx context.Context, request []byte) []byte {
 	if len(request) == 0 {
 		return encodeReply(nil, &Failure{CodeFailed, "empty request"})
 	}
 	body := request[1:]
 	switch request[0] {
 	case askClock:
-		d.time(ctx)
+		p.time(ctx)
 		return nil
 	case askCall:
-		return encodeReply(d.call(ctx, body))
+		return encodeReply(p.call(ctx, body))
 	case askResult:
-		return encodeReply(d.fits(d.host.Result(ctx, string(body))))
+		return encodeReply(p.fits(p.host.Result(ctx, string(body))))
 	case askFile:
-		text, failure := d.host.File(ctx, string(body))
-		return encodeReply(d.fits(wire.Encode(text), failure))
+		text, failure := p.host.File(ctx, string(body))
+		return encodeReply(p.fits(wire.Encode(text), failure))
 	}
 	return encodeReply(nil, &Failure{CodeFailed, "unknown request"})
 }
 
-// time returns when the program has run for as long as it may, or has ended. In the first case, its return tells the helper to
-// end the program. If the program has still not ended after the duration grace, the helper is killed.
-func (d *desk) time(ctx context.Context) {
-	d.clock.start()
+// time starts the clock of the program, and returns when the program has run for as long as it may. The helper, which waits for
+// that, then ends the program; if the program still runs after the duration grace, time has the helper killed. time also returns
+// when ctx ends, which means that the program has ended.
+func (p *running) time(ctx context.Context) {
+	p.clock.start()
 	select {
-	case <-d.clock.over:
-		time.AfterFunc(grace, d.over) // does nothing after the end of Run
+	case <-p.clock.over:
+		time.AfterFunc(grace, p.over) // does nothing after the end of Run
 	case <-ctx.Done():
 	}
 }
 
 // call makes a call of the program.
-func (d *desk) call(ctx context.Context, body []byte) (json.RawMessage, *Failure) {
+func (p *running) call(ctx context.Context, body []byte) (json.RawMessage, *Failure) {
 	var c sentCall
 	if err := json.Unmarshal(body, &c); err != nil {
 		return nil, &Failure{CodeFailed, "the call is not valid JSON: " + err.Error()}
 	}
-	index, failure := d.begin(c)
+	index, failure := p.begin(c)
 	if failure != nil {
 		return nil, failure
 	}
-	value, outcome, failure := d.host.Call(ctx, Call{Server: c.Server, Tool: c.Tool, Arguments: c.Arguments, Hold: d.clock.hold})
+	value, outcome, failure := p.host.Call(ctx, Call{Server: c.Server, Tool: c.Tool, Arguments: c.Arguments, Hold: p.clock.hold})
 	if ctx.Err() != nil {
 		outcome = Unfinished
 	}
-	d.end(index, outcome)
-	return d.fits(value, failure)
+	p.end(index, outcome)
+	return p.fits(value, failure)
 }
 
 // fits returns value and failure unchanged, unless value is longer than half of the memory of the engine. In that case it
 // returns a failure.
-func (d *desk) fits(value json.RawMessage, failure *Failure) (json.RawMessage, *Failure) {
-	if failure == nil && int64(len(value)) > d.limits.Memory/2 {
-		return nil, &Failure{CodeFailed, fmt.Sprintf("the result has %d bytes, too many for a program with %s of memory; ask for less", len(value), helper.Size(d.limits.Memory))}
+func (p *running) fits(value json.RawMessage, failure *Failure) (json.RawMessage, *Failure) {
+	if failure == nil && int64(len(value)) > p.limits.Memory/2 {
+		return nil, &Failure{CodeFailed, fmt.Sprintf("the result has %d bytes, too many for a program with %s of memory; ask for less", len(value), helper.Size(p.limits.Memory))}
 	}
 	return value, failure
 }
 
 // begin records a call, and refuses it if the program has made too many. The helper has checked that already, but
 // this process does not rely on it.
-func (d *desk) begin(c sentCall) (index int, failure *Failure) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.made) >= d.limits.Calls {
-		return 0, &Failure{CodeFailed, fmt.Sprintf("a program may make %d calls; this one was not made", d.limits.Calls)}
+func (p *running) begin(c sentCall) (index int, failure *Failure) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.made) >= p.limits.Calls {
+		return 0, &Failure{CodeFailed, fmt.Sprintf("a program may make %d calls; this one was not made", p.limits.Calls)}
 	}
-	d.made = append(d.made, Made{Server: c.Server, Tool: c.Tool})
-	d.total = min(max(d.total, len(d.made), c.Made), d.limits.Calls)
-	return len(d.made) - 1, nil
+	p.made = append(p.made, Made{Server: c.Server, Tool: c.Tool})
+	p.total = min(max(p.total, len(p.made), c.Made), p.limits.Calls)
+	return len(p.made) - 1, nil
 }
 
-func (d *desk) end(index int, outcome string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.made[index].Outcome = outcome
-	d.done++
-	if d.host.Progress != nil {
-		d.host.Progress(d.done, d.total)
+func (p *running) end(index int, outcome string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.made[index].Outcome = outcome
+	p.done++
+	if p.host.Progress != nil {
+		p.host.Progress(p.done, p.total)
 	}
 }
 
 // calls returns the calls of the program. It is called after the last of these calls has ended.
-func (d *desk) calls() []Made {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.made
+func (p *running) calls() []Made {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.made
 }
 
 // maxListed bounds how many kinds of calls Summary lists. Calls of the same tool with the same outcome are one kind.

@@ -149,10 +149,10 @@ func TestRunner_Beside(t *testing.T) {
 	}
 }
 
-// TestDesk_Untrusted: a helper that a program has taken over cannot make more calls than allowed, or calls that are no JSON.
-func TestDesk_Untrusted(t *testing.T) {
+// TestRunning_Untrusted: a helper that a program has taken over cannot make more calls than allowed, or calls that are no JSON.
+func TestRunning_Untrusted(t *testing.T) {
 	made := 0
-	d := &desk{host: Host{Call: func(context.Context, Call) (json.RawMessage, string, *Failure) {
+	d := &running{host: Host{Call: func(context.Context, Call) (json.RawMessage, string, *Failure) {
 		made++
 		return []byte("1"), "RESULT", nil
 	}},

@@ -177,19 +177,19 @@ func (r *Runner) Run(ctx context.Context, owner string, p Program, host Host) (*
 	}
 	bounded, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	d := &desk{host: host, limits: l, clock: newClock(limit), over: func() { cancel(errOver) }}
-	defer d.clock.end()
+	run := &running{host: host, limits: l, clock: newClock(limit), over: func() { cancel(errOver) }}
+	defer run.clock.end()
 	h := header{
 		Nanoseconds: int64(limit), Memory: l.Memory, Calls: l.Calls, AtOnce: l.AtOnce, Output: output,
 		Parameters: p.Parameters, Arguments: p.Arguments,
 	}
-	backstop := time.AfterFunc(l.MaxTime+maxConfirming, d.over)
+	backstop := time.AfterFunc(l.MaxTime+maxConfirming, run.over)
 	defer backstop.Stop()
-	data, err := r.helpers.Do(bounded, owner, d.reply, h.encode(), []byte(p.Code))
-	out := &Outcome{Made: d.calls()}
+	data, err := r.helpers.Do(bounded, owner, run.reply, h.encode(), []byte(p.Code))
+	out := &Outcome{Made: run.calls()}
 	switch {
 	case err == nil:
-		d.read(out, data, p.Code, limit)
+		run.read(out, data, p.Code, limit)
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.Is(context.Cause(bounded), errOver):
@@ -232,7 +232,7 @@ func (r *Runner) Check(ctx context.Context, code string) *Fault {
 func (r *Runner) Close() { r.helpers.Close() }
 
 // read puts the helper's answer into the Outcome.
-func (d *desk) read(out *Outcome, data []byte, code string, limit time.Duration) {
+func (p *running) read(out *Outcome, data []byte, code string, limit time.Duration) {
 	var a answer
 	if err := json.Unmarshal(data, &a); err != nil {
 		out.Failure = &Failure{CodeFailed, "reading the answer of the helper: " + err.Error()}
@@ -253,9 +253,9 @@ func (d *desk) read(out *Outcome, data []byte, code string, limit time.Duration)
 	case endTime:
 		out.Failure = timeFailure(limit, place)
 	case endMemory:
-		out.Failure = memoryFailure(d.limits.Memory)
+		out.Failure = memoryFailure(p.limits.Memory)
 	case endNull:
-		out.Failure = &Failure{CodeFailed, fmt.Sprintf("the program needs more than %s of memory, so handle less at once, unless it threw null itself", helper.Size(d.limits.Memory))}
+		out.Failure = &Failure{CodeFailed, fmt.Sprintf("the program needs more than %s of memory, so handle less at once, unless it threw null itself", helper.Size(p.limits.Memory))}
 	case endOutput:
 		out.Failure = &Failure{CodeFailed, fmt.Sprintf("the value of the program has %s bytes, over the limit of %s; return less", a.Message, helper.Size(output))}
 	case endStuck:

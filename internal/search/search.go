@@ -54,8 +54,8 @@ type Index struct {
 type toolRef struct {
 	name   string
 	server uint32
-	// act is what the tool does by its name, unless the tool has the annotation readOnlyHint: true means asks, and false means
-	// changes or removes.
+	// act is what the tool does, as its name says. If the tool has the annotation readOnlyHint, act agrees with it: with true it is
+	// asks, and with false it is changes or removes.
 	act act
 	// deprecated means that the definition of the tool says so.
 	deprecated bool

@@ -133,7 +133,7 @@ func TestDigest_Folder(t *testing.T) {
 	if here.Digest(remote, folder) == there.Digest(remote, folder) {
 		t.Error("a remote server that is shared by folder does not go by it")
 	}
-	// A program in the folder of the server is another one in another folder.
+	// A relative command names another program in another folder.
 	local := stdio()
 	local.Command = "./npx"
 	if here.Digest(local, folder) == there.Digest(local, folder) {
