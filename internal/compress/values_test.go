@@ -1,35 +1,13 @@
 package compress
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/big"
 	"strings"
 	"testing"
 
-	"mcpx/internal/base/wire"
 	"mcpx/internal/tokens"
 )
-
-// TestCompact compares wire.Compact with encoding/json for all documents.
-func TestCompact(t *testing.T) {
-	for _, doc := range documents(t) {
-		got, ok := wire.Compact(doc.text)
-		if want := json.Valid([]byte(doc.text)); ok != want {
-			t.Errorf("%s: Compact says %v, json.Valid %v", doc.name, ok, want)
-			continue
-		}
-		if ok && got != doc.forms(t)["compact"] {
-			t.Errorf("%s: got %.200q", doc.name, got)
-		}
-	}
-	for _, text := range []string{"", " ", "[1,]", "[,1]", "{,}", `{"a"}`, `{"a":}`, "01", "1.", ".5", "+1", "-", "1e", "1e+", "tru", "nul", "[1 2]",
-		"\"\n\"", `"\x"`, `"\u12"`, `"\u12g4"`, `"`, `"\`, `{"a":1`, `{"a":1]`, "[}", "]", "1 2", "{}}", "\u00a0[]", "[1]\x00", `{a:1}`, `{'a':1}`, "[NaN]"} {
-		if got, ok := wire.Compact(text); ok || json.Valid([]byte(text)) {
-			t.Errorf("Compact(%q) gives %q", text, got)
-		}
-	}
-}
 
 func TestEqual(t *testing.T) {
 	tests := []struct {
