@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,10 +51,8 @@ func descendants(roots ...int) []process {
 			continue
 		}
 		children[p.parent] = append(children[p.parent], p)
-		for _, root := range roots {
-			if root == pid {
-				found = append(found, p)
-			}
+		if slices.Contains(roots, pid) {
+			found = append(found, p)
 		}
 	}
 	for i := 0; i < len(found); i++ {
@@ -76,22 +75,13 @@ func (p process) isServer() bool { return p.name == ourName }
 func useOf(roots ...int) (u usage) {
 	all := descendants(roots...)
 	for _, p := range all {
-		if p.isServer() && !rootIs(roots, p.pid) {
+		if p.isServer() && !slices.Contains(roots, p.pid) {
 			continue
 		}
 		u.memory += memoryOf(p.pid)
 		u.cpu += p.cpu
 	}
 	return u
-}
-
-func rootIs(roots []int, pid int) bool {
-	for _, root := range roots {
-		if root == pid {
-			return true
-		}
-	}
-	return false
 }
 
 func memoryOf(pid int) int64 {
