@@ -28,18 +28,6 @@ type auditLine struct {
 	Upstream     float64
 }
 
-func auditLines(t *testing.T, path string) (lines []auditLine) {
-	t.Helper()
-	for line := range strings.Lines(readFile(t, path)) {
-		var one auditLine
-		if err := json.Unmarshal([]byte(line), &one); err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
-		lines = append(lines, one)
-	}
-	return lines
-}
-
 var auditTools = json.RawMessage(`[{"name":"echo"},{"name":"look","annotations":{"readOnlyHint":true}},{"name":"slow"}]`)
 
 // TestAudit_http: the trail has refused requests, a line before each call that may write, and a line after each call. None of
@@ -82,7 +70,7 @@ func TestAudit_http(t *testing.T) {
 		return // Windows has no TERM
 	}
 	var got []string
-	for _, line := range auditLines(t, trail) {
+	for _, line := range linesOf[auditLine](t, trail) {
 		got = append(got, strings.Join(strings.Fields(fmt.Sprint(line.Event, line.Status, " ", line.Principal, " ", line.Tool, " ", line.Outcome)), " "))
 	}
 	want := []string{

@@ -75,7 +75,7 @@ func (e *endpoint) knocking(t *testing.T, who, era, view string) *client {
 func (e *endpoint) end(t *testing.T, n int, keep func(auditLine) bool) (lines []auditLine) {
 	t.Helper()
 	read := func() []auditLine {
-		return slices.DeleteFunc(auditLines(t, e.path), func(l auditLine) bool { return !keep(l) })
+		return slices.DeleteFunc(linesOf[auditLine](t, e.path), func(l auditLine) bool { return !keep(l) })
 	}
 	if runtime.GOOS == "windows" { // on Windows mcpx is killed, so lines that it has not written yet are lost
 		mcptest.WaitFor(t, "the trail", patience, func() bool { return len(read()) >= n })
@@ -101,7 +101,7 @@ func piped(t *testing.T, s server, view string) (c *client, end func(keep func(a
 	return c, func(keep func(auditLine) bool) []auditLine {
 		p.stdin.Close()
 		p.wait(t)
-		lines := auditLines(t, filepath.Join(h.dir, "audit.jsonl"))
+		lines := linesOf[auditLine](t, filepath.Join(h.dir, "audit.jsonl"))
 		return slices.DeleteFunc(lines, func(l auditLine) bool { return !keep(l) })
 	}
 }
@@ -328,7 +328,7 @@ func TestUnknownNotifications(t *testing.T) {
 	if outcomes[passed] != 2 {
 		t.Errorf("that of bob has the outcome %q in the trail, as should 2 of ann: %v", passed, outcomes)
 	}
-	for _, line := range auditLines(t, e.path) {
+	for _, line := range linesOf[auditLine](t, e.path) {
 		if line.Event == "request_refused" && line.Status != http.StatusUnauthorized {
 			t.Errorf("a notification got an answer: %+v", line)
 		}

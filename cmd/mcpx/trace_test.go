@@ -24,10 +24,11 @@ type traceLine struct {
 	}
 }
 
-func traceLines(t *testing.T, path string) (lines []traceLine) {
+// linesOf reads a file in which each line is JSON.
+func linesOf[Line any](t *testing.T, path string) (lines []Line) {
 	t.Helper()
 	for line := range strings.Lines(readFile(t, path)) {
-		var one traceLine
+		var one Line
 		if err := json.Unmarshal([]byte(line), &one); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
@@ -80,7 +81,7 @@ func TestTrace(t *testing.T) {
 			if strings.Contains(text, "canary") || !strings.Contains(text, "plain text") || strings.Contains(strings.ToLower(text), "authorization") {
 				t.Error(text)
 			}
-			lines := traceLines(t, path)
+			lines := linesOf[traceLine](t, path)
 			has := func(from, to, method string) bool {
 				return slices.ContainsFunc(lines, func(l traceLine) bool {
 					return l.From == from && l.To == to && (l.Message.Method == method || method == "" && l.Message.Result != nil)
