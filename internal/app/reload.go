@@ -204,10 +204,12 @@ func (r *reloader) reload(ctx context.Context, by string, forced bool) error {
 			if !forced && reflect.DeepEqual(r.current, cfg) {
 				return nil
 			}
+			stored := storedIn(cfg) // before the programs are read, so that a later change is noticed
 			if err := r.apply(cfg); err != nil {
 				r.logRefusal(err)
 				return err
 			}
+			r.stored = stored
 			r.applied(by, cfg, text)
 			return nil
 		}

@@ -1,10 +1,15 @@
 package app
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
+
+	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/setup"
 )
 
 // TestFingerprint: a file that was young when it was read and has changed since has another fingerprint, even if its time and
@@ -42,5 +47,33 @@ func TestFingerprint(t *testing.T) {
 	put("two", time.Minute)
 	if touched := lookAt(path, old); !touched.same(old) || touched.modified.Equal(old.modified) {
 		t.Error("a file that was touched counts as changed")
+	}
+}
+
+// TestReloader_OtherPrograms: a config with another folder of programs is applied once. The trail does not say that a program has
+// changed.
+func TestReloader_OtherPrograms(t *testing.T) {
+	folders := []string{t.TempDir(), t.TempDir()}
+	configs := make([]*config.Config, len(folders))
+	for i, folder := range folders {
+		configs[i] = &config.Config{Path: filepath.Join(t.TempDir(), "config.json")}
+		configs[i].Programs.Dir = folder
+	}
+	var by []string
+	r := &reloader{
+		file: setup.ConfigFile{Path: configs[1].Path}, current: configs[0], stored: storedIn(configs[0]), log: slog.New(slog.DiscardHandler),
+		load: func() (*config.Config, error) { return configs[1], nil }, apply: func(*config.Config) error { return nil },
+		record: func(change configChange) { by = append(by, change.by) },
+	}
+	if err := r.reload(t.Context(), "mcpx reload", true); err != nil {
+		t.Fatal(err)
+	}
+	r.followStored()
+	if err := os.WriteFile(filepath.Join(folders[1], "a.js"), []byte("/** Says one. */\nreturn 1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.followStored()
+	if want := []string{"mcpx reload", "a changed program"}; !slices.Equal(by, want) {
+		t.Errorf("applied by %q, want %q", by, want)
 	}
 }
