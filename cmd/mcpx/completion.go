@@ -122,6 +122,7 @@ func readLine(root *kong.Node, words []string) typedLine {
 					}
 				}
 			}
+		case len(word) > 1 && word[0] == '-': // short flags take no values
 		case len(l.positional) == 0 && child(l.node, word) != nil: // after a word that is no command, kong expects none
 			l.node = child(l.node, word)
 		default:

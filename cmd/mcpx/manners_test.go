@@ -81,6 +81,8 @@ func TestComplete(t *testing.T) {
 		{"fa", []string{"disable"}, "fake", "other"},
 		{"fa", []string{"restart"}, "fake", "other"},
 		{"o", []string{"logs"}, "other", "fake"},
+		{"o", []string{"logs", "-f"}, "other", "fake"},
+		{"z", []string{"connect", "-y"}, "zed", "cursor"},
 		{"o", []string{"lock", "fake"}, "other", "fake"},
 		{"de", []string{"token"}, "delete", "demo"},
 		{"rep", []string{"--log-level", "debug", "audit"}, "report", "verify"},
