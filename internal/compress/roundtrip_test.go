@@ -152,26 +152,6 @@ func TestEncode_Reference(t *testing.T) {
 	t.Logf("%d texts; other bytes than the reference encoder's: %v", len(pairs), differ)
 }
 
-// TestTable_MissingMembers shows why objects with missing members are not written as a table. Whatever is written in place of
-// the missing cell, the reference decoder refuses it or reads a different value.
-func TestTable_MissingMembers(t *testing.T) {
-	const text = `[{"a":1,"b":2,"c":3},{"a":4,"c":6}]`
-	var pairs [][2]string
-	for _, table := range []string{"[2]{a,b,c}:\n  1,2,3\n  4,,6", "[2]{a,b,c}:\n  1,2,3\n  4,null,6", "[2]{a,b,c}:\n  1,2,3\n  4,6",
-		"[2]{a,c,b}:\n  1,3,2\n  4,6", "[2]{a,b?,c}:\n  1,2,3\n  4,,6", "[2]{a,b,c}:\n  1,2,3\n  a: 4\n  c: 6", "[2]{a,b,c}:\n  1,2,3\n  - a: 4\n    c: 6"} {
-		pairs = append(pairs, [2]string{text, table})
-	}
-	for i, a := range askReference(t, pairs) {
-		if a.Error == "" && Equal([]byte(text), []byte(a.Value)) {
-			t.Errorf("it reads the same: such rows can be a table\n%s", pairs[i][1])
-		}
-		t.Logf("%q: %s%s", pairs[i][1], a.Error, a.Value)
-	}
-	if out := Text(text, Options{TOON: true}); out.Form != FormJSON && out.Form != FormText {
-		t.Errorf("got %s", out.Text)
-	}
-}
-
 // referenceDiffers says why the reference encoder may write different bytes for this document. It returns "" if it should write
 // the same.
 func referenceDiffers(d *wire.Document) string {

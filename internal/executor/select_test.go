@@ -227,8 +227,8 @@ func TestSelect_List(t *testing.T) {
 		for filter, want := range map[string]string{
 			"length": fmt.Sprint(n), "map(.a)|length": fmt.Sprint(n), ".result|length": fmt.Sprint(n), "[.result[].a]|length": fmt.Sprint(n),
 		} {
-			out, err := chained(registry.New(nil, registry.Options{}), Options{Filter: filters}).begin().
-				answer(&Request{Select: filter, Format: always}, of).Of(t.Context(), raw)
+			answer := chained(registry.New(nil, registry.Options{}), Options{Filter: filters}).begin().answer(&Request{Select: filter, Format: always}, of)
+			out, err := answer.Of(t.Context(), raw)
 			if err != nil || string(out.Structured) != `{"result":`+want+`}` {
 				t.Errorf("%d items, %s: %s, %v", n, filter, out.Content, err)
 			}

@@ -3,12 +3,12 @@ package policy
 import (
 	"encoding/json"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/conf"
+	"mcpx/internal/base/pattern"
 	"mcpx/internal/base/wire"
 )
 
@@ -111,11 +111,11 @@ type mover struct {
 }
 
 // reference matches a member "$ref" of a schema. It matches nothing within strings, as quotes are escaped there.
-var reference = regexp.MustCompile(`"\$ref"\s*:\s*("(?:[^"\\]|\\.)*")`)
+var reference = pattern.New(`"\$ref"\s*:\s*("(?:[^"\\]|\\.)*")`)
 
 func (m *mover) move(schema json.RawMessage) json.RawMessage {
-	return reference.ReplaceAllFunc(schema, func(member []byte) []byte {
-		pointer, _ := wire.Text(reference.FindSubmatch(member)[1])
+	return json.RawMessage(reference.ReplaceAllStringFunc(string(schema), func(member string) string {
+		pointer, _ := wire.Text([]byte(reference.FindStringSubmatch(member)[1]))
 		path, ok := strings.CutPrefix(pointer, "#/properties/")
 		written, _, _ := strings.Cut(path, "/")
 		name, err := url.PathUnescape(written)
@@ -131,8 +131,8 @@ func (m *mover) move(schema json.RawMessage) json.RawMessage {
 			m.found, m.names[name], m.taken[moved] = append(m.found, name), moved, true
 		}
 		longer := strings.TrimPrefix(m.names[name], name)
-		return append([]byte(`"$ref":`), wire.Encode("#/$defs/"+written+longer+path[len(written):])...)
-	})
+		return `"$ref":` + string(wire.Encode("#/$defs/"+written+longer+path[len(written):]))
+	}))
 }
 
 func keys(object json.RawMessage) (all []string) {

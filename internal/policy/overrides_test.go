@@ -102,7 +102,7 @@ func TestOverrides_Referred(t *testing.T) {
 		{`{"properties":{"a":{"$ref":"#/properties/b"},"b":{}}}`, `{"a":1}`, `{"properties":{"b":{}}}`},
 	} {
 		s := catalog.Server{Name: "s", Known: true}
-		rules := &Rules{Servers: map[string]ServerRules{"s": {Overrides: []Override{{Glob: "*", Arguments: json.RawMessage(test.hidden)}}}}}
+		rules := &Rules{Servers: map[string]ServerRules{"s": {Overrides: []conf.Override{{Glob: "*", Arguments: json.RawMessage(test.hidden)}}}}}
 		if got, _ := rules.See(&s, tool(t, `{"name":"x","inputSchema":`+test.schema+`}`)); string(got.InputSchema) != test.want {
 			t.Errorf("got  %s\nwant %s", got.InputSchema, test.want)
 		}
