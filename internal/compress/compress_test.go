@@ -6,11 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"math/rand"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -264,52 +262,6 @@ func TestText(t *testing.T) {
 			check(t, counter{}, tt.name, tt.in, out)
 		})
 	}
-}
-
-// TestText_Table prints how many tokens are saved for each class of document.
-func TestText_Table(t *testing.T) {
-	mcptest.OneGoroutine(t)
-	type sums struct {
-		documents, toon, received, minified, sent int
-		saved                                     float64 // sum of the saved shares of the pretty-printed documents
-	}
-	classes := map[string]*sums{}
-	for _, doc := range corpusDocuments(t) {
-		if !json.Valid([]byte(doc.text)) {
-			continue
-		}
-		out := Text(doc.text, Options{TOON: true})
-		minified, _ := wire.Compact(doc.text)
-		count := counter{}
-		for _, name := range []string{doc.class(), "all but made"} {
-			if doc.made() && name != doc.class() {
-				continue
-			}
-			s := classes[name]
-			if s == nil {
-				s = new(sums)
-				classes[name] = s
-			}
-			s.documents++
-			s.toon += b2i(out.Form == FormTOON)
-			s.received += count.count(doc.text)
-			s.minified += count.count(minified)
-			s.sent += count.count(out.Text)
-			s.saved += 1 - float64(count.count(out.Text))/float64(count.count(doc.forms(t)["pretty"]))
-		}
-	}
-	var out strings.Builder
-	fmt.Fprintf(&out, "\n%-14s %9s %5s %9s %9s %9s %14s %13s",
-		"class", "documents", "TOON", "received", "minified", "sent", "sent/minified", "off pretty")
-	for _, name := range slices.Sorted(maps.Keys(classes)) {
-		s := classes[name]
-		fmt.Fprintf(&out, "\n%-14s %9d %5d %9d %9d %9d %14.3f %11.1f %%", name, s.documents, s.toon, s.received, s.minified,
-			s.sent, float64(s.sent)/float64(s.minified), 100*s.saved/float64(s.documents))
-		if s.sent > s.minified || s.minified > s.received {
-			t.Errorf("%s: %d received, %d minified, %d sent", name, s.received, s.minified, s.sent)
-		}
-	}
-	t.Log(out.String())
 }
 
 func FuzzText(f *testing.F) {

@@ -2,6 +2,7 @@ package compress
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -150,6 +151,17 @@ func TestEncode_Reference(t *testing.T) {
 		}
 	}
 	t.Logf("%d texts; other bytes than the reference encoder's: %v", len(pairs), differ)
+}
+
+// firstDifference is the first line in which two texts differ.
+func firstDifference(got, want string) string {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(g), len(w)) {
+		if g[i] != w[i] {
+			return fmt.Sprintf("line %d: got %.200q, want %.200q", i+1, g[i], w[i])
+		}
+	}
+	return fmt.Sprintf("got %d lines, want %d", len(g), len(w))
 }
 
 // referenceDiffers says why the reference encoder may write different bytes for this document. It returns "" if it should write
