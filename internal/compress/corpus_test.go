@@ -17,14 +17,6 @@ type sample struct {
 	text string
 }
 
-func (s sample) class() string {
-	class, _, _ := strings.Cut(s.name, "--")
-	return class
-}
-
-// made reports whether the document was written to break the code, and is not one that a tool returns.
-func (s sample) made() bool { return s.class() == "adversarial" || s.class() == "jsontestsuite" }
-
 func readSamples(t testing.TB, dir string) []sample {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -75,15 +67,6 @@ func documents(t testing.TB) []sample {
 		docs = append(docs, readSamples(t, filepath.Join(dir, "results"))...)
 	}
 	return docs
-}
-
-// corpusDocuments returns the corpus if MCPX_CORPUS names its folder, or otherwise the committed samples.
-func corpusDocuments(t testing.TB) []sample {
-	t.Helper()
-	if dir := os.Getenv("MCPX_CORPUS"); dir != "" {
-		return readSamples(t, filepath.Join(dir, "results"))
-	}
-	return committed(t)
 }
 
 // forms returns the document written in different ways, as servers may send it.
