@@ -202,7 +202,14 @@ func firstSeq(path string) uint64 {
 // anchorPath. It is for an operator who has moved or removed files on purpose. Another process may be writing the trail
 // meanwhile.
 func Accept(path string, keys [][]byte, anchorPath string) error {
-	r, err := Verify(path, keys, anchorPath)
+	if err := betweenStates(path); err != nil {
+		return err
+	}
+	return accept(path, keys, anchorPath)
+}
+
+func accept(path string, keys [][]byte, anchorPath string) error {
+	r, err := check(path, keys, anchorPath)
 	if err != nil {
 		return err
 	}

@@ -112,8 +112,8 @@ func Open(path string, o Options) (*Trail, error) {
 		return nil, &InUseError{path}
 	}
 	start := t.start
-	if _, missing := os.Stat(path + complete); missing == nil {
-		start = func() error { return errForgetting }
+	if err := betweenStates(path); err != nil {
+		start = func() error { return err }
 	}
 	if err := start(); err != nil {
 		t.mu.Lock()

@@ -29,7 +29,15 @@ const (
 	complete = ".forgetting.complete"
 )
 
-var errForgetting = errors.New("mcpx audit forget was interrupted: run it again")
+var errForgetting = errors.New("mcpx audit forget runs, or was interrupted: then run it again")
+
+// betweenStates returns an error if some files of a trail may be new and others old: [Forget] runs, or was interrupted.
+func betweenStates(path string) error {
+	if _, missing := os.Stat(path + complete); missing == nil {
+		return errForgetting
+	}
+	return nil
+}
 
 // Forget replaces the name of a principal by a pseudonym in all lines of a trail, and removes the principal's display name,
 // subject and addresses. In free text, such as the reason, it replaces only names and parts of names that are email addresses.
@@ -100,7 +108,7 @@ func finishForgetting(path string, keys [][]byte, anchorPath string) error {
 	}
 	syncFolder(path)
 	if anchorPath != "" {
-		if err := Accept(path, keys, anchorPath); err != nil {
+		if err := accept(path, keys, anchorPath); err != nil {
 			return err
 		}
 	}
@@ -144,7 +152,18 @@ func (f *forgetting) file(path string, isLast bool, r *Report) error {
 		})
 		out.Write(append(f.sealed(end), '\n'))
 	}
-	return atomicfile.Write(path+rewritten, out.Bytes(), 0o600)
+	return writeNew(path+rewritten, out.Bytes())
+}
+
+// writeNew writes a file that counts once the marker file exists. It has no other name before it is whole, under which a killed process
+// would leave the names of principals behind.
+func writeNew(path string, data []byte) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	return errors.Join(err, file.Sync(), file.Close())
 }
 
 // sealed adds to a new line its HMACs, if there are keys, and the closing brace.

@@ -79,8 +79,27 @@ func TestForget(t *testing.T) {
 		if _, err := Open(path, Options{Anchor: anchor, Keys: keys}); !errors.Is(err, errForgetting) {
 			t.Errorf("opening a trail between two states: %v", err)
 		}
+		_, verified := Verify(path, keys, anchor)
+		_, added := Use(path, keys, anchor, Question{By: "user"})
+		for _, err := range []error{verified, added, Accept(path, keys, anchor)} {
+			if !errors.Is(err, errForgetting) {
+				t.Errorf("reading a trail between two states: %v", err)
+			}
+		}
 		if _, _, err := Forget(path, keys, anchor, "nobody@x"); err != nil {
 			t.Error(err)
+		}
+		// Interrupted: a new file is not whole yet.
+		part, err := os.Create(path + rewritten)
+		if err != nil {
+			t.Fatal(err)
+		}
+		part.Close()
+		if _, _, err := Forget(path, keys, anchor, "nobody@x"); err != nil {
+			t.Error(err)
+		}
+		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*forgetting*")); left != nil {
+			t.Errorf("left behind: %s", left)
 		}
 		open().Close()
 		if keys == nil {

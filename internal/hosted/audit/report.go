@@ -86,6 +86,9 @@ func (r *record) about(user string) bool {
 // Use reads a trail with all its renamed files, and adds up the tool calls in it that q selects. Use checks the trail like [Verify], but
 // also reads a trail with HMACs if there are no keys: then Used.Checked is false.
 func Use(path string, keys [][]byte, anchorPath string, q Question) (*Used, error) {
+	if err := betweenStates(path); err != nil {
+		return nil, err
+	}
 	used, sums := &Used{Checked: true}, make(map[string]*Usage)
 	reached, unusable := readAnchor(anchorPath, keys)
 	v := &verifier{chains: chainsOf(keys), keyed: len(keys), unkeyed: len(keys) == 0}

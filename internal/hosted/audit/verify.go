@@ -47,8 +47,16 @@ var ErrNeedsKey = errors.New("the lines have HMACs, which only the key can check
 
 // Verify reads a trail with all its renamed files. keys is empty for a trail without HMACs; otherwise each line must have been
 // written with one of the keys. The newest key comes first. Without an anchor, removed lines at the end are not found, and any
-// missing line at the beginning is a fault, even one that Options.Keep has removed.
+// missing line at the beginning is a fault, even one that Options.Keep has removed. If [Forget] has not finished to change the
+// trail, that is an error.
 func Verify(path string, keys [][]byte, anchorPath string) (*Report, error) {
+	if err := betweenStates(path); err != nil {
+		return nil, err
+	}
+	return check(path, keys, anchorPath)
+}
+
+func check(path string, keys [][]byte, anchorPath string) (*Report, error) {
 	// The anchor is read before the trail, so every line that it names must be in the trail.
 	reached, unusable := readAnchor(anchorPath, keys)
 	v := &verifier{chains: chainsOf(keys), keyed: len(keys), calls: make(map[call]bool), runs: make(map[string]bool)}
