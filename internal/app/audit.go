@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wiretrace"
@@ -73,6 +74,9 @@ func (e *unwritableError) Unwrap() error { return e.err }
 
 // Hint returns advice for the user.
 func (e *unwritableError) Hint() string {
+	if errors.Is(e.err, syscall.ENOSPC) {
+		return "make room on the disk of " + e.file
+	}
 	return "set " + e.key + " to a file in a folder that mcpx may write, such as /var/lib/mcpx/" + filepath.Base(e.file) + "; a relative name begins at the config file"
 }
 

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"mcpx/internal/base/netguard"
@@ -151,6 +152,9 @@ func (e *ListenError) Error() string {
 func (e *ListenError) Unwrap() error { return e.Err }
 
 func (e *ListenError) Hint() string {
+	if errors.Is(e.Err, syscall.EADDRNOTAVAIL) {
+		return "this machine has no such address now; take one that it has"
+	}
 	host, port, err := net.SplitHostPort(e.Addr)
 	if number, notNumber := strconv.Atoi(port); err == nil && notNumber == nil {
 		return fmt.Sprintf("take another port, such as %s; if another mcpx has this one, http://%s/ shows it",

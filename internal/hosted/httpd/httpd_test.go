@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -231,6 +233,14 @@ func TestListen(t *testing.T) {
 			listener.Close()
 			t.Errorf("%q was accepted", addr)
 		}
+	}
+	listener, err := Listen(t.Context(), "192.0.2.1:0", true)
+	refused, ok := errors.AsType[*ListenError](err)
+	if err == nil {
+		listener.Close()
+	}
+	if runtime.GOOS != "windows" && (!ok || strings.Contains(refused.Hint(), "port")) {
+		t.Errorf("an address of another machine: %v", err)
 	}
 }
 
