@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -40,6 +41,8 @@ type Peer struct {
 	over  chan struct{} // closed by end
 	end   func()
 	loops sync.WaitGroup
+	// silent is how long the other end has not answered a ping, in nanoseconds, if the connection was ended for that.
+	silent atomic.Int64
 }
 
 // PeerOptions are the settings of a [Peer].
@@ -166,10 +169,10 @@ func (p *Peer) keepAlive(every, within time.Duration) {
 			}
 		}()
 		err := p.conn.Ping(ctx)
+		late := ctx.Err()
 		cancel()
 		if err != nil {
-			p.end()
-			p.cut()
+			p.lost(late, within)
 			return
 		}
 	}
@@ -183,9 +186,17 @@ func (p *Peer) Answers(patience time.Duration) bool {
 	if p.conn.Ping(ctx) == nil {
 		return true
 	}
+	p.lost(ctx.Err(), patience)
+	return false
+}
+
+// lost ends the connection after a ping that failed. late is the error of the ping's context, which lasted within.
+func (p *Peer) lost(late error, within time.Duration) {
+	if errors.Is(late, context.DeadlineExceeded) {
+		p.silent.Store(int64(within))
+	}
 	p.end()
 	p.cut()
-	return false
 }
 
 // Read implements [Conn]. After an error the connection is over, except after a *wire.TooLargeError.
@@ -193,6 +204,9 @@ func (p *Peer) Read() ([]byte, error) {
 	data, err := p.socket.Read()
 	if _, large := errors.AsType[*wire.TooLargeError](err); err != nil && !large {
 		p.end()
+		if within := time.Duration(p.silent.Load()); within > 0 {
+			err = fmt.Errorf("%s has not answered a ping within %v", p.peer, within)
+		}
 	}
 	return data, err
 }
