@@ -67,7 +67,9 @@ func TestFolder_OtherProcess(t *testing.T) {
 		return f
 	}
 	change := func(f *Folder, value string) {
-		if err := f.Change(t.Context(), "a", func([]byte) ([]byte, time.Time, error) { return []byte(value), time.Now().Add(time.Hour), nil }); err != nil {
+		if err := f.Change(t.Context(), "a", func([]byte) ([]byte, time.Time, error) {
+			return []byte(value), time.Now().Add(time.Hour), nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -78,7 +80,8 @@ func TestFolder_OtherProcess(t *testing.T) {
 	other.Watch("a", func(value []byte) { seen = append(seen, string(value)) })
 	change(one, "ended")
 	for range 2 {
-		if err := other.Change(t.Context(), "a", func([]byte) ([]byte, time.Time, error) { return nil, time.Time{}, nothing }); !errors.Is(err, nothing) {
+		err := other.Change(t.Context(), "a", func([]byte) ([]byte, time.Time, error) { return nil, time.Time{}, nothing })
+		if !errors.Is(err, nothing) {
 			t.Fatal(err)
 		}
 	}
