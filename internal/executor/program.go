@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/builtin"
 	"mcpx/internal/files"
@@ -73,6 +74,9 @@ func (e run) program(r *Request) func(context.Context, *request.Request, program
 			}
 		}
 		out, err := e.options.Runner.Run(ctx, q.Client.On().Key(), p, host)
+		if err == nil {
+			in.showLast(out.Failure, e.pages(r))
+		}
 		q.Event.Costs, q.Event.Confirming, r.parts = in.costs, q.Event.Confirming+in.confirming, in.parts()
 		return out, err
 	}
@@ -106,7 +110,24 @@ type inside struct {
 
 	mu         sync.Mutex
 	costs      []request.Cost
+	last       lastResult
 	confirming time.Duration // how long the program has waited for the user to confirm calls
+}
+
+// lastResult is the value of the last call of a program that succeeded, and the tool, as "server.tool".
+type lastResult struct {
+	tool  string
+	value json.RawMessage
+}
+
+// showLast adds the shape of the last result to the failure of a program, which may be nil, if the program has most likely expected
+// another shape. Otherwise the model would have to make the call again to see it.
+func (in *inside) showLast(f *programs.Failure, p results.Pages) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if f != nil && in.last.tool != "" && (strings.HasPrefix(f.Message, "TypeError: ") || strings.HasPrefix(f.Message, "SyntaxError: ")) {
+		f.Message += "\nThe last result, of " + in.last.tool + ": " + p.Shape(in.last.value)
+	}
 }
 
 // call executes one tool call that the program makes. If the call succeeds, value is the result that the program gets; otherwise
@@ -164,6 +185,9 @@ func (in *inside) call(
 		}
 		value = wire.Encode(blocks)
 	}
+	in.mu.Lock()
+	in.last = lastResult{sanitize.Line(c.Server+"."+c.Tool, 120), value}
+	in.mu.Unlock()
 	return value, "", nil
 }
 

@@ -360,6 +360,26 @@ func TestProgram_Cancelled(t *testing.T) {
 	}
 }
 
+// TestProgram_WrongShape: if a program reads a result in a way that does not fit it, the failure shows the shape of the last result.
+func TestProgram_WrongShape(t *testing.T) {
+	mcptest.NoLeaks(t)
+	e := executing(t, withPrograms(t, Options{}), nil, piped(t, "fake", mcptest.Spec{
+		Tools:   json.RawMessage(`[{"name":"list"},{"name":"text"}]`),
+		Results: map[string]json.RawMessage{"list": json.RawMessage(`{"content":[],"structuredContent":{"projects":[{"id":1,"key":"WEB"}]}}`), "text": json.RawMessage(`{"content":[{"type":"text","text":"3 files"}]}`)},
+	}))
+	for _, tt := range []struct{ code, want string }{
+		{`return (await call("fake", "list")).items.map(x => x.id)`, "(x => x.id)\nThe last result, of fake.list: {projects: [1 of {id: number, key: string}]}\nCalls made: fake.list RESULT"},
+		{`await call("fake", "list"); return JSON.parse(await call("fake", "text"))`, "\nThe last result, of fake.text: string\nCalls made: "},
+		{`await call("fake", "list"); return result("r")`, "\nCalls made: fake.list RESULT"},
+		{`return null.x`, "return null.x"},
+	} {
+		got := exec(t, e, program(nil, tt.code))
+		if text := all(t, got); !got.IsError || !strings.Contains(text, tt.want) || strings.Contains(text, "The last") != strings.Contains(tt.want, "The last") {
+			t.Errorf("%s: got %s", tt.code, text)
+		}
+	}
+}
+
 // TestProgram_CutShort: the failure of a program says which calls were made, with their outcomes.
 func TestProgram_CutShort(t *testing.T) {
 	mcptest.NoLeaks(t)

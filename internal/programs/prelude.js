@@ -90,6 +90,11 @@
   const shown = {call, result: (handle) => now("result", "result(handle): handle", handle),
     file: (path) => now("file", "file(path): path", path),
     console: {log, info: log, debug: log, warn: log, error: log}};
+  /* Results of calls are values. Models that expect texts parse them, and a program that fails there has made its calls in vain. */
+  define(JSON, "parse", {value: function (text, reviver) {
+    const value = typeof text === "object" && text !== null && !(text instanceof Text) && reviver === undefined;
+    return value ? text : parse(text, reviver);
+  }, writable: true, configurable: true});
   for (const name in shown) define(globalThis, name, {value: shown[name], writable: true, configurable: true});
   for (const name in host) delete globalThis["mcpx_" + name];
   return {settle, start, failed};

@@ -108,6 +108,9 @@ func TestRunner_Programs(t *testing.T) {
 		{"big integers", `const v = await call("s", "t", {a: 12345678901234567890n, b: 9007199254740992, c: -9007199254740993n, d: "123"})
 return [typeof v.a, typeof v.b, v, v.a + 1n]`,
 			`["bigint","number",{"a":12345678901234567890,"b":9007199254740992,"c":-9007199254740993,"d":"123"},12345678901234567891]`},
+		{"JSON.parse of a result", `const v = JSON.parse(await call("s", "t", {a: [1]})); return [v.a, JSON.parse("[1]", (k, n) => k ? n + 1 : n), JSON.parse(new String("2")), JSON.parse(null)]`,
+			`[[1],[2],2,null]`},
+		{"JSON.parse of no JSON", `return JSON.parse(undefined)`, "EXECUTION_ERROR: SyntaxError: unexpected token: 'undefined'\nat line 1, column 18: return JSON.parse(undefined)"},
 		{"parallel", `return (await Promise.all([1,2,3].map(n => call("s", "t", {n})))).map(v => v.n)`, `[1,2,3]`},
 		{"failed call", `try { await call("s", "fail") } catch (e) { return [e instanceof Error, e.code, e.message] }`,
 			`[true,"VALIDATION_ERROR","VALIDATION_ERROR: /a: is missing"]`},
