@@ -196,8 +196,27 @@ func (p *printer) composite(t *typ, place int, part func(t *typ, place int)) {
 	case p.plain && len(t.members) > p.listed && allSimple(t.members):
 		p.write(literalOf(t.members[0].text), " /* ", strconv.Itoa(len(t.members)), " values */")
 	default:
-		p.joined(t.members, " | ", inUnion, place > inUnion, documented)
+		members := p.oneObject(t.members)
+		p.joined(members, " | ", inUnion, place > inUnion && len(members) > 1, documented)
 	}
+}
+
+// oneObject returns the members of a union without the objects after the first, if each of them would be written as "object".
+func (p *printer) oneObject(members []*typ) []*typ {
+	if !p.plain || p.levels > 0 {
+		return members
+	}
+	var some []*typ
+	seen := false
+	for _, m := range members {
+		r := p.resolve(m)
+		object := r.kind == tObject && len(r.props) > 0
+		if !object || !seen {
+			some = append(some, m)
+		}
+		seen = seen || object
+	}
+	return some
 }
 
 func (p *printer) joined(members []*typ, sep string, place int, parens bool, each func(*typ, int)) {

@@ -226,6 +226,8 @@ func TestListing(t *testing.T) {
 		{Tool{Name: "f", Input: json.RawMessage(`{"properties":{"e":{"enum":[` + values + `]}}}`)}, `f(e?: string /* 600 values */)`},
 		{Tool{Name: "f", Input: json.RawMessage(`{"properties":{"n":{"$ref":"#/$defs/N"}},"$defs":{"N":{"properties":{"n":{"$ref":"#/$defs/N"}}}}}`)}, `f(n?: object)`},
 		{Tool{Name: "f", Input: json.RawMessage(`{"properties":{"p":{"type":"array","prefixItems":[{"type":"string"},{"type":"number"}]}}}`)}, `f(p?: [string, number])`},
+		{Tool{Name: "f", Output: json.RawMessage(`{"properties":{"n":{"type":"number"},"l":{"type":"array","items":{"anyOf":[{"properties":{"a":{}}},{"type":"string"},{"properties":{"b":{}}}]}},"o":{"anyOf":[{"properties":{"a":{}}},{"properties":{"b":{}}}]}},"required":["n","l"]}`)},
+			`f(/* any arguments */): {n: number; l: (object | string)[]; o?: object}`},
 	}
 	for _, tt := range tests {
 		if got := Listing(tt.tool); got != tt.want {
