@@ -25,6 +25,8 @@ type Unknown struct {
 	// describes.
 	Near  string
 	Known []string
+	// Hint, if not empty, says where the argument belongs, in place of Near and Known.
+	Hint string
 }
 
 // unknown returns the first maxUnknown arguments that a schema allows but does not describe. It returns none if properties that
@@ -121,6 +123,9 @@ func namesAt(root *jsonschema.Schema, location string) []string {
 
 // String returns a warning for the model: the tool may ignore the argument.
 func (u Unknown) String() string {
+	if u.Hint != "" {
+		return "no argument " + u.Name + "; " + u.Hint
+	}
 	if u.Near != "" {
 		return "no argument " + u.Name + "; did you mean " + u.Near + "?"
 	}

@@ -154,7 +154,7 @@ func (e run) finish(ctx context.Context, r *Request, t target, raw json.RawMessa
 		result = e.failure(r, t, err).Result(r.Format.Always())
 		event.Outcome = result.Code
 	case result.Whole == nil:
-		result.Annotate(r.Tool, t.notes)
+		result.Annotate(r.Tool, r.misplaced(t.notes))
 	}
 	if err == nil {
 		event.Answered = r.Server != builtin.Name || len(event.Costs) > 0

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -93,11 +94,47 @@ func (e run) failure(r *Request, t target, err error) *results.Failure {
 	return &results.Failure{Code: results.CodeExecution, Message: err.Error()}
 }
 
+// execOptions are the arguments of exec that models also put among the arguments of the tool.
+var execOptions = []string{"each", "select", "grep"}
+
+// beside says where an argument of exec belongs.
+func (r *Request) beside() string {
+	if r.Format.ShortNames {
+		return "exec takes it beside args"
+	}
+	return "exec takes it beside arguments"
+}
+
+// misplaced adds hints to the notes about arguments of exec that the model put among those of the tool.
+func (r *Request) misplaced(notes arguments.Notes) arguments.Notes {
+	for i, u := range notes.Unknown {
+		if !r.Native && slices.Contains(execOptions, u.Name) {
+			notes.Unknown[i].Hint = r.beside()
+		}
+	}
+	return notes
+}
+
+// misplacedOnly returns an error that says where arguments of exec belong, if nothing else is wrong; otherwise nil.
+func (r *Request) misplacedOnly(invalid *arguments.ValidationError) *arguments.ValidationError {
+	said := &arguments.ValidationError{Places: invalid.Places}
+	for _, violation := range invalid.Violations {
+		name, unknown := strings.CutSuffix(strings.TrimPrefix(violation, "/"), ": is unknown")
+		if r.Native || !unknown || !slices.Contains(execOptions, name) {
+			return nil
+		}
+		said.Violations = append(said.Violations, violation+"; "+r.beside())
+	}
+	return said
+}
+
 func (e run) invalidFailure(r *Request, t target, invalid *arguments.ValidationError) *results.Failure {
+	misplaced := r.misplacedOnly(invalid)
+	invalid = cmp.Or(misplaced, invalid)
 	f := &results.Failure{Code: results.CodeValidation, Message: fmt.Sprintf("invalid arguments for %s.%s: %s", r.Server, r.Tool, invalid)}
 	f.With("violations", invalid.Violations)
 	f.Text = f.Code + ": " + invalid.Error()
-	if t.tool == nil {
+	if t.tool == nil || misplaced != nil { // what the tool takes is of no use then
 		return f
 	}
 	left := maxInvalid - tokens.Ceiling(f.Text)

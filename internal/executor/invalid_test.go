@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/results"
 	"mcpx/internal/tokens"
 )
 
@@ -123,6 +124,36 @@ func TestInvalid_Short(t *testing.T) {
 			if os.Getenv("SHOW") != "" {
 				t.Logf("%.3000s", longest)
 			}
+		}
+	}
+}
+
+// TestArguments_OfExec: arguments of exec among those of the tool get a text that says where they belong. Through another view they are
+// unknown as any other.
+func TestArguments_OfExec(t *testing.T) {
+	mcptest.NoLeaks(t)
+	e := executing(t, Options{}, nil, piped(t, "git", mcptest.Spec{
+		Tools: json.RawMessage(`[{"name":"lax","inputSchema":{"type":"object","properties":{"path":{"type":"string"}}}},
+			{"name":"strict","inputSchema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"],"additionalProperties":false}},
+			{"name":"own","inputSchema":{"type":"object","properties":{"select":{"type":"string"}},"additionalProperties":false}}]`),
+	}))
+	for _, tt := range []struct {
+		tool, arguments string
+		form            results.Format
+		native          bool
+		want            string
+	}{
+		{"lax", `{"select":".a"}`, results.Format{}, false, "\nmcpx: lax declares no argument select; exec takes it beside arguments"},
+		{"strict", `{"path":"a","grep":"b"}`, results.Format{}, false, "VALIDATION_ERROR: /grep: is unknown; exec takes it beside arguments"},
+		{"strict", `{"path":"a","grep":"b","select":".a"}`, results.Format{ShortNames: true}, false, "VALIDATION_ERROR: /grep: is unknown; exec takes it beside args; /select: is unknown; exec takes it beside args"},
+		{"strict", `{"grep":"b"}`, results.Format{}, false, "VALIDATION_ERROR: /grep: is unknown; /path: is missing\nExpected: "},
+		{"own", `{"select":".a"}`, results.Format{}, false, `{"select":".a"}`},
+		{"strict", `{"path":"a","grep":"b"}`, results.Format{}, true, "VALIDATION_ERROR: /grep: is unknown\nExpected: "},
+		{"lax", `{"select":".a"}`, results.Format{}, true, "\nmcpx: lax declares no argument select, only path"},
+	} {
+		r := exec(t, e, Request{Server: "git", Tool: tt.tool, Arguments: json.RawMessage(tt.arguments), Format: tt.form, Native: tt.native})
+		if got := textOf(t, r.Content[len(r.Content)-1]); got != tt.want && !(strings.HasSuffix(tt.want, "Expected: ") && strings.HasPrefix(got, tt.want)) {
+			t.Errorf("%s %s: got %s", tt.tool, tt.arguments, got)
 		}
 	}
 }
