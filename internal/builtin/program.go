@@ -133,5 +133,13 @@ func (c *Caller) program(ctx context.Context, q *request.Request, p *Programs, g
 			text = plain
 		}
 	}
-	return toolResult(append(logs, wire.TextBlock(text))), nil
+	shown := append(logs, wire.TextBlock(text))
+	if out.Value == nil && len(logs) == 0 && len(out.Made) > 0 && q.Tool.Name == RunTool && c.Select == "" && !c.Form.JSON {
+		shown = append(shown, wire.TextBlock("\n"+noReturn))
+	}
+	return toolResult(shown), nil
 }
+
+// noReturn tells a model that its program called tools and showed nothing of them. Most such programs end in an expression, or put
+// themselves into a function.
+const noReturn = "[nothing was returned or logged: code is the body of a function, so end it with return]"

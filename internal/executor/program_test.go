@@ -360,6 +360,24 @@ func TestProgram_Cancelled(t *testing.T) {
 	}
 }
 
+// TestProgram_NoReturn: a program that called tools and shows nothing is told to return something.
+func TestProgram_NoReturn(t *testing.T) {
+	mcptest.NoLeaks(t)
+	e := executing(t, withPrograms(t, Options{}), nil, piped(t, "fake", eachTool(reading)))
+	const hint = "undefined\n[nothing was returned or logged: code is the body of a function, so end it with return]"
+	for code, want := range map[string]string{
+		`const r = await call("fake", "echo", {text: "a"}); r`:                            hint,
+		`(async () => { const r = await call("fake", "echo", {text: "a"}); return r })()`: hint,
+		`await call("fake", "echo", {text: "a"}); console.log("done")`:                    "done\nundefined",
+		`const a = 1`: "undefined",
+		`await call("fake", "echo", {text: "a"}); return null`: "null",
+	} {
+		if got := strings.ReplaceAll(all(t, exec(t, e, program(nil, code))), "\n\n", "\n"); got != want {
+			t.Errorf("%s: got %q", code, got)
+		}
+	}
+}
+
 // TestProgram_WrongShape: if a program reads a result in a way that does not fit it, the failure shows the shape of the last result.
 func TestProgram_WrongShape(t *testing.T) {
 	mcptest.NoLeaks(t)
