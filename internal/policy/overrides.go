@@ -56,32 +56,56 @@ func overridden(overrides []conf.Override, t *catalog.Tool, isTaken func(name st
 	return &repaired
 }
 
-// without removes properties from an object schema, and from its list of required properties. What other parts of the schema
+// without removes properties from an object schema, and from its lists of required properties. What other parts of the schema
 // refer to is moved to $defs.
 func without(schema json.RawMessage, hidden []string) json.RawMessage {
-	out, removed := []byte{'{'}, json.RawMessage(nil)
+	removed := wire.Filter(wire.Member(schema, "properties"), func(name string, _ []byte) bool { return slices.Contains(hidden, name) })
+	return withReferred(stripped(schema, hidden, 0), removed)
+}
+
+// maxBranches is how deeply allOf, anyOf and oneOf may be nested so that properties are removed from their schemas.
+const maxBranches = 16
+
+// stripped removes properties from an object schema and from the schemas in it that are for the same object.
+func stripped(schema json.RawMessage, hidden []string, depth int) json.RawMessage {
+	if schema[0] != '{' || depth > maxBranches {
+		return schema
+	}
+	out := []byte{'{'}
 	_ = wire.Members(schema, func(name string, written, value []byte) bool {
 		switch {
 		case name == "properties" && value[0] == '{':
-			removed = wire.Filter(value, func(name string, _ []byte) bool { return slices.Contains(hidden, name) })
 			value = wire.Without(value, hidden...)
 		case name == "required" && value[0] == '[':
-			required := []byte{'['}
-			_ = wire.Elements(value, func(element []byte) bool {
-				if name, ok := wire.Text(element); !ok || !slices.Contains(hidden, name) {
-					if len(required) > 1 {
-						required = append(required, ',')
-					}
-					required = append(required, element...)
+			value = edited(value, func(element json.RawMessage) json.RawMessage {
+				if name, ok := wire.Text(element); ok && slices.Contains(hidden, name) {
+					return nil
 				}
-				return true
+				return element
 			})
-			value = append(required, ']')
+		case (name == "allOf" || name == "anyOf" || name == "oneOf") && value[0] == '[':
+			value = edited(value, func(element json.RawMessage) json.RawMessage { return stripped(element, hidden, depth+1) })
 		}
 		out = wire.AppendMember(out, written, value)
 		return true
 	})
-	return withReferred(append(out, '}'), removed)
+	return append(out, '}')
+}
+
+// edited replaces each element of an array by what f returns, and leaves it out if that is nil.
+func edited(array json.RawMessage, f func(element json.RawMessage) json.RawMessage) json.RawMessage {
+	out := []byte{'['}
+	_ = wire.Elements(array, func(element []byte) bool {
+		if element = f(element); element == nil {
+			return true
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, element...)
+		return true
+	})
+	return append(out, ']')
 }
 
 // withReferred adds those of the removed properties to $defs to which the schema still refers, and changes the references. zod,

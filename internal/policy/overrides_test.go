@@ -84,6 +84,22 @@ func TestOverrides_Filters(t *testing.T) {
 	}
 }
 
+// TestOverrides_Branches: a hidden property is also hidden, and not required, in schemas for the same object. Those of other
+// objects, and what is no schema, stay as they are.
+func TestOverrides_Branches(t *testing.T) {
+	for _, test := range []struct{ schema, want string }{
+		{`{"anyOf":[{"required":["a"]},{"required":["b"]}],"properties":{"a":{},"b":{}}}`,
+			`{"anyOf":[{"required":[]},{"required":["b"]}],"properties":{"b":{}}}`},
+		{`{"allOf":[{"properties":{"a":{},"o":{"properties":{"a":{}},"required":["a"]}},"oneOf":[{"required":["a","b"]},true]}]}`,
+			`{"allOf":[{"properties":{"o":{"properties":{"a":{}},"required":["a"]}},"oneOf":[{"required":["b"]},true]}]}`},
+		{`{"allOf":5,"anyOf":{"required":["a"]},"properties":[],"required":"a"}`, `{"allOf":5,"anyOf":{"required":["a"]},"properties":[],"required":"a"}`},
+	} {
+		if got := string(without(json.RawMessage(test.schema), []string{"a"})); got != test.want {
+			t.Errorf("got  %s\nwant %s", got, test.want)
+		}
+	}
+}
+
 // TestOverrides_Referred: a hidden property to which the schema refers is moved to its definitions, so that no reference leads
 // nowhere.
 func TestOverrides_Referred(t *testing.T) {
