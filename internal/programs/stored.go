@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"mcpx/internal/base/helper"
 	"mcpx/internal/base/pattern"
@@ -112,7 +113,8 @@ func readProgram(path string) (string, error) {
 
 // The parts of a JSDoc comment.
 var (
-	paramTag   = pattern.New(`^\{([^}]*)\}\s+(\[[^\]]*\]|\S+)\s*-?\s*((?s).*)$`)
+	paramTag   = pattern.New(`^\{([^}]*)\}\s+((?s)\S.*)$`)
+	optional   = pattern.New(`^\[([^\]=]*)(=?)((?s).*)$`)
 	identifier = pattern.New(`^[A-Za-z_$][A-Za-z0-9_$]*$`)
 )
 
@@ -200,11 +202,20 @@ func parseParam(text string) (p param, fault string) {
 	}
 	written := parts[1]
 	written, p.optional = strings.CutSuffix(written, "=")
-	p.name = parts[2]
-	var initial string
-	if inside, ok := strings.CutPrefix(p.name, "["); ok {
-		p.optional = true
-		p.name, initial, _ = strings.Cut(strings.TrimSuffix(inside, "]"), "=")
+	var initial, about string
+	if inside := optional.FindStringSubmatch(parts[2]); inside != nil {
+		p.optional, p.name, about = true, strings.TrimSpace(inside[1]), inside[3]
+		if inside[2] != "" && !strings.HasPrefix(about, "]") { // the default may have brackets
+			end, ok := wire.First(about)
+			initial, about = strings.TrimSpace(about[:end]), strings.TrimSpace(about[end:])
+			if !ok || !strings.HasPrefix(about, "]") {
+				return p, fmt.Sprintf("@param %s: the default must be JSON, such as 5 or \"text\"", p.name)
+			}
+		}
+		about = strings.TrimPrefix(about, "]")
+	} else {
+		end := strings.IndexFunc(parts[2]+" ", unicode.IsSpace)
+		p.name, about = parts[2][:end], parts[2][end:]
 	}
 	if !identifier.MatchString(p.name) || reserved[p.name] {
 		return p, fmt.Sprintf("@param %q: the name must be an identifier of JavaScript", p.name)
@@ -214,13 +225,10 @@ func parseParam(text string) (p param, fault string) {
 		return p, fmt.Sprintf("@param %s: the type %q is not known; there are string, number, integer, boolean, object, array, any, TYPE[] and \"a\"|\"b\"", p.name, written)
 	}
 	if initial != "" {
-		if !json.Valid([]byte(initial)) {
-			return p, fmt.Sprintf("@param %s: the default must be JSON, such as 5 or \"text\"", p.name)
-		}
 		schema = string(wire.WithMember(json.RawMessage(schema), "default", json.RawMessage(initial)))
 		p.initial = "=" + initial
 	}
-	if about := strings.TrimSpace(parts[3]); about != "" {
+	if about = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(about), "-")); about != "" {
 		schema = string(wire.WithMember(json.RawMessage(schema), "description", wire.Encode(about)))
 	}
 	p.schema = schema

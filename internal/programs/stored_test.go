@@ -8,6 +8,29 @@ import (
 	"testing"
 )
 
+// TestParseParam_Default: a default is JSON, also if it has brackets, equals signs or spaces.
+func TestParseParam_Default(t *testing.T) {
+	for _, test := range []struct{ written, name, initial, schema string }{
+		{`{integer[]} [a=[1,[2]]] - some`, "a", "=[1,[2]]", `{"type":"array","items":{"type":"integer"},"default":[1,[2]],"description":"some"}`},
+		{`{object} [o = {"k": "]=\n"} ]`, "o", `={"k": "]=\n"}`, `{"type":"object","default":{"k": "]=\n"}}`},
+		{`{string} [s="a b"] [not] a default`, "s", `="a b"`, `{"type":"string","default":"a b","description":"[not] a default"}`},
+		{`{string} [s]`, "s", "", `{"type":"string"}`},
+		{`{string} [s=]`, "s", "", `{"type":"string"}`},
+		{"{string} s - one\n\ntwo", "s", "", `{"type":"string","description":"one\n\ntwo"}`},
+		{`{string} s`, "s", "", `{"type":"string"}`},
+	} {
+		p, fault := parseParam(test.written)
+		if fault != "" || p.name != test.name || p.initial != test.initial || p.schema != test.schema {
+			t.Errorf("%s: %q %+v", test.written, fault, p)
+		}
+	}
+	for _, written := range []string{`{string} [a=x]`, `{string} [a="x"`, `{integer} [a=1 2]`, `{integer[]} [a=[1]`} {
+		if _, fault := parseParam(written); !strings.Contains(fault, "the default must be JSON") {
+			t.Errorf("%s: %q", written, fault)
+		}
+	}
+}
+
 func TestReadFolder(t *testing.T) {
 	folder := t.TempDir()
 	for name, code := range map[string]string{
