@@ -135,7 +135,8 @@ func (f *Front) dispatch(ctx context.Context, r *incoming) (answer response) {
 		return refuse(r.ID, &rpcError{code: mcp.METHOD_NOT_FOUND, message: r.Method + " needs protocol version " + mcp.ProtocolVersion20260728})
 	}
 	var out []byte
-	err := f.unbind(r)
+	written, _ := wire.Text(r.input.State) // unbind replaces it
+	err := f.unbind(r, written)
 	if err == nil {
 		err = f.compareParams(ctx, r)
 	}
@@ -143,7 +144,7 @@ func (f *Front) dispatch(ctx context.Context, r *incoming) (answer response) {
 		return refuse(r.ID, err)
 	}
 	if row.asks && r.modern() && (r.client.Answers() || r.input.State != nil) {
-		out, err = f.suspended.answer(ctx, r, func(ctx context.Context, r *incoming) (result []byte, err *rpcError) {
+		out, err = f.suspended.answer(ctx, r, written, func(ctx context.Context, r *incoming) (result []byte, err *rpcError) {
 			defer f.recovered(r, func(panicked *rpcError) { result, err = nil, panicked })
 			return row.answer(f, ctx, r, nil)
 		})

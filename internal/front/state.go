@@ -17,7 +17,7 @@ import (
 // clients apart, so mcpx signs the state: it is valid only for the same principal and request, and for a limited time. For a
 // client without a principal, mcpx adds the id of the client's connection (from caller.Client.Home) to the state instead. Then the
 // answers reach the server session that asked, even if they come over another connection. If the client has neither a principal
-// nor a Home, mcpx passes the state on unchanged.
+// nor a Home, mcpx passes the state on unchanged, unless it could be taken for a state of mcpx: the upstream may be another mcpx.
 
 const (
 	// boundState is the beginning of a requestState that is signed for a principal. It is followed by the time of expiry (Unix
@@ -26,8 +26,11 @@ const (
 	// boundTime is how long a requestState with boundState is valid. Upstreams may have shorter limits of their own.
 	boundTime = 24 * time.Hour
 	// homeState is the beginning of a requestState that names a connection. It is followed by the connection's id, the tag, and
-	// the upstream's own state, separated by dots.
+	// the upstream's own state, separated by dots. The id and the tag are empty if only the beginning of the upstream's own state
+	// made a homeState necessary.
 	homeState = "mcpx.home."
+	// stateOfMcpx is what all these states, and suspendedState, begin with.
+	stateOfMcpx = "mcpx."
 )
 
 // tagsOf returns the signer for the states of one view. States of other views are not accepted.
@@ -47,15 +50,16 @@ func (f *Front) bound(r *incoming, written json.RawMessage) json.RawMessage {
 	case r.client.Home != nil:
 		id := strconv.FormatUint(r.client.Home.Connection(), 10)
 		return wire.AppendQuoted(nil, homeState+id+"."+f.tags.Of(nil, f.homeValues(r, id, own)...)+"."+own)
+	case strings.HasPrefix(own, stateOfMcpx):
+		return wire.AppendQuoted(nil, homeState+".."+own)
 	}
 	return written
 }
 
-// unbind checks the requestState in a request of a principal, and replaces it with the upstream's own state. The requestState
-// of a suspended call stays as it is. For a client without a principal, unbind calls toHome.
-func (f *Front) unbind(r *incoming) *rpcError {
+// unbind checks the requestState in a request of a principal, the parameter written, and replaces it with the upstream's own
+// state. The requestState of a suspended call stays as it is. For a client without a principal, unbind calls toHome.
+func (f *Front) unbind(r *incoming, written string) *rpcError {
 	p := r.client.Principal
-	written, _ := wire.Text(r.input.State)
 	if p == nil {
 		f.toHome(r, written)
 		return nil

@@ -86,13 +86,13 @@ type question struct {
 }
 
 // answer runs the method of a request whose client can be asked questions, or which has a requestState. If the request answers
-// questions of a suspended call, it resumes that call instead.
+// questions of a suspended call, it resumes that call instead. written is the requestState as the client sent it. The state
+// within it (see unbind) is an upstream's: if that is another mcpx, it can be the state of a call that is suspended there.
 func (k *suspendedCalls) answer(
-	ctx context.Context, r *incoming, run func(context.Context, *incoming) ([]byte, *rpcError),
+	ctx context.Context, r *incoming, written string, run func(context.Context, *incoming) ([]byte, *rpcError),
 ) ([]byte, *rpcError) {
-	state, _ := wire.Text(r.input.State)
 	var p *suspendedCall
-	if secret, ours := strings.CutPrefix(state, suspendedState); ours {
+	if secret, ours := strings.CutPrefix(written, suspendedState); ours {
 		var err *rpcError
 		if p, err = k.resume(ctx, r, secret); err != nil {
 			return nil, err

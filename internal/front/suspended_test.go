@@ -94,6 +94,24 @@ func eachUpstream(t *testing.T, test func(t *testing.T, server registry.Server))
 	}
 }
 
+// TestInput_OtherMcpx: behind mcpx is another mcpx, which suspends the call. The answer of the client resumes it there.
+func TestInput_OtherMcpx(t *testing.T) {
+	mcptest.NoLeaks(t)
+	_, inner := site(t, stdio(t, "fake", mcptest.Spec{}))
+	_, outer := site(t, remote("fake", &mcptest.HTTPServer{URL: inner.URL}))
+	c := newWebClient(t, outer, modernEra)
+	const inside = `{"server_name":"fake","tool_name":"ask","arguments":{}}`
+	reply := c.ask(t, modernCall("1", "exec", inside, "")).reply(t, "mellon")
+	last := c.ask(t, modernCall("2", "exec", inside, reply))
+	if last.Error != nil || last.Result.ResultType != "complete" || len(last.Result.Content) != 1 || !strings.Contains(last.Result.Content[0].Text, "mellon") {
+		t.Errorf("got %+v", last)
+	}
+	again := c.ask(t, modernCall("3", "exec", inside, reply))
+	if !again.Result.IsError || !strings.Contains(again.Result.Content[0].Text, "answered already") {
+		t.Errorf("again: %+v", again)
+	}
+}
+
 // TestInput_HTTP: a modern client gets input_required, whichever era the asking server uses, and the client's
 // next request has the answer. If mcpx has suspended the call, its state is refused when it is used again.
 func TestInput_HTTP(t *testing.T) {
