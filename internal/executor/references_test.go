@@ -118,8 +118,8 @@ func TestReference_Bytes(t *testing.T) {
 			got = text
 			if failure != nil {
 				t.Errorf("%s %q: %s", test.server, test.filter, failure.Content)
-			} else if block, _ := wire.ReadBlocks(wire.Member(raw, "content")); block[0].Text != text {
-				t.Errorf("%s %q: the server got %.200s", test.server, test.filter, block[0].Text)
+			} else if blocks, _ := wire.ReadResult(raw, func(string, []byte, []byte) {}); blocks[0].Text != text {
+				t.Errorf("%s %q: the server got %.200s", test.server, test.filter, blocks[0].Text)
 			}
 		} // else the fake, which echoes only texts, fails
 		if got != test.want {

@@ -34,11 +34,11 @@ func (r *upstreamResult) addOther(written, value []byte) {
 // error is [ErrNoResult].
 func readUpstream(raw json.RawMessage) (upstreamResult, error) {
 	var r upstreamResult
-	var content []byte
-	err := wire.Members(raw, func(key string, written, value []byte) bool {
+	var content []byte // if it is no array
+	blocks, ok := wire.ReadResult(raw, func(key string, written, value []byte) {
 		null := string(value) == "null"
 		switch {
-		case key == "content" && (value[0] == '[' || value[0] == '"' || isBlock(value)):
+		case key == "content" && (value[0] == '"' || isBlock(value)):
 			content = value
 		case key == "structuredContent":
 			r.structured = value
@@ -56,22 +56,18 @@ func readUpstream(raw json.RawMessage) (upstreamResult, error) {
 		default:
 			r.addOther(written, value)
 		}
-		return true
 	})
-	ok := err == nil
-	switch {
-	case !ok || content == nil:
-	case content[0] == '"':
-		// Some servers send a single string or block instead of a list of blocks.
-		block := append(append([]byte(`{"type":"text","text":`), content...), '}')
-		r.blocks = []wire.Block{wire.ReadBlock(block)}
-	case content[0] == '{':
-		r.blocks = []wire.Block{wire.ReadBlock(content)}
-	default:
-		r.blocks, ok = wire.ReadBlocks(content)
-	}
 	if !ok {
 		return r, fmt.Errorf("%w: %s", ErrNoResult, glimpse(raw))
+	}
+	r.blocks = blocks
+	switch { // some servers send a single string or block instead of a list of blocks
+	case content == nil:
+	case content[0] == '"':
+		block := append(append([]byte(`{"type":"text","text":`), content...), '}')
+		r.blocks = []wire.Block{wire.ReadBlock(block)}
+	default:
+		r.blocks = []wire.Block{wire.ReadBlock(content)}
 	}
 	return r, nil
 }

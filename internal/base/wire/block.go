@@ -27,21 +27,44 @@ func ReadBlock(raw json.RawMessage) Block {
 	return b
 }
 
-// ReadBlocks reads an array of content blocks in one pass. ok is false if content is not a valid array.
-func ReadBlocks(content json.RawMessage) (blocks []Block, ok bool) {
-	s := scanner{src: view(content)}
+// ReadResult reads a tool result in one pass. It calls yield with each member, as [Members] does, except for content if that is
+// an array of blocks. ok is false if result is not a valid object; then yield may have got the first members.
+func ReadResult(result json.RawMessage, yield func(key string, written, value []byte)) (blocks []Block, ok bool) {
+	s := scanner{src: view(result)}
+	if s.peek() != '{' {
+		return nil, false
+	}
+	ok = s.object(func(key string) bool {
+		if key == "content" && s.peek() == '[' {
+			var ok bool
+			blocks, ok = s.blocks(result)
+			return ok
+		}
+		written := result[s.start:s.after:s.after]
+		var at place
+		if !s.placed(&at) {
+			return false
+		}
+		yield(key, written, result[at.start:at.end:at.end])
+		return true
+	})
+	return blocks, ok && s.end()
+}
+
+// blocks reads the value at pos as an array of content blocks. data must have the same bytes as s.src.
+func (s *scanner) blocks(data []byte) (blocks []Block, ok bool) {
 	if s.begin() != tokenArray {
 		return nil, false
 	}
 	for {
 		switch s.advance() {
 		case tokenClose:
-			return blocks, s.end()
+			return blocks, true
 		case tokenValue:
 		default:
 			return nil, false
 		}
-		b, ok := s.block(content)
+		b, ok := s.block(data)
 		if !ok {
 			return nil, false
 		}
