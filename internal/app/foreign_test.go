@@ -320,7 +320,7 @@ func TestForeign_States(t *testing.T) {
 		call, key, answer, prefix, accepted string
 		once                                bool
 	}{
-		"of mcpx":     {execute("fake", "echo", `{"text":"done"}`), "q1", `{"action":"accept","content":{"run":true}}`, `"mcpx.parked.`, `"text":"done"`, true},
+		"of mcpx":     {execute("fake", "echo", `{"text":"done"}`), "q1", `{"action":"accept","content":{"run":true}}`, `"mcpx.suspended.`, `"text":"done"`, true},
 		"of a server": {execute("modern", "ask", `{}`), "word", `{"action":"accept","content":{"word":"mellon"}}`, `"mcpx.bound.`, "mellon", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -332,7 +332,7 @@ func TestForeign_States(t *testing.T) {
 			reply := func(v *visitor, call, state string) string {
 				return v.ask(t, "/mcp", "tools/call", call+`,"inputResponses":{"`+test.key+`":`+test.answer+`},"requestState":`+state)
 			}
-			// the parts are "mcpx", "parked", the process, the secret; or "mcpx", "bound", the expiry, the tag, the server's
+			// the parts are "mcpx", "suspended", the process, the secret; or "mcpx", "bound", the expiry, the tag, the server's
 			// state
 			parts := strings.Split(found[1], ".")
 			parts[3] = "AAAAA" + parts[3][5:]

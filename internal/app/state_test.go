@@ -152,7 +152,7 @@ func testShared(t *testing.T, cluster string, another func(*endpoint) *endpoint)
 			cluster != "" && (!strings.Contains(there, "mellon") || !strings.Contains(here, "no call waits")):
 			t.Errorf("there: %s, here: %s", there, here)
 		}
-		name := "parked " + strings.TrimPrefix(strings.Trim(found[1], `"`), "mcpx.parked.")
+		name := "suspended " + strings.TrimPrefix(strings.Trim(found[1], `"`), "mcpx.suspended.")
 		if fresh, err := two.app.state.once.Redeem(t.Context(), name, time.Now().Add(time.Hour)); fresh || err != nil {
 			t.Errorf("the state is not used up: %v", err)
 		}

@@ -173,10 +173,10 @@ func TestAttach(t *testing.T) {
 	seen.settled(t, "a modern request", "request is here")
 	send(t.Context(), "POST", modernCall("1", "ask", `{}`, ""), exec...)
 	if n := seen.open("", false); n != 1 {
-		t.Errorf("a parked call is attached %d times", n)
+		t.Errorf("a suspended call is attached %d times", n)
 	}
 	front.suspended.end(errNoAnswer)
-	seen.settled(t, "a parked call", "request is here")
+	seen.settled(t, "a suspended call", "request is here")
 	front.suspended.ended = nil
 
 	ctx, leave := context.WithCancel(t.Context())

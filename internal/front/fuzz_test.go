@@ -34,7 +34,7 @@ func hostileBodies() []string {
 		`{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","id":1,"error":5}`, `{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}`,
 		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, `{"jsonrpc":"2.0","method":"notifications/nothing"}`,
 		`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":1,"method":"ping"},5,[]]`,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"exec","requestState":"mcpx.parked.x","inputResponses":{},` + modernMeta + `}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"exec","requestState":"mcpx.suspended.x","inputResponses":{},` + modernMeta + `}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"mcpx","tool_name":"read_result","arguments":{"handle":"x"}},` + modernMeta + `}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{` + modernMeta + `}}`,
 	}

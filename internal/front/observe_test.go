@@ -285,7 +285,7 @@ func TestEvents_HTTP(t *testing.T) {
 		"message tools/call CANCELLED to fake slow", "request tools/call CANCELLED")
 
 	first := now.ask(t, modernCall("1", "ask", `{}`, ""))
-	events.expect("a call that is parked", "request tools/call RESULT")
+	events.expect("a call that is suspended", "request tools/call RESULT")
 	now.ask(t, modernCall("2", "ask", `{}`, first.reply(t, "x")))
 	events.expect("its end", "message tools/call RESULT to fake ask", "request tools/call RESULT")
 	now.ask(t, modernCall("3", "fail", `{}`, ""))
@@ -293,7 +293,7 @@ func TestEvents_HTTP(t *testing.T) {
 	send(t.Context(), now, "tools/call", strings.Replace(modernCall("3", "fail", `{}`, ""), `"exec"`, `"none"`, 1))
 	events.expect("a tool that is not there", "message tools/call TOOL_NOT_FOUND to  none", "request tools/call TOOL_NOT_FOUND")
 	now.ask(t, modernCall("4", "ask", `{}`, ""))
-	events.expect("another that is parked", "request tools/call RESULT")
+	events.expect("another that is suspended", "request tools/call RESULT")
 	f.suspended.end(errNoAnswer)
 	events.expect("and not answered", "message tools/call CANCELLED to fake ask")
 

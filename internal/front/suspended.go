@@ -33,7 +33,7 @@ const (
 	maxSuspended = 1000
 	// suspendedState is the beginning of the requestState of a suspended call. The name of the process and a
 	// secret that identifies the call follow.
-	suspendedState = "mcpx.parked."
+	suspendedState = "mcpx.suspended."
 )
 
 var (
@@ -107,7 +107,7 @@ func (k *suspendedCalls) answer(
 			return p.over(r)
 		case <-p.asked:
 			if requests := p.requests(); requests != nil {
-				return k.park(p, requests)
+				return k.suspend(p, requests)
 			}
 		case <-ctx.Done():
 			p.cancel(context.Cause(ctx))
@@ -170,9 +170,9 @@ func (k *suspendedCalls) begin(ctx context.Context, r *incoming, run func(contex
 	return p
 }
 
-// park suspends the call until the client's next request, and returns an input_required result with the questions. If too many
+// suspend keeps the call open until the client's next request, and returns an input_required result with the questions. If too many
 // calls are suspended, it cancels the call and returns an error.
-func (k *suspendedCalls) park(p *suspendedCall, requests []byte) ([]byte, *rpcError) {
+func (k *suspendedCalls) suspend(p *suspendedCall, requests []byte) ([]byte, *rpcError) {
 	secret := rand.Text()
 	p.mu.Lock()
 	p.now = nil
@@ -223,7 +223,7 @@ func (k *suspendedCalls) resume(ctx context.Context, r *incoming, written string
 	case p.params != paramsOf(r.message):
 		return refuse("it belongs to a call with other params")
 	}
-	fresh, err := k.once.Redeem(ctx, "parked "+written, time.Now().Add(suspendedTime))
+	fresh, err := k.once.Redeem(ctx, "suspended "+written, time.Now().Add(suspendedTime))
 	if err != nil {
 		return nil, &rpcError{code: codeRefused, message: err.Error()}
 	}

@@ -208,8 +208,8 @@ func TestInput_Legacy(t *testing.T) {
 	}
 }
 
-// TestParking: a suspended call ends when mcpx stops, and when suspendedTime is over.
-func TestParking(t *testing.T) {
+// TestSuspended: a suspended call ends when mcpx stops, and when suspendedTime is over.
+func TestSuspended(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
 	f, web := site(t, remote("fake", fake))
@@ -217,7 +217,7 @@ func TestParking(t *testing.T) {
 	c.ask(t, modernCall("1", "ask", `{}`, "")).reply(t, "x")
 	f.suspended.mu.Lock()
 	if len(f.suspended.calls) != 1 {
-		t.Errorf("%d calls are parked", len(f.suspended.calls))
+		t.Errorf("%d calls are suspended", len(f.suspended.calls))
 	}
 	for _, p := range f.suspended.calls {
 		p.expiry.Reset(time.Millisecond)
@@ -253,8 +253,8 @@ func TestParking(t *testing.T) {
 	}
 }
 
-// TestParking_Unknown: a suspended call ends when its principal may not connect any more.
-func TestParking_Unknown(t *testing.T) {
+// TestSuspended_Unknown: a suspended call ends when its principal may not connect any more.
+func TestSuspended_Unknown(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
 	var gone atomic.Bool
@@ -285,7 +285,7 @@ func TestRequests_odd(t *testing.T) {
 }
 
 // TestRequests_NoParams: a question without params, such as roots/list, gets empty params, because go-sdk 1.8
-// refuses it otherwise. A question with params beside it keeps them. For a legacy client no params are added.
+// refuses it otherwise. Another question keeps the params that it has. For a legacy client no params are added.
 func TestRequests_NoParams(t *testing.T) {
 	for _, none := range []json.RawMessage{nil, json.RawMessage("null"), json.RawMessage("{}")} {
 		own := json.RawMessage(`{"message":"Which word?"}`)

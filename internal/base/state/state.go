@@ -79,7 +79,7 @@ type Results[R any] interface {
 	Len() int
 }
 
-// Once remembers which names were used. A name stands for one parked call of package front, or for a login or its code of package
+// Once remembers which names were used. A name stands for one suspended call of package front, or for a login or its code of package
 // connect. Each package makes its names unique. Safe for concurrent use.
 //
 // A name is forgotten at the time given with it, or when there are too many names: first the one with the earliest time. A
