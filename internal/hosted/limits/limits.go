@@ -88,50 +88,50 @@ var (
 
 const addressRequests = "requests of an address"
 
-func (h *usage) busy() bool { return h.open > 0 || h.sessions > 0 || h.reading > 0 || h.writing > 0 }
+func (u *usage) busy() bool { return u.open > 0 || u.sessions > 0 || u.reading > 0 || u.writing > 0 }
 
 // under sets the kind, the name and the quota of a usage. If the quota has changed, the buckets pace and bodies are full again,
 // and gate gets the new limits.
-func (h *usage) under(q conf.Quota, kind *kind, whose string) *usage {
-	if h.kind == nil || h.quota != q {
-		h.kind, h.whose, h.quota = kind, whose, q
-		h.pace, h.bodies = state.Bucket{}, state.Bucket{}
-		h.gate.Set(q.ConcurrentCalls, q.Queue)
+func (u *usage) under(q conf.Quota, kind *kind, whose string) *usage {
+	if u.kind == nil || u.quota != q {
+		u.kind, u.whose, u.quota = kind, whose, q
+		u.pace, u.bodies = state.Bucket{}, state.Bucket{}
+		u.gate.Set(q.ConcurrentCalls, q.Queue)
 	}
-	return h
+	return u
 }
 
 // draw appends to draws what a new call takes from the counters. The size of the call's result is not known yet, so draw only
 // checks that the bytes are not used up.
-func (h *usage) draw(draws []state.Draw) []state.Draw {
-	if h.quota.CallsPerMinute > 0 {
-		draws = append(draws, state.Draw{What: h.kind.calls, Whose: h.whose, Flow: h.callFlow(), Tokens: 1})
+func (u *usage) draw(draws []state.Draw) []state.Draw {
+	if u.quota.CallsPerMinute > 0 {
+		draws = append(draws, state.Draw{What: u.kind.calls, Whose: u.whose, Flow: u.callFlow(), Tokens: 1})
 	}
-	if h.quota.ResultBytesPerMinute > 0 {
-		draws = append(draws, h.bytes(0))
+	if u.quota.ResultBytesPerMinute > 0 {
+		draws = append(draws, u.bytes(0))
 	}
 	return draws
 }
 
 // bytes returns a draw of n bytes of results.
-func (h *usage) bytes(n int) state.Draw {
-	most := float64(h.quota.ResultBytesPerMinute)
-	return state.Draw{What: h.kind.bytes, Whose: h.whose, Flow: state.Flow{Rate: most / 60, Burst: most}, Tokens: float64(n)}
+func (u *usage) bytes(n int) state.Draw {
+	most := float64(u.quota.ResultBytesPerMinute)
+	return state.Draw{What: u.kind.bytes, Whose: u.whose, Flow: state.Flow{Rate: most / 60, Burst: most}, Tokens: float64(n)}
 }
 
 // limit describes the limit that refused a draw. It returns an empty description if the draw is from another usage.
-func (h *usage) limit(d *state.Draw) string {
+func (u *usage) limit(d *state.Draw) string {
 	switch d.What {
-	case h.kind.calls:
-		return fmt.Sprintf("%d calls a minute%s", h.quota.CallsPerMinute, h.kind.of)
-	case h.kind.bytes:
-		return fmt.Sprintf("%d bytes of results a minute%s", h.quota.ResultBytesPerMinute, h.kind.of)
+	case u.kind.calls:
+		return fmt.Sprintf("%d calls a minute%s", u.quota.CallsPerMinute, u.kind.of)
+	case u.kind.bytes:
+		return fmt.Sprintf("%d bytes of results a minute%s", u.quota.ResultBytesPerMinute, u.kind.of)
 	}
 	return ""
 }
 
-func (h *usage) callFlow() state.Flow {
-	return state.Flow{Rate: float64(h.quota.CallsPerMinute) / 60, Burst: float64(cmp.Or(h.quota.Burst, h.quota.CallsPerMinute))}
+func (u *usage) callFlow() state.Flow {
+	return state.Flow{Rate: float64(u.quota.CallsPerMinute) / 60, Burst: float64(cmp.Or(u.quota.Burst, u.quota.CallsPerMinute))}
 }
 
 func boundsCalls(q *conf.Quota) bool {
@@ -228,7 +228,7 @@ func (l *Limits) begin(p *caller.Principal, server string, part bool) (Call, err
 			return Call{}, err
 		}
 	}
-	for _, one := range c.holders() {
+	for _, one := range c.usages() {
 		one.open++
 	}
 	return c, nil
@@ -238,7 +238,7 @@ func (l *Limits) begin(p *caller.Principal, server string, part bool) (Call, err
 // caller holds the lock.
 func (l *Limits) charge(c *Call) error {
 	draws := l.draws[:0]
-	for _, one := range c.holders() {
+	for _, one := range c.usages() {
 		draws = one.draw(draws)
 	}
 	if len(draws) == 0 {
@@ -249,13 +249,13 @@ func (l *Limits) charge(c *Call) error {
 		return nil
 	}
 	limit := ""
-	for _, one := range c.holders() {
+	for _, one := range c.usages() {
 		limit = cmp.Or(limit, one.limit(&draws[short]))
 	}
 	return &request.LimitError{Limit: limit, RetryAfter: wait}
 }
 
-func (c *Call) holders() [3]*usage { return [3]*usage{c.principal, c.server, c.all} }
+func (c *Call) usages() [3]*usage { return [3]*usage{c.principal, c.server, c.all} }
 
 // End ends the call. bytes is the size of its result in bytes.
 func (c *Call) End(bytes int) {
@@ -269,7 +269,7 @@ func (c *Call) End(bytes int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	draws := l.draws[:0]
-	for _, one := range c.holders() {
+	for _, one := range c.usages() {
 		one.open--
 		if one.quota.ResultBytesPerMinute > 0 {
 			draws = append(draws, one.bytes(bytes))
