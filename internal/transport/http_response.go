@@ -202,8 +202,8 @@ func (a *response) streamed(ctx context.Context, resp *http.Response) (wire.Mess
 	return a.resume(ctx, reader, err)
 }
 
-// events reads one stream until it has the answer, or until the stream ends. If the field nameless is then set, or
-// strayPatience after it was set, that is the answer.
+// events reads one stream until it has the answer. The message in the field nameless, if there is one, counts as the answer when
+// the stream ends, or strayPatience after that message came.
 func (a *response) events(reader *eventReader) (wire.Message, error) {
 	var timer *time.Timer
 	for {

@@ -4,9 +4,9 @@ package lru
 
 import "iter"
 
-// Map has a value for each key. It always keeps the values that were used last, as many as the field size says. It drops older
-// values later: it has at most 2*size values or, if that is more, about four times as many as are busy ([New]). It is not safe
-// for concurrent use.
+// Map has a value for each key. It keeps at least the size values that were used last. Older values it drops from time to time, so
+// that it has at most 2*size values or, if that is more, about four times as many as are busy (see [New]). It is not safe for
+// concurrent use.
 type Map[K comparable, V any] struct {
 	size       int
 	busy       func(*V) bool

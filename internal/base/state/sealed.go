@@ -31,7 +31,7 @@ const (
 	longestID = 1 << 10
 	// sealVersion is the first byte of the data that an id contains.
 	sealVersion = 1
-	// nonceSize is the length of the nonce that follows it.
+	// nonceSize is the length of the nonce, which follows the version.
 	nonceSize = 12
 	// When a session ends, Records gets a small value that says so. The first maxEnds such values of a process in a day are kept for as
 	// long as the id of the session could be used. Further ones are kept only for endKept, so that clients that open and end sessions all

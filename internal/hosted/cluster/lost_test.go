@@ -172,7 +172,7 @@ func TestJoin_Cut(t *testing.T) {
 func TestRecords_Room(t *testing.T) {
 	r := &records{}
 	for _, c := range []struct {
-		full, size int // full is in parts of maxRecords, in percent
+		full, size int // full is the percentage of maxRecords that is in use
 		fits       bool
 	}{
 		{0, state.MaxRecord, true}, {0, state.MaxRecord + 1, false}, {40, state.MaxRecord, true},

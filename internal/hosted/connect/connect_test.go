@@ -82,7 +82,7 @@ func (s *site) open(address string, fields url.Values) (status int, page, locati
 	return w.Code, string(text), w.Header().Get("Location")
 }
 
-// code asks for a code with the token of a principal.
+// code lets a program of a principal ask for a login. It returns the link for the user, and the code to type there.
 func (s *site) code(p *caller.Principal) (link, code string) {
 	s.t.Helper()
 	s.program = p
