@@ -33,8 +33,8 @@ type followed struct {
 // begin subscribes to a resource in a goroutine. The goroutine ends with [followed.stop], with [followed.close], or if the
 // first subscription fails. The returned channel gets one value: nil once the server has accepted the subscription, otherwise
 // the error. begin returns a nil channel if the client already subscribes to the resource, or after close. The updates are
-// added to the parameter news.
-func (o *followed) begin(uri string, topic *resources.Topic, news *pending) (agreed chan error) {
+// added to the parameter notes.
+func (o *followed) begin(uri string, topic *resources.Topic, notes *pending) (agreed chan error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.ended || o.end[uri] != nil {
@@ -48,7 +48,7 @@ func (o *followed) begin(uri string, topic *resources.Topic, news *pending) (agr
 	agreed = make(chan error, 1)
 	o.all.Go(func() {
 		err := topic.Follow(ctx, func() { agreed <- nil }, func(params json.RawMessage) {
-			news.add(note{method: mcp.MethodNotificationResourceUpdated, uri: wire.MemberText(params, "uri"), params: params})
+			notes.add(note{method: mcp.MethodNotificationResourceUpdated, uri: wire.MemberText(params, "uri"), params: params})
 		})
 		if ctx.Err() == nil {
 			o.stop(uri)
@@ -179,7 +179,7 @@ func (f *Front) unsubscribe(ctx context.Context, r *incoming, out []byte) ([]byt
 
 // followAll subscribes to the URIs until there are maxFollowed subscriptions, and returns the URIs of the new ones. It skips
 // unknown resources, those whose server reports no changes, and those to which the client already subscribes.
-func (f *Front) followAll(ctx context.Context, client *caller.Client, uris []string, o *followed, news *pending) (granted []string) {
+func (f *Front) followAll(ctx context.Context, client *caller.Client, uris []string, o *followed, notes *pending) (granted []string) {
 	for _, uri := range uris {
 		if o.full() {
 			break
@@ -189,7 +189,7 @@ func (f *Front) followAll(ctx context.Context, client *caller.Client, uris []str
 			continue
 		}
 		topic.Again = o.again
-		if o.begin(uri, topic, news) != nil {
+		if o.begin(uri, topic, notes) != nil {
 			granted = append(granted, uri)
 		}
 	}

@@ -234,12 +234,12 @@ func TestFollow_Missed(t *testing.T) {
 func TestFollow_EndedStream(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
-	news := newPending()
-	news.add(note{method: mcp.MethodNotificationToolsListChanged})
+	notes := newPending()
+	notes.add(note{method: mcp.MethodNotificationToolsListChanged})
 	for range 100 { // select chooses at random
-		follow(ended, news, func(n note) { t.Fatalf("told %v", n) }, func() {})
+		follow(ended, notes, func(n note) { t.Fatalf("told %v", n) }, func() {})
 	}
-	if len(news.due) != 1 || len(news.take()) != 1 {
+	if len(notes.due) != 1 || len(notes.take()) != 1 {
 		t.Error("the note is lost")
 	}
 }

@@ -58,18 +58,18 @@ func (f *Front) listen(ctx context.Context, r *incoming, out []byte) ([]byte, *r
 }
 
 // follow calls tell for each pending notification, and alive after every keepAlive. It returns when ctx ends. What is
-// pending then stays in news, for the client's next stream.
-func follow(ctx context.Context, news *pending, tell func(note), alive func()) {
+// pending then stays in notes, for the client's next stream.
+func follow(ctx context.Context, notes *pending, tell func(note), alive func()) {
 	quiet := time.NewTicker(keepAlive)
 	defer quiet.Stop()
 	for {
 		select {
-		case <-news.due:
+		case <-notes.due:
 			if ctx.Err() != nil { // select chooses at random if the stream has ended too
-				news.signal()
+				notes.signal()
 				return
 			}
-			for _, n := range news.take() {
+			for _, n := range notes.take() {
 				tell(n)
 			}
 		case <-quiet.C:

@@ -239,11 +239,11 @@ func (u *Upstream) failed(err error, wait time.Duration) time.Duration {
 	wait = max(wait, transport.RetryAfterOf(err))
 	reason := u.spec.reason(err)
 	if u.spec.Arrived != nil { // the next attempt begins when the server has dialled in again
-		u.spec.Logger.Log(context.Background(), u.news(reason), "connecting failed", "err", reason)
+		u.spec.Logger.Log(context.Background(), u.levelOf(reason), "connecting failed", "err", reason)
 		u.update(func(st *Status) { st.State, st.Reason = catalog.Connecting, reason })
 		return 0
 	}
-	u.spec.Logger.Log(context.Background(), u.news(reason), "connecting failed", "err", reason, "retry_in", wait.Round(time.Millisecond))
+	u.spec.Logger.Log(context.Background(), u.levelOf(reason), "connecting failed", "err", reason, "retry_in", wait.Round(time.Millisecond))
 	u.update(func(st *Status) {
 		st.State, st.Reason, st.RetryAfter = catalog.Unavailable, reason, time.Now().Add(wait)
 		st.Installing = false
@@ -251,9 +251,9 @@ func (u *Upstream) failed(err error, wait time.Duration) time.Duration {
 	return wait
 }
 
-// news returns the level at which a failure is logged: a warning, or debug if the last warning was the same apart from digits.
+// levelOf returns the level at which a failure is logged: a warning, or debug if the last warning was the same apart from digits.
 // It keeps that warning in u.warned, until the server has connected without being in a crash loop.
-func (u *Upstream) news(reason string) slog.Level {
+func (u *Upstream) levelOf(reason string) slog.Level {
 	if transport.SameWords(reason, u.warned) {
 		return slog.LevelDebug
 	}
@@ -267,7 +267,7 @@ func (u *Upstream) lost(err error, t degradation, wait time.Duration) {
 	reason := u.spec.reason(err)
 	level := slog.LevelWarn
 	if t.loop != "" {
-		level = u.news(reason)
+		level = u.levelOf(reason)
 	}
 	u.spec.Logger.Log(context.Background(), level, "session lost", "err", reason, "crash_loop", t.loop != "")
 	u.update(func(st *Status) {

@@ -21,7 +21,7 @@ type Upstream struct {
 	changed chan struct{} // closed and replaced at each change of the status, the session or stopped
 	succeed time.Time     // when a call last succeeded, or a session was opened
 	whole   bool          // the tools in status are a complete list that a session has read
-	warned  string        // for the method news, which only the supervising goroutine calls
+	warned  string        // for the method levelOf, which only the supervising goroutine calls
 
 	stopped bool          // under mu: new calls are refused
 	open    int           // under mu: how many runs of Call and Follow have not returned
