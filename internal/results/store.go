@@ -176,9 +176,8 @@ var errRunning = errors.New("is the handle of a call that was still running; wai
 // get finds a result that the principal may read. The error is errRunning, state.ErrUnknown or state.ErrAway.
 func (p Pages) get(ctx context.Context, handle string) (*result, error) {
 	kept, err := p.Store.kept.Get(ctx, handle, p.Principal)
-	_, elsewhere := errors.AsType[*state.Elsewhere](err)
 	switch {
-	case elsewhere:
+	case errors.Is(err, state.ErrElsewhere):
 		return nil, errRunning
 	case err != nil:
 		return nil, err

@@ -25,12 +25,8 @@ var ErrUnknown = errors.New("unknown, or ended")
 // client to try again. The implementations in memory never return it.
 var ErrAway = errors.New("the state of clients cannot be reached now; try again")
 
-// Elsewhere is the error of [Results] for a result that only another process can use, because its call is still being executed there.
-type Elsewhere struct {
-	Replica string // ID of that process
-}
-
-func (e *Elsewhere) Error() string { return "another process has this call" }
+// ErrElsewhere is the error of [Results] for a result that only another process can use, because its call is still being executed there.
+var ErrElsewhere = errors.New("another process has this call")
 
 // Sessions keeps the records of sessions; S is the type of a record. Package front uses one Sessions for legacy clients over
 // HTTP, package page another for browsers, and package connect two for logins to servers that are under way. A caller must not
@@ -70,7 +66,7 @@ type Results[R any] interface {
 	// cannot be guessed, or an empty handle if the result is too large. The data of r must not change after the call.
 	Keep(owner string, r *R, size int) (handle string)
 	// Get returns the result if it belongs to the owner; otherwise the error ErrUnknown or ErrAway. If the
-	// result is in another process and cannot be encoded, the error is an [Elsewhere].
+	// result is in another process and cannot be encoded, the error is ErrElsewhere.
 	Get(ctx context.Context, handle, owner string) (*R, error)
 	// Grow adds size, in bytes, to the size of a result that this process has kept. Then results may be removed,
 	// perhaps also this one. Grow ignores an unknown handle.

@@ -47,7 +47,7 @@ type copied[R any] struct {
 }
 
 // NewResults makes the results kept in local readable in all replicas. An R that is encoded as null cannot be copied, such as a running
-// call: for it, Get returns a [state.Elsewhere] in the other replicas.
+// call: for it, Get returns [state.ErrElsewhere] in the other replicas.
 func NewResults[R any](c *Cluster, local state.Results[R]) state.Results[R] {
 	s := &results[R]{Results: local, c: c, copies: make(map[wanted]*copied[R])}
 	c.Answer(kindResult, func(ctx context.Context, _ string, data []byte, write func([]byte) error) error {
@@ -123,7 +123,7 @@ func (s *results[R]) Get(ctx context.Context, handle, owner string) (*R, error) 
 		text = append(text, piece...)
 	}
 	if string(text) == "null" {
-		return nil, &state.Elsewhere{Replica: replica}
+		return nil, state.ErrElsewhere
 	}
 	r := new(R)
 	if err := json.Unmarshal(text, r); err != nil {
