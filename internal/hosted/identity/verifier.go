@@ -59,10 +59,7 @@ var (
 )
 
 // ScopeError is returned for a valid token that lacks scopes.
-type ScopeError struct {
-	Principal *caller.Principal
-	Missing   []string
-}
+type ScopeError struct{ Missing []string }
 
 func (e *ScopeError) Error() string { return "the token lacks scopes" }
 
@@ -305,7 +302,7 @@ func (v *Verifier) Request(r *http.Request) (*Proof, error) {
 		return nil, err
 	}
 	if missing := s.missing(one.principal); len(missing) > 0 {
-		return nil, &ScopeError{one.principal, missing}
+		return nil, &ScopeError{missing}
 	}
 	return &Proof{one.principal, one.issuer.ctx, one.expires}, nil
 }
