@@ -40,7 +40,7 @@ func TestKeys(t *testing.T) {
 	renewed, idle := login(first), login(first)
 	during := with("no")
 	token := func(s *Server, g *grant) string {
-		return s.seals.access.close(access{g.Number, g.Client, g.Who, deadline(accessTime)})
+		return s.seals.access.close(access{g.Number, g.Who, deadline(accessTime)})
 	}
 	old, fresh := token(first, idle), token(during, idle)
 	next, err := during.renew(t.Context(), refreshOf("c", renewed, first))

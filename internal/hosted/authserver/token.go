@@ -34,10 +34,9 @@ type refresh struct {
 // access is an access token. It is not a JWT: only this server reads it, and clients must not see the user data in
 // it.
 type access struct {
-	Grant  string `json:"g"`
-	Client string `json:"c"` // digest of the client_id
-	Who    user   `json:"w"`
-	Until  int64  `json:"u"` // Unix seconds
+	Grant string `json:"g"`
+	Who   user   `json:"w"`
+	Until int64  `json:"u"` // Unix seconds
 }
 
 func (s *Server) token(w http.ResponseWriter, r *http.Request) {
@@ -65,7 +64,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	}
 	lasts := min(accessTime, time.Duration(g.Until-time.Now().Unix())*time.Second)
 	out := map[string]any{
-		"access_token":  s.seals.access.close(access{g.Number, g.Client, g.Who, deadline(lasts)}),
+		"access_token":  s.seals.access.close(access{g.Number, g.Who, deadline(lasts)}),
 		"token_type":    "Bearer",
 		"expires_in":    int(lasts / time.Second),
 		"refresh_token": s.seals.refresh.close(refresh{g.Number, g.Next}),

@@ -185,7 +185,7 @@ func TestTimes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sealed := s.seals.access.close(access{g.Number, g.Client, g.Who, deadline(accessTime)})
+		sealed := s.seals.access.close(access{g.Number, g.Who, deadline(accessTime)})
 		time.Sleep(10*time.Minute - time.Second)
 		if s.Prove(sealed) == nil {
 			t.Error("an access token does not count for 10 minutes")
@@ -381,7 +381,7 @@ func TestAway(t *testing.T) {
 	}
 	form := s.codeOf(t, "c")
 	s.store = awayStore{store}
-	short := s.seals.access.close(access{g.Number, g.Client, g.Who, deadline(accessTime)})
+	short := s.seals.access.close(access{g.Number, g.Who, deadline(accessTime)})
 	for name, test := range map[string]struct {
 		path string
 		form url.Values
