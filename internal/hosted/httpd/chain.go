@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net"
@@ -8,14 +9,18 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/caller"
 	"mcpx/internal/hosted/identity"
+	"mcpx/internal/hosted/limits"
 	"mcpx/internal/request"
 )
 
 // handler builds the chain of handlers that each request passes. It starts with the innermost handler: each further
 // line wraps the handlers before it.
 func (o *Options) handler() http.Handler {
+	o.Identity = cmp.Or(o.Identity, &identity.Verifier{})
+	o.Limits = cmp.Or(o.Limits, limits.New(conf.Limits{}))
 	o.draining = new(atomic.Bool)
 	var h http.Handler = o.pages()
 	refused := &refusals{log: o.Logger}
@@ -35,9 +40,6 @@ func (o *Options) handler() http.Handler {
 // requests that came to an address other than loopback. stop ends all open requests, and the event streams of the page, for
 // which the program's server would wait in its shutdown.
 func Handler(o Options, anywhere bool) (h http.Handler, stop func()) {
-	if o.Identity == nil {
-		o.Identity = &identity.Verifier{}
-	}
 	return &embedded{next: o.handler(), anywhere: anywhere, log: o.Logger}, func() {
 		o.Endpoint.EndStreams()
 		if o.Page != nil {

@@ -54,7 +54,7 @@ type Options struct {
 	Identity *identity.Verifier
 	// TLS has the certificates of the server; nil means no TLS.
 	TLS *TLS
-	// Limits bound the connections and the rate of requests; nil means no bounds.
+	// Limits bound the connections and the rate of requests; nil means no bounds, except for error answers.
 	Limits *limits.Limits
 	// AuthServer returns the handler of a path that needs no token: a path of the authorization server, or a page on which
 	// users log in to servers. It returns nil for other paths. AuthServer itself may be nil.
@@ -201,9 +201,6 @@ const lastAnswers = 200 * time.Millisecond
 // Serve serves requests until ctx ends. Then it goes on for Options.Drain, and afterwards lets open requests finish for at
 // most Options.Grace.
 func Serve(ctx context.Context, listener net.Listener, o Options) error {
-	if o.Identity == nil {
-		o.Identity = &identity.Verifier{}
-	}
 	o.Grace = cmp.Or(o.Grace, 4*time.Second)
 	o.headerTimeout = cmp.Or(o.headerTimeout, 10*time.Second)
 	o.bodyTimeout = cmp.Or(o.bodyTimeout, time.Minute)

@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,8 +20,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/executor"
 	"mcpx/internal/front"
+	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
@@ -445,6 +448,7 @@ func whole(t *testing.T, grace time.Duration) (*site, *mcptest.HTTPServer) {
 
 func wholeWith(t *testing.T, o Options) (*site, *mcptest.HTTPServer) {
 	t.Helper()
+	o.Limits = cmp.Or(o.Limits, limits.New(conf.Limits{}))
 	fake := mcptest.Spec{}.HTTP(t)
 	r := registry.New([]registry.Server{{Spec: upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}}}, registry.Options{})
 	e := executor.New(r, executor.Options{Journal: o.Journal})

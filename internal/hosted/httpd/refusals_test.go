@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -31,8 +32,11 @@ func TestRefusedRequestsFillNoLog(t *testing.T) {
 				defer verifier.SetOptions(nil)
 				o := &Options{Endpoint: stub(http.NotFound), Identity: verifier.Verifier, Logger: slog.New(slog.NewTextHandler(&out, nil))}
 				h := o.handler()
+				hosts := 0
 				refused := func() {
 					r := httptest.NewRequest(http.MethodPost, "http://localhost/mcp", nil)
+					hosts++ // the answers to one host would be delayed
+					r.RemoteAddr = fmt.Sprintf("192.0.%d.%d:1234", hosts/256, hosts%256)
 					change(r)
 					answer := httptest.NewRecorder()
 					if h.ServeHTTP(answer, r); answer.Code < 400 {

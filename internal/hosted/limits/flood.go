@@ -18,9 +18,6 @@ import (
 // Connections returns two bounds; 0 means no bound. total is for the open connections on which an authenticated request has
 // come (without auth, for all). perAddress is for the other connections, from one address.
 func (l *Limits) Connections() (total, perAddress int) {
-	if l == nil {
-		return 0, 0
-	}
 	o := l.options()
 	return o.Connections, o.AddressConnections
 }
@@ -29,9 +26,6 @@ func (l *Limits) Connections() (total, perAddress int) {
 // credential is empty if the request has none. If there were too many requests, Arrived returns how long the sender should
 // wait, otherwise 0.
 func (l *Limits) Arrived(address netip.Addr, credential string) time.Duration {
-	if l == nil {
-		return 0
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	rate := perSecond(l.options().AddressRequests)
@@ -56,9 +50,6 @@ func (l *Limits) take(d state.Draw) time.Duration {
 // address. If flood is true, the request must be refused, and wait is how long its sender should wait before the next request.
 // Otherwise, wait is how long this request should be delayed.
 func (l *Limits) Known(p *caller.Principal, address netip.Addr, credential string) (wait time.Duration, flood bool) {
-	if l == nil {
-		return 0, false
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if rate := perSecond(l.options().AddressRequests); rate.Rate > 0 && p != nil && credential != "" {
@@ -74,9 +65,6 @@ func (l *Limits) Known(p *caller.Principal, address netip.Addr, credential strin
 // Request counts one more message in a request that [Limits.Known] has already counted. If refusal is not nil, the message must
 // be refused; otherwise it should be delayed by wait.
 func (l *Limits) Request(p *caller.Principal) (wait time.Duration, refusal *request.LimitError) {
-	if l == nil {
-		return 0, nil
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	wait, flood := l.request(p)
@@ -120,9 +108,6 @@ var refusals = state.Flow{Rate: 10, Burst: 100}
 // Refused counts an error answer to a principal or, if p is nil, to an address. It reports whether the answer should
 // be delayed because there were too many.
 func (l *Limits) Refused(p *caller.Principal, address netip.Addr) (late bool) {
-	if l == nil {
-		return false
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	key := refusedKey{address: address}

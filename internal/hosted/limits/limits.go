@@ -19,7 +19,7 @@ import (
 	"mcpx/internal/request"
 )
 
-// Limits count what callers use. Safe for concurrent use. A nil *Limits bounds nothing.
+// Limits count what callers use. Safe for concurrent use.
 //
 // Calls, bytes of results and requests are counted in counters, which several processes can share. Everything else is
 // counted per process: calls in progress, sessions, bodies being read, the pace of requests and bodies, and error
@@ -162,9 +162,6 @@ type Call struct {
 // either. Requests to the built-in server are not limited per server: otherwise one principal could use up that limit for all
 // others.
 func (l *Limits) Limit(next request.Handler) request.Handler {
-	if l == nil {
-		return next
-	}
 	return func(ctx context.Context, r *request.Request) (result json.RawMessage, err error) {
 		var use Call
 		server := r.To.Name
@@ -189,9 +186,6 @@ func (l *Limits) Limit(next request.Handler) request.Handler {
 // about its task; only its result is counted. If the error is nil, the caller must call End. Otherwise the error is a
 // *request.LimitError or that of ctx.
 func (l *Limits) Begin(ctx context.Context, p *caller.Principal, server string, part bool) (Call, error) {
-	if l == nil {
-		return Call{}, nil
-	}
 	c, err := l.begin(p, server, part)
 	switch {
 	case err != nil:
@@ -287,9 +281,6 @@ const sessionsEnd = time.Minute
 // OpenSession counts a session of a principal. The limit is per process, since a session uses memory, streams and
 // subscriptions in this process. If the result is nil, the caller must call CloseSession with the same principal.
 func (l *Limits) OpenSession(p *caller.Principal) *request.LimitError {
-	if l == nil {
-		return nil
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	who, all := l.of(p), l.all.under(l.options().All, ofAll, "")
@@ -306,9 +297,6 @@ func (l *Limits) OpenSession(p *caller.Principal) *request.LimitError {
 
 // CloseSession ends what OpenSession has counted.
 func (l *Limits) CloseSession(p *caller.Principal) {
-	if l == nil {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.of(p).sessions--
@@ -318,9 +306,6 @@ func (l *Limits) CloseSession(p *caller.Principal) {
 // ServerSession checks whether mcpx may open another session with a server for one client. open is how many such
 // sessions there are. The error is nil or a *[request.LimitError].
 func (l *Limits) ServerSession(open int) error {
-	if l == nil {
-		return nil
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if most := l.options().Server.Sessions; most > 0 && open >= most {
@@ -333,9 +318,6 @@ func (l *Limits) ServerSession(open int) error {
 // large. wait is how long to wait before reading. After the body was processed, the caller calls BodyRead with the total of these
 // bytes.
 func (l *Limits) ReadBody(p *caller.Principal, bytes int) (wait time.Duration, ok bool) {
-	if l == nil {
-		return 0, true
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	who, now := l.of(p), time.Now()
@@ -350,7 +332,7 @@ func (l *Limits) ReadBody(p *caller.Principal, bytes int) (wait time.Duration, o
 
 // BodyRead subtracts what ReadBody has counted for a body.
 func (l *Limits) BodyRead(p *caller.Principal, bytes int) {
-	if l == nil || bytes == 0 {
+	if bytes == 0 {
 		return
 	}
 	l.mu.Lock()
