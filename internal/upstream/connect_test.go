@@ -315,7 +315,8 @@ func TestPinnedLines(t *testing.T) {
 var wantsLogin = mcptest.Fault{Kind: mcptest.FaultStatus, Status: 401, Header: map[string]string{
 	"WWW-Authenticate": `Bearer error="invalid_token", resource_metadata="https://example.com/.well-known/oauth-protected-resource"`}}
 
-// The reason why a server cannot be used tells the user what to fix, and contains no secrets of the configuration.
+// The reason why a server cannot be used tells the user what to fix, quotes the last output of a child, and contains no secrets of
+// the configuration.
 func TestReasons(t *testing.T) {
 	mcptest.Parallel(t)
 	const secret = "hunter2-hunter2"
@@ -327,6 +328,12 @@ func TestReasons(t *testing.T) {
 	child := func(fake mcptest.Spec) func(*testing.T) Spec {
 		return func(t *testing.T) Spec { return stdio(t, fake) }
 	}
+	shell := func(script string) func(*testing.T) Spec {
+		return func(*testing.T) Spec {
+			return Spec{Options: transport.Options{Type: transport.Stdio, Launch: transport.Launch{Command: "sh", Args: []string{"-c", script}, Env: os.Environ()}}}
+		}
+	}
+	long := strings.Repeat("at frame ", 200)
 	tests := []struct {
 		name  string
 		spec  func(t *testing.T) Spec
@@ -361,9 +368,13 @@ func TestReasons(t *testing.T) {
 			spec.Name, spec.Remote.Headers = "tracker", map[string]string{"authorization": "Bearer " + secret}
 			return spec
 		}, []string{"renew the token in headers of this server, or remove it and try mcpx login tracker"}},
+		{"exits after a long line", child(mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{long, "FATAL: API key is missing"}}), []string{"FATAL: API key is missing (the process ended: exit status 3)"}},
+		{"exits after long lines", child(mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{long, long + "panic: missing token"}}), []string{"exit status 3; stderr: ...", "panic: missing token"}},
+		{"text on stdout", shell("echo please log in first; cat >/dev/null"), []string{"no answer to initialize", "stdout has text instead of messages: please log in first"}},
+		{"text on stdout, and exits", shell("echo no token, set TOKEN; exit 4"), []string{"exit status 4; stdout has text instead of messages: no token, set TOKEN"}},
 		{"exits at once, silently", child(mcptest.Spec{ExitAtOnce: true}), []string{"the process ended: exit status 0"}},
 		{"exits at initialize", child(mcptest.Spec{ExitOnDiscover: true, ExitCode: 2, StderrLines: []string{"what was that"}}), []string{"exit status 2", "what was that"}},
-		{"never initializes", child(mcptest.Spec{NeverInit: true, StderrLines: []string{"waiting for " + secret}}), []string{"no answer to initialize within 6s", "waiting for [secret]"}},
+		{"never initializes", child(mcptest.Spec{NeverInit: true, StderrLines: []string{long, "waiting for " + secret}}), []string{"no answer to initialize within 6s", "waiting for [secret]"}},
 		{"never lists", child(mcptest.Spec{NeverList: true}), []string{"no answer to tools/list within 6s"}},
 		{"fails to list", child(mcptest.Spec{FailMethods: []string{"tools/list"}}), []string{"listing tools: told to fail (code -32603)"}},
 		{"fails to initialize", child(mcptest.Spec{FailMethods: []string{"initialize", "server/discover"}}), []string{"told to fail"}},

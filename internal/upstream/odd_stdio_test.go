@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/transport"
 )
@@ -66,43 +65,4 @@ func TestFramingAfterSlowStart(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestLastWords: the reason quotes the last output of a child, however long earlier lines are, and also text on
-// stdout.
-func TestLastWords(t *testing.T) {
-	mcptest.Parallel(t)
-	long := strings.Repeat("at frame ", 200)
-	tests := []struct {
-		name  string
-		fake  mcptest.Spec
-		parts []string
-	}{
-		{"long line before", mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{long, "FATAL: API key is missing"}}, []string{"FATAL: API key is missing (the process ended: exit status 3)"}},
-		{"long lines", mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{long, long + "panic: missing token"}}, []string{"exit status 3; stderr: ...", "panic: missing token"}},
-		{"silent", mcptest.Spec{NeverInit: true, StderrLines: []string{long, "waiting for a login"}}, []string{"no answer to initialize", "waiting for a login"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			mcptest.Parallel(t)
-			spec := stdio(t, tt.fake)
-			if tt.fake.NeverInit {
-				spec.Timeouts.Connect = childSilence
-			}
-			status := awaitState(t, connect(t, spec), catalog.Unavailable)
-			contains(t, "reason", status.Reason, tt.parts...)
-		})
-	}
-	t.Run("text on stdout", func(t *testing.T) {
-		mcptest.Parallel(t)
-		shell, err := exec.LookPath("sh")
-		if err != nil {
-			t.Skip("no shell")
-		}
-		status := awaitState(t, connect(t, Spec{Options: transport.Options{Type: transport.Stdio, Launch: transport.Launch{Command: shell, Args: []string{"-c", "echo please log in first; cat >/dev/null"}, Env: os.Environ()}}, Timeouts: Timeouts{Connect: childSilence}}), catalog.Unavailable)
-		contains(t, "reason", status.Reason, "no answer to initialize", "stdout has text instead of messages: please log in first")
-
-		status = awaitState(t, connect(t, Spec{Options: transport.Options{Type: transport.Stdio, Launch: transport.Launch{Command: shell, Args: []string{"-c", "echo no token, set TOKEN; exit 4"}, Env: os.Environ()}}}), catalog.Unavailable)
-		contains(t, "reason", status.Reason, "exit status 4; stdout has text instead of messages: no token, set TOKEN")
-	})
 }
