@@ -682,24 +682,3 @@ func TestCloseWithoutStart(t *testing.T) {
 	mcptest.NoLeaks(t)
 	New([]Server{never("one")}, Options{}).Close(0)
 }
-
-// TestBadNeighbours: servers that hang, crash or do not exist do not affect the others, nor the time that Close takes.
-func TestBadNeighbours(t *testing.T) {
-	mcptest.NoLeaks(t)
-	r := New([]Server{
-		child(t, "good", mcptest.Spec{}), child(t, "hangs", mcptest.Spec{NeverInit: true, IgnoreEOF: true, IgnoreTERM: true}),
-		child(t, "dies", mcptest.Spec{ExitAtOnce: true}), {Spec: upstream.Spec{Options: transport.Options{Name: "missing", Type: transport.Stdio, Launch: transport.Launch{Command: "no-such-program"}}}},
-		child(t, "noisy", mcptest.Spec{Noise: true, StderrFlood: -1}), child(t, "storms", mcptest.Spec{ListChangedStorm: 10000}),
-	}, Options{})
-	r.Start()
-	for range 20 {
-		if got, err := call(r, "good", nil, "echo", `{"text":"x"}`); err != nil || got != "x" {
-			t.Errorf("got %q, %v", got, err)
-		}
-	}
-	began := time.Now()
-	r.Close(900 * time.Millisecond)
-	if took := time.Since(began); took > patience {
-		t.Errorf("Close took %v", took)
-	}
-}
