@@ -368,6 +368,9 @@ func TestReasons(t *testing.T) {
 			spec.Name, spec.Remote.Headers = "tracker", map[string]string{"authorization": "Bearer " + secret}
 			return spec
 		}, []string{"renew the token in headers of this server, or remove it and try mcpx login tracker"}},
+		{"exits with half of npx's cache", child(mcptest.Spec{ExitAtOnce: true, ExitCode: 1, StderrLines: []string{
+			"Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'zod' imported from /c/_npx/0123456789abcdef/node_modules/y/index.js", "1", "2", "3", "4", "5", "6", "7",
+		}}), []string{"the cache of npx is half written, delete it: ", "/c/_npx/0123456789abcdef; Error [ERR_MODULE_NOT_FOUND]"}},
 		{"exits after a long line", child(mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{long, "FATAL: API key is missing"}}), []string{"FATAL: API key is missing (the process ended: exit status 3)"}},
 		{"exits after long lines", child(mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{long, long + "panic: missing token"}}), []string{"exit status 3; stderr: ...", "panic: missing token"}},
 		{"text on stdout", shell("echo please log in first; cat >/dev/null"), []string{"no answer to initialize", "stdout has text instead of messages: please log in first"}},

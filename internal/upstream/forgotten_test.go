@@ -79,23 +79,27 @@ func TestHealthOfForgottenSession(t *testing.T) {
 	}
 }
 
-// TestErrorThatSpeaksOfSessions: if the error of a tool mentions a session, mcpx sends a ping to test its own
-// session, and keeps it.
+// TestErrorThatSpeaksOfSessions: if the error of a tool mentions a session, mcpx sends a ping to test its own session, and keeps it. A
+// 404 whose body has the id of the call is the answer to that call too.
 func TestErrorThatSpeaksOfSessions(t *testing.T) {
-	mcptest.NoLeaks(t)
-	server := mcptest.Spec{}.HTTP(t)
-	u := ready(t, at(transport.HTTP, server.URL))
-	for _, status := range []int{200, 400} {
-		server.Script(says(status, "application/json", `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32000,"message":"your session with the bank has expired"}}`).On("tools/call"))
+	const expired = "your session with the bank has expired"
+	for _, tt := range []struct {
+		status  int
+		message string
+		pings   int
+	}{{200, expired, 1}, {400, expired, 1}, {404, "no such file in this session", 1}, {404, "Resource not found: file x", 0}} {
+		mcptest.NoLeaks(t)
+		server := mcptest.Spec{}.HTTP(t)
+		u := ready(t, at(transport.HTTP, server.URL))
+		server.Script(says(tt.status, "application/json", `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32000,"message":"`+tt.message+`"}}`).On("tools/call"))
 		_, err := text(u, "echo", `{}`)
-		var rpc *wire.RPCError
-		if !errors.As(err, &rpc) || rpc.Message != "your session with the bank has expired" {
-			t.Errorf("got %v", err)
+		if rpc, ok := errors.AsType[*wire.RPCError](err); !ok || rpc.Message != tt.message {
+			t.Errorf("%d: got %v", tt.status, err)
 		}
-	}
-	mustEcho(t, u)
-	if sessions, pings := server.Count("initialize"), server.Count("ping"); sessions != 1 || pings != 2 {
-		t.Errorf("%d sessions, %d pings, want 1, 2", sessions, pings)
+		mustEcho(t, u)
+		if sessions, calls, pings := server.Count("initialize"), server.Count("tools/call"), server.Count("ping"); sessions != 1 || calls != 2 || pings != tt.pings {
+			t.Errorf("%d, %s: %d sessions, %d calls, %d pings", tt.status, tt.message, sessions, calls, pings)
+		}
 	}
 }
 
@@ -193,26 +197,6 @@ func TestPingRefusedInWordsOfASession(t *testing.T) {
 		if n := server.Count("initialize"); n != 1 || u.Status().State != catalog.Ready {
 			t.Errorf("%d: %d sessions, %s: %s", status, n, u.Status().State, u.Status().Reason)
 		}
-	}
-}
-
-// TestNotFoundWithTheIDOfTheCall: a 404 whose body has the id of the call is the answer to that call, and does not
-// end the session.
-func TestNotFoundWithTheIDOfTheCall(t *testing.T) {
-	mcptest.NoLeaks(t)
-	server := mcptest.Spec{}.HTTP(t)
-	u := ready(t, at(transport.HTTP, server.URL))
-	for _, message := range []string{"Resource not found: file x", "no such file in this session"} {
-		server.Script(says(404, "application/json", `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32002,"message":"`+message+`"}}`).On("tools/call"))
-		_, err := text(u, "echo", `{}`)
-		var rpc *wire.RPCError
-		if !errors.As(err, &rpc) || rpc.Message != message {
-			t.Errorf("got %v", err)
-		}
-	}
-	mustEcho(t, u)
-	if sessions, calls := server.Count("initialize"), server.Count("tools/call"); sessions != 1 || calls != 3 {
-		t.Errorf("%d sessions, %d calls", sessions, calls)
 	}
 }
 

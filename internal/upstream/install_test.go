@@ -239,18 +239,6 @@ func TestInstall_ClosedAtOnce(t *testing.T) {
 	})
 }
 
-// TestNpxCure_Reason: in the reason, the advice about npx's cache comes before the output of the process.
-func TestNpxCure_Reason(t *testing.T) {
-	u := connect(t, stdio(t, mcptest.Spec{ExitAtOnce: true, ExitCode: 1, StderrLines: []string{
-		"Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'zod' imported from /c/_npx/0123456789abcdef/node_modules/y/index.js",
-		"1", "2", "3", "4", "5", "6", "7",
-	}}))
-	reason := awaitState(t, u, catalog.Unavailable).Reason
-	if !strings.HasPrefix(reason, "the cache of npx is half written, delete it: ") || !strings.Contains(reason, "/c/_npx/0123456789abcdef; Error [ERR_MODULE_NOT_FOUND]") {
-		t.Errorf("got %q", reason)
-	}
-}
-
 // TestInstall_NextStart: after a successful start, the shorter time of later starts applies.
 func TestInstall_NextStart(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -198,7 +198,10 @@ func TestHTTPFaults(t *testing.T) {
 		{"half of the JSON", mcptest.Fault{Kind: mcptest.FaultHalfJSON}, odd("not a JSON-RPC response"), 1, false},
 		{"answer to another", mcptest.Fault{Kind: mcptest.FaultWrongID}, odd("not a JSON-RPC response"), 1, false},
 		{"unauthorized", mcptest.Unauthorized(), unavailable("401 Unauthorized: {\"error\":\"invalid_token\"}; check the headers"), 0, false},
-		{"too many", mcptest.TooMany(3 * time.Second), unavailable("429 Too Many Requests, retry after 3"), 0, false},
+		{"too many", mcptest.TooMany(3 * time.Second), func(err error) bool {
+			e, ok := errors.AsType[*request.UnavailableError](err)
+			return ok && e.RetryAfter == 3*time.Second && unavailable("429 Too Many Requests, retry after 3")(err)
+		}, 0, false},
 		{"bad gateway", mcptest.BadGateway(), status(502), 0, false},
 		{"html", mcptest.HTML(), odd("text/html"), 0, false},
 		{"redirect", mcptest.Redirect("https://elsewhere.example/"), unavailable("a redirect to https://elsewhere.example/"), 0, false},
@@ -273,60 +276,32 @@ func neighbour(t *testing.T, u *Upstream, server *mcptest.HTTPServer) (ended cha
 	return ended, func() { cancel(); <-over }
 }
 
-// TestLostMoreThanOnce: the error of a lost call says that it may have been executed, even if later attempts
-// certainly were not.
+// TestLostMoreThanOnce: the error of a lost call says that it may have been executed, even if later attempts certainly were not. A
+// call that was lost twice is not sent a third time.
 func TestLostMoreThanOnce(t *testing.T) {
-	mcptest.NoLeaks(t)
-	server := mcptest.Spec{}.HTTP(t)
-	u := ready(t, at(transport.HTTP, server.URL))
-	gone := mcptest.LostSession().On("tools/call")
-	gone.Times = maxAttempts
-	server.Script(mcptest.DropAfter().On("tools/call"), gone)
-	_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Times: request.Times{Timeout: patience}})
-	var lost *request.LostError
-	if !errors.As(err, &lost) || !lost.MayHaveRun {
-		t.Errorf("got %#v", err)
-	}
-	if n := len(server.Log().Calls("read_echo")); n != 1 {
-		t.Errorf("executed %d times", n)
-	}
-	server.Heal()
-	server.Script(mcptest.DropAfter().On("tools/call"), mcptest.TooMany(time.Second).On("tools/call"))
-	_, err = u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Times: request.Times{Timeout: patience}})
-	if !errors.As(err, &lost) || !lost.MayHaveRun {
-		t.Errorf("refused when it was repeated: got %#v", err)
-	}
-}
-
-// TestResendOnce: if a call of a repeatable tool is lost twice after the server executed it, mcpx does not send it
-// a third time.
-func TestResendOnce(t *testing.T) {
-	mcptest.NoLeaks(t)
-	server := mcptest.Spec{}.HTTP(t)
-	u := ready(t, at(transport.HTTP, server.URL))
-	dropped := mcptest.DropAfter().On("tools/call")
-	dropped.Times = 2
-	server.Script(dropped)
-	_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Times: request.Times{Timeout: patience}})
-	var lost *request.LostError
-	if !errors.As(err, &lost) || !lost.MayHaveRun {
-		t.Errorf("got %#v", err)
-	}
-	if n := len(server.Log().Calls("read_echo")); n != 2 {
-		t.Errorf("executed %d times", n)
-	}
-}
-
-// TestRetryAfter: the error for status 429 says when the caller may try again.
-func TestRetryAfter(t *testing.T) {
-	mcptest.NoLeaks(t)
-	server := mcptest.Spec{}.HTTP(t)
-	u := ready(t, at(transport.HTTP, server.URL))
-	server.Script(mcptest.TooMany(3 * time.Second).On("tools/call"))
-	_, err := text(u, "echo", `{"text":"x"}`)
-	var e *request.UnavailableError
-	if !errors.As(err, &e) || e.RetryAfter != 3*time.Second {
-		t.Errorf("got %#v", err)
+	lost, gone, twice := mcptest.DropAfter().On("tools/call"), mcptest.LostSession().On("tools/call"), mcptest.DropAfter().On("tools/call")
+	gone.Times, twice.Times = maxAttempts, 2
+	for name, tt := range map[string]struct {
+		faults []mcptest.Fault
+		runs   int
+	}{
+		"twice":              {[]mcptest.Fault{twice}, 2},
+		"then forgotten":     {[]mcptest.Fault{lost, gone}, 1},
+		"refused the second": {[]mcptest.Fault{lost, mcptest.TooMany(time.Second).On("tools/call")}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			server := mcptest.Spec{}.HTTP(t)
+			u := ready(t, at(transport.HTTP, server.URL))
+			server.Script(tt.faults...)
+			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Times: request.Times{Timeout: patience}})
+			if lost, ok := errors.AsType[*request.LostError](err); !ok || !lost.MayHaveRun {
+				t.Errorf("got %#v", err)
+			}
+			if n := len(server.Log().Calls("read_echo")); n != tt.runs {
+				t.Errorf("executed %d times", n)
+			}
+		})
 	}
 }
 
