@@ -343,9 +343,6 @@ func (l *Limits) BodyRead(p *caller.Principal, bytes int) {
 // WriteAnswer counts the bytes of a large answer before they are written. ok is false if the principal's answers that are being written
 // are together too large for another one; a single one never is. Otherwise the caller calls AnswerWritten when they are written.
 func (l *Limits) WriteAnswer(p *caller.Principal, bytes int) (ok bool) {
-	if l == nil {
-		return true
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	who := l.of(p)
@@ -358,9 +355,6 @@ func (l *Limits) WriteAnswer(p *caller.Principal, bytes int) (ok bool) {
 
 // AnswerWritten subtracts what WriteAnswer has counted.
 func (l *Limits) AnswerWritten(p *caller.Principal, bytes int) {
-	if l == nil {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.of(p).writing -= int64(bytes)
