@@ -157,6 +157,22 @@ func TestShape_LongResource(t *testing.T) {
 	}
 }
 
+// TestAnswer_Uncut: a client that cuts results itself gets the whole text, unless a rule of the config sets a limit for it.
+func TestAnswer_Uncut(t *testing.T) {
+	long := strings.Repeat("a line of a file\n", 2000)
+	raw := json.RawMessage(`{"content":[` + string(wire.TextBlock(long)) + `]}`)
+	for bytes, whole := range map[int]bool{0: true, 5000: false} {
+		e := bounded(t, Options{ResultTokens: 1000})
+		out, err := e.answer(&Request{Format: results.Format{Uncut: true, Bytes: bytes}}, target{}).Of(t.Context(), raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := wire.ReadBlock(out.Content[0]).Text; (got == long) != whole || e.store.Len() > 0 == whole {
+			t.Errorf("%d bytes: got %d of %d, %d are kept", bytes, len(got), len(long), e.store.Len())
+		}
+	}
+}
+
 // TestSelect_NoFilters: without a runner for jq filters, a call with a filter fails, but its result is stored.
 func TestSelect_NoFilters(t *testing.T) {
 	e := bounded(t, Options{})

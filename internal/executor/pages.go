@@ -79,7 +79,7 @@ const minTokens = 300
 // pages returns the limits for the results of a request, and the store for results that are longer.
 func (e run) pages(r *Request) results.Pages {
 	limit := e.options.ResultTokens
-	if r.Native {
+	if r.Native || r.Format.Uncut {
 		limit = 0 // a native client has no exec with which it could read the rest
 	}
 	bytes := r.Format.Bytes

@@ -21,6 +21,8 @@ type Format struct {
 	// Bytes is how many bytes the texts of a result may have, in addition to the limit of tokens. It is at least 1000; 0 means
 	// no limit.
 	Bytes int
+	// Uncut means that the limit of tokens does not apply. If Bytes is set, that limit still does.
+	Uncut bool
 	// LineFirst puts the line that says how to read the rest of a cut text before the text.
 	LineFirst bool
 	// ShortNames means that the line that says how to read the rest uses short argument names; see [Pages.ShortNames].

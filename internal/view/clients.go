@@ -130,6 +130,7 @@ func (s *Settings) form(client string, requested StructuredPolicy, code bool) re
 	}
 	// The answer must reach the client in time: mcpx uses only five sixths of the time that the client waits.
 	f.Wait = cmp.Or(firstRule(s.Clients, client, wait), firstRule(knownClients, client, wait)) * 5 / 6
+	f.Uncut = firstRule(knownClients, client, func(r ClientRule) bool { return r.Uncut })
 	f.LineFirst = f.Bytes > 0 && firstRule(knownClients, client, first)
 	return f
 }

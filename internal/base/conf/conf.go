@@ -128,6 +128,9 @@ type ClientRule struct {
 	// LineFirst is for clients that keep only the beginning of a long result. Then the line that says how to get the
 	// rest of a result comes before the text. No config key sets it.
 	LineFirst bool
+	// Uncut is for clients that cut results themselves, and could not read the rest with the handle that they get. No config
+	// key sets it.
+	Uncut bool
 	// Searches is for clients that search for tools themselves, but load the tools of mcpx at once. Then the
 	// descriptions of the tools of mcpx are short, unless the user has set DescriptionChars. No config key sets it.
 	Searches bool
