@@ -91,7 +91,7 @@ func (s *Server) Runs(tool string) bool {
 func (c *Caller) program(ctx context.Context, q *request.Request, p *Programs, given json.RawMessage) (json.RawMessage, error) {
 	run := programs.Program{Limits: p.Limits}
 	if stored, ok := p.stored(q.Tool.Name); ok {
-		run.Code, run.Parameters, run.Arguments = stored.Code, stored.Parameters, given
+		run.Code, run.Parameters, run.Arguments = stored.Code, stored.Parameters, wire.Merge(given, stored.Defaults)
 	} else {
 		var args struct {
 			Code    string

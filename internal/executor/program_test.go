@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -288,6 +290,28 @@ func TestProgram_Rights(t *testing.T) {
 	off := executing(t, Options{}, nil, servers[0])
 	if got := exec(t, off, program(nil, code)); got.Code != results.CodeToolNotFound || !strings.HasSuffix(all(t, got), `no tool "run" on server "mcpx". Did you mean wait_result?`) {
 		t.Errorf("without programs: %s", got.Content)
+	}
+}
+
+// TestProgram_Defaults: the default of a stored program's parameter reaches the program as it was written, as an argument does.
+func TestProgram_Defaults(t *testing.T) {
+	folder := t.TempDir()
+	code := "/**\n * Does.\n * @param {integer} [n=9007199254740993]\n * @param {any} [o={\"__proto__\": [1]}]\n */\nreturn [n, o]"
+	if err := os.WriteFile(filepath.Join(folder, "does.js"), []byte(code), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	options := withPrograms(t, Options{})
+	options.Programs.Stored, _ = programs.ReadFolder(folder, true, nil)
+	e := executing(t, options, nil, piped(t, "fake", eachTool(reading)))
+	for sent, want := range map[string]string{
+		"":           `[9007199254740993,{"__proto__":[1]}]`,
+		`{"n":1}`:    `[1,{"__proto__":[1]}]`,
+		`{"o":null}`: `[9007199254740993,null]`,
+	} {
+		got := exec(t, e, Request{Server: "mcpx", Tool: "does", Arguments: json.RawMessage(sent)})
+		if text := all(t, got); text != want {
+			t.Errorf("%s: %s, want %s", sent, text, want)
+		}
 	}
 }
 

@@ -19,10 +19,11 @@ type Stored struct {
 	Name, Description string
 	// Schema is the JSON Schema of the arguments.
 	Schema string
-	// Parameters has the names that the doc comment declares, as a pattern of JavaScript such as {a,b=1}; "" if
-	// there are none.
+	// Parameters has the names that the doc comment declares, as a pattern of JavaScript such as {a,b}; "" if there are none.
 	Parameters string
-	Code       string
+	// Defaults has the arguments that apply to calls without them, as a JSON object; nil if there are none.
+	Defaults json.RawMessage
+	Code     string
 }
 
 // Fault says what is wrong with a program file or its folder. Line is 0 if the fault is not on a certain line.
@@ -129,7 +130,7 @@ func parseStored(name, code string) (s *Stored, line int, fault string) {
 	}
 	s = &Stored{Name: name, Code: code}
 	line = 1 + strings.Count(code[:start], "\n")
-	var properties, required, names, pattern []string
+	var properties, required, names []string
 	for _, tag := range tagsOf(comment) {
 		at := line + tag.line
 		switch tag.name {
@@ -143,7 +144,10 @@ func parseStored(name, code string) (s *Stored, line int, fault string) {
 			case slices.Contains(names, p.name):
 				return nil, at, "@param " + p.name + " is there twice"
 			}
-			names, pattern = append(names, p.name), append(pattern, p.name+p.initial)
+			names = append(names, p.name)
+			if p.initial != "" {
+				s.Defaults = wire.WithMember(s.Defaults, p.name, []byte(p.initial))
+			}
 			properties = append(properties, string(wire.Encode(p.name))+":"+p.schema)
 			if !p.optional {
 				required = append(required, p.name)
@@ -161,7 +165,7 @@ func parseStored(name, code string) (s *Stored, line int, fault string) {
 	}
 	s.Schema += `,"additionalProperties":false}`
 	if len(names) > 0 {
-		s.Parameters = "{" + strings.Join(pattern, ",") + "}"
+		s.Parameters = "{" + strings.Join(names, ",") + "}"
 	}
 	return s, 0, ""
 }
@@ -189,7 +193,7 @@ func tagsOf(comment string) []tag {
 
 type param struct {
 	name, schema string
-	initial      string // "=" and the default, or empty
+	initial      string // the default as JSON, or empty
 	optional     bool
 }
 
@@ -226,7 +230,7 @@ func parseParam(text string) (p param, fault string) {
 	}
 	if initial != "" {
 		schema = string(wire.WithMember(json.RawMessage(schema), "default", json.RawMessage(initial)))
-		p.initial = "=" + initial
+		p.initial = initial
 	}
 	if about = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(about), "-")); about != "" {
 		schema = string(wire.WithMember(json.RawMessage(schema), "description", wire.Encode(about)))

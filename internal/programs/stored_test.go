@@ -11,9 +11,9 @@ import (
 // TestParseParam_Default: a default is JSON, also if it has brackets, equals signs or spaces.
 func TestParseParam_Default(t *testing.T) {
 	for _, test := range []struct{ written, name, initial, schema string }{
-		{`{integer[]} [a=[1,[2]]] - some`, "a", "=[1,[2]]", `{"type":"array","items":{"type":"integer"},"default":[1,[2]],"description":"some"}`},
-		{`{object} [o = {"k": "]=\n"} ]`, "o", `={"k": "]=\n"}`, `{"type":"object","default":{"k": "]=\n"}}`},
-		{`{string} [s="a b"] [not] a default`, "s", `="a b"`, `{"type":"string","default":"a b","description":"[not] a default"}`},
+		{`{integer[]} [a=[1,[2]]] - some`, "a", "[1,[2]]", `{"type":"array","items":{"type":"integer"},"default":[1,[2]],"description":"some"}`},
+		{`{object} [o = {"k": "]=\n"} ]`, "o", `{"k": "]=\n"}`, `{"type":"object","default":{"k": "]=\n"}}`},
+		{`{string} [s="a b"] [not] a default`, "s", `"a b"`, `{"type":"string","default":"a b","description":"[not] a default"}`},
 		{`{string} [s]`, "s", "", `{"type":"string"}`},
 		{`{string} [s=]`, "s", "", `{"type":"string"}`},
 		{"{string} s - one\n\ntwo", "s", "", `{"type":"string","description":"one\n\ntwo"}`},
@@ -53,7 +53,7 @@ func TestReadFolder(t *testing.T) {
 		}
 	}
 	all, faults := ReadFolder(folder, true, []string{"run"})
-	if len(all) != 1 || all[0].Name != "report" || all[0].Parameters != "{repo,most=5,state,labels}" ||
+	if len(all) != 1 || all[0].Name != "report" || all[0].Parameters != "{repo,most,state,labels}" || string(all[0].Defaults) != `{"most":5}` ||
 		all[0].Description != "Counts the issues of a repository.\nBy label.\nReturns {object} the counts" {
 		t.Fatalf("got %+v", all)
 	}
