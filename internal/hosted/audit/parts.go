@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -30,7 +31,7 @@ func parts(path string) ([]part, error) {
 			all = append(all, part{filepath.Join(filepath.Dir(path), entry.Name()), number})
 		}
 	}
-	slices.SortFunc(all, func(a, b part) int { return int(min(max(int64(a.number)-int64(b.number), -1), 1)) })
+	slices.SortFunc(all, func(a, b part) int { return cmp.Compare(a.number, b.number) })
 	return all, nil
 }
 
