@@ -25,7 +25,8 @@ var ErrUnknown = errors.New("unknown, or ended")
 // client to try again. The implementations in memory never return it.
 var ErrAway = errors.New("the state of clients cannot be reached now; try again")
 
-// ErrElsewhere is the error of [Results] for a result that only another process can use, because its call is still being executed there.
+// ErrElsewhere is the error of [Results] for a result that only another process can use, because its call is still being executed
+// there.
 var ErrElsewhere = errors.New("another process has this call")
 
 // Sessions keeps the records of sessions; S is the type of a record. Package front uses one Sessions for legacy clients over
