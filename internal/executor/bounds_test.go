@@ -163,7 +163,8 @@ func TestAnswer_Uncut(t *testing.T) {
 	raw := json.RawMessage(`{"content":[` + string(wire.TextBlock(long)) + `]}`)
 	for bytes, whole := range map[int]bool{0: true, 5000: false} {
 		e := bounded(t, Options{ResultTokens: 1000})
-		out, err := e.answer(&Request{Format: results.Format{Uncut: true, Bytes: bytes}}, target{}).Of(t.Context(), raw)
+		answer := e.answer(&Request{Format: results.Format{Uncut: true, Bytes: bytes}}, target{})
+		out, err := answer.Of(t.Context(), raw)
 		if err != nil {
 			t.Fatal(err)
 		}
