@@ -105,7 +105,8 @@ func (r *Rules) limits(server string) bool {
 	some := func(globs []string) bool {
 		return slices.ContainsFunc(globs, func(glob string) bool { return Begins(glob, server+".") })
 	}
-	return own.Pin == conf.PinBlock || own.ReadOnly || len(own.Allow)+len(own.Deny) > 0 || r.ReadOnly || len(r.Allow) > 0 || some(r.Disabled)
+	return own.Pin == conf.PinBlock || own.ReadOnly || len(own.Allow)+len(own.Deny) > 0 ||
+		r.ReadOnly || len(r.Allow) > 0 || some(r.Disabled)
 }
 
 // Repaired returns a tool as corrected by the overrides.

@@ -39,20 +39,21 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 		if b.HasText {
 			texts++
 		}
-		if page != nil {
-			changed = true
-			if page.Text == "" {
-				without++
-				omitted += len(b.Text)
-				continue
-			}
-			content = b.WithText(page.Text)
-			if a.Format.Always() {
-				matches.Structured = page.Structured
-			}
+		if page == nil {
+			matches.Content = append(matches.Content, content)
+			continue
 		}
-		matches.Content = append(matches.Content, content)
-		if page != nil && page.notSelected != "" && !a.Format.JSON {
+		changed = true
+		if page.Text == "" {
+			without++
+			omitted += len(b.Text)
+			continue
+		}
+		if a.Format.Always() {
+			matches.Structured = page.Structured
+		}
+		matches.Content = append(matches.Content, b.WithText(page.Text))
+		if page.notSelected != "" && !a.Format.JSON {
 			matches.Content = wire.AppendText(matches.Content, page.notSelected)
 		}
 	}

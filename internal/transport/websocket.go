@@ -32,7 +32,9 @@ const (
 )
 
 // dial opens a WebSocket. raw is its network connection.
-func dial(ctx context.Context, url string, options *websocket.DialOptions) (conn *websocket.Conn, raw net.Conn, answer *http.Response, err error) {
+func dial(ctx context.Context, url string, options *websocket.DialOptions) (
+	conn *websocket.Conn, raw net.Conn, answer *http.Response, err error,
+) {
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { raw = got.Conn }})
 	conn, answer, err = websocket.Dial(ctx, url, options)
 	return conn, raw, answer, err
