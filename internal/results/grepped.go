@@ -64,17 +64,23 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 		matches.Structured = nil
 	}
 	if without > 0 {
-		line := fmt.Sprintf("%d of %d text blocks match", texts-without, texts)
-		if omitted > aroundBytes {
-			if handle := p.KeepBlocks(rawBlocks(shown.Received, hasText)); handle != "" {
-				line += "; all: " + p.Call(ReadArguments{Handle: handle})
-			}
-		}
-		matches.Content = wire.AppendText(matches.Content, "["+line+"]")
+		matches.Content = wire.AppendText(matches.Content, p.matching(shown, texts, without, omitted))
 	}
 	a.bound(matches)
 	matches.LeftOut = compact - matches.Sent
 	return matches, nil
+}
+
+// matching returns a line that says how many text blocks match. without is how many do not, and omitted how many bytes these have: if
+// they are many, it keeps all blocks, and the line says how to read them.
+func (p Pages) matching(shown Shown, texts, without, omitted int) string {
+	line := fmt.Sprintf("%d of %d text blocks match", texts-without, texts)
+	if omitted > aroundBytes {
+		if handle := p.KeepBlocks(rawBlocks(shown.Received, hasText)); handle != "" {
+			line += "; all: " + p.Call(ReadArguments{Handle: handle})
+		}
+	}
+	return "[" + line + "]"
 }
 
 // withText adds a text to what is shown. It returns how many tokens the text has, and how many its compressed form has.
