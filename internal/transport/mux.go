@@ -171,8 +171,10 @@ var errHollow = json.RawMessage(`{"message":"the answer has neither result nor e
 // markEmpty turns a message that has the id of a request of mcpx, but neither result nor error, into an error
 // response, since no other answer will come.
 func markEmpty(m wire.Message) wire.Message {
-	if _, ours := wire.IntID(m.ID); ours && m.Method == "" && !m.IsResponse() && m.Params == nil {
-		m.Error = errHollow
+	if m.Method == "" && !m.IsResponse() && m.Params == nil {
+		if _, ours := wire.IntID(m.ID); ours {
+			m.Error = errHollow
+		}
 	}
 	return m
 }
