@@ -24,7 +24,9 @@ const noCapabilities = `,"` + mcp.MetaKeyClientCapabilities + `":{}`
 // meta returns the members that r adds to _meta, each preceded by a comma.
 func (r *call) meta(id int64, modern bool) (meta []byte, err error) {
 	if modern {
-		meta = append(append(meta, noCapabilities[:len(noCapabilities)-2]...), r.Client.Relayed()...)
+		capabilities := r.Client.Relayed()
+		meta = make([]byte, 0, len(noCapabilities)+len(capabilities)+64) // with room for a progress token
+		meta = append(append(meta, noCapabilities[:len(noCapabilities)-2]...), capabilities...)
 	}
 	if r.Sink.Progress != nil {
 		meta = strconv.AppendInt(append(meta, `,"progressToken":`...), id, 10)
@@ -126,19 +128,20 @@ func (s *session) result(answer wire.Message, err error) (json.RawMessage, error
 // preceded by a comma.
 func (s *session) encode(id int64, method string, params json.RawMessage, modern bool, meta []byte) (transport.Outgoing, error) {
 	params = flat(params)
+	var preamble []byte
 	if modern {
-		meta = append(s.preamble[:len(s.preamble):len(s.preamble)], meta...)
+		preamble = s.preamble
 	} else if len(meta) > 0 {
 		meta = meta[1:]
 	}
-	out := make([]byte, 0, len(params)+len(meta)+len(method)+96)
+	out := make([]byte, 0, len(params)+len(preamble)+len(meta)+len(method)+96)
 	out = strconv.AppendInt(append(out, `{"jsonrpc":"2.0","id":`...), id, 10)
 	out = wire.AppendQuoted(append(out, `,"method":`...), method)
 	start := len(out)
-	if len(params) > 0 || len(meta) > 0 {
+	if len(params) > 0 || len(preamble) > 0 || len(meta) > 0 {
 		out = append(out, `,"params":`...)
 		start = len(out)
-		out = appendParams(out, params, meta)
+		out = appendParams(out, params, preamble, meta)
 	}
 	r := transport.Outgoing{ID: id, Method: method, Message: append(out, '}')}
 	if int64(len(r.Message)) > s.spec.MaxMessage {
@@ -160,10 +163,10 @@ func flat(value []byte) []byte {
 	return out.Bytes()
 }
 
-// appendParams appends the object params to out. If meta is not empty, the object gets a member _meta with the members
-// in meta.
-func appendParams(out, params, meta []byte) []byte {
-	if len(meta) == 0 {
+// appendParams appends the object params to out. If preamble or meta is not empty, the object gets a member _meta with the
+// members in both.
+func appendParams(out, params, preamble, meta []byte) []byte {
+	if len(preamble) == 0 && len(meta) == 0 {
 		return append(out, params...)
 	}
 	inner := bytes.TrimSpace(params)
@@ -174,7 +177,7 @@ func appendParams(out, params, meta []byte) []byte {
 	if len(inner) > 0 {
 		out = append(out, ',')
 	}
-	out = append(append(out, `"_meta":{`...), meta...)
+	out = append(append(append(out, `"_meta":{`...), preamble...), meta...)
 	return append(out, "}}"...)
 }
 
