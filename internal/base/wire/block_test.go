@@ -63,8 +63,8 @@ func TestReadResult(t *testing.T) {
 // FuzzReadResult compares ReadResult with Members and Elements.
 func FuzzReadResult(f *testing.F) {
 	for _, seed := range []string{
-		`{"content":[{"type":"text","text":"a"},7],"isError":true}`, ` { "a" : [ ] , "content" : [ ] } x`, `{"content":{},"content":[[]],"\u0063ontent":1}`,
-		`{"content":[{"resource":{"text":"\ud800"}}`, `{"content":[1 2]}`, `[]`,
+		`{"content":[{"type":"text","text":"a"},7],"isError":true}`, ` { "a" : [ ] , "content" : [ ] } x`,
+		`{"content":{},"content":[[]],"\u0063ontent":1}`, `{"content":[{"resource":{"text":"\ud800"}}`, `{"content":[1 2]}`, `[]`,
 	} {
 		f.Add([]byte(seed))
 	}
