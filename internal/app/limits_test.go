@@ -26,8 +26,8 @@ func TestLimits_Defaults(t *testing.T) {
 	want := conf.Limits{
 		All:       conf.Quota{Sessions: 10_000, Queue: semaphore.Queue{Calls: 1000}},
 		Server:    conf.Quota{Sessions: 1000, Queue: semaphore.Queue{Calls: 1000}},
-		Principal: conf.Quota{Sessions: 1000, ConcurrentCalls: 256, Queue: queue, Pace: 5000, BodyBytes: 256 << 20, BodyPace: 4 << 20},
-		Anybody:   conf.Quota{Queue: queue, BodyBytes: 256 << 20}, AddressRequests: 100, Connections: 20_000, AddressConnections: 1000,
+		Principal: conf.Quota{Sessions: 1000, ConcurrentCalls: 256, Queue: queue, Pace: 5000, BodyBytes: 256 << 20, BodyPace: 4 << 20, AnswerBytes: 256 << 20},
+		Anybody:   conf.Quota{Queue: queue, BodyBytes: 256 << 20, AnswerBytes: 256 << 20}, AddressRequests: 100, Connections: 20_000, AddressConnections: 1000,
 	}
 	if got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -51,5 +51,11 @@ func TestLimits_Config(t *testing.T) {
 	}
 	if own := limitsIn(t, `{"limits": {"principal": {"calls_per_minute": 5, "requests_per_second": 0}}, "mcpServers": {}}`); own.Principal.RequestsPerSecond != 0 {
 		t.Error("a 0 does not lift the limit of requests")
+	}
+	small := limitsIn(t, `{"max_message_bytes": 1048576, "mcpServers": {}}`) // so that 16 screenshots at once are still few
+	for _, q := range []conf.Quota{small.Principal, small.Anybody} {
+		if q.BodyBytes != 4<<20 || q.AnswerBytes != 64<<20 {
+			t.Errorf("with messages of 1 MiB: bodies of %d bytes, answers of %d", q.BodyBytes, q.AnswerBytes)
+		}
 	}
 }

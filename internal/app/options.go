@@ -117,13 +117,17 @@ const (
 	paceOfOne     = 5_000   // requests per second; further requests have to wait
 	bodyPaceOfOne = 4 << 20 // bytes per second of large bodies; further bytes have to wait
 	bodies        = 4       // how many messages of max_message_bytes may be sent at once; one bound for all strangers
+	// leastAnswers is how many bytes of large answers may at least wait to be read; one bound for all strangers too. With a small
+	// max_message_bytes, a few calls at once would otherwise lose answers that their clients are reading.
+	leastAnswers = 64 << 20
 )
 
 // limitsOf returns the limits of a config, together with those above.
 func limitsOf(cfg *config.Config) conf.Limits {
 	options := cfg.Limits
 	options.Principal.BodyBytes = bodies * cfg.MaxMessageBytes
-	options.Anybody.BodyBytes = options.Principal.BodyBytes
+	options.Principal.AnswerBytes = max(options.Principal.BodyBytes, leastAnswers)
+	options.Anybody.BodyBytes, options.Anybody.AnswerBytes = options.Principal.BodyBytes, options.Principal.AnswerBytes
 	options.Principal.Pace, options.Principal.BodyPace = paceOfOne, bodyPaceOfOne
 	return options
 }

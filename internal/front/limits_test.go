@@ -169,7 +169,7 @@ func (h *held) Write(data []byte) (int, error) {
 // One more is replaced by an error with the id of the request. Small answers, those of others and a single large one do not count.
 func TestLimits_Unread(t *testing.T) {
 	mcptest.NoLeaks(t)
-	l := limits.New(conf.Limits{Principal: conf.Quota{BodyBytes: 2 << 20}})
+	l := limits.New(conf.Limits{Principal: conf.Quota{AnswerBytes: 2 << 20}})
 	f := connectWith(t, Options{Admission: l}, view.Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
 	c := &webClient{era: modernEra}
 	ask := func(w http.ResponseWriter, who *caller.Principal, id, tool, arguments, accept string) {

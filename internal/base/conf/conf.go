@@ -291,10 +291,13 @@ type Quota struct {
 	// RequestsPerSecond bounds HTTP requests of any kind; short bursts may exceed it, and further requests are refused. Pace is
 	// another bound on the requests per second: requests that exceed only Pace are not refused, but wait.
 	RequestsPerSecond, Pace int
-	// BodyBytes bounds the bytes of request bodies that are read at the same time, and also the bytes of large answers that are
-	// written at the same time. A request that would exceed it is refused, an answer replaced by an error. BodyPace bounds the
-	// bytes of bodies that are read per second, on average. At most BodyPace bytes are read in one burst. Further reading waits.
+	// BodyBytes bounds the bytes of request bodies that are read at the same time. A request that would exceed it is
+	// refused. BodyPace bounds the bytes of bodies that are read per second, on average. At most BodyPace bytes are read in
+	// one burst. Further reading waits.
 	BodyBytes, BodyPace int64
+	// AnswerBytes bounds the bytes of large answers that are written at the same time. An answer that would exceed it is replaced
+	// by an error.
+	AnswerBytes int64
 }
 
 // Dial says who may dial in: a principal dials in when it connects to mcpx and serves tools of its own over the connection.

@@ -346,7 +346,7 @@ func (l *Limits) WriteAnswer(p *caller.Principal, bytes int) (ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	who := l.of(p)
-	if most := who.quota.BodyBytes; most > 0 && who.writing > 0 && who.writing+int64(bytes) > most {
+	if most := who.quota.AnswerBytes; most > 0 && who.writing > 0 && who.writing+int64(bytes) > most {
 		return false
 	}
 	who.writing += int64(bytes)
