@@ -129,9 +129,9 @@ func (f *Folder) Get(key string) ([]byte, error) {
 }
 
 // Change replaces the value of a key, in memory and in the file. If the file cannot be written, the error is logged, and the
-// new value is only in memory, unless it expires before the old one: a restart must not bring back what was ended. Then Change
-// removes the old file and, if that fails too, keeps the old value and returns ErrAway. If another process uses the folder for
-// longer than lockFolderWithin, the error is ErrAway too.
+// new value is only in memory. If it expires before the old one, Change then removes the old file, because a restart must not bring
+// back what was ended; if that fails too, the error is ErrAway. If another process uses the folder for longer than lockFolderWithin,
+// the error is ErrAway, and nothing changes.
 func (f *Folder) Change(ctx context.Context, key string, change func(old []byte) ([]byte, time.Time, error)) error {
 	f.changing.Lock()
 	defer f.changing.Unlock()
@@ -145,9 +145,10 @@ func (f *Folder) Change(ctx context.Context, key string, change func(old []byte)
 	newest := f.byKey[key]
 	f.mu.RUnlock()
 	// Another process may have changed the file. But a value that this process could not write is newer than the file.
-	if one, err := f.read(key); err == nil && one.N > newest.N {
-		newest = one
-		f.keep(one)
+	file, err := f.read(key)
+	if err == nil && file.N > newest.N {
+		newest = file
+		f.keep(file)
 	}
 	if newest.over(time.Now()) {
 		newest.Value = nil
@@ -161,9 +162,10 @@ func (f *Folder) Change(ctx context.Context, key string, change func(old []byte)
 	}
 	next := saved{key, newest.N + 1, until.UnixMilli(), value}
 	err = f.write(&next)
-	if err != nil && next.Until < newest.Until {
+	if err != nil && next.Until < max(newest.Until, file.Until) {
 		if removed := os.Remove(f.path(key)); removed != nil && !errors.Is(removed, os.ErrNotExist) {
-			f.log.Error("the end of a login cannot be saved, so it goes on", "file", f.path(key), "error", err)
+			f.log.Error("the end of a login cannot be saved: it goes on after a restart", "file", f.path(key), "error", err)
+			f.keep(next)
 			return ErrAway
 		}
 		err = f.write(&next) // the old file has made room
