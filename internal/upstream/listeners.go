@@ -51,11 +51,26 @@ type openCalls struct {
 	any       bool                // there was at least one call
 	first     string              // the key of the program that made the first call; see [caller.Client.Program]
 	shared    bool                // another program has called since
-	// abandoned says when each program last gave up a call. The server may still log for such a call. So until lateLogs has passed,
-	// the open calls of other programs do not get log messages from a shared stream. Questions of the server are not withheld,
-	// because otherwise one client could block the questions to all others.
-	abandoned map[string]time.Time
+	// abandoned has the call that was given up last, and the last one that another program gave up. The server may still log for an
+	// abandoned call. So until lateLogs has passed, the open calls of other programs do not get log messages from a shared stream. For
+	// that, these two calls are enough: whatever program has the open calls, one of the two is the last of another program. Questions
+	// of the server are not withheld, because otherwise one client could block the questions to all others.
+	abandoned [2]abandonedCall
 	ended     map[string]time.Time // when the last call of each program ended, for lateLogs; only with [Spec.OnLog]
+}
+
+// abandonedCall is a call that a program gave up, and when.
+type abandonedCall struct {
+	program string
+	at      time.Time
+}
+
+// abandon records a call that was given up now.
+func (c *openCalls) abandon(program string) {
+	if c.abandoned[0].program != program {
+		c.abandoned[1] = c.abandoned[0]
+	}
+	c.abandoned[0] = abandonedCall{program, time.Now()}
 }
 
 // listenFor registers an open request. Once unlisten has returned, none of the request's callbacks runs.
@@ -91,10 +106,11 @@ func (s *session) unlisten(id int64, abandoned bool) {
 	h := s.calls.listeners[id]
 	delete(s.calls.listeners, id)
 	if h != nil && abandoned {
-		late(&s.calls.abandoned)[h.client.Program()] = time.Now()
+		s.calls.abandon(h.client.Program())
 	}
 	if h != nil && s.spec.OnLog != nil {
-		late(&s.calls.ended)[h.client.Program()] = time.Now()
+		s.forgetEnded()
+		s.calls.ended[h.client.Program()] = time.Now()
 	}
 	s.mu.Unlock()
 	if h == nil {
@@ -206,32 +222,25 @@ func (s *session) callsOf(streamID int64, key func(*caller.Client) string) (call
 // lateLog reports whether a log message on a shared stream may belong to an abandoned call of another program than
 // the one that made the open calls. The caller holds the lock.
 func (s *session) lateLog(streamID int64, calls []*listener) bool {
-	if streamID != 0 || len(calls) == 0 {
-		return false
-	}
-	for program := range late(&s.calls.abandoned) {
-		if program != calls[0].client.Program() {
-			return true
-		}
-	}
-	return false
+	return streamID == 0 && len(calls) > 0 && slices.ContainsFunc(s.calls.abandoned[:], func(a abandonedCall) bool {
+		return a.program != calls[0].client.Program() && time.Since(a.at) <= lateLogs
+	})
 }
 
-// late returns one of the maps in openCalls, without the programs whose call ended longer than lateLogs ago. The caller holds the
-// lock.
-func late(calls *map[string]time.Time) map[string]time.Time {
-	if *calls == nil {
-		*calls = make(map[string]time.Time)
+// forgetEnded forgets the programs whose last call ended longer than lateLogs ago. The caller holds the lock.
+func (s *session) forgetEnded() {
+	if s.calls.ended == nil {
+		s.calls.ended = make(map[string]time.Time)
 	}
-	maps.DeleteFunc(*calls, func(_ string, at time.Time) bool { return time.Since(at) > lateLogs })
-	return *calls
+	maps.DeleteFunc(s.calls.ended, func(_ string, at time.Time) bool { return time.Since(at) > lateLogs })
 }
 
 // cause returns the program whose call may have caused a log message on a shared stream. Such a call is open, or has
 // ended within lateLogs. program is empty if there is no such call. ok is false if several programs have such calls, or
 // if the call is from no client. The caller holds the lock.
 func (s *session) cause() (program string, ok bool) {
-	programs := maps.Clone(late(&s.calls.ended))
+	s.forgetEnded()
+	programs := maps.Clone(s.calls.ended)
 	for _, h := range s.calls.listeners {
 		programs[h.client.Program()] = time.Now()
 	}

@@ -270,17 +270,29 @@ func TestLogsAfterManyAbandonedCalls(t *testing.T) {
 		from := request.From{Client: &caller.Client{ID: client}, Sink: request.Sink{Log: heard.add}}
 		s.listenFor(id, &call{Request: request.Request{From: from}})
 	}
-	for id := range int64(1500) {
-		listen(id, "a")
-		s.unlisten(id, true)
+	abandon := func(client string, times int64) {
+		for id := range times {
+			listen(id, client)
+			s.unlisten(id, true)
+		}
 	}
-	listen(2000, "b")
-	s.unlisten(2000, true)
-	listen(2001, "a")
-	s.logged(json.RawMessage(`{"level":"info","data":"of b"}`), 0)
-	if got := heard.all(); len(got) != 0 {
-		t.Errorf("a heard %q", got)
+	logs := func(client string, wanted int) {
+		listen(2000, client)
+		s.logged(json.RawMessage(`{"level":"info","data":"of another"}`), 0)
+		s.unlisten(2000, false)
+		if got := heard.all(); len(got) != wanted {
+			t.Errorf("%s heard %q, want %d", client, got, wanted)
+		}
 	}
+	abandon("a", 1)
+	logs("a", 1)
+	abandon("a", 1500)
+	abandon("b", 1)
+	logs("a", 1)
+	abandon("a", 1500)
+	logs("a", 1)
+	logs("b", 1)
+	logs("c", 1)
 }
 
 // TestLogsAfterAnAbandonedCall: a server may go on logging for a call that its client has given up. After a while
