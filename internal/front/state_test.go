@@ -54,7 +54,7 @@ func TestBound(t *testing.T) {
 		t.Errorf("of nobody: %s, %v", nobody.input.State, err)
 	}
 	for _, who := range []*caller.Principal{nil, alice} { // states of another mcpx behind this one
-		for _, own := range []string{`"mcpx.parked.A.B"`, `"mcpx.home.1.x.y"`, `"mcpx.bound.1.x.y"`, `"mcpx.home..."`} {
+		for _, own := range []string{`"mcpx.suspended.A.B"`, `"mcpx.home.1.x.y"`, `"mcpx.bound.1.x.y"`, `"mcpx.home..."`} {
 			bound := f.bound(ask(who, json.RawMessage(own)), json.RawMessage(own))
 			again := ask(who, bound)
 			if err := unbind(f, again); err != nil || string(again.input.State) != own || strings.HasPrefix(string(bound), `"`+suspendedState) {
