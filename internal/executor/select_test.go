@@ -90,8 +90,8 @@ func TestSelect_BeforeTheCall(t *testing.T) {
 }
 
 // TestSelect: a filter applies to what the model saw, so to the JSON of the texts, or to structuredContent if it fails on that or names
-// a key that only structuredContent has; the cases say which other parts of the result the answer has. If the filter fails, the answer says that the call was made, so that the model
-// does not repeat it.
+// a key that only structuredContent has; the cases say which other parts of the result the answer has. If the filter fails, the answer
+// says that the call was made, so that the model does not repeat it.
 func TestSelect(t *testing.T) {
 	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 	t.Cleanup(filters.Close)
@@ -113,6 +113,8 @@ func TestSelect(t *testing.T) {
 		{"a list in a text, whose key is not the only one", `{"total":2,"items":[1,2]}`, []string{text(`[1,2]`)}, "[length, .[0]]", []string{"[2,1]"}, `{"result":[2,1]}`},
 		{"what the text does not have", `{"total":2,"items":[1,2]}`, []string{text(`[1,2]`)}, ".total", []string{"2"}, `{"result":2}`},
 		{"a key that the text does not have", `{"data":[1]}`, []string{text(`{"summary":"x"}`)}, ".data", []string{"[1]"}, `{"result":[1]}`},
+		{"such a key by its own name", `{"total":2,"items":[1]}`, []string{text(`{"items":[1]}`)}, "{total: .total}", []string{`{"total":2}`}, `{"result":{"total":2}}`},
+		{"such a key in short", `{"total":2,"page":1,"items":[1]}`, []string{text(`{"items":[1],"n":1}`)}, "{items, total, n}", []string{`{"items":[1],"total":2,"n":null}`}, `{"result":{"items":[1],"total":2,"n":null}}`},
 		{"a key that only the text has", `{"data":[1]}`, []string{text(`{"summary":"x"}`)}, ".summary", []string{"x"}, `{"result":"x"}`},
 		{"a key that neither has", `{"data":[1]}`, []string{text(`{"summary":"x"}`)}, ".none", []string{"null\n[no key \"none\"; shape of the result: {summary: string}]"}, `{"result":null}`},
 		// If neither fits, the answer is about structuredContent: what a filter makes of a plain text is no answer if it has no value.

@@ -108,12 +108,13 @@ func (p Pages) selected(s *selection, filter string, value json.RawMessage) *Pag
 // fewNulls is how many nulls are written out if a selection has nothing but nulls; more are only counted.
 const fewNulls = 3
 
-// missing names the keys in a filter that the value does not have, and similar keys of the value that may have been meant.
+// missing names the keys in a filter that the value does not have, and similar keys of the value that may have been meant. It leaves
+// out keys that the filter itself makes.
 func missing(filter string, value json.RawMessage) string {
 	keys := compress.Keys(value)
 	var out strings.Builder
 	for _, key := range keysIn(filter) {
-		if slices.Contains(keys, key) {
+		if made := strings.Contains(filter, key+":"); made || slices.Contains(keys, key) {
 			continue
 		}
 		fmt.Fprintf(&out, "no key %q", key)
@@ -125,13 +126,21 @@ func missing(filter string, value json.RawMessage) string {
 	return out.String()
 }
 
-// keysIn returns the keys that a filter reads by .KEY, each once. It leaves out keys that the filter itself makes.
+// keysIn returns the keys that a filter names as .KEY, each once.
 func keysIn(filter string) (keys []string) {
-	filter = quotedText.ReplaceAllString(filter, `""`)
-	for _, m := range namedKey.FindAllStringSubmatch(filter, -1) {
-		if made := strings.Contains(filter, m[1]+":"); !made && !slices.Contains(keys, m[1]) {
+	for _, m := range namedKey.FindAllStringSubmatch(quotedText.ReplaceAllString(filter, `""`), -1) {
+		if !slices.Contains(keys, m[1]) {
 			keys = append(keys, m[1])
 		}
+	}
+	return keys
+}
+
+// shortKeysIn returns the names in a filter that may be keys in short: {KEY} stands for {KEY: .KEY}.
+func shortKeysIn(filter string) (keys []string) {
+	filter = strings.ReplaceAll(quotedText.ReplaceAllString(filter, `""`), ",", ",,") // one comma for each of its neighbours
+	for _, m := range shortKey.FindAllStringSubmatch(filter, -1) {
+		keys = append(keys, m[1])
 	}
 	return keys
 }
@@ -139,6 +148,7 @@ func keysIn(filter string) (keys []string) {
 var (
 	quotedText = pattern.New(`"(?:\\.|[^"\\])*"`)
 	namedKey   = pattern.New(`\.([A-Za-z_][A-Za-z0-9_]*)`)
+	shortKey   = pattern.New(`[{,]\s*([A-Za-z_][A-Za-z0-9_]*)\s*[,}]`)
 )
 
 // Shape describes which keys and types a value has, so that the model can correct its filter.

@@ -202,7 +202,7 @@ func wrapped(as Type, structured json.RawMessage, blocks []wire.Block) json.RawM
 
 // namesOther reports whether a filter names a key that value has and other does not.
 func namesOther(filter string, value, other json.RawMessage) bool {
-	named := keysIn(filter)
+	named := append(keysIn(filter), shortKeysIn(filter)...)
 	if len(named) == 0 {
 		return false
 	}
