@@ -235,6 +235,12 @@ func TestSelect_List(t *testing.T) {
 				t.Errorf("%d items, %s: %s, %v", n, filter, out.Content, err)
 			}
 		}
+		// A filter that fails on the list is applied to the texts: one item is an object there.
+		answer := chained(registry.New(nil, registry.Options{}), Options{Filter: filters}).begin().answer(&Request{Select: ".a", Format: always}, of)
+		out, err := answer.Of(t.Context(), raw)
+		if err != nil || (string(out.Structured) == `{"result":1}`) != (n == 1) {
+			t.Errorf("%d items, .a: %s, %v", n, out.Content, err)
+		}
 		if v, err := results.ReadValue(raw, typeOf(of.tool)); err != nil || string(v.JSON) != list {
 			t.Errorf("%d items: a program gets %s, %v", n, v.JSON, err)
 		}

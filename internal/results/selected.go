@@ -64,9 +64,9 @@ const (
 )
 
 // selectable returns the JSON that a filter is applied to. This is what the model saw: the JSON of the texts (see ofTexts), or
-// structuredContent if there are only plain texts that do not say the same. A filter that fails on value is applied to fallback, which
-// may be nil. A filter that names a key which only structuredContent has is for structuredContent alone. value and fallback are both
-// nil if there is neither JSON nor text.
+// structuredContent if there are only plain texts that do not say the same. If inspect shows the type of what structuredContent wraps,
+// it is that. A filter that fails on value is applied to fallback, which may be nil. A filter that names a key which only
+// structuredContent has is for structuredContent alone. value and fallback are both nil if there is neither JSON nor text.
 //
 // Callers that have no filter give "", and need no fallback. They get structuredContent, without what only wraps the texts.
 func selectable(filter string, as Type, structured json.RawMessage, blocks []wire.Block) (value, fallback json.RawMessage) {
@@ -87,6 +87,11 @@ func selectable(filter string, as Type, structured json.RawMessage, blocks []wir
 	}
 	if value == nil || namesOther(filter, structured, value) {
 		return structured, nil
+	}
+	if as == Unwrapped && filter != "" && hasTexts { // a list with one item, which is not a list in the texts
+		if text, _, plain := ofTexts(blocks); !plain {
+			return value, text
+		}
 	}
 	return value, structured
 }
