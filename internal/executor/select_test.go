@@ -247,6 +247,29 @@ func TestSelect_List(t *testing.T) {
 	}
 }
 
+// TestSelect_NotSelectedFits: the line about the members that are not selected does not make the answer longer than the client shows.
+func TestSelect_NotSelectedFits(t *testing.T) {
+	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
+	t.Cleanup(filters.Close)
+	const limit = 1000
+	for n, want := range map[int]int{limit - 100: 2, limit - 10: 1} {
+		r := Request{Select: ".items[]", Format: results.Format{Bytes: limit}}
+		answer := chained(registry.New(nil, registry.Options{}), Options{Filter: filters}).begin().answer(&r, target{})
+		raw := `{"content":[],"structuredContent":{"items":["` + strings.Repeat("x", n) + `"],"about":"` + strings.Repeat("y", 200) + `","next_cursor":"bzoy"}}`
+		out, err := answer.Of(t.Context(), json.RawMessage(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := 0
+		for _, content := range out.Content {
+			size += len(wire.ReadBlock(content).Text)
+		}
+		if len(out.Content) != want || size > limit {
+			t.Errorf("a selection of %d bytes: %d texts with %d bytes, want %d texts", n, len(out.Content), size, want)
+		}
+	}
+}
+
 // TestSelect_NoJSONIsKept: if a filter fails because the result has no JSON, all texts of the result can still be read.
 func TestSelect_NoJSONIsKept(t *testing.T) {
 	e := chained(registry.New(nil, registry.Options{}), Options{})

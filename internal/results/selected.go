@@ -281,9 +281,12 @@ func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire
 		out.Meta, out.Cut = got.resultMeta(), page.cut
 	}
 	out.Received = Roughly(textsOf(blocks)...)
-	if page != nil && page.notSelected != "" && !a.Format.JSON && out.Sent+Roughly(page.notSelected) <= Roughly(string(value)) {
-		out.Content, out.Value = wire.AppendText(out.Content, page.notSelected), ""
-		out.Sent += Roughly(page.notSelected)
+	if page != nil && page.notSelected != "" && !a.Format.JSON {
+		line := page.notSelected
+		if out.Sent+Roughly(line) <= Roughly(string(value)) && a.Pages.Fits(page.Text, line) {
+			out.Content, out.Value = wire.AppendText(out.Content, line), ""
+			out.Sent += Roughly(line)
+		}
 	}
 	if others := unfiltered(blocks, got.structured, value); len(others) > 0 {
 		out.Content, out.Value = append(out.Content, others...), ""
