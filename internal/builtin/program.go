@@ -135,11 +135,11 @@ func (c *Caller) program(ctx context.Context, q *request.Request, p *Programs, g
 	}
 	shown := append(logs, wire.TextBlock(text))
 	if out.Value == nil && len(logs) == 0 && len(out.Made) > 0 && q.Tool.Name == RunTool && c.Select == "" && !c.Form.JSON {
-		shown = append(shown, wire.TextBlock("\n"+noReturn))
+		shown = append(shown, wire.TextBlock("\n["+noReturn+"; calls made: "+programs.Summary(out.Made)+"]"))
 	}
 	return toolResult(shown), nil
 }
 
 // noReturn tells a model that its program called tools and showed nothing of them. Most such programs end in an expression, or put
-// themselves into a function.
-const noReturn = "[nothing was returned or logged: code is the body of a function, so end it with return]"
+// themselves into a function. With the outcome of each call the model sees which calls it should not make again.
+const noReturn = "nothing was returned or logged: code is the body of a function, so end it with return"
