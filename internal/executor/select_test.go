@@ -247,7 +247,8 @@ func TestSelect_List(t *testing.T) {
 	}
 }
 
-// TestSelect_NotSelectedFits: the line about the members that are not selected does not make the answer longer than the client shows.
+// TestSelect_NotSelectedFits: the line about the members that are not selected makes no answer longer than the client shows, and takes
+// no place of what was found.
 func TestSelect_NotSelectedFits(t *testing.T) {
 	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 	t.Cleanup(filters.Close)
@@ -266,6 +267,13 @@ func TestSelect_NotSelectedFits(t *testing.T) {
 		}
 		if len(out.Content) != want || size > limit {
 			t.Errorf("a selection of %d bytes: %d texts with %d bytes, want %d texts", n, len(out.Content), size, want)
+		}
+		r = Request{Grep: "xxx", Format: results.Format{Bytes: limit}}
+		answer = chained(registry.New(nil, registry.Options{}), Options{}).begin().answer(&r, target{})
+		raw = `{"content":[],"structuredContent":{"items":["` + strings.Repeat("x", n-40) + `","y"],"next_cursor":"bzoy"}}`
+		out, err = answer.Of(t.Context(), json.RawMessage(raw))
+		if err != nil || len(out.Content) != want || strings.Contains(string(out.Content[0]), "read_result") {
+			t.Errorf("a grep that finds %d bytes: %s, %v, want %d texts", n-40, out.Content, err, want)
 		}
 	}
 }

@@ -53,8 +53,8 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 			matches.Structured = page.Structured
 		}
 		matches.Content = append(matches.Content, b.WithText(page.Text))
-		if page.notSelected != "" && !a.Format.JSON {
-			matches.Content = wire.AppendText(matches.Content, page.notSelected)
+		if line := a.pagingLine(page); line != "" {
+			matches.Content = wire.AppendText(matches.Content, line)
 		}
 	}
 	if !changed {

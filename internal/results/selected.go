@@ -281,12 +281,9 @@ func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire
 		out.Meta, out.Cut = got.resultMeta(), page.cut
 	}
 	out.Received = Roughly(textsOf(blocks)...)
-	if page != nil && page.notSelected != "" && !a.Format.JSON {
-		line := page.notSelected
-		if out.Sent+Roughly(line) <= Roughly(string(value)) && a.Pages.Fits(page.Text, line) {
-			out.Content, out.Value = wire.AppendText(out.Content, line), ""
-			out.Sent += Roughly(line)
-		}
+	if line := a.pagingLine(page); line != "" && out.Sent+Roughly(line) <= Roughly(string(value)) {
+		out.Content, out.Value = wire.AppendText(out.Content, line), ""
+		out.Sent += Roughly(line)
 	}
 	if others := unfiltered(blocks, got.structured, value); len(others) > 0 {
 		out.Content, out.Value = append(out.Content, others...), ""
@@ -294,6 +291,15 @@ func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire
 	}
 	out.LeftOut = out.Received - out.Sent - out.Cut
 	return out, nil
+}
+
+// pagingLine returns the line of a page about what the filter or the grep left out. It is empty if there is no page, for clients that take
+// JSON, and if the text of the page leaves no room for it.
+func (a *Answer) pagingLine(page *Page) string {
+	if page == nil || a.Format.JSON || !a.Pages.Fits(page.Text, page.notSelected) {
+		return ""
+	}
+	return page.notSelected
 }
 
 // OnPage returns a tool result whose only block is the text of the page. If the parameter structured is true, the JSON of the
