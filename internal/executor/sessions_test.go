@@ -1,19 +1,16 @@
 package executor
 
 import (
-	"bufio"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
 	"mcpx/internal/tokens"
@@ -34,56 +31,26 @@ type turnOf struct{ calls []recordedCall }
 
 type recordedCall struct{ id, tool, arguments, text string }
 
-// recordedSessions yields the sessions of the files in MCPX_SESSIONS.
-func recordedSessions(t *testing.T, yield func(server string, turns []turnOf)) {
-	dir := os.Getenv("MCPX_SESSIONS")
-	if dir == "" {
-		t.Skip("MCPX_SESSIONS names no folder of sessions")
-	}
-	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl.gz"))
-	if err != nil || len(files) == 0 {
-		t.Fatal("no sessions", err)
-	}
-	for _, file := range files {
-		f, err := os.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		z, err := gzip.NewReader(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewScanner(z)
-		lines.Buffer(nil, 256<<20)
-		for lines.Scan() {
-			var s struct {
-				Events []struct{ Call, Tool, Arguments, Result, Text string }
+// turnsOf returns the turns of a recorded session.
+func turnsOf(events []mcptest.RecordedEvent) (turns []turnOf) {
+	answered := true
+	for _, e := range events {
+		if e.Call != "" {
+			if answered {
+				turns, answered = append(turns, turnOf{}), false
 			}
-			if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
-				t.Fatal(err)
-			}
-			var turns []turnOf
-			answered := true
-			for _, e := range s.Events {
-				if e.Call != "" {
-					if answered {
-						turns, answered = append(turns, turnOf{}), false
-					}
-					turn := &turns[len(turns)-1]
-					turn.calls = append(turn.calls, recordedCall{id: e.Call, tool: e.Tool, arguments: e.Arguments})
-					continue
-				}
-				answered = true
-				for i := range turns[len(turns)-1].calls {
-					if c := &turns[len(turns)-1].calls[i]; c.id == e.Result {
-						c.text = e.Text
-					}
-				}
-			}
-			yield(strings.TrimSuffix(filepath.Base(file), ".jsonl.gz"), turns)
+			turn := &turns[len(turns)-1]
+			turn.calls = append(turn.calls, recordedCall{id: e.Call, tool: e.Tool, arguments: e.Arguments})
+			continue
 		}
-		f.Close()
+		answered = true
+		for i := range turns[len(turns)-1].calls {
+			if c := &turns[len(turns)-1].calls[i]; c.id == e.Result {
+				c.text = e.Text
+			}
+		}
 	}
+	return turns
 }
 
 var (
@@ -237,25 +204,6 @@ func (p *pricing) price(of [][]turnOf, use func(group int) bool) (price float64,
 	return price, turns
 }
 
-// putTable puts the table into docs/benchmark.md.
-func putTable(t *testing.T, table string) {
-	t.Helper()
-	file := filepath.Join("..", "..", "docs", "benchmark.md")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const begin, end = "<!-- sessions -->\n", "<!-- /sessions -->"
-	before, rest, ok := strings.Cut(string(text), begin)
-	_, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatal("docs/benchmark.md has no place for the table")
-	}
-	if err := os.WriteFile(file, []byte(before+begin+table+end+after), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestGroups: turns form a group if they call one tool, none failed, and none uses what another of them found out.
 func TestGroups(t *testing.T) {
 	of := func(tool, arguments, text string) turnOf { return turnOf{[]recordedCall{{"", tool, arguments, text}}} }
@@ -289,7 +237,8 @@ func TestSessions(t *testing.T) {
 	options.JS = true
 	now := &pricing{t: t, e: chained(registry.New(nil, registry.Options{}), options), known: map[string]int{}}
 	sums := map[string]*sessionPrice{}
-	recordedSessions(t, func(server string, turns []turnOf) {
+	mcptest.RecordedSessions(t, func(server string, _ int, events []mcptest.RecordedEvent) {
+		turns := turnsOf(events)
 		of := groups(turns)
 		old, _ := before.price(of, func(int) bool { return false })
 		without, all := now.price(of, func(int) bool { return false })
@@ -318,9 +267,7 @@ func TestSessions(t *testing.T) {
 			s.before/each, s.results/each, s.half/each, 100-100*s.half/s.before, 100-100*s.everywhere/s.before)
 	}
 	t.Log("\n" + table.String())
-	if *update {
-		putTable(t, table.String())
-	}
+	mcptest.TableIn(t, "../../docs/benchmark.md", "sessions", table.String(), *update)
 	if all := sums["all"]; all.half > 0.85*all.before {
 		t.Errorf("a session costs %.3f of what it did, want 0.85", all.half/all.before)
 	}

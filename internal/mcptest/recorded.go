@@ -12,7 +12,7 @@ import (
 
 // RecordedEvent is a call in a recorded session, or the result of one. Call and Result are the id of the call; the other is
 // empty.
-type RecordedEvent struct{ Call, Tool, Result, Text string }
+type RecordedEvent struct{ Call, Tool, Arguments, Result, Text string }
 
 // RecordedSessions yields the sessions in the folder MCPX_SESSIONS, each with the name of its server and its number among those
 // of this server. Without that variable it skips the test.
