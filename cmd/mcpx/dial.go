@@ -20,7 +20,7 @@ func (cmd *dialCommand) Help() string {
 		examples("mcpx dial wss://mcp.example.com/dial/laptop files", "mcpx dial wss://mcp.example.com/dial/laptop")
 }
 
-// Run connects this machine's servers to the hosted mcpx at the address, until ctx ends or that mcpx refuses for good.
+// Run connects this machine's servers to the hosted mcpx at the address, until ctx ends or the hosted mcpx refuses for good.
 func (cmd *dialCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if text := app.CheckDialAddress(cmd.Address); text != "" {
 		return &usageError{hintError{text, "mcpx dial wss://HOST/dial/NAME"}}

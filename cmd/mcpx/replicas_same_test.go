@@ -62,7 +62,7 @@ func (s *script) opens(revision string) {
 	s.ask(s.at, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 }
 
-// batch: the answers, the progress and the errors of a batch.
+// batch sends a batch, and notes its answers, its progress and its errors.
 func (s *script) batch() {
 	s.opens("2025-03-26")
 	progress := strings.Replace(execute(2, "fake", "progress", `{"steps":2}`), `"params":{`, `"params":{"_meta":{"progressToken":"p"},`, 1)
@@ -76,7 +76,7 @@ func (s *script) batch() {
 	s.note("batch of notifications", response.Status)
 }
 
-// long: a result that is cut, and what can be read of it.
+// long gets a result that is cut, and notes what can be read of it.
 func (s *script) long() {
 	s.opens("2025-06-18")
 	cut := s.note("cut", s.ask(s.at, execute(1, "fake", "table", `{"rows":1000}`)))
@@ -93,7 +93,8 @@ func (s *script) long() {
 	}
 }
 
-// tasks: those of both eras.
+// tasks starts tasks, asks for their state and ends them. It does so in both eras (2026-07-28 and 2025-11-25), because the
+// messages of tasks differ between them.
 func (s *script) tasks() {
 	const headers = `Mcp-Protocol-Version 2026-07-28 Mcp-Method`
 	modernly := func(method, name, params string) string {
@@ -121,7 +122,7 @@ func (s *script) tasks() {
 	s.lines = append(s.lines, own.lines...)
 }
 
-// stream: the transport of 2024-11-05, with a question.
+// stream uses the transport of 2024-11-05, for a call that asks the client a question.
 func (s *script) stream() {
 	site, view, _ := strings.Cut(s.at.url, "/mcp")
 	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, site+"/mcp"+view+"/sse", nil)

@@ -17,8 +17,9 @@ type document struct {
 	columns []column
 }
 
-// read reads one JSON value. doc is nil if toon is false, if the value exceeds maxBytes or maxDepth, or if it has invalid UTF-8
-// or half a surrogate pair. compact is the value without white space. ok is false if text is not exactly one JSON value.
+// read reads one JSON value. doc is needed only to write the value as TOON. So it is nil if toon is false, or if the value cannot
+// become TOON: it exceeds maxBytes or maxDepth, or it has invalid UTF-8 or half a surrogate pair. compact is the value without
+// white space. ok is false if text is not exactly one JSON value.
 func read(text string, toon bool) (doc *document, compact string, ok bool) {
 	if !toon {
 		compact, ok = wire.Compact(text)

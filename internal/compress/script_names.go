@@ -75,7 +75,7 @@ func (s *script) kindName(k *kind) string {
 	return capital(key)
 }
 
-// maxName is the longest key or value, in bytes, from which a name is made.
+// maxName is the longest key or value, in bytes, from which the name of a function is made.
 const maxName = 30
 
 // capital makes the name of a function from a text: created_by becomes CreatedBy. Without a letter in the text, the name is

@@ -46,7 +46,7 @@ func (set *stringSet) again(h uint64) bool {
 	return before == h
 }
 
-// hashOf returns a hash of the length, the beginning and the end of a string.
+// hashOf returns a hash of the length, the beginning and the end of a string. To hash all of a long string takes too long.
 func hashOf(s string) uint64 {
 	h := uint64(len(s))
 	if len(s) >= 8 {

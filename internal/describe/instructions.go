@@ -15,8 +15,9 @@ const (
 	// firstLineChars is the maximum length of the first line of the instructions, in UTF-16 units.
 	// Codex shows the model only this line until the model searches for tools.
 	firstLineChars = 250
-	// purposesTokens is how many tokens of the budget the purposes of servers may take if the
-	// instructions have them.
+	// purposesTokens is how many tokens the purposes of servers (a line for each server that says what it is for) may take in
+	// the instructions. If the tool descriptions have no room for purposes, the instructions have them. The room for the
+	// catalogue in the descriptions is then smaller by as many tokens, so that all texts together stay within BudgetTokens.
 	purposesTokens = 400
 )
 

@@ -128,8 +128,8 @@ func TestInvalid_Short(t *testing.T) {
 	}
 }
 
-// TestArguments_OfExec: arguments of exec among those of the tool get a text that says where they belong. Through another view they are
-// unknown as any other.
+// TestArguments_OfExec: a model may put an argument of exec, such as select or grep, among the arguments of the tool. If the tool
+// has no such argument, the answer says where it belongs. In a view without exec, the answer calls it unknown, like any other.
 func TestArguments_OfExec(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e := executing(t, Options{}, nil, piped(t, "git", mcptest.Spec{

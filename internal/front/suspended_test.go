@@ -366,8 +366,8 @@ func TestInput_Prompts(t *testing.T) {
 	}
 }
 
-// TestRequests_TwoFronts: modern requests to two endpoints are from two different clients, even if each is the
-// first at its endpoint. Neither uses the other client's session with the server.
+// TestRequests_TwoFronts: modern requests have no session, so a front makes the id of their client from a counter. Each front
+// counts from 1. The first requests of two fronts must still be from two clients, with one session each at the server.
 func TestRequests_TwoFronts(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)

@@ -179,7 +179,7 @@ func (w *frameWriter) write(m message) error {
 	return nil
 }
 
-// oneByte writes each byte separately.
+// oneByte writes each byte separately, so that a reader meets every place where a message can be split.
 type oneByte struct{ w io.Writer }
 
 func (o oneByte) Write(p []byte) (int, error) {

@@ -22,8 +22,8 @@ const (
 	shortestValue = 100
 )
 
-// showing is a JSON value in the form in which a question shows it: with every member, and with invisible
-// characters escaped.
+// showing is a JSON value as mcpx shows it to the user who must confirm a request. Every member is shown, and invisible
+// characters are escaped, so that nothing in the request is hidden from the user.
 type showing struct {
 	pieces []piece
 	length int // how many characters the structure has

@@ -136,8 +136,8 @@ func (t *Topic) await(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// subscribe sends resources/subscribe. Only the first subscription counts as the client's request in the event that
-// is logged.
+// subscribe sends resources/subscribe. Follow calls it again whenever the subscription was lost. Only the first attempt is
+// recorded in the event of the client's request. Later attempts are mcpx's own, so they must not change that event.
 func (t *Topic) subscribe(ctx context.Context, server *catalog.Server, own string, subscription *request.Subscription) error {
 	from := t.from
 	t.from.Event = nil

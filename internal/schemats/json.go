@@ -57,10 +57,10 @@ func (v *value) find(key string) int {
 	return -1
 }
 
-// str returns the string in this member, or "" if there is no such member or it is not a string.
+// str returns the string in the member key, or "" if there is no such member or it is not a string.
 func (v *value) str(key string) string { return v.literal(key, wire.String) }
 
-// number returns the number in this member as it is in the JSON, or "" if there is no such member or it is not a number.
+// number returns the number in the member key as it is in the JSON, or "" if there is no such member or it is not a number.
 func (v *value) number(key string) string { return v.literal(key, wire.Number) }
 
 func (v *value) literal(key string, kind wire.Kind) string {

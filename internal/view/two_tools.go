@@ -47,7 +47,8 @@ type Options struct {
 	Forms conf.ResultForms
 	// ShortNames means that the arguments of the two tools are named server, tool and args.
 	ShortNames bool
-	// Apps means that clients that show apps get the tools with apps listed next to inspect and exec.
+	// Apps lists the tools that have a user interface (MCP Apps) next to inspect and exec, for clients that show such
+	// interfaces. These clients must see the tool itself to find its interface.
 	Apps bool
 	// ReadDoor adds the tool exec_read.
 	ReadDoor bool

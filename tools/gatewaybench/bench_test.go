@@ -170,7 +170,8 @@ func TestIdleConnection(t *testing.T) {
 	}
 }
 
-// TestSearchHits: what each gateway answers is read as the tools that it found, the best first.
+// TestSearchHits: gateways write the answer to a search in different forms. For each of them, hits returns the names of the tools
+// in the answer, in their order, which is the best first.
 func TestSearchHits(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer string

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 type tester struct {
 	limits    Limits
 	forgotten int
-	left      chan error // errors of the requests that ended after the job leave
+	left      chan error // the errors of the two requests that the task leave sends; they end after its job
 }
 
 func (w *tester) Forget() { w.forgotten++ }

@@ -62,7 +62,7 @@ const (
 	tokenClose
 	tokenKey
 	tokenString
-	tokenNumber
+	loginNumber
 	tokenTrue
 	tokenFalse
 	tokenNull
@@ -396,7 +396,7 @@ func (s *scanner) number() token {
 		}
 	}
 	s.pos = i
-	return tokenNumber
+	return loginNumber
 }
 
 func skipDigits(s string, i int) int {

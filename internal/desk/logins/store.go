@@ -103,7 +103,8 @@ type keeper interface {
 }
 
 // store is a keeper whose files are in a folder. They are encrypted with a key that is in the keyring of the system, or that
-// NewPeople was given. If the key cannot be had, they are not encrypted, and only their mode protects them from other users.
+// NewPeople was given. If the key cannot be had (and strict is false), they are not encrypted, and only their mode protects them
+// from other users.
 type store struct {
 	dir    string
 	log    *slog.Logger

@@ -36,7 +36,8 @@ type Server struct {
 	Deprecated string `json:"-"`
 }
 
-// Package is a program that starts the server.
+// Package is a package from which a [Server] can be run on this machine, such as one of npm or PyPI, or a container image. It
+// also says with which arguments and environment variables. A server may have several.
 type Package struct {
 	RegistryType         string
 	RegistryBaseURL      string

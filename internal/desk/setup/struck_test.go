@@ -8,6 +8,7 @@ import (
 	"testing"
 )
 
+// withSecrets is a config with secrets in many places. Its comments are there to show that [ReplaceServer] keeps comments.
 const withSecrets = `{
   // the servers
   "mcpServers": {

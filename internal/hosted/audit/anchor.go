@@ -50,7 +50,8 @@ func (a anchor) seals(keys [][]byte) (all []string) {
 		return []string{""}
 	}
 	a.Seal = ""
-	// An anchor and a line begin with different members, so neither can be mistaken for the other.
+	// The same keys make the HMACs of anchors and of lines. An anchor and a line begin with different members, so the HMAC of
+	// one never fits the other, and nobody can use the HMAC of a line to forge an anchor.
 	data, _ := json.Marshal(a)
 	for _, chain := range chainsOf(keys) {
 		all = append(all, sum(chain, data))

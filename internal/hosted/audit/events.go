@@ -9,11 +9,11 @@ const (
 	CallEnded = "call_ended"
 )
 
-// The events of logins.
+// The names of the records about logins in the audit trail.
 const (
 	LoginBegan   = "login"         // a user has logged in
-	LoginEnded   = "login_ended"   // a login is not valid any more
-	LoginRefused = "login_refused" // a user could not log in, or a login could not go on
+	LoginEnded   = "login_ended"   // a login is no longer valid
+	LoginRefused = "login_refused" // an attempt to log in failed: the user was refused, or there was an error
 )
 
 // Login is the record of what happened to a login. A client or a browser logs in at mcpx; a principal may also log in at an upstream.

@@ -184,8 +184,8 @@ func (a arriving) Change(ctx context.Context, key string, change func([]byte) ([
 	return a.Followed.Change(ctx, key, change)
 }
 
-// tokenNumber returns the number of a login.
-func tokenNumber(s *Server, tokens map[string]any) string {
+// loginNumber returns the number of the login to which these tokens belong. It reads the number from the refresh token.
+func loginNumber(s *Server, tokens map[string]any) string {
 	var r refresh
 	_ = s.seals.refresh.open(tokens["refresh_token"].(string), &r)
 	return r.Grant
@@ -241,7 +241,7 @@ func TestSecrets(t *testing.T) {
 	s := newSite(t)
 	client := s.registered(claude)
 	tokens := s.connected(client, claude)
-	number := tokenNumber(s.server, tokens)
+	number := loginNumber(s.server, tokens)
 	shown, _ := json.Marshal(s.server.Logins())
 	for _, secret := range []string{number, keyOf(number)} {
 		if strings.Contains(string(shown), secret) {
@@ -274,7 +274,7 @@ func TestEnd(t *testing.T) {
 	if len(all) != 2 || all[0].Client != "Claude" || all[0].Email != "ann@example.com" {
 		t.Fatalf("%+v", all)
 	}
-	number := tokenNumber(s.server, one)
+	number := loginNumber(s.server, one)
 	ended, err := s.server.End(t.Context(), s.server.find(number).id(), "test")
 	if err != nil || len(ended) != 1 || s.counts(one) || !s.counts(two) {
 		t.Errorf("%+v %v", ended, err)

@@ -110,7 +110,8 @@ type Options struct {
 	Log    *slog.Logger
 }
 
-// Pages is an http.Handler for the paths of [Serves].
+// Pages serves the pages on which a person connects an account at a server (see the package comment). Its paths are those for
+// which [Serves] returns true.
 type Pages struct {
 	Options
 	links, viewer *caller.Tags

@@ -120,8 +120,8 @@ type slot struct {
 // listed is the size of one list of a server, such as its tools.
 type listed struct{ items, bytes int }
 
-// Servers returns all servers that have a slot, also those that are away or at another replica, sorted by the names that
-// clients see.
+// Servers returns all servers that the hub knows, sorted by the names that clients see. It includes servers that lost their
+// connection less than awayTime ago, and servers whose connection is at another replica.
 func (h *Hub) Servers() []Server {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -22,7 +22,8 @@ func ownPeer(remote, host string) bool {
 	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		table, _ := os.ReadFile(file) // a file that cannot be read counts as an empty table
 		for line := range strings.Lines(string(table)) {
-			// Number, local address, remote address, state, three figures of queues and timers, user. In tcp6 the addresses have a prefix.
+			// The columns of a line are: number, local address, remote address, state, three figures of queues and timers, user.
+			// In tcp6, an IPv4 address has a prefix, so only the ends of the addresses are compared.
 			fields := strings.Fields(line)
 			if len(fields) < 8 || !strings.HasSuffix(fields[1], from) || !strings.HasSuffix(fields[2], to) || fields[3] != established {
 				continue
