@@ -22,9 +22,10 @@ type edit struct {
 // maxMends bounds how often mended arguments are validated.
 const maxMends = 4
 
-// mend changes arguments whose meaning is clear so that they fit the schema. A string such as "5" or "true" becomes a number or boolean
-// if the schema allows that there, but no string. A null for an optional property that allows no null is removed. The parameter value
-// is the decoded object, and failure is the error of its validation. mend returns the object to use, and the error that remains, or nil.
+// mend changes arguments whose meaning is clear so that they fit the schema. A string such as "5" or "true" becomes a number or
+// boolean if the schema allows that there, but no string. A null for an optional property that allows no null is removed. The
+// parameter value is the decoded object, and failure is the error of its validation. mend returns the object to use, and the
+// error that remains, or nil.
 func (c *compiled) mend(
 	object json.RawMessage, value any, failure *jsonschema.ValidationError,
 ) (json.RawMessage, Notes, *jsonschema.ValidationError) {
@@ -119,8 +120,9 @@ func isString(value any) bool {
 	return ok
 }
 
-// edits returns changes that correct the error e. The result whole reports whether these changes correct the error completely. If the
-// schema has alternatives (anyOf or oneOf), edits returns the changes for the first alternative whose errors can all be corrected.
+// edits returns changes that correct the error e. The result whole reports whether these changes correct the error completely. If
+// the schema has alternatives (anyOf or oneOf), edits returns the changes for the first alternative whose errors can all be
+// corrected.
 func (m *mender) edits(e *jsonschema.ValidationError) (found []edit, whole bool) {
 	if m.steps++; m.steps > 2*maxLeaves {
 		return nil, false

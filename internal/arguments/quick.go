@@ -51,8 +51,8 @@ type quickener struct{ made map[*jsonschema.Schema]*quick }
 var (
 	// anything is the quick form of an empty schema, which allows all values.
 	anything = quick{kinds: anyKind, maxLength: -1, maxItems: -1}
-	// nothing is the quick form of a schema that only the JSON Schema library can check. The form allows no value, so the library is
-	// asked about each value.
+	// nothing is the quick form of a schema that only the JSON Schema library can check. The form allows no value, so the library
+	// is asked about each value.
 	nothing quick
 )
 

@@ -74,7 +74,8 @@ func (m maker) object(depth int) string {
 	return `{` + strings.Join(members, m.one(",", ", ")) + `}`
 }
 
-// made compares the quick check with the library, for one random schema and some values.
+// made compares the quick check with the library, for one random schema and some values. fit is how many values the quick check
+// accepts, and plain is 1 if it knows all keywords of the schema, otherwise 0.
 func made(t *testing.T, seed uint64) (fit, plain int) {
 	m := maker{rand.New(rand.NewPCG(seed, 0))}
 	schema := m.schema(3)

@@ -18,8 +18,9 @@ func (q *quick) fits(raw []byte) (fits, others bool) {
 	return ok && r.space(end) == len(raw), r.others
 }
 
-// quickReader reads one JSON text and checks it. A method that reads a value takes the index of the value's first byte, and returns as
-// end the index after its last byte. The result ok is true only if the value is certainly valid JSON that the schema (q) allows.
+// quickReader reads one JSON text and checks it. A method that reads a value takes the index of the value's first byte, and
+// returns as end the index after its last byte. The result ok is true only if the value is certainly valid JSON that the schema
+// (q) allows.
 type quickReader struct {
 	raw    []byte
 	others bool
@@ -158,8 +159,8 @@ func (r *quickReader) array(q *quick, i, depth int) (end int, ok bool) {
 // maxEscape is the length in bytes of the longest escape for one character: two \u escapes.
 const maxEscape = 12
 
-// text reads a string. It refuses a string that begins like JSON (with a brace or bracket), with white space or with an escape, because
-// [repair] might change such a string.
+// text reads a string. It refuses a string that begins like JSON (with a brace or bracket), with white space or with an escape,
+// because [repair] might change such a string.
 func (r *quickReader) text(q *quick, i int) (end int, ok bool) {
 	end, simple, ok := r.quoted(i)
 	if !ok {

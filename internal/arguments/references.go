@@ -130,9 +130,9 @@ func pointerOr(path string) string {
 	return path
 }
 
-// readReference reads an object as a reference. found is false if the object is no reference: its members are not those of a
-// [Reference], or the schema declares all of them. fault says what is wrong with a reference, and is empty if the reference is
-// valid.
+// readReference reads an object as a reference. found is false if the object is no reference: it has other members than a
+// [Reference], or the schema declares all of its members. fault says what is wrong with a reference, and is empty if the
+// reference is valid.
 func readReference(object json.RawMessage, properties map[string]any) (ref Reference, found bool, fault string) {
 	given := map[string]int{}
 	others, declared := false, true

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestReplace: what is a reference, what replaces it, and that other values stay byte for byte.
+// TestReplace: Replace finds the references, and only these. It puts a value in the place of each, and keeps all other bytes.
 func TestReplace(t *testing.T) {
 	schema := `{"type":"object","properties":{
 		"text":{"type":"string"},"any":{},"list":{"type":"array","items":{"type":"string"}},
@@ -32,7 +32,7 @@ func TestReplace(t *testing.T) {
 		{`"{\"a\":{\"$result\":\"h\"}}"`, `"{\"a\":{\"$result\":\"h\"}}"`},
 		{`{"a":{"$result":"h"}`, `{"a":{"$result":"h"}`}, // invalid, and refused by Read
 		{`{"$result":"object"}`, `{"in":{"$result":"h"}}`},
-		{`{"a":{"$result":"object"}}`, `{"a":{"in":{"$result":"h"}}}`}, // what was brought is not looked at
+		{`{"a":{"$result":"object"}}`, `{"a":{"in":{"$result":"h"}}}`}, // a reference within the value of another one is not replaced
 	} {
 		got, err := Replace(json.RawMessage(test.sent), json.RawMessage(schema), func(r Reference) (json.RawMessage, error) {
 			switch {
@@ -51,7 +51,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestReplace_Violations: what is wrong with a reference is said at its path.
+// TestReplace_Violations: if something is wrong with a reference, the error has the path of the reference.
 func TestReplace_Violations(t *testing.T) {
 	for sent, want := range map[string]string{
 		`{"a":{"$result":1}}`:                  "/a: $result must be a string",

@@ -81,7 +81,7 @@ type estimator struct {
 	steps     int
 }
 
-// The keywords that contain subschemas.
+// These are the keywords that contain subschemas.
 var (
 	// All subschemas of these keywords apply to the same value. (Several patterns can match the same name.)
 	appliedLists = []string{"allOf", "anyOf", "oneOf"}

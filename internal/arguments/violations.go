@@ -73,8 +73,9 @@ type typed struct {
 	want []string
 }
 
-// putTypes adds the type errors, but not those of alternatives (anyOf, oneOf) that were not meant. Of a value with a violation inside,
-// the alternative with that type was meant. If null is the only type and the value has another violation, null was not meant.
+// putTypes adds the type errors, except errors of alternatives (anyOf, oneOf) that the model did not mean. If there is a
+// violation inside a value, the model meant the alternative that has the type of this value, so the type error of the value
+// itself is left out. If null is the only type that would fit, and the value has another violation, the model did not mean null.
 func (l *leaves) putTypes() {
 	meant := make(map[string]bool) // JSON pointers
 	inside := func(place string) {

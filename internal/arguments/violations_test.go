@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden file anew")
 
-// TestViolations: the text of each kind of violation, as the model gets it.
+// TestViolations compares the text of each kind of violation, as the model gets it, with the golden file.
 func TestViolations(t *testing.T) {
 	const draft7 = `"$schema":"http://json-schema.org/draft-07/schema#",`
 	tests := []struct{ name, schema, arguments string }{

@@ -12,7 +12,7 @@ import (
 	"mcpx/internal/resources"
 )
 
-// The tools of the built-in server for clients that know neither resources nor prompts.
+// These are the tools of the built-in server for clients that know neither resources nor prompts.
 const (
 	listTool   = "list_resources"
 	readTool   = "read_resource"
@@ -56,7 +56,7 @@ func (s *Server) reading(
 	return raw, nil
 }
 
-// readingError turns an error about an unknown item into an error about invalid arguments.
+// readingError turns an error about an unknown item into an error about invalid arguments, since the arguments name the item.
 func readingError(err error) error {
 	if uri, ok := errors.AsType[*catalog.URIError](err); ok {
 		return arguments.Invalid("/uri: " + uri.Error())

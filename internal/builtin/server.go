@@ -156,8 +156,8 @@ type Caller struct {
 // Reads reports whether a tool returns stored results, which are already in the caller's format.
 func Reads(tool string) bool { return tool == results.Tool || tool == WaitTool }
 
-// ChargeOf says how a request to a tool counts towards the limits of its caller. A program itself occupies no slot, because
-// each of its calls occupies one.
+// ChargeOf says how a request to a tool counts towards the limits of its caller. A program itself occupies no concurrency slot,
+// because each of its calls occupies one.
 func (s *Server) ChargeOf(tool string) request.Charge {
 	switch {
 	case tool == results.Tool, tool == listTool, tool == SaveTool:

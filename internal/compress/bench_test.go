@@ -8,8 +8,7 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// benchSizes are the sizes of the benchmark documents: a small answer, two usual large ones, and the largest that still makes
-// sense.
+// benchSizes are the sizes of the benchmark documents: a small answer, two usual large ones, and one that is larger than usual.
 var benchSizes = []struct {
 	name  string
 	bytes int

@@ -54,8 +54,9 @@ const (
 	// JavaScript is considered, and its tokens are counted, only if it has at most maxScriptShare percent of the bytes of
 	// compact JSON.
 	maxScriptShare = 95
-	// If JavaScript has at most trustScript percent of the bytes of compact JSON, it is chosen without counting tokens, unless
-	// there is TOON. Of a thousand real texts with so few bytes, none had more than 65 % of the tokens.
+	// If JavaScript has at most trustScript percent of the bytes of compact JSON, it is chosen without counting tokens. Tokens
+	// are still counted if the text was tried as TOON too, because the two forms must be compared. Of a thousand real texts with
+	// so few bytes, none had more than 65 % of the tokens.
 	trustScript = 50
 )
 
@@ -170,8 +171,8 @@ func ofLiteral(source, literal string, o Options) Output {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
-// If a text is longer than sampleOver bytes, Weigh counts only samples of it. For a megabyte the result is off by less than 1
-// %, and [Text] needs only half of the time.
+// If a text is longer than sampleOver bytes, Weigh counts only samples of it. For a megabyte the error is less than 1 %, and
+// [Text] needs only half of the time.
 const (
 	sampleOver  = 128 << 10
 	samples     = 24

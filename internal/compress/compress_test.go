@@ -211,7 +211,7 @@ func makeValue(r *rand.Rand, depth int) string {
 	return "[" + strings.Join(items, ",") + "]"
 }
 
-// withJSON is a JSON string whose contents have JSON that stays as it is.
+// withJSON is a JSON string whose contents have JSON that is too short to be rewritten.
 const withJSON = `"some text here is long enough, see {\"a\":1} and so on"`
 
 func TestText(t *testing.T) {

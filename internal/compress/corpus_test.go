@@ -11,7 +11,7 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// sample is a document of testdata/results or of the corpus; its name is "class--name.json".
+// sample is a document of testdata/results or of the corpus (see documents); its name is "class--name.json".
 type sample struct {
 	name string
 	text string

@@ -137,8 +137,8 @@ func (p *python) clock() (string, bool) {
 	return clock + zone, ok
 }
 
-// clockOf writes hours, minutes, seconds and microseconds; those at the end may be missing in n. It returns false if one of
-// them is too large.
+// clockOf writes a time of day. n has the hours, minutes, seconds and microseconds, and may end after any of them. clockOf
+// returns false if one of the numbers is too large.
 func clockOf(n []int) (string, bool) {
 	var all [4]int
 	copy(all[:], n)

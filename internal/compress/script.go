@@ -44,7 +44,7 @@ type part struct {
 // kind is a group of objects that have the same keys in the same order.
 type kind struct {
 	example int32   // the first object
-	objects []int32 // of objects with the same text only the first; later also without those that another function writes
+	objects []int32 // the objects that the function makes; of objects with the same text only the first
 	name    string  // name of the function; empty if the objects are written as literals
 	members []member
 	leaves  []leaf
@@ -105,7 +105,8 @@ func (s *script) str(i int32) string { return s.text[s.parts[i].start:s.parts[i]
 // key is the key of a part with its quotes.
 func (s *script) key(i int32) string { return s.text[s.parts[i].key:s.parts[i].colon] }
 
-// read reads the value at a position of valid compact JSON and returns its end.
+// read reads the value at a position of valid compact JSON and returns its end. levels is how deeply containers may be nested
+// there.
 func (s *script) read(pos int, parent int32, levels int) int {
 	i := len(s.parts)
 	s.parts = append(s.parts, part{start: int32(pos), parent: parent, same: int32(i), kind: -1})

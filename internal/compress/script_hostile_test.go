@@ -122,7 +122,8 @@ func TestScript_Random(t *testing.T) {
 	}
 }
 
-// FuzzScript evaluates the JavaScript of any JSON, and of random documents made from a seed.
+// FuzzScript: the JavaScript of any JSON, and of random documents made from a seed, evaluates to the same value as the
+// JSON.
 func FuzzScript(f *testing.F) {
 	for _, d := range hostileToJS() {
 		if len(d.text) < 10_000 {
@@ -152,7 +153,7 @@ func TestScript_Node(t *testing.T) {
 	check := func(name, script, text string) {
 		questions, names = append(questions, question{script, text}), append(names, name)
 	}
-	before := map[string]string{} // by the first word of the name, the text before
+	before := map[string]string{} // the previous text, by the first word of its name
 	add := func(name, text string) {
 		if script := checkScript(t, name, text); script != "" {
 			check(name, script, text)

@@ -28,7 +28,8 @@ type piece struct {
 	leaf    int32 // index of the leaf; -1 for a literal
 }
 
-// analyse finds what the objects of a kind have in common.
+// analyse finds what the objects of a kind have in common. If a function for them saves enough, analyse gives the kind a name,
+// and the objects will be written as calls of this function.
 func (s *script) analyse(k *kind) {
 	k.objects = slices.DeleteFunc(k.objects, func(i int32) bool { return s.absorbed[i] || s.parts[i].same != i })
 	if len(k.objects) < 2 || s.parts[k.objects[0]].count == 0 {
@@ -316,7 +317,8 @@ func (s *script) follows(k *kind, column []int32, template []piece) bool {
 	return true
 }
 
-// stem sets the prefix and the suffix of a leaf to whole parts that all its strings have in common, if they are web addresses.
+// stem sets the prefix and the suffix of a leaf if all its strings are web addresses. They are what the strings have in common at
+// the beginning and at the end, cut at a mark such as a slash.
 func (s *script) stem(l *leaf) {
 	if l.derived || l.base {
 		return
@@ -376,7 +378,7 @@ func (s *script) fallback(l *leaf) {
 	if l.derived || l.prefix != "" || len(l.column) < 3 {
 		return
 	}
-	// A value that more than half of the objects have is still the candidate at the end of this vote.
+	// This is the majority vote of Boyer and Moore: a value that more than half of the objects have is the candidate at the end.
 	candidate, votes := "", 0
 	for _, i := range l.column {
 		switch value := s.str(i); {

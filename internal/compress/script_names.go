@@ -41,7 +41,7 @@ func (s *script) name() {
 	}
 }
 
-// unique makes a name different from the used ones.
+// unique returns the name or, if that is used or reserved, the name with a number after it.
 func unique(name string, used map[string]bool) string {
 	free := name
 	for n := 2; used[free] || reserved[free]; n++ {
@@ -100,7 +100,7 @@ func capital(text string) string {
 	return out.String()
 }
 
-// parameter makes the name of a parameter from a key: the key itself if that is an identifier, or p if the key is of no use.
+// parameter makes the name of a parameter from a key: the key itself if that is an identifier, or p if no name can be made of it.
 func parameter(key string) string {
 	if identifier(key) {
 		return key

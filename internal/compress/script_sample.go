@@ -24,7 +24,8 @@ func promising(text string) bool {
 	for n := range scriptParts {
 		at := n * (len(text) - partBytes) / (scriptParts - 1)
 		sample := text[at : at+partBytes]
-		// Only the end of a key is a quote and a colon; a quote within a string has a backslash before it.
+		// The sample may begin within a string. A quote before a colon mostly ends a key, so the sample is read from there. If
+		// the quote is an escaped one within a string, the estimate is only less exact.
 		if start := strings.Index(sample, `":`); start >= 0 {
 			repeated += seen.repeated(sample[start+1:])
 		} else {
@@ -34,7 +35,7 @@ func promising(text string) bool {
 	return repeated*100 >= scriptParts*partBytes*minRepeated
 }
 
-// stringSet is a set of hashes that forgets some of them.
+// stringSet is a small set of hashes. A new hash replaces another one at the same index, so the set forgets some of them.
 type stringSet [512]uint64
 
 // again adds a hash and reports whether it was in the set.
@@ -58,9 +59,9 @@ func hashOf(s string) uint64 {
 	return h
 }
 
-// repeated returns how many bytes of a part of a JSON text are in strings that repeat, or in the beginnings of paths that
-// repeat. A key repeats only if the key before it is the same again, as it is in objects of one kind. The part must not begin
-// within a string.
+// repeated returns how many bytes of a part of a JSON text are in strings that repeat, or in the beginnings of paths that repeat.
+// A key counts as repeated only if it follows the same key as before, which happens in objects of one kind. The part must not
+// begin within a string.
 func (set *stringSet) repeated(text string) (size int) {
 	key := uint64(0) // hash of the previous key
 	for {

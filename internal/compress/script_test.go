@@ -35,8 +35,8 @@ func checkScript(t testing.TB, name, text string) (script string) {
 	return script
 }
 
-// TestPromising: a text in which little repeats is not tried, whatever its length; quotes in strings do not mislead the
-// samples.
+// TestPromising: promising refuses a text in which little repeats, whatever its length. Quotes within strings do not make it take
+// such a text for one that repeats.
 func TestPromising(t *testing.T) {
 	for _, size := range []int{2 << 10, 20 << 10, 200 << 10} {
 		for name, in := range map[string]string{"nested": benchNested(size), "table": benchTable(size)} {

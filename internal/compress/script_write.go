@@ -8,10 +8,10 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// scriptWriter writes a script.
+// scriptWriter writes a [script] as JavaScript.
 type scriptWriter struct {
 	*script
-	uses   []int32          // how often each part is written; equal parts are counted together, at the index of the first; see count
+	uses   []int32          // how often each part is written; equal parts are counted at the index of the first of them
 	object []int32          // the index of an object in its kind, plus 1; 0 for a part that is in no kind
 	done   map[int32]string // what is written for a part that repeats: the name of its const, or its text
 	consts []string
@@ -79,7 +79,8 @@ func (w *scriptWriter) call(i int32) (*kind, int) {
 	return &w.kinds[at], int(o) - 1
 }
 
-// count counts how often part i is written and, when it is counted for the first time, the parts within it.
+// count counts how often part i is written and, when it is counted for the first time, the parts within it. A part that is
+// written more than once may become a const.
 func (w *scriptWriter) count(i int32) {
 	p := &w.parts[i]
 	if w.uses[p.same]++; w.uses[p.same] > 1 {

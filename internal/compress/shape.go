@@ -11,10 +11,10 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// Limits of [Shape]. They let [Shape] name all that matters in a usual document, and be fast for any document.
+// These are the limits of [Shape]. They let [Shape] name all that matters in a usual document, and be fast for any document.
 const (
 	shapeDepth = 8
-	shapeItems = 20  // how many items at the beginning of each array are all read; of the later items, only a sample is read
+	shapeItems = 20  // so many items at the beginning of each array are read; of the later items, only a sample
 	shapeKeys  = 200 // how many keys are recorded at most for each position in the document
 	shapeKey   = 60  // how many bytes of a key are shown at most
 	// An object whose values all have the same form is shown as a map if it has more than mapKeys keys: with one key as an
@@ -161,7 +161,7 @@ func (m *shaper) addItems(s *shape, array []byte, depth int) {
 	s.addCounts(count, count)
 }
 
-// addCounts records arrays of which the shortest has minimum and the longest maximum items.
+// addCounts records some arrays. The shortest of them has minimum items, the longest maximum items.
 func (s *shape) addCounts(minimum, maximum int) {
 	if !s.haveArrays {
 		s.haveArrays, s.minItems = true, minimum

@@ -14,7 +14,7 @@ type Piece struct {
 	Value      json.RawMessage // the piece as JSON
 }
 
-// Limits of [Pieces].
+// These are the limits of [Pieces].
 const (
 	maxPieces = 1000
 	// Up to maxWrapper bytes of text around JSON are taken for an introduction to it. If there is more text, or code, the JSON

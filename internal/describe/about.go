@@ -72,7 +72,7 @@ func indent(line string) string {
 	return strings.Repeat(" ", min(n, maxIndent))
 }
 
-// within cuts text to at most limit tokens, before a space or line end. If there is none in time, nothing is left.
+// within cuts text to at most limit tokens, before a space or line end. If the part that fits has neither, it returns "".
 func within(text string, limit int) string {
 	fits, over := 0, len(text)+1
 	for over-fits > 1 {

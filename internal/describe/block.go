@@ -105,8 +105,8 @@ func (s *source) writeRow(b *strings.Builder, d detail) {
 	b.WriteString(byPrefix(list))
 }
 
-// withParams returns the name of tool i, followed by the names of those of its parameters that p selects, and by "..." if there
-// are others. p is not noParams.
+// withParams returns the name of tool i, followed by the names of the parameters that p selects, and by "..." if the tool has
+// other parameters too. p is not noParams.
 func (s *source) withParams(i int, p params) string {
 	t := s.tool(i)
 	if t.lines[p] == "" {

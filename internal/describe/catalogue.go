@@ -39,7 +39,7 @@ type detail struct {
 }
 
 // form is a way to write the catalogue. The catalogue is the list of servers and tools in the description of inspect, which may
-// continue in that of exec.
+// continue in the description of exec.
 type form struct {
 	head string
 	mark string // is written before the name of each server

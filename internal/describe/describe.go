@@ -1,6 +1,6 @@
-// Package describe writes the texts by which a model finds tools: the descriptions of inspect and exec, which are in every
-// model request and therefore have a budget, the instructions of mcpx, and the answers of inspect. The same snapshot and
-// options always give the same bytes; only [Options.Seen] may add other types.
+// Package describe writes the texts by which a model finds tools: the descriptions of inspect and exec, which are in every model
+// request and therefore have a budget, the instructions of mcpx, and the answers of inspect. The same snapshot and options always
+// give the same bytes, except for the result types that [Options.Seen] adds.
 package describe
 
 import (
@@ -17,8 +17,8 @@ type Budget struct {
 	// o200k_base tokens; 0 means 1200. With at most thirty tools and servers, less is allowed (see smallTokens).
 	Tokens int
 	// Chars bounds the description of inspect and the description of exec, each in UTF-16 units; 0 means no limit. Claude Code
-	// cuts descriptions at 2048. With a limit, a catalogue that is too long for the description of inspect continues in that of
-	// exec, and the purposes of the servers may be in the instructions instead.
+	// cuts descriptions at 2048. With a limit, a catalogue that is too long for the description of inspect continues in the
+	// description of exec, and the purposes of the servers may be in the instructions instead.
 	Chars int
 }
 
@@ -251,10 +251,10 @@ const readJS = " JSON may be shown as JavaScript that evaluates to it."
 // and text of the next line.
 type size struct{ tokens, json, chars int }
 
-// measure returns the size of s. The field json may be greater than the field tokens, because some characters need more tokens
-// in a JSON string. A line end needs up to one more after a punctuation mark, and up to two more after two punctuation marks:
-// o200k_base has tokens in which a real line end follows such marks, but none for the escape sequence `\n`. A quote or
-// backslash needs at most one more. Each of < > & needs four more for its escape sequence.
+// measure returns the size of s. The field json may be greater than the field tokens, because some characters need more tokens in
+// a JSON string. A line end needs up to one more token after a punctuation mark, and up to two more after two punctuation marks:
+// o200k_base has tokens in which a real line end follows such marks, but none for the escape sequence `\n`. A quote or backslash
+// needs at most one more token. Each of < > & needs four more for its escape sequence.
 func measure(s string) size {
 	z := size{tokens: tokens.Estimate(s), chars: len(s)}
 	z.json = z.tokens

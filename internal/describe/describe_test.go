@@ -135,7 +135,7 @@ func TestInspect_budgetHolds(t *testing.T) {
 				checkNamed(t, text, exec, snap)
 			}
 			n := tokens.Count(toolsList(text))
-			// 672 is 600, 45 for the texts about each and JavaScript, and 27 for programs.
+			// The limit of 672 is 600, plus 45 for the texts about each and about JavaScript, plus 27 for the one about programs.
 			if b.Tokens == 0 && n > 2400 || b.Tokens <= 2000 && size.tools <= 10 && size.servers <= 10 && n > 672 {
 				t.Errorf("%+v: tools/list has %d tokens", size, n)
 			}

@@ -15,9 +15,9 @@ const (
 	// firstLineChars is the maximum length of the first line of the instructions, in UTF-16 units.
 	// Codex shows the model only this line until the model searches for tools.
 	firstLineChars = 250
-	// purposesTokens is how many tokens the purposes of servers (a line for each server that says what it is for) may take in
-	// the instructions. If the tool descriptions have no room for purposes, the instructions have them. The room for the
-	// catalogue in the descriptions is then smaller by as many tokens, so that all texts together stay within BudgetTokens.
+	// purposesTokens is how many tokens the purposes of servers (a line for each server that says what it is for) may take in the
+	// instructions. If the tool descriptions have no room for purposes, the instructions have them. The room for the catalogue in
+	// the descriptions is then smaller by as many tokens, so that all texts together stay within [Budget.Tokens].
 	purposesTokens = 400
 )
 
@@ -28,8 +28,8 @@ const (
 // searches for tools. If the client cuts descriptions, the names or purposes for which the descriptions have no room follow.
 // All these texts are shortened to the room that there is.
 //
-// A client reads the instructions only once, perhaps before the tools of a server are known. So the descriptions leave only
-// purposes of servers, and names for which they have no room, to them.
+// A client reads the instructions only once, perhaps before the tools of a server are known. So the instructions have only what
+// does not depend on the tools: purposes of servers, and names for which the descriptions have no room.
 func Instructions(snap *catalog.Snapshot, b Budget, f Features) string {
 	servers := enabled(snap)
 	if len(servers) == 0 && snap.Empty != "" {
@@ -93,8 +93,8 @@ func others(servers []*catalog.Server, room int) string {
 }
 
 // mostOf returns n if fits(n) is true. Otherwise it returns the last number before the first of 1, 2, 3 and so on that does not
-// fit. It tries n first: a text with all n names may fit though a text with n-1 names does not, since only the latter mentions
-// how many are left out.
+// fit. It tries n first: a text with all n names may fit though a text with n-1 names does not, since the shorter list
+// is followed by the number of names that are left out.
 func mostOf(n int, fits func(n int) bool) int {
 	if fits(n) {
 		return n
@@ -106,9 +106,9 @@ func mostOf(n int, fits func(n int) bool) int {
 	return most
 }
 
-// unnamed returns the servers for whose names the tool descriptions of mcpx may have no room. If a line for each server fits,
-// with the name and a large number of tools, "(1000+)", there are no such servers. Otherwise they are the servers that nameRows
-// does not name.
+// unnamed returns the servers for whose names the tool descriptions of mcpx may have no room. It assumes a line with the name and
+// "(1000+)", a large number of tools, for each server, because the tools may not be known yet. If all these lines fit, it returns
+// nil. Otherwise it returns the servers that nameRows does not name.
 func (c *canvas) unnamed(servers []*catalog.Server) []*catalog.Server {
 	p, cost := packer{left: slices.Clone(c.pages)}, 0
 	for _, s := range servers {

@@ -182,9 +182,9 @@ func (o Options) seen(s *catalog.Server, t *catalog.Tool) string {
 	return ""
 }
 
-// Tools returns the answer to a call of inspect that names several tools of one server. In TypeScript, the text of a tool
-// leaves out the parts that the text of an earlier tool in the answer already has. If the complete tools take more tokens than
-// the answer about a whole server may have, the answer is as that of [Named], with this limit for the complete tools.
+// Tools returns the answer to a call of inspect that names several tools of one server. In TypeScript, the text of a tool leaves
+// out the parts that the text of an earlier tool in the answer already has. If the complete tools take more tokens than the
+// answer about a whole server may have, the answer has the form of [Named], with this limit for the complete tools.
 func Tools(s *catalog.Server, ts []*catalog.Tool, o Options) string {
 	if len(ts) == 1 {
 		return Tool(s, ts[0], o)

@@ -75,8 +75,7 @@ func listing(s *catalog.Server, o Options, limit int) string {
 	return grouped
 }
 
-// paramNames returns a line with the name of a tool and the names of those of its parameters
-// that p selects.
+// paramNames returns a line with the name of a tool and the names of the parameters that p selects.
 func paramNames(t *catalog.Tool, p params) string {
 	var b strings.Builder
 	b.WriteString(sanitize.Line(t.Name, 0))

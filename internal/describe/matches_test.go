@@ -44,8 +44,8 @@ func TestMatches_LongTools(t *testing.T) {
 	}
 }
 
-// TestTools_Many: the answer about many tools of a server that are named at once has a limit. It is longer only if their names
-// take more, or the smallest tool.
+// TestTools_Many: the answer about many tools of a server that are named at once has a limit. It is longer only if the names of
+// the tools, or the complete definition of the smallest tool, take more.
 func TestTools_Many(t *testing.T) {
 	tool := func(i, fields int) *catalog.Tool {
 		var properties []string

@@ -13,11 +13,11 @@ import (
 	"mcpx/internal/compress"
 )
 
-// Limits of [Read].
+// These are the limits of [Read].
 const (
 	maxColumns = 2000 // paths such as .user.login; values at further paths are left out
 	maxLevels  = 16   // keys and arrays in a path; deeper values are left out
-	maxSamples = 12   // values of a column whose tokens are counted, to estimate those of all its values
+	maxSamples = 12   // so many values of a column have their tokens counted, to estimate the tokens of all its values
 	sampleSize = 200  // bytes that are counted of each such value
 	usualKey   = 40   // bytes of a key that the estimates of Plan include anyway; they add the further bytes of a longer key
 )
@@ -39,7 +39,7 @@ type Items struct {
 	root    *column
 	columns []*column // in the order in which their paths first occur
 	beyond  bool      // some values are in no column, because there are too many paths or levels
-	marks   []string  // texts such as …+ that mark shortened values, only those that the server has not sent; the first is used
+	marks   []string  // texts such as …+ that can mark shortened values, because the server has not sent them; the first is used
 	seed    maphash.Seed
 	runes   map[int32]int // number of characters of long strings, by index in doc.Nodes
 }
@@ -124,8 +124,8 @@ func Read(items []json.RawMessage, members bool, around string) (d *Items, ok bo
 // Len returns the number of items.
 func (d *Items) Len() int { return len(d.at) }
 
-// marks are the texts with which a shortened value may end, before the number of missing characters or elements: …+1234. A text that occurs
-// anywhere in what the server sent is not used, since a complete value could then look shortened.
+// marks are the texts with which a shortened value may end, before the number of missing characters or elements: …+1234. A text
+// that occurs anywhere in what the server sent is not used, since a complete value could then look shortened.
 var marks = []string{"…+", "⋯+", "‥+"}
 
 // unmark removes from d.marks each text that occurs in the parameter text, which is from the server.

@@ -124,8 +124,8 @@ func issue(i int) string {
 		`"milestone":null,"body":"%[4]s %[1]d"}`, i, 90001+i*7, i%5, strings.Repeat("A long text about what happened. ", 30))
 }
 
-// TestLook_Issues: of each item its id, its title and other short members are shown. What is the same in all is said once, long
-// strings are marked, and what is missing is named.
+// TestLook_Issues: a look shows the id, the title and other short members of each item. It writes a member that is the same in
+// all items only once, marks the long strings that it cuts, and names what is missing.
 func TestLook_Issues(t *testing.T) {
 	all := make([]string, 60)
 	for i := range all {

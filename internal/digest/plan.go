@@ -17,8 +17,8 @@ type Plan struct {
 	length, count int // indexes in lengths and counts: how long strings and arrays may be
 }
 
-// The cost of what is written in addition to values, in tokens. It is an estimate: the cost depends on the form (JSON, TOON or
-// JavaScript).
+// perItem, perValue and perKey are the cost of what is written in addition to values, in tokens. They are estimates: the cost
+// depends on the form (JSON, TOON or JavaScript).
 const (
 	perItem  = 2
 	perValue = 1.2
@@ -196,8 +196,8 @@ func (d *Items) sort(order []*column, p Plan) {
 	slices.SortStableFunc(order, byScore)
 }
 
-// score orders columns: those with the smallest score are kept first. It is the tokens of a value, multiplied by a factor that
-// is less than 1 for values that tell much, and more than 1 for values that tell little.
+// score orders columns: the columns with the smallest scores are kept first. A score is the tokens of a value, multiplied by a
+// factor that is less than 1 for values that tell much, and more than 1 for values that tell little.
 func (d *Items) score(c *column, p Plan) float64 {
 	all := 0
 	for _, n := range c.values {
@@ -226,7 +226,8 @@ func (d *Items) score(c *column, p Plan) float64 {
 	return score * (1 + 0.3*float64(max(0, c.level-1)))
 }
 
-// opaque is a number of tokens per byte. If a text needs more, mcpx assumes that it contains no words: it may be a hash, for example.
+// opaque is a number of tokens per byte. If a text needs more, mcpx assumes that it contains no words: it may be a hash, for
+// example.
 const opaque = 0.42
 
 // telling are keys of members that say what an object is.

@@ -47,7 +47,7 @@ type scan struct {
 	deep     int     // lines that are indented
 }
 
-// file is a file of a diff.
+// file is a file of a diff, with the number of lines that the diff adds and removes.
 type file struct {
 	entry
 	added, removed int
@@ -216,7 +216,7 @@ func (s *scan) outline() (title string, entries []entry) {
 // outermost shows more than maxOutermost lines only if it would otherwise show fewer than minOutermost.
 const maxOutermost, minOutermost = 60, 3
 
-// outermost returns the lines with the least indentation, and those of the next levels as long as they are few.
+// outermost returns the lines with the least indentation, and the lines of the next levels as long as there are few.
 func outermost(lines []entry) (some []entry) {
 	for level, last := 0, -1; ; last = level {
 		level = 1 << 20

@@ -23,7 +23,7 @@ func each(n int, line func(i int) string) string {
 	return out.String()
 }
 
-// TestOverview: what is said about texts of different kinds.
+// TestOverview checks what an overview says about texts of different kinds.
 func TestOverview(t *testing.T) {
 	prose := func(i int) string {
 		return fmt.Sprintf("Paragraph %c%c is about something else.\n\n", 'a'+i%26, 'a'+i/26%26)
@@ -78,8 +78,8 @@ func TestOverview(t *testing.T) {
 	}
 }
 
-// TestOverview_Hostile: an overview is made in linear time, is at most a little longer than wanted, and nothing of the text
-// begins a line of it.
+// TestOverview_Hostile: an overview takes linear time, and is at most a little longer than its budget. No line of it begins with
+// text of the server, which could imitate a line of mcpx.
 func TestOverview_Hostile(t *testing.T) {
 	mcptest.OneGoroutine(t)
 	began := time.Now()

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// made makes a folder with files: path and text, in turns. It returns the true path of the folder.
+// made makes a folder with files: path and text, in turns. It returns the path of the folder without symbolic links.
 func made(t *testing.T, files ...string) string {
 	t.Helper()
 	folder, err := filepath.EvalSymlinks(t.TempDir())
@@ -205,7 +205,7 @@ func TestSwapped(t *testing.T) {
 	t.Logf("%d of 6000 were read", read)
 }
 
-// TestFaultOnWindows: names that Windows takes for others.
+// TestFaultOnWindows: faultOnWindows refuses exactly the names that Windows takes for other names.
 func TestFaultOnWindows(t *testing.T) {
 	for _, name := range []string{"a:b", "a.txt::$DATA", "C:", "GIT~1", "a~2.txt", "a.", "a ", "a...", `a\b`, "a?", "a*", "<", `"`} {
 		if faultOnWindows(name) == "" {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestRead_Pipe: neither a named pipe, in any place of a path, nor a folder that is one keeps a read waiting. Nor does a pipe
-// that has taken the place of a file in the very moment.
+// TestRead_Pipe: a read never waits for a named pipe. A part of the path may be a pipe, the folder itself may be one, or a pipe
+// may take the place of the file at the last moment.
 func TestRead_Pipe(t *testing.T) {
 	folder := made(t)
 	pipe := filepath.Join(folder, "pipe")

@@ -21,7 +21,7 @@ const (
 	notOutput = 1 + maxMessage
 )
 
-// The kinds of answers.
+// These are the kinds of answers.
 const (
 	kindOutputs = 'o' // the outputs, each after its size
 	kindFilter  = 'f' // the body is the text of a FilterError

@@ -111,8 +111,9 @@ func checkOutcome(t *testing.T, want, got string, err error) {
 	}
 }
 
-// TestRunner_Memory: with plenty of time, in whatever way a filter uses memory, the guard stops it before the
-// machine runs out of memory. The filters run one at a time, since a guard that gets no processor comes too late.
+// TestRunner_Memory: with plenty of time, the guard that watches the memory of a helper (see package helper) stops a filter
+// before the machine runs out of memory, in whatever way the filter uses memory. The filters run one at a time, since a guard
+// that gets no processor comes too late.
 func TestRunner_Memory(t *testing.T) {
 	mcptest.OneGoroutine(t)
 	r := watch(t, patient)

@@ -30,8 +30,8 @@ import (
 	"mcpx/internal/base/semaphore"
 )
 
-// Limits has the limits for one filter (Time, Memory and Output) and for the helper processes (Helpers and Idle). In each field, 0 means
-// the default.
+// Limits has the limits for one filter (Time, Memory and Output) and for the helper processes (Helpers and Idle). In each field,
+// 0 means the default.
 type Limits struct {
 	// Time is the wall clock time of one filter, with its compilation and the transport of
 	// the JSON, but without the start of a helper. Default 1 s.
@@ -42,8 +42,8 @@ type Limits struct {
 	// Output is how many bytes all outputs of a filter may have together. Each output counts as
 	// 8 bytes more than it has, so that the number of outputs is bounded too. Default 8 MB.
 	Output int64
-	// Helpers is how many helpers may run at the same time. Then at most queue.Calls further calls of Run wait for
-	// a helper. One principal uses at most half of the helpers at a time. Default 2.
+	// Helpers is how many helpers may run at the same time. If all are busy, at most queue.Calls further calls of Run wait for a
+	// helper. One principal uses at most half of the helpers at a time. Default 2.
 	Helpers int
 	// Idle is the time after which an unused helper ends. Default 60 s.
 	Idle time.Duration
@@ -110,8 +110,8 @@ type Runner struct {
 	helpers *helper.Pool
 }
 
-// New returns a runner, which starts its first helper at the first Run. Helpers are registered
-// with the reaper, which may be nil and must outlive the runner.
+// New returns a runner, which starts its first helper at the first Run. Helpers are registered with the reaper, which ends them
+// if this process is killed. The reaper may be nil, and must outlive the runner.
 func New(l Limits, reaper *proc.Reaper) *Runner {
 	return newRunner(l, func(s proc.Spec) (*proc.Process, error) { return proc.Start(s, reaper) })
 }

@@ -82,13 +82,13 @@ func typeOf(places []*place) *typ {
 	return t
 }
 
-// mapKeys is for objects whose keys occur in several results: they can count as maps only if they have at least mapKeys keys together.
+// Objects whose keys occur in several results count as a map only if they have at least mapKeys different keys together.
 const mapKeys = 8
 
 // like reports whether objects look like a map, for example from ids to values, or like the row of a query's result. They do if
-// they have many keys together, no key is in all objects, and an object has few of the keys on average. Also, either all values must
-// be objects or none. objects is the number of objects; common is the number of their members with these keys, in all objects
-// together.
+// they have many keys together, no key is in all objects, and an object has few of the keys on average. Also, either all values
+// must be objects or none. objects is the number of objects; common is the number of their members with these keys, in all
+// objects together.
 func (t *typ) like(common, objects int) bool {
 	if len(t.members) < mapKeys || 4*common > len(t.members)*objects {
 		return false

@@ -46,7 +46,7 @@ func TestSessions(t *testing.T) {
 		"first": func(i, n int) bool { return i < (n+1)/2 },
 		"last":  func(i, n int) bool { return i >= n/2 },
 		"even":  func(i, _ int) bool { return i%2 == 0 },
-		// like a running mcpx
+		// as a running mcpx does
 		"sampled": func(i, n int) bool { return i < (n+1)/2 && sampled(i+1) },
 	}
 	checked, conform := map[string]int{}, map[string]int{}

@@ -35,7 +35,8 @@ type Shape struct {
 	salt string
 }
 
-// place is a position in the JSON of results, such as the items of an array, with the kinds of all values that were at this position.
+// place is a position in the JSON of results, such as the items of an array, with the kinds of all values that were at this
+// position.
 type place struct {
 	kinds   kinds
 	objects uint32   // how many objects were read completely
@@ -74,8 +75,8 @@ const (
 // common reports whether the key is known, not only its hash, and was in at least two results.
 func (f *field) common() bool { return f.first != f.last && f.key != "" }
 
-// Add learns from a result. The parameter json is valid JSON if the parameter cut is false. If cut is true, json is only the beginning
-// of a longer text, and Add ignores json if it turns out not to be JSON.
+// Add learns from a result. The parameter json is valid JSON if the parameter cut is false. If cut is true, json is only the
+// beginning of a longer text, and Add ignores json if it turns out not to be JSON.
 func (s *Shape) Add(json []byte, cut bool) {
 	if len(json) > MaxBytes {
 		json, cut = json[:MaxBytes], true
@@ -226,7 +227,7 @@ func (p *place) count() int {
 	return n
 }
 
-// The limits for identifiers. Keys of real interfaces are within them, and few secrets are.
+// These are the limits for an identifier. Keys of real interfaces are within them, and few secrets are.
 const (
 	maxKey    = 40
 	maxWord   = 20

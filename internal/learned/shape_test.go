@@ -130,7 +130,7 @@ func (s *source) word(kind string) string {
 
 var common = []string{"id", "name", "items", "owner", "html_url", "createdAt"}
 
-// deepest is a depth greater than [maxDepth].
+// deepest is how deeply random results are nested at most, which is deeper than a shape (see [maxDepth]).
 const deepest = 10
 
 func (s *source) value(depth int) any {
@@ -164,8 +164,8 @@ func (s *source) value(depth int) any {
 	return s.word("qv")
 }
 
-// TestShape_Nothing: neither the text nor the file ever contains a value, or a key that occurs in only one result, also after a
-// restart between two results. Every result from which the shape was learned is of the type that is shown.
+// TestShape_Nothing: neither the TypeScript nor the file ever contains a value, or a key that occurs in only one result, not even
+// if mcpx restarts between two results. Every result from which the shape was learned is of the type that is shown.
 func TestShape_Nothing(t *testing.T) {
 	shown := 0
 	for seed := range uint64(400) {

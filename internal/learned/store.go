@@ -27,11 +27,13 @@ const (
 	saveAfter = 10 * time.Second
 )
 
-// Tool is a tool as it is in one part of the catalogue; clients that see the same part share what is learned.
+// Tool is a tool in one part of the catalogue. A part is what clients with the same rights and the same view see of the
+// catalogue; these clients share what is learned.
 type Tool struct {
 	Server *catalog.Server
 	Tool   *catalog.Tool
-	// Part identifies the part of the catalogue. What was learned in one part is not shown in another.
+	// Part identifies the part of the catalogue; it is empty if clients do not authenticate. What was learned in one part is not
+	// shown in another.
 	Part string
 }
 

@@ -203,7 +203,7 @@ func (e *engine) begin(start quickjs.Value, code string) *answer {
 		return nil
 	}
 	out := e.failure(err)
-	if last := strings.Count(code, "\n") + 1; out.Line > last { // in the end of the function whose body the program is
+	if last := strings.Count(code, "\n") + 1; out.Line > last { // behind the program, at the end of the function around it
 		out.Line, out.Column = last, 0
 		if aboutEnd.MatchString(out.Message) {
 			out.Message = unbalanced
@@ -212,8 +212,8 @@ func (e *engine) begin(start quickjs.Value, code string) *answer {
 	return out
 }
 
-// unbalanced is the message for a program whose fault shows only behind its end, if the engine's own message is about what is there,
-// such as a bracket that the program does not have. aboutEnd matches such messages.
+// unbalanced replaces the engine's own message if the fault of a program shows only behind its end, and the message is about the
+// text there, such as a bracket that is not in the program. aboutEnd matches such messages.
 const unbalanced = "SyntaxError: the program ends within an expression, bracket, quote or comment, or closes a bracket too many"
 
 var aboutEnd = pattern.New(`unexpected |expecting '|invalid property name`)
@@ -308,10 +308,10 @@ func stackOf(err error) string {
 	return ""
 }
 
-// exhausted reports whether the text of an error is one of those with which the engine says that its memory is used up. The
-// error of a server that ran out of memory has another beginning.
+// exhausted reports whether the text of an error says that the memory of the engine is used up. The error of a server that ran
+// out of memory has another beginning.
 func exhausted(text string) bool {
-	return text == "InternalError: out of memory" || text == "SyntaxError: out of memory" // the second is that of regular expressions
+	return text == "InternalError: out of memory" || text == "SyntaxError: out of memory" // the second comes from regular expressions
 }
 
 // The prelude (the JavaScript that runs before the program) calls the functions below. They return an error for arguments that

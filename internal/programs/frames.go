@@ -9,7 +9,7 @@ import (
 // big endian), the header as JSON, and the code. A request of the helper is one byte for its kind, and a body; the
 // reply depends on the kind. The answer, at the end of the job, is JSON.
 
-// The kinds of requests.
+// These are the kinds of requests.
 const (
 	askClock  = 't' // no body; the reply, which is empty, comes when the time of the program is over
 	askCall   = 'c' // the body is a sentCall; the reply is written by encodeReply

@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// hostile are programs that never end, need more memory than they may have, say more than anybody can read, or try to get out.
-// end is how each must end: a part of its text, or empty if that depends on the machine's speed.
+// hostile are programs that never end, need more memory than they may have, log more than is allowed, or try to get out. end is a
+// part of the text with which each must end; it is empty if the end depends on the machine's speed.
 var hostile = []struct{ name, code, end string }{
 	{"endless loop", `for (;;) {}`, codeTime},
 	{"endless loop in try", `for (;;) { try { for (;;) {} } catch (e) {} finally { for (;;) {} } }`, codeTime},
@@ -100,8 +100,8 @@ func TestRunner_Hostile(t *testing.T) {
 			out, err := r.Run(t.Context(), "", Program{Code: tt.code, Timeout: limit}, echo)
 			took, got := time.Since(began), shown(out, err)
 			t.Logf("%4d ms  %.200s", took.Milliseconds(), got)
-			// A slow machine may reach no other end than the time's. The race detector makes frames so large that they need the
-			// memory before the stack is full.
+			// On a slow machine, the time may be over before anything else happens. The race detector makes frames so large that
+			// they need the memory before the stack is full.
 			ended := strings.Contains(got, tt.end) || strings.Contains(got, codeTime) || mcptest.Race && strings.Contains(got, "MB of memory")
 			if err != nil || !ended {
 				t.Errorf("got %.300s (%v), want %q", got, err, tt.end)

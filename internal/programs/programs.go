@@ -75,7 +75,7 @@ const (
 // queue bounds how many programs wait for a helper.
 var queue = semaphore.Queue{Calls: 64, Wait: 30 * time.Second}
 
-// The codes of failures that this package makes itself.
+// These are the codes of failures that this package makes itself.
 const (
 	CodeFailed = "EXECUTION_ERROR"
 	codeTime   = "TIMEOUT"
@@ -110,8 +110,8 @@ type Call struct {
 // Host is what a program can reach. The functions may be called concurrently, but not after Run has returned. They
 // must return soon after ctx has ended.
 type Host struct {
-	// Call makes a call and returns the value that the program gets. outcome is how the call ended, as the event of
-	// the call says it.
+	// Call makes a call and returns the value that the program gets. outcome is how the call ended, in the words of
+	// request.Event.
 	Call func(ctx context.Context, c Call) (value json.RawMessage, outcome string, failure *Failure)
 	// Result returns a kept result as a value.
 	Result func(ctx context.Context, handle string) (json.RawMessage, *Failure)
@@ -126,7 +126,7 @@ type Host struct {
 type Outcome struct {
 	// Value is JSON; nil for undefined, and if there is a Failure.
 	Value json.RawMessage
-	// Logs are the lines of console.log. If there were too many, the last line has the number of those that are missing.
+	// Logs are the lines of console.log. If there were too many, the last line has the number of the missing lines.
 	Logs string
 	// Made are the calls, in the order in which they began.
 	Made []Made
@@ -141,7 +141,8 @@ type Runner struct {
 }
 
 // New returns a runner for programs whose engine may use this much memory, in bytes; 0 means the default. It starts its first
-// helper at the first Run or Check. Helpers are registered with the reaper, which may be nil and must outlive the runner.
+// helper at the first Run or Check. Helpers are registered with the reaper, which ends them if this process is killed. The reaper
+// may be nil, and must outlive the runner.
 func New(memory int64, reaper *proc.Reaper) *Runner {
 	return newRunner(memory, func(s proc.Spec) (*proc.Process, error) { return proc.Start(s, reaper) })
 }

@@ -112,7 +112,7 @@ func readProgram(path string) (string, error) {
 	return string(code), err
 }
 
-// The parts of a JSDoc comment.
+// These patterns match the parts of a JSDoc comment.
 var (
 	paramTag   = pattern.New(`^\{([^}]*)\}\s+((?s)\S.*)$`)
 	optional   = pattern.New(`^\[([^\]=]*)(=?)((?s).*)$`)

@@ -82,7 +82,8 @@ func TestGrep_RealResults(t *testing.T) {
 			if kept {
 				handles++
 			} else if len(got) > len(text)+120+4*strings.Count(got, "\n") {
-				// The line that mcpx adds names the path of the list, which has at most 60 bytes. The others have numbers.
+				// The line that mcpx adds names the path of the list, which has at most 60 bytes. Every other line may begin with
+				// a number.
 				t.Errorf("%q of %.100q is longer than the text: %q", pattern, text, got)
 			}
 		}

@@ -63,7 +63,8 @@ func (p Pages) limit() int {
 }
 
 // weigh returns the weight of texts: the number of their tokens or, if Bytes is set and this is greater, limit() * bytes of the
-// texts / Bytes. For example, texts with half as many bytes as Bytes weigh at least half of the limit.
+// texts / Bytes. For example, texts with half as many bytes as Bytes weigh at least half of the limit. So one number tells
+// whether texts are within both limits.
 func (p Pages) weigh(texts ...string) int {
 	return max(tokensOf(texts...), p.weighBytes(bytesOf(texts)))
 }
@@ -211,8 +212,8 @@ func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens 
 	return out, tokens
 }
 
-// collapse keeps the remaining texts together. It appends one line that says how to read them, and then the remaining blocks
-// without a text.
+// collapse keeps the remaining texts in the store, as one result. It appends one line that says how to read them, and then the
+// remaining blocks without a text.
 func (p Pages) collapse(out []json.RawMessage, left []wire.Block, verbatim bool) []json.RawMessage {
 	texts := rawBlocks(left, hasText)
 	handle := p.keep(p.divideBlocks(texts, verbatim))
@@ -247,9 +248,9 @@ func rawBlocks(blocks []wire.Block, accept func(wire.Block) bool) []json.RawMess
 
 // cut renders as many of the wanted items or lines as weigh at most limit together. If some do not fit, it adds the parameter
 // about, which is a text on the complete result, and a line that says how to read the rest. This line repeats args, with the
-// offset of the next part. If args then has no handle, cut keeps h under a new handle; so it does if a grep left out much of h.
-// If limit is p.limit(), cut shows at least a part of one item or line. So a client that reads part after part always comes to
-// the end.
+// offset of the next part. If some do not fit and args has no handle, or if a grep left out much of h, cut keeps h under a new
+// handle. If limit is p.limit(), cut shows at least a part of one item or line. So a client that reads part after part always
+// comes to the end.
 func (p Pages) cut(h *result, wanted span, limit int, args ReadArguments, about string) string {
 	line := rest{total: wanted.len(), first: args.Handle == ""}
 	kept := "" // the new handle of h, if a grep leaves out much of h; the text then says how to read the rest of h

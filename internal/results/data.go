@@ -10,8 +10,8 @@ import (
 )
 
 // Data returns a kept result, or the only output of filter on it, as the bytes of a file. From a content block with an image,
-// audio or other binary data it decodes the base64; a text is returned as it is, everything else as JSON. Errors are those of
-// [Pages.Value].
+// audio or other binary data it decodes the base64; a text is returned as it is, everything else as JSON. It returns the
+// same errors as [Pages.Value].
 func (p Pages) Data(ctx context.Context, handle, filter string) ([]byte, error) {
 	value, err := p.Value(ctx, handle, filter, false)
 	if err != nil {

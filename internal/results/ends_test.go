@@ -28,8 +28,9 @@ func longTexts() map[string]string {
 	}
 }
 
-// TestLook_Texts: of a long text of any kind the beginning and the end are shown, within the tokens of a preview. The call in
-// the last line reads on from the end of the beginning, and so to the end of the text, but not for another client.
+// TestLook_Texts: the first look at a long text of any kind shows its beginning and its end, within the tokens of a preview. With
+// the call in the last line, the same client can read on from the end of the beginning to the end of the text. Another client
+// cannot.
 func TestLook_Texts(t *testing.T) {
 	for name, text := range longTexts() {
 		for _, first := range []bool{false, true} {
@@ -85,7 +86,7 @@ func nextCall(t *testing.T, look string, first bool) (next ReadArguments) {
 	return next
 }
 
-// readOn reads a text from a call to its end.
+// readOn reads a kept text to its end. next is the call that reads the first of the parts.
 func readOn(t *testing.T, p Pages, next ReadArguments) string {
 	t.Helper()
 	p.LineFirst, p.Texts = false, compress.Options{}
@@ -110,7 +111,7 @@ func readOn(t *testing.T, p Pages, next ReadArguments) string {
 	return ""
 }
 
-// TestLook_Verbatim: a text that will be edited is shown from its beginning, up to the limit.
+// TestLook_Verbatim: a verbatim text, which the model may want to edit, is shown from its beginning, up to the limit.
 func TestLook_Verbatim(t *testing.T) {
 	for name, text := range longTexts() {
 		p := Pages{Store: newStore(), Limit: 20_000, Preview: 3000}
@@ -121,7 +122,8 @@ func TestLook_Verbatim(t *testing.T) {
 	}
 }
 
-// TestLook_Small: with few bytes or tokens too, the look is within the limit of bytes, and about within that of tokens.
+// TestLook_Small: with low limits too, the first look is within the limit of bytes, and exceeds the limit of tokens by 2 % at
+// most.
 func TestLook_Small(t *testing.T) {
 	texts := longTexts()
 	texts["issues"] = "[" + many(80, `{"id":%[1]d,"title":"Issue %[1]d","state":"open","größe":"日本語","body":"`+strings.Repeat("words and ", 100)+`%[1]d"}`, ",") + "]"
@@ -138,8 +140,9 @@ func TestLook_Small(t *testing.T) {
 	}
 }
 
-// TestLook_Items: of a list within a document the ids, titles and states of all items are shown, in each form in which a client
-// may get it. What is left out is named, and the whole items are read with the call in the last line, by this client alone.
+// TestLook_Items: the first look at a list within a document shows the ids, titles and states of all items, in each form in which
+// a client may get it. It names what is left out. With the call in the last line, this client can read the whole items; no other
+// client can.
 func TestLook_Items(t *testing.T) {
 	text := `{"total":90,"items":[` + many(90, `{"url":"https://api.example.com/issues/%[1]d","id":9%03[1]d1,"title":"Crash %[1]d in the parser","state":"open",`+
 		`"user":{"login":"user%[1]d","type":"User"},"labels":[{"name":"bug"}],"body":"`+strings.Repeat("What happened, in many words. ", 60)+`%[1]d"}`, ",") + `],"next":null}`
@@ -186,8 +189,8 @@ func TestLook_Items(t *testing.T) {
 	}
 }
 
-// TestLook_SomeItems: if not even the ids of all items fit, those that are shown have more than their ids, and the call in the
-// last line reads on from the first that is not shown.
+// TestLook_SomeItems: if not even the ids of all items fit, the items that are shown have more than their ids. The call in the
+// last line reads on from the first item that is not shown.
 func TestLook_SomeItems(t *testing.T) {
 	text := "[" + many(5000, `{"id":%[1]d,"title":"Issue %[1]d","body":"`+strings.Repeat("Many words. ", 50)+`%[1]d"}`, ",") + "]"
 	p := Pages{Store: newStore(), Limit: 20_000, Preview: 3000}

@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// The error codes of failures.
+// These are the error codes that a [Failure] may have.
 const (
 	CodeServerNotFound    = "SERVER_NOT_FOUND"
 	CodeToolNotFound      = "TOOL_NOT_FOUND"

@@ -23,7 +23,8 @@ type Format struct {
 	Bytes int
 	// Uncut means that the limit of tokens does not apply. If Bytes is set, that limit still does.
 	Uncut bool
-	// LineFirst puts the line that says how to read the rest of a cut text before the text.
+	// LineFirst puts the line that says how to read the rest of a cut text before the text, for clients that keep only the
+	// beginning of a result.
 	LineFirst bool
 	// ShortNames means that the line that says how to read the rest uses short argument names; see [Pages.ShortNames].
 	ShortNames bool
@@ -44,9 +45,9 @@ const (
 	// StructuredOwn: the client gets structuredContent if the upstream sent one. If the texts of the result are over the limit,
 	// if a filter was applied, or if a grep left something out, the client gets only texts.
 	StructuredOwn
-	// StructuredAlways: as StructuredOwn. But if the upstream sent no structuredContent, mcpx makes it from a result, no error,
-	// whose only block is a text with a JSON object or array. It also makes it from the output of a filter or grep, for several
-	// calls together, and for its own answers: a failure, or a call that is still running.
+	// StructuredAlways is like StructuredOwn. But if the upstream sent no structuredContent, mcpx makes it from a result that is
+	// no error and whose only block is a text with a JSON object or array. It also makes it from the output of a filter or grep,
+	// for several calls together, and for its own answers: a failure, or a call that is still running.
 	StructuredAlways
 )
 

@@ -216,7 +216,8 @@ func (r *boundedRunes) ReadRune() (rune, int, error) {
 	return c, size, nil
 }
 
-// rows returns the items as the rows of the TOON table that the model sees, or nil if the model does not see them as a table.
+// rows returns the items as the rows of the TOON table that the model sees, since the model may search for what it sees in a row.
+// It returns nil if the model does not see the items as a table.
 func (p Pages) rows(h *result) []string {
 	if h.items == nil || h.verbatim {
 		return nil

@@ -67,7 +67,7 @@ func TestResult_GrepEndsWithinAnItem(t *testing.T) {
 	}
 }
 
-// TestGrep_Fair: a grep waits for the other greps of its principal, but never for those of another principal.
+// TestGrep_Fair: a grep waits for the other greps of its principal, but never for the greps of another principal.
 func TestGrep_Fair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &result{units: []string{"a\n", "b\n"}}

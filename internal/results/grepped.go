@@ -71,8 +71,8 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 	return matches, nil
 }
 
-// matching returns a line that says how many text blocks match. without is how many do not, and omitted how many bytes these have: if
-// they are many, it keeps all blocks, and the line says how to read them.
+// matching returns a line that says how many text blocks match. without is how many do not match, and omitted is how many bytes
+// they have. If these are many, matching keeps all blocks, and the line says how to read them.
 func (p Pages) matching(shown Shown, texts, without, omitted int) string {
 	line := fmt.Sprintf("%d of %d text blocks match", texts-without, texts)
 	if omitted > aroundBytes {

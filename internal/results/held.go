@@ -10,8 +10,8 @@ func (p Pages) Hold(value any) (handle string) {
 	return p.Store.kept.Keep(p.Principal, &Kept{held: value, origin: p.Origin}, handleBytes)
 }
 
-// Held finds the call that [Pages.Hold] has kept under a handle; the call may have ended since. The error is a [RefusedError] if the
-// handle is of no call of this principal in this process, or if the principal may no longer call the tool.
+// Held finds the call that [Pages.Hold] has kept under a handle; the call may have ended since. The error is a [RefusedError] if
+// the handle is of no call of this principal in this process, or if the principal may no longer call the tool.
 func (p Pages) Held(ctx context.Context, handle string) (value any, origin Origin, err error) {
 	kept, err := p.Store.kept.Get(ctx, handle, p.Principal)
 	switch {
@@ -23,6 +23,6 @@ func (p Pages) Held(ctx context.Context, handle string) (value any, origin Origi
 	return nil, Origin{}, &RefusedError{"/handle: is unknown or has expired"}
 }
 
-// Grow records that what the store keeps under a handle has become larger by size bytes. To make room, the store may drop what
+// Grow records that the call under a handle has ended, and that its result has size bytes. To make room, the store may drop what
 // it keeps under this and other handles.
 func (s *Store) Grow(handle string, size int) { s.kept.Grow(handle, size) }

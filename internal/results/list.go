@@ -42,10 +42,10 @@ const (
 // place is a range of bytes in a value.
 type place struct{ start, end int }
 
-// listIn finds the list in h.value and divides h into the items of the list. If the list consists of the lines of a JSON
-// string, h is divided into these lines. listIn returns false if there is no list. To find the list, it goes from the value to
-// the largest part of the value, then to the largest part of that part, and so on, at most maxListDepth deep. It stops where
-// everything else would need more than a third of the room for the first page.
+// listIn finds the list in h.value and divides h into the items of the list. If the list consists of the lines of a JSON string,
+// h is divided into these lines. listIn returns false if there is no list. To find the list, it goes from the value to the
+// largest part of the value, then to the largest part of that part, and so on, at most maxListDepth deep. It goes no deeper if
+// what is around the next part would need more than a third of the room for the first page.
 func (p Pages) listIn(h *result) bool {
 	value, room := h.value, p.limit()/3
 	if p.Preview > 0 {

@@ -18,7 +18,7 @@ func many(n int, format, between string) string {
 	return strings.Join(parts, between)
 }
 
-// TestCut_FirstLook: what the model sees at first of a long result, at its beginning and at its end.
+// TestCut_FirstLook checks the beginning and the end of the text that the model sees at first of a long result.
 func TestCut_FirstLook(t *testing.T) {
 	const call = `exec {"server_name":"mcpx","tool_name":"read_result","arguments":{"handle":"H"`
 	const also = `; it also takes limit, grep (regex), select (jq). {"$result":handle} passes the whole on as an argument]`

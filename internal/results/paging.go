@@ -10,9 +10,9 @@ import (
 )
 
 // notSelected returns a line that names the members of value by which the server says that it has more than this page, such as
-// `[not selected: .next_cursor "b3Bz", .total 640]`. It is for a model that selected or searched the items alone, and would take the
-// items of one page for all. It is empty if there is no such member, or if the filter names one, so that the model knows of them.
-// shown is what the model gets of value.
+// `[not selected: .next_cursor "b3Bz", .total 640]`. It is for a model that selected or searched the items alone, and would take
+// the items of one page for all. The line is empty if value has no such member. It is also empty if the filter or shown, which is
+// what the model gets of value, names one of them, since the model then knows that there is more.
 func notSelected(value json.RawMessage, filter, shown string) string {
 	if len(value) == 0 || value[0] != '{' || len(value) > maxPaged {
 		return ""
@@ -56,7 +56,7 @@ type pagingMember struct {
 	needsFlag bool  // the member is also there on the last page, so that only a flag says whether there is more
 }
 
-// pagingFinder finds the members that have to do with paging, in objects in objects, but not in arrays.
+// pagingFinder finds the members that have to do with paging. It searches nested objects, but no arrays.
 type pagingFinder struct {
 	doc     *wire.Document
 	members []pagingMember
@@ -65,8 +65,8 @@ type pagingFinder struct {
 	ended   bool  // a flag is false
 }
 
-// object searches the object at doc.Nodes[at]. next reports whether it is the value of a member such as "next", so that its strings are
-// cursors or links.
+// object searches the object at doc.Nodes[at]. next reports whether it is the value of a member such as "next", so that its
+// strings are cursors or links.
 func (f *pagingFinder) object(at int32, path string, next bool) {
 	paged := next
 	for i := at + 1; i < f.doc.Nodes[at].Next; i = f.doc.Nodes[i].Next {
@@ -107,7 +107,7 @@ func (f *pagingFinder) add(key, text string) {
 	f.members = append(f.members, pagingMember{key: key, text: text})
 }
 
-// The names that servers use, as plainName returns them.
+// These are names of members that servers use for paging, in the form that plainName returns.
 var (
 	moreNames  = strings.Fields("hasmore hasnext hasnextpage hasmoreitems hasmoreresults istruncated")
 	nextNames  = strings.Fields("next nextcursor nexttoken nextpage nextpagetoken nextpagecursor nextpageurl nexturl nextlink odatanextlink nextoffset nextrange continuationtoken nextcontinuationtoken")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestNotSelected: the line names what says that there is more, and nothing else.
+// TestNotSelected: the line names the members that say that there is more, and no others.
 func TestNotSelected(t *testing.T) {
 	for _, tt := range []struct{ name, value, filter, shown, want string }{
 		{"cursor and total", `{"issues":[{},{}],"total":640,"next_cursor":"bzoy"}`, ".issues[].key", `"A-1"`, `[not selected: .total 640, .next_cursor "bzoy"]`},

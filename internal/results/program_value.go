@@ -22,8 +22,9 @@ type Value struct {
 	sampled bool
 }
 
-// ReadValue reads the result of a server. as is the type that inspect shows: of a typed result, the value is structuredContent. A
-// filter may be written for that or for the texts, but a program must know which it gets. The error is [ErrNoResult] or [ErrTask].
+// ReadValue reads the result of a server. as says how inspect shows the type of the results. If they are typed, the value is
+// always structuredContent: a filter may be written for this or for the texts, but a program must know which it gets. The error
+// is [ErrNoResult] or [ErrTask].
 func ReadValue(raw json.RawMessage, as Type) (*Value, error) {
 	got, err := readUpstream(raw)
 	if err != nil {

@@ -116,7 +116,7 @@ func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 	return page, err
 }
 
-// read returns the part of h that args ask for. The errors are those of Read.
+// read returns the part of h that args ask for. It returns the same errors as Read.
 func (p Pages) read(ctx context.Context, h *result, args ReadArguments) (*Page, error) {
 	if args.Select != "" {
 		value := h.value

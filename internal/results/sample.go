@@ -14,7 +14,8 @@ const (
 	maxSampled = 1_000
 )
 
-// Sample is a copy of what a filter on a result would be applied to, or of the beginning of it.
+// Sample is a copy of what a filter on a result would be applied to, or of the beginning of it. The type of a tool's results is
+// learned from samples (see package learned).
 type Sample struct {
 	structured json.RawMessage
 	blocks     []wire.Block

@@ -64,7 +64,7 @@ func TestAnswer_Saved(t *testing.T) {
 				t.Errorf("received %d, sent %d, compression %d, cut %d, left out %d; want received %d, compression %d",
 					out.Received, out.Sent, compression, out.Cut, out.LeftOut, tt.received, tt.compressed)
 			}
-			if difference := sent - out.Sent; difference*50 > sent || -difference*50 > sent { // texts that are cut are sampled otherwise
+			if difference := sent - out.Sent; difference*50 > sent || -difference*50 > sent { // cut texts are estimated from other samples
 				t.Errorf("%d tokens are in the answer, counted %d", sent, out.Sent)
 			}
 		})

@@ -32,8 +32,8 @@ func (e *FilterError) Error() string { return e.Err.Error() }
 func (e *FilterError) Unwrap() error { return e.Err }
 
 // Select applies a filter to a value. If the parameter grep is not empty, it then applies the grep to the output of the filter.
-// If the filter does not suit the value (a [jq.FilterError]) and fallback is not nil, the filter is applied to fallback. The error is
-// the error of ctx, a [FilterError], a [RefusedError] or, from the grep, [ErrBusy].
+// If the filter does not suit the value (a [jq.FilterError]) and fallback is not nil, the filter is applied to fallback. The
+// error is the error of ctx, a [FilterError], a [RefusedError] or, from the grep, [ErrBusy].
 func (p Pages) Select(ctx context.Context, filter, grep string, value, fallback json.RawMessage) (*Page, error) {
 	s, err := p.filter(ctx, filter, value)
 	if _, unfit := errors.AsType[*jq.FilterError](err); unfit && fallback != nil {
@@ -108,8 +108,8 @@ func (p Pages) selected(s *selection, filter string, value json.RawMessage) *Pag
 // fewNulls is how many nulls are written out if a selection has nothing but nulls; more are only counted.
 const fewNulls = 3
 
-// missing names the keys in a filter that the value does not have, and similar keys of the value that may have been meant. It leaves
-// out keys that the filter itself makes.
+// missing names the keys in a filter that the value does not have, and similar keys of the value that may have been meant. It
+// leaves out keys that the filter itself makes.
 func missing(filter string, value json.RawMessage) string {
 	keys := compress.Keys(value)
 	var out strings.Builder

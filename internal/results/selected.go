@@ -63,12 +63,13 @@ const (
 	Unwrapped             // as the only member of structuredContent, since an SDK has put an object around the result
 )
 
-// selectable returns the JSON that a filter is applied to. This is what the model saw: the JSON of the texts (see ofTexts), or
-// structuredContent if there are only plain texts that do not say the same. If inspect shows the type of what structuredContent wraps,
-// it is that. A filter that fails on value is applied to fallback, which may be nil. A filter that names a key which only
-// structuredContent has is for structuredContent alone. value and fallback are both nil if there is neither JSON nor text.
+// selectable returns the JSON that a filter is applied to. This is what the model saw: the JSON of the texts (see ofTexts). If
+// there are only plain texts, which do not say the same as structuredContent, it is structuredContent. If inspect shows the type
+// of the value that structuredContent wraps, it is this value (see wrapped). A filter that fails on value is applied to fallback,
+// which may be nil. A filter that names a key which only structuredContent has is for structuredContent alone. value and fallback
+// are both nil if there is neither JSON nor text.
 //
-// Callers that have no filter give "", and need no fallback. They get structuredContent, without what only wraps the texts.
+// Callers that have no filter give "", and need no fallback. They get structuredContent, without an object that only wraps it.
 func selectable(filter string, as Type, structured json.RawMessage, blocks []wire.Block) (value, fallback json.RawMessage) {
 	hasTexts := slices.ContainsFunc(blocks, isText)
 	if structured == nil || string(structured) == "null" && hasTexts {
@@ -97,9 +98,9 @@ func selectable(filter string, as Type, structured json.RawMessage, blocks []wir
 }
 
 // ofTexts returns what text blocks contain, as JSON (see ofText). If some texts are or contain an array or object, the other
-// texts are left out; plain means that there are none such. value is what the only text contains, an array if there are several
-// texts, or nil if there is none. If the JSON is only a part of a text, fallback is the only text as a string, or an array of all
-// texts.
+// texts are left out; plain means that no text is or contains one. value is what the only text contains, an array if there are
+// several texts, or nil if there is none. If the JSON is only a part of a text, fallback is the only text as a string, or an
+// array of all texts.
 func ofTexts(blocks []wire.Block) (value, fallback json.RawMessage, plain bool) {
 	var all, containers, texts []json.RawMessage
 	parts := false
@@ -189,16 +190,17 @@ func unquoted(value json.RawMessage) json.RawMessage {
 	return value
 }
 
-// wrapped returns what structuredContent wraps: the value of its only member, if inspect shows the type of that or the texts have the
-// same content, or the JSON in that value if it is a string. If structuredContent itself is a string, wrapped returns the JSON in it,
-// or else the string. In all other cases it returns nil.
+// wrapped returns what structuredContent wraps. This is the value of its only member, if inspect shows the type of this value, or
+// if the texts have the same content. If the value is a string that contains JSON, wrapped returns this JSON. If
+// structuredContent itself is a string, wrapped returns the JSON in it, or else the string. In all other cases it returns nil.
 func wrapped(as Type, structured json.RawMessage, blocks []wire.Block) json.RawMessage {
 	if structured[0] == '"' {
 		return unquoted(structured)
 	}
 	inner := onlyMember(structured)
 	said := func(b wire.Block) bool { return b.IsText && says(b.Text, inner) }
-	// The texts alone do not show whether no item, or a single one, is a list.
+	// For a list with one item or none, there is one text or none, which does not show that the value is a list. So the type
+	// counts, too.
 	if inner == nil || as != Unwrapped && !slices.ContainsFunc(blocks, said) && !itemsIn(blocks, inner) {
 		return nil
 	}
@@ -293,8 +295,8 @@ func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire
 	return out, nil
 }
 
-// pagingLine returns the line of a page about what the filter or the grep left out. It is empty if there is no page, for clients that take
-// JSON, and if the text of the page leaves no room for it.
+// pagingLine returns the line of a page about what the filter or the grep left out. It is empty if
+// there is no page, if the client takes JSON, or if the text of the page leaves no room for it.
 func (a *Answer) pagingLine(page *Page) string {
 	if page == nil || a.Format.JSON || !a.Pages.Fits(page.Text, page.notSelected) {
 		return ""

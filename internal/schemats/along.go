@@ -78,9 +78,9 @@ func (r *reducer) along(t *typ, places [][]string) *typ {
 	return &part
 }
 
-// object removes from the object type t the properties with which no place begins. It keeps properties with a constant value, since they
-// distinguish the members of a union. groups maps a name to the places that begin with it, without this name. If t does not list one of the
-// names, object keeps the type that t has for unlisted names or, if t has no such type, all properties.
+// object removes from the object type t the properties to which no place leads. It keeps properties with a constant value, since
+// they tell the members of a union apart. groups maps a name to the places that begin with it, without this name. If t does not
+// list one of the names, object keeps the type that t has for unlisted names or, if t has no such type, all properties.
 func (r *reducer) object(t *typ, groups map[string][][]string) {
 	missing := maps.Clone(groups)
 	for _, q := range t.props {
@@ -114,8 +114,8 @@ func inside(groups map[string][][]string) (places [][]string) {
 	return places
 }
 
-// members removes from t, a union or an intersection, each member whose values can have none of the places. If it would remove all
-// members, t stays as it is.
+// members removes from t, a union or an intersection, each member to whose values none of the places can lead. If it would remove
+// all members, t stays as it is.
 func (r *reducer) members(t *typ, places [][]string) {
 	var members []*typ
 	for _, m := range t.members {

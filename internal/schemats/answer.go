@@ -90,7 +90,8 @@ func newAnswer(tools []Tool, o Options, estimate func(string) int) (*answer, []c
 	return a, list
 }
 
-// result converts the output schema of t to a type. If the type is too long, the result s is nil and brief has the top levels of the type.
+// result converts the output schema of t to a type. If the type is too long, the result s is nil and brief has the top levels of
+// the type.
 func (a *answer) result(t Tool) (s *schema, brief string) {
 	s, _ = asShown(t.Output, true)
 	if s == nil || a.o.MaxResult <= 0 {

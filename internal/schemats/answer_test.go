@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// length is used as the estimate of tokens.
+// length counts bytes. The tests use it as the estimate of tokens, so that the limits in them are easy to check.
 func length(s string) int { return len(s) }
 
 // complete returns the text of one tool.

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// try writes t on the current line, without the docs of t itself, if t needs at most room bytes there and no type inside t has
-// a description. A room of less than 20 counts as 20. Otherwise try writes nothing and returns false.
+// try writes t on the current line, without the docs (description and notes) of t itself, if t needs at most room bytes there and
+// no type inside t has a description. A room of less than 20 counts as 20. Otherwise try writes nothing and returns false.
 func (p *printer) try(t *typ, room int) bool {
 	at := len(p.b)
 	q := *p
@@ -21,8 +21,8 @@ func (p *printer) try(t *typ, room int) bool {
 	return true
 }
 
-// value writes t on several lines if necessary, but not the docs of t itself. The parameter place says where t is written (see loose), and
-// depth how deeply the inner lines are nested. lead is a comment to write after the first brace.
+// value writes t on several lines if necessary, but not the docs of t itself. The parameter place says where t is written (see
+// loose), and depth how deeply the inner lines are nested. lead is a comment to write after the first brace.
 func (p *printer) value(t *typ, place, depth int, lead string) {
 	if p.over {
 		p.write("unknown /* cut */")

@@ -211,8 +211,8 @@ func (c *converter) reference(v *value) *typ {
 			}
 			return t
 		}
-		// No target was found, so a comment quotes the $ref. If the $ref does not begin with "#/", the schema may still have the target,
-		// under an $anchor or $id. The comment does not show this target.
+		// No target was found, so a comment quotes the $ref. If the $ref does not begin with "#/", the schema may still have the
+		// target, under an $anchor or $id. The comment does not show this target.
 		c.lossy = c.lossy || !strings.HasPrefix(r.text, "#/")
 	}
 	return unknownType.withDocs("", []note{c.quote("$ref", r)})

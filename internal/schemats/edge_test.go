@@ -1,6 +1,7 @@
 package schemats
 
-// edgeSchemas are unusual schemas. The oracle checks them, and so do the tests of what must be true for every schema.
+// edgeSchemas are unusual schemas. The oracle (see TestTypeScriptOracle) checks them, and so do the tests of what must be true
+// for every schema.
 var edgeSchemas = []string{
 	`{"type":"object","properties":{"n":{"$ref":"#/$defs/Node"},"x":{"type":"string"}},"$defs":{"Node":{"type":"object","properties":{"v":{"type":"string"},"kids":{"type":"array","items":{"$ref":"#/$defs/Node"}}}}}}`,
 	`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"number"}},"anyOf":[{"required":["a"]},{"required":["b"]}]}`,

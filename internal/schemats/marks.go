@@ -2,8 +2,8 @@ package schemats
 
 import "slices"
 
-// marks say what is true of all objects in the schemas of a tool. This is written once, in the comment before the signature of the tool,
-// not at each object.
+// marks say what is true of all objects in the schemas of a tool. This is written once, in the comment before the signature of
+// the tool, not at each object.
 type marks uint8
 
 const (

@@ -122,8 +122,8 @@ func (t *typ) mergeable() bool {
 	return t.kind == tObject && t.keys == nil && (t.rest == nil || t.rest.kind == tUnknown)
 }
 
-// mergeObjects returns `a & b` as one object. If a property of one is not a key that the other allows, an optional property is
-// left out, and a required one has the type never.
+// mergeObjects returns `a & b` as one object. If one of the two does not allow a property of the other, the property is left out
+// if it is optional, and has the type never if it is required.
 func (c *converter) mergeObjects(a, b *typ) *typ {
 	if !c.spend(len(a.props) + len(b.props)) {
 		return c.tooLarge()

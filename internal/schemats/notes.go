@@ -128,7 +128,7 @@ func minimum(v *value, key string) string {
 	return ""
 }
 
-// redundantPattern reports whether zod writes a pattern in addition to this format.
+// redundantPattern reports whether zod writes a pattern in addition to this format. Such a pattern says no more than the format.
 func redundantPattern(format string) bool {
 	switch format {
 	case "email", "uuid", "date", "date-time", "time", "ipv4", "ipv6", "duration":

@@ -33,7 +33,8 @@ type oracleReport struct {
 	Errors, Uncompiled, Disagree                                    []string
 }
 
-// runOracle lets the oracle check the cases. The parameter most limits the instances that the oracle makes for each schema.
+// runOracle lets the oracle, check-types.mjs, check the cases. The parameter most limits the instances that it makes for each
+// schema.
 func runOracle(t *testing.T, most int, cases []oracleCase) oracleReport {
 	t.Helper()
 	input, err := json.Marshal(map[string]any{"cases": cases})

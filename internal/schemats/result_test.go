@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// nestedResult returns an output schema of nested objects, of which no two are alike. levels is the number of levels,
-// properties the number of properties of each object, and extra more keywords of each object.
+// nestedResult returns an output schema of nested objects, no two of which are alike. levels is how deeply they are nested,
+// properties is the number of properties of each object, and extra has more keywords for each object.
 func nestedResult(properties, levels int, extra string) json.RawMessage {
 	leaves := 0
 	var object func(level int) string

@@ -122,9 +122,9 @@ func (s *schema) only() *typ {
 	return t.props[0].t
 }
 
-// wrapsResult reports whether the output schema describes an object that an SDK put around the real result of the tool. Such an object has
-// the real result in a property named "result"; the SDK also sends the real result as text. FastMCP marks the schema of such an object. In
-// the Python SDK, the title of the schema ends with "Output".
+// wrapsResult reports whether the output schema describes an object that an SDK put around the real result of the tool. Such an
+// object has the real result in a property named "result"; the SDK also sends the real result as text. FastMCP marks the schema
+// of such an object. In the Python SDK, the title of the schema ends with "Output".
 func wrapsResult(output json.RawMessage) bool {
 	var s struct {
 		Marked     bool                       `json:"x-fastmcp-wrap-result"`

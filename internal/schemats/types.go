@@ -35,8 +35,8 @@ type typ struct {
 	// keys is the union of the allowed keys of an object without props. It is nil if the schema
 	// does not name the allowed keys.
 	keys *typ
-	// elem is the type of the elements of an array. For a tuple, it is the type of further elements, after members; nil means that there
-	// are no further elements.
+	// elem is the type of the elements of an array. For a tuple, it is the type of further elements, after members; nil means
+	// that there are no further elements.
 	elem *typ
 	// required is the number of members that a tuple must have.
 	required int

@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// large returns a catalogue of 3,000 tools: the real catalogue, repeated under other server names, if there is
-// one, otherwise a catalogue of made-up words.
+// large returns a catalogue of 3,000 tools. If MCPX_RETRIEVAL is set, it is the catalogue in that folder, repeated under other
+// server names; otherwise it has made-up words.
 func large(b *testing.B) (*catalog.Snapshot, []string) {
 	snap, queries := many(3000), []string{
 		"read the csv, then plot it as a bar chart",

@@ -7,8 +7,8 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// The index has the words in the first maxText bytes of one text, such as a description. It has none of a schema of more than
-// maxSchema bytes.
+// The index has the words in the first maxText bytes of one text, such as a description. It has no words of a schema with more
+// than maxSchema bytes.
 const (
 	maxText   = 8 << 10
 	maxSchema = 256 << 10
@@ -24,7 +24,7 @@ type builder struct {
 	// tool collects the words of tools: each tool is one of its documents. srv collects the words of servers: each server is
 	// one of its documents.
 	tool, srv corpus
-	// last maps each definition to the number of the tool that was the last one with this definition.
+	// last maps each definition to the number of the last tool that has it.
 	last map[definition]uint32
 	seed maphash.Seed
 }
@@ -194,8 +194,8 @@ func (b *builder) finish() *Index {
 	return b.x
 }
 
-// The bounds of the first sentence of a description, in bytes: a shorter one is joined with the next, unless it ends with a
-// full-width mark such as 。, and a longer one is cut.
+// minLead and maxLead bound the first sentence of a description, in bytes. A shorter sentence is joined with the next, unless it
+// ends with a full-width mark such as 。, and a longer one is cut.
 const (
 	minLead = 20
 	maxLead = 300

@@ -12,13 +12,13 @@ import (
 const minClause = 2
 
 // sentenceEnd matches the end of a sentence. A full stop needs white space after it, so that file names and numbers stay whole.
-// The words are those that connect sentences in Chinese, Japanese and Korean.
+// The words in it are words like "then", which connect sentences in Chinese, Japanese and Korean.
 var sentenceEnd = pattern.New(`[.!?:]\s|[\n;。；！？，؛؟।]|` +
 	`然后|接着|随后|最后|并且|并将|并把|之后|以及|再把|再将|然後|接著|最後|それから|そして|次に|てから|그리고|그런 다음|다음에`)
 
-// splitClauses splits a query into clauses, each with a need of its own, such as "list the files, then send a mail". It splits
-// at the end of a sentence, at words such as "then", and at a comma or an "and" before a verb. It does not split a list of
-// nouns.
+// splitClauses splits a query into clauses. Each clause has one need, which is a thing that the query asks for: "list the files,
+// then send a mail" has two. A query is split at the end of a sentence, at words such as "then", and at a comma or an "and"
+// before a verb. A list of nouns is not split.
 func splitClauses(query string) []string {
 	var out []string
 	for _, sentence := range sentenceEnd.Split(query, -1) {
@@ -37,7 +37,7 @@ func splitClauses(query string) []string {
 	return out
 }
 
-// startsClause reports whether a need begins at words[i]: at a word such as "then", at a word such as "and" before a verb, and
+// startsClause reports whether a clause begins at words[i]: at a word such as "then", at a word such as "and" before a verb, or
 // at a verb after a comma.
 func startsClause(words []string, i int) bool {
 	w := folded(words[i])

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// The word tables. The beginning of each file explains its format.
+// These are the word tables. The beginning of each file explains its format.
 var (
 	//go:embed acts.txt
 	acts string

@@ -91,8 +91,8 @@ func TestSearch_Needs(t *testing.T) {
 	}
 }
 
-// TestSearch_OnlyServer: with the name of a server and an act that none of its tools does, the hits are weak. Another server
-// whose tools begin with the same word does not change that.
+// TestSearch_OnlyServer: if a query names a server, and asks for something that none of its tools does, the hits are weak.
+// Another server whose tools begin with the same word does not change that.
 func TestSearch_OnlyServer(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("testdata", "git.json"))
 	if err != nil {
@@ -126,8 +126,8 @@ func TestSearch_OnlyServer(t *testing.T) {
 	}
 }
 
-// TestSearch_NamedServers: of a query with two needs that each name a server, the first two hits are the tools for these needs,
-// in whichever order the needs are.
+// TestSearch_NamedServers: a query asks for two things, and names a server for each. The first two hits are the tools of these
+// servers that do these things, in whichever order the query has them.
 func TestSearch_NamedServers(t *testing.T) {
 	var servers []catalog.Server
 	for _, name := range []string{"bitbucket", "github", "gitlab"} {

@@ -16,8 +16,8 @@ const (
 	maxGroups = 160     // groups in one need
 )
 
-// The weights of terms and words, where an ordinary word of the query has 1. If one of them changes to three quarters or four
-// thirds of its value, the recall that TestRetrieval measures on public tasks changes by 0.02 at most.
+// These are the weights of terms and words, where an ordinary word of the query has 1. If one of them changes to three quarters
+// or four thirds of its value, the recall that TestRetrieval measures on public tasks changes by 0.02 at most.
 const (
 	synonymWeight = 0.3
 	// halfWeight is the weight of a number, of a quoted value, of two adjacent words joined, and of words such as "file" that
@@ -28,15 +28,15 @@ const (
 	// namedBonus is added to the scores, if they are not 0, of the tools of a server that the query names, so that these tools
 	// come first. maybeNamedBonus is added instead if the name of the server may also be an ordinary word of the query.
 	namedBonus, maybeNamedBonus = 1, 0.15
-	// The weights in scripts without spaces: of two adjacent characters, of two adjacent characters inside a word
-	// of the lexicon, and of a single character.
+	// These are the weights in scripts without spaces: of two adjacent characters, of two adjacent characters inside a word of
+	// the lexicon, and of a single character.
 	gramWeight      = 0.6
 	knownGramWeight = 0.3
 	charWeight      = 0.15
 )
 
-// group is a word, a character, or a pair of adjacent words or characters of a query, or a word that the query implies. It has
-// their synonyms and translations too. The score of a document counts only one term of a group: the one that adds most.
+// group is a word, a character, or a pair of adjacent words or characters of a query, or a word that the query implies. A group
+// also has their synonyms and translations. The score of a document counts only one term of a group: the one that adds most.
 type group struct {
 	alts   []alt
 	weight float32
@@ -203,8 +203,8 @@ func (r *reader) hint() {
 }
 
 // named finds the names of servers in a clause, and sets need.servers. A name that is alone in the clause, that follows a word
-// such as "with", or that "server" follows, means the server; otherwise it may be an ordinary word. It is ignored if it then is
-// a verb or a stop word.
+// such as "with", or that "server" follows, means the server. Any other name may be an ordinary word, and is ignored if it is a
+// verb or a stop word.
 func (r *reader) named(c string) {
 	words := strings.Fields(c)
 	for i, w := range words {
@@ -316,8 +316,8 @@ func (r *reader) word(w word) {
 	r.senses(w.text, append([]string{st}, english...))
 }
 
-// senses adds a word as one group with several stems: those of its translations and, except for scripts without spaces, its
-// own.
+// senses adds a word as one group with several stems: the stems of its translations and, except for scripts without spaces, the
+// stem of the word itself.
 func (r *reader) senses(key string, stems []string) {
 	g := group{weight: 1}
 	for _, st := range stems {

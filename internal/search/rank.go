@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// The constants of ranking. If one of them changes to three quarters or four thirds of its value, the recall that TestRetrieval
-// measures on public tasks changes by 0.02 at most.
+// These are the constants of ranking. If one of them changes to three quarters or four thirds of its value, the recall that
+// TestRetrieval measures on public tasks changes by 0.02 at most.
 const (
 	// serverShare is how much of the score of a server is added to the scores of its tools.
 	serverShare = 0.3
@@ -139,9 +139,9 @@ func (t *toolRef) factor(n *need) float32 {
 	return f
 }
 
-// weak reports whether even the best tool has less than the share minFit of a query's words, by weight, or of the words beside
-// the name of a server (see onlyServer). A query with several needs is never weak, since longer queries contain words that only
-// describe the situation.
+// weak reports whether probably no tool does what the query asks for. This is so if even the best tool has less than the share
+// minFit of the query's words, by weight, or of the words besides the name of a server (see onlyServer). A query with several
+// needs is never weak, since longer queries contain words that only describe the situation.
 func (r *ranking) weak(n *need, parts []need) bool {
 	return len(parts) <= 1 && (r.fit(n) < minFit || r.onlyServer(n))
 }

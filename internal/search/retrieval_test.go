@@ -77,7 +77,8 @@ func readRetrieval(tb testing.TB) (snap *catalog.Snapshot, tasks []task, ok bool
 	return catalog.NewSnapshot(servers), tasks, true
 }
 
-// measure contains the sums over a set of tasks.
+// measure has the sums of the figures for the quality of the ranking (recall in the first 1, 5 and 10 hits, and NDCG) over n
+// tasks.
 type measure struct {
 	n                 int
 	r1, r5, r10, ndcg float64
@@ -123,7 +124,7 @@ func (m *measure) String() string {
 	return fmt.Sprintf("n=%-4d R@1 %.3f  R@5 %.3f  R@10 %.3f  nDCG@10 %.3f", m.n, m.r1/n, m.r5/n, m.r10/n, m.ndcg/n)
 }
 
-// evaluate ranks every task and sums by kind and half.
+// evaluate ranks every task, and sums the figures by the kind of the task and by its half (see heldOut).
 func evaluate(x *Index, tasks []task) map[string]*measure {
 	sums := map[string]*measure{}
 	for i := range tasks {
@@ -170,7 +171,7 @@ func TestRetrieval(t *testing.T) {
 	}
 }
 
-// writeRanked writes the rankings in the scorer's format.
+// writeRanked writes the rankings in the format of the external scorer (see TestRetrieval).
 func writeRanked(t *testing.T, x *Index, tasks []task, file string) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)

@@ -10,8 +10,8 @@ import (
 // anyOf are one level below the schema that contains them.
 const maxSchemaDepth = 4
 
-// schemaNode has the parts of a JSON Schema that this package reads. encoding/json skips a part whose type is not that of the
-// field, such as the schema "true", or a list of schemas as "items".
+// schemaNode has the parts of a JSON Schema that this package reads. encoding/json skips a part that does not fit the type of
+// the field, such as the schema "true", or a list of schemas as "items".
 type schemaNode struct {
 	Description string                 `json:"description"`
 	Properties  map[string]*schemaNode `json:"properties"`

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// packed has the texts of the tokens of o200k_base, compressed, in the order of their ranks (numbers): first the length of each text in
-// one byte, then all texts. TestTable makes the file.
+// packed has the texts of the tokens of o200k_base, compressed, in the order of their ranks (numbers). First it has the length of
+// each text in one byte, then all texts. TestTable makes the file.
 //
 //go:embed o200k.gz
 var packed string

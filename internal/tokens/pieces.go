@@ -103,8 +103,8 @@ func nextPiece(s string, i int) int {
 	return blank(s, i)
 }
 
-// word returns the end of the word that begins at i: upper-case letters, then lower-case letters, then an English contraction. Each of the
-// three parts may be missing.
+// word returns the end of the word that begins at i: upper-case letters, then lower-case letters, then an English contraction.
+// Each of the three parts may be missing.
 func word(s string, i int) int {
 	end := i
 	for end < len(s) && byteClass[s[end]] == upper {
@@ -200,8 +200,9 @@ func punct(s string, i int) int {
 	return i
 }
 
-// blank returns the end of a piece of white space that begins at i. If the white space has line ends, the piece ends after the last line
-// end. Otherwise, if text follows the white space, the last space belongs to the next piece, unless it is the only space.
+// blank returns the end of a piece of white space that begins at i. If the white space has line ends, the piece ends after the
+// last line end. Otherwise, if text follows the white space, the last space belongs to the next piece, unless it is the only
+// space.
 func blank(s string, i int) int {
 	end, last, line := i, i, -1
 	for end < len(s) {

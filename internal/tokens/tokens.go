@@ -23,8 +23,8 @@ func Estimate(s string) int {
 	return n
 }
 
-// Sample estimates the o200k_base tokens of a long text from n samples of it. Each sample has the length size, in bytes. If the text is
-// not longer than the samples together, Sample reads all of it.
+// Sample estimates the o200k_base tokens of a long text from n samples of it. Each sample has the length size, in bytes. If the
+// text is not longer than the samples together, Sample reads all of it.
 func Sample(s string, n, size int) int {
 	if len(s) <= n*size {
 		return Estimate(s)
@@ -117,8 +117,9 @@ func merge(p string) int {
 	return n
 }
 
-// parts fills starts with the positions of the parts with which merging begins. A part is a character that is a token, or a single byte of
-// another character. The bytes of a character nearly always merge first; to skip these merges makes most scripts three times as fast.
+// parts fills starts with the positions of the parts with which merging begins. A part is a character that is a token, or a
+// single byte of another character. The bytes of a character nearly always merge first; to skip these merges makes most scripts
+// three times as fast.
 func parts(p string, starts *[maxMerge + 2]uint8) int {
 	n := 0
 	for i := 0; i < len(p); {

@@ -155,7 +155,7 @@ func reference(t testing.TB, s string) int {
 	return n
 }
 
-// TestCount: Count returns the same number as another implementation.
+// TestCount: Count returns the same number as another implementation of o200k_base.
 func TestCount(t *testing.T) {
 	for name, s := range samples {
 		s = strings.ToValidUTF8(s, "\uFFFD")
