@@ -94,7 +94,7 @@ func (i *issuer) reach() (keyfunc.Keyfunc, error) {
 	return keys, nil
 }
 
-func (i *issuer) discover() (keyfunc.Keyfunc, error) {
+func (i *issuer) discover() (set keyfunc.Keyfunc, err error) {
 	ctx, cancel := context.WithTimeout(i.ctx, discoverTimeout)
 	defer cancel()
 	at, err := i.keysURL(ctx)
@@ -102,9 +102,16 @@ func (i *issuer) discover() (keyfunc.Keyfunc, error) {
 		return nil, err
 	}
 	known := &keySet{jwkset.NewMemoryStorage()}
+	// The storage begins its regular downloads before the first one, and goes on with them even if that fails.
+	life, end := context.WithCancel(i.ctx)
+	defer func() {
+		if err != nil {
+			end()
+		}
+	}()
 	keys, err := jwkset.NewStorageFromHTTP(at, jwkset.HTTPClientStorageOptions{
-		Client: i.web, Ctx: i.ctx, HTTPTimeout: fetchTimeout,
-		RefreshInterval: refreshEvery, // its goroutine ends with i.ctx
+		Client: i.web, Ctx: life, HTTPTimeout: fetchTimeout,
+		RefreshInterval: refreshEvery, // its goroutine ends with life
 		RefreshErrorHandler: func(_ context.Context, err error) {
 			i.log.Warn("cannot refresh the keys of an issuer; the earlier keys stay in use", "issuer", i.URL, "err", err)
 		},

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +30,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"mcpx/internal/base/conf"
+	"mcpx/internal/mcptest"
 )
 
 // testIssuer is an authorization server that serves only its metadata and keys.
@@ -38,9 +40,10 @@ type testIssuer struct {
 	fetches atomic.Int32
 	asked   atomic.Int32 // number of requests to any path
 
-	mu   sync.Mutex
-	down bool
-	keys map[string]crypto.Signer // by key ID (kid)
+	mu       sync.Mutex
+	down     bool
+	keysDown bool                     // only the keys cannot be read
+	keys     map[string]crypto.Signer // by key ID (kid)
 }
 
 func newTestIssuer(t testing.TB, path string) *testIssuer {
@@ -50,6 +53,10 @@ func newTestIssuer(t testing.TB, path string) *testIssuer {
 		i.fetches.Add(1)
 		i.mu.Lock()
 		defer i.mu.Unlock()
+		if i.keysDown {
+			http.Error(w, "down", http.StatusBadGateway)
+			return
+		}
 		var set jwkset.JWKSMarshal
 		for kid, key := range i.keys {
 			one, err := jwkset.NewJWKFromKey(key.Public(), jwkset.JWKOptions{Metadata: jwkset.JWKMetadataOptions{KID: kid, USE: jwkset.UseSig}})
@@ -366,6 +373,32 @@ func TestJWT_IssuerDown(t *testing.T) {
 	v.SetOptions(&Options{Resource: v.Options().Resource, Issuers: v.Options().Issuers, Tokens: []conf.Token{tokenOf("x", "y")}})
 	if _, err := v.Request(token("c")); err != nil {
 		t.Errorf("after a reload: %v", err)
+	}
+}
+
+// TestJWT_KeysDown: while the keys of an issuer cannot be read, each token that arrives may cause an attempt to read them, for days.
+// An attempt that failed leaves nothing behind.
+func TestJWT_KeysDown(t *testing.T) {
+	i := newTestIssuer(t, "")
+	i.keysDown = true
+	v := trusting(t, nil, i.URL)
+	of := v.state.Load().issuers[i.URL]
+	downloads := func() int { // the goroutines that download keys regularly
+		stacks := make([]byte, 4<<20)
+		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "created by github.com/MicahParks/jwkset.NewStorageFromHTTP")
+	}
+	before := downloads()
+	for range 20 {
+		of.mu.Lock()
+		of.again = time.Time{} // as if tryAgain had passed
+		of.mu.Unlock()
+		if _, err := v.Request(requestAt("/mcp", sign(t, jwt.SigningMethodES256, ecKey(), i.URL, nil, nil))); !errors.Is(err, ErrUnavailable) {
+			t.Fatal(err)
+		}
+	}
+	mcptest.WaitFor(t, "the end of the downloads", 10*time.Second, func() bool { return downloads() <= before })
+	if n := i.fetches.Load(); n != 20 {
+		t.Errorf("%d attempts", n)
 	}
 }
 
