@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -126,6 +127,13 @@ func (c *changedTools) look(snap *catalog.Snapshot) {
 	if !ok {
 		return
 	}
+	// Servers that dial in come and go under ever new names, and a later server of the same name may be another one.
+	gone := func(server string) bool {
+		_, there := snap.Server(server)
+		return !there
+	}
+	maps.DeleteFunc(c.seen, func(server string, _ []catalog.Tool) bool { return gone(server) })
+	maps.DeleteFunc(c.told, func(server string, _ []string) bool { return gone(server) })
 	for i := range snap.Servers {
 		s := &snap.Servers[i]
 		before, known := c.seen[s.Name]

@@ -1,15 +1,20 @@
 package app
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/desk/config"
+	"mcpx/internal/policy"
 )
 
 // TestChangeLock: what several mcpx approve at once is all there, also in a lock file that has no servers.
@@ -33,5 +38,38 @@ func TestChangeLock(t *testing.T) {
 	all.Wait()
 	if lock, err := LoadLock(cfg); err != nil || len(lock) != many {
 		t.Errorf("got %v, %v", lock, err)
+	}
+}
+
+// TestChangedTools_Gone: what servers had that are gone is forgotten, as servers dial in under ever new names. A later server of the
+// same name is not compared with it.
+func TestChangedTools_Gone(t *testing.T) {
+	var log bytes.Buffer
+	c := &changedTools{
+		log: slog.New(slog.NewTextHandler(&log, nil)), seen: make(map[string][]catalog.Tool), told: make(map[string][]string),
+	}
+	look := func(description string, names ...string) {
+		var servers []catalog.Server
+		for _, name := range names {
+			tool, err := catalog.DecodeTool(fmt.Appendf(nil, `{"name":"t","description":%q,"inputSchema":{"type":"object"}}`, description))
+			if err != nil {
+				t.Fatal(err)
+			}
+			servers = append(servers, catalog.Server{Name: name, Known: true}.WithTools([]catalog.Tool{tool}))
+		}
+		snap := catalog.NewSnapshot(servers)
+		snap.Rules = &policy.Rules{Servers: map[string]policy.ServerRules{"stays": {Pin: conf.PinWarn}, "a": {Pin: conf.PinWarn}}}
+		c.look(snap)
+	}
+	look("one", "stays", "a")
+	for i := range 100 {
+		look("one", "stays", fmt.Sprint("b", i))
+	}
+	if len(c.seen) != 2 {
+		t.Errorf("the tools of %d servers are kept", len(c.seen))
+	}
+	look("two", "stays", "a")
+	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "server=stays") {
+		t.Errorf("got %s", text)
 	}
 }
