@@ -1,6 +1,8 @@
 package page
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,6 +42,11 @@ func (s *series) add(at int64, r *request.Event) {
 		m.compression += r.Compression()
 		m.cut += r.Cut
 	}
+}
+
+// since reports whether something was counted after a minute.
+func (s *series) since(at int64) bool {
+	return slices.ContainsFunc(s[:], func(m minute) bool { return m.at > at })
 }
 
 // plots are the values that the charts of the page show. Each list has one value for each minute, the oldest minute first. The values are
@@ -96,6 +103,8 @@ func (h *Hour) Add(r *request.Event) {
 		if h.servers == nil {
 			h.servers = make(map[string]*series)
 		}
+		// Servers that dial in choose their names, so those without a call in this hour are forgotten here, too: nobody may look.
+		maps.DeleteFunc(h.servers, func(_ string, s *series) bool { return !s.since(at - minutes) })
 		one = &series{}
 		h.servers[r.Server] = one
 	}

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -73,6 +74,24 @@ func TestHour(t *testing.T) {
 		last = h.last(time.Now())
 		if _, there := last.Servers["a"]; there || len(h.servers) != 1 {
 			t.Errorf("%v is kept", h.servers)
+		}
+	})
+}
+
+// TestHour_Unseen: also if nobody looks at the page, servers without a call in the last hour are forgotten. Servers that dial in come
+// and go under ever new names.
+func TestHour_Unseen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &Hour{}
+		for i := range 100 {
+			h.Add(&request.Event{
+				Method: "tools/call", Attempted: true, Outcome: "RESULT", Durations: request.Durations{Upstream: 1},
+				Target: request.Target{Server: fmt.Sprint("s", i), KnownServer: true, Known: true},
+			})
+			time.Sleep(10 * time.Minute)
+		}
+		if n := len(h.servers); n != 6 {
+			t.Errorf("%d servers are kept, want the 6 of an hour", n)
 		}
 	})
 }
