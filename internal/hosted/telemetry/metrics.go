@@ -34,6 +34,7 @@ type Metrics struct {
 	mu      sync.Mutex
 	series  map[seriesKey]*series
 	answers map[answerKey]prometheus.Observer
+	savers  map[string]bool // the servers with series of their own in saved and spent
 }
 
 // State is the current state of mcpx.
@@ -58,6 +59,9 @@ const (
 	// maxSeries is how many series of calls there are at most, and how many of requests, apart from those with the label other.
 	// The bound is needed because a server may change its tools all the time and use ever new error codes.
 	maxSeries = 2000
+	// maxSavers is how many servers have series of saved tokens at most; further servers share those with the label other. The
+	// bound is needed because servers that dial in choose their names.
+	maxSavers = 500
 )
 
 // buckets are the buckets that the conventions define, and finer ones below 10 ms, because mcpx itself usually takes
@@ -102,6 +106,7 @@ func NewMetrics(version string, state func() State) *Metrics {
 		}, []string{"http_response_status_code"}),
 		series:  make(map[seriesKey]*series),
 		answers: make(map[answerKey]prometheus.Observer),
+		savers:  make(map[string]bool),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "mcpx_build_info", Help: "Always 1; the version is the label.", ConstLabels: prometheus.Labels{"version": version},
@@ -164,6 +169,7 @@ const (
 func (m *Metrics) savings(r *request.Event) {
 	add := func(server, kind string, tokens int) {
 		if tokens != 0 {
+			server = m.saver(server)
 			m.saved.WithLabelValues(server, kind).Add(float64(max(tokens, 0)))
 			m.spent.WithLabelValues(server, kind).Add(float64(max(-tokens, 0)))
 		}
@@ -180,6 +186,17 @@ func (m *Metrics) savings(r *request.Event) {
 	case r.ReadOn != nil:
 		add(r.ReadOn.Server, kindCut, -r.Sent)
 	}
+}
+
+// saver returns the label of a server in saved and spent: its name, or other if maxSavers servers have series already.
+func (m *Metrics) saver(server string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.savers[server] && len(m.savers) >= maxSavers {
+		return other
+	}
+	m.savers[server] = true
+	return server
 }
 
 func (m *Metrics) call(r *request.Event) {

@@ -146,7 +146,7 @@ func TestMetrics_lint(t *testing.T) {
 }
 
 // TestMetrics_bounded: the number of series stays bounded if servers change their tools all the time or use ever new
-// error codes.
+// error codes, and if servers dial in under ever new names.
 func TestMetrics_bounded(t *testing.T) {
 	m := NewMetrics("1", func() State { return State{} })
 	for i := range maxSeries + 100 {
@@ -161,6 +161,14 @@ func TestMetrics_bounded(t *testing.T) {
 	}
 	if n := testutil.CollectAndCount(m.requests); n != maxSeries+1 {
 		t.Errorf("%d series of requests", n)
+	}
+	for i := range maxSavers + 100 {
+		m.Event(&request.Event{Method: "tools/list", Definitions: func() []request.Saving {
+			return []request.Saving{{Server: fmt.Sprint("dialled", i), Tokens: 10}}
+		}})
+	}
+	if n := testutil.CollectAndCount(m.saved); n != maxSavers+1 {
+		t.Errorf("%d series of saved tokens", n)
 	}
 }
 
