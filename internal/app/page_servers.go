@@ -269,8 +269,10 @@ func (p *pageWork) log(w http.ResponseWriter, r *http.Request) {
 // SavedBy returns how many tokens mcpx with this config file has saved. days is the number of days that count, the last of which is today.
 // grouping says how the report groups the tokens: by server, tool, client or day.
 func SavedBy(file string, days int, grouping string) (*savings.Report, error) {
-	r := &savings.Report{Encoding: "o200k_base", Since: time.Now().AddDate(0, 0, 1-days).Format(time.DateOnly), Days: days, By: grouping}
-	list, err := savings.Load(SavingsDir(file), r.Since)
+	now := time.Now()
+	r := &savings.Report{Encoding: "o200k_base", Since: now.AddDate(0, 0, 1-days).Format(time.DateOnly), Days: days, By: grouping}
+	// Days after tomorrow were written while the clock was wrong. In the time zone of another process it may be tomorrow already.
+	list, err := savings.Load(SavingsDir(file), r.Since, now.AddDate(0, 0, 1).Format(time.DateOnly))
 	if err != nil {
 		return nil, err
 	}

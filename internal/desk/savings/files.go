@@ -110,10 +110,10 @@ func dates(dir string) (all []string) {
 	return all
 }
 
-// Load reads the days from the date start, such as 2026-11-23, until today. Days without a file are left out.
-func Load(dir, start string) (days []Day, err error) {
+// Load reads the days from the date start, such as 2026-11-23, to the date end. Days without a file are left out.
+func Load(dir, start, end string) (days []Day, err error) {
 	for _, date := range dates(dir) {
-		if date < start {
+		if date < start || date > end {
 			continue
 		}
 		day, err := read(filepath.Join(dir, date+suffix))

@@ -61,7 +61,7 @@ func process(t *testing.T, dir string, times int) (*exec.Cmd, io.Reader) {
 
 func loaded(t *testing.T, dir, since string) []Day {
 	t.Helper()
-	days, err := Load(dir, since)
+	days, err := Load(dir, since, "9999-12-31")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func TestBook_Faults(t *testing.T) {
 	if want := map[string]int64{oldest: 0, "2026-11-22": 7, "2026-11-23": 3}; !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if days, err := Load(filepath.Join(dir, "none"), ""); len(days) != 0 || err != nil {
+	if days, err := Load(filepath.Join(dir, "none"), "", "9999-12-31"); len(days) != 0 || err != nil {
 		t.Errorf("without a folder: %v, %v", days, err)
 	}
 }

@@ -1,0 +1,33 @@
+package app
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestSavedBy_Clock: days that were written while the clock was a year ahead do not count, until it is that day. Tomorrow counts, as it
+// may be tomorrow in the time zone of the process that has written it.
+func TestSavedBy_Clock(t *testing.T) {
+	home := t.TempDir()
+	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "LocalAppData"} {
+		t.Setenv(name, home)
+	}
+	config := filepath.Join(home, "config.json")
+	dir := SavingsDir(config)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	for i, day := range []time.Time{now, now.AddDate(0, 0, 1), now.AddDate(1, 0, 0)} {
+		text := fmt.Appendf(nil, `{"servers":{"s%d":{"calls":1}}}`, i)
+		if err := os.WriteFile(filepath.Join(dir, day.Format(time.DateOnly)+".json"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if report, err := SavedBy(config, 30, "server"); err != nil || report.Total.Calls != 2 || len(report.Rows) != 2 {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
