@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -305,4 +306,50 @@ func randomResult(r *rand.Rand, i int) string {
 		"structuredContent": map[string]any{"rows": rows}, "isError": r.IntN(5) == 0,
 	})
 	return string(result)
+}
+
+// TestDaemon_LogFile: all sessions of a daemon write to the log file, also one that somebody has moved away, and no session leaves a
+// goroutine behind.
+func TestDaemon_LogFile(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	config := h.config(t, map[string]server{}, map[string]any{"log_file": "mcpx.log"})
+	file := filepath.Join(filepath.Dir(config), "mcpx.log")
+	const sessions = 5
+	for i := range sessions {
+		if i == sessions-1 {
+			if err := os.Rename(file, file+".moved"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, stderr, code := h.run(t, "", "--config", config); code != 0 || strings.Contains(stderr, "without the daemon") {
+			t.Fatalf("exit %d, %s", code, stderr)
+		}
+	}
+	for name, want := range map[string]int{file: 1, file + ".moved": sessions - 1} {
+		if logged, err := os.ReadFile(name); err != nil || strings.Count(string(logged), "no servers are defined") != want {
+			t.Errorf("%v: %s: %s", err, name, logged)
+		}
+	}
+	pids := h.daemons(t)
+	if len(pids) != 1 {
+		t.Fatalf("daemons: %v", pids)
+	}
+	if err := syscall.Kill(pids[0], syscall.SIGQUIT); err != nil { // it ends with the stacks of its goroutines
+		t.Fatal(err)
+	}
+	mcptest.WaitFor(t, "the end of the daemon", patience, func() bool { return !mcptest.Alive(pids[0]) })
+	stacks := ""
+	for _, pair := range h.extra {
+		if dir, is := strings.CutPrefix(pair, "XDG_RUNTIME_DIR="); is {
+			said, _ := filepath.Glob(filepath.Join(dir, "mcpx", "*.log"))
+			for _, name := range said {
+				text, _ := os.ReadFile(name)
+				stacks += string(text)
+			}
+		}
+	}
+	if n := strings.Count(stacks, "created by gopkg.in/natefinch/lumberjack"); n != 1 {
+		t.Errorf("%d goroutines of log files, in %s", n, stacks)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync"
 
 	"gopkg.in/natefinch/lumberjack.v2"
 
@@ -174,7 +175,7 @@ func logTo(file string, stderr io.Writer) (log io.Writer, close func()) {
 	if file == "" {
 		return stderr, func() {}
 	}
-	rotated := &lumberjack.Logger{Filename: file, MaxSize: logMegabytes, MaxBackups: oldLogs}
+	rotated := logFiles.open(file)
 	if _, err := rotated.Write(nil); err != nil { // creates the folder and the file
 		fmt.Fprintf(stderr, "mcpx: warning: log_file: %v; set log_file to a file in a folder that mcpx may write\n", err)
 		return stderr, func() {}
@@ -184,6 +185,33 @@ func logTo(file string, stderr io.Writer) (log io.Writer, close func()) {
 		queued.close()
 		_ = rotated.Close()
 	}
+}
+
+// openLogs has the log files of a process, by their paths.
+type openLogs struct {
+	mu     sync.Mutex
+	byPath map[string]*lumberjack.Logger
+}
+
+// logFiles has one logger for each log file, which all sessions of a daemon use: of two loggers, neither would know that the other one has
+// renamed the file. A logger that is closed opens its file again at the next write. It stays in the map, because it has a goroutine that
+// ends only with the process.
+var logFiles openLogs
+
+// open returns the logger of a file. The logger opens the file again at its next write, because somebody may have moved the file away.
+func (o *openLogs) open(path string) *lumberjack.Logger {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.byPath == nil {
+		o.byPath = make(map[string]*lumberjack.Logger)
+	}
+	one := o.byPath[path]
+	if one == nil {
+		one = &lumberjack.Logger{Filename: path, MaxSize: logMegabytes, MaxBackups: oldLogs}
+		o.byPath[path] = one
+	}
+	_ = one.Close()
+	return one
 }
 
 // servesAt returns the URL at which clients reach mcpx, or "stdio" if listener is nil.
