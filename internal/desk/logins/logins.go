@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/conf"
+	"mcpx/internal/base/lru"
 	"mcpx/internal/base/netguard"
 )
 
@@ -62,7 +63,7 @@ type Logins struct {
 	log   *slog.Logger
 
 	mu      sync.Mutex
-	sources map[string]*source // by the name of the login's file
+	sources *lru.Map[string, source] // by the name of the login's file
 
 	refreshing sync.WaitGroup
 }
@@ -72,8 +73,12 @@ func New(dir string, log *slog.Logger) *Logins {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Logins{store: &store{dir: dir, log: log}, log: log, sources: make(map[string]*source)}
+	return &Logins{store: &store{dir: dir, log: log}, log: log, sources: lru.New[string](maxSources, (*source).busy)}
 }
+
+// maxSources is the size of the map of sources (see [lru.Map]). It is needed because each principal has a source for each server, also
+// without a login. A source that was dropped is made again from the file of the login.
+const maxSources = 2000
 
 // Close waits until all token requests have ended, but not longer than the timeout. If mcpx ended before the response to the
 // renewal of a login, the login could be lost.
@@ -110,7 +115,7 @@ func (l *Logins) Holds(s Server) bool {
 func (l *Logins) Changed() (names []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for file, src := range l.sources {
+	for file, src := range l.sources.All() {
 		now := l.store.stamp(file)
 		if src.looked != nil && *src.looked != now {
 			names = append(names, src.server.Name)
@@ -124,10 +129,10 @@ func (l *Logins) source(s Server) *source {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	file := loginFile(s)
-	src := l.sources[file]
+	src := l.sources.Find(file)
 	if src == nil || !reflect.DeepEqual(src.server, s) {
 		src = newSource(l, s)
-		l.sources[file] = src
+		l.sources.Put(file, src)
 	}
 	return src
 }

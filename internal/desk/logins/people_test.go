@@ -204,3 +204,26 @@ func stolen(t *testing.T, l *Logins, from, to Server) {
 		t.Fatal(err)
 	}
 }
+
+// TestPeople_Many: however many principals there are, mcpx keeps what it knows of a bounded number of them in memory. It always keeps
+// renewed tokens that it could not write, because without them the login is lost.
+func TestPeople_Many(t *testing.T) {
+	l := NewPeople(t.TempDir(), state.NewSecret(), nil)
+	server := func(principal string) Server {
+		return Server{Name: "tracker", URL: "https://tracker.example/mcp", Principal: principal}
+	}
+	unwritten := l.source(server("unwritten"))
+	unwritten.use(&login{Principal: "unwritten", ID: "1", Access: "renewed"})
+	unwritten.stamp, unwritten.unwritten = stamp{absent: true}, true
+	for i := range 5 * maxSources {
+		if id, err := l.Held(t.Context(), server(fmt.Sprint("principal ", i))); err != nil || id != "" {
+			t.Fatal(id, err)
+		}
+	}
+	if n := l.sources.Len(); n > 2*maxSources+1 {
+		t.Errorf("%d principals are in memory", n)
+	}
+	if id, err := l.Held(t.Context(), server("unwritten")); id != "1" || err != nil {
+		t.Errorf("the tokens that could not be written: %q, %v", id, err)
+	}
+}

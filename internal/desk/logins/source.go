@@ -51,6 +51,15 @@ func newSource(l *Logins, s Server) *source {
 	return &source{logins: l, server: s, file: loginFile(s), web: newHTTPClient(s), turn: make(chan struct{}, 1)}
 }
 
+// busy reports whether the source has, or may soon have, tokens that are not in the file. It does not wait for a source that is in use.
+func (s *source) busy() bool {
+	if len(s.turn) > 0 || !s.mu.TryLock() {
+		return true
+	}
+	defer s.mu.Unlock()
+	return s.unwritten
+}
+
 func (s *source) secrets() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
