@@ -174,7 +174,7 @@ func (x *exchanges) ask(ctx context.Context, subject string, e *exchanged) {
 		e.err = &passingError{err.Error()}
 		return
 	}
-	began := time.Now()
+	began := time.Now().Round(0) // without the monotonic clock, like the expiry of a login
 	token, err := x.server.askAs(ctx, x.web, g.endpoint, g.scopes, url.Values{
 		"grant_type":           {"urn:ietf:params:oauth:grant-type:token-exchange"},
 		"subject_token":        {subject},
@@ -192,7 +192,7 @@ func (x *exchanges) ask(ctx context.Context, subject string, e *exchanged) {
 	}
 	e.value, e.until = token.AccessToken, began.Add(unknownLife)
 	if !token.Expiry.IsZero() {
-		e.until = token.Expiry.Add(-min(10*time.Second, token.Expiry.Sub(began)/5))
+		e.until = token.Expiry.Round(0).Add(-min(10*time.Second, token.Expiry.Sub(began)/5))
 	}
 }
 

@@ -273,3 +273,13 @@ func TestExplain(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestTake_Sleep: the clocks of a login are those of the wall. The monotonic clock stands still while the machine sleeps, so with it a
+// token that expired in the night would be sent in the morning.
+func TestTake_Sleep(t *testing.T) {
+	l := &login{}
+	l.take(&oauth2.Token{AccessToken: "a", Expiry: time.Now().Add(time.Hour)})
+	if l.Expiry != l.Expiry.Round(0) || l.Issued != l.Issued.Round(0) {
+		t.Errorf("issued %v, expires %v", l.Issued, l.Expiry)
+	}
+}

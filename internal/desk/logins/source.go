@@ -318,7 +318,8 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 
 // take sets the tokens and scopes of the login from the response of a token endpoint.
 func (l *login) take(token *oauth2.Token) {
-	l.Access, l.Refresh, l.Expiry, l.Issued = token.AccessToken, token.RefreshToken, token.Expiry, time.Now()
+	// Round removes the monotonic clock, which stands still while the machine sleeps: the token would seem valid for as much longer.
+	l.Access, l.Refresh, l.Expiry, l.Issued = token.AccessToken, token.RefreshToken, token.Expiry.Round(0), time.Now().Round(0)
 	l.Scopes = scopesOf(token.Extra("scope"), l.Scopes)
 	l.Ended = ""
 }
