@@ -47,6 +47,7 @@ type issuer struct {
 	log       *slog.Logger
 	ctx       context.Context
 	revoke    context.CancelFunc
+	known     *keySet
 
 	mu    sync.Mutex // held during discovery
 	keys  keyfunc.Keyfunc
@@ -54,7 +55,7 @@ type issuer struct {
 }
 
 func newIssuer(of conf.Issuer, log *slog.Logger) *issuer {
-	i := &issuer{Issuer: of, log: log}
+	i := &issuer{Issuer: of, log: log, known: &keySet{jwkset.NewMemoryStorage()}}
 	for _, audience := range of.Audiences {
 		i.audiences = append(i.audiences, canonical(audience))
 	}
@@ -94,14 +95,18 @@ func (i *issuer) reach() (keyfunc.Keyfunc, error) {
 	return keys, nil
 }
 
-func (i *issuer) discover() (set keyfunc.Keyfunc, err error) {
+func (i *issuer) discover() (keyfunc.Keyfunc, error) {
 	ctx, cancel := context.WithTimeout(i.ctx, discoverTimeout)
 	defer cancel()
 	at, err := i.keysURL(ctx)
 	if err != nil {
 		return nil, err
 	}
-	known := &keySet{jwkset.NewMemoryStorage()}
+	return i.download(at)
+}
+
+// download reads the keys at a URL into known, and goes on to read them regularly.
+func (i *issuer) download(at string) (set keyfunc.Keyfunc, err error) {
 	// The storage begins its regular downloads before the first one, and goes on with them even if that fails.
 	life, end := context.WithCancel(i.ctx)
 	defer func() {
@@ -114,8 +119,11 @@ func (i *issuer) discover() (set keyfunc.Keyfunc, err error) {
 		RefreshInterval: refreshEvery, // its goroutine ends with life
 		RefreshErrorHandler: func(_ context.Context, err error) {
 			i.log.Warn("cannot refresh the keys of an issuer; the earlier keys stay in use", "issuer", i.URL, "err", err)
+			if i.moved(life, at) {
+				end()
+			}
 		},
-		Storage: known,
+		Storage: i.known,
 		// A key is accepted even if members that mcpx does not use, such as its certificate, are invalid.
 		ValidateOptions: jwkset.JWKValidateOptions{SkipAll: true},
 	})
@@ -130,10 +138,35 @@ func (i *issuer) discover() (set keyfunc.Keyfunc, err error) {
 		return nil, err
 	}
 	looked := &lookedUp{
-		keySet: known, ctx: i.ctx, rate: rate.NewLimiter(rate.Every(lookEvery), unknownKeys),
+		keySet: i.known, ctx: i.ctx, rate: rate.NewLimiter(rate.Every(lookEvery), unknownKeys),
 		download: func(kid string) { _, _ = unlimited.KeyRead(i.ctx, kid) }, // it logs its errors itself
 	}
 	return keyfunc.New(keyfunc.Options{Ctx: i.ctx, Storage: looked, UseWhitelist: []jwkset.USE{"", jwkset.UseSig}})
+}
+
+// moved is called after a download from the URL at has failed, because the issuer may have moved its keys. If its metadata has another URL
+// now, and the keys can be read there, moved reports true, and the downloads from at must end. They have ended already if life has ended.
+// The metadata is read every tryAgain at most.
+func (i *issuer) moved(life context.Context, at string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if life.Err() != nil || i.keys == nil || time.Now().Before(i.again) {
+		return false
+	}
+	i.again = time.Now().Add(tryAgain)
+	ctx, cancel := context.WithTimeout(life, discoverTimeout)
+	defer cancel()
+	now, err := i.keysURL(ctx)
+	if err != nil || now == at {
+		return false
+	}
+	keys, err := i.download(now)
+	if err != nil {
+		return false
+	}
+	i.keys = keys
+	i.log.Info("an issuer has moved its keys", "issuer", i.URL, "keys", now)
+	return true
 }
 
 // keySet keeps its old keys if a download contains no keys, because that is a mistake of the issuer.

@@ -36,7 +36,8 @@ import (
 // testIssuer is an authorization server that serves only its metadata and keys.
 type testIssuer struct {
 	*httptest.Server
-	form    string // path of its metadata
+	form    string      // path of its metadata
+	moved   atomic.Bool // its keys have moved from /keys to /moved
 	fetches atomic.Int32
 	asked   atomic.Int32 // number of requests to any path
 
@@ -49,7 +50,17 @@ type testIssuer struct {
 func newTestIssuer(t testing.TB, path string) *testIssuer {
 	i := &testIssuer{keys: make(map[string]crypto.Signer)}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
+	where := func() string {
+		if i.moved.Load() {
+			return "/moved"
+		}
+		return "/keys"
+	}
+	mux.HandleFunc("GET /{keys}", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != where() {
+			http.NotFound(w, r)
+			return
+		}
 		i.fetches.Add(1)
 		i.mu.Lock()
 		defer i.mu.Unlock()
@@ -72,7 +83,7 @@ func newTestIssuer(t testing.TB, path string) *testIssuer {
 			http.NotFound(w, r)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(map[string]string{"issuer": i.URL + path, "jwks_uri": i.URL + "/keys"})
+		_ = json.NewEncoder(w).Encode(map[string]string{"issuer": i.URL + path, "jwks_uri": i.URL + where()})
 	})
 	i.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		i.asked.Add(1)
@@ -399,6 +410,39 @@ func TestJWT_KeysDown(t *testing.T) {
 	mcptest.WaitFor(t, "the end of the downloads", 10*time.Second, func() bool { return downloads() <= before })
 	if n := i.fetches.Load(); n != 20 {
 		t.Errorf("%d attempts", n)
+	}
+}
+
+// TestJWT_KeysMoved: an issuer moves its keys to another URL, and replaces them later.
+func TestJWT_KeysMoved(t *testing.T) {
+	i := newTestIssuer(t, "")
+	i.set(false, map[string]crypto.Signer{"k": ecKey()})
+	v := trusting(t, nil, i.URL)
+	request := func(sub, kid string, key crypto.Signer, method jwt.SigningMethod) error {
+		_, err := v.Request(requestAt("/mcp", sign(t, method, key, i.URL, map[string]any{"sub": sub}, map[string]any{"kid": kid})))
+		return err
+	}
+	if err := request("a", "k", ecKey(), jwt.SigningMethodES256); err != nil {
+		t.Fatal(err)
+	}
+	i.moved.Store(true)
+	i.set(true, nil)
+	if err := request("b", "unknown", otherKey(), jwt.SigningMethodRS256); err == nil {
+		t.Error("a token with an unknown key is valid")
+	}
+	if err := request("c", "k", ecKey(), jwt.SigningMethodES256); err != nil {
+		t.Errorf("while the issuer is down: %v", err)
+	}
+	i.set(false, map[string]crypto.Signer{"new": otherKey()})
+	of := v.state.Load().issuers[i.URL]
+	of.mu.Lock()
+	of.again = time.Time{} // as if tryAgain had passed
+	of.mu.Unlock()
+	if err := request("d", "new", otherKey(), jwt.SigningMethodRS256); err != nil {
+		t.Errorf("with a key at the new URL: %v", err)
+	}
+	if err := request("e", "k", ecKey(), jwt.SigningMethodES256); !errors.Is(err, ErrInvalid) {
+		t.Errorf("with the old key: %v", err)
 	}
 }
 
