@@ -20,9 +20,9 @@ const (
 	maxSwept = 10_000
 )
 
-// cacheFile matches the names of the cache's files, of the files of package learned, and of unfinished files left by a killed
-// mcpx.
-var cacheFile = pattern.New(`^[0-9a-f]{32}\.(?:(?:shapes\.)?json|[0-9]+\.tmp)$`)
+// cacheFile matches the names of the cache's files, of the files of package learned, and of unfinished files of both that a killed mcpx has
+// left.
+var cacheFile = pattern.New(`^(?:[0-9a-f]{32}\.(?:(?:shapes\.)?json|[0-9]+\.tmp)|\.[0-9a-f]{32}\.shapes\.json\.mcpx-[0-9]+)$`)
 
 // touch sets the modification time of a catalogue's file to now, unless it is recent.
 func (c *cache) touch(key string) {
@@ -50,7 +50,7 @@ func (c *cache) sweep(keys map[string]bool, stop <-chan struct{}) (deleted int) 
 			return deleted
 		default:
 		}
-		key, _, _ := strings.Cut(file.Name(), ".")
+		key, _, _ := strings.Cut(strings.TrimPrefix(file.Name(), "."), ".")
 		if !keys[key] && c.unused(file) && os.Remove(filepath.Join(c.dir, file.Name())) == nil {
 			deleted++
 		}

@@ -34,6 +34,7 @@ func TestCacheSweep(t *testing.T) {
 		put(Key("older format")+".json", `{"format":0}`, 400*day),
 		put(Key("killed")+".123456.tmp", `{"form`, 31*day),
 		put(Key("killed early")+".123456.tmp", ``, 31*day),
+		put("."+Key("killed")+".shapes.json.mcpx-123456", `{"format":1`, 31*day),
 	}
 	off := never("off")
 	off.Disabled = true
