@@ -17,7 +17,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -30,7 +29,6 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"mcpx/internal/base/conf"
-	"mcpx/internal/mcptest"
 )
 
 // testIssuer is an authorization server that serves only its metadata and keys.
@@ -384,65 +382,6 @@ func TestJWT_IssuerDown(t *testing.T) {
 	v.SetOptions(&Options{Resource: v.Options().Resource, Issuers: v.Options().Issuers, Tokens: []conf.Token{tokenOf("x", "y")}})
 	if _, err := v.Request(token("c")); err != nil {
 		t.Errorf("after a reload: %v", err)
-	}
-}
-
-// TestJWT_KeysDown: while the keys of an issuer cannot be read, each token that arrives may cause an attempt to read them, for days.
-// An attempt that failed leaves nothing behind.
-func TestJWT_KeysDown(t *testing.T) {
-	i := newTestIssuer(t, "")
-	i.keysDown = true
-	v := trusting(t, nil, i.URL)
-	of := v.state.Load().issuers[i.URL]
-	downloads := func() int { // the goroutines that download keys regularly
-		stacks := make([]byte, 4<<20)
-		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "created by github.com/MicahParks/jwkset.NewStorageFromHTTP")
-	}
-	before := downloads()
-	for range 20 {
-		of.mu.Lock()
-		of.again = time.Time{} // as if tryAgain had passed
-		of.mu.Unlock()
-		if _, err := v.Request(requestAt("/mcp", sign(t, jwt.SigningMethodES256, ecKey(), i.URL, nil, nil))); !errors.Is(err, ErrUnavailable) {
-			t.Fatal(err)
-		}
-	}
-	mcptest.WaitFor(t, "the end of the downloads", 10*time.Second, func() bool { return downloads() <= before })
-	if n := i.fetches.Load(); n != 20 {
-		t.Errorf("%d attempts", n)
-	}
-}
-
-// TestJWT_KeysMoved: an issuer moves its keys to another URL, and replaces them later.
-func TestJWT_KeysMoved(t *testing.T) {
-	i := newTestIssuer(t, "")
-	i.set(false, map[string]crypto.Signer{"k": ecKey()})
-	v := trusting(t, nil, i.URL)
-	request := func(sub, kid string, key crypto.Signer, method jwt.SigningMethod) error {
-		_, err := v.Request(requestAt("/mcp", sign(t, method, key, i.URL, map[string]any{"sub": sub}, map[string]any{"kid": kid})))
-		return err
-	}
-	if err := request("a", "k", ecKey(), jwt.SigningMethodES256); err != nil {
-		t.Fatal(err)
-	}
-	i.moved.Store(true)
-	i.set(true, nil)
-	if err := request("b", "unknown", otherKey(), jwt.SigningMethodRS256); err == nil {
-		t.Error("a token with an unknown key is valid")
-	}
-	if err := request("c", "k", ecKey(), jwt.SigningMethodES256); err != nil {
-		t.Errorf("while the issuer is down: %v", err)
-	}
-	i.set(false, map[string]crypto.Signer{"new": otherKey()})
-	of := v.state.Load().issuers[i.URL]
-	of.mu.Lock()
-	of.again = time.Time{} // as if tryAgain had passed
-	of.mu.Unlock()
-	if err := request("d", "new", otherKey(), jwt.SigningMethodRS256); err != nil {
-		t.Errorf("with a key at the new URL: %v", err)
-	}
-	if err := request("e", "k", ecKey(), jwt.SigningMethodES256); !errors.Is(err, ErrInvalid) {
-		t.Errorf("with the old key: %v", err)
 	}
 }
 
