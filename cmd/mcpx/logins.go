@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -120,10 +121,17 @@ func storedLogins(ctx context.Context, c *cli, s streams, end []string) ([]app.L
 	if err != nil {
 		return nil, err
 	}
+	keys := make(map[string][]string)
 	if cfg.Auth != nil && cfg.Auth.Front != nil {
-		for _, key := range cfg.Auth.Front.Keys {
+		keys["auth.front.key"] = cfg.Auth.Front.Keys
+	}
+	if cfg.Cluster != nil {
+		keys["cluster.key"], keys["cluster.nats"] = cfg.Cluster.Keys, cfg.Cluster.NATS
+	}
+	for _, name := range slices.Sorted(maps.Keys(keys)) {
+		for _, key := range keys[name] {
 			if strings.Contains(key, "${") {
-				return nil, &hintError{"auth.front.key has no value here: " + key, "set the variable: the logins are sealed with it"}
+				return nil, &hintError{name + " has no value here: " + key, "set the variable: the logins are stored with it"}
 			}
 		}
 	}

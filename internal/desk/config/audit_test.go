@@ -7,6 +7,27 @@ import (
 	"testing"
 )
 
+// TestAbsent: a command that needs no secrets reads a file in which all references outside of servers lack a value. They stay as
+// they are written.
+func TestAbsent(t *testing.T) {
+	o := Options{Absent: true, Getenv: func(string) (string, bool) { return "", false }}
+	c, err := Parse(filepath.FromSlash("/etc/mcpx/config.json"), []byte(`{"mcpServers":{},
+		"cluster":{"nats":["${NATS}"],"key":["${NEW}","${OLD}"],"credentials":"${CREDENTIALS}","tls":{"cert":"${DIR}/c.pem","key":"k.pem"}},
+		"audit":{"file":"audit-${NAME}.jsonl","key":"${KEY}"},"dial":{"compat":"signed","compat_key":"${KEY}"},
+		"tls":{"cert":"${DIR}/c.pem","key":"${DIR}/k.pem","client_ca":"${DIR}/ca.pem"},"programs":{"dir":"${DIR}"},
+		"telemetry":{"otlp":{"endpoint":"${OTLP}"}},
+		"auth":{"resource":"https://mcp.example.com/mcp","certificates":true,
+			"front":{"issuer":"https://login.example.com","client_id":"${ID}","client_secret":"${SECRET}","key":"${KEY}"}}}`), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := append([]string{c.Audit.File, c.Cluster.TLS.Cert, c.TLS.ClientCA, c.Programs.Dir}, append(c.Cluster.NATS, c.Cluster.Keys...)...)
+	want := []string{"audit-${NAME}.jsonl", "${DIR}/c.pem", "${DIR}/ca.pem", "${DIR}", "${NATS}", "${NEW}", "${OLD}"}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestAudit(t *testing.T) {
 	o := Options{Getenv: func(name string) (string, bool) {
 		value, ok := map[string]string{"KEY": "0123456789abcdef", "NAME": "one", "HOME": "/home/ann", "AUTHORIZATION": "Bearer of-the-collector"}[name]

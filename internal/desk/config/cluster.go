@@ -53,9 +53,12 @@ func (l *loader) severalOf(into *[]string, check func(n *node, text string)) val
 		}
 		*into = nil
 		for _, item := range items {
-			if text, ok := l.expanded(item); ok {
-				*into = append(*into, text)
+			text, ok := l.expanded(item)
+			if ok {
 				check(item, text)
+			}
+			if ok || l.o.Absent {
+				*into = append(*into, text)
 			}
 		}
 	}}

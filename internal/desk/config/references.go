@@ -140,8 +140,11 @@ func (l *loader) expanded(n *node) (text string, ok bool) {
 // path reads the path of a file or folder and makes it absolute.
 func (l *loader) path(into *string) value {
 	return value{into: into, schema: text, read: func(n *node) {
-		if path, ok := l.absolute(n); ok && path != "" {
+		switch path, ok := l.absolute(n); {
+		case ok && path != "":
 			*into = path
+		case !ok && l.o.Absent:
+			*into = n.text
 		}
 	}}
 }
