@@ -157,7 +157,7 @@ func (a *App) listDialled() []dialledServer {
 	lock, _ := a.lock(a.current.Load().config) // an unreadable lock file means that nothing is approved
 	all := []dialledServer{}
 	for _, s := range a.dialled.Servers() {
-		one := dialledServer{Name: s.Dialled.Server, Owner: s.Owner, For: s.For, Tools: []string{}}
+		one := dialledServer{Name: s.Dialled.Server, Owner: s.By.String(), For: s.For, Tools: []string{}}
 		one.State = a.dialled.State(one.Name)
 		if server, ok := a.Registry.Snapshot().Server(one.Name); ok {
 			for i := range server.Tools {

@@ -323,7 +323,7 @@ func (h *Hub) meter(owner string) *meter {
 }
 
 func (h *Hub) log(s *slot) *slog.Logger {
-	return h.options.Logger.With("server", s.Dialled.Server, "principal", s.Owner)
+	return h.options.Logger.With("server", s.Dialled.Server, "principal", s.By.String())
 }
 
 // gone notes that a connection has ended. It does nothing if another connection has replaced it.

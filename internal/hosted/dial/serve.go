@@ -76,7 +76,7 @@ func (h *Hub) unused(s *slot, isNew bool) {
 func (h *Hub) hold(ctx context.Context, s *slot, c *conn, isNew bool) {
 	if err := h.claim(ctx, s); err != nil {
 		h.unused(s, isNew)
-		h.options.Logger.Info("dialling in refused", "name", s.Name, "principal", s.Owner, "reason", err)
+		h.options.Logger.Info("dialling in refused", "name", s.Name, "principal", s.By.String(), "reason", err)
 		_ = c.CloseWith(transport.CloseGoingAway, "try again: "+err.Error())
 		return
 	}
