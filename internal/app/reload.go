@@ -61,7 +61,7 @@ type Request struct {
 // Follow applies the config file after each request from the channel requests, and after each edit over HTTP. If watch is true,
 // it also does so when the file, its lock file (mcpx lock) or a file that it refers to (${file:PATH}, envFile) changes. Follow
 // also applies the config again when a stored program changes. Without watch, it does so only if the folder of stored programs
-// existed when Follow was called. If Follow refuses a file, it logs the reason, and mcpx keeps using the old config. Follow
+// existed when Follow was called, or at a request. If Follow refuses a file, it logs the reason, and mcpx keeps using the old config. Follow
 // returns when ctx ends.
 func (a *App) Follow(ctx context.Context, from Source, requests <-chan Request, watch bool) {
 	file := setup.ConfigFile{Path: a.Config.Path, Reading: from.Reading}
@@ -119,14 +119,14 @@ func (f fingerprints) same(other fingerprints) bool {
 }
 
 func (r *reloader) run(ctx context.Context, asked <-chan Request, watch bool) {
-	var ticks <-chan time.Time
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
 	if r.stored = storedIn(r.current); watch || r.stored != "" {
 		r.seen = fingerprint{size: -1} // differs from each real fingerprint, so the first check reads the file
 		r.files = r.current.Referred
 		r.beside = r.lookBeside(r.files)
-		ticker := time.NewTicker(watchEvery)
-		defer ticker.Stop()
-		ticks = ticker.C
+	} else {
+		ticker.Stop()
 	}
 	for {
 		select {
@@ -134,12 +134,15 @@ func (r *reloader) run(ctx context.Context, asked <-chan Request, watch bool) {
 			return
 		case request := <-asked:
 			err := r.reload(ctx, cmp.Or(request.By, "a request"), true)
+			if r.stored != "" {
+				ticker.Reset(watchEvery)
+			}
 			if request.Done != nil {
 				request.Done(r.outcome(), err)
 			}
 		case e := <-r.edits:
 			e.done <- r.edit(ctx, e)
-		case <-ticks:
+		case <-ticker.C:
 			r.followStored()
 			if !watch {
 				continue
