@@ -265,6 +265,37 @@ func TestDaemon_Lock(t *testing.T) {
 	mcptest.WaitFor(t, "the approved tool", patience, func() bool { return !c.exec(t, "fake", "echo", `{"text":"x"}`).IsError })
 }
 
+// TestDaemon_ExecBeside: what mcpx lock approves, and a changed program, take effect with the next mcpx exec. The server stays up.
+func TestDaemon_ExecBeside(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	shared := fake(t, mcptest.Spec{})
+	shared["share"] = "user"
+	config := h.config(t, map[string]server{"fake": shared}, map[string]any{"pin": "block"})
+	exec := func(want int, args ...string) string {
+		t.Helper()
+		out, stderr, code := h.run(t, "", append([]string{"--config", config, "exec"}, args...)...)
+		if code != want {
+			t.Errorf("%q: exit %d, %s%s", args, code, out, stderr)
+		}
+		return out
+	}
+	exec(exitFailed, "fake", "pid")
+	if out, stderr, code := h.run(t, "", "--config", config, "lock", "--yes"); code != 0 {
+		t.Fatalf("exit %d, %s%s", code, out, stderr)
+	}
+	first := exec(exitOK, "fake", "pid")
+	for _, want := range []string{"one", "two"} {
+		h.write(t, "programs/mine.js", `/** Returns a word. */ return await call("fake", "echo", {text: "`+want+`"})`)
+		if got := exec(exitOK, "mcpx", "mine"); got != want+"\n" {
+			t.Errorf("the program printed %q, not %s", got, want)
+		}
+	}
+	if again := exec(exitOK, "fake", "pid"); again != first {
+		t.Errorf("the server is %s, then %s", first, again)
+	}
+}
+
 // TestDaemon_CI: mcpx exec starts no daemon where CI is set.
 func TestDaemon_CI(t *testing.T) {
 	mcptest.Parallel(t)

@@ -198,6 +198,7 @@ func (d *desk) apps() (all []*app.App) {
 // keptApp is an app that several commands share, one after another or at the same time. Its servers stay up between the commands.
 type keptApp struct {
 	key, place string // place has the folder and the servers' names; key also has the config's digest
+	beside     string // the files beside the config, as the app has read them
 	app        *app.App
 	folder     string
 	stderr     *fanOut
@@ -210,17 +211,23 @@ type keptApp struct {
 // servers alike. It makes the app if there is none. So a server that mcpx inspect has started also serves mcpx exec. The caller
 // must call done after use. When no command uses the app any more, it stays for daemon_idle if one of its servers was started.
 // Otherwise it ends at once, so that the next command reads the catalogue from disk again. If the config has changed, keep
-// makes another app, and ends the old one if no command uses it.
+// makes another app, and ends the old one if no command uses it. If a file beside the config has changed, the app reads it again.
 func (d *desk) keep(s streams, cfg *config.Config, profile app.Profile, names []string) (a *app.App, done func(), err error) {
 	place := s.origin.Folder + "\x00" + strings.Join(names, "\x00")
 	key := place + "\x00" + s.origin.Digest(cfg, names)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.setIdle(cfg.DaemonIdle)
-	one := d.kept[key]
+	one, beside := d.kept[key], app.Beside(cfg) // before the app reads the files, so that a later change is noticed
+	if one != nil && one.beside != beside {
+		if err := one.app.Reread(); err != nil {
+			return nil, nil, err
+		}
+		one.beside = beside
+	}
 	if one == nil {
 		one = &keptApp{
-			key: key, place: place, folder: s.origin.Folder, began: time.Now(), stderr: &fanOut{to: make(map[*droppingWriter]bool)},
+			key: key, place: place, beside: beside, folder: s.origin.Folder, began: time.Now(), stderr: &fanOut{to: make(map[*droppingWriter]bool)},
 		}
 		log := slog.New(slog.NewTextHandler(&keptWriter{one.stderr, d.lines}, &slog.HandlerOptions{Level: slog.LevelError}))
 		if one.app, err = app.New(app.Options{Config: cfg, Profile: profile, Log: log, Only: names, Origin: s.origin}); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -170,6 +171,16 @@ func (r *reloader) followStored() {
 	}
 	r.applied("a changed program", r.current, r.text)
 }
+
+// Beside returns a text that changes when a file changes that mcpx reads beside the config file: its lock file, or a stored program.
+func Beside(cfg *config.Config) string {
+	lock := lookAt(LockPath(cfg), fingerprint{})
+	return fmt.Sprintf("%d %x\n%s", lock.size, lock.digest, storedIn(cfg))
+}
+
+// Reread applies the config of an app without [App.Follow] again, with the files beside it as they are now. The caller makes one call at
+// a time.
+func (a *App) Reread() error { return a.reload(a.Config) }
 
 // applied records that cfg was applied, and remembers it as the current config.
 func (r *reloader) applied(by string, cfg *config.Config, text []byte) {
