@@ -67,10 +67,17 @@ func open(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, "/.well-known/") || strings.HasPrefix(r.URL.Path, "/ui/")
 }
 
+// metadataPath is where an authorization server says what it is (RFC 8414).
+const metadataPath = "/.well-known/oauth-authorization-server"
+
 // register answers clients that look for an authorization server where there is none. Claude Code shows the text to
 // its user.
-func register(w http.ResponseWriter, _ *http.Request) {
-	http.Error(w, "mcpx has no authorization server here: the client needs a token (mcpx token new NAME) in the header Authorization: Bearer TOKEN", http.StatusNotFound)
+func (o *Options) register(w http.ResponseWriter, _ *http.Request) {
+	text := "mcpx has no authorization server here: the client needs a token (mcpx token new NAME) in the header Authorization: Bearer TOKEN"
+	if o.AuthServer != nil && o.AuthServer(metadataPath) != nil { // the client could not read it
+		text = "clients register where " + metadataPath + " says; a proxy in front of mcpx must pass on that path, and those below /oauth/"
+	}
+	http.Error(w, text, http.StatusNotFound)
 }
 
 // refuse answers a request without a principal. The reason why a token is not valid goes to the log, but not into the answer,

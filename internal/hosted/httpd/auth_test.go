@@ -311,12 +311,15 @@ func TestAuth_Server(t *testing.T) {
 	s := serve(t, Options{
 		Endpoint: whoami, Identity: verifierOf(guardedBy(t, "", "a")).Verifier,
 		AuthServer: func(path string) http.Handler {
-			if path == "/token" {
+			if path == "/token" || path == metadataPath {
 				return issues
 			}
 			return nil
 		},
 	})
+	if status, body := s.do(t, "POST", "/register", ""); status != 404 || !strings.Contains(body, "must pass on") {
+		t.Errorf("/register: %d %s", status, body)
+	}
 	for _, headers := range [][]string{nil, {"Authorization: Bearer wrong"}, {"Authorization: Bearer mcpx_a"}} {
 		if status, body := s.do(t, "POST", "/token", "", headers...); status != 200 || body != "issued to " {
 			t.Errorf("%v: %d %s", headers, status, body)

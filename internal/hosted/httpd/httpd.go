@@ -290,7 +290,7 @@ func (o *Options) pages() http.Handler {
 	}
 	mux.HandleFunc(wellKnown, o.metadata)
 	mux.HandleFunc(wellKnown+"/", o.metadata)
-	mux.HandleFunc("/register", register)
+	mux.HandleFunc("/register", o.register)
 	mux.HandleFunc("GET /{$}", o.start)
 	if o.Page != nil {
 		mux.Handle("/ui/", o.Page)
