@@ -62,8 +62,8 @@ type Request struct {
 // Follow applies the config file after each request from the channel requests, and after each edit over HTTP. If watch is true,
 // it also does so when the file, its lock file (mcpx lock) or a file that it refers to (${file:PATH}, envFile) changes. Follow
 // also applies the config again when a stored program changes. Without watch, it does so only if the folder of stored programs
-// existed when Follow was called, or at a request. If Follow refuses a file, it logs the reason, and mcpx keeps using the old config. Follow
-// returns when ctx ends.
+// existed when Follow was called, or at a request. If Follow refuses a file, it logs the reason, and mcpx keeps using the old
+// config. Follow returns when ctx ends.
 func (a *App) Follow(ctx context.Context, from Source, requests <-chan Request, watch bool) {
 	file := setup.ConfigFile{Path: a.Config.Path, Reading: from.Reading}
 	a.source.Store(&file)
