@@ -75,7 +75,7 @@ func (g *agents) call(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer context.AfterFunc(r.Context(), func() {
-		if errors.Is(context.Cause(r.Context()), identity.ErrRevoked) { // a shutdown ends the context too, but lets open calls finish
+		if errors.Is(context.Cause(r.Context()), caller.ErrRevoked) { // a shutdown ends the context too, but lets open calls finish
 			_ = peer.CloseWith(transport.ClosePolicy, "the token is not valid any more")
 		}
 	})()

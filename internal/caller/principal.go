@@ -3,6 +3,7 @@ package caller
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 )
@@ -55,11 +56,17 @@ type contextKey struct{}
 type proof struct {
 	principal *Principal
 	until     time.Time
+	revoked   context.Context // ends when the credential is revoked; nil if it cannot be
 }
 
 // With returns a context for a request of p. expiry is when the credential of p expires; a zero expiry means never.
 func With(ctx context.Context, p *Principal, expiry time.Time) context.Context {
-	return context.WithValue(ctx, contextKey{}, &proof{p, expiry})
+	return Revocable(ctx, p, expiry, nil)
+}
+
+// Revocable is like [With], for a credential that can be revoked: then the context revoked ends.
+func Revocable(ctx context.Context, p *Principal, expiry time.Time, revoked context.Context) context.Context {
+	return context.WithValue(ctx, contextKey{}, &proof{p, expiry, revoked})
 }
 
 // From returns the principal of the request that ctx belongs to; nil without authentication.
@@ -77,4 +84,18 @@ func Until(ctx context.Context) time.Time {
 		return of.until
 	}
 	return time.Time{}
+}
+
+// ErrRevoked is the cancellation cause of what a request has begun if the credential of the request was revoked: a reload of the
+// config has removed it, or its login at the authorization server inside mcpx was ended.
+var ErrRevoked = errors.New("the credential was revoked")
+
+// OnRevoked calls f, in a goroutine of its own, when the credential of the request that ctx belongs to is revoked. It does so also
+// after the request was answered: a call that goes on must end with its credential. The caller must call stop when the work that f
+// ends is done.
+func OnRevoked(ctx context.Context, f func()) (stop func() bool) {
+	if of, ok := ctx.Value(contextKey{}).(*proof); ok && of.revoked != nil {
+		return context.AfterFunc(of.revoked, f)
+	}
+	return func() bool { return false }
 }

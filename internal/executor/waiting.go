@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mcpx/internal/builtin"
+	"mcpx/internal/caller"
 	"mcpx/internal/request"
 	"mcpx/internal/results"
 )
@@ -46,6 +47,7 @@ func (e *Executor) executeFor(
 	wanted := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	e.calls.Go(func() { // ends with the calls: at the latest at their timeouts, or with Close
 		defer cancel(nil)
+		defer caller.OnRevoked(ctx, func() { cancel(caller.ErrRevoked) })()
 		defer context.AfterFunc(e.life, func() { cancel(errClosed) })()
 		var result *results.Result
 		var err error
@@ -61,8 +63,8 @@ func (e *Executor) executeFor(
 	case <-call.Done:
 	case <-timer.C:
 		if wanted() {
-			caller := e.begin().taking(&r)
-			return caller.StillRunning(call)
+			taking := e.begin().taking(&r)
+			return taking.StillRunning(call)
 		}
 		<-call.Done // ctx has ended, so this does not take long
 	}

@@ -151,6 +151,7 @@ func (k *suspendedCalls) begin(ctx context.Context, r *incoming, run func(contex
 	k.mu.Unlock()
 	go func() {
 		defer k.all.Done()
+		defer caller.OnRevoked(ctx, func() { cancel(caller.ErrRevoked) })()
 		p.result, p.err = run(ctx, &own)
 		code := 0
 		if p.err != nil {

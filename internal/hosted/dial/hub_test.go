@@ -24,7 +24,6 @@ import (
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
-	"mcpx/internal/hosted/identity"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/transport"
 )
@@ -58,7 +57,7 @@ func newBoard(t *testing.T, o Options) *board {
 		go func() { // ends with the request
 			select {
 			case <-b.revoke:
-				cancel(identity.ErrRevoked)
+				cancel(caller.ErrRevoked)
 			case <-over:
 			}
 		}()

@@ -9,7 +9,6 @@ import (
 
 	"mcpx/internal/base/pattern"
 	"mcpx/internal/caller"
-	"mcpx/internal/hosted/identity"
 	"mcpx/internal/transport"
 )
 
@@ -105,7 +104,7 @@ func (h *Hub) hold(ctx context.Context, s *slot, c *conn, isNew bool) {
 	case <-expired:
 		_ = c.CloseWith(transport.ClosePolicy, "the token has expired")
 	case <-ctx.Done():
-		if errors.Is(context.Cause(ctx), identity.ErrRevoked) {
+		if errors.Is(context.Cause(ctx), caller.ErrRevoked) {
 			_ = c.CloseWith(transport.ClosePolicy, "the token is not valid any more")
 		}
 		<-c.Over() // at a shutdown, which ends ctx too, Close closes the connection once no call needs it

@@ -78,10 +78,6 @@ func (e *AudienceError) Error() string {
 // Is makes errors.Is true for ErrInvalid too.
 func (e *AudienceError) Is(target error) bool { return target == ErrInvalid }
 
-// ErrRevoked is the cancellation cause of a request's context if the credential of the request was revoked: a reload of the
-// config has removed it, or its login at the authorization server inside mcpx was ended.
-var ErrRevoked = errors.New("the credential was revoked")
-
 // Verifier finds the principal of a request. The zero value needs no credentials.
 type Verifier struct {
 	current func() *State
@@ -223,12 +219,12 @@ type Proof struct {
 	Until time.Time
 }
 
-// Context returns a context for a request with this proof. It is cancelled with the cause [ErrRevoked] when the
+// Context returns a context for a request with this proof. It is cancelled with the cause [caller.ErrRevoked] when the
 // credential is revoked, so that open streams end. It is not cancelled when the credential expires; streams check
 // [caller.Until]. The caller calls end after the request.
 func (p *Proof) Context(of context.Context) (ctx context.Context, end func()) {
-	ctx, cancel := context.WithCancelCause(caller.With(of, p.Principal, p.Until))
-	stop := context.AfterFunc(p.Revoked, func() { cancel(ErrRevoked) })
+	ctx, cancel := context.WithCancelCause(caller.Revocable(of, p.Principal, p.Until, p.Revoked))
+	stop := context.AfterFunc(p.Revoked, func() { cancel(caller.ErrRevoked) })
 	return ctx, func() {
 		stop()
 		cancel(nil)

@@ -1,0 +1,98 @@
+package app
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mcpx/internal/base/conf"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/mcptest"
+)
+
+// withTokens returns the config of e with these tokens of alice in place of hers. The SHA-256 of a token is that of its text.
+func (e *endpoint) withTokens(tokens ...string) *config.Config {
+	next, auth := *e.cfg, *e.cfg.Auth
+	auth.Tokens = nil
+	for _, one := range e.cfg.Auth.Tokens {
+		if one.Name != "alice" {
+			auth.Tokens = append(auth.Tokens, one)
+		}
+	}
+	for _, token := range tokens {
+		auth.Tokens = append(auth.Tokens, conf.Token{Name: "alice", SHA256: sha256.Sum256([]byte(token))})
+	}
+	next.Auth = &auth
+	return &next
+}
+
+// TestRevoked_CallsThatGoOn: the calls that one request makes, and that go on after their client has got a handle, end with the
+// token of the request. The call that its server has begun is cancelled, and no further one is made.
+func TestRevoked_CallsThatGoOn(t *testing.T) {
+	mcptest.NoLeaks(t)
+	e, fakes := workshop(t, everybody, `,"clients":{"waiter":{"call_wait":"100ms"}}`)
+	gate := filepath.Join(t.TempDir(), "gate")
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	quoted, _ := json.Marshal(gate)
+	alice := e.visitor(t, "alice", legacyEra, false)
+	alice.name = "waiter"
+	said := alice.ask(t, "/mcp", "tools/call", `"name":"exec","arguments":{"server_name":"fake","tool_name":"slow","each":[{"ms":0,"while":`+string(quoted)+`},{"ms":0}]}`)
+	handle := handleIn.FindStringSubmatch(said)
+	if handle == nil {
+		t.Fatalf("no handle: %s", said)
+	}
+	mcptest.WaitFor(t, "the first call", patience, func() bool { return len(fakes["fake"].Log().Calls("slow")) == 1 })
+	if err := e.app.reload(e.withTokens()); err != nil {
+		t.Fatal(err)
+	}
+	mcptest.WaitFor(t, "its end", patience, func() bool { return fakes["fake"].Count("notifications/cancelled") == 1 })
+	if err := os.Remove(gate); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.app.reload(e.withTokens("alice")); err != nil { // who has the token again learns how the calls ended
+		t.Fatal(err)
+	}
+	if said := e.visitor(t, "alice", modernEra, false).ask(t, "/mcp", "tools/call", execute("mcpx", "wait_result", `{"handle":"`+handle[1]+`"}`)); !strings.Contains(said, "the call was cancelled") {
+		t.Errorf("afterwards: %s", said)
+	}
+	if calls := len(fakes["fake"].Log().Calls("slow")); calls != 1 {
+		t.Errorf("%d calls were made", calls)
+	}
+}
+
+// TestRevoked_Questions: a call that waits for an answer of its user ends with its token, even if the principal has another one.
+func TestRevoked_Questions(t *testing.T) {
+	mcptest.NoLeaks(t)
+	e, fakes := workshop(t, `[{"principals":["alice"],"confirm":"all"}]`, "")
+	if err := e.app.reload(e.withTokens("alice", "alice2")); err != nil {
+		t.Fatal(err)
+	}
+	alice, again := e.visitor(t, "alice", modernEra, false), e.visitor(t, "alice2", modernEra, false)
+	alice.caps, again.caps = `{"elicitation":{}}`, `{"elicitation":{}}`
+	call := execute("fake", "echo", `{"text":"done"}`)
+	state := stateIn.FindStringSubmatch(alice.ask(t, "/mcp", "tools/call", call))
+	if state == nil {
+		t.Fatal("no question")
+	}
+	if err := e.app.reload(e.withTokens("alice2")); err != nil {
+		t.Fatal(err)
+	}
+	mcptest.WaitFor(t, "the end of the call", patience, func() bool {
+		w := httptest.NewRecorder()
+		e.app.metricsHandler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		return strings.Contains(w.Body.String(), `="CANCELLED"`)
+	})
+	said := again.ask(t, "/mcp", "tools/call", call+`,"inputResponses":{"q1":{"action":"accept","content":{"run":true}}},"requestState":`+state[1])
+	if !strings.Contains(said, `"error"`) || len(fakes["fake"].Log().Calls("echo")) > 0 {
+		t.Errorf("answered afterwards: %s", said)
+	}
+	if state = stateIn.FindStringSubmatch(again.ask(t, "/mcp", "tools/call", call)); state == nil {
+		t.Error("no question for a call of the other token")
+	}
+}
