@@ -76,7 +76,7 @@ func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, 
 			// The value of tool_name may be a list of names, or a name that contains the server's name. Any other name requires
 			// server_name.
 			if strings.ContainsAny(q.Tool, ",.") || strings.Contains(q.Tool, "__") {
-				if named, _ := v.byName(client, snap, Query{Text: q.Tool}, structured); named != nil {
+				if named, _ := v.byName(ctx, client, snap, Query{Text: q.Tool}, structured); named != nil {
 					return named
 				}
 			}
@@ -156,12 +156,16 @@ func (v *TwoTools) single(r *executor.Request, s *catalog.Server, structured boo
 const maxMissing = 5
 
 // byName is for a query that is a list of tool names: named is an answer with exactly these tools, and complete reports whether
-// every name has a tool. For any other query, named is nil.
-func (v *TwoTools) byName(client *caller.Client, snap *catalog.Snapshot, q Query, structured bool) (named *results.Result, complete bool) {
+// every name has a tool. For any other query, named is nil. If too many searches wait, named is the failure for that.
+func (v *TwoTools) byName(
+	ctx context.Context, client *caller.Client, snap *catalog.Snapshot, q Query, structured bool,
+) (named *results.Result, complete bool) {
 	index := v.texts.search(snap)
-	v.searching.Lock()
-	hits, missing := index.Named(q.Text, search.Options{Server: q.Server})
-	v.searching.Unlock()
+	var hits []search.Hit
+	var missing []string
+	if !v.search(ctx, client, func() { hits, missing = index.Named(q.Text, search.Options{Server: q.Server}) }) {
+		return results.Busy().Result(structured), true
+	}
 	if len(hits) == 0 {
 		return nil, false
 	}
@@ -216,21 +220,23 @@ const maxUnsearched = 20
 // matches answers a query. If the query is a list of known tool names, it answers at once. Otherwise, unless the query names a
 // server, it first waits for servers to which mcpx connects for the first time.
 func (v *TwoTools) matches(ctx context.Context, client *caller.Client, snap *catalog.Snapshot, q Query, structured bool) *results.Result {
-	named, all := v.byName(client, snap, q, structured)
+	named, all := v.byName(ctx, client, snap, q, structured)
 	if named != nil && all {
 		return named
 	}
 	if q.Server == "" && v.awaitTools(ctx, client) {
 		snap = v.named(client)
-		named, _ = v.byName(client, snap, q, structured)
+		named, _ = v.byName(ctx, client, snap, q, structured)
 	}
 	if named != nil {
 		return named
 	}
 	index := v.texts.search(snap)
-	v.searching.Lock()
-	found, more, weak := findTools(snap, index, q)
-	v.searching.Unlock()
+	var found, more []describe.Match
+	var weak bool
+	if !v.search(ctx, client, func() { found, more, weak = findTools(snap, index, q) }) {
+		return results.Busy().Result(structured)
+	}
 	if len(found) == 0 {
 		text := unsearched(snap, q.Server) + fmt.Sprintf("No tool matches %q. inspect without arguments lists the servers.", sanitize.Line(q.Text, 200))
 		return result(text, structured, func() any { return listing{Tools: []json.RawMessage{}} })
@@ -242,6 +248,17 @@ func (v *TwoTools) matches(ctx context.Context, client *caller.Client, snap *cat
 	q.show(found[:min(describe.CompleteMatches, len(found))])
 	text := unsearched(snap, q.Server) + describe.Matches(found, more, v.describeOptions(client))
 	return result(text, structured, func() any { return matchesData(found) })
+}
+
+// search runs find when it is the turn of the client's principal: searches run one at a time. It returns false if too many wait.
+func (v *TwoTools) search(ctx context.Context, client *caller.Client, find func()) (ok bool) {
+	owner := client.On().Key()
+	if v.searching.Enter(ctx, owner) != nil {
+		return false
+	}
+	defer v.searching.Leave(owner)
+	find()
+	return true
 }
 
 // findTools searches for the tools that fit a query, the best first. The answer should describe the tools in described, and

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -14,6 +13,7 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/semaphore"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 	"mcpx/internal/executor"
@@ -73,8 +73,8 @@ type Options struct {
 type TwoTools struct {
 	base
 	texts texts
-	// searching is held during a search, so that long queries use only one CPU core and leave the others to calls.
-	searching sync.Mutex
+	// searching lets only one search run at a time, so that long queries use only one CPU core and leave the others to calls.
+	searching semaphore.Semaphore
 }
 
 var _ View = (*TwoTools)(nil)
@@ -83,6 +83,7 @@ var _ View = (*TwoTools)(nil)
 // before r.Start.
 func NewTwoTools(r *registry.Registry, e *executor.Executor, options Options) *TwoTools {
 	v := &TwoTools{}
+	v.searching.Set(1, semaphore.Queue{Calls: 256, Wait: 30 * time.Second})
 	v.init(r, e, options)
 	v.follow(v.listed)
 	return v
