@@ -16,14 +16,15 @@ import (
 // clientSession is a session that belongs to one client, or to a home or a principal (see [caller.Client.HomeKey]). The
 // registry's lock guards its fields, except subject.
 type clientSession struct {
-	upstream *upstream.Upstream
-	home     *caller.Home           // nil if the session ends with its client
-	loginOf  string                 // the ID of the principal whose login it uses; empty for a server without Personal logins
-	subject  atomic.Pointer[string] // the caller's latest token, if it is exchanged for a token of the server
-	open     int                    // the number of open calls
-	waiting  int                    // how many of the open calls wait for the server's lists
-	learned  bool                   // whether the tools that the session listed first were stored for clients with the same capabilities
-	used     time.Time              // when a call last ended; zero before that
+	upstream  *upstream.Upstream
+	home      *caller.Home           // nil if the session ends with its client
+	loginOf   string                 // the ID of the principal whose login it uses; empty for a server without Personal logins
+	principal string                 // the ID of the principal that opened it; empty without authentication
+	subject   atomic.Pointer[string] // the caller's latest token, if it is exchanged for a token of the server
+	open      int                    // the number of open calls
+	waiting   int                    // how many of the open calls wait for the server's lists
+	learned   bool                   // whether the tools that the session listed first were stored for clients with the same capabilities
+	used      time.Time              // when a call last ended; zero before that
 }
 
 // Own makes client, the only client of this registry, the owner of the shared sessions. Shared sessions that are opened from
@@ -75,11 +76,11 @@ func (r *Registry) clientSession(
 			r.makeRoom(name, client.Home.Owner())
 		}
 		if limit := r.options.SessionLimit; limit != nil {
-			if over := limit(r.sessionsOf(name)); over != nil {
+			if over := limit(r.sessionsOf(name)); over != nil && !r.displace(name, client.On().Key()) {
 				return nil, nil, over
 			}
 		}
-		c = &clientSession{home: client.Home}
+		c = &clientSession{home: client.Home, principal: client.On().Key()}
 		spec := r.clientSpec(e, client.Remembered(), credentials, c)
 		if readLists {
 			r.listing(&spec, client.Remembered(), e, c)
@@ -183,20 +184,57 @@ const maxHomes = 8
 // makeRoom is called before an owner opens one more session with a server. If the homes of the owner already have maxHomes
 // unused sessions with this server, makeRoom ends the least recently used of them. The caller holds the lock.
 func (r *Registry) makeRoom(server, owner string) {
-	unused, oldest, of := 0, (*clientSession)(nil), ""
+	unused, end := r.oldest(server, func(c *clientSession) bool { return c.home != nil && c.home.Owner() == owner })
+	if unused >= maxHomes {
+		end()
+	}
+}
+
+// oldest counts the unused sessions of single clients with a server for which matches returns true. The returned func ends the
+// least recently used of them; it is nil if there are none. The caller holds the lock, also when it calls the func.
+func (r *Registry) oldest(server string, matches func(c *clientSession) bool) (unused int, end func()) {
+	var oldest *clientSession
 	for client, sessions := range r.clients {
 		for key, c := range sessions {
-			if key.server != server || c.open > 0 || c.home == nil || c.home.Owner() != owner {
+			if key.server != server || c.open > 0 || !matches(c) {
 				continue
 			}
 			if unused++; oldest == nil || c.used.Before(oldest.used) {
-				oldest, of = c, client
+				oldest = c
+				end = func() {
+					r.endSessions(client, retired{}, 0, func(_ sessionKey, other *clientSession) bool { return other == c })
+				}
 			}
 		}
 	}
-	if unused >= maxHomes {
-		r.endSessions(of, retired{}, 0, func(_ sessionKey, c *clientSession) bool { return c == oldest })
+	return unused, end
+}
+
+// displace makes room for a session of this principal with a server that may not have more. It ends the least recently used of the
+// unused sessions of the principal with the most sessions; only principals with unused ones count. It returns false if there is none,
+// or if that principal would then have fewer sessions than the other. The caller holds the lock.
+func (r *Registry) displace(server, principal string) bool {
+	count, unused := make(map[string]int), make(map[string]bool)
+	for _, sessions := range r.clients {
+		for key, c := range sessions {
+			if key.server == server {
+				count[c.principal]++
+				unused[c.principal] = unused[c.principal] || c.open == 0
+			}
+		}
 	}
+	most := principal
+	for other, n := range count {
+		if unused[other] && n > count[most] {
+			most = other
+		}
+	}
+	if count[most] <= count[principal]+1 {
+		return false
+	}
+	_, end := r.oldest(server, func(c *clientSession) bool { return c.principal == most })
+	end()
+	return true
 }
 
 // sessionsOf counts the sessions of single clients with a server. The caller holds the lock.
