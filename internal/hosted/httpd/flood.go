@@ -15,7 +15,7 @@ import (
 )
 
 // flood answers 429 to requests that come too fast, before their bodies are read. The handler beforeAuth counts a request for
-// the address of the sender, unless the credential of the request was already valid earlier. The handler afterAuth counts the
+// the address of the sender, unless the credential of the request was valid the last time. The handler afterAuth counts the
 // request for its principal. If auth is not configured, only afterAuth counts, all requests together. Probes are not counted.
 type flood struct {
 	options *Options
@@ -37,14 +37,19 @@ const (
 func (f *flood) beforeAuth(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		connectionOf(r.Context()).heard()
-		if !probe(r) && f.options.Identity.Options() != nil {
-			address, credential := sender(r)
-			if wait := f.options.Limits.Arrived(address, credential); wait > 0 {
-				f.refuse(w, r, wait, address.String())
-				return
-			}
+		if probe(r) || f.options.Identity.Options() == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		address, credential := sender(r)
+		if wait := f.options.Limits.Arrived(address, credential); wait > 0 {
+			f.refuse(w, r, wait, address.String())
+			return
 		}
 		next.ServeHTTP(w, r)
+		if answerOf(w).status == http.StatusUnauthorized {
+			f.options.Limits.Invalid(credential)
+		}
 	})
 }
 

@@ -122,3 +122,25 @@ func TestSender(t *testing.T) {
 		}
 	}
 }
+
+// TestFlood_Revoked: a flood of requests with a token that was valid once, but is not any more, is refused like one with a wrong token.
+func TestFlood_Revoked(t *testing.T) {
+	mcptest.NoLeaks(t)
+	v := verifierOf(guardedBy(t, "", "a", "b"))
+	s := serve(t, Options{Endpoint: whoami, Identity: v.Verifier, Limits: limits.New(conf.Limits{AddressRequests: 2})})
+	const revoked, good = "Authorization: Bearer mcpx_b", "Authorization: Bearer mcpx_a"
+	for _, token := range []string{revoked, good} {
+		if status, _ := s.do(t, "POST", "/mcp", ping, token); status != 200 {
+			t.Fatal(status)
+		}
+	}
+	v.SetOptions(guardedBy(t, "", "a"))
+	count, one := s.floods(t, 150, revoked)
+	if count[401] < 103 || count[429] < 5 || len(count) > 2 {
+		t.Errorf("answers by status: %v", count)
+	}
+	isFlood(t, one[429])
+	if count, _ := s.floods(t, 100, good); count[200] != 100 {
+		t.Errorf("with a good token: %v", count)
+	}
+}

@@ -22,7 +22,7 @@ func (l *Limits) Connections() (total, perAddress int) {
 	return o.Connections, o.AddressConnections
 }
 
-// Arrived counts a request from an address before its credential is verified, unless the same credential was valid earlier.
+// Arrived counts a request from an address before its credential is verified, unless the same credential was valid the last time.
 // credential is empty if the request has none. If there were too many requests, Arrived returns how long the sender should
 // wait, otherwise 0.
 func (l *Limits) Arrived(address netip.Addr, credential string) time.Duration {
@@ -36,6 +36,13 @@ func (l *Limits) Arrived(address netip.Addr, credential string) time.Duration {
 		return 0
 	}
 	return l.take(state.Draw{What: addressRequests, Whose: address.String(), Flow: rate, Tokens: 1})
+}
+
+// Invalid is called when a credential was refused. If it was valid earlier, its next requests count for their address again.
+func (l *Limits) Invalid(credential string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.proved.Delete(maphash.String(l.seed, credential))
 }
 
 // take takes tokens from one bucket, or returns the time until the bucket has enough. The caller holds the lock.
