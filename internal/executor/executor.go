@@ -37,6 +37,7 @@ type Executor struct {
 	schemas    arguments.Schemas
 	store      results.Store
 	work       *semaphore.Semaphore // slots for long work in this process: greps, and making answers from large results
+	guessing   semaphore.Semaphore  // lets one search for the words of a wrong tool name run at a time, because it takes up to 0.1 s
 	builtin    *builtin.Server
 	learned    *learned.Store // nil if nothing is learned
 	journal    *request.Journal
@@ -60,6 +61,7 @@ func New(r *registry.Registry, options Options) *Executor {
 	}
 	e.life, e.end = context.WithCancelCause(context.Background())
 	e.work = semaphore.Shared(runtime.GOMAXPROCS(0), semaphore.Queue{Calls: 256, Wait: 30 * time.Second})
+	e.guessing.Set(1, semaphore.Queue{Calls: 64, Wait: time.Second})
 	e.builtin = builtin.New()
 	e.builtin.Journal, e.builtin.NoServer = e.journal, func(name string, seen *catalog.Snapshot) error {
 		return &notFoundError{name: name, known: seen.ServerNames(), empty: seen.Empty}

@@ -49,7 +49,14 @@ func (e *Executor) ToolNotFound(r *Request, s *catalog.Server, name string) *res
 }
 
 func (e *Executor) toolNotFound(r *Request, s *catalog.Server, name string) *notFoundError {
-	return &notFoundError{server: s, name: name, known: s.ToolNames(), owners: e.owners(r, name, s.Name)}
+	inTurn := func(search func()) {
+		owner := r.Client.On().Key()
+		if e.guessing.Enter(context.Background(), owner) == nil {
+			defer e.guessing.Leave(owner)
+			search()
+		}
+	}
+	return &notFoundError{server: s, name: name, known: s.ToolNames(), owners: e.owners(r, name, s.Name), inTurn: inTurn}
 }
 
 // findServer finds the server of a request. If it has to wait for the server (awaitServer) or for the caller's login, it renews

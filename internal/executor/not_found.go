@@ -44,6 +44,8 @@ type notFoundError struct {
 	empty string
 	// owners are the servers that the caller may have meant, each with the tool (see [Executor.owners]).
 	owners []owner
+	// inTurn runs the search for the words of the name, or does not run it if too many searches wait. nil runs it at once.
+	inTurn func(search func())
 }
 
 // owner is a server and one of its tools.
@@ -234,10 +236,17 @@ func (m *notFoundError) guesses() []string {
 		return near
 	}
 	var found []string
-	for _, hit := range search.New(catalog.NewSnapshot([]catalog.Server{*m.server})).Search(name, search.Options{Limit: maxGuesses}) {
-		if len(hit.Tool) <= maxOwned {
-			found = append(found, hit.Tool)
+	look := func() {
+		for _, hit := range search.New(catalog.NewSnapshot([]catalog.Server{*m.server})).Search(name, search.Options{Limit: maxGuesses}) {
+			if len(hit.Tool) <= maxOwned {
+				found = append(found, hit.Tool)
+			}
 		}
+	}
+	if m.inTurn == nil {
+		look()
+	} else {
+		m.inTurn(look)
 	}
 	if len(found) == 0 || len(near) > 0 && slices.Contains(near, found[0]) {
 		return near

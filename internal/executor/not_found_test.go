@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
@@ -179,4 +181,53 @@ func TestNotFound_Recorded(t *testing.T) {
 			t.Errorf("%s: %d of %d guessed, want at least %v; %d tokens without a guess", wrong.name, right, asked, wrong.least, mostOfNone)
 		}
 	}
+}
+
+// TestToolNotFound_Busy: searches for the words of wrong names run one at a time, and those of one caller do not delay another's by
+// more than one search. Where too many wait, or too long, the names of similar spelling are the whole answer.
+func TestToolNotFound_Busy(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := chained(registry.New(nil, registry.Options{}), Options{})
+		s := &catalog.Server{Name: "github", Known: true, Tools: []catalog.Tool{{Name: "merge_pull_request"}, {Name: "list_branches"}}}
+		seen := catalog.NewSnapshot([]catalog.Server{*s})
+		s, _ = seen.Server("github")
+		wrong := func(who string) string {
+			return e.ToolNotFound(new(as(who, Request{Catalogue: seen})), s, "do_the_pull_merge").Text
+		}
+		said := make(chan string, 100)
+		hold := func(n int) {
+			if err := e.guessing.Enter(t.Context(), "mallory"); err != nil {
+				t.Fatal(err)
+			}
+			for range n {
+				go func() { said <- wrong("mallory") }() // ends with its turn, or when it has waited too long
+			}
+			synctest.Wait()
+		}
+		hold(100)
+		if _, waiting := e.guessing.Use(); waiting != 64 || len(said) != 36 {
+			t.Errorf("%d wait, %d have an answer", waiting, len(said))
+		}
+		go func() { said <- "alice: " + wrong("alice") }() // ends with its turn
+		synctest.Wait()
+		e.guessing.Leave("mallory")
+		synctest.Wait()
+		found := 0
+		for range 101 {
+			if one := <-said; strings.Contains(one, "merge_pull_request or") || strings.Contains(one, "mean merge_pull_request") {
+				found++
+			} else if strings.HasPrefix(one, "alice") {
+				t.Error(one)
+			}
+		}
+		if found != 64 { // 63 of mallory, and alice in place of the last
+			t.Errorf("%d were found", found)
+		}
+		hold(1)
+		time.Sleep(time.Second) // of the bubble
+		if one := <-said; !strings.HasPrefix(one, "TOOL_NOT_FOUND") {
+			t.Error(one)
+		}
+		e.guessing.Leave("mallory")
+	})
 }
