@@ -20,6 +20,38 @@ import (
 // the same time may exceed it a little.
 const maxFollowed = 1000
 
+// maxFollowedOf is the highest number of resources that the sessions and requests of one principal may subscribe to together. Each
+// subscription takes memory and goroutines for as long as it lasts, also while the limits for calls refuse it.
+const maxFollowedOf = 10_000
+
+// following counts the subscriptions of each principal. The zero value is ready.
+type following struct {
+	mu sync.Mutex
+	of map[string]int
+}
+
+// add adds n, which may be negative, to the number of subscriptions of a principal.
+func (c *following) add(who string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of == nil {
+		c.of = make(map[string]int)
+	}
+	if c.of[who] += n; c.of[who] == 0 {
+		delete(c.of, who)
+	}
+}
+
+// count returns the number of subscriptions of a principal; 0 without a principal, as the limit is not for a mcpx without auth.
+func (c *following) count(who string) int {
+	if who == "" {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.of[who]
+}
+
 // followed holds the resources that a client subscribes to, by URI. Updates go to the client's pending
 // notifications. The zero value is ready.
 type followed struct {
@@ -30,11 +62,12 @@ type followed struct {
 	all   sync.WaitGroup
 }
 
-// begin subscribes to a resource in a goroutine. The goroutine ends with [followed.stop], with [followed.close], or if the
+// followOne subscribes to a resource in a goroutine. The goroutine ends with [followed.stop], with [followed.close], or if the
 // first subscription fails. The returned channel gets one value: nil once the server has accepted the subscription, otherwise
-// the error. begin returns a nil channel if the client already subscribes to the resource, or after close. The updates are
-// added to the parameter notes.
-func (o *followed) begin(uri string, topic *resources.Topic, notes *pending) (agreed chan error) {
+// the error. followOne returns a nil channel if the client already subscribes to the resource, or after close. The updates are
+// added to the parameter notes. Until it ends, the subscription counts in f.following for the principal of the client.
+func (f *Front) followOne(o *followed, uri string, topic *resources.Topic, client *caller.Client, notes *pending) (agreed chan error) {
+	who := client.On().Key()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.ended || o.end[uri] != nil {
@@ -46,7 +79,9 @@ func (o *followed) begin(uri string, topic *resources.Topic, notes *pending) (ag
 	ctx, cancel := context.WithCancel(context.Background())
 	o.end[uri] = cancel
 	agreed = make(chan error, 1)
+	f.following.add(who, 1)
 	o.all.Go(func() {
+		defer f.following.add(who, -1)
 		err := topic.Follow(ctx, func() { agreed <- nil }, func(params json.RawMessage) {
 			notes.add(note{method: mcp.MethodNotificationResourceUpdated, uri: wire.MemberText(params, "uri"), params: params})
 		})
@@ -61,8 +96,11 @@ func (o *followed) begin(uri string, topic *resources.Topic, notes *pending) (ag
 	return agreed
 }
 
-// full reports whether there are maxFollowed subscriptions or more.
-func (o *followed) full() bool {
+// full reports whether o has maxFollowed subscriptions or more, or the client's principal has maxFollowedOf.
+func (f *Front) full(o *followed, client *caller.Client) bool {
+	if f.following.count(client.On().Key()) >= maxFollowedOf {
+		return true
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.end) >= maxFollowed
@@ -103,13 +141,13 @@ func (o *followed) close() {
 func (f *Front) subscribe(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	uri, _ := wire.Text(r.uri)
 	topic, err := f.view.Topic(ctx, r.from(), uri, false)
-	if err == nil && r.session.followed.full() {
+	if err == nil && f.full(&r.session.followed, r.client) {
 		err = &resources.ParamsError{Message: "too many subscriptions; unsubscribe from others first"}
 	}
 	if err != nil {
 		return nil, f.resourceError(r, err)
 	}
-	if agreed := r.session.followed.begin(uri, topic, r.session.pending); agreed != nil {
+	if agreed := f.followOne(&r.session.followed, uri, topic, r.client, r.session.pending); agreed != nil {
 		select {
 		case err = <-agreed:
 			if errors.Is(err, context.Canceled) { // caused by followed.stop or followed.close
@@ -117,7 +155,7 @@ func (f *Front) subscribe(ctx context.Context, r *incoming, out []byte) ([]byte,
 			}
 		case <-ctx.Done():
 			r.session.followed.stop(uri)
-			<-agreed // until then, the goroutine that begin started may write to the event of r
+			<-agreed // until then, the goroutine of the subscription may write to the event of r
 			return nil, cancelled(ctx)
 		}
 	}
@@ -177,11 +215,11 @@ func (f *Front) unsubscribe(ctx context.Context, r *incoming, out []byte) ([]byt
 	return append(out, "{}"...), nil
 }
 
-// followAll subscribes to the URIs until there are maxFollowed subscriptions, and returns the URIs of the new ones. It skips
+// followAll subscribes to the first maxFollowed URIs, until there are too many subscriptions, and returns the new ones. It skips
 // unknown resources, those whose server reports no changes, and those to which the client already subscribes.
 func (f *Front) followAll(ctx context.Context, client *caller.Client, uris []string, o *followed, notes *pending) (granted []string) {
-	for _, uri := range uris {
-		if o.full() {
+	for i, uri := range uris {
+		if i >= maxFollowed || ctx.Err() != nil || f.full(o, client) {
 			break
 		}
 		topic, err := f.view.Topic(ctx, request.From{Client: client}, uri, true)
@@ -189,7 +227,7 @@ func (f *Front) followAll(ctx context.Context, client *caller.Client, uris []str
 			continue
 		}
 		topic.Again = o.again
-		if o.begin(uri, topic, notes) != nil {
+		if f.followOne(o, uri, topic, client, notes) != nil {
 			granted = append(granted, uri)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/state"
+	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/view"
 )
@@ -241,5 +242,41 @@ func TestFollow_EndedStream(t *testing.T) {
 	}
 	if len(notes.due) != 1 || len(notes.take()) != 1 {
 		t.Error("the note is lost")
+	}
+}
+
+// TestFollowed_Bounds: the subscriptions of one principal are bounded over all of its sessions and requests, until they end, and
+// others are not affected. Of a long list of resources only the beginning is looked at: most of it may be unknown.
+func TestFollowed_Bounds(t *testing.T) {
+	mcptest.NoLeaks(t)
+	f := (&once{t: t}).front(Options{}, view.Options{}, remote("fake", offering("fake", mcptest.EraLegacy).HTTP(t)))
+	f.registry.WaitListed(t.Context(), nil)
+	t.Cleanup(f.Close)
+	follow := func(who string, uris ...string) (granted int, end func()) {
+		o, client := &followed{}, &caller.Client{Principal: &caller.Principal{ID: who}}
+		notes, stop := f.pendingFor(client)
+		defer stop()
+		return len(f.followAll(t.Context(), client, uris, o, notes)), o.close
+	}
+	f.following.add("mallory", maxFollowedOf-2) // in other sessions
+	n, end := follow("mallory", "fake://1?q", "fake://2?q", "fake://3?q")
+	if n != 2 {
+		t.Errorf("mallory got %d subscriptions, want the last 2", n)
+	}
+	granted := func(who string, want int, uris ...string) {
+		t.Helper()
+		n, end := follow(who, uris...)
+		if end(); n != want {
+			t.Errorf("%s got %d subscriptions, want %d", who, n, want)
+		}
+	}
+	granted("mallory", 0, "fake://1")
+	granted("alice", 1, "fake://1")
+	end()
+	granted("mallory", 1, "fake://1")
+	granted("alice", 1, append(slices.Repeat([]string{"unknown:"}, maxFollowed), "fake://1")...) // the only server gets the unknown one
+	f.following.add("mallory", 2-maxFollowedOf)
+	if len(f.following.of) > 0 {
+		t.Errorf("at the end: %v", f.following.of)
 	}
 }

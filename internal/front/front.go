@@ -110,6 +110,7 @@ type Front struct {
 	suspended  suspendedCalls // modern calls during which the client can be asked
 	requests   atomic.Int64   // numbers the modern requests over HTTP
 	listings   listings       // when clients without a session last listed tools over HTTP
+	following  following      // the subscriptions to resources
 
 	detach   func() // stops the view from reporting changes to the field changes
 	stop     chan struct{}
