@@ -68,9 +68,8 @@ func (e *Executor) executeFor(
 		}
 		<-call.Done // ctx has ended, so this does not take long
 	}
-	result, err := call.Result()
-	if err != nil && ctx.Err() != nil {
-		return nil, ctx.Err()
+	if result, err := call.Result(); err == nil || ctx.Err() == nil {
+		return result, err
 	}
-	return result, err
+	return nil, ctx.Err()
 }
