@@ -20,15 +20,18 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 )
 
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("typecheck: ")
+	debug.SetGCPercent(400) // collecting garbage took a third of the time
 	failed := false
+	s := newSources()
 	for _, system := range os.Args[1:] {
-		checked, err := check(system, ".")
+		checked, err := s.check(system, ".")
 		if err != nil {
 			log.Printf("%s: %v", system, err)
 			failed = true
@@ -48,9 +51,29 @@ type pkg struct {
 	Module                   *struct{ Main bool }
 }
 
+// sources has the files that were read, by their paths; most are the same on all systems. No check changes a file.
+type sources struct {
+	files  *token.FileSet
+	parsed map[string]*ast.File
+}
+
+func newSources() sources { return sources{token.NewFileSet(), make(map[string]*ast.File)} }
+
+// parse reads a file, unless it was read before.
+func (s sources) parse(path string) (*ast.File, error) {
+	if file := s.parsed[path]; file != nil {
+		return file, nil
+	}
+	file, err := parser.ParseFile(s.files, path, nil, parser.SkipObjectResolution)
+	if err == nil {
+		s.parsed[path] = file
+	}
+	return file, err
+}
+
 // check type-checks the module in dir with its tests, and everything that they import. checked is the number of packages of the
 // module; go list lists a package with tests more than once, and each time is counted. The error joins all errors.
-func check(system, dir string) (checked int, err error) {
+func (s sources) check(system, dir string) (checked int, err error) {
 	list := exec.Command("go", "list", "-deps", "-test", "-json=ImportPath,Dir,ForTest,GoFiles,ImportMap,Module", "./...")
 	list.Dir, list.Stderr = dir, os.Stderr
 	list.Env = append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0", "GOFLAGS=")
@@ -61,7 +84,7 @@ func check(system, dir string) (checked int, err error) {
 	if err := list.Start(); err != nil {
 		return 0, err
 	}
-	c := checker{files: token.NewFileSet(), done: map[string]*types.Package{"unsafe": types.Unsafe}}
+	c := checker{sources: s, done: map[string]*types.Package{"unsafe": types.Unsafe}}
 	for in := json.NewDecoder(out); ; { // go list prints a package after all packages that it imports
 		var p pkg
 		if err := in.Decode(&p); err != nil {
@@ -80,10 +103,10 @@ func check(system, dir string) (checked int, err error) {
 
 // checker has the packages that it has already checked.
 type checker struct {
-	files *token.FileSet
-	done  map[string]*types.Package
-	own   int // the number of packages of the main module
-	errs  []error
+	sources
+	done map[string]*types.Package
+	own  int // the number of packages of the main module
+	errs []error
 }
 
 // add type-checks one package. In packages of other modules it does not check function bodies.
@@ -94,7 +117,7 @@ func (c *checker) add(p pkg) {
 	own := p.Module != nil && p.Module.Main
 	var files []*ast.File
 	for _, name := range p.GoFiles {
-		file, err := parser.ParseFile(c.files, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+		file, err := c.parse(filepath.Join(p.Dir, name))
 		if err != nil {
 			c.errs = append(c.errs, err)
 			continue

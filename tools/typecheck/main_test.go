@@ -30,8 +30,9 @@ func TestCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	s := newSources()
 	for system, want := range map[string]string{"linux": "", "windows": "undefined: syscall.Kill", "darwin": "undefined: a.Kill"} {
-		checked, err := check(system, dir)
+		checked, err := s.check(system, dir)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got %v, want %q", system, err, want)
 		}
