@@ -296,7 +296,7 @@ func TestNPM_Inspector(t *testing.T) {
 	}
 	for name, target := range over {
 		t.Run(name, func(t *testing.T) {
-			script := filepath.Join(p.dir, "node_modules", "@modelcontextprotocol", "inspector", "cli", "build", "cli.js")
+			script := filepath.Join(p.dir, "node_modules", "@modelcontextprotocol", "inspector-cli", "build", "cli.js")
 			type run struct {
 				args []string
 				want string
