@@ -402,20 +402,29 @@ func TestDeafClient(t *testing.T) {
 	mcptest.Parallel(t)
 	f := connectWith(t, Options{writeWithin: 2 * time.Second}, view.Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
 	endpoint, ended := f, make(chan struct{}, 10)
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		endpoint.ServeHTTP(w, r)
 		ended <- struct{}{}
 	}))
+	web.Config.ConnContext = func(ctx context.Context, connection net.Conn) context.Context {
+		_ = connection.(*net.TCPConn).SetWriteBuffer(4 << 10) // otherwise the kernel takes 4 MB
+		return ctx
+	}
+	web.Start()
 	t.Cleanup(web.Close)
 	for _, era := range []string{legacyEra, modernEra} {
 		c := newWebClient(t, web, era)
 		for range len(ended) {
 			<-ended
 		}
-		image := `{\"content\":[{\"type\":\"image\",\"mimeType\":\"image/png\",\"data\":\"` + strings.Repeat("A", 12_000_000) + `\"}]}` // it is not cut
+		image := `{\"content\":[{\"type\":\"image\",\"mimeType\":\"image/png\",\"data\":\"` + strings.Repeat("A", 1_000_000) + `\"}]}` // it is not cut
+		began := time.Now()
 		ignore(t, web, c, c.call("1", "raw", `{"result":"`+image+`"}`, ""))
 		select {
 		case <-ended:
+			if took := time.Since(began); took < 2*time.Second {
+				t.Errorf("%s: the answer did not have to wait: %s", era, took)
+			}
 		case <-time.After(patience):
 			t.Fatalf("%s: the answer is held for ever", era)
 		}
