@@ -64,7 +64,7 @@ func (c *client) echo(t *testing.T) string {
 //	MCPX_SOAK=5m go test ./cmd/mcpx -run TestLogin_TwoProcesses -v -timeout 0
 func TestLogin_TwoProcesses(t *testing.T) {
 	mcptest.Parallel(t)
-	lifetime, callers, pause, lasts := 5, 6, 50*time.Millisecond, 16*time.Second // calls often enough even on a busy machine
+	lifetime, callers, pause, lasts := 5, 6, 150*time.Millisecond, 16*time.Second // calls often enough even on a busy machine
 	var more []map[string]any
 	if soak, err := time.ParseDuration(os.Getenv("MCPX_SOAK")); err == nil {
 		lifetime, callers, pause, lasts = 60, 50, 2*time.Second, soak
