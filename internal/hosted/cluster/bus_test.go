@@ -157,7 +157,7 @@ func TestAsk(t *testing.T) {
 		return fmt.Errorf("no %s for %s", data, from)
 	})
 	meet(t, a, b)
-	for _, size := range []int{0, 1, maxPiece, maxPiece + 1, 30 << 20} {
+	for _, size := range []int{0, 1, maxPiece, maxPiece + 1, 2*pieces*maxPiece + 1} { // the last waits for the reader
 		data := bytes.Repeat([]byte{7}, size)
 		if got, err := asked(t, a, b, "echo", data); err != nil || !bytes.Equal(got, data) {
 			t.Errorf("%d bytes come back as %d: %v", size, len(got), err)

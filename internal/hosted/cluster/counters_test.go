@@ -163,7 +163,7 @@ func TestResults(t *testing.T) {
 	here := NewResults(a, state.NewResults[held](1<<30, time.Hour))
 	there := NewResults(b, state.NewResults[held](1<<30, time.Hour))
 	meet(t, a, b)
-	large := strings.Repeat("x", 10<<20)
+	large := strings.Repeat("x", 2*pieces*maxPiece)
 	handle, call := here.Keep("alice", &held{text: large}, 10), here.Keep("alice", &held{calls: true}, 10)
 	huge, later := here.Keep("alice", &held{text: strings.Repeat("x", maxResult)}, 10), here.Keep("alice", &held{text: "later"}, 10)
 	got, err := there.Get(t.Context(), handle, "alice")
