@@ -15,6 +15,8 @@ const (
 	screenshot = `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"element":{"type":"string"},
 		"type":{"default":"png","type":"string","enum":["png","jpeg"]},"scale":{"default":"css","type":"string","enum":["css","device"]},
 		"fullPage":{"type":"boolean"}},"required":["type","scale"],"additionalProperties":false}`
+	// draft7 is the beginning of a schema, as zod-to-json-schema writes it.
+	draft7 = `{"$schema":"http://json-schema.org/draft-07/schema#",`
 )
 
 // TestMend: arguments with a clear meaning are accepted: unchanged if they fit, otherwise with the fewest changes,
@@ -30,6 +32,12 @@ func TestMend(t *testing.T) {
 		{"nor those in a list", `{"properties":{"l":{"items":{"properties":{"x":{"default":1}},"required":["x"]}}}}`, `{"l":[{}]}`, `{"l":[{}]}`, nil, nil},
 		{"nor those of an alternative", `{"oneOf":[{"properties":{"k":{"const":"a"},"x":{"default":1}},"required":["k","x"]},{"properties":{"k":{"const":"b"}},"required":["k"]}]}`, `{"k":"a"}`, `{"k":"a"}`, nil, nil},
 		{"nor do they make two fit", `{"oneOf":[{"properties":{"x":{"default":1}},"required":["x"]},{"required":["y"]}]}`, `{"y":1}`, `{"y":1}`, nil, nil},
+		{"times without a zone, as zod means them", draft7 + `"properties":{"t":{"type":"string","format":"time"}}}`, `{"t":"03:04:05"}`, `{"t":"03:04:05"}`, nil, nil},
+		{"days, for z.coerce.date()", draft7 + `"properties":{"t":{"type":"string","format":"date-time"}}}`, `{"t":"2026-01-02"}`, `{"t":"2026-01-02"}`, nil, nil},
+		{"addresses that URL takes", draft7 + `"properties":{"u":{"type":"string","format":"uri"}}}`, `{"u":"https://x.com/100%off"}`, `{"u":"https://x.com/100%off"}`, nil, nil},
+		{"one of two formats", draft7 + `"properties":{"ip":{"oneOf":[{"format":"ipv4"},{"format":"ipv6"}]}}}`, `{"ip":"fe80::1%eth0"}`, `{"ip":"fe80::1%eth0"}`, nil, nil},
+		{"one of two formats, in a newer draft", `{"properties":{"d":{"oneOf":[{"type":"string","format":"date"},{"type":"string","format":"date-time"}]}}}`, `{"d":"2026-01-02"}`, `{"d":"2026-01-02"}`, nil, nil},
+		{"a format that is excluded", `{"properties":{"a":{"not":{"format":"email"}}}}`, `{"a":"x"}`, `{"a":"x"}`, nil, nil},
 		{"nor do they fit what is excluded", `{"not":{"properties":{"x":{"default":1}},"required":["x"]}}`, `{}`, `{}`, nil, nil},
 		{"nor what is excluded by reference", `{"properties":{"y":{"$ref":"#/$defs/d"}},"not":{"$ref":"#/$defs/d"},"$defs":{"d":{"properties":{"x":{"default":1}},"required":["x"]}}}`, `{}`, `{}`, nil, nil},
 		{"a number", gitLog, `{"repo_path":"/r","max_count":"5"}`, `{"repo_path":"/r","max_count":5}`, []string{"/max_count"}, nil},

@@ -8,7 +8,10 @@ import (
 )
 
 // relax makes properties with a default optional, since several libraries list them as required although their servers do not need
-// them. The relaxed schema allows everything that the original allows. Therefore relax skips parts below keywords such as not, and
+// them. It also removes each format, because what servers accept differs from what the RFC of a format says: zod declares
+// z.string().time() as the format "time", and accepts only times without a zone.
+//
+// The relaxed schema allows everything that the original allows. Therefore relax skips parts below keywords such as not, and
 // turns oneOf into anyOf, since now more than one alternative may fit.
 func relax(root *jsonschema.Schema) {
 	all, exact := make(schemaSet), make(schemaSet)
@@ -27,6 +30,9 @@ func relax(root *jsonschema.Schema) {
 				return p != nil && (p.Default != nil || p.Ref != nil && p.Ref.Default != nil)
 			})
 			relaxed = relaxed || len(s.Required) < required
+		}
+		if !exact[s] && s.Format != nil {
+			s.Format, relaxed = nil, true
 		}
 	}
 	for s := range all {

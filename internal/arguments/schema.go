@@ -114,6 +114,7 @@ func compile(raw json.RawMessage) (schema *jsonschema.Schema, estimated cost) {
 	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(refuseAll{})
 	compiler.UseRegexpEngine(compileRegexp)
+	compiler.AssertFormat() // in all drafts, so that relax finds each format
 	const name = "mem:///tool.json"
 	if compiler.AddResource(name, doc) != nil {
 		return nil, cost{}
