@@ -53,6 +53,12 @@ func TestMend(t *testing.T) {
 		{"null", screenshot, `{"element":null,"fullPage":null}`, `{}`, nil, []string{"/element", "/fullPage"}},
 		{"null for a default", screenshot, `{"scale":null}`, `{}`, nil, []string{"/scale"}},
 		{"null deeper", property(`{"properties":{"y":{"$ref":"#/$defs/d"}},"required":[]}`)[:len(property(`{"properties":{"y":{"$ref":"#/$defs/d"}},"required":[]}`))-1] + `,"$defs":{"d":{"enum":["a"]}}}`, `{"x":{"y":null,"z":null}}`, `{"x":{"z":null}}`, nil, []string{"/x/y"}},
+		{"null that OpenAPI allows", `{"properties":{"milestone":{"type":"integer","nullable":true}}}`, `{"milestone":null}`, `{"milestone":null}`, nil, nil},
+		{"required, and of an enumeration", `{"properties":{"state":{"type":"string","enum":["open"],"nullable":true}},"required":["state"]}`, `{"state":null}`, `{"state":null}`, nil, nil},
+		{"already named there", draft7 + `"properties":{"x":{"type":"string","enum":["a",null],"nullable":true},"n":{"type":"integer"}}}`, `{"x":null,"n":"1"}`, `{"x":null,"n":1}`, []string{"/n"}, nil},
+		{"of a reference", `{"properties":{"owner":{"allOf":[{"$ref":"#/$defs/user"}],"nullable":true}},"$defs":{"user":{"type":"object"}}}`, `{"owner":null}`, `{"owner":null}`, nil, nil},
+		{"of two alternatives", `{"properties":{"x":{"oneOf":[{"type":"string","nullable":true},{"type":"integer"}],"nullable":true}}}`, `{"x":null}`, `{"x":null}`, nil, nil},
+		{"not of a value named nullable", `{"properties":{"x":{"enum":[{"type":"string","nullable":true}]}}}`, `{"x":{"type":"string","nullable":true}}`, `{"x":{"type":"string","nullable":true}}`, nil, nil},
 		{"null that is allowed", gitLog, `{"repo_path":"/r","start_timestamp":null}`, `{"repo_path":"/r","start_timestamp":null}`, nil, nil},
 		{"both", gitLog, `{"repo_path":"/r","max_count":null,"start_timestamp":"5"}`, `{"repo_path":"/r","start_timestamp":"5"}`, nil, []string{"/max_count"}},
 	}

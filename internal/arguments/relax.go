@@ -7,6 +7,46 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
+// allowNull makes the decoded schema doc allow null wherever it has the keyword nullable. The keyword is of OpenAPI, from whose
+// documents many servers make their tools. JSON Schema does not know it, but inspect shows it, and a null may be what the call is
+// about: it clears the milestone of an issue.
+func allowNull(doc any) {
+	switch doc := doc.(type) {
+	case []any:
+		for _, part := range doc {
+			allowNull(part)
+		}
+	case map[string]any:
+		for keyword, part := range doc {
+			if keyword != "enum" && keyword != "const" { // their values are no schemas
+				allowNull(part)
+			}
+		}
+		if doc["nullable"] == true {
+			allowNullHere(doc)
+		}
+	}
+}
+
+func allowNullHere(schema map[string]any) {
+	if kind, ok := schema["type"].(string); ok {
+		schema["type"] = []any{kind, "null"}
+	}
+	if values, ok := schema["enum"].([]any); ok && !slices.Contains(values, nil) {
+		schema["enum"] = append(values, nil)
+	}
+	otherwise := make(map[string]any)
+	for _, keyword := range []string{"$ref", "allOf", "anyOf", "oneOf"} {
+		if part, ok := schema[keyword]; ok {
+			otherwise[keyword] = part
+			delete(schema, keyword)
+		}
+	}
+	if len(otherwise) > 0 {
+		schema["anyOf"] = []any{otherwise, map[string]any{"type": "null"}}
+	}
+}
+
 // relax makes properties with a default optional, since several libraries list them as required although their servers do not need
 // them. It also removes each format, because what servers accept differs from what the RFC of a format says: zod declares
 // z.string().time() as the format "time", and accepts only times without a zone.

@@ -107,6 +107,7 @@ func compile(raw json.RawMessage) (schema *jsonschema.Schema, estimated cost) {
 	if err != nil {
 		return nil, cost{}
 	}
+	allowNull(doc)
 	estimated = estimate(doc)
 	if estimated.unbounded {
 		return nil, cost{}
