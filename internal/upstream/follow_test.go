@@ -109,3 +109,45 @@ func TestFollow_givenUp(t *testing.T) {
 		}
 	})
 }
+
+// TestFollow_modern: when the last client no longer follows a resource, mcpx cancels its subscriptions/listen. On a stream that all
+// messages share, the server would go on reporting changes otherwise.
+func TestFollow_modern(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		spec, logs := inProcess(t, mcptest.Spec{Era: mcptest.EraModern, Resources: json.RawMessage(`[{"uri":"a://1","name":"one"}]`)})
+		u := ready(t, spec)
+		ctx, cancel := context.WithCancel(t.Context())
+		agreed := make(chan struct{})
+		var following sync.WaitGroup
+		following.Go(func() {
+			_ = u.Follow(ctx, subscribe("a://1", func(json.RawMessage) {}), func() { close(agreed) })
+		})
+		<-agreed
+		cancel()
+		following.Wait()
+		synctest.Wait()
+		cancelled := logs.all().Event(mcptest.EventCancel)
+		if len(cancelled) != 1 || cancelled[0].Method != "subscriptions/listen" || cancelled[0].Text != "notification" {
+			t.Errorf("cancelled: %+v", cancelled)
+		}
+	})
+}
+
+// TestOwnRequest_givenUp: if mcpx gives up a request of its own, it cancels that request at the server.
+func TestOwnRequest_givenUp(t *testing.T) {
+	for _, era := range []string{mcptest.EraLegacy, mcptest.EraModern} {
+		t.Run(era, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				spec, logs := inProcess(t, mcptest.Spec{Era: era, HangMethods: []string{"prompts/list"}, Prompts: json.RawMessage(`[{"name":"one"}]`)})
+				u := ready(t, spec)
+				time.Sleep(spec.Timeouts.Connect + time.Hour)
+				synctest.Wait()
+				cancelled := logs.all().Event(mcptest.EventCancel)
+				if len(cancelled) == 0 || cancelled[0].Method != "prompts/list" {
+					t.Errorf("cancelled: %+v", cancelled)
+				}
+				mustEcho(t, u)
+			})
+		})
+	}
+}

@@ -185,9 +185,9 @@ func (s *session) discover(ctx context.Context) error {
 // supported, askEra sends the request once more, as the specification requires. The error is nil if the server speaks
 // the modern revision.
 func (s *session) askEra(ctx context.Context) (g greeting, err error) {
-	message, err := s.doAs(ctx, string(mcp.MethodServerDiscover), nil, true)
+	message, err := s.doAs(ctx, s.newID(), string(mcp.MethodServerDiscover), nil, true)
 	if slices.Contains(listed(err), modernVersion) {
-		message, err = s.doAs(ctx, string(mcp.MethodServerDiscover), nil, true)
+		message, err = s.doAs(ctx, s.newID(), string(mcp.MethodServerDiscover), nil, true)
 	}
 	if err != nil {
 		return g, err
@@ -239,7 +239,7 @@ func (s *session) initializeWith(ctx context.Context, version string) error {
 	if err != nil {
 		return err
 	}
-	message, err := s.doAs(ctx, "initialize", params, false)
+	message, err := s.doAs(ctx, s.newID(), "initialize", params, false)
 	if err != nil {
 		return err
 	}

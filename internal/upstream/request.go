@@ -82,21 +82,27 @@ func (s *session) call(ctx context.Context, r *call) (json.RawMessage, error) {
 	return nil, err
 }
 
-// do sends a request that mcpx makes itself, and returns the raw result.
+// do sends a request that mcpx makes itself, and returns the raw result. If ctx ends after the request was sent, do cancels it at
+// the server.
 func (s *session) do(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	return s.doAs(ctx, method, params, s.Modern)
+	id := s.newID()
+	result, err := s.doAs(ctx, id, method, params, s.Modern)
+	if err != nil && ctx.Err() != nil && !errors.Is(err, transport.ErrNotSent) {
+		s.cancelled(id, context.Cause(ctx).Error())
+	}
+	return result, err
 }
 
 // doAs sends a request that mcpx makes itself, in the modern or the legacy form, and returns the raw result. The
-// handshake uses it before the era of the session is negotiated.
-func (s *session) doAs(ctx context.Context, method string, params json.RawMessage, modern bool) (json.RawMessage, error) {
+// handshake uses it before the era of the session is negotiated: a request of the handshake must not be cancelled.
+func (s *session) doAs(ctx context.Context, id int64, method string, params json.RawMessage, modern bool) (json.RawMessage, error) {
 	meta := ""
 	if owner := s.spec.owner(); modern && owner != nil { // the capabilities of this client decide what the lists contain
 		meta = noCapabilities[:len(noCapabilities)-2] + string(owner.Relayed())
 	} else if modern {
 		meta = noCapabilities
 	}
-	r, err := s.encode(s.newID(), method, params, modern, []byte(meta))
+	r, err := s.encode(id, method, params, modern, []byte(meta))
 	if err != nil {
 		return nil, err
 	}
