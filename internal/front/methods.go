@@ -172,17 +172,24 @@ type rpcError struct {
 	data    any
 }
 
-// relayed converts an upstream's error for the client. If its code is missing or no integer, the code becomes INTERNAL_ERROR.
-// An odd code is then added to the message.
-func relayed(rpc *wire.RPCError) *rpcError {
+// relayed converts an upstream's error for the client. If its code is missing or no integer, or the client's revision forbids it,
+// the code becomes INTERNAL_ERROR. The upstream's code is then added to the message.
+func (r *incoming) relayed(rpc *wire.RPCError) *rpcError {
 	e := &rpcError{code: int(rpc.Code), message: rpc.Message}
-	if rpc.NoCode || rpc.OddCode != nil {
+	if rpc.NoCode || rpc.OddCode != nil || r.modern() && forbidden(e.code) {
 		e.code, e.message = mcp.INTERNAL_ERROR, rpc.Error()
 	}
 	if rpc.Data != nil {
 		e.data = rpc.Data
 	}
 	return e
+}
+
+// forbidden reports whether revision 2026-07-28 forbids to send an error code to a client: the revision reserves -32099 to -32020, and
+// replaces resourceNotFound. Of the codes that it defines there, only the one for a missing capability can be relayed, as mcpx relays
+// the capabilities too. The others are about the headers and the revision of mcpx's own request.
+func forbidden(code int) bool {
+	return code == resourceNotFound || code >= -32099 && code <= -32020 && code != mcp.MISSING_REQUIRED_CLIENT_CAPABILITY
 }
 
 // codeRefused is the error code for requests that mcpx does not carry out now, such as those that come too early, too late or
@@ -289,7 +296,7 @@ func (f *Front) callTool(ctx context.Context, r *incoming, out []byte) ([]byte, 
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: unknown.Message}
 	}
 	if rpc, ok := errors.AsType[*wire.RPCError](err); ok {
-		return nil, relayed(rpc)
+		return nil, r.relayed(rpc)
 	}
 	if err != nil {
 		return nil, cancelled(ctx)

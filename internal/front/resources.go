@@ -135,9 +135,10 @@ func (f *Front) resourceError(r *incoming, err error) *rpcError {
 		return &rpcError{code: unknown, message: uri.Error(), data: map[string]string{"uri": uri.URI}}
 	}
 	if rpc, ok := errors.AsType[*wire.RPCError](err); ok {
-		e := relayed(rpc)
-		if e.code == resourceNotFound ||
-			e.code == mcp.INVALID_PARAMS && r.Method == string(mcp.MethodResourcesRead) && wire.Member(rpc.Data, "uri") != nil {
+		e := r.relayed(rpc)
+		if rpc.Code == resourceNotFound {
+			e.code, e.message = unknown, rpc.Message
+		} else if e.code == mcp.INVALID_PARAMS && r.Method == string(mcp.MethodResourcesRead) && wire.Member(rpc.Data, "uri") != nil {
 			e.code = unknown
 		}
 		return e
