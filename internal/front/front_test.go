@@ -154,8 +154,14 @@ func (p *pipe) with(piece string) int {
 func (p *pipe) request(t *testing.T, id, method string) string {
 	t.Helper()
 	p.send(t, `{"jsonrpc":"2.0","id":`+id+`,"method":"`+method+`","params":{}}`+"\n")
+	return p.answer(t, id)
+}
+
+// answer waits for the answer to the request with this id.
+func (p *pipe) answer(t *testing.T, id string) string {
+	t.Helper()
 	prefix, answer := `{"jsonrpc":"2.0","id":`+id+`,`, ""
-	mcptest.WaitFor(t, method, patience, func() bool {
+	mcptest.WaitFor(t, "the answer to "+id, patience, func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		for _, line := range p.lines {

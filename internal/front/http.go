@@ -100,6 +100,7 @@ func (f *Front) post(e *exchange) {
 	switch isModern := m.modern() || mcp.IsModernProtocol(e.version); {
 	case m.refusal != nil:
 		e.refuse(http.StatusBadRequest, m.ID, m.refusal)
+	case e.unknownVersion(m.ID):
 	case f.passed(e, m, data):
 	case isModern && m.isRequest():
 		f.modernRequest(e, m)
@@ -122,7 +123,7 @@ func (f *Front) post(e *exchange) {
 func (f *Front) modernRequest(e *exchange, m *message) {
 	err := e.refuseHeaders(m)
 	if err == nil {
-		err = m.refuseModern()
+		err = m.refuseMeta()
 	}
 	if err != nil {
 		e.refuse(http.StatusBadRequest, m.ID, err)
@@ -285,6 +286,7 @@ func (f *Front) serve(e *exchange, requests *inflight, key string, r *incoming) 
 	}
 	if r.modern() {
 		e.status = statusOf(answer.code)
+		e.json = e.json || e.status != http.StatusOK // an event stream would have the status 200
 	}
 	e.answer(answer.body)
 }
@@ -333,8 +335,7 @@ func (f *Front) events(e *exchange, s *session) {
 // given id; if id is nil, it is plain text.
 func (e *exchange) session(id json.RawMessage) (s *session, ok bool) {
 	name := headerOf(e.r, sessionHeader)
-	if e.version != "" && !mcp.IsValidProtocolVersion(e.version) {
-		e.refuse(http.StatusBadRequest, id, unsupportedVersion(e.version))
+	if e.unknownVersion(id) {
 		return nil, false
 	}
 	if name == "" {
@@ -353,13 +354,20 @@ func (e *exchange) session(id json.RawMessage) (s *session, ok bool) {
 	return s, err == nil
 }
 
-// refuseHeaders returns the error of a modern request whose headers do not fit its body (SEP-2243, SEP-2575), or which wants to
-// resume a stream; otherwise nil.
+// unknownVersion reports whether the header names a revision that mcpx does not know. If so, it has refused the request, in the way
+// that the method session describes.
+func (e *exchange) unknownVersion(id json.RawMessage) bool {
+	unknown := e.version != "" && !mcp.IsValidProtocolVersion(e.version)
+	if unknown {
+		e.refuse(http.StatusBadRequest, id, unsupportedVersion(e.version))
+	}
+	return unknown
+}
+
+// refuseHeaders returns the error of a modern request whose headers do not fit its body (SEP-2243, SEP-2575); otherwise nil.
 func (e *exchange) refuseHeaders(m *message) *rpcError {
 	mismatch := func(message string) *rpcError { return &rpcError{code: mcp.HEADER_MISMATCH, message: message} }
 	switch {
-	case e.r.Header.Get(mcp.HeaderLastEventID) != "":
-		return mismatch("Last-Event-ID is not supported: streams cannot be resumed; send the request again with a new id")
 	case e.version == "":
 		return mismatch("the header " + mcp.HeaderProtocolVersion + " is missing")
 	case m.version == "":

@@ -128,7 +128,6 @@ func TestHTTP_Calls(t *testing.T) {
 		{"modern, no name", raw + `,` + modernMeta + `}`, with(modern, "Mcp-Name", ""), 400, "application/json", `"code":-32020`},
 		{"modern, another version", raw + `,` + modernMeta + `}`, with(modern, "Mcp-Protocol-Version", "2025-06-18"), 400, "application/json", `"code":-32020`},
 		{"modern, no capabilities", raw + `,` + strings.Replace(modernMeta, `,"io.modelcontextprotocol/clientCapabilities":{}`, "", 1) + `}`, modern, 400, "application/json", `"code":-32602`},
-		{"modern, resuming", raw + `,` + modernMeta + `}`, with(modern, "Last-Event-ID", "7"), 400, "application/json", `"code":-32020`},
 		{"no such tool", `{"name":"other",` + modernMeta + `}`, with(modern, "Mcp-Name", "other"), 400, "application/json", `"code":-32602`},
 		{"name in other letters", `{"Name":"inspect",` + modernMeta + `}`, with(modern, "Mcp-Name", "inspect"), 400, "application/json", `"code":-32020`},
 	}

@@ -36,6 +36,7 @@ type requestMeta struct {
 	capabilities json.RawMessage  // the client's capabilities, a JSON object; modern era only
 	token        json.RawMessage  // progressToken; nil if absent
 	level        mcp.LoggingLevel // modern era only: the lowest log level that the client wants; empty means no log messages
+	oddLevel     bool             // _meta names a log level that does not exist
 	code         bool             // the call is made by a program that the model wrote
 	others       []request.Meta   // traceparent and the client's own members, passed on to the upstream
 }
@@ -202,9 +203,13 @@ func (m *requestMeta) readMeta(key string, value json.RawMessage) {
 	case mcp.MetaKeyLogLevel:
 		if level, _ := wire.Text(value); isLevel(mcp.LoggingLevel(level)) {
 			m.level = mcp.LoggingLevel(level)
+		} else {
+			m.oddLevel = string(value) != "null"
 		}
 	case "progressToken":
-		m.token = value
+		if isID(value) { // a token is a string or a number, too
+			m.token = value
+		}
 	case "callId":
 		// The code mode of Codex gives its calls ids that begin with exec-; ids of calls by a model begin with call_.
 		id, _ := wire.Text(value)
@@ -221,13 +226,18 @@ func (m *requestMeta) readMeta(key string, value json.RawMessage) {
 // nameIn returns the name in a clientInfo object.
 func nameIn(info json.RawMessage) string { return wire.MemberText(info, "name") }
 
-// refuseModern returns the error of a modern request with a bad _meta (SEP-2575), or nil.
-func (m *requestMeta) refuseModern() *rpcError {
+// refuseMeta returns the error of a request whose _meta names a revision that mcpx does not know, or of a modern request with a bad
+// _meta (SEP-2575); otherwise nil. The revision comes first, because another one may require other members.
+func (m *requestMeta) refuseMeta() *rpcError {
 	switch {
+	case m.version != "" && !mcp.IsValidProtocolVersion(m.version):
+		return unsupportedVersion(m.version)
+	case !m.modern():
+		return nil
 	case m.capabilities == nil:
 		return &rpcError{code: mcp.INVALID_PARAMS, message: "missing or invalid _meta field " + mcp.MetaKeyClientCapabilities}
-	case !mcp.IsValidProtocolVersion(m.version):
-		return unsupportedVersion(m.version)
+	case m.oddLevel:
+		return &rpcError{code: mcp.INVALID_PARAMS, message: "no such log level in the _meta field " + mcp.MetaKeyLogLevel}
 	}
 	return nil
 }

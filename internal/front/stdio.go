@@ -388,12 +388,8 @@ func (s *stdioServer) work(j *job) {
 // run answers a request. The parameter write queues the answer, and calls written once the answer is written or the output has
 // failed. If the client has cancelled the request, the answer is dropped.
 func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
-	var err *rpcError
-	if j.modern() {
-		err = j.refuseModern()
-	}
 	var answer []byte
-	if err != nil {
+	if err := j.refuseMeta(); err != nil {
 		answer = refuse(j.ID, err).body
 	} else {
 		answer = s.front.answer(j.ctx, &j.incoming).body
