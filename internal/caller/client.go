@@ -97,20 +97,26 @@ func (c *Client) Ask(ctx context.Context, method string, params json.RawMessage)
 
 // Cannot returns why this request cannot be sent to the client, or an empty string if it can.
 func (c *Client) Cannot(method string, params json.RawMessage) string {
+	why := c.Undeclared(method, params)
+	if why == "" && c.Request == nil {
+		why = method + " cannot be answered: the client" + named(c.Name) + " reads no requests on this connection"
+	}
+	return why
+}
+
+// Undeclared returns why the client may not be asked this, whether by a request or by an input_required result; an empty string if
+// it may.
+func (c *Client) Undeclared(method string, params json.RawMessage) string {
 	switch {
 	case c == nil:
 		return method + " needs an MCP client that can answer it; here is none, as on a command line"
 	case wanted[method] == "" && !c.Transparent:
 		return "method not found"
-	case wanted[method] == "" && c.Request != nil:
+	case wanted[method] == "":
 		return ""
 	}
-	missing := Lacks(c.Capabilities, method, params)
-	switch {
-	case missing != "":
+	if missing := Lacks(c.Capabilities, method, params); missing != "" {
 		return method + " cannot be answered: the client" + named(c.Name) + " has not declared the capability " + missing
-	case c.Request == nil:
-		return method + " cannot be answered: the client" + named(c.Name) + " reads no requests on this connection"
 	}
 	return ""
 }

@@ -44,8 +44,10 @@ func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage
 
 	waits := waits{owner: r.Client.On().Key(), limited: r.Wait > 0, left: r.Wait, starting: r.Starting}
 	result, err := u.attempts(ctx, &c, &waits)
-	if _, _, asks := inputWanted(result); err == nil && asks {
-		if u.spec.OnQuestion(); !r.Relay { // with Relay, the caller passes the input_required result on to the client
+	if requests, _, asks := inputWanted(result); err == nil && asks {
+		if u.spec.OnQuestion(); r.Relay { // the caller passes the input_required result on to the client
+			err = u.mayAsk(r.Client, requests)
+		} else {
 			c.MayHaveRun = true
 			result, err = u.rounds(ctx, &c, &waits, result)
 		}

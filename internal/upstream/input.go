@@ -10,6 +10,7 @@ import (
 
 	"mcpx/internal/base/delay"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
 	"mcpx/internal/request"
 )
 
@@ -32,8 +33,8 @@ func (u *Upstream) rounds(ctx context.Context, r *call, w *waits, result json.Ra
 		if round == maxInputRounds {
 			return nil, &request.InputError{Reason: "again and again"}
 		}
-		if u.spec.NoQuestions && requests != nil {
-			return nil, &request.InputError{Reason: "although it may not ask clients anything"}
+		if err := u.mayAsk(r.Client, requests); err != nil {
+			return nil, err
 		}
 		r.Input = request.Input{State: bytes.Clone(state)}
 		var err error
@@ -47,6 +48,20 @@ func (u *Upstream) rounds(ctx context.Context, r *call, w *waits, result json.Ra
 			return nil, request.Begun(err)
 		}
 	}
+}
+
+// mayAsk returns nil if the server may ask the client all these questions; otherwise an [request.InputError]. The client may not be
+// asked what it has not declared, even if it only finds the questions in a result that is passed on to it.
+func (u *Upstream) mayAsk(client *caller.Client, requests json.RawMessage) error {
+	if u.spec.NoQuestions && requests != nil {
+		return &request.InputError{Reason: "although it may not ask clients anything"}
+	}
+	for _, one := range questionsIn(requests) {
+		if why := client.Undeclared(one.method, one.params); why != "" {
+			return &request.InputError{Reason: why}
+		}
+	}
+	return nil
 }
 
 // inputWanted reads an input_required result: the server's requests by their keys, and the state that the server wants
@@ -70,25 +85,32 @@ func inputWanted(result json.RawMessage) (requests, state json.RawMessage, requi
 	return requests, state, required
 }
 
-// ask sends all the server's questions to the client at once, and returns the answers by key, or nil if there are no
-// questions. It stops the clock of the call while it waits for the answers.
-func (r *call) ask(ctx context.Context, requests json.RawMessage) (json.RawMessage, error) {
-	type question struct {
-		key            json.RawMessage
-		method         string
-		params, answer json.RawMessage
-		err            error
-	}
-	var all []*question
+// inputQuestion is a question in an input_required result. Client.Ask sets the answer or the error.
+type inputQuestion struct {
+	key            json.RawMessage
+	method         string
+	params, answer json.RawMessage
+	err            error
+}
+
+// questionsIn reads the questions of an input_required result.
+func questionsIn(requests json.RawMessage) (all []*inputQuestion) {
 	_ = wire.Members(requests, func(_ string, written, value []byte) bool {
 		var one struct {
 			Method string
 			Params json.RawMessage
 		}
-		_ = json.Unmarshal(value, &one) // if the value is invalid, the method stays empty, and Client.Ask refuses it
-		all = append(all, &question{key: written, method: one.Method, params: one.Params})
+		_ = json.Unmarshal(value, &one) // if the value is invalid, the method stays empty, and no client may be asked that
+		all = append(all, &inputQuestion{key: written, method: one.Method, params: one.Params})
 		return true
 	})
+	return all
+}
+
+// ask sends all the server's questions to the client at once, and returns the answers by key, or nil if there are no
+// questions. It stops the clock of the call while it waits for the answers.
+func (r *call) ask(ctx context.Context, requests json.RawMessage) (json.RawMessage, error) {
+	all := questionsIn(requests)
 	switch {
 	case len(all) == 0:
 		return nil, nil

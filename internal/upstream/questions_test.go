@@ -254,6 +254,10 @@ func TestInputRounds(t *testing.T) {
 		"no object":       {`{"resultType":"input_required","inputRequests":{"a":7}}`, false, "method not found"},
 		"not declared":    {`{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create"},"b":{"method":"roots/list"}}}`, false, "capability roots"},
 		"relayed":         {`{"resultType":"input_required","requestState":"s"}`, true, ""},
+		"relayed, asks":   {`{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{}}}}`, true, ""},
+		"relayed, more":   {`{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create"},"b":{"method":"roots/list"}}}`, true, "capability roots"},
+		"relayed, url":    {`{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"mode":"url"}}}}`, true, "capability elicitation.url"},
+		"relayed, odd":    {`{"resultType":"input_required","inputRequests":{"a":{"method":"tools/call"}}}`, true, "method not found"},
 		"in a text":       {`{"resultType":"complete","content":[{"type":"text","text":"\"input_required\""}]}`, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -272,6 +276,23 @@ func TestInputRounds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestInputRounds_Refused: a server that may not ask clients anything cannot do so either in a result that is passed on to the client.
+func TestInputRounds_Refused(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const result = `{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{}}}}`
+		spec, _ := inProcess(t, mcptest.Spec{Era: mcptest.EraModern, MethodResults: map[string]json.RawMessage{"tools/call": json.RawMessage(result)}})
+		spec.NoQuestions = true
+		u := ready(t, spec)
+		for _, relay := range []bool{false, true} {
+			r := asking(person("a", time.Minute))
+			r.Relay, r.Timeout = relay, time.Minute
+			if got, err := u.Call(t.Context(), r); err == nil || !strings.Contains(err.Error(), "may not ask") {
+				t.Errorf("relay is %t: got %s, %v", relay, got, err)
+			}
+		}
+	})
 }
 
 // TestInputRounds_Last: the result after as many input_required as are allowed is not lost, since the call was executed.
