@@ -132,6 +132,9 @@ func headerTools(tools []catalog.Tool) (kept []catalog.Tool, mirrored map[string
 			if err == nil {
 				err = mcp.ValidateParamHeaderAnnotations(&typed)
 			}
+			if err == nil && strayHeader(tool.InputSchema, true, true) {
+				err = errors.New("it is not only at properties that are reached from the root by properties alone")
+			}
 			if err != nil {
 				faults = append(faults, fmt.Sprintf("tool %q: x-mcp-header: %v", tool.Name, err))
 				continue
@@ -141,6 +144,37 @@ func headerTools(tools []catalog.Tool) (kept []catalog.Tool, mirrored map[string
 		kept = append(kept, tool)
 	}
 	return kept, mirrored, faults
+}
+
+// strayHeader reports whether a schema has an x-mcp-header in a place where SEP-2243 allows none: anywhere but at properties that are
+// reached from the root by properties alone. reached means that the schema is the root (isRoot) or is reached in this way.
+func strayHeader(schema json.RawMessage, reached, isRoot bool) (stray bool) {
+	if len(schema) > 0 && schema[0] == '[' {
+		var all []json.RawMessage
+		_ = json.Unmarshal(schema, &all) // cannot fail: the schema is valid JSON
+		return slices.ContainsFunc(all, func(one json.RawMessage) bool { return strayHeader(one, false, false) })
+	}
+	named := func(schemas json.RawMessage, reached bool) {
+		_ = wire.Fields(schemas, func(_ string, one []byte) bool {
+			stray = stray || strayHeader(one, reached, false)
+			return !stray
+		})
+	}
+	_ = wire.Fields(schema, func(keyword string, value []byte) bool {
+		switch keyword {
+		case "x-mcp-header":
+			stray = !reached || isRoot
+		case "const", "default", "enum", "examples": // values, not schemas
+		case "properties":
+			named(value, reached)
+		case "$defs", "definitions", "dependentSchemas", "patternProperties":
+			named(value, false)
+		default:
+			stray = strayHeader(value, false, false)
+		}
+		return !stray
+	})
+	return stray
 }
 
 // headerTool returns the tool of that name if its arguments are copied into HTTP headers, else nil.
