@@ -119,6 +119,7 @@ const maxAttempts = 3
 func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMessage, error) {
 	var last *request.LostError // the error of an attempt that the server may have executed
 	forgotten := false          // an attempt was refused (HTTP error status or ErrGone), so a second refusal is final
+	reread := false             // the tools were read again, as an attempt was refused because of its headers
 	first := u.current()
 	for attempt := 1; ; attempt++ {
 		s, err := u.enter(ctx, w)
@@ -126,7 +127,7 @@ func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMes
 			return nil, afterRetry(last, err)
 		}
 		if r.Check != nil {
-			if err := r.Check(s != first); err != nil {
+			if err := r.Check(s != first || reread); err != nil {
 				u.leave(w)
 				if last != nil {
 					return nil, last
@@ -146,6 +147,11 @@ func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMes
 		}
 		if _, idle := errors.AsType[*request.TimeoutError](err); idle || ctx.Err() != nil {
 			return nil, err
+		}
+		if !reread && attempt < maxAttempts && s.wrongHeaders(r.Method, err) {
+			reread = true
+			relisted(ctx, s, silentPause)
+			continue
 		}
 		_, status := errors.AsType[*transport.StatusError](err)
 		refused := status || errors.Is(err, transport.ErrGone)

@@ -190,6 +190,14 @@ func (s *session) headerTool(name string) *mcp.Tool {
 	return s.mirrored.tools[name]
 }
 
+// wrongHeaders reports whether the server refused a call because of its HTTP headers, so that the tool may need other headers than this
+// session knows (SEP-2243). Such a call was not executed. A session that does not read the tools itself cannot learn more.
+func (s *session) wrongHeaders(method string, err error) bool {
+	rpc, ok := errors.AsType[*wire.RPCError](err)
+	return ok && rpc.Code == mcp.HEADER_MISMATCH && method == string(mcp.MethodToolsCall) && s.Modern && s.link.Traits().Headers &&
+		s.spec.Catalogue.Shared == nil
+}
+
 // ping tests whether the server answers. If tools is true, it sends tools/list. Otherwise it sends server/discover in
 // the modern era, and ping in the legacy era. A JSON-RPC error is an answer too.
 func (s *session) ping(ctx context.Context, tools bool) error {
