@@ -630,6 +630,7 @@ type sent struct {
 	ID     json.RawMessage // nil for a notification
 	Method string          // empty for a response
 	Params struct{ ProtocolVersion, Cursor, Name string }
+	Error  struct{ Code int } // of a response
 }
 
 // answering is a server in this process. It passes each message to answer, which returns the member of the

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -133,7 +134,11 @@ func (s *session) question(m wire.Message, streamID int64) {
 		why = client.Cannot(m.Method, m.Params)
 	}
 	if why != "" {
-		s.answer(m.ID, nil, &wire.RPCError{Code: wire.MethodNotFound, Message: why})
+		code := int64(wire.MethodNotFound)
+		if client != nil && strings.HasPrefix(caller.Lacks(client.Capabilities, m.Method, m.Params), "elicitation.") {
+			code = mcp.INVALID_PARAMS // as revision 2025-11-25 says for a mode that the client does not have
+		}
+		s.answer(m.ID, nil, &wire.RPCError{Code: code, Message: why})
 		return
 	}
 	id, params := string(m.ID), validText(m.Params)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -237,6 +238,41 @@ func TestAskAfterAbandonedCalls(t *testing.T) {
 		cancel()
 		<-ended
 		asks()
+	})
+}
+
+// TestAskRefused: the code of the error says whether the client lacks a capability, or only the mode of a question.
+func TestAskRefused(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var call json.RawMessage
+		u := ready(t, serving(answering(func(m sent, out io.Writer) (string, error) {
+			switch m.Method {
+			case "initialize":
+				return `"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}`, nil
+			case "tools/list":
+				return `"result":{"tools":[]}`, nil
+			case "tools/call":
+				call = m.ID
+				_, err := io.WriteString(out, `{"jsonrpc":"2.0","id":"q",`+m.Params.Name+"}\n")
+				return "", err
+			case "":
+				_, err := fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%d"}]}}`+"\n", call, m.Error.Code)
+				return "", err
+			}
+			return unknownMethod, nil
+		})))
+		for question, code := range map[string]string{
+			`"method":"elicitation/create","params":{"mode":"url"}`:   "-32602",
+			`"method":"sampling/createMessage","params":{"tools":[]}`: "-32601",
+			`"method":"roots/list"`:                                   "-32601",
+			`"method":"no/such"`:                                      "-32601",
+		} {
+			r := asking(person("a", time.Minute))
+			r.Params = request.ToolParams(question, nil)
+			if got, err := textOf(u.Call(t.Context(), r)); err != nil || got != code {
+				t.Errorf("%s: %s, %v", question, got, err)
+			}
+		}
 	})
 }
 
