@@ -386,9 +386,14 @@ func (e *exchange) refuseHeaders(m *message) *rpcError {
 	if m.uri != nil {
 		named = wire.WithMember(named, "uri", m.uri)
 	}
-	err := mcp.ValidateStandardHeaders(e.r.Header.Get, m.version, mcp.MCPMethod(m.Method), named)
-	if err != nil {
+	if err := mcp.ValidateStandardHeaders(e.r.Header.Get, m.version, mcp.MCPMethod(m.Method), named); err != nil {
 		return mismatch(err.Error())
+	}
+	// For a task it repeats the id (SEP-2663), which mcp-go does not compare.
+	if name := headerOf(e.r, mcp.HeaderName); name != "" && strings.HasPrefix(m.Method, "tasks/") {
+		if id, ok := mcp.DecodeHeaderValue(name); !ok || id != wire.MemberText(m.Params, "taskId") {
+			return mismatch("the header " + mcp.HeaderName + " does not match params.taskId")
+		}
 	}
 	return nil
 }

@@ -109,6 +109,20 @@ func TestRevision_Headers(t *testing.T) {
 	}
 }
 
+// TestRevision_TaskName: the header Mcp-Name of a request about a task must repeat the id of that task, if it is there.
+func TestRevision_TaskName(t *testing.T) {
+	mcptest.NoLeaks(t)
+	_, web := site(t)
+	ask := `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"t/\u00e9",` +
+		strings.Replace(modernMeta, `clientCapabilities":{}`, `clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}`, 1) + `}}`
+	for name, code := range map[string]string{"": "-32602", "=?base64?dC/DqQ==?=": "-32602", "t/2": "-32020", "=?base64?!?=": "-32020"} {
+		status, _, answer := post(t, web, ask, modernHeaders("tasks/get", name))
+		if status != 400 || !strings.Contains(answer, `"code":`+code) {
+			t.Errorf("%q: %d, %s", name, status, answer)
+		}
+	}
+}
+
 // TestRevision_Meta: a log level that does not exist is refused. A progress token that is neither a string nor a number gets no
 // notifications, as the protocol has no such tokens.
 func TestRevision_Meta(t *testing.T) {
