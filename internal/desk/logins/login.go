@@ -106,6 +106,10 @@ func (l *Logins) begin(ctx context.Context, s Server) (*beginning, error) {
 	if before.Principal != s.Principal {
 		before = &login{}
 	}
+	if err := s.movedFrom(before, b.found.server.Issuer); err != nil {
+		b.web.CloseIdleConnections()
+		return nil, err
+	}
 	if strings.HasSuffix(before.Ended, "_client") {
 		b.forgotten = before.Endpoint.Client.ID
 	}
@@ -117,6 +121,20 @@ func (l *Logins) begin(ctx context.Context, s Server) (*beginning, error) {
 		b.scopes = union(b.scopes, []string{"offline_access"})
 	}
 	return b, nil
+}
+
+// movedFrom returns an error if the login before was with the configured client at another authorization server than issuer. The client is
+// registered there, and the other authorization server would get its secret. With oauth.issuer the user has said where the client belongs.
+func (s Server) movedFrom(before *login, issuer string) error {
+	known := before.Endpoint
+	if s.ClientID == "" || s.Issuer != "" || known.Client.ID != s.ClientID || known.Issuer == "" || known.Issuer == issuer {
+		return nil
+	}
+	return &hintError{
+		fmt.Sprintf("%s now names the authorization server %s, but the client in oauth.client_id was used at %s", s.Name,
+			sanitize.Line(issuer, 200), sanitize.Line(known.Issuer, 200)),
+		"if the client is registered at the new one too, set oauth.issuer of the server to it",
+	}
 }
 
 // refuses returns nil if a login to s is possible; otherwise its error says why not.

@@ -217,6 +217,56 @@ func TestDiscover_BehindProxy(t *testing.T) {
 	}
 }
 
+// TestBegin_MovedServer: the configured client belongs to the authorization server of the last login. If the server names another one
+// now, no login begins, because that one would get the client's secret. oauth.issuer permits it, and a registered client has its own
+// registration at each authorization server.
+func TestBegin_MovedServer(t *testing.T) {
+	keyring.MockInit()
+	var web *httptest.Server
+	web = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/.well-known/oauth-protected-resource/mcp":
+			fmt.Fprintf(w, `{"resource":"%s/mcp","authorization_servers":["%s"]}`, web.URL, web.URL)
+		case "/.well-known/oauth-authorization-server":
+			fmt.Fprintf(w, `{"issuer":%[1]q,"authorization_endpoint":"%[1]s/authorize","token_endpoint":"%[1]s/token","code_challenge_methods_supported":["S256"]}`, web.URL)
+		default:
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	defer web.Close()
+	const elsewhere = "https://login.example"
+	for _, test := range []struct {
+		client, issuer, before, of string
+		refused                    bool
+	}{
+		{"ours", "", elsewhere, "ours", true},
+		{"ours", "", web.URL, "ours", false},
+		{"ours", web.URL, elsewhere, "ours", false},
+		{"another", "", elsewhere, "ours", false},
+		{"", "", elsewhere, "registered", false},
+		{"ours", "", "", "", false},
+	} {
+		s := Server{Name: "tracker", URL: web.URL + "/mcp"}
+		s.ClientID, s.Issuer = test.client, test.issuer
+		l := New(t.TempDir(), nil)
+		if test.before != "" {
+			before := login{Endpoint: endpoint{Issuer: test.before, Client: client{ID: test.of}}}
+			if err := l.store.write(t.Context(), loginFile(s), before); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b, err := l.begin(t.Context(), s)
+		if err == nil {
+			b.web.CloseIdleConnections()
+		}
+		if refused := err != nil; refused != test.refused || refused && !strings.Contains(err.Error(), elsewhere) {
+			t.Errorf("%+v: %v", test, err)
+		}
+		l.Close(time.Minute)
+	}
+}
+
 // TestClose: Close waits for a token request whose caller has given up. The old refresh token is used up by the request,
 // so the new one must be stored.
 func TestClose(t *testing.T) {
