@@ -78,8 +78,9 @@ type Admission interface {
 	// how long the reader should pause. BodyRead subtracts all the counted bytes of the body once it is read or cannot be read.
 	ReadBody(p *caller.Principal, bytes int) (wait time.Duration, ok bool)
 	BodyRead(p *caller.Principal, bytes int)
-	// WriteAnswer counts the bytes of a large answer before they are written. ok is false if the large answers that the clients of
-	// the principal have not read yet are too many for another one. Otherwise AnswerWritten must follow.
+	// WriteAnswer counts the bytes of an answer before they are written: of a large one, or of any if the client reads its answers
+	// from one stream. ok is false if the answers that the clients of the principal have not read yet are too many for another one.
+	// Otherwise AnswerWritten must follow.
 	WriteAnswer(p *caller.Principal, bytes int) (ok bool)
 	AnswerWritten(p *caller.Principal, bytes int)
 }

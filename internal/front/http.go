@@ -288,6 +288,11 @@ func (f *Front) serve(e *exchange, requests *inflight, key string, r *incoming) 
 		e.status = statusOf(answer.code)
 		e.json = e.json || e.status != http.StatusOK // an event stream would have the status 200
 	}
+	if len(answer.body) >= largeWrite {
+		var written func()
+		answer.body, written = f.counted(e.who, r.event, answer.body)
+		defer written()
+	}
 	e.answer(answer.body)
 }
 

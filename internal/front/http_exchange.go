@@ -184,20 +184,26 @@ func (e *exchange) flush() { _ = http.NewResponseController(e.w).Flush() }
 // Header values that all responses share, to save allocations.
 var jsonMedia, noBytes = []string{"application/json"}, []string{"0"}
 
-// errUnread is the error in place of a large answer to a principal whose clients do not read those before it.
+// errUnread is the error in place of an answer to a principal whose clients do not read those before it.
 var errUnread = &rpcError{code: codeRefused, message: "the request was executed, but its answer is not sent: " +
 	"you have not read the large answers to your other requests yet. Read them, or ask for less at once"}
+
+// counted counts an answer towards the limit of a principal for unread answers. The caller must send the answer that counted returns,
+// and then call written. Over the limit this answer is errUnread, which counted also records in the event of the request.
+func (f *Front) counted(who *caller.Principal, event *request.Event, answer []byte) (send []byte, written func()) {
+	admission, size := f.options.Admission, len(answer)
+	if admission.WriteAnswer(who, size) {
+		return answer, func() { admission.AnswerWritten(who, size) }
+	}
+	send = refuse(wire.Member(answer, "id"), errUnread).body
+	event.Outcome, event.SentBytes = "", 0
+	answeredWith(event, errUnread.code, len(send))
+	return send, func() {}
+}
 
 // answer writes the answer to the client. If events may have been queued, the caller must first call e.close, which waits until all
 // queued events are written.
 func (e *exchange) answer(message []byte) {
-	if size, admission := len(message), e.front.options.Admission; size >= largeWrite {
-		if admission.WriteAnswer(e.who, size) {
-			defer admission.AnswerWritten(e.who, size)
-		} else {
-			message = refuse(wire.Member(message, "id"), errUnread).body
-		}
-	}
 	if e.streaming || !e.json || e.batch {
 		e.event(wire.OneLine(message))
 		return

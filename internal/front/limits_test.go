@@ -2,9 +2,12 @@ package front
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -166,11 +169,13 @@ func (h *held) Write(data []byte) (int, error) {
 }
 
 // TestLimits_Unread: the large answers that one principal does not read are bounded together, since mcpx keeps them in memory for minutes.
-// One more is replaced by an error with the id of the request. Small answers, those of others and a single large one do not count.
+// One more is replaced by an error with the id of the request, which its event has too. Small answers, those of others and a single large
+// one do not count.
 func TestLimits_Unread(t *testing.T) {
 	mcptest.NoLeaks(t)
-	l := limits.New(conf.Limits{Principal: conf.Quota{AnswerBytes: 2 << 20}})
-	f := connectWith(t, Options{Admission: l}, view.Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
+	l := limits.New(conf.Limits{Principal: conf.Quota{AnswerBytes: 512 << 10}})
+	var h hearing
+	f := connectWith(t, Options{Admission: l, Journal: h.journal()}, view.Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
 	c := &webClient{era: modernEra}
 	ask := func(w http.ResponseWriter, who *caller.Principal, id, tool, arguments, accept string) {
 		r := httptest.NewRequest("POST", "/mcp", strings.NewReader(c.call(id, tool, arguments, "")))
@@ -200,6 +205,9 @@ func TestLimits_Unread(t *testing.T) {
 		if !strings.Contains(got, `"id":7,"error":{"code":-32000,"message":"the request was executed, but its answer`) || len(got) > 1000 {
 			t.Errorf("one more large answer (%s): %.500s", accept, got)
 		}
+		if heard := h.take(); !slices.Contains(heard, "request tools/call ERROR -32000") {
+			t.Errorf("one more large answer (%s): %q", accept, heard)
+		}
 	}
 	if got := call(alice, "echo", `{"text":"small"}`, "application/json"); !strings.Contains(got, "small") {
 		t.Errorf("a small answer: %.500s", got)
@@ -214,5 +222,81 @@ func TestLimits_Unread(t *testing.T) {
 	}
 	if got := call(alice, "raw", image(900_000), "application/json"); len(got) < 900_000 {
 		t.Errorf("after that: %.500s", got)
+	}
+}
+
+// unreadSocket is a Socket whose client sends the messages of posted, and reads nothing until release is closed.
+type unreadSocket struct {
+	posted, release chan struct{}
+	messages        scripted
+	mu              sync.Mutex
+	got             []string
+}
+
+func (s *unreadSocket) Read() ([]byte, error) {
+	if data, err := s.messages.Read(); err == nil {
+		return data, nil
+	}
+	<-s.posted
+	return nil, io.EOF
+}
+
+func (s *unreadSocket) Write(messages ...[]byte) error {
+	<-s.release
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range messages {
+		s.got = append(s.got, string(one))
+	}
+	return nil
+}
+
+// TestLimits_UnreadSocket: answers that wait in the queue of a socket count as those over streamable HTTP do, also small ones, since one
+// client can have many of them.
+func TestLimits_UnreadSocket(t *testing.T) {
+	mcptest.NoLeaks(t)
+	l := limits.New(conf.Limits{Principal: conf.Quota{AnswerBytes: 100 << 10}})
+	var h hearing
+	f := connectWith(t, Options{Admission: l, Journal: h.journal()}, view.Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
+	const calls = 20
+	s := &unreadSocket{posted: make(chan struct{}), release: make(chan struct{})}
+	for range calls {
+		s.messages = append(s.messages, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"fake","tool_name":"raw","arguments":`+
+			`{"result":"{\"content\":[{\"type\":\"image\",\"mimeType\":\"image/png\",\"data\":\"`+strings.Repeat("A", 50<<10)+`\"}]}"}}}}`)
+	}
+	r := httptest.NewRequest("GET", "/", nil)
+	ended := make(chan error, 1)
+	go func() { // ends when posted is closed
+		ended <- f.ServeSocket(r.WithContext(caller.With(t.Context(), alice, time.Time{})), s, time.Minute)
+	}()
+	var heard []string
+	mcptest.WaitFor(t, "the calls", patience, func() bool {
+		heard = append(heard, h.take()...)
+		return len(heard) == calls-1 // one waits for its write to end
+	})
+	close(s.release)
+	close(s.posted)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	heard = append(heard, h.take()...)
+	counts := map[string]int{}
+	for _, one := range heard {
+		counts[one]++
+	}
+	refused := 0
+	for _, one := range s.got {
+		if strings.HasPrefix(one, `{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"the request was executed, but its answer`) {
+			refused++
+		} else if len(one) < 50<<10 {
+			t.Errorf("%.500s", one)
+		}
+	}
+	// 7 of more than 50 KiB are less than 4 times 100 KiB.
+	if refused != calls-7 || len(s.got) != calls || counts["request tools/call ERROR -32000"] != refused {
+		t.Errorf("%d answers, %d refused, events %v", len(s.got), refused, counts)
+	}
+	if !l.WriteAnswer(alice, 400<<10) {
+		t.Error("something is still counted")
 	}
 }

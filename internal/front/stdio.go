@@ -401,10 +401,14 @@ func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
 		s.unanswered.Add(1) // drain must also wait for the work after the write
 		defer s.unanswered.Done()
 	}
-	if s.session.inflight.wanted(j.open) {
-		write(wire.OneLine(answer), written)
-	} else {
+	switch wanted := s.session.inflight.wanted(j.open); {
+	case !wanted:
 		written()
+	case s.options.Session != "" && j.event != nil: // a client over HTTP, whose answers wait in the queue until it reads them
+		send, sent := s.front.counted(s.options.Principal, j.event, answer)
+		write(wire.OneLine(send), func() { sent(); written() })
+	default:
+		write(wire.OneLine(answer), written)
 	}
 	s.session.inflight.done(j.open)
 	if j.event != nil {

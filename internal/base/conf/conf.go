@@ -295,8 +295,8 @@ type Quota struct {
 	// refused. BodyPace bounds the bytes of bodies that are read per second, on average. At most BodyPace bytes are read in
 	// one burst. Further reading waits.
 	BodyBytes, BodyPace int64
-	// AnswerBytes bounds the bytes of large answers that are written at the same time. An answer that would exceed it is replaced
-	// by an error.
+	// AnswerBytes bounds the bytes of large answers that are written at the same time: further calls wait. The calls that are open by
+	// then may exceed it. An answer that would exceed four times as many is replaced by an error.
 	AnswerBytes int64
 }
 

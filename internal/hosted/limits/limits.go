@@ -72,6 +72,8 @@ type usage struct {
 	sessions     int   // open sessions in this process
 	reading      int64 // total bytes of the bodies being read
 	writing      int64 // total bytes of the large answers being written
+	// read is closed when writing falls below its bound. It is nil unless a call waits for that.
+	read chan struct{}
 }
 
 // kind has the names of the counters for principals, for servers or for all.
@@ -177,6 +179,11 @@ func (l *Limits) Limit(next request.Handler) request.Handler {
 			return nil, err
 		}
 		defer func() { use.End(len(result)) }()
+		if !r.Notification {
+			if err := l.answersRead(ctx, r.Client.On()); err != nil {
+				return nil, err
+			}
+		}
 		return next(ctx, r)
 	}
 }
@@ -340,22 +347,55 @@ func (l *Limits) BodyRead(p *caller.Principal, bytes int) {
 	l.of(p).reading -= int64(bytes)
 }
 
+// answersRead waits while the principal's answers that are being written reach AnswerBytes: the answer to one more call would be kept
+// in memory too. It returns the error of ctx if that ends first.
+func (l *Limits) answersRead(ctx context.Context, p *caller.Principal) error {
+	for {
+		l.mu.Lock()
+		who := l.of(p)
+		unread := who.unread()
+		if unread && who.read == nil {
+			who.read = make(chan struct{})
+		}
+		read := who.read
+		l.mu.Unlock()
+		if !unread {
+			return nil
+		}
+		select {
+		case <-read:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (u *usage) unread() bool { return u.quota.AnswerBytes > 0 && u.writing >= u.quota.AnswerBytes }
+
+// mostAnswers times AnswerBytes is what the answers may have together that are being written. Only calls that are made at the same time
+// can exceed it, since later ones wait in answersRead.
+const mostAnswers = 4
+
 // WriteAnswer counts the bytes of a large answer before they are written. ok is false if the principal's answers that are being written
 // are together too large for another one; a single one never is. Otherwise the caller calls AnswerWritten when they are written.
 func (l *Limits) WriteAnswer(p *caller.Principal, bytes int) (ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	who := l.of(p)
-	if most := who.quota.AnswerBytes; most > 0 && who.writing > 0 && who.writing+int64(bytes) > most {
+	if most := mostAnswers * who.quota.AnswerBytes; most > 0 && who.writing > 0 && who.writing+int64(bytes) > most {
 		return false
 	}
 	who.writing += int64(bytes)
 	return true
 }
 
-// AnswerWritten subtracts what WriteAnswer has counted.
+// AnswerWritten subtracts what WriteAnswer has counted. Calls that wait for that go on.
 func (l *Limits) AnswerWritten(p *caller.Principal, bytes int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.of(p).writing -= int64(bytes)
+	who := l.of(p)
+	if who.writing -= int64(bytes); who.read != nil && !who.unread() {
+		close(who.read)
+		who.read = nil
+	}
 }

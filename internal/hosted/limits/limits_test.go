@@ -380,3 +380,47 @@ func TestLimit(t *testing.T) {
 		}
 	})
 }
+
+// TestLimit_Unread: while the answers that a principal has not read reach AnswerBytes, its next calls wait. Answers of calls that were
+// made before that are still counted, up to four times as many. The calls of others, and notifications, do not wait.
+func TestLimit_Unread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(conf.Limits{Principal: conf.Quota{AnswerBytes: 100}})
+		send := l.Limit(func(context.Context, *request.Request) (json.RawMessage, error) { return nil, nil })
+		call := func(ctx context.Context, p *caller.Principal, notification bool) error {
+			client := caller.New(caller.Place{Principal: p}, caller.Said{})
+			_, err := send(ctx, &request.Request{From: request.From{Client: &client}, To: &catalog.Server{Name: "a"}, Method: "tools/call", Notification: notification})
+			return err
+		}
+		for _, size := range []int{60, 60, 60, 60, 60, 60} {
+			if !l.WriteAnswer(alice, size) {
+				t.Error("an answer was refused")
+			}
+		}
+		if l.WriteAnswer(alice, 60) {
+			t.Error("420 bytes are not refused")
+		}
+		began := time.Now()
+		if err := errors.Join(call(t.Context(), bob, false), call(t.Context(), alice, true)); err != nil || time.Since(began) > 0 {
+			t.Errorf("the others: %v after %v", err, time.Since(began))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := call(ctx, alice, false); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Minute {
+			t.Errorf("a call that gives up: %v after %v", err, time.Since(began))
+		}
+		time.AfterFunc(time.Second, func() {
+			for range 5 {
+				l.AnswerWritten(alice, 60)
+			}
+		})
+		began = time.Now()
+		if err := call(t.Context(), alice, false); err != nil || time.Since(began) != time.Second {
+			t.Errorf("when the client has read: %v after %v", err, time.Since(began))
+		}
+		l.AnswerWritten(alice, 60)
+		if l.of(alice).busy() {
+			t.Error("something is still counted")
+		}
+	})
+}
