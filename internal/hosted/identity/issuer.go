@@ -3,7 +3,6 @@ package identity
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -47,7 +46,6 @@ type issuer struct {
 	log       *slog.Logger
 	ctx       context.Context
 	revoke    context.CancelFunc
-	known     *keySet
 
 	mu    sync.Mutex // held during discovery
 	keys  keyfunc.Keyfunc
@@ -55,7 +53,7 @@ type issuer struct {
 }
 
 func newIssuer(of conf.Issuer, log *slog.Logger) *issuer {
-	i := &issuer{Issuer: of, log: log, known: &keySet{jwkset.NewMemoryStorage()}}
+	i := &issuer{Issuer: of, log: log}
 	for _, audience := range of.Audiences {
 		i.audiences = append(i.audiences, canonical(audience))
 	}
@@ -102,82 +100,15 @@ func (i *issuer) discover() (keyfunc.Keyfunc, error) {
 	if err != nil {
 		return nil, err
 	}
-	return i.download(at)
-}
-
-// download reads the keys at a URL into known, and goes on to read them regularly.
-func (i *issuer) download(at string) (set keyfunc.Keyfunc, err error) {
-	// The storage begins its regular downloads before the first one, and goes on with them even if that fails.
-	life, end := context.WithCancel(i.ctx)
-	defer func() {
-		if err != nil {
-			end()
-		}
-	}()
-	keys, err := jwkset.NewStorageFromHTTP(at, jwkset.HTTPClientStorageOptions{
-		Client: i.web, Ctx: life, HTTPTimeout: fetchTimeout,
-		RefreshInterval: refreshEvery, // its goroutine ends with life
-		RefreshErrorHandler: func(_ context.Context, err error) {
-			i.log.Warn("cannot refresh the keys of an issuer; the earlier keys stay in use", "issuer", i.URL, "err", err)
-			if i.moved(life, at) {
-				end()
-			}
-		},
-		Storage: i.known,
-		// A key is accepted even if members that mcpx does not use, such as its certificate, are invalid.
-		ValidateOptions: jwkset.JWKValidateOptions{SkipAll: true},
-	})
-	if err != nil {
+	keys := &keySet{MemoryJWKSet: jwkset.NewMemoryStorage(), issuer: i, at: at}
+	if err := keys.download(); err != nil {
 		return nil, err
 	}
-	// unlimited would download the keys whenever an unknown key is read; lookedUp limits how often that happens.
-	unlimited, err := jwkset.NewHTTPClient(jwkset.HTTPClientOptions{
-		HTTPURLs: map[string]jwkset.Storage{at: keys}, RateLimitWaitMax: fetchTimeout, RefreshUnknownKID: rate.NewLimiter(rate.Inf, 1),
-	})
-	if err != nil {
-		return nil, err
-	}
+	go keys.refresh() // ends with i.ctx
 	looked := &lookedUp{
-		keySet: i.known, ctx: i.ctx, rate: rate.NewLimiter(rate.Every(lookEvery), unknownKeys),
-		download: func(kid string) { _, _ = unlimited.KeyRead(i.ctx, kid) }, // it logs its errors itself
+		keySet: keys, ctx: i.ctx, rate: rate.NewLimiter(rate.Every(lookEvery), unknownKeys), download: keys.again,
 	}
 	return keyfunc.New(keyfunc.Options{Ctx: i.ctx, Storage: looked, UseWhitelist: []jwkset.USE{"", jwkset.UseSig}})
-}
-
-// moved is called after a download from the URL at has failed, because the issuer may have moved its keys. If its metadata has another URL
-// now, and the keys can be read there, moved reports true, and the downloads from at must end. They have ended already if life has ended.
-// The metadata is read every tryAgain at most.
-func (i *issuer) moved(life context.Context, at string) bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if life.Err() != nil || i.keys == nil || time.Now().Before(i.again) {
-		return false
-	}
-	i.again = time.Now().Add(tryAgain)
-	ctx, cancel := context.WithTimeout(life, discoverTimeout)
-	defer cancel()
-	now, err := i.keysURL(ctx)
-	if err != nil || now == at {
-		return false
-	}
-	keys, err := i.download(now)
-	if err != nil {
-		return false
-	}
-	i.keys = keys
-	i.log.Info("an issuer has moved its keys", "issuer", i.URL, "keys", now)
-	return true
-}
-
-// keySet keeps its old keys if a download contains no keys, because that is a mistake of the issuer.
-type keySet struct{ *jwkset.MemoryJWKSet }
-
-// KeyReplaceAll replaces the old keys by the keys of a download. It returns an error if the download has no keys.
-func (k *keySet) KeyReplaceAll(ctx context.Context, keys []jwkset.JWK) error {
-	if len(keys) == 0 {
-		return errors.New("the set has no keys")
-	}
-	return k.MemoryJWKSet.KeyReplaceAll(ctx, keys)
 }
 
 // keysURL reads the URL of the keys from the issuer's metadata. It tries RFC 8414, then OpenID Connect Discovery with

@@ -9,10 +9,12 @@ import (
 	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -43,6 +45,7 @@ type testIssuer struct {
 	down     bool
 	keysDown bool                     // only the keys cannot be read
 	keys     map[string]crypto.Signer // by key ID (kid)
+	odd      []json.RawMessage        // further keys
 }
 
 func newTestIssuer(t testing.TB, path string) *testIssuer {
@@ -66,7 +69,12 @@ func newTestIssuer(t testing.TB, path string) *testIssuer {
 			http.Error(w, "down", http.StatusBadGateway)
 			return
 		}
-		var set jwkset.JWKSMarshal
+		set := struct {
+			Keys []any `json:"keys"`
+		}{}
+		for _, one := range i.odd {
+			set.Keys = append(set.Keys, one)
+		}
 		for kid, key := range i.keys {
 			one, err := jwkset.NewJWKFromKey(key.Public(), jwkset.JWKOptions{Metadata: jwkset.JWKMetadataOptions{KID: kid, USE: jwkset.UseSig}})
 			if err != nil {
@@ -565,4 +573,49 @@ func FuzzRequest(f *testing.F) {
 			t.Errorf("%q: %+v, %v", headers, proof, err)
 		}
 	})
+}
+
+// TestJWT_OddKeys: keys that mcpx cannot read, or that are for encryption, as Keycloak has them, do not keep it from using the others.
+// They are logged once, and with the next change.
+func TestJWT_OddKeys(t *testing.T) {
+	i := newTestIssuer(t, "")
+	i.set(false, map[string]crypto.Signer{"k": ecKey()})
+	encryption := otherKey().Public().(*rsa.PublicKey)
+	i.odd = []json.RawMessage{
+		json.RawMessage(`{"kty":"RSA","kid":"no-e","n":"AQAB"}`),
+		json.RawMessage(`{"kty":"EC","kid":"nowhere","crv":"P-256","x":"AQAB","y":"AQAB"}`),
+		json.RawMessage(`{"kty":"EC","kid":"bitcoin","crv":"secp256k1","x":"AQAB","y":"AQAB"}`),
+		json.RawMessage(`{"kty":"AKP","kid":"quantum","alg":"ML-DSA-44","pub":"AQAB"}`),
+		json.RawMessage(`{"kty":5,"kid":"number"}`),
+		json.RawMessage(`"a string"`),
+		json.RawMessage(`{"kty":"RSA","kid":"enc","use":"enc","alg":"RSA-OAEP","e":"AQAB","x5c":["!"],"n":"` + base64.RawURLEncoding.EncodeToString(encryption.N.Bytes()) + `"}`),
+	}
+	var log strings.Builder
+	keys := NewKeys(conf.Issuer{URL: i.URL}, slog.New(slog.NewTextHandler(&log, nil)))
+	defer keys.Close()
+	parse := func(method jwt.SigningMethod, key crypto.Signer, kid string) error {
+		signed := sign(t, method, key, i.URL, nil, map[string]any{"kid": kid})
+		_, err := keys.Parse(t.Context(), signed, jwt.MapClaims{})
+		return err
+	}
+	if err := parse(jwt.SigningMethodES256, ecKey(), "k"); err != nil {
+		t.Errorf("a good key beside odd ones: %v", err)
+	}
+	for _, kid := range []string{"enc", "unknown"} {
+		if parse(jwt.SigningMethodRS256, otherKey(), kid) == nil {
+			t.Errorf("a token with the key %s is accepted", kid)
+		}
+	}
+	said := log.String()
+	if strings.Count(said, "level=WARN") != 1 || i.fetches.Load() < 2 {
+		t.Errorf("%d downloads: %s", i.fetches.Load(), said)
+	}
+	for _, kid := range []string{"no-e: ", "nowhere: ", "bitcoin: ", "quantum: ", "number: ", "(no kid): "} {
+		if !strings.Contains(said, kid) {
+			t.Errorf("the log does not name %s: %s", kid, said)
+		}
+	}
+	if strings.Contains(said, "enc: ") {
+		t.Errorf("the log names a key that can be read: %s", said)
+	}
 }

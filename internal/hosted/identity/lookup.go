@@ -15,7 +15,7 @@ type lookedUp struct {
 	*keySet
 	ctx      context.Context // the context of the issuer
 	rate     *rate.Limiter
-	download func(kid string)
+	download func()
 
 	mu   sync.Mutex
 	next *look // a download that has not begun; nil if no token needs a download
@@ -31,7 +31,7 @@ func (l *lookedUp) KeyRead(ctx context.Context, kid string) (jwkset.JWK, error) 
 		return key, nil
 	}
 	select {
-	case <-l.look(kid).done:
+	case <-l.look().done:
 		return l.keySet.KeyRead(ctx, kid)
 	case <-ctx.Done():
 		return jwkset.JWK{}, ctx.Err()
@@ -40,23 +40,23 @@ func (l *lookedUp) KeyRead(ctx context.Context, kid string) (jwkset.JWK, error) 
 
 // look returns the next download to begin. It does not return a download that has begun, because the issuer may have answered
 // that download before it added the key.
-func (l *lookedUp) look(kid string) *look {
+func (l *lookedUp) look() *look {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.next == nil {
 		l.next = &look{make(chan struct{})}
-		go l.run(l.next, kid) // ends with ctx, or when the download has ended
+		go l.run(l.next) // ends with ctx, or when the download has ended
 	}
 	return l.next
 }
 
-func (l *lookedUp) run(this *look, kid string) {
+func (l *lookedUp) run(this *look) {
 	defer close(this.done)
 	err := l.rate.Wait(l.ctx)
 	l.mu.Lock()
 	l.next = nil
 	l.mu.Unlock()
 	if err == nil {
-		l.download(kid)
+		l.download()
 	}
 }
