@@ -100,11 +100,17 @@ func (p *running) begin(c sentCall) (index int, failure *Failure) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.made) >= p.limits.Calls {
-		return 0, &Failure{CodeFailed, fmt.Sprintf("a program may make %d calls; this one was not made", p.limits.Calls)}
+		return 0, &Failure{CodeFailed, overCalls(p.limits.Calls, p.done)}
 	}
 	p.made = append(p.made, Made{Server: c.Server, Tool: c.Tool})
 	p.total = min(max(p.total, len(p.made), c.Made), p.limits.Calls)
 	return len(p.made) - 1, nil
+}
+
+// overCalls is the error of a call that a program makes after as many as it may make. ended is how many of these have ended.
+func overCalls(most, ended int) string {
+	return fmt.Sprintf("a program may make %d calls, of which %d have ended; this one was not made. Catch this error and return what you have, "+
+		"and do the rest in another program, or with each of exec", most, ended)
 }
 
 func (p *running) end(index int, outcome string) {

@@ -336,7 +336,7 @@ func (e *engine) send(args []any) (any, error) {
 	case len(arguments) > maxArguments:
 		return fmt.Sprintf("the arguments have %d bytes, over the limit of %s; the call was not made", len(arguments), helper.Size(maxArguments)), nil
 	case e.made >= e.Calls:
-		return fmt.Sprintf("a program may make %d calls; this one was not made", e.Calls), nil
+		return overCalls(e.Calls, e.made-e.open-len(e.waiting)), nil
 	}
 	e.made++
 	e.waiting = append(e.waiting, func(made int) {

@@ -295,3 +295,21 @@ func TestSummary(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestRunner_TooManyCalls: the error of a call over the limit says how many have ended and what to do, and a program that catches it
+// returns what it has.
+func TestRunner_TooManyCalls(t *testing.T) {
+	w := watch(t)
+	out, err := w.Run(t.Context(), "", Program{Limits: Limits{Calls: 3}, Code: `
+const got = [];
+try {
+  for (;;) got.push(await call("s", "echo", {n: got.length}));
+} catch (e) {
+  return [got.length, e.code, e.message];
+}`}, echo)
+	const want = `[3,"EXECUTION_ERROR","a program may make 3 calls, of which 3 have ended; this one was not made. ` +
+		`Catch this error and return what you have, and do the rest in another program, or with each of exec"]`
+	if err != nil || string(out.Value) != want {
+		t.Errorf("%s, %v, %+v", out.Value, err, out.Failure)
+	}
+}
