@@ -92,6 +92,14 @@ func TestOverrides_Branches(t *testing.T) {
 			`{"anyOf":[{"required":[]},{"required":["b"]}],"properties":{"b":{}}}`},
 		{`{"allOf":[{"properties":{"a":{},"o":{"properties":{"a":{}},"required":["a"]}},"oneOf":[{"required":["a","b"]},true]}]}`,
 			`{"allOf":[{"properties":{"o":{"properties":{"a":{}},"required":["a"]}},"oneOf":[{"required":["b"]},true]}]}`},
+		{`{"properties":{"a":{},"b":{}},"dependentRequired":{"b":["a","c"],"a":["b"]},"dependencies":{"b":["a"],"c":{"required":["a"]}}}`,
+			`{"properties":{"b":{}},"dependentRequired":{"b":["c"]},"dependencies":{"b":[],"c":{"required":["a"]}}}`},
+		{`{"$ref":"#/$defs/In","$defs":{"In":{"properties":{"a":{},"in":{"$ref":"#/$defs/In"}},"required":["a","b"]}}}`,
+			`{"$defs":{"In":{"properties":{"a":{},"in":{"$ref":"#/$defs/In"}},"required":["a","b"]}},"allOf":[{"properties":{"in":{"$ref":"#/$defs/In"}},"required":["b"]}]}`},
+		{`{"$ref":"#/$defs/X","allOf":[{"$ref":"#/$defs/Y"},true],"$defs":{"X":{"required":["b"]},"Y":{"required":["a"]}}}`,
+			`{"$ref":"#/$defs/X","allOf":[{"allOf":[{"required":[]}]},true],"$defs":{"X":{"required":["b"]},"Y":{"required":["a"]}}}`},
+		{`{"allOf":[{"properties":{"a":{"const":1}}},{"properties":{"b":{"$ref":"#/allOf/0/properties/a"},"c":{"$ref":"#/allOf/1/properties/b"}}}]}`,
+			`{"allOf":[{"properties":{}},{"properties":{"b":{"$ref":"#/$defs/a"},"c":{"$ref":"#/allOf/1/properties/b"}}}],"$defs":{"a":{"const":1}}}`},
 		{`{"allOf":5,"anyOf":{"required":["a"]},"properties":[],"required":"a"}`, `{"allOf":5,"anyOf":{"required":["a"]},"properties":[],"required":"a"}`},
 	} {
 		if got := string(without(json.RawMessage(test.schema), []string{"a"})); got != test.want {
