@@ -81,6 +81,9 @@ func afterPackage(command string, args []string) (rest []string, own bool) {
 		return args, false
 	}
 	rest = args[i+1:]
+	for len(rest) > 0 && (rest[0] == "--" || slices.Contains(alone, rest[0])) {
+		rest = rest[1:]
+	}
 	if len(rest) > 0 && rest[0] == Reserved { // the name of the command in the package
 		rest = rest[1:]
 	}

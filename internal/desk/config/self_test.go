@@ -32,6 +32,9 @@ func TestSelf(t *testing.T) {
 		`"command": "npx", "args": ["-y", "--package", "mcpx-gateway", "--", "mcpx"]`:                  true,
 		`"command": "uvx", "args": ["--python", "3.12", "server-git", "mcpx-gateway"]`:                 false,
 		`"command": "npx", "args": ["-y", "mcpx-gateway", "dial", "wss://h/dial/n"]`:                   false,
+		`"command": "npx", "args": ["--package=mcpx-gateway", "--", "mcpx", "dial", "wss://h/dial/n"]`: false,
+		`"command": "npx", "args": ["--package=mcpx-gateway", "-y", "--", "mcpx", "demo"]`:             false,
+		`"command": "npx", "args": ["--package=mcpx-gateway", "-y", "--", "mcpx", "--config", "/x"]`:   true,
 		`"command": "uvx", "args": ["--from", "mcpx-gateway", "mcpx", "demo"]`:                         false,
 		`"command": "uvx", "args": ["mcpx"]`:                                                           false, // somebody else's package
 		`"command": "npx", "args": ["-y", "server-git", "mcpx-gateway"]`:                               false,
