@@ -18,6 +18,7 @@ import (
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/semaphore"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/builtin"
 	"mcpx/internal/describe"
 	"mcpx/internal/jq"
 	"mcpx/internal/request"
@@ -97,9 +98,15 @@ func (e run) failure(r *Request, t target, err error) *results.Failure {
 // execOptions are the arguments of exec that models also put among the arguments of the tool.
 var execOptions = []string{"each", "select", "grep"}
 
-// beside says where an argument of exec belongs.
-func (r *Request) beside() string {
-	if r.Format.ShortNames {
+// misplacedHint says where an argument with this name belongs if it is one of exec. Otherwise, and if this call of exec cannot take it, the
+// hint is empty.
+func (r *Request) misplacedHint(name string) string {
+	switch {
+	case r.Native, !slices.Contains(execOptions, name), r.Server == builtin.Name && r.Tool == builtin.WaitTool:
+		return ""
+	case r.Flags:
+		return "it is the flag --" + name
+	case r.Format.ShortNames:
 		return "exec takes it beside args"
 	}
 	return "exec takes it beside arguments"
@@ -108,8 +115,8 @@ func (r *Request) beside() string {
 // misplaced adds hints to the notes about arguments of exec that the model put among those of the tool.
 func (r *Request) misplaced(notes arguments.Notes) arguments.Notes {
 	for i, u := range notes.Unknown {
-		if !r.Native && slices.Contains(execOptions, u.Name) {
-			notes.Unknown[i].Hint = r.beside()
+		if hint := r.misplacedHint(u.Name); hint != "" {
+			notes.Unknown[i].Hint = hint
 		}
 	}
 	return notes
@@ -120,10 +127,11 @@ func (r *Request) misplacedOnly(invalid *arguments.ValidationError) *arguments.V
 	said := &arguments.ValidationError{Places: invalid.Places}
 	for _, violation := range invalid.Violations {
 		name, unknown := strings.CutSuffix(strings.TrimPrefix(violation, "/"), ": is unknown")
-		if r.Native || !unknown || !slices.Contains(execOptions, name) {
+		hint := r.misplacedHint(name)
+		if !unknown || hint == "" {
 			return nil
 		}
-		said.Violations = append(said.Violations, violation+"; "+r.beside())
+		said.Violations = append(said.Violations, violation+"; "+hint)
 	}
 	return said
 }

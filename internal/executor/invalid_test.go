@@ -156,4 +156,12 @@ func TestArguments_OfExec(t *testing.T) {
 			t.Errorf("%s %s: got %s", tt.tool, tt.arguments, got)
 		}
 	}
+	r := exec(t, e, Request{Server: "git", Tool: "strict", Arguments: json.RawMessage(`{"path":"a","grep":"b"}`), Flags: true})
+	if got := textOf(t, r.Content[0]); got != "VALIDATION_ERROR: /grep: is unknown; it is the flag --grep" {
+		t.Errorf("at the command line: %s", got)
+	}
+	r = exec(t, e, Request{Server: "mcpx", Tool: "wait_result", Arguments: json.RawMessage(`{"handle":"r1","select":".a"}`)})
+	if got := textOf(t, r.Content[0]); strings.Contains(got, "beside") {
+		t.Errorf("wait_result, which exec gives no select: %s", got)
+	}
 }
