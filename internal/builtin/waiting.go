@@ -113,8 +113,12 @@ func (c *Caller) StillRunning(p *Pending) (*results.Result, error) {
 		Handle  string `json:"handle"`
 		Seconds int    `json:"seconds"`
 	}{p.handle, int(time.Since(p.Began).Seconds())}
-	text := fmt.Sprintf("[still running after %d s; do not repeat the call, wait for its result: %s]",
-		data.Seconds, c.CallOf(WaitTool, results.ReadArguments{Handle: p.handle}))
+	after := ""
+	if data.Seconds > 0 {
+		after = fmt.Sprintf(" after %d s", data.Seconds)
+	}
+	text := fmt.Sprintf("[still running%s; do not repeat the call, wait for its result: %s]",
+		after, c.CallOf(WaitTool, results.ReadArguments{Handle: p.handle}))
 	out := &results.Result{Content: []json.RawMessage{wire.TextBlock(text)}, Code: request.OutcomeRunning, Sent: results.Roughly(text)}
 	if c.Form.Always() {
 		out.Structured = wire.Encode(results.Object{{Name: "still_running", Value: data}})
