@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/rogpeppe/go-internal/robustio"
 )
@@ -40,12 +42,14 @@ func Target(path string) (string, error) {
 // Rewrite is like [Write] for a file that is the user's own, such as a config: it keeps the permissions, the owner and the group of the
 // file. A new file gets mode 0600 and, if this process is root, the owner and the group of its folder. So the user can still read it after
 // a command with sudo. If path is a symbolic link, as into a repository of dotfiles, Rewrite writes the file behind it, and the link
-// stays. If the user of this process may not write the file, the error is a [*ReadOnlyError].
+// stays. If the user of this process may not write the file, the error is a [*ReadOnlyError]. Temporary files beside the file that killed
+// processes have left are removed.
 func Rewrite(path string, data []byte) error {
 	path, err := Target(path)
 	if err != nil {
 		return err
 	}
+	removeLeft(path)
 	old, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -62,6 +66,25 @@ func Rewrite(path string, data []byte) error {
 	}
 	return replace(path, data, old.Mode().Perm(), func(file *os.File) error { return own(file, old) })
 }
+
+// abandoned is the age from which nobody writes a temporary file any more.
+const abandoned = time.Hour
+
+// removeLeft removes abandoned temporary files of the file at path. It ignores errors: they are only in the way of whoever lists the folder.
+func removeLeft(path string) {
+	entries, _ := os.ReadDir(filepath.Dir(path))
+	for _, one := range entries {
+		if !strings.HasPrefix(one.Name(), "."+filepath.Base(path)+tempPart) {
+			continue
+		}
+		if info, err := one.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > abandoned {
+			_ = os.Remove(filepath.Join(filepath.Dir(path), one.Name()))
+		}
+	}
+}
+
+// tempPart follows the name of a file, after a dot, in the names of its temporary files.
+const tempPart = ".mcpx-"
 
 // ReadOnlyError is the error for a file that the user of this process may not write, or that nobody may.
 type ReadOnlyError struct{ Path string }
@@ -81,7 +104,7 @@ func replace(path string, data []byte, mode fs.FileMode, give func(*os.File) err
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return fmt.Errorf("making the folder of %s: %w", path, err)
 	}
-	temp, err := os.CreateTemp(folder, "."+filepath.Base(path)+".mcpx-*") // creates the file with mode 0600
+	temp, err := os.CreateTemp(folder, "."+filepath.Base(path)+tempPart+"*") // creates the file with mode 0600
 	if err != nil {
 		return fmt.Errorf("writing %s, which was not changed: its folder: %w", path, cause(err))
 	}

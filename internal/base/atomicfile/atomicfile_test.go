@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestWrite: Write creates the folder, and replaces a file and its permissions. If it cannot replace the file, it
@@ -84,5 +85,34 @@ func TestTarget_LinkedFolder(t *testing.T) {
 	got, err := Target(filepath.Join(home, "mcpx", "link"))
 	if want := filepath.Join(home, "dotfiles", "file"); err != nil || got != want {
 		t.Errorf("got  %s, %v\nwant %s", got, err, want)
+	}
+}
+
+// TestRewrite_Left: temporary files that a killed process has left are removed, those of another file and new ones are not.
+func TestRewrite_Left(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "config.json")
+	for name, age := range map[string]time.Duration{
+		".config.json.mcpx-1": 2 * abandoned, ".config.json.mcpx-2": 0, ".other.json.mcpx-3": 2 * abandoned, "config.json": 2 * abandoned,
+	} {
+		file := filepath.Join(folder, name)
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Now().Add(-age)
+		if err := os.Chtimes(file, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Rewrite(path, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(folder)
+	var left []string
+	for _, one := range entries {
+		left = append(left, one.Name())
+	}
+	if want := ".config.json.mcpx-2 .other.json.mcpx-3 config.json"; err != nil || strings.Join(left, " ") != want {
+		t.Errorf("left are %q, want %s", left, want)
 	}
 }
