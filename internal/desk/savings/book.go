@@ -58,6 +58,12 @@ func (b *Book) Add(date time.Time, k Key, f Figures) {
 	if b.dir == "" || b.closed {
 		return
 	}
+	b.put(e, f)
+	b.saveLater()
+}
+
+// put adds figures to the pending ones of an entry; if these are too many, to those of otherKey. The caller holds mu.
+func (b *Book) put(e entry, f Figures) {
 	if b.pending[e] == nil {
 		if len(b.pending) >= maxPending {
 			e.Key = otherKey
@@ -67,7 +73,6 @@ func (b *Book) Add(date time.Time, k Key, f Figures) {
 		}
 	}
 	b.pending[e].Add(f)
-	b.saveLater()
 }
 
 // saveLater starts the timer for save, unless it runs already. The caller holds mu.
@@ -116,16 +121,17 @@ func (b *Book) save() {
 	if err == nil {
 		return
 	}
+	b.keep(pending, written)
+	b.saveLater()
+}
+
+// keep makes the figures pending again that a save could not write. written has the days that it has written. The caller holds mu.
+func (b *Book) keep(pending map[entry]*Figures, written map[int]bool) {
 	for e, f := range pending {
-		switch {
-		case written[e.day]:
-		case b.pending[e] != nil:
-			b.pending[e].Add(*f)
-		default:
-			b.pending[e] = f
+		if !written[e.day] {
+			b.put(e, *f)
 		}
 	}
-	b.saveLater()
 }
 
 // Close writes the pending figures. It gives up after the duration limit, because the disk may hang.

@@ -199,6 +199,30 @@ func TestBook_Bounds(t *testing.T) {
 	}
 }
 
+// TestBook_BoundsWhileFailing: as long as nothing can be written, the keys in memory are bounded, and no figures are lost.
+func TestBook_BoundsWhileFailing(t *testing.T) {
+	mcptest.Parallel(t)
+	dir := filepath.Join(t.TempDir(), "savings")
+	if err := os.WriteFile(dir, nil, 0o600); err != nil { // a file in place of the folder
+		t.Fatal(err)
+	}
+	b := New(dir, slog.New(slog.DiscardHandler))
+	old := make(map[entry]*Figures)
+	for n := range maxPending {
+		b.Add(noon, Key{Server: strconv.Itoa(n)}, Figures{Calls: 1})
+		old[entry{20261123, Key{Server: "during the save " + strconv.Itoa(n)}}] = &Figures{Calls: 1}
+	}
+	b.keep(old, nil)
+	var sum Figures
+	for _, f := range b.pending {
+		sum.Add(*f)
+	}
+	if len(b.pending) > maxPending+1 || sum.Calls != 2*maxPending {
+		t.Errorf("%d keys, %d calls", len(b.pending), sum.Calls)
+	}
+	b.Close(time.Minute)
+}
+
 // TestBook_Faults: what cannot be written is not lost, and the log says so once. A damaged file begins anew. Old files are deleted.
 func TestBook_Faults(t *testing.T) {
 	mcptest.Parallel(t)
