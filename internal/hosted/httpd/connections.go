@@ -39,16 +39,31 @@ type connections struct {
 
 func (o *Options) connections(listener net.Listener) *connections {
 	l := &connections{Listener: listener, ended: make(chan struct{}), addresses: make(map[netip.Addr]*list.List)}
-	if most, ofAddress := o.Limits.Connections(); most > 0 {
+	files := openFiles()
+	if set, ofAddress := o.Limits.Connections(); set > 0 {
+		most := fitting(set, files/2)
+		if most < set {
+			o.Logger.Warn("the limit of open files (ulimit -Hn) is too low for limits.connections; fewer clients can connect",
+				"files", files, "limits.connections", set, "used", most)
+		}
 		l.slots = make(chan struct{}, most)
-		l.maxStrangers = max(most/4, ofAddress)
+		l.maxStrangers = fitting(max(most/4, ofAddress), files/4)
 	}
 	l.auth = func() bool { return o.Identity.Options() != nil }
 	l.perAddress = func() int {
 		_, most := o.Limits.Connections()
-		return most
+		return fitting(most, files/8)
 	}
 	return l
+}
+
+// fitting returns a bound of connections that is at most room, a part of the open files of this process, as sessions with servers need
+// files too. A bound of 0 is none and stays; so does every bound if room is 0.
+func fitting(most, room int) int {
+	if room == 0 {
+		return most
+	}
+	return min(most, room)
 }
 
 // Accept implements net.Listener.

@@ -279,3 +279,12 @@ func TestConnections_ProvedOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestConnections_Files: where the process may have fewer open files, the bounds of connections are lower.
+func TestConnections_Files(t *testing.T) {
+	for _, test := range []struct{ most, room, want int }{{20_000, 512, 512}, {100, 512, 100}, {0, 512, 0}, {20_000, 0, 20_000}} {
+		if got := fitting(test.most, test.room); got != test.want {
+			t.Errorf("%d with room for %d: %d, want %d", test.most, test.room, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,4 @@
+package httpd
+
+// openFiles returns 0: Windows has no limit of open files that matters here.
+func openFiles() int { return 0 }
