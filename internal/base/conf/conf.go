@@ -296,7 +296,8 @@ type Quota struct {
 	// one burst. Further reading waits.
 	BodyBytes, BodyPace int64
 	// AnswerBytes bounds the bytes of large answers that are written at the same time: further calls wait. The calls that are open by
-	// then may exceed it. An answer that would exceed four times as many is replaced by an error.
+	// then may exceed it. An answer that would exceed four times as many is replaced by an error. Without a principal no call waits, and
+	// an answer that would exceed AnswerBytes is replaced.
 	AnswerBytes int64
 }
 

@@ -348,9 +348,10 @@ func (l *Limits) BodyRead(p *caller.Principal, bytes int) {
 }
 
 // answersRead waits while the principal's answers that are being written reach AnswerBytes: the answer to one more call would be kept
-// in memory too. It returns the error of ctx if that ends first.
+// in memory too. It returns the error of ctx if that ends first. Without a principal it does not wait, because the unread answers may
+// be those of another client.
 func (l *Limits) answersRead(ctx context.Context, p *caller.Principal) error {
-	for {
+	for p != nil {
 		l.mu.Lock()
 		who := l.of(p)
 		unread := who.unread()
@@ -368,12 +369,14 @@ func (l *Limits) answersRead(ctx context.Context, p *caller.Principal) error {
 			return ctx.Err()
 		}
 	}
+	return nil
 }
 
 func (u *usage) unread() bool { return u.quota.AnswerBytes > 0 && u.writing >= u.quota.AnswerBytes }
 
-// mostAnswers times AnswerBytes is what the answers may have together that are being written. Only calls that are made at the same time
-// can exceed it, since later ones wait in answersRead.
+// mostAnswers times AnswerBytes is how many bytes the answers of a principal that are being written may have together. Only calls that
+// are made at the same time can have more than AnswerBytes, since later ones wait in answersRead. Without a principal no call waits, and
+// AnswerBytes is the bound.
 const mostAnswers = 4
 
 // WriteAnswer counts the bytes of a large answer before they are written. ok is false if the principal's answers that are being written
@@ -382,7 +385,11 @@ func (l *Limits) WriteAnswer(p *caller.Principal, bytes int) (ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	who := l.of(p)
-	if most := mostAnswers * who.quota.AnswerBytes; most > 0 && who.writing > 0 && who.writing+int64(bytes) > most {
+	most := who.quota.AnswerBytes
+	if p != nil {
+		most *= mostAnswers
+	}
+	if most > 0 && who.writing > 0 && who.writing+int64(bytes) > most {
 		return false
 	}
 	who.writing += int64(bytes)

@@ -382,10 +382,11 @@ func TestLimit(t *testing.T) {
 }
 
 // TestLimit_Unread: while the answers that a principal has not read reach AnswerBytes, its next calls wait. Answers of calls that were
-// made before that are still counted, up to four times as many. The calls of others, and notifications, do not wait.
+// made before that are still counted, up to four times as many. The calls of others, and notifications, do not wait. Without a
+// principal no call waits, since the unread answers may be those of another client, and AnswerBytes is the bound.
 func TestLimit_Unread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New(conf.Limits{Principal: conf.Quota{AnswerBytes: 100}})
+		l := New(conf.Limits{Principal: conf.Quota{AnswerBytes: 100}, Anybody: conf.Quota{AnswerBytes: 100}})
 		send := l.Limit(func(context.Context, *request.Request) (json.RawMessage, error) { return nil, nil })
 		call := func(ctx context.Context, p *caller.Principal, notification bool) error {
 			client := caller.New(caller.Place{Principal: p}, caller.Said{})
@@ -401,7 +402,10 @@ func TestLimit_Unread(t *testing.T) {
 			t.Error("420 bytes are not refused")
 		}
 		began := time.Now()
-		if err := errors.Join(call(t.Context(), bob, false), call(t.Context(), alice, true)); err != nil || time.Since(began) > 0 {
+		if !l.WriteAnswer(nil, 100) || l.WriteAnswer(nil, 60) {
+			t.Error("without a principal, 100 bytes are refused or 160 are not")
+		}
+		if err := errors.Join(call(t.Context(), bob, false), call(t.Context(), alice, true), call(t.Context(), nil, false)); err != nil || time.Since(began) > 0 {
 			t.Errorf("the others: %v after %v", err, time.Since(began))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
