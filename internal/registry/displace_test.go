@@ -49,12 +49,12 @@ func TestSessionLimit_Principals(t *testing.T) {
 				t.Errorf("the session of %s has ended", left)
 			}
 		}
-		open, release, err := (*clientSession)(nil), func() {}, error(nil)
 		e := r.entries["one"]
 		r.mu.Unlock()
 		for _, busy := range []string{"alice0", "mallory2", "mallory3"} {
 			client := &caller.Client{ID: busy, Principal: &caller.Principal{ID: busy[:len(busy)-1]}}
-			if open, release, err = r.clientSession(e, client, nil, false); open == nil || err != nil {
+			open, release, err := r.clientSession(e, client, nil, false)
+			if open == nil || err != nil {
 				t.Fatal(busy, err)
 			}
 			defer release()
