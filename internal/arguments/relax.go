@@ -3,57 +3,20 @@ package arguments
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// allowNull makes the decoded schema doc allow null wherever it has the keyword nullable. The keyword is of OpenAPI, from whose
-// documents many servers make their tools. JSON Schema does not know it, but inspect shows it, and a null may be what the call is
-// about: it clears the milestone of an issue.
-func allowNull(doc any) {
-	switch doc := doc.(type) {
-	case []any:
-		for _, part := range doc {
-			allowNull(part)
-		}
-	case map[string]any:
-		for keyword, part := range doc {
-			if keyword != "enum" && keyword != "const" { // their values are no schemas
-				allowNull(part)
-			}
-		}
-		if doc["nullable"] == true {
-			allowNullHere(doc)
-		}
-	}
-}
-
-func allowNullHere(schema map[string]any) {
-	if kind, ok := schema["type"].(string); ok {
-		schema["type"] = []any{kind, "null"}
-	}
-	if values, ok := schema["enum"].([]any); ok && !slices.Contains(values, nil) {
-		schema["enum"] = append(values, nil)
-	}
-	otherwise := make(map[string]any)
-	for _, keyword := range []string{"$ref", "allOf", "anyOf", "oneOf"} {
-		if part, ok := schema[keyword]; ok {
-			otherwise[keyword] = part
-			delete(schema, keyword)
-		}
-	}
-	if len(otherwise) > 0 {
-		schema["anyOf"] = []any{otherwise, map[string]any{"type": "null"}}
-	}
-}
-
 // relax makes properties with a default optional, since several libraries list them as required although their servers do not need
 // them. It also removes each format, because what servers accept differs from what the RFC of a format says: zod declares
-// z.string().time() as the format "time", and accepts only times without a zone.
+// z.string().time() as the format "time", and accepts only times without a zone. And it allows null wherever doc, the decoded schema,
+// has the keyword nullable: JSON Schema does not know this keyword of OpenAPI, but inspect shows it, and a null may be what the call is
+// about, such as one that clears the milestone of an issue.
 //
 // The relaxed schema allows everything that the original allows. Therefore relax skips parts below keywords such as not, and
 // turns oneOf into anyOf, since now more than one alternative may fit.
-func relax(root *jsonschema.Schema) {
+func relax(root *jsonschema.Schema, doc any) {
 	all, exact := make(schemaSet), make(schemaSet)
 	all.add(root)
 	for s := range all {
@@ -62,6 +25,7 @@ func relax(root *jsonschema.Schema) {
 		}
 	}
 	relaxed := false
+	var nullable []*jsonschema.Schema
 	for s := range all {
 		if !exact[s] && len(s.Required) > 0 {
 			required := len(s.Required)
@@ -74,12 +38,33 @@ func relax(root *jsonschema.Schema) {
 		if !exact[s] && s.Format != nil {
 			s.Format, relaxed = nil, true
 		}
+		if !exact[s] && isNullable(s, doc) {
+			nullable, relaxed = append(nullable, s), true
+		}
 	}
 	for s := range all {
 		if relaxed && !exact[s] && len(s.OneOf) > 0 {
 			s.AnyOf, s.OneOf = s.OneOf, nil
 		}
 	}
+	for _, s := range nullable {
+		allowNull(s)
+	}
+}
+
+// isNullable reports whether the keyword nullable is true in the part of doc from which s was compiled.
+func isNullable(s *jsonschema.Schema, doc any) bool {
+	_, pointer, _ := strings.Cut(s.Location, "#")
+	part, _ := resolve(doc, "#"+pointer)
+	keywords, _ := part.(map[string]any)
+	return keywords["nullable"] == true
+}
+
+// allowNull replaces s by an anyOf of what it was and null. References to s lead to the anyOf then.
+func allowNull(s *jsonschema.Schema) {
+	was, null := *s, new(jsonschema.Types)
+	null.Add("null")
+	*s = jsonschema.Schema{Default: s.Default, AnyOf: []*jsonschema.Schema{&was, {Types: null}}}
 }
 
 // schemaSet is a set of schemas and their subschemas.

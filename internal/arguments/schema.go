@@ -107,7 +107,6 @@ func compile(raw json.RawMessage) (schema *jsonschema.Schema, estimated cost) {
 	if err != nil {
 		return nil, cost{}
 	}
-	allowNull(doc)
 	estimated = estimate(doc)
 	if estimated.unbounded {
 		return nil, cost{}
@@ -123,7 +122,7 @@ func compile(raw json.RawMessage) (schema *jsonschema.Schema, estimated cost) {
 	if schema, err = compiler.Compile(name); err != nil {
 		return nil, cost{}
 	}
-	relax(schema)
+	relax(schema, doc)
 	return schema, estimated
 }
 
