@@ -62,8 +62,8 @@ type Request struct {
 // Follow applies the config file after each request from the channel requests, and after each edit over HTTP. If watch is true,
 // it also does so when the file, its lock file (mcpx lock) or a file that it refers to (${file:PATH}, envFile) changes. Follow
 // also applies the config again when a stored program changes. Without watch, it does so only if the folder of stored programs
-// existed when Follow was called, or at a request. If Follow refuses a file, it logs the reason, and mcpx keeps using the old
-// config. Follow returns when ctx ends.
+// existed when Follow was called, or at a request or an edit. If Follow refuses a file, it logs the reason, and mcpx keeps using
+// the old config. Follow returns when ctx ends.
 func (a *App) Follow(ctx context.Context, from Source, requests <-chan Request, watch bool) {
 	file := setup.ConfigFile{Path: a.Config.Path, Reading: from.Reading}
 	a.source.Store(&file)
@@ -126,24 +126,23 @@ func (r *reloader) run(ctx context.Context, asked <-chan Request, watch bool) {
 		r.seen = fingerprint{size: -1} // differs from each real fingerprint, so the first check reads the file
 		r.files = r.current.Referred
 		r.beside = r.lookBeside(r.files)
-	} else {
-		ticker.Stop()
 	}
+	var ticks <-chan time.Time
 	for {
+		if watch || r.stored != "" {
+			ticks = ticker.C // from now on, also if the folder of stored programs goes away for a while
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case request := <-asked:
 			err := r.reload(ctx, cmp.Or(request.By, "a request"), true)
-			if r.stored != "" {
-				ticker.Reset(watchEvery)
-			}
 			if request.Done != nil {
 				request.Done(r.outcome(), err)
 			}
 		case e := <-r.edits:
 			e.done <- r.edit(ctx, e)
-		case <-ticker.C:
+		case <-ticks:
 			r.followStored()
 			if !watch {
 				continue

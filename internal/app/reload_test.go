@@ -80,34 +80,40 @@ func TestReloader_OtherPrograms(t *testing.T) {
 	}
 }
 
-// TestReloader_LaterPrograms: without watch, a folder of programs that a reload has found is followed from then on.
+// TestReloader_LaterPrograms: without watch, a folder of programs that a reload or an edit has found is followed from then on.
 func TestReloader_LaterPrograms(t *testing.T) {
-	cfg := &config.Config{Path: filepath.Join(t.TempDir(), "config.json")}
-	put := func(code string) {
-		t.Helper()
-		folder := filepath.Join(filepath.Dir(cfg.Path), "programs")
-		if err := errors.Join(os.MkdirAll(folder, 0o700), os.WriteFile(filepath.Join(folder, "a.js"), []byte(code), 0o600)); err != nil {
-			t.Fatal(err)
+	for what, reload := range map[string]func(asked chan<- Request, edits chan<- edit){
+		"mcpx reload": func(asked chan<- Request, _ chan<- edit) { asked <- Request{By: "mcpx reload"} },
+		"an edit": func(_ chan<- Request, edits chan<- edit) {
+			edits <- edit{by: "an edit", change: func(setup.ConfigFile) error { return nil }, done: make(chan error, 1)}
+		},
+	} {
+		cfg := &config.Config{Path: filepath.Join(t.TempDir(), "config.json")}
+		put := func(code string) {
+			folder := filepath.Join(filepath.Dir(cfg.Path), "programs")
+			if err := errors.Join(os.MkdirAll(folder, 0o700), os.WriteFile(filepath.Join(folder, "a.js"), []byte(code), 0o600)); err != nil {
+				t.Fatal(err)
+			}
 		}
+		synctest.Test(t, func(t *testing.T) {
+			var by []string
+			asked, edits := make(chan Request), make(chan edit)
+			r := &reloader{
+				file: setup.ConfigFile{Path: cfg.Path}, edits: edits, current: cfg, log: slog.New(slog.DiscardHandler),
+				load: func() (*config.Config, error) { return cfg, nil }, apply: func(*config.Config) error { return nil },
+				outcome: func() Reloaded { return Reloaded{} }, record: func(change configChange) { by = append(by, change.by) },
+			}
+			go r.run(t.Context(), asked, false) // ends with the test
+			time.Sleep(2 * watchEvery)
+			put("/** Says one. */\nreturn 1")
+			reload(asked, edits)
+			synctest.Wait()
+			put("/** Says eleven. */\nreturn 11")
+			time.Sleep(2 * watchEvery)
+			synctest.Wait()
+			if want := []string{what, "a changed program"}; !slices.Equal(by, want) {
+				t.Errorf("applied by %q, want %q", by, want)
+			}
+		})
 	}
-	synctest.Test(t, func(t *testing.T) {
-		var by []string
-		r := &reloader{
-			file: setup.ConfigFile{Path: cfg.Path}, current: cfg, log: slog.New(slog.DiscardHandler),
-			load: func() (*config.Config, error) { return cfg, nil }, apply: func(*config.Config) error { return nil },
-			outcome: func() Reloaded { return Reloaded{} }, record: func(change configChange) { by = append(by, change.by) },
-		}
-		asked := make(chan Request)
-		go r.run(t.Context(), asked, false) // ends with the test
-		time.Sleep(2 * watchEvery)
-		put("/** Says one. */\nreturn 1")
-		asked <- Request{By: "mcpx reload"}
-		synctest.Wait()
-		put("/** Says eleven. */\nreturn 11")
-		time.Sleep(2 * watchEvery)
-		synctest.Wait()
-		if want := []string{"mcpx reload", "a changed program"}; !slices.Equal(by, want) {
-			t.Errorf("applied by %q, want %q", by, want)
-		}
-	})
 }
