@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"context"
 	"crypto"
 	"errors"
 	"runtime"
@@ -70,4 +71,38 @@ func TestJWT_KeysMoved(t *testing.T) {
 	if err := request("e", "k", ecKey(), jwt.SigningMethodES256); !errors.Is(err, ErrInvalid) {
 		t.Errorf("with the old key: %v", err)
 	}
+}
+
+// TestJWT_MetadataHangs: while mcpx looks whether an issuer has moved its keys, tokens with known keys do not wait for that.
+func TestJWT_MetadataHangs(t *testing.T) {
+	i := newTestIssuer(t, "")
+	i.set(false, map[string]crypto.Signer{"k": ecKey()})
+	v := trusting(t, nil, i.URL)
+	request := func(ctx context.Context, sub, kid string) error {
+		token := sign(t, jwt.SigningMethodES256, ecKey(), i.URL, map[string]any{"sub": sub}, map[string]any{"kid": kid})
+		_, err := v.Request(requestAt("/mcp", token).WithContext(ctx))
+		return err
+	}
+	if err := request(t.Context(), "a", "k"); err != nil {
+		t.Fatal(err)
+	}
+	i.mu.Lock()
+	i.keysDown, i.hung = true, make(chan struct{}, 9)
+	i.mu.Unlock()
+	ctx, cancel := context.WithCancel(t.Context())
+	unknown := make(chan error)
+	go func() { unknown <- request(ctx, "b", "unknown") }() // ends with ctx
+	<-i.hung
+	known := make(chan error, 1)
+	go func() { known <- request(t.Context(), "c", "k") }() // ends with the answer
+	select {
+	case err := <-known:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("a token with a known key waits")
+	}
+	cancel()
+	<-unknown
 }

@@ -44,6 +44,7 @@ type testIssuer struct {
 	mu       sync.Mutex
 	down     bool
 	keysDown bool                     // only the keys cannot be read
+	hung     chan struct{}            // if not nil, the metadata is not answered, and each request for it is sent here
 	keys     map[string]crypto.Signer // by key ID (kid)
 	odd      []json.RawMessage        // further keys
 }
@@ -88,6 +89,13 @@ func newTestIssuer(t testing.TB, path string) *testIssuer {
 		if r.URL.Path != cmpOr(i.form, "/.well-known/oauth-authorization-server"+path) {
 			http.NotFound(w, r)
 			return
+		}
+		i.mu.Lock()
+		hung := i.hung
+		i.mu.Unlock()
+		if hung != nil {
+			hung <- struct{}{}
+			<-r.Context().Done()
 		}
 		_ = json.NewEncoder(w).Encode(map[string]string{"issuer": i.URL + path, "jwks_uri": i.URL + where()})
 	})
