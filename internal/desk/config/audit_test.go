@@ -8,7 +8,7 @@ import (
 )
 
 // TestAbsent: a command that needs no secrets reads a file in which all references outside of servers lack a value. They stay as
-// they are written.
+// they are written, and paths are beside the file.
 func TestAbsent(t *testing.T) {
 	o := Options{Absent: true, Getenv: func(string) (string, bool) { return "", false }}
 	c, err := Parse(filepath.FromSlash("/etc/mcpx/config.json"), []byte(`{"mcpServers":{},
@@ -22,7 +22,8 @@ func TestAbsent(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := append([]string{c.Audit.File, c.Cluster.TLS.Cert, c.TLS.ClientCA, c.Programs.Dir}, append(c.Cluster.NATS, c.Cluster.Keys...)...)
-	want := []string{"audit-${NAME}.jsonl", "${DIR}/c.pem", "${DIR}/ca.pem", "${DIR}", "${NATS}", "${NEW}", "${OLD}"}
+	beside := func(path string) string { return filepath.FromSlash("/etc/mcpx/" + path) }
+	want := []string{beside("audit-${NAME}.jsonl"), beside("${DIR}/c.pem"), beside("${DIR}/ca.pem"), beside("${DIR}"), "${NATS}", "${NEW}", "${OLD}"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%q", got)
 	}

@@ -144,7 +144,7 @@ func (l *loader) path(into *string) value {
 		case ok && path != "":
 			*into = path
 		case !ok && l.o.Absent:
-			*into = n.text
+			*into, _ = (&serverReader{l: l}).absolute(n.text) // not in the working folder, which may be foreign
 		}
 	}}
 }
