@@ -9,10 +9,10 @@ import (
 )
 
 // relax makes properties with a default optional, since several libraries list them as required although their servers do not need
-// them. It also removes each format, because what servers accept differs from what the RFC of a format says: zod declares
-// z.string().time() as the format "time", and accepts only times without a zone. And it allows null wherever doc, the decoded schema,
-// has the keyword nullable: JSON Schema does not know this keyword of OpenAPI, but inspect shows it, and a null may be what the call is
-// about, such as one that clears the milestone of an issue.
+// them. It removes each format, because what servers accept differs from what the RFC of a format says: zod declares
+// z.string().time() as the format "time", and accepts only times without a zone. It allows null wherever doc, the decoded schema,
+// has the keyword nullable: JSON Schema does not know this keyword of OpenAPI, but inspect shows it, and a null may be what the
+// call is about, such as one that clears the milestone of an issue.
 //
 // The relaxed schema allows everything that the original allows. Therefore relax skips parts below keywords such as not, and
 // turns oneOf into anyOf, since now more than one alternative may fit.
