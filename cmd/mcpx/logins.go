@@ -130,8 +130,9 @@ func storedLogins(ctx context.Context, c *cli, s streams, end []string) ([]app.L
 	}
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
 		for _, key := range keys[name] {
-			if strings.Contains(key, "${") {
-				return nil, &hintError{name + " has no value here: " + key, "set the variable: the logins are stored with it"}
+			if _, rest, unset := strings.Cut(key, "${"); unset {
+				variable, _, _ := strings.Cut(rest, "}")
+				return nil, &hintError{name + " has no value here: ${" + variable + "}", "set the variable: the logins are stored with it"}
 			}
 		}
 	}

@@ -21,8 +21,9 @@ import (
 
 const busy = "RATE_LIMITED: too many filters and greps are under way; retry_after: 1 s"
 
-// TestBusy: a filter or grep that gets no slot, because those of other callers are running, is not reported as an error in the
-// arguments. If it was part of a call, the answer says that the call was made, and the result can be read later.
+// TestBusy: a filter or grep cannot run because too many filters or greps of other callers run. The answer does not say that the
+// arguments are wrong. If the filter or grep was part of a call, the answer says that the call was made, and the result can be
+// read later.
 func TestBusy(t *testing.T) {
 	mcptest.NoLeaks(t)
 	filters := jq.New(jq.Limits{Time: time.Minute, Helpers: 1}, nil)
@@ -36,7 +37,7 @@ func TestBusy(t *testing.T) {
 			ctx, release := context.WithCancel(t.Context())
 			defer release()
 			occupy := func(who string) { // ends when release is called
-				for ctx.Err() == nil { // another goroutine may have taken the slot
+				for ctx.Err() == nil { // refused if too many others run or wait: then it tries again
 					if how == "select" {
 						_, _ = filters.Run(ctx, who, "last(range(1e12))", []byte("1"))
 					} else if e.work.Enter(ctx, who) == nil {
@@ -89,8 +90,8 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// TestBusy_Displaced: while a large result waits for a slot, another principal's grep takes its place. The caller is told that
-// the call was made.
+// TestBusy_Displaced: two large results of one principal wait until they may be processed (Executor.work), and no more may wait.
+// When another principal wants to grep, one of the results is dropped to make room. Its answer says that the call was made.
 func TestBusy_Displaced(t *testing.T) {
 	mcptest.NoLeaks(t)
 	large := `{"content":[{"type":"text","text":"` + strings.Repeat("x", largeResult) + `"}]}`
@@ -113,7 +114,7 @@ func TestBusy_Displaced(t *testing.T) {
 	}
 	waiting(2)
 	greps := make(chan error, 1)
-	go func() { greps <- e.work.Enter(t.Context(), "alice") }() // ends when it gets a slot
+	go func() { greps <- e.work.Enter(t.Context(), "alice") }() // ends when it is let in
 	if got := <-answers; got != busy+"\nThe call was made; its result was dropped" {
 		t.Errorf("the one that lost its place: %.200s", got)
 	}

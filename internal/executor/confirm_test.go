@@ -179,14 +179,15 @@ func TestConfirmed_Replaced(t *testing.T) {
 	}
 	for way, by := range ways {
 		user := 10 * time.Minute
-		if way == "each" { // the events begin after the only question
+		if way == "each" { // the user is asked once for all calls, before their events begin
 			user = 0
 		}
 		t.Run(way, func(t *testing.T) { confirmedReplaced(t, tool, user, by) })
 	}
 }
 
-// confirmedReplaced makes calls in one way. user is how much of the user's time is in the event of the call.
+// confirmedReplaced makes calls in one way. user is the time for which the call must have waited for the user, according to its
+// event.
 func confirmedReplaced(t *testing.T, tool func(string) mcptest.Spec, user time.Duration, by func(testing.TB, *Executor, Request) *results.Result) {
 	for now, want := range map[string]int{"Old": 1, "New": 2} {
 		bubble(t, func(t *testing.T) {

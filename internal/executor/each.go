@@ -195,8 +195,8 @@ func (e *Executor) confirmEach(ctx context.Context, calls []*oneOf) error {
 }
 
 // runEach makes the calls and sets their results. At most maximum calls run at the same time. No further call begins when ctx
-// has ended or, if maximum is 1, after the first failure; calls that were not made have no result. The text head declares
-// values that several results have in common; it may be empty.
+// has ended or, if maximum is 1, after the first failure; calls that were not made have no result. The text head declares values
+// that several results have in common (see the func share); it may be empty.
 //
 // If a call is refused because the caller is over a limit ([request.LimitError]), runEach repeats this call later, and from
 // then on runs one call fewer at a time. When only one call runs at a time, such a call is not repeated: it has failed.
@@ -253,7 +253,7 @@ func (e *Executor) runEach(ctx context.Context, calls []*oneOf, maximum int) (he
 }
 
 // finishEach makes the answers of those calls that were made, and ends their events. The text head declares values that several
-// answers have in common; it may be empty.
+// answers have in common (see the func share); it may be empty.
 func (e *Executor) finishEach(ctx context.Context, calls []*oneOf) (head string) {
 	defer func() {
 		for _, one := range calls {

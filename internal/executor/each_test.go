@@ -179,8 +179,9 @@ func TestEach_Fails(t *testing.T) {
 	}
 }
 
-// TestEach_URL: if a server asks for a URL to be opened, a client that opens URLs itself gets the error with the URL, unless
-// another call succeeded: then it would lose that result, and the answer has the error in its place.
+// TestEach_URL: if a server wants the user to open a URL, a client that opens URLs itself gets the error with the URL. But if
+// another call has succeeded, the client would lose the result of that call. So it then gets an answer, with the error as the
+// result of the call that failed.
 func TestEach_URL(t *testing.T) {
 	mcptest.NoLeaks(t)
 	asks := func(next request.Handler) request.Handler {

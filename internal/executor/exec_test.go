@@ -212,7 +212,7 @@ func golden(t *testing.T, path string, got *txtar.Archive) {
 	}
 }
 
-// TestFaultsOfTime: failures that occur after some time, such as timeouts.
+// TestFaultsOfTime: failures that occur only after some time, such as timeouts, come at the right time, with the right texts.
 func TestFaultsOfTime(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -36,7 +36,7 @@ type Executor struct {
 	log        *slog.Logger
 	schemas    arguments.Schemas
 	store      results.Store
-	work       *semaphore.Semaphore // slots for long work in this process: greps, and making answers from large results
+	work       *semaphore.Semaphore // limits the long work that runs at the same time: greps, and making answers from large results
 	guessing   semaphore.Semaphore  // lets one search for the words of a wrong tool name run at a time, because it takes up to 0.1 s
 	builtin    *builtin.Server
 	learned    *learned.Store // nil if nothing is learned
@@ -90,8 +90,9 @@ type run struct {
 func (e *Executor) begin() run { return run{e, e.current()} }
 
 // Close ends the calls of executeFor, some of which are still running although their clients already have an answer, and waits for
-// them. The registry must be closed first: it ends the calls that wait for a server, with its reason. What is left then are results
-// that wait for their turn, and calls that have not yet heard from the registry, which are cancelled; nobody can ask for them any more.
+// them. The registry must be closed first: it ends the calls that wait for a server, with its reason. Then two kinds of calls are
+// left: calls whose results wait to be processed (see the field work), and calls that have not yet heard from the registry. Close
+// cancels both, because nobody can ask for their results any more.
 func (e *Executor) Close() {
 	e.end(errClosed)
 	e.calls.Wait()
@@ -181,8 +182,9 @@ func (e run) finish(ctx context.Context, r *Request, t target, raw json.RawMessa
 // largeResult is a size in bytes. It takes milliseconds to make the answer from a result of this size or more.
 const largeResult = 256 << 10
 
-// shape makes the answer from a result. For a large result it first waits for a slot in e.work, unless the content is not
-// changed (Untouched). If too many calls wait, the result is dropped. Filters and greps wait for slots of their own.
+// shape makes the answer from a result. For a large result it first waits until e.work permits that, unless the content is not
+// changed (Untouched). If too many calls wait, the result is dropped. If there is a filter or a grep, shape does not wait:
+// package results then does.
 func (e run) shape(ctx context.Context, r *Request, t target, raw json.RawMessage) (*results.Result, error) {
 	a := e.answer(r, t)
 	if len(raw) >= largeResult && a.Select == "" && a.Grep == "" && !a.Untouched {

@@ -112,7 +112,7 @@ func (r *Request) misplacedHint(name string) string {
 	return "exec takes it beside arguments"
 }
 
-// misplaced adds hints to the notes about arguments of exec that the model put among those of the tool.
+// misplaced adds hints to the notes about arguments of exec that the model put among the arguments of the tool.
 func (r *Request) misplaced(notes arguments.Notes) arguments.Notes {
 	for i, u := range notes.Unknown {
 		if hint := r.misplacedHint(u.Name); hint != "" {
@@ -184,8 +184,9 @@ func unavailableFailure(server string, u *request.UnavailableError) *results.Fai
 	return f.With("retry_after", retry)
 }
 
-// busyFailure returns the failure for a call that found no free slot, although the server is ready: the server, or mcpx as a
-// whole (busy.All), has too many calls. Either too many calls were waiting, or this call has waited too long.
+// busyFailure returns the failure for a call that was not made because of a concurrency limit, although the server is ready: the
+// server, or mcpx as a whole (busy.All), has too many open calls. Either too many calls were waiting, or this call has waited too
+// long.
 func busyFailure(server string, busy *semaphore.BusyError) *results.Failure {
 	if busy.Refused {
 		whose := "of " + strconv.Quote(server)
@@ -211,7 +212,7 @@ func oddFailure(err error) *results.Failure {
 	return &results.Failure{Code: results.CodeExecution, Message: what + " " + mayHaveRun}
 }
 
-// dropped returns the answer of a call whose result was discarded, because there was no slot to process it.
+// dropped returns the answer of a call whose result was discarded, because too many other large results had to be processed.
 func dropped(structured bool) *results.Result {
 	f := results.Busy()
 	f.Text = f.Said() + "\nThe call was made; its result was dropped"

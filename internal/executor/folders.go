@@ -94,7 +94,7 @@ func (e run) folders(ctx context.Context, client *caller.Client) (files.Folders,
 	return open, nil
 }
 
-// rootFolders returns the paths of the roots in the result of roots/list. It leaves out a root whose URI is not that of a local
+// rootFolders returns the paths of the roots in the result of roots/list. It leaves out a root whose URI does not name a local
 // file.
 func rootFolders(answer json.RawMessage) (all []string) {
 	var listed struct{ Roots []struct{ URI string } }

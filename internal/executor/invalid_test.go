@@ -63,7 +63,8 @@ func instance(schema any, depth int, flat, strange bool) any {
 	return "neither a number nor true"
 }
 
-// recordedTools returns recorded tools that servers made from OpenAPI documents. If MCPX_CORPUS is set, it also returns the tools in that folder.
+// recordedTools returns recorded tools that servers made from OpenAPI documents. If MCPX_CORPUS is set, it also returns the tools
+// in that folder.
 func recordedTools(t *testing.T) (tools []catalog.Tool) {
 	t.Helper()
 	files, err := filepath.Glob("../schemats/testdata/openapi/*.json")

@@ -14,7 +14,7 @@ import (
 )
 
 // BenchmarkExec_Large measures a call with a result of one megabyte: a JSON table, which becomes TOON, or lines of plain text,
-// which are not changed. Some are cut, with what mcpx shows of them by default.
+// which are not changed. In some cases mcpx cuts the result as it does by default.
 func BenchmarkExec_Large(b *testing.B) {
 	var table strings.Builder
 	table.WriteByte('[')

@@ -109,8 +109,8 @@ func TestRateLimited_Builtin(t *testing.T) {
 	}
 }
 
-// TestRateLimited_Waits: a request that waits for a running call takes no concurrency slot, because the call already has one.
-// But only a few requests may wait for the same call.
+// TestRateLimited_Waits: a request that waits for a running call does not count towards the limit of concurrent calls, because
+// the call itself counts. But only a few requests may wait for the same call.
 func TestRateLimited_Waits(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := limited(t, conf.Limits{Principal: conf.Quota{ConcurrentCalls: 1}}, piped(t, "s", mcptest.Spec{}))

@@ -88,7 +88,7 @@ func TestNotFound_Dotted(t *testing.T) {
 	}
 }
 
-// TestNotFound_LongNames: servers choose the names of their tools, so the error lists few long ones.
+// TestNotFound_LongNames: a server may choose long names for its tools. Then the error lists only few of them, and stays short.
 func TestNotFound_LongNames(t *testing.T) {
 	on := &catalog.Server{Name: "s"}
 	known := []string{"short", strings.Repeat("x", maxListedBytes), strings.Repeat("y", 1<<20)}
@@ -183,8 +183,9 @@ func TestNotFound_Recorded(t *testing.T) {
 	}
 }
 
-// TestToolNotFound_Busy: searches for the words of wrong names run one at a time, and those of one caller do not delay another's by
-// more than one search. Where too many wait, or too long, the names of similar spelling are the whole answer.
+// TestToolNotFound_Busy: searches for the words of wrong names run one at a time. However many searches of one caller wait, the
+// search of another caller waits for one of them at most. If too many searches wait, or one waits too long, the answer has only
+// the names with a similar spelling.
 func TestToolNotFound_Busy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := chained(registry.New(nil, registry.Options{}), Options{})
@@ -220,11 +221,11 @@ func TestToolNotFound_Busy(t *testing.T) {
 				t.Error(one)
 			}
 		}
-		if found != 64 { // 63 of mallory, and alice in place of the last
+		if found != 64 { // 63 searches of mallory, and the search of alice, for which the last one that waited was dropped
 			t.Errorf("%d were found", found)
 		}
 		hold(1)
-		time.Sleep(time.Second) // of the bubble
+		time.Sleep(time.Second) // fake time
 		if one := <-said; !strings.HasPrefix(one, "TOOL_NOT_FOUND") {
 			t.Error(one)
 		}

@@ -139,7 +139,7 @@ func NewSettings(options Options, previous *Settings) *Settings {
 
 type toolName struct{ server, tool string }
 
-// toolSettings are those of the ServerOptions that apply to one tool.
+// toolSettings are the settings for one tool, from the ServerOptions of its server.
 type toolSettings struct {
 	verbatim, unchecked bool
 	timeout, idle       time.Duration // timeout 0 means the timeout of the upstream; idle 0 means no idle timeout

@@ -294,8 +294,8 @@ func derivedFrom(root *node, blocks []*node) *node {
 // tooDeep has more nested arrays than decoders accept.
 var tooDeep = strings.Repeat("[", 10_001)
 
-// saysSame reports whether the texts have the same content as structuredContent or as its only member: one text is the same
-// JSON value or string, or contains it (see holds), or the texts together are the elements of that member.
+// saysSame reports whether the texts have the same content as structuredContent or as its only member. That is so if one text is
+// the same JSON value or string, or contains it (see holds). It is also so if each text is one element of that member, a list.
 func saysSame(blocks []*node, structured *node) bool {
 	only := structured
 	if structured.kind == '{' && len(structured.kids) == 1 {

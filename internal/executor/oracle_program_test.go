@@ -125,7 +125,8 @@ func embedded(block *node) *node {
 	return text
 }
 
-// textsGive returns what several texts may give: the only value, or the array of all, or of those that are arrays and objects.
+// textsGive returns the values that a program may get from several texts: the only value, the array of all values, or the array
+// of the values that are arrays or objects.
 func textsGive(texts []string) (values []string) {
 	all, containers := []string{""}, []string{""}
 	count := 0
@@ -162,7 +163,8 @@ func bracketed(lists []string, several bool) (values []string) {
 	return values
 }
 
-// textGives returns what one value, or a text as a JSON string, may give: itself, the JSON that it is, or the JSON within it.
+// textGives returns what a program may get from one value, or from a text as a JSON string: the value itself, the JSON that the
+// text is, or the JSON within the text.
 func textGives(value *node) (gives []string) {
 	if value.kind != '"' {
 		return []string{jsForm(value)}

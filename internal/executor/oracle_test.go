@@ -121,7 +121,7 @@ func TestOracle(t *testing.T) {
 
 func anyPolicy(g *generator) results.Structured { return results.Structured(g.IntN(4)) }
 
-// headerPolicy returns a random policy of those that an HTTP header of a request can choose.
+// headerPolicy returns at random one of the policies that an HTTP header of a request can choose.
 func headerPolicy(g *generator) results.Structured {
 	return []results.Structured{results.StructuredNone, results.StructuredOwn, results.StructuredAlways}[g.IntN(3)]
 }

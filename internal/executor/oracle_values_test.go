@@ -15,7 +15,7 @@ import (
 type node struct {
 	kind byte   // { [ " or 0 (a number), or the first letter of true, false or null
 	raw  string // the original spelling
-	text string // of a string, decoded
+	text string // the decoded text, only of a string
 	keys []string
 	kids []*node
 }

@@ -22,7 +22,8 @@ func (e run) taking(r *Request) builtin.Caller {
 	return c
 }
 
-// own returns the built-in server for a client. snap is the catalogue that the client sees, and scope is the scope of the client's view.
+// own returns the built-in server for a client. snap is the catalogue that the client sees, and scope is the scope of the
+// client's view.
 func (e *Executor) own(client *caller.Client, scope *policy.Scope, snap *catalog.Snapshot) *catalog.Server {
 	return e.builtin.Server(snap, e.Saves(client, scope), e.denied(client, scope))
 }

@@ -69,8 +69,8 @@ func (r *recorder) end(e *request.Event) {
 	r.ended = append(r.ended, *e)
 }
 
-// TestProgram: a program calls tools, and its value is a result like any other. Each call has an event with the number of the
-// program's, and the program's event has what each of them cost.
+// TestProgram: a program calls tools, and its value is a result like any other. Each of its calls has an event of its own, which
+// names the number of the program's event. The program's event has the costs of each call.
 func TestProgram(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var rec recorder
@@ -213,7 +213,7 @@ func TestProgram_Confirmed(t *testing.T) {
 	var asked []string
 	client := &caller.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
 	client.Request = func(_ context.Context, _ string, params json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
-		asked = append(asked, string(params)) // one at a time, or the race detector sees it
+		asked = append(asked, string(params)) // without a lock: the race detector fails the test if two questions overlap
 		if strings.Contains(string(params), "second") {
 			return json.RawMessage(`{"action":"decline"}`), nil
 		}
@@ -238,8 +238,8 @@ func TestProgram_Confirmed(t *testing.T) {
 	}
 }
 
-// TestProgram_Limits: each call of a program counts towards the limits of its caller, and a program occupies no slot, so that a
-// caller with a single slot can run one.
+// TestProgram_Limits: each call of a program counts towards the limits of its caller. The program itself does not count towards the
+// limit of concurrent calls, so a caller that may make only one call at a time can run a program.
 func TestProgram_Limits(t *testing.T) {
 	mcptest.NoLeaks(t)
 	l := limits.New(conf.Limits{Principal: conf.Quota{ConcurrentCalls: 1, CallsPerMinute: 4}})
@@ -250,7 +250,7 @@ func TestProgram_Limits(t *testing.T) {
 	e := chainedWith(r, withPrograms(t, Options{}), nil, l.Limit)
 	alice, bob := &caller.Client{ID: "1", Principal: &caller.Principal{ID: "alice"}}, &caller.Client{ID: "2", Principal: &caller.Principal{ID: "bob"}}
 	code := `const all = []; for (const text of ["a", "b", "c", "d", "e"]) { try { all.push(await call("s", "echo", {text})) } catch (e) { all.push(e.code) } } return all`
-	want := `["a","b","c","RATE_LIMITED","RATE_LIMITED"]` // the program itself is a call too
+	want := `["a","b","c","RATE_LIMITED","RATE_LIMITED"]` // of the 4 calls in a minute, one is the call of the program itself
 	if got := all(t, exec(t, e, program(alice, code))); got != want {
 		t.Errorf("got %s", got)
 	}
@@ -259,8 +259,8 @@ func TestProgram_Limits(t *testing.T) {
 	}
 }
 
-// TestProgram_Rights: rights that deny mcpx.run, and programs turned off, hide the tool. Calls of a program have the rights of
-// its caller.
+// TestProgram_Rights: the tool run is hidden from callers whose rights deny mcpx.run, and from everybody if programs are turned
+// off. Calls of a program have the rights of its caller.
 func TestProgram_Rights(t *testing.T) {
 	mcptest.NoLeaks(t)
 	servers := []registry.Server{piped(t, "fake", eachTool(reading)), piped(t, "other", eachTool(reading))}
@@ -315,8 +315,8 @@ func TestProgram_Defaults(t *testing.T) {
 	}
 }
 
-// TestProgram_Disabled: disabled_tools, and the disabled tools of a view, hide the tool run and stored programs, also in the guesses at
-// a wrong name.
+// TestProgram_Disabled: disabled_tools, and the disabled tools of a view, hide the tool run and stored programs, also in the
+// guesses at a wrong name.
 func TestProgram_Disabled(t *testing.T) {
 	mcptest.NoLeaks(t)
 	servers := []registry.Server{piped(t, "fake", eachTool(reading))}
@@ -326,7 +326,7 @@ func TestProgram_Disabled(t *testing.T) {
 	of := func(globs ...string) *policy.Rules { return &policy.Rules{Disabled: globs} }
 	for _, test := range []struct {
 		config, view *policy.Rules
-		run, payroll string // what calls give
+		run, payroll string // the results of calls of the tool run and of the stored program payroll, or their error codes
 	}{
 		{nil, nil, "1", "1"},
 		{of("mcpx.run"), nil, results.CodeToolNotFound, "1"},
@@ -384,7 +384,7 @@ func TestProgram_Cancelled(t *testing.T) {
 	}
 }
 
-// TestProgram_NoReturn: a program that called tools and shows nothing is told to return something.
+// TestProgram_NoReturn: if a program has called tools but shows nothing, the answer says that it should return something.
 func TestProgram_NoReturn(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e := executing(t, withPrograms(t, Options{}), nil, piped(t, "fake", eachTool(reading)))

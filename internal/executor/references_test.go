@@ -85,7 +85,7 @@ func refersTo(handle, filter string) string {
 func long() (text, list string) {
 	var prose, items strings.Builder
 	lines := 6000
-	if mcptest.Race { // the detector finds nothing more in more lines, and takes ten times as long; .ci/run also tests without it
+	if mcptest.Race { // the race detector finds nothing more in more lines, and is slow; .ci/run also tests without it
 		lines = 600
 	}
 	for i := range lines {
@@ -95,9 +95,9 @@ func long() (text, list string) {
 	return prose.String(), "[" + items.String()[1:] + "]"
 }
 
-// TestReference_Bytes: a result of 300 KB goes into the call of another server by a call of at most 75 tokens, and arrives as
-// it was: a text as a string, JSON as the value with its numbers as written, and where the tool takes only a string, JSON as
-// its text.
+// TestReference_Bytes: with a call of at most 75 tokens, a model passes a result of 300 KB on to another server. The result
+// arrives unchanged: a text as a string, and JSON as a value whose numbers are spelled as before. If the tool takes only a
+// string, it gets the text of the JSON.
 func TestReference_Bytes(t *testing.T) {
 	e, all := referring(t, Options{}, nil)
 	text, list := long()
@@ -121,7 +121,7 @@ func TestReference_Bytes(t *testing.T) {
 			} else if blocks, _ := wire.ReadResult(raw, func(string, []byte, []byte) {}); blocks[0].Text != text {
 				t.Errorf("%s %q: the server got %.200s", test.server, test.filter, blocks[0].Text)
 			}
-		} // else the fake, which echoes only texts, fails
+		} // for any other value the call fails, because the fake server echoes only texts
 		if got != test.want {
 			t.Errorf("%s %q: got %.200s (%d bytes), want %.200s (%d bytes)", test.server, test.filter, got, len(got), test.want, len(test.want))
 		}
@@ -184,7 +184,7 @@ func TestReference_LostRight(t *testing.T) {
 	}
 }
 
-// TestReference_Each: what is shared by several calls is brought once and goes into each call.
+// TestReference_Each: a reference in the arguments that several calls share is replaced once, and each call gets its value.
 func TestReference_Each(t *testing.T) {
 	e, _ := referring(t, Options{}, nil)
 	handle := kept(t, e, sentBy("a"), "["+strings.Repeat(`{"a":1},`, 3000)+`{"a":2}]`)
@@ -248,8 +248,8 @@ func TestReference_EachFrom(t *testing.T) {
 	}
 }
 
-// TestReference_Once: only what the model wrote is replaced: nothing that a reference brought, nothing in strings, and nothing
-// for a client that calls the tool itself.
+// TestReference_Once: only references that the model wrote are replaced. What looks like a reference is left as it is in a value
+// that a reference brought, in a string, and in arguments from a client that calls the tool itself, without exec.
 func TestReference_Once(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "file"), []byte(`{"$file":"file"}`), 0o600); err != nil {

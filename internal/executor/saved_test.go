@@ -14,9 +14,10 @@ import (
 	"mcpx/internal/results"
 )
 
-// TestSaved: what is cut off a result counts as saved. If the model reads the rest, in whatever way, the event of the reading
-// names the tool of the result, so that what was read can be taken off again. What a program reads is not, since the model does
-// not get it. What select, grep and programs leave out is no saving, and reading it is not counted either.
+// TestSaved: tokens that are cut off a result count as saved. If the model reads the rest, in whatever way, the event of the
+// reading names the tool of the result, so that the tokens can be subtracted again. If a program reads the rest, nothing is
+// subtracted, since the model does not get it. What select, grep and programs leave out does not count as saved, and reading it
+// subtracts nothing.
 func TestSaved(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var events []request.Event

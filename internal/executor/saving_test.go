@@ -27,7 +27,7 @@ func saves(from request.From, handle, path, filter string) Request {
 	return Request{From: from, Server: builtin.Name, Tool: builtin.SaveTool, Arguments: wire.Encode(args)}
 }
 
-// TestSave: a kept result becomes a new file with its bytes. Nothing is replaced, and nothing is written outside of the
+// TestSave: a kept result becomes a new file with its bytes. No existing file is replaced. Nothing is written outside of the
 // folders, with another principal's handle, or for a caller that may only read.
 func TestSave(t *testing.T) {
 	folder := t.TempDir()
@@ -84,10 +84,10 @@ func TestSave(t *testing.T) {
 	}
 }
 
-// TestSave_Closed: without a folder, or with several principals, the tool does not exist, and no text suggests it. A file
-// cannot be passed on by a reference, nor read by a program; the error says why.
+// TestSave_Closed: without a folder, or with several principals, the tool save_result does not exist, and no text suggests it. A
+// reference cannot pass on a file, and a program cannot read one; the error says why.
 func TestSave_Closed(t *testing.T) {
-	mcptest.NoLeaks(t) // before withPrograms, whose helpers would else end by idling
+	mcptest.NoLeaks(t) // called before withPrograms, so that it checks for leaks after the helpers of programs were closed
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "a"), []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
@@ -135,7 +135,8 @@ func rooted(folders ...string) request.From {
 	return from
 }
 
-// TestRoots: over stdio the client's roots are open, unless one is the root of the file system; over HTTP they are not.
+// TestRoots: over stdio, callers may use the files in the client's roots, except for the root of the file system. Over HTTP they
+// may not.
 func TestRoots(t *testing.T) {
 	folder, own := t.TempDir(), t.TempDir()
 	for path, text := range map[string]string{filepath.Join(folder, "a b"): "root", filepath.Join(own, "a b"): "config", filepath.Join(own, "c"): "config"} {

@@ -89,9 +89,9 @@ func TestSelect_BeforeTheCall(t *testing.T) {
 	}
 }
 
-// TestSelect: a filter applies to what the model saw, so to the JSON of the texts, or to structuredContent if it fails on that or names
-// a key that only structuredContent has; the cases say which other parts of the result the answer has. If the filter fails, the answer
-// says that the call was made, so that the model does not repeat it.
+// TestSelect: a filter applies to what the model saw, which is the JSON of the texts. But if the filter fails on the texts, or
+// names a key that only structuredContent has, it applies to structuredContent. The cases show which other parts of the result the
+// answer has. If the filter fails, the answer says that the call was made, so that the model does not repeat it.
 func TestSelect(t *testing.T) {
 	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 	t.Cleanup(filters.Close)
@@ -117,7 +117,7 @@ func TestSelect(t *testing.T) {
 		{"such a key in short", `{"total":2,"page":1,"items":[1]}`, []string{text(`{"items":[1],"n":1}`)}, "{items, total, n}", []string{`{"items":[1],"total":2,"n":null}`}, `{"result":{"items":[1],"total":2,"n":null}}`},
 		{"a key that only the text has", `{"data":[1]}`, []string{text(`{"summary":"x"}`)}, ".summary", []string{"x"}, `{"result":"x"}`},
 		{"a key that neither has", `{"data":[1]}`, []string{text(`{"summary":"x"}`)}, ".none", []string{"null\n[no key \"none\"; shape of the result: {summary: string}]"}, `{"result":null}`},
-		// If neither fits, the answer is about structuredContent: what a filter makes of a plain text is no answer if it has no value.
+		// If the filter finds nothing in structuredContent and in a plain text, the answer is about structuredContent.
 		{"a key that it does not have, beside prose", `{"items":[{"title":"a"}]}`, []string{text("One found.")}, "[.name?]", []string{"[null]\n[no key \"name\"; shape of the result: {items: [1 of {title: string}]}]", "One found."}, `{"result":[null]}`},
 		{"a key that it does not have, beside two lines of prose", `{"items":[{"title":"a"}]}`, []string{text("One"), text("found")}, "[.name?]", []string{"[null]\n[no key \"name\"; shape of the result: {items: [1 of {title: string}]}]", "One", "found"}, `{"result":[null]}`},
 		{"a filter that fails, beside prose", `{"items":[{"title":"a"}]}`, []string{text("One found.")}, "[.items? | .[]? | ascii_downcase]", []string{"SELECT_ERROR: /select: ", "One found."}, ""},
@@ -216,8 +216,8 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// TestSelect_List: the Python SDK sends each item of a list as a text. Whatever the number of items, a filter and a program get the list
-// whose type inspect shows.
+// TestSelect_List: the Python SDK sends each item of a list as a text. Whatever the number of items, a filter and a program get
+// the list whose type inspect shows.
 func TestSelect_List(t *testing.T) {
 	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 	t.Cleanup(filters.Close)
@@ -247,8 +247,8 @@ func TestSelect_List(t *testing.T) {
 	}
 }
 
-// TestSelect_NotSelectedFits: the line about the members that are not selected makes no answer longer than the client shows, and takes
-// no place of what was found.
+// TestSelect_NotSelectedFits: an answer with the line about the members that are not selected is no longer than the client shows.
+// If there is no room for the line, the line is left out, and not what the filter has found.
 func TestSelect_NotSelectedFits(t *testing.T) {
 	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 	t.Cleanup(filters.Close)

@@ -16,10 +16,11 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// The price of a session in input tokens: what is in the prompt already, what is new in it, and what the model writes.
-// Before the first turn the prompt has the system prompt and the definitions of exec and inspect. Besides the arguments, the
-// model writes the names in a call of exec, and some words. A call with the argument "each" has the names only once; the words
-// are assumed to be as many.
+// The first three constants are prices, in input tokens, for one token: a token that the prompt had already in the turn before, a
+// token that is new in the prompt, and a token that the model writes. firstPrompt is the length of the system prompt and the
+// definitions of exec and inspect, in tokens. In each turn, the model writes wordsOfTurn tokens of text. In each call of exec it
+// writes the arguments, and namesOfCall tokens for the names. A call with the argument "each" has the names only once; the text of
+// the turns that it replaces is counted in full.
 const (
 	priceRead, priceNew, priceWritten = 0.1, 1.25, 5
 	firstPrompt                       = 3000 + 1200

@@ -99,8 +99,8 @@ func TestStarting_Kept(t *testing.T) {
 	})
 }
 
-// TestStarting_Again: a call waits in the same way for a server whose tools are known from an earlier start, or that is being
-// restarted. If the start fails, the call gets the reason immediately.
+// TestStarting_Again: a call waits longer than exec_wait for the command of a server also if the tools of the server are known from
+// an earlier start, or if the server is being restarted. If the start fails, the call gets the reason immediately.
 func TestStarting_Again(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		dir := t.TempDir()

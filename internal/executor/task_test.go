@@ -154,8 +154,8 @@ func TestTask_Fails(t *testing.T) {
 	}
 }
 
-// TestTask_Lost: if a message about a task cannot be sent, the model does not read that the call was not executed, and reads that the
-// session broke only if it did.
+// TestTask_Lost: if a message about a task cannot be sent, the failure does not say that the call was not executed. It says that
+// the session broke only if the session did break.
 func TestTask_Lost(t *testing.T) {
 	for want, failed := range map[string]error{
 		`the session with "s" broke: exit status 1`:                                                    &request.LostError{Reason: "exit status 1"},

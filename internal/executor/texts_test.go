@@ -150,7 +150,7 @@ func TestNoiseOfAnother(t *testing.T) {
 		if a := <-done; strings.Contains(a, "secret") || !strings.HasSuffix(a, "the first: not shown, as it may be meant for another client") {
 			t.Errorf("a: %s", a)
 		}
-		if strings.Contains(b, "secret") { // the text may also be about the call of a
+		if strings.Contains(b, "secret") { // the server may also have written the text because of the call of a
 			t.Errorf("b: %s", b)
 		}
 	})
@@ -188,7 +188,7 @@ func TestHTTPStatuses(t *testing.T) {
 	}
 }
 
-// TestTimeoutInQueue: the error names the time in the queue separately from the time that the server had.
+// TestTimeoutInQueue: if a call has waited in the queue and then times out, the error says how much of the time was the wait.
 func TestTimeoutInQueue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		server := piped(t, "s", mcptest.Spec{})
@@ -227,7 +227,7 @@ func TestTimeout_Unsent(t *testing.T) {
 			if got := said(t, exec(t, e, r)); got != told {
 				t.Errorf("the one that it read: %s", got)
 			}
-			synctest.Wait() // the notification that cancels it is being written
+			synctest.Wait() // the notification that cancels the call is being written
 			const unsent = "TIMEOUT: no answer from hand.t within 7 s; the call was not sent: the server did not take it. The call was not executed; it can be repeated"
 			if got := said(t, exec(t, e, r)); got != unsent {
 				t.Errorf("the next one: %s", got)
@@ -279,7 +279,7 @@ func TestOneExecWait(t *testing.T) {
 			case c.method == "initialize" && c.start == 1:
 				<-time.After(15 * time.Second)
 			case c.method == "initialize":
-				return true, nil // never
+				return true, nil // from the second start on, initialize is never answered
 			case c.method == "tools/call":
 				return false, errors.New("fell over")
 			}

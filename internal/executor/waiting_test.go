@@ -94,7 +94,8 @@ func TestWaiting_Asked(t *testing.T) {
 	})
 }
 
-// TestWaiting_Close: Close does not wait until large results, for which nobody will ask any more, have had their turns.
+// TestWaiting_Close: a large result waits until it may be processed (Executor.work). Close drops it instead of waiting for that,
+// because nobody can ask for the result any more.
 func TestWaiting_Close(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := executing(t, Options{}, nil, piped(t, "s", mcptest.Spec{}))

@@ -40,7 +40,7 @@ func byEach(t testing.TB, e *Executor, r Request) *results.Result {
 // byProgram makes a call as a program does, without a helper process, which a test with synctest cannot have.
 func byProgram(t testing.TB, e *Executor, r Request) *results.Result {
 	t.Helper()
-	r.Event = e.journal.Begin("tools/call", r.Client) // of the program; it does not end
+	r.Event = e.journal.Begin("tools/call", r.Client) // the event of the program, which nothing ends here
 	q := &request.Request{From: r.From, Scope: r.Scope, Apps: r.Apps, ReadOnly: r.ReadOnly, Consent: r.Consent}
 	in := &inside{Executor: e, q: q, asking: make(chan struct{}, 1)}
 	if r.Arguments == nil {

@@ -82,8 +82,8 @@ func (s *spy) open(client string, listens bool) (n int) {
 	return n
 }
 
-// settled checks that every attachment has been detached exactly once, except the front's own and those of sole
-// clients. Then it forgets all attachments.
+// settled checks that every attachment has been detached exactly once, except the front's own and the attachments
+// of sole clients. Then it forgets all attachments.
 func (s *spy) settled(t *testing.T, way string, want ...string) {
 	t.Helper()
 	var got []string
@@ -107,7 +107,7 @@ func (s *spy) settled(t *testing.T, way string, want ...string) {
 				name = id
 			}
 			got = append(got, name+what)
-			if one.detached > 1 || one.as.Sole && one.detached > 0 { // a sole client is also attached a second time, and that attachment is detached
+			if one.detached > 1 || one.as.Sole && one.detached > 0 { // an attachment with Sole stays; the client's other one is detached
 				t.Errorf("%s: %s was detached %d times", way, one.client, one.detached)
 			}
 		}

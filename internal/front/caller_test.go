@@ -55,7 +55,7 @@ func TestCaller(t *testing.T) {
 		call               func()
 		who, key           string
 		name, version      string
-		notified, reads    bool // the client gets notifications outside requests; it gets requests
+		notified, reads    bool // whether the client gets notifications outside of requests, and whether it gets requests
 		identity, samePeer string
 	}{
 		{

@@ -20,8 +20,9 @@ import (
 // the same time may exceed it a little.
 const maxFollowed = 1000
 
-// maxFollowedOf is the highest number of resources that the sessions and requests of one principal may subscribe to together. Each
-// subscription takes memory and goroutines for as long as it lasts, also while the limits for calls refuse it.
+// maxFollowedOf is the highest number of resources that the sessions and requests of one principal may subscribe to together. The
+// limits for calls do not protect the memory of mcpx: a subscription that they refuse keeps its memory and goroutines, and tries
+// again.
 const maxFollowedOf = 10_000
 
 // following counts the subscriptions of each principal. The zero value is ready.
@@ -42,7 +43,8 @@ func (c *following) add(who string, n int) {
 	}
 }
 
-// count returns the number of subscriptions of a principal; 0 without a principal, as the limit is not for a mcpx without auth.
+// count returns the number of subscriptions of a principal. It returns 0 for a client without a principal: without
+// authentication, the limit for each principal does not apply.
 func (c *following) count(who string) int {
 	if who == "" {
 		return 0
@@ -55,7 +57,7 @@ func (c *following) count(who string) int {
 // followed holds the resources that a client subscribes to, by URI. Updates go to the client's pending
 // notifications. The zero value is ready.
 type followed struct {
-	again bool // the client may have had the subscriptions of followAll before, so it is told that it may have missed updates
+	again bool // the client may have had these subscriptions before, so followAll reports each resource once as possibly changed
 	mu    sync.Mutex
 	ended bool
 	end   map[string]context.CancelFunc
@@ -96,18 +98,16 @@ func (f *Front) followOne(o *followed, uri string, topic *resources.Topic, clien
 	return agreed
 }
 
-// full reports whether o has maxFollowed subscriptions or more, or the client's principal has maxFollowedOf.
-func (f *Front) full(o *followed, client *caller.Client) bool {
-	if f.following.count(client.On().Key()) >= maxFollowedOf {
-		return true
-	}
+// full reports whether o has maxFollowed subscriptions or more, or the client's principal has maxFollowedOf, so that the client may not
+// subscribe to a resource. It may always subscribe again to one to which it subscribes already.
+func (f *Front) full(o *followed, client *caller.Client, uri string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.end) >= maxFollowed
+	return o.end[uri] == nil && (len(o.end) >= maxFollowed || f.following.count(client.On().Key()) >= maxFollowedOf)
 }
 
 // has reports whether this process has the client's subscription to a resource, even if the server has not accepted it yet. The
-// record of a session over HTTP may name more.
+// record of a session over HTTP may name more resources, to which only another process subscribes.
 func (o *followed) has(uri string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -141,7 +141,7 @@ func (o *followed) close() {
 func (f *Front) subscribe(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	uri, _ := wire.Text(r.uri)
 	topic, err := f.view.Topic(ctx, r.from(), uri, false)
-	if err == nil && f.full(&r.session.followed, r.client) {
+	if err == nil && f.full(&r.session.followed, r.client, uri) {
 		err = &resources.ParamsError{Message: "too many subscriptions; unsubscribe from others first"}
 	}
 	if err != nil {
@@ -219,7 +219,7 @@ func (f *Front) unsubscribe(ctx context.Context, r *incoming, out []byte) ([]byt
 // unknown resources, those whose server reports no changes, and those to which the client already subscribes.
 func (f *Front) followAll(ctx context.Context, client *caller.Client, uris []string, o *followed, notes *pending) (granted []string) {
 	for i, uri := range uris {
-		if i >= maxFollowed || ctx.Err() != nil || f.full(o, client) {
+		if i >= maxFollowed || ctx.Err() != nil || f.full(o, client, uri) {
 			break
 		}
 		topic, err := f.view.Topic(ctx, request.From{Client: client}, uri, true)

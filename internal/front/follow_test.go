@@ -80,8 +80,8 @@ func TestSession_ListsAfterIdle(t *testing.T) {
 	}
 }
 
-// TestSession_AnewAfterIdle: a client that goes on after an idle time learns once that its session with a PerClient server began
-// anew, with its first call of that server. Another client, which was not idle, does not.
+// TestSession_AnewAfterIdle: after an idle time, the result of a client's first call of a PerClient server says that its session
+// with that server began anew. Later results do not say it, nor do results for a client that was not idle.
 func TestSession_AnewAfterIdle(t *testing.T) {
 	mcptest.NoLeaks(t)
 	sessions := NewSessions(state.NewSecret())
@@ -220,7 +220,7 @@ func TestFollow_Missed(t *testing.T) {
 	if came := updated(stream); !strings.Contains(came, "next") {
 		t.Errorf("then: %s", came)
 	}
-	stream.body.Body.Close() // what the same live part follows goes on, so another stream gets nothing twice
+	stream.body.Body.Close() // the live part keeps its subscription, so the next stream does not report the resource as changed again
 	mcptest.WaitFor(t, "the end of the stream", patience, func() (ended bool) {
 		f.sessions.each(func(s *session) { ended = ended || s.id == c.session && s.outside() == nil })
 		return ended
@@ -231,13 +231,14 @@ func TestFollow_Missed(t *testing.T) {
 	}
 }
 
-// TestFollow_EndedStream: what is pending when a stream ends waits for the next stream. It is not told to the ended one.
+// TestFollow_EndedStream: notifications that are pending when a stream ends wait for the next stream. They are not sent on the
+// ended one.
 func TestFollow_EndedStream(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	notes := newPending()
 	notes.add(note{method: mcp.MethodNotificationToolsListChanged})
-	for range 100 { // select chooses at random
+	for range 100 { // repeated, because the select in follow chooses at random among the channels that are ready
 		follow(ended, notes, func(n note) { t.Fatalf("told %v", n) }, func() {})
 	}
 	if len(notes.due) != 1 || len(notes.take()) != 1 {
@@ -245,8 +246,9 @@ func TestFollow_EndedStream(t *testing.T) {
 	}
 }
 
-// TestFollowed_Bounds: the subscriptions of one principal are bounded over all of its sessions and requests, until they end, and
-// others are not affected. Of a long list of resources only the beginning is looked at: most of it may be unknown.
+// TestFollowed_Bounds: the subscriptions of one principal are bounded together, over all of its sessions and requests. When some
+// end, others may begin. Other principals are not affected. A client may ask for more than maxFollowed resources, most of them
+// unknown: mcpx then looks for the first maxFollowed only.
 func TestFollowed_Bounds(t *testing.T) {
 	mcptest.NoLeaks(t)
 	f := (&once{t: t}).front(Options{}, view.Options{}, remote("fake", offering("fake", mcptest.EraLegacy).HTTP(t)))
@@ -258,7 +260,7 @@ func TestFollowed_Bounds(t *testing.T) {
 		defer stop()
 		return len(f.followAll(t.Context(), client, uris, o, notes)), o.close
 	}
-	f.following.add("mallory", maxFollowedOf-2) // in other sessions
+	f.following.add("mallory", maxFollowedOf-2) // as if other sessions had these subscriptions
 	n, end := follow("mallory", "fake://1?q", "fake://2?q", "fake://3?q")
 	if n != 2 {
 		t.Errorf("mallory got %d subscriptions, want the last 2", n)
@@ -274,7 +276,8 @@ func TestFollowed_Bounds(t *testing.T) {
 	granted("alice", 1, "fake://1")
 	end()
 	granted("mallory", 1, "fake://1")
-	granted("alice", 1, append(slices.Repeat([]string{"unknown:"}, maxFollowed), "fake://1")...) // the only server gets the unknown one
+	// In this front the only server gets requests for unknown resources, so the first URI is granted. Its repetitions are skipped.
+	granted("alice", 1, append(slices.Repeat([]string{"unknown:"}, maxFollowed), "fake://1")...)
 	f.following.add("mallory", 2-maxFollowedOf)
 	if len(f.following.of) > 0 {
 		t.Errorf("at the end: %v", f.following.of)

@@ -260,7 +260,7 @@ func TestFront_InstructionsByClient(t *testing.T) {
 	mcptest.NoLeaks(t)
 	good := mcptest.Spec{}.HTTP(t)
 	var servers []registry.Server
-	for i := range 180 { // with this many servers, the limit on instructions for claude-code leaves no space for the servers' purposes
+	for i := range 180 { // so many that the limit on instructions for claude-code leaves no space to say what each server is for
 		servers = append(servers, remote(fmt.Sprintf("server-%03d", i), good))
 	}
 	servers[179].Description = "What the config says of it."

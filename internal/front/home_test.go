@@ -63,9 +63,9 @@ func TestRequests_Home(t *testing.T) {
 	}
 }
 
-// TestRequests_HomeAnswered: a server asks during a call, and the answer comes over another connection of the client. It
-// reaches the process that asked. A client that changes the state to name another connection does not reach that
-// connection's process.
+// TestRequests_HomeAnswered: each connection has a server process of its own. One process asks during a call, and the client
+// answers over another connection: the answer reaches the process that asked. If a client changes its requestState so that it
+// names the connection of another client, its answer does not reach the process of that other connection.
 func TestRequests_HomeAnswered(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := stdio(t, "fake", mcptest.Spec{Era: mcptest.EraModern})

@@ -221,7 +221,7 @@ func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 		return
 	}
 	e.batch = true
-	e.close() // a call that outlives its answer must not ask its client on the stream of the batch
+	e.close() // between two messages: a call that goes on after its answer must ask its client on the GET stream, not here
 	for i, data := range messages {
 		m := readMessage(data)
 		if i > 0 {
@@ -332,7 +332,8 @@ func (f *Front) events(e *exchange, s *session) {
 		again.Go(func() { f.followAgain(ctx, s) }) // ends with the stream at the latest
 		defer again.Wait()
 	}
-	follow(ctx, s.pending, func(n note) { s.notify(n.method, n.params) }, e.alive) // e may not be the newest stream
+	// s.notify sends on the newest stream of the session, which may be another one than e.
+	follow(ctx, s.pending, func(n note) { s.notify(n.method, n.params) }, e.alive)
 }
 
 // session finds the legacy session named in the request's header. The session does not end as idle before the end of the

@@ -160,8 +160,8 @@ func TestHTTP_Methods(t *testing.T) {
 	}
 }
 
-// TestHTTP_Idle: the live part of a session that is not used ends, until its client comes back. That of a session with an open call
-// or stream, or whose last request has only just ended, does not.
+// TestHTTP_Idle: the live part of a session that is not used ends. When the client sends its next request, there is a live part
+// again. A live part stays while the session has an open call or stream, and for a while after its last request.
 func TestHTTP_Idle(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)

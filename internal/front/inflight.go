@@ -129,7 +129,7 @@ func (o *inflight) end(lastingOnly bool, cause error) {
 	}
 }
 
-// endWith does what the method end has done with other.
+// endWith ends the requests in o in the same way as the method end has ended those in other, if it has.
 func (o *inflight) endWith(other *inflight) {
 	other.mu.Lock()
 	ended, ending := other.ended, other.ending

@@ -168,9 +168,9 @@ func (h *held) Write(data []byte) (int, error) {
 	return h.ResponseRecorder.Write(data)
 }
 
-// TestLimits_Unread: the large answers that one principal does not read are bounded together, since mcpx keeps them in memory for minutes.
-// One more is replaced by an error with the id of the request, which its event has too. Small answers, those of others and a single large
-// one do not count.
+// TestLimits_Unread: the large answers that the clients of one principal have not read yet are bounded together, since mcpx keeps
+// them in memory for minutes. Instead of a further large answer, the client gets an error with the id of the request, and the event
+// of the request has this error. Small answers, and the answers to other principals, are sent as usual.
 func TestLimits_Unread(t *testing.T) {
 	mcptest.NoLeaks(t)
 	l := limits.New(conf.Limits{Principal: conf.Quota{AnswerBytes: 512 << 10}})

@@ -242,7 +242,8 @@ func TestListen_BothEras(t *testing.T) {
 	}
 }
 
-// TestPending_Unknown: notifications of unknown methods are limited by their own number; pending changes of resources leave them their room.
+// TestPending_Unknown: at most maxUnknown notifications with unknown methods are pending. Pending changes of resources do not count
+// towards that limit.
 func TestPending_Unknown(t *testing.T) {
 	n := newPending()
 	for i := range maxUnknown + 10 {

@@ -482,8 +482,8 @@ func TestForeignSession(t *testing.T) {
 	}
 }
 
-// TestBrokenStreams: the streams of a client break, both that of a call and that of its session. The client
-// keeps its session and its other calls.
+// TestBrokenStreams: two streams of a client break, the stream of a call and the GET stream of its session. The
+// client keeps its session and its other calls.
 func TestBrokenStreams(t *testing.T) {
 	mcptest.Parallel(t)
 	fake := mcptest.Spec{}.HTTP(t)
@@ -530,8 +530,8 @@ func TestBrokenStreams(t *testing.T) {
 	}
 }
 
-// TestSessionChurn: sessions leave no goroutines and almost no memory behind, whether their clients have ended them, have gone
-// away, or have lost the connection of their stream.
+// TestSessionChurn: sessions leave no goroutines and almost no memory behind, whether their clients end them, stop sending
+// requests, or lose the connection of their stream.
 func TestSessionChurn(t *testing.T) {
 	mcptest.NoLeaks(t)
 	f, web := site(t)
@@ -572,7 +572,7 @@ func TestSessionChurn(t *testing.T) {
 	if after > goroutines+10 { // a few goroutines belong to connections that are opening or closing
 		t.Errorf("%d goroutines became %d", goroutines, after)
 	}
-	if each := (grown - heap) / 500; each > 1000 { // what is known of the last sessions
+	if each := (grown - heap) / 500; each > 1000 { // mcpx keeps a little about sessions that have ended
 		t.Errorf("%d bytes are left of each session", each)
 	}
 }

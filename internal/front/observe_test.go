@@ -386,7 +386,7 @@ func TestEvents_Panic(t *testing.T) {
 	}
 	p.send(t, message+"\n")
 	events.expect("stdio", "request resources/read ERROR -32603")
-	mcptest.WaitFor(t, "the answer", patience, func() bool { return len(p.answers("1")) == 1 }) // the event ends before it is written
+	mcptest.WaitFor(t, "the answer", patience, func() bool { return len(p.answers("1")) == 1 }) // written after the event has ended
 	mustFail("stdio", p.answers("1")[0])
 	for capabilities, want := range map[string][]string{
 		`{}`:                 {"request resources/read ERROR -32603"},
@@ -443,8 +443,8 @@ func TestEvents_Sizes(t *testing.T) {
 	}
 }
 
-// TestEvents_Listed: a session counts once for the definitions that it does not carry, however often it lists the tools. A client
-// without a session counts again after half an hour in which it has not listed them.
+// TestEvents_Listed: the event of a tools/list counts the definitions that mcpx saves the client (Event.Definitions) only for the
+// first list of a session. For a client without a session, it counts them again after half an hour without a tools/list.
 func TestEvents_Listed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const list = `{"jsonrpc":"2.0","id":5,"method":"tools/list"}`

@@ -69,8 +69,8 @@ const questionID = "q-"
 // replicaLen is the length of the id of a replica.
 const replicaLen = 8
 
-// waitHandle matches a handle of package results, such as that of a call that is still running. The handle begins with the
-// letter r and the id of the replica that has the result.
+// waitHandle matches a handle of package results: the name with which a client asks for a result later, for example because the
+// call is still running. The handle begins with the letter r and the id of the replica that has the result.
 var waitHandle = regexp.MustCompile(`\br([a-z0-9]{8})r[a-z2-7]{20}\b`)
 
 // homed reports whether requests of one client must all reach the same replica, because the view has a PerClient server.
@@ -295,7 +295,7 @@ func (f *Front) forward(e *exchange, m *message, body []byte, replica string, ho
 	case !w.begun && !isRequest:
 		e.accepted()
 	case !isRequest || w.begun && e.w.Header().Get("Content-Type") != "text/event-stream":
-		// The client notices that the response is incomplete.
+		// The response simply ends. Either nobody waits for it, or the client notices that it is incomplete.
 	default:
 		if e.streaming = w.begun; w.partial {
 			e.write([]byte("\n\n"))

@@ -248,8 +248,8 @@ func TestAsk_Whose(t *testing.T) {
 	}
 }
 
-// TestHandedOn: a client's own members of _meta reach the upstream server; those of the protocol do not. If
-// the upstream session is used by this client only, its notification of changed roots reaches the server too.
+// TestHandedOn: a client's own members of _meta reach the upstream server; members with the protocol's names do not.
+// If this client alone uses the upstream session, its notification of changed roots reaches the server too.
 func TestHandedOn(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)

@@ -95,7 +95,7 @@ func TestSession_TakenUpWhileEnding(t *testing.T) {
 		t.Errorf("the end: %d %s; %d live", status, got, f.Sessions())
 	}
 	defer stream.Body.Close()
-	if _, err := io.ReadAll(stream.Body); err != nil { // it would never end
+	if _, err := io.ReadAll(stream.Body); err != nil { // hangs if the stream has not ended with the session
 		t.Error(err)
 	}
 	if status, _ := c.status(t, "POST", "ping", "{}"); status != 404 {

@@ -111,7 +111,7 @@ func (f *Front) live(id string, record *Session, who *caller.Principal, headers 
 	s.id, s.opened = id, opened
 	f.attach(s)
 	f.sessions.add(s)
-	s.inflight.endWith(&f.stateless) // after the session is added, so that Front.end reaches it, or has ended stateless before
+	s.inflight.endWith(&f.stateless) // not before add: a Front.end after add ends s itself, an earlier one has ended f.stateless
 	return s
 }
 

@@ -54,7 +54,7 @@ type processes struct {
 	limits map[string]*limits.Limits
 }
 
-// startProcesses starts a front for each name. All their views have the same name, except that of the front
+// startProcesses starts a front for each name. All their views have the same name, except the view of the front
 // named "view".
 func startProcesses(t *testing.T, sessions state.Sessions[Session], names ...string) *processes {
 	t.Helper()
@@ -86,7 +86,7 @@ func startProcesses(t *testing.T, sessions state.Sessions[Session], names ...str
 	return p
 }
 
-// at returns a client whose requests go to the named process. It has the session of c; none if c is nil.
+// at returns a client whose requests go to the named process. It uses the session of c; if c is nil, it has no session.
 func (p *processes) at(t *testing.T, name string, c *webClient) *webClient {
 	t.Helper()
 	at := &webClient{url: p.URL, era: legacyEra, http: &http.Client{Transport: to{name, "alice", http.DefaultTransport}}}
@@ -119,7 +119,8 @@ func (c *webClient) status(t *testing.T, verb, method, params string) (status in
 	return response.StatusCode, string(data)
 }
 
-// TestSession_TooLarge: a client that says more of itself than a session can keep learns what is too large.
+// TestSession_TooLarge: a client that says more about itself in initialize than a session's record can hold gets an error that
+// says what is too large.
 func TestSession_TooLarge(t *testing.T) {
 	mcptest.NoLeaks(t)
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)

@@ -161,8 +161,8 @@ func eachResources(t *testing.T, test func(t *testing.T, c *resourcesClient)) {
 	}
 }
 
-// TestResources: the resources, prompts and completions of two servers appear as those of one server, in all
-// combinations of eras and transports.
+// TestResources: a client sees the resources, prompts and completions of two servers as if one server had them
+// all, in all combinations of eras and transports.
 func TestResources(t *testing.T) {
 	eachResources(t, func(t *testing.T, c *resourcesClient) {
 		modern := c.era == modernEra
@@ -302,7 +302,7 @@ func TestResources_Off(t *testing.T) {
 	}
 }
 
-// TestAppendRelayed_Meta: a result has at most one _meta, and it is an object. SDKs of both eras refuse a result with another one.
+// TestAppendRelayed_Meta: a result has at most one _meta, and it is an object. SDKs of both eras refuse a _meta that is no object.
 func TestAppendRelayed_Meta(t *testing.T) {
 	const self = `"` + metaServer + `":{"name":"mcpx","version":"1"}`
 	f := &Front{identity: selfDescription("mcpx", "1")}

@@ -19,7 +19,8 @@ import (
 
 // session is the live part of a legacy session in this process: its open requests, questions, streams,
 // subscriptions and pending notifications. The record ([Session]) is stored separately. Over stdio, HTTP+SSE and sockets, a
-// session begins and ends with the connection, so its record is not stored; there a modern client has one too.
+// session begins and ends with the connection, so its record is not stored. On such a connection, a modern client also has a
+// session.
 type session struct {
 	id         string                        // key in Options.Sessions; empty if the record is not stored
 	record     atomic.Pointer[Session]       // the newest record that this process knows

@@ -157,7 +157,7 @@ func TestSSE_Listen(t *testing.T) {
 	s.send(t, strings.TrimSpace(listenLine("2", `{"toolsListChanged":true}`)))
 	s.await(t, "subscriptions/acknowledged")
 	listeners := func() int { return seen.open(s.session(), true) }
-	if n := listeners(); n != 2 { // one is the stream itself
+	if n := listeners(); n != 2 { // one for the stream, one for the subscription
 		t.Errorf("%d listeners", n)
 	}
 	s.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)

@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/caller"
 )
 
-// TestBound: an expired state is refused even if it belongs to the request. If a client has neither a principal nor a Home, its
-// state is not changed, unless it could be one of mcpx.
+// TestBound: an expired state is refused even if it belongs to the request. If a client has neither a principal nor a Home, the
+// upstream's state is not changed, unless it begins like a state that mcpx itself makes.
 func TestBound(t *testing.T) {
 	f := &Front{tags: tagsOf(nil, "a view")}
 	unbind := func(f *Front, r *incoming) *rpcError {
@@ -53,7 +53,7 @@ func TestBound(t *testing.T) {
 	if err := unbind(f, nobody); err != nil || string(nobody.input.State) != string(own) || string(f.bound(nobody, own)) != string(own) {
 		t.Errorf("of nobody: %s, %v", nobody.input.State, err)
 	}
-	for _, who := range []*caller.Principal{nil, alice} { // states of another mcpx behind this one
+	for _, who := range []*caller.Principal{nil, alice} { // the upstream is another mcpx: its states look like our own
 		for _, own := range []string{`"mcpx.suspended.A.B"`, `"mcpx.home.1.x.y"`, `"mcpx.bound.1.x.y"`, `"mcpx.home..."`} {
 			bound := f.bound(ask(who, json.RawMessage(own)), json.RawMessage(own))
 			again := ask(who, bound)

@@ -40,9 +40,9 @@ type StdioOptions struct {
 	// Only is the ID of the client if the front has only this client (Session is empty): other parts of the process know the
 	// client by this ID. Empty means "stdio".
 	Only string
-	// Admit means that every message is counted for the limits of the principal. Without Admit, only the second and later
-	// messages of a batch are counted here: over HTTP+SSE, the HTTP request that brings them counts too. If the front has only
-	// this client, none is counted then.
+	// Admit means that every message is counted for the limits of the principal. Without Admit, no message of an only client
+	// (Session is empty) is counted. Of other clients, only the second and later messages of a batch are counted here, because
+	// the HTTP request that brings a message over HTTP+SSE is itself counted.
 	Admit bool
 	// Headers and Principal are from the HTTP request that opened the client's stream.
 	Headers   http.Header

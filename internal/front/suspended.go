@@ -86,8 +86,9 @@ type question struct {
 }
 
 // answer runs the method of a request whose client can be asked questions, or which has a requestState. If the request answers
-// questions of a suspended call, it resumes that call instead. written is the requestState as the client sent it. The state
-// within it (see unbind) is an upstream's: if that is another mcpx, it can be the state of a call that is suspended there.
+// questions of a suspended call, it resumes that call instead. Whether it does so depends only on written, the requestState as
+// the client sent it. The upstream's own state, which unbind takes out of it, may look the same: if the upstream is another mcpx,
+// it may be the state of a call that is suspended there.
 func (k *suspendedCalls) answer(
 	ctx context.Context, r *incoming, written string, run func(context.Context, *incoming) ([]byte, *rpcError),
 ) ([]byte, *rpcError) {

@@ -28,8 +28,9 @@ type clientSession struct {
 }
 
 // Own makes client, the only client of this registry, the owner of the shared sessions. Shared sessions that are opened from
-// now on declare the capabilities of this client to their servers. Excepted are those of a Pool, of servers with a session for
-// each client (PerClient without PerPrincipal), and of servers that may ask nothing (NoQuestions).
+// now on declare the capabilities of this client to their servers. Own does not change three kinds of sessions: sessions of a
+// Pool, sessions with servers that have a session for each client (PerClient without PerPrincipal), and sessions with servers that
+// may ask nothing (NoQuestions).
 func (r *Registry) Own(client *caller.Client) {
 	r.owner.Store(client)
 	r.ownOnce()
@@ -51,8 +52,8 @@ func (s *Server) ownerFor(client *caller.Client) *caller.Client {
 // clientSession returns a session with a server for one client or, if the client has a [caller.Home], for all clients of that
 // home. The first call opens the session, which is used only with these credentials. If readLists is true, a session that this
 // call opens reads the server's lists in any case (see clientSpec). The caller must call release after use. c and release are
-// nil if the registry is closed, if a reload has replaced the entry e, or with an error. The error is that of
-// [Options.SessionLimit].
+// nil if the registry is closed, if a reload has replaced the entry e, or with an error, which [Options.SessionLimit] has
+// returned.
 func (r *Registry) clientSession(
 	e *entry, client *caller.Client, credentials *request.Credentials, readLists bool,
 ) (c *clientSession, release func(), err error) {
@@ -210,9 +211,10 @@ func (r *Registry) oldest(server string, matches func(c *clientSession) bool) (u
 	return unused, end
 }
 
-// displace makes room for a session of this principal with a server that may not have more. It ends the least recently used of the
-// unused sessions of the principal with the most sessions; only principals with unused ones count. It returns false if there is none,
-// or if that principal would then have fewer sessions than the other. The caller holds the lock.
+// displace makes room for one more session of this principal with a server that already has the maximum number of sessions. Of the
+// principals that have an unused session with the server, it chooses the one with the most sessions, and ends the least recently
+// used of that principal's unused sessions. It returns false, and ends nothing, if no principal has an unused session, or if the
+// chosen principal would then have fewer sessions than this one. The caller holds the lock.
 func (r *Registry) displace(server, principal string) bool {
 	count, unused := make(map[string]int), make(map[string]bool)
 	for _, sessions := range r.clients {
@@ -253,8 +255,8 @@ func (r *Registry) sessionsOf(server string) (n int) {
 const longestCall = 24 * time.Hour
 
 // ForgetClient ends the sessions of a client that has disconnected; id is the ID of the client, or the key of its home. Each
-// session lasts until its last call has ended, but at most for longestCall, because another client session of the same
-// principal may still fetch the result. ForgetClient does not wait for that. Close ends such calls.
+// session lasts until its last call has ended, but at most for longestCall: another client of the same principal may still fetch
+// the result of such a call. ForgetClient does not wait for the calls. Close ends them.
 func (r *Registry) ForgetClient(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

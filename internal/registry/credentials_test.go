@@ -201,7 +201,7 @@ func TestCredentials_Exchange(t *testing.T) {
 	tried(t, r)
 	for _, nobody := range []*caller.Client{
 		nil, {ID: "a"}, withKey("a", "x"), ofPrincipal("", "p", "t", `{}`), ofPrincipal("a", "p", "", `{}`),
-		{ID: "a", Headers: http.Header{"Authorization": {"Bearer h.static.s"}}, Principal: &caller.Principal{ID: "p"}}, // not verified
+		{ID: "a", Headers: http.Header{"Authorization": {"Bearer h.static.s"}}, Principal: &caller.Principal{ID: "p"}}, // no verified JWT
 		ofPrincipal("a", "p", "mcpx_at_sealed", `{}`),                                                                  // issued by auth.front
 		{ID: "a", Headers: http.Header{"Authorization": {"Bearer h.a.s", "Bearer h.b.s"}}, Principal: &caller.Principal{ID: "p", Claims: []byte(`{}`)}},
 	} {

@@ -11,9 +11,9 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestSessionLimit_Principals: one principal cannot keep the others from the sessions of a server by using all of them: its least
-// recently used session ends for each session that another principal needs. A session with an open call does not end, and between
-// equals nobody loses a session.
+// TestSessionLimit_Principals: one principal uses all the sessions that a server may have. For each session that another principal
+// then needs, the least recently used session of the first one ends. No session with an open call ends. And no session ends if its
+// principal would then have fewer sessions than the other.
 func TestSessionLimit_Principals(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestSessionLimit_Principals(t *testing.T) {
 		}}, server)
 		tried(t, r)
 		as := func(principal string, i int) error {
-			time.Sleep(time.Millisecond) // of the bubble, so that no two sessions were last used at the same time
+			time.Sleep(time.Millisecond) // fake time, so that no two sessions were last used at the same time
 			client := &caller.Client{ID: fmt.Sprint(principal, i), Principal: &caller.Principal{ID: principal}}
 			_, err := call(r, "one", client, "echo", `{"text":"x"}`)
 			return err
@@ -59,7 +59,7 @@ func TestSessionLimit_Principals(t *testing.T) {
 			}
 			defer release()
 		}
-		if err := as("bob", 0); err != nil { // takes alice1
+		if err := as("bob", 0); err != nil { // ends alice1, the only session without an open call
 			t.Errorf("bob: %v", err)
 		}
 		if err := as("carol", 0); !errors.Is(err, full) {

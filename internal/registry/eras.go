@@ -71,8 +71,8 @@ func (r *Registry) olderSpec(e *entry, status *upstream.Status) upstream.Spec {
 	spec.Catalogue.Shared = func() []catalog.Tool { return e.upstream.Status().Tools }
 	spec.OnChange, spec.OnUnknown = r.changed, nil
 	spec.Lazy, spec.StopIdle = true, cmp.Or(e.server.SessionIdle, defaultIdle)
-	// Another process of a server without PerClient is started only when a client needs it, or to find out whether the server
-	// has subscriptions in the legacy era.
+	// A further process of a server without PerClient is started only when a client needs it (a lazy upstream with Seen waits for
+	// that), or to find out whether the server has subscriptions in the legacy era.
 	spec.Seen = spec.Type == transport.Stdio && !e.server.PerClient && (!status.Offers.Resources || status.Offers.Subscribe)
 	if spec.Type == transport.HTTP {
 		spec.Logger = slog.New(slog.DiscardHandler) // it is not an error that a server speaks only one era

@@ -140,8 +140,8 @@ func subscribes(t *testing.T, r *Registry, name string, who *caller.Client) erro
 	return err
 }
 
-// TestEras_OffersOnDisk: the cache on disk has what a server offers in one era. After a restart of mcpx, a client of the other
-// era is not told that the server offers it.
+// TestEras_OffersOnDisk: the cache on disk has what a server offers in one era. After a restart, mcpx does not offer that to a
+// client of the other era.
 func TestEras_OffersOnDisk(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{Era: mcptest.EraBoth, SubscribeEra: mcptest.EraLegacy, Resources: json.RawMessage(`[{"uri":"one://1","name":"one"}]`)}

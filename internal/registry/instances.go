@@ -51,7 +51,8 @@ func (r *Registry) newInstances(e *entry, spec upstream.Spec) *instances {
 	return in
 }
 
-// upstreams returns the upstream of an entry, or those of all its instances; nil if the server is disabled or misconfigured.
+// upstreams returns the upstream of an entry, or the upstreams of all its instances. It returns nil if the server is disabled or
+// misconfigured.
 // The session of the legacy era is not among them.
 func (e *entry) upstreams() []*upstream.Upstream {
 	switch {
@@ -95,8 +96,9 @@ func (e *entry) await(ctx context.Context) {
 // up reports whether an upstream in this state has a session.
 func up(state catalog.State) bool { return state == catalog.Ready || state == catalog.Degraded }
 
-// lists returns the upstream whose lists are the catalogue. That is the same one as before as long as it is up and has listed
-// its tools, otherwise the first one of which both is true. If there is none, lists returns the same one as before.
+// lists returns the upstream whose lists are the catalogue. It keeps the instance that it has chosen before as long as this
+// instance is up and has listed its tools. Otherwise it chooses the first instance that is up and has listed its tools. If there
+// is none, it keeps the previous one.
 func (e *entry) lists() *upstream.Upstream {
 	in := e.instances
 	if in == nil {

@@ -59,8 +59,8 @@ func (l ownLists) changed(previous ownLists) (kinds []catalog.Kind) {
 }
 
 // SnapshotOf returns the newest snapshot as a client sees it. It contains what the servers have listed in the client's own
-// sessions, or in those of its principal. For servers without such a list, it contains what is listed to clients with the same
-// capabilities, if that is known (see [Registry.WaitOwn]).
+// sessions, or in the sessions of its principal. For servers without such a list, it contains what is listed to clients with the
+// same capabilities, if that is known (see [Registry.WaitOwn]).
 func (r *Registry) SnapshotOf(client *caller.Client) *catalog.Snapshot {
 	snap := r.Snapshot()
 	if older := r.forOlder.Load(); older != nil && isOlder(client) {

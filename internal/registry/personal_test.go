@@ -70,8 +70,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // TestPersonal: random people of random groups log in and out of random servers and call them, at the same time, with clients
-// of both eras. No request of one goes with the token of another, or with a token that was replaced before its call began.
-// Somebody without a login gets an error, and nothing of theirs reaches the server. The shared session sends nothing.
+// of both eras. No request of one person has the token of another, or a token that was replaced before the call began. A person
+// without a login gets an error, and none of this person's requests reaches the server. The shared session sends nothing.
 func TestPersonal(t *testing.T) {
 	mcptest.NoLeaks(t)
 	seed := rand.Uint64()
@@ -80,7 +80,7 @@ func TestPersonal(t *testing.T) {
 	people := []string{"alice", "Alice", "alic\u00e9", "alice\u0301", "alice ", "token alice", "https://a.test alice", "https://b.test alice", "bob"}
 	draw.Shuffle(len(people), func(i, j int) { people[i], people[j] = people[j], people[i] })
 	people = people[:3+draw.IntN(3)]
-	groups := make([][]string, len(people)) // some have the same ones
+	groups := make([][]string, len(people)) // by index of people; some people have the same groups
 	for i := range groups {
 		groups[i] = [][]string{nil, {"dev"}, {"dev", "ops"}}[draw.IntN(3)]
 	}

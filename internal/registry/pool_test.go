@@ -37,8 +37,8 @@ func newPool(t *testing.T, idle time.Duration) *Pool {
 
 func upstreamOf(r *Registry) *upstream.Upstream { return r.running("x").upstream }
 
-// TestPool_Idle: registries with the same key have one upstream, which outlives each of them. It ends when it had no user for
-// the pool's time, and a user that comes earlier keeps it.
+// TestPool_Idle: registries with the same key share one upstream, which outlives each of them. It ends when no registry has used it
+// for the idle time of the pool. A registry that joins before that keeps it running.
 func TestPool_Idle(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -76,8 +76,8 @@ func TestPool_Idle(t *testing.T) {
 	})
 }
 
-// TestPool_Leaves: an upstream ends soon after the config of its last user has it no more, or after Renew when its last user
-// leaves it.
+// TestPool_Leaves: an upstream ends as soon as the config of its last user no longer has the server. After Renew it ends as soon
+// as the last registry that uses it is closed.
 func TestPool_Leaves(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -128,8 +128,8 @@ func TestPool_Close(t *testing.T) {
 	}
 }
 
-// TestPool_Asked: a server that asks a client is not shared with those that come later, in both eras, whether mcpx puts the
-// question or passes it on (Relay).
+// TestPool_Asked: a server that has asked a client something is not shared with registries that come later. This holds in both
+// eras, whether mcpx itself asks the client or passes the server's input_required result on (Relay).
 func TestPool_Asked(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for _, test := range []struct {

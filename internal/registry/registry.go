@@ -100,7 +100,7 @@ type Registry struct {
 	handler    request.Handler // the middleware chain, which ends with the method send
 	snapshot   atomic.Pointer[catalog.Snapshot]
 	forOlder   atomic.Pointer[catalog.Snapshot] // for legacy clients; nil if they get the same snapshot
-	generation atomic.Uint64                    // the generation of the newest entry
+	generation atomic.Uint64                    // numbers the entries, so that an entry differs from earlier ones of the same name
 	soleClient
 	bounds
 
@@ -179,7 +179,7 @@ type entry struct {
 	generation uint64
 	began      time.Time
 	earlier    bool   // a record of the server existed, on disk or at another replica, when the entry was made
-	recorded   bool   // that record has what the server offers besides tools, or that it sent no list of tools
+	recorded   bool   // that record says what the server offers besides tools, or that the server sent no list of tools
 	era        string // the era of the server in the earlier record; empty if unknown
 	server     Server
 	upstream   *upstream.Upstream // nil if the server is disabled or misconfigured
@@ -413,8 +413,8 @@ func (r *Registry) Status(name string) (status upstream.Status, ok bool) {
 	return upstream.Status{}, false
 }
 
-// PIDs returns the ids of the processes of a server: of its shared sessions, one for each era, and of those of single clients.
-// Processes that are being stopped are not among them.
+// PIDs returns the ids of the processes of a server: one for each of its shared sessions (one session for each era), and one for
+// each session of a single client. Processes that are being stopped are not among them.
 func (r *Registry) PIDs(name string) (pids []int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

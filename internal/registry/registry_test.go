@@ -129,7 +129,7 @@ func picture(snap *catalog.Snapshot) string {
 }
 
 // TestCache: the cache on disk contains the tools and texts of the snapshot. At the next start, the first snapshot has the same
-// ones before any server is connected.
+// tools and texts before any server is connected.
 func TestCache(t *testing.T) {
 	mcptest.NoLeaks(t)
 	options := Options{CacheDir: filepath.Join(t.TempDir(), "deep", "cache")}

@@ -67,8 +67,8 @@ func (r *Registry) send(ctx context.Context, q *request.Request) (json.RawMessag
 	return nil, begun(q, r.stopped(&t, err))
 }
 
-// begun returns the error to report for a request that failed with err: if an earlier message may already have had the effect of the
-// request, that of [request.Begun].
+// begun returns the error to report for a request that failed with err. If an earlier message may already have had the effect of
+// the request, begun converts err with [request.Begun], so that the caller does not repeat the request as if nothing had happened.
 func begun(q *request.Request, err error) error {
 	if q.MayHaveRun || q.Input.Continues() {
 		return request.Begun(err)

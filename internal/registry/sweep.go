@@ -20,8 +20,8 @@ const (
 	maxSwept = 10_000
 )
 
-// cacheFile matches the names of the cache's files, of the files of package learned, and of unfinished files of both that a killed mcpx has
-// left.
+// cacheFile matches the names of the cache's files, of the files of package learned, and of unfinished files of both that a
+// killed mcpx has left.
 var cacheFile = pattern.New(`^(?:[0-9a-f]{32}\.(?:(?:shapes\.)?json|[0-9]+\.tmp)|\.[0-9a-f]{32}\.shapes\.json\.mcpx-[0-9]+)$`)
 
 // touch sets the modification time of a catalogue's file to now, unless it is recent.

@@ -162,8 +162,9 @@ func TestVariants_Failed(t *testing.T) {
 	})
 }
 
-// TestVariants_Beside: in a client's own session, one server lists other tools than to similar clients. For another server, the
-// client still sees what that server lists to a similar client later.
+// TestVariants_Beside: in a client's own session, one server lists other tools than to clients with the same capabilities. Of
+// another server, with which it has no session yet, the client still sees what is later listed to a client with the same
+// capabilities.
 func TestVariants_Beside(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {

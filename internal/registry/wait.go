@@ -12,8 +12,8 @@ import (
 // The functions below that have a ctx wait for servers. Each of them returns when ctx ends, at the latest.
 
 // WaitListed waits until the servers have listed what they offer besides tools, or cannot do so now. It waits only for the
-// servers for which the parameter matches returns true; nil means all servers. It does not wait for a server if an earlier run
-// of mcpx, or another replica, has left a record of the server: what it offers besides tools, or that it sent no list of tools.
+// servers for which the parameter matches returns true; nil means all servers. It does not wait for a server if an earlier run of
+// mcpx, or another replica, has left a record that says what the server offers besides tools, or that it sent no list of tools.
 func (r *Registry) WaitListed(ctx context.Context, matches func(server string) bool) {
 	waited := false
 	for _, s := range r.Snapshot().Servers {

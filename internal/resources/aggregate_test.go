@@ -173,8 +173,8 @@ func TestDisk(t *testing.T) {
 	}
 }
 
-// TestDisk_WithoutItems: a record without what the server offers besides tools, as a run leaves it that ended early, does not make
-// the list empty: it waits for the server.
+// TestDisk_WithoutItems: a run of mcpx that ended early has left a record that does not say what the server offers besides tools.
+// A list of resources then waits for the server, instead of being empty.
 func TestDisk_WithoutItems(t *testing.T) {
 	dir, fake := t.TempDir(), offering("one", 3).HTTP(t)
 	server := remote("one", fake)

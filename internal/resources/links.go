@@ -8,8 +8,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// Block returns a content block of a server's result for clients that see the catalogue snap. If the block contains or links a resource,
-// its URI is replaced by one with which clients can read the resource. Nothing else changes.
+// Block returns a content block of a server's result for clients that see the catalogue snap. If the block contains or links a
+// resource, its URI is replaced by one with which clients can read the resource. Nothing else changes.
 func Block(snap *catalog.Snapshot, server *catalog.Server, block json.RawMessage) json.RawMessage {
 	rename := renamed(snap, server)
 	switch wire.MemberText(block, "type") {

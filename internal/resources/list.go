@@ -55,8 +55,8 @@ func (s *Servers) List(ctx context.Context, kind catalog.Kind, cursor string) (p
 	return page, true
 }
 
-// item returns an item as clients see it: as its server sent it, with its origin added and its name made unique. In a
-// transparent view nothing is added or changed.
+// item returns an item as clients see it: as its server sent it, but with a unique name, and with the server and its own URI or
+// name in _meta (request.Origin). In a transparent view nothing is added or changed.
 func (s *Servers) item(snap *catalog.Snapshot, server *catalog.Server, kind catalog.Kind, item catalog.Item) json.RawMessage {
 	if s.Transparent {
 		return item.Raw

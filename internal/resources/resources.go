@@ -58,7 +58,7 @@ func (s *Servers) Shows(kind catalog.Kind) bool {
 	return !s.NoResources
 }
 
-// Offers returns what the servers offer beside tools. A server whose offers are not known yet is assumed to offer resources,
+// Offers returns what the servers offer besides tools. A server whose offers are not known yet is assumed to offer resources,
 // subscriptions, prompts and completions, since the handshake with the client does not wait for the server.
 func (s *Servers) Offers() (offers catalog.Offers) {
 	snap := s.Catalogue()
@@ -90,8 +90,8 @@ func (s *Servers) Listed(kind catalog.Kind) []*catalog.Server {
 	return all
 }
 
-// Starting reports whether any server has not listed its items yet, without those that are down or were tried at an earlier
-// start.
+// Starting reports whether any server has not listed its items yet. It ignores servers that are down, and servers that mcpx has
+// tried at an earlier start.
 func (s *Servers) Starting() bool { return anyUnlisted(s.Catalogue()) }
 
 func anyUnlisted(snap *catalog.Snapshot) bool {

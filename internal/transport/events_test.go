@@ -130,7 +130,7 @@ func TestEventNeedsNoFurtherByte(t *testing.T) {
 func TestEventOverLimitIsNotCopied(t *testing.T) {
 	const limit, lines = 256 << 10, 4000
 	line := "data: " + strings.Repeat("x", 1000) + "\n"
-	first := "data: {\"id\":5,\"x\":\"" // and a string that fills the event up to the limit
+	first := "data: {\"id\":5,\"x\":\"" // the next line fills the event up to the limit
 	first += strings.Repeat("x", limit-len(first)+len("data: ")) + "\n"
 	in := first + strings.Repeat(line, lines) + "data: \"end\":6}\n\n"
 	var before, after runtime.MemStats

@@ -35,7 +35,7 @@ type ownServer struct {
 	// movement returns how much the process has done so far. If two values differ, the process made progress between them. May
 	// be nil.
 	movement func() proc.Movement
-	// understood is called for each valid message that arrived. May be nil.
+	// understood is called for each valid message that arrived; over stdio it records in which framing the message came. May be nil.
 	understood func()
 }
 

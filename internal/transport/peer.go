@@ -220,8 +220,8 @@ func (p *Peer) Write(messages ...[]byte) error {
 	return err
 }
 
-// CloseWith ends the connection with a code and a reason, which is cut to what a close frame holds. If it is called several times, the
-// reason of the first call is sent. Each call returns when the connection has ended.
+// CloseWith ends the connection with a code and a reason, which is cut to what a close frame holds. If it is called several
+// times, the reason of the first call is sent. Each call returns when the connection has ended.
 func (p *Peer) CloseWith(code int, reason string) error {
 	p.close.Do(func() {
 		p.end()

@@ -14,8 +14,8 @@ import (
 	"mcpx/internal/transport"
 )
 
-// TestArrived: a server that dials in is used at once each time, however often its connection was lost or its handshake failed, and
-// meanwhile it is connecting, so that calls wait for it.
+// TestArrived: a server that dials in is used at once each time that it dials, however often its connection was lost or its
+// handshake failed before. Between two connections its state is connecting, so that calls wait for it.
 func TestArrived(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 )
 
 // call is a request with its two timers. clock bounds the whole call; idle bounds the time without progress, and
-// may be nil. told means that the server was told to cancel the request. MayHaveRun is also set after an attempt or an
-// input round that may have been executed.
+// may be nil. told means that the server was told to cancel the request. The field MayHaveRun of the request is also set
+// here, after an attempt that the server may have executed, and after an answer in which the server required input.
 type call struct {
 	request.Request
 	clock, idle *clock

@@ -326,7 +326,7 @@ func TestSubscriptionAnsweredAtOnce(t *testing.T) {
 }
 
 // TestSubscriptionComesFirst: also over a pipe, mcpx sends a modern server the subscription for changes before the
-// tools/list.
+// tools/list, so that it misses no change between the two.
 func TestSubscriptionComesFirst(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, all := inProcess(t, mcptest.Spec{Era: mcptest.EraModern})

@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// TestContext: a Context behaves as one of context.WithCancelCause, no matter when the standard context inside it
-// is created, and who cancels it.
+// TestContext: the context of a call, inside a lazyctx.Context, behaves like a context from context.WithCancelCause,
+// no matter when lazyctx creates the standard context inside, and who cancels it.
 func TestContext(t *testing.T) {
 	mcptest.NoLeaks(t)
 	why, outerWhy := errors.New("why"), errors.New("why the outer one")

@@ -75,8 +75,9 @@ func TestEra(t *testing.T) {
 	}
 }
 
-// TestEra_SlowStart: a server of both eras that answers the probe too late is started once more, and is modern. At the next start
-// it has all the time it needs. A server that ignores the probe, for comparison, is not probed again.
+// TestEra_SlowStart: a server of both eras starts so slowly that it answers the probe too late. mcpx starts it once more, and uses
+// the modern era. At later starts mcpx waits for the answer to the probe as long as necessary. A server that ignores the probe is
+// used in the legacy era, and is not probed again.
 func TestEra_SlowStart(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -232,8 +233,8 @@ func TestRevisionRefusedLater(t *testing.T) {
 	}
 }
 
-// TestRevisionRefusedBesideACall: the server may have executed the other calls that are open on such a session, so
-// mcpx does not repeat them.
+// TestRevisionRefusedBesideACall: a server refuses the negotiated revision for one call. It may have executed the
+// other open calls of the session, so mcpx does not repeat them.
 func TestRevisionRefusedBesideACall(t *testing.T) {
 	mcptest.Parallel(t)
 	var executed atomic.Int32

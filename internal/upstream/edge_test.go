@@ -153,7 +153,8 @@ func TestRetryAfterUnavailable(t *testing.T) {
 	contains(t, "reason", status.Reason, "503 Service Unavailable", "retry after 3600")
 }
 
-// TestStreamBehindNotification: a server may answer a notification with a stream that stays open.
+// TestStreamBehindNotification: a server may answer a notification with a stream that stays open. mcpx does not wait for the end of
+// the stream.
 func TestStreamBehindNotification(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		server := &changing{tool: "old", endless: true}

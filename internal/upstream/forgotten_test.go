@@ -79,8 +79,8 @@ func TestHealthOfForgottenSession(t *testing.T) {
 	}
 }
 
-// TestErrorThatSpeaksOfSessions: if the error of a tool mentions a session, mcpx sends a ping to test its own session, and keeps it. A
-// 404 whose body has the id of the call is the answer to that call too.
+// TestErrorThatSpeaksOfSessions: if the error of a tool mentions a session, mcpx sends a ping to test its own session, and keeps
+// it. A 404 whose body has the id of the call is the answer to that call too.
 func TestErrorThatSpeaksOfSessions(t *testing.T) {
 	const expired = "your session with the bank has expired"
 	for _, tt := range []struct {

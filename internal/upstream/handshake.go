@@ -75,8 +75,8 @@ func (s *session) handshake(ctx context.Context) error {
 // and the server accepted both.
 var errBoth = errors.New("the server has accepted both eras")
 
-// probe sends server/discover and waits for the answer for at most Timeouts.Probe. answered reports whether the answer, or
-// another error than that of the timeout, came in time. If not, the caller must call finish after initialize.
+// probe sends server/discover and waits for the answer for at most Timeouts.Probe. answered reports whether the answer, or an
+// error, came in that time. If not, the caller must call finish after initialize.
 //
 // Over HTTP an unanswered server/discover is cancelled, because a server may serve only one request at a time. If all
 // messages share one stream, an unanswered server/discover stays open while initialize is sent; finish then ends

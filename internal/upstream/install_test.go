@@ -148,7 +148,8 @@ func TestInstall_Turns(t *testing.T) {
 	})
 }
 
-// TestInstall_CountsAgain: a command that makes progress again after a pause occupies a place again.
+// TestInstall_CountsAgain: a command that makes progress again after a pause counts again as one of the installs that may run at
+// the same time.
 func TestInstall_CountsAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		gate := semaphore.New(1, semaphore.Queue{})
@@ -215,7 +216,7 @@ func TestInstall_ClosedInLine(t *testing.T) {
 	})
 }
 
-// TestInstall_ClosedAtOnce: an upstream that is closed before its first attempt does not keep its place either.
+// TestInstall_ClosedAtOnce: an upstream that is closed before its first attempt does not keep its place in the queue of installs.
 func TestInstall_ClosedAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		gate := semaphore.New(1, semaphore.Queue{})

@@ -12,7 +12,7 @@ import (
 // notice a change of the tools while it reads other lists.
 const itemsPatience = 10 * time.Second
 
-// adoptOffers stores what the server offers in a fresh session: which lists it has beside tools. If the server does not
+// adoptOffers stores what the server offers in a fresh session: which lists it has besides tools. If the server does not
 // offer a list any more, adoptOffers clears that list.
 func (l *Lists) adoptOffers(offers catalog.Offers) {
 	l.Offers = offers

@@ -104,8 +104,8 @@ func TestItems_hanging(t *testing.T) {
 	})
 }
 
-// TestItems_part: Listed is not set as long as one of the lists was never read, even if another list was read again. It would
-// make mcpx drop the list that it has on disk.
+// TestItems_part: Listed is not set as long as one of the lists was never read, even if another list was read again. If it were
+// set, mcpx would drop the lists that it has on disk.
 func TestItems_part(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake := offering("")

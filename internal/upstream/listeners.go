@@ -51,12 +51,13 @@ type openCalls struct {
 	any       bool                // there was at least one call
 	first     string              // the key of the program that made the first call; see [caller.Client.Program]
 	shared    bool                // another program has called since
-	// abandoned has the call that was given up last, and the last one that another program gave up. The server may still log for an
-	// abandoned call. So until lateLogs has passed, the open calls of other programs do not get log messages from a shared stream. For
-	// that, these two calls are enough: whatever program has the open calls, one of the two is the last of another program. Questions
-	// of the server are not withheld, because otherwise one client could block the questions to all others.
+	// abandoned has the call that was given up last, and the last one that another program gave up. The server may still log for
+	// an abandoned call. So until lateLogs has passed, the open calls of other programs do not get log messages from a shared
+	// stream. Two calls are enough to check that: they are from different programs, so at least one of them is from another
+	// program than the open calls. Questions of the server are not withheld, because otherwise one client could block the
+	// questions to all others.
 	abandoned [2]abandonedCall
-	ended     map[string]time.Time // when the last call of each program ended, for lateLogs; only with [Spec.OnLog]
+	ended     map[string]time.Time // when the last call of each program ended (see lateLogs); used only if [Spec.OnLog] is set
 }
 
 // abandonedCall is a call that a program gave up, and when.

@@ -305,7 +305,8 @@ func TestLostMoreThanOnce(t *testing.T) {
 	}
 }
 
-// TestSSEFaults: the event stream of the old HTTP+SSE transport breaks in the middle of an answer.
+// TestSSEFaults: the event stream of the old HTTP+SSE transport breaks in the middle of an answer. The error of the call says that
+// the call may have been executed. mcpx does not repeat it, and later calls work.
 func TestSSEFaults(t *testing.T) {
 	for _, fault := range []mcptest.Fault{mcptest.Reset(), mcptest.DropAfter(), mcptest.End()} {
 		t.Run(string(fault.Kind), func(t *testing.T) {

@@ -182,10 +182,10 @@ func (s *session) answerProgress(params json.RawMessage) func(json.RawMessage) {
 	}
 }
 
-// asked returns the client that a request of the server is meant for, and the open calls that the request may belong
-// to. The question is put to the first of these calls: the one with the fewest open questions, since a client of the modern era
-// learns of a question only by the answer to its call, which another question may hold up for long. streamID is the id of the
-// client's request on whose stream the server's request came, or 0. If there is no such client, reason says why.
+// asked returns the client that a request of the server is meant for, and the open calls that the request may belong to. The
+// question is put to the first of these calls, which has the fewest open questions: a modern client gets a question as the answer
+// to its call, so a second question to the same call has to wait until the client has answered the first. streamID is the id of
+// the client's request on whose stream the server's request came, or 0. If there is no such client, reason says why.
 func (s *session) asked(streamID int64) (client *caller.Client, calls []*listener, reason string) {
 	owner := s.spec.owner()
 	s.mu.Lock()
@@ -204,8 +204,9 @@ func (s *session) asked(streamID int64) (client *caller.Client, calls []*listene
 	return nil, nil, "several clients have calls open on this session, and nothing says which of them asks; session: per_client in the configuration of mcpx gives each client a session of its own"
 }
 
-// put asks the client, to which the first of the calls belongs, and returns the answer. If that call ends before, another one of
-// the calls has asked, and put asks again through that one. The caller has counted the question (countAsked).
+// put asks the client, to which the first of the calls belongs, and returns the answer. If that call ends before the answer
+// comes, the question must be from another of the calls, so put asks the client again during that call. The caller has counted
+// the question (countAsked).
 func (s *session) put(
 	ctx context.Context, client *caller.Client, calls []*listener, method string, params json.RawMessage,
 ) (json.RawMessage, error) {

@@ -89,8 +89,8 @@ func TestClock(t *testing.T) {
 	})
 }
 
-// TestAskEnds: if the caller gives up a call, or the session ends, the question of the call ends too. Neither
-// waits for the user.
+// TestAskEnds: if the caller gives up a call, or the session ends, the question of the call ends too. Neither the
+// call nor the end of the session waits for the user's answer.
 func TestAskEnds(t *testing.T) {
 	for name, end := range map[string]func(u *Upstream, cancel func()){
 		"cancelled": func(_ *Upstream, cancel func()) { cancel() },
@@ -150,8 +150,9 @@ func TestAskBesideAnotherCall(t *testing.T) {
 	})
 }
 
-// TestAskOfEachCall: if an open question was put to one of the client's calls, the next question is put to another call. A client
-// of the modern era learns of a question only by the answer to its call, so the second question would wait for the first answer.
+// TestAskOfEachCall: if an open question was put to one of the client's calls, the next question is put to another call. A modern
+// client gets a question as the answer to its call. So a second question to the same call would have to wait until the client has
+// answered the first one.
 func TestAskOfEachCall(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{})
@@ -179,8 +180,8 @@ func TestAskOfEachCall(t *testing.T) {
 	})
 }
 
-// TestAskAgain: if the call that a question was put to ends before its client has answered, another call has asked, and the
-// question is put to that one.
+// TestAskAgain: if a call ends before its client has answered the question that mcpx put to it, the question must be from another
+// call. mcpx then puts the question to that other call.
 func TestAskAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{})
@@ -355,8 +356,9 @@ func TestInputRounds_Last(t *testing.T) {
 	})
 }
 
-// TestInputRounds_Unsent: if no slot or session is left for the request that follows a question, or mcpx has stopped the server
-// meanwhile, the error says that the call may have been executed: an earlier request of it reached the server.
+// TestInputRounds_Unsent: after a question, mcpx cannot send the call to the server again, because of the concurrency limit, a lost
+// session, or because it has stopped the server. The error says that the call may have been executed: the first request of the
+// call has reached the server.
 func TestInputRounds_Unsent(t *testing.T) {
 	for name, hinder := range map[string]func(*Upstream){
 		"busy":    func(u *Upstream) { _ = u.spec.Concurrency.Gate.Enter(context.Background(), "") },

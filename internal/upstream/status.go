@@ -64,12 +64,13 @@ func (a *Agreement) Era() string {
 // Lists are the lists that mcpx last read from a server.
 type Lists struct {
 	Tools []catalog.Tool
-	// Known means that a session has read tools/list, or that the tools are those of [Catalogue.Tools].
+	// Known means that a session has read tools/list, or that the tools come from [Catalogue.Tools].
 	Known bool
 	// Faults describe the tools that were dropped because they are invalid or occur twice, and why the list is incomplete.
 	Faults []string
-	// Offers says what the server has beside tools; Items are the contents of these lists. Listed is set once at least a part
-	// of each was read, or if there are none; ListTried is also set after a failed attempt to read them. Both then stay set.
+	// Offers says which lists the server has besides tools; Items are the contents of these lists. Listed is set once at least
+	// a part of each list was read, or if there are none. ListTried is also set after a failed attempt to read them. Both then
+	// stay set.
 	Offers            catalog.Offers
 	Items             *catalog.Items
 	Listed, ListTried bool

@@ -16,8 +16,8 @@ import (
 	"mcpx/internal/transport"
 )
 
-// TestTold_HTTP: the error of a call whose deadline has passed says whether the server was told to cancel it, and whether it may
-// have been executed, because its request was sent or an earlier one was.
+// TestTold_HTTP: the error of a call whose deadline has passed says whether the server was told to cancel the call, and whether
+// the call may have been executed: that is so if its request, or an earlier request for the same call, was sent.
 func TestTold_HTTP(t *testing.T) {
 	mcptest.Parallel(t)
 	type R = *request.Request
@@ -99,7 +99,7 @@ func TestTold_Unread(t *testing.T) {
 		if read := call(request.Times{Timeout: time.Second}); !read.Told || !read.MayHaveRun {
 			t.Errorf("the one that was read: %#v", read)
 		}
-		synctest.Wait() // the notification about its end is being written
+		synctest.Wait() // the notification that cancels the call is being written
 		for _, times := range []request.Times{{Timeout: time.Second}, {Timeout: time.Minute, Idle: time.Second}} {
 			if waiting := call(times); waiting.Told || waiting.MayHaveRun {
 				t.Errorf("one that waited: %#v", waiting)

@@ -71,7 +71,7 @@ func TestCrashLoopAndHealth(t *testing.T) {
 		for all.starts() < 6 {
 			pause(100 * time.Millisecond)
 		}
-		began := time.Now() // of the session that does not end, within 100 ms
+		began := time.Now() // at most 100 ms after the beginning of the session that does not end
 		set := func(wedged bool) {
 			t.Helper()
 			err := os.Remove(wedge)
@@ -269,8 +269,8 @@ func TestRetryWhileReady(t *testing.T) {
 }
 
 // TestEraAfterDeath: if a server process died during a probe, the next start does not probe, and later starts use
-// the era in which the server last worked. A server with both eras thereby loses only the log level of single
-// calls, and a server that dies of probes does not die again.
+// the era in which the server last worked. So a server that dies of probes does not die again. A server that speaks
+// both eras may get a legacy session instead of a modern one; there, single calls have no log level of their own.
 func TestEraAfterDeath(t *testing.T) {
 	mcptest.Parallel(t)
 	tests := []struct {

@@ -152,7 +152,7 @@ func (u *Upstream) Await(ctx context.Context) {
 	u.awaitStatus(ctx, func() bool { return u.stopped || u.status.State != catalog.Connecting })
 }
 
-// AwaitLists returns when mcpx has tried to read the lists beside the tools, or the upstream is idle, unavailable or stopped,
+// AwaitLists returns when mcpx has tried to read the lists besides the tools, or the upstream is idle, unavailable or stopped,
 // or ctx ends.
 func (u *Upstream) AwaitLists(ctx context.Context) {
 	u.awaitStatus(ctx, func() bool {

@@ -141,8 +141,8 @@ func (w *watcher) speaks() bool {
 }
 
 // working reports whether a server that does not answer checks may be busy with one request: it sends messages, or calls are
-// open. A server that mcpx has started itself may be silent for an interval longer than the longest open call may take. For
-// other servers the silence may also mean that the network is down, so they get less time.
+// open. A server that mcpx has started itself may be silent for as long as the longest open call may take, and one interval of
+// health checks more. With other servers, silence may also mean that the network is down, so they get less time.
 func (w *watcher) working() bool {
 	if w.speaks() && (w.u.succeededWithin(mutePatience) || time.Since(w.checked) < mutePatience) {
 		return true

@@ -41,8 +41,8 @@ func NewAllTools(r *registry.Registry, e *executor.Executor, options Options) *A
 }
 
 // natives is the list of tools for the answer to tools/list, and the tools by the names under which clients may call them. In a
-// TwoTools, the list has only the tools next to inspect and exec. A few of the names may not be in the list (see the func
-// appNames).
+// TwoTools, the list has only the tools with apps, which are listed next to inspect and exec. A few of the names may not be in the
+// list (see the func appNames).
 type natives struct {
 	tools  json.RawMessage
 	byName map[string]origin
@@ -100,8 +100,8 @@ func (v *AllTools) natives(client *caller.Client) *natives {
 	return v.texts.natives(v.catalogue(client), v.current().Naming)
 }
 
-// Greeting returns the joined instructions of all servers, and whether there are resources, prompts and other capabilities, as described at
-// [View].
+// Greeting returns the joined instructions of all servers, and whether there are resources, prompts and other capabilities, as
+// described at [View].
 func (v *AllTools) Greeting(client *caller.Client) Greeting {
 	return Greeting{v.instructions(client), v.resources(client).Offers(), runsTasks(v.catalogue(client))}
 }
@@ -114,8 +114,9 @@ func runsTasks(snap *catalog.Snapshot) bool {
 	})
 }
 
-// instructions returns the instructions of all enabled servers, joined, with the name of each as a heading. A transparent view
-// has those of its server as they are. Without servers, it returns the text that the catalogue has for this case.
+// instructions returns the instructions of all enabled servers, joined, with the name of each as a heading. For a transparent
+// view, it returns the instructions of the view's only server unchanged. Without servers, it returns the text that the catalogue
+// has for this case.
 func (v *AllTools) instructions(client *caller.Client) string {
 	var all strings.Builder
 	snap := v.catalogue(client)
@@ -190,9 +191,9 @@ func (v *AllTools) Call(ctx context.Context, call Call) (result *results.Result,
 	return v.callNative(ctx, call, o)
 }
 
-// lookAgain looks for a tool that the view does not know: it asks servers for their lists of tools again. If the view has only one server,
-// lookAgain asks that server. Otherwise it asks each server whose prefix is at the beginning of the name of the tool. It reports whether it
-// has asked any server.
+// lookAgain looks for a tool that the view does not know: it asks servers for their lists of tools again. If the view has only
+// one server, lookAgain asks that server. Otherwise it asks each server whose prefix is at the beginning of the name of the tool.
+// It reports whether it has asked any server.
 func (v *AllTools) lookAgain(ctx context.Context, call Call) (found bool) {
 	snap := v.catalogue(call.Client)
 	for i := range snap.Servers {

@@ -74,7 +74,7 @@ func (b *base) follow(answer func(*caller.Client) (list func() json.RawMessage))
 	tellTools := func() (told bool) {
 		before := rules
 		rules = b.current().Clients
-		others := !reflect.DeepEqual(before, rules) // watchers do not see it: they compare lists made without the rules
+		others := !reflect.DeepEqual(before, rules) // watchers do not notice new rules: they compare lists made without rules
 		for _, w := range b.audience() {
 			told = w.tell(w.tools(others)) || told
 		}

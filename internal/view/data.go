@@ -54,8 +54,8 @@ type extra struct {
 	AlsoOn []string `json:"also_on,omitempty"`
 }
 
-// toolData returns the definition of a tool as the server sent it, always with a description, and with the members of e.
-// Members of the server with the names of these are left out.
+// toolData returns the definition of a tool as the server sent it, always with a description, and with the members of e. If the
+// server's definition has members with the same names, they are left out.
 func toolData(t *catalog.Tool, e extra) json.RawMessage {
 	data := wire.AppendQuoted([]byte(`{"name":`), t.Name)
 	data = wire.AppendQuoted(append(data, `,"description":`...), t.Description)

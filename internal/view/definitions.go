@@ -105,8 +105,8 @@ func encodeTools(snap *catalog.Snapshot, inspect, exec string, how shown) json.R
 	return wire.Encode(all)
 }
 
-// hints are the annotations of one of mcpx's own tools. Clients rely on those of exec for every call, so they must be true for
-// every tool that exec can call.
+// hints are the annotations of one of mcpx's own tools. Clients rely on the annotations of exec for every call, so they must be
+// true for every tool that exec can call.
 type hints struct {
 	ReadOnly    bool `json:"readOnlyHint"`
 	Destructive bool `json:"destructiveHint"`

@@ -81,7 +81,8 @@ func missing(names []string, which int) *results.Failure {
 	return results.Invalid("/" + names[which] + ": is missing; exec takes " + names[0] + ", " + names[1] + " and " + names[2])
 }
 
-// readEach parses the argument named "each", which is a list, or a reference that stands for one. The argument may be missing.
+// readEach parses the argument named "each": a list, or a reference to one (see executor.Request.EachFrom). The argument may be
+// missing.
 func readEach(r *executor.Request, raw json.RawMessage) *results.Failure {
 	if text, ok := wire.Text(raw); ok {
 		raw = json.RawMessage(strings.TrimSpace(text))

@@ -14,8 +14,8 @@ import "time"
 // ResultChars is a little less than what the client shows before it cuts a result itself.
 var knownClients = []ClientRule{
 	// Another mcpx, which forms, selects and cuts results for its own clients. For that it needs JSON. Its model has the
-	// read_result of that mcpx, which does not know the handles of this one. In a session that belongs to one client, the name is
-	// that of the client, with a suffix.
+	// read_result of that mcpx, which does not know the handles of this one. In a session that belongs to one client, the other
+	// mcpx sends the name of that client instead, with a suffix.
 	{Name: "mcpx", Text: TextJSON, Uncut: true},
 	{Name: "*-through-proxy", Structured: StructuredAuto, Text: TextJSON, Uncut: true},
 	// The model sees only structuredContent (version 2.1.330; anthropics/claude-code#79944, #41593). The client cuts

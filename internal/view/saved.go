@@ -15,9 +15,9 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// Saved implements [View]. The definitions of the servers' tools count as saved, those of mcpx's own tools as spent. A client
-// that searches for tools itself would send its model only a line for each tool or server, not the definitions. So for such a
-// client, only the tokens of these lines count as saved.
+// Saved implements [View]. The definitions of the servers' tools count as saved, the definitions of mcpx's own tools as spent. A
+// client that searches for tools itself would send its model only a line for each tool or server, not the definitions. So for such
+// a client, only the tokens of these lines count as saved.
 func (v *TwoTools) Saved(client *caller.Client) func() []request.Saving {
 	snap, how, searches := v.named(client), v.how(client, name(client)), v.searcher(client)
 	var apps json.RawMessage

@@ -19,8 +19,9 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// TestSaved: a tools/list saves the definitions of all tools that the client may see, and costs those of mcpx. For a client that
-// searches for tools itself, only what it shows of them counts. An answer of inspect costs its tokens.
+// TestSaved: a tools/list saves the tokens of the definitions of all tools that the client may see, less the tokens of mcpx's own
+// definitions. For a client that searches for tools itself, it saves only the lines that such a client shows its model about the
+// tools. The tokens of an answer of inspect are subtracted.
 func TestSaved(t *testing.T) {
 	mcptest.NoLeaks(t)
 	definition := func(name string) string {

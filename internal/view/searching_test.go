@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// TestInspect_SearchesOfOthers: searches wait for each other, but those of one principal do not delay another one by more than one
-// search, and only a limited number of them wait: further ones fail.
+// TestInspect_SearchesOfOthers: searches run one at a time. However many searches of one principal wait, the search of another
+// principal waits for one of them at most. Only a limited number of searches may wait; further ones fail.
 func TestInspect_SearchesOfOthers(t *testing.T) {
 	v, r := started(t, Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
 	r.WaitTried(t.Context())

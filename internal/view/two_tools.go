@@ -168,7 +168,8 @@ func (v *TwoTools) HeaderTool(_ context.Context, client *caller.Client, name str
 	return nil
 }
 
-// Call runs inspect, exec, exec_read or a tool that belongs to an app, as described at [View]. A panic becomes the failure of this call.
+// Call runs inspect, exec, exec_read or a tool that belongs to an app, as described at [View]. A panic becomes the failure of
+// this call.
 func (v *TwoTools) Call(ctx context.Context, call Call) (result *results.Result, err error) {
 	form := v.form(call)
 	defer func() {

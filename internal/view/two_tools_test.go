@@ -334,8 +334,8 @@ func TestTwoTools_SameToolTwice(t *testing.T) {
 	}
 }
 
-// TestSaves_Annotations: where exec can also save results as files, its annotations do not promise that it only reads. Where it
-// cannot, they are as the servers' tools declare.
+// TestSaves_Annotations: if exec can also save results as files, its annotations do not promise that it only reads. Otherwise they
+// promise what all the servers' tools declare.
 func TestSaves_Annotations(t *testing.T) {
 	snap := catalog.NewSnapshot([]catalog.Server{{Name: "a", Known: true, Tools: []catalog.Tool{{Name: "t", Hints: catalog.Hints{ReadOnly: new(true)}}}}})
 	for _, saves := range []bool{false, true} {

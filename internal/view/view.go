@@ -36,10 +36,10 @@ type View interface {
 	// List returns one page of the items of a kind. It may wait for servers until ctx ends. ok is false if the cursor is
 	// invalid.
 	List(ctx context.Context, client *caller.Client, kind catalog.Kind, cursor string) (page resources.Page, ok bool)
-	// Send sends a message for which View has no other method. A request goes to the server with the resource, prompt or task that the
-	// request names; its error is a *[Failure] or a [wire.RPCError]. A notification with a method that mcpx knows goes to every server with
-	// a session that belongs only to this client. Any other notification goes to the server of a transparent view; if the view is not
-	// transparent, it goes to no server.
+	// Send sends a message for which View has no other method. A request goes to the server with the resource, prompt or task
+	// that the request names; its error is a *[Failure] or a [wire.RPCError]. A notification with a method that mcpx knows goes
+	// to every server with a session that belongs only to this client. Any other notification goes to the server of a transparent
+	// view; if the view is not transparent, it goes to no server.
 	Send(ctx context.Context, q *request.Request) (json.RawMessage, error)
 	// Topic returns the resource with this URI, so that the client can follow its changes. If patient is true, the client
 	// follows it even while the server cannot be reached.
@@ -78,8 +78,9 @@ type Greeting struct {
 type Attachment struct {
 	// Sole means that this process has only this client, so its sessions with servers need not be shared with other clients.
 	Sole bool
-	// Changed is called when the client should list a kind again. Unknown is called with notifications that mcpx does not know, from the
-	// server of a transparent view. Neither may block. If Changed is nil, the client does not listen, and Unknown is not called either.
+	// Changed is called when the client should list a kind again. Unknown is called with notifications that mcpx does not know,
+	// from the server of a transparent view. Neither may block. If Changed is nil, the client does not listen, and Unknown is not
+	// called either.
 	Changed func(catalog.Kind)
 	Unknown func(method string, params json.RawMessage)
 }

@@ -122,7 +122,7 @@ func (r *reader) add(t token, key Span) {
 	case tokenObject, tokenArray:
 		r.parents = append(r.parents, at)
 		r.doc.Depth = max(r.doc.Depth, len(r.parents))
-	case loginNumber:
+	case tokenNumber:
 		n.Text = Span{int32(r.start), int32(r.pos)}
 	case tokenString:
 		n.Text = r.span(r.pos)
@@ -130,7 +130,7 @@ func (r *reader) add(t token, key Span) {
 }
 
 var kinds = [...]Kind{
-	tokenObject: Object, tokenArray: Array, tokenString: String, loginNumber: Number,
+	tokenObject: Object, tokenArray: Array, tokenString: String, tokenNumber: Number,
 	tokenTrue: True, tokenFalse: False, tokenNull: Null,
 }
 

@@ -62,7 +62,7 @@ const (
 	tokenClose
 	tokenKey
 	tokenString
-	loginNumber
+	tokenNumber
 	tokenTrue
 	tokenFalse
 	tokenNull
@@ -396,7 +396,7 @@ func (s *scanner) number() token {
 		}
 	}
 	s.pos = i
-	return loginNumber
+	return tokenNumber
 }
 
 func skipDigits(s string, i int) int {
