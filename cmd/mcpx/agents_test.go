@@ -23,12 +23,12 @@ func joinStdio(t *testing.T, address string, command ...string) (output *lockedB
 	program.Env = append(os.Environ(), "MCP_ENDPOINT="+address)
 	output = &lockedBuffer{}
 	program.Stdout, program.Stderr = output, output
-	program.WaitDelay = time.Second // its server may still have its output
+	program.WaitDelay = time.Second // the stdio server that it has started may still hold its output open
 	if err := program.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = program.Process.Kill() // its server ends with its stdin
+		_ = program.Process.Kill() // the stdio server that it has started ends when its stdin is closed
 		_ = program.Wait()
 	})
 	return output
@@ -69,7 +69,8 @@ func voiceClient(t *testing.T, address string, calls ...string) (v voice) {
 	return v
 }
 
-// awaitTools waits until as many tools of agents are known, and no server of an agent is away.
+// awaitTools waits until mcpx knows as many tools of agents as the parameter tools says, and each server of an agent is
+// connected.
 func (d *hosted) awaitTools(t *testing.T, key string, tools int) {
 	t.Helper()
 	var health struct {
@@ -82,7 +83,7 @@ func (d *hosted) awaitTools(t *testing.T, key string, tools int) {
 	}
 	mcptest.WaitFor(t, "the tool servers", patience, func() bool {
 		response, answer := fetch(t, http.MethodGet, d.site()+"/mcp_endpoint/health?key="+url.QueryEscape(key), "")
-		if response.StatusCode == http.StatusTooManyRequests { // WaitFor asks often
+		if response.StatusCode == http.StatusTooManyRequests { // WaitFor asks so often that it may exceed a limit
 			return false
 		}
 		health.Result.Connections.Servers = nil
@@ -100,8 +101,9 @@ func (d *hosted) awaitTools(t *testing.T, key string, tools int) {
 	})
 }
 
-// TestAgents: scripts that join stdio servers to the URL of an agent, and the client of a voice assistant, work as they are.
-// They work again after their connections were cut. No token is in any log.
+// TestAgents: programs that were made for mcp-endpoint-server (see dial.compat) work unchanged with mcpx: scripts that join stdio
+// servers to the URL of an agent, and the client of a voice assistant. They work again after their connections were cut. No token
+// is in any log.
 func TestAgents(t *testing.T) {
 	mcptest.Parallel(t)
 	const key = "a key for the agents of this test"

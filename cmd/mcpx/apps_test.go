@@ -10,9 +10,9 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestApps: a client that can show MCP apps sees, beside the two tools of mcpx, the first 20 tools that have an app, each with
-// a resource URI that it can read, and the tools of the same servers that only apps call. In the other views it sees all of
-// them. The model, through exec, and other clients do not see the tools that only apps call.
+// TestApps: a client that can show MCP apps sees more tools than the two of mcpx. It sees the first 20 tools that have an app,
+// each with a resource URI that it can read. It also sees the tools of the same servers that only apps call. In views that list
+// all tools, it sees all of these tools. Other clients, and the model through exec, do not see the tools that only apps call.
 func TestApps(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -50,7 +50,7 @@ func TestApps(t *testing.T) {
 		c := open(t, "", declares)
 		names, tools := c.rawTools(t)
 		want := []string{"inspect", "exec", "one__show", "one__poll_one", "two__show", "two__poll_two"}
-		for i := range 18 { // with these, 20 tools have an app
+		for i := range 18 { // with these 18, 20 tools have an app, the most that a client sees
 			want = append(want, fmt.Sprintf("zmany__show_%02d", i))
 		}
 		if !slices.Equal(names, want) {

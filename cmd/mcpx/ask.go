@@ -146,12 +146,13 @@ func (c *cli) hint(words ...string) string {
 	return "mcpx " + terminal.CommandLine(words...)
 }
 
-// withConfig returns a text of another package in which the command line of these words, if it is there, is as in [cli.hint].
+// withConfig replaces, in a text of another package, the command line of mcpx with these words by the one that [cli.hint]
+// returns, which also names the config.
 func (c *cli) withConfig(text string, words ...string) string {
 	return strings.ReplaceAll(text, "mcpx "+strings.Join(words, " "), c.hint(words...))
 }
 
-// hinted returns an error whose hint has the command line of these words as in [cli.hint]; err itself if it has no hint.
+// hinted returns an error whose hint has been changed by [cli.withConfig]. If err has no hint, it returns err itself.
 func (c *cli) hinted(err error, words ...string) error {
 	if hint, ok := errors.AsType[interface {
 		error

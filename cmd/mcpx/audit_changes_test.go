@@ -9,9 +9,9 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestAudit_Changes: the trail has each change of the servers, with who made it and what differs, and each config that came
-// into force, with who asked for it and its digest, but no secret. With --watch, mcpx also follows the lock file. What the
-// trail says of a person can be exported and forgotten.
+// TestAudit_Changes: the trail has each change of the servers, with who made it and what differs. It also has each config that
+// came into force, with who asked for it and its digest. It contains no secret. With --watch, mcpx also follows the lock file.
+// What the trail says of a person can be exported and forgotten.
 func TestAudit_Changes(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

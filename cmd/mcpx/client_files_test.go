@@ -83,8 +83,9 @@ func TestConnect_ByHand(t *testing.T) {
 		"extensions:\n  mcpx:\n    enabled: true\n")
 }
 
-// TestConnect_OwnConfig: a client's file that is mcpx's config too is not connected. With --move, mcpx would take out of it the servers
-// that it serves from it. Of a config with the name of a project's file, mcpx knows its servers again.
+// TestConnect_OwnConfig: if a client's file is also the config of mcpx, connect refuses to change it. Otherwise --move would
+// remove from the file the servers that mcpx serves from this file. A config of mcpx may have the name of a project's file. Its
+// servers then do not count as a project's, so --move still finds them in a client's file.
 func TestConnect_OwnConfig(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -24,7 +24,7 @@ import (
 // patience is the longest time that a test waits for something. Only a failing test waits that long.
 const patience = 2 * time.Minute
 
-// The protocol revisions that the tests use, one for each era.
+// These are the protocol revisions that the tests use, one for each era.
 const (
 	legacy = "2025-06-18"
 	modern = "2026-07-28"

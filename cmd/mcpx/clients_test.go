@@ -31,8 +31,8 @@ func TestServe_Clients(t *testing.T) {
 	both := `{"result":` + strconv.Quote(`{"content":[{"type":"text","text":"found 1"}],"structuredContent":{"a":1}}`) + `}`
 	for _, test := range []struct {
 		client, header string
-		// toon: a table is encoded as TOON. own, made: the result has structuredContent from the upstream server, or
-		// from mcpx.
+		// toon means that a table is encoded as TOON. own and made mean that the result has structuredContent from the upstream
+		// server, or from mcpx.
 		toon, own, made bool
 	}{
 		{"some-agent", "", true, true, false},

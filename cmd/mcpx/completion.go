@@ -95,7 +95,7 @@ func offer(w io.Writer, word, candidate, help string) {
 // typedLine is a command line up to the word to complete.
 type typedLine struct {
 	node       *kong.Node // the command, or the root
-	positional []string   // the arguments before the word to complete, or a word that is no command and those after it
+	positional []string   // the arguments before the word to complete, or all words from one that is no command
 	at         []int      // their indexes in the line
 	flag       *kong.Flag // the flag whose value is to be completed; nil if the word is not the value of a flag
 	config     string     // the value of --config
@@ -123,7 +123,7 @@ func readLine(root *kong.Node, words []string) typedLine {
 				}
 			}
 		case len(word) > 1 && word[0] == '-': // short flags take no values
-		case len(l.positional) == 0 && child(l.node, word) != nil: // after a word that is no command, kong expects none
+		case len(l.positional) == 0 && child(l.node, word) != nil: // after a word that is no command, no command can follow
 			l.node = child(l.node, word)
 		default:
 			l.positional, l.at = append(l.positional, word), append(l.at, i)

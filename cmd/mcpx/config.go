@@ -12,7 +12,8 @@ import (
 	"mcpx/internal/desk/secret"
 )
 
-// loadConfig finds and reads the config file. It looks up the secrets of the servers in names or, if names is empty, those of all servers.
+// loadConfig finds and reads the config file. It looks up the secrets of the servers in names or, if names is empty, the secrets
+// of all servers.
 func (c *cli) loadConfig(ctx context.Context, s streams, names ...string) (*config.Config, error) {
 	path, err := c.findConfig(s)
 	if err != nil {
@@ -21,9 +22,9 @@ func (c *cli) loadConfig(ctx context.Context, s streams, names ...string) (*conf
 	return readConfig(ctx, path, s, names...)
 }
 
-// loadServers finds and reads the config file for a command that needs only the servers in it. It looks up the secrets of the servers
-// in names or, if names is empty, those of all servers. Secrets that only a hosted mcpx needs, such as auth.front.client_secret, may be
-// missing.
+// loadServers finds and reads the config file for a command that needs only the servers in it. It looks up the secrets of the
+// servers in names or, if names is empty, the secrets of all servers. Secrets that only a hosted mcpx needs, such as
+// auth.front.client_secret, may be missing.
 func (c *cli) loadServers(ctx context.Context, s streams, names ...string) (*config.Config, error) {
 	s.absent = true
 	return c.loadConfig(ctx, s, names...)
@@ -34,7 +35,8 @@ func (c *cli) findConfig(s streams) (string, error) {
 	return config.Find(c.Config, s.getenv, s.terminal, folder)
 }
 
-// readConfig reads the config file at path. It looks up the secrets of the servers in names or, if names is empty, those of all servers.
+// readConfig reads the config file at path. It looks up the secrets of the servers in names or, if names is empty, the secrets of
+// all servers.
 func readConfig(ctx context.Context, path string, s streams, names ...string) (*config.Config, error) {
 	o := s.readingSecrets(ctx)
 	o.Run = func(argv []string) (string, error) { return secret.Run(ctx, argv, s.origin.Folder, s.origin.Environ) }

@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestConfirm_Levels: the setting confirm of a server replaces the global one. The setting of a group can only
-// require more questions.
+// TestConfirm_Levels: the setting confirm of a server replaces the global one. The setting of a group can only make more calls
+// need a confirmation.
 func TestConfirm_Levels(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -59,7 +59,7 @@ func TestConfirm_Padded(t *testing.T) {
 func confirmPadded(t *testing.T, e *endpoint, era string, arguments func(server, tool, arguments string) string) {
 	padded := `{"name":"exec","arguments":` + arguments("s", "send", `{"pad":"`+strings.Repeat("x", 9000)+`","text":"hidden"}`) + `}`
 	var names strings.Builder
-	for i := range 2000 { // different ones: a program's object has each name once
+	for i := range 2000 { // different names, because an object of a program has each name only once
 		fmt.Fprintf(&names, `"pad%d":"x",`, i)
 	}
 	many := `{"name":"exec","arguments":` + arguments("s", "send", `{`+names.String()+`"text":"hidden"}`) + `}`
@@ -86,8 +86,8 @@ func confirmPadded(t *testing.T, e *endpoint, era string, arguments func(server,
 	}
 }
 
-// TestReadDoor: exec_read calls tools that only read, and refuses others. Without the config key the tool
-// exec_read does not exist.
+// TestReadDoor: exec_read calls tools that only read, and refuses others. Without the config key read_door the tool exec_read
+// does not exist.
 func TestReadDoor(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -57,8 +57,8 @@ func TestCheck_Cost(t *testing.T) {
 	line(h.must(t, 0, "init", "--yes"))
 }
 
-// TestInit_Ends: init ends with which servers work and which do not, what to do about these, how often the daemon runs each
-// server, and the tokens of the definitions; check says the costs too.
+// TestInit_Ends: at its end, init prints which servers work and which do not, and what the user can do about these. It also
+// prints how often the daemon runs each server, and how many tokens the definitions have. check prints the costs too.
 func TestInit_Ends(t *testing.T) {
 	mcptest.Parallel(t)
 	if runtime.GOOS == "windows" {

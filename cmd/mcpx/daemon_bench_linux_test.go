@@ -34,9 +34,10 @@ func BenchmarkDaemon(b *testing.B) {
 	}
 }
 
-// compare measures three ways by turns: one in question, which the report names first, and two that are alike. measure returns
-// the wall-clock time and the CPU time; it returns 0 for what it does not measure. A ratio is the time of the first way divided
-// by that of the others in the same round, and noise the same for the two that are alike; both are medians of the rounds.
+// compare measures three ways to use mcpx, by turns. The first way is the one in question, and the report calls it first. The
+// other two are alike, and show the noise of the measurement. measure returns the wall-clock time and the CPU time, or 0 for what
+// it does not measure. In each round, ratio is the time of the first way divided by the mean of the other two, and noise is the
+// time of the second way divided by the time of the third. The report has the medians of the rounds.
 func compare[Way any](b *testing.B, ways [3]Way, unit, first string, measure func(one Way, b *testing.B) (wall, cpu float64)) {
 	for _, one := range ways {
 		measure(one, b) // caches are filled
@@ -59,7 +60,7 @@ func compare[Way any](b *testing.B, ways [3]Way, unit, first string, measure fun
 type compared [][3]float64
 
 func (c compared) report(b *testing.B, unit, what, first string) {
-	if c[0][0] == 0 { // was not measured
+	if c[0][0] == 0 { // this kind of time was not measured
 		return
 	}
 	var one, others, ratio, noise []float64
@@ -82,7 +83,7 @@ func median(of []float64) float64 {
 type benched struct {
 	home   *home
 	config string
-	pid    int // of the process that serves the session
+	pid    int // the process that serves the session
 	client *client
 }
 
@@ -128,7 +129,7 @@ func (one *benched) firstAnswer(b *testing.B) (wall, _ float64) {
 	return wall, 0
 }
 
-// command is a call with mcpx exec.
+// command makes a call with mcpx exec, and returns how long the command takes.
 func (one *benched) command(b *testing.B) (wall, _ float64) {
 	cmd := one.home.command(b, "--config", one.config, "exec", "fake", "echo", "text=hello")
 	began := time.Now()

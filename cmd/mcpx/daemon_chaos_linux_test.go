@@ -27,7 +27,7 @@ type chaos struct {
 	stop   chan struct{}
 
 	mu                      sync.Mutex
-	kills                   []time.Time // of daemons
+	kills                   []time.Time // when daemons were killed
 	answered, lost, servers int
 }
 
@@ -91,7 +91,7 @@ func (c *chaos) kill(t *testing.T) {
 		switch {
 		case i%4 != 0:
 			c.killServer(t, c.specs[i%2])
-		case i%16 == 0: // longer than a new session waits for it
+		case i%16 == 0: // the daemon is stopped for longer than a new session waits for it
 			for _, pid := range daemons {
 				_ = syscall.Kill(pid, syscall.SIGSTOP)
 			}
@@ -110,12 +110,13 @@ func (c *chaos) kill(t *testing.T) {
 	}
 }
 
-// runs reports whether a process of a fake runs. In a long test its id may by now belong to another process, which must not be
-// killed. A process of somebody else has other environment variables, an mcpx of this test has another command line.
+// runs reports whether a process of a fake still runs. In a long test its id may by now belong to another process, which the test
+// must not kill. So runs also looks at the environment, which only processes of this test have, and at the command line, which
+// only fakes have.
 func runs(spec mcptest.Spec, process mcptest.Process) bool {
 	environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", process.PID))
 	argv, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", process.PID))
-	temp := filepath.Dir(filepath.Dir(spec.PidFile)) // of this test
+	temp := filepath.Dir(filepath.Dir(spec.PidFile)) // the temporary folder of this test
 	return bytes.Contains(environ, []byte(temp+"/")) && bytes.Contains(argv, []byte("mcptest-"))
 }
 

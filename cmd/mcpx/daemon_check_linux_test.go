@@ -13,8 +13,8 @@ import (
 // figures matches what may differ between two runs of mcpx check, and the layout of its tables.
 var figures = regexp.MustCompile(`[0-9.]+ (s|MB|processes)\b| +|─+`)
 
-// TestDaemon_Check: mcpx check, lock and budget do not start a server again that sessions in the daemon share. They print what
-// they print without a daemon, and check says what such a server is now.
+// TestDaemon_Check: mcpx check, lock and budget do not start a server again that sessions in the daemon share. They print the
+// same as without a daemon. check prints the present state of such a server, even if the server no longer answers.
 func TestDaemon_Check(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newDesk(t)

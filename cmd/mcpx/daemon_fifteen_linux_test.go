@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// realServer is a server of npm, and a call that needs it.
+// realServer is a server from npm with its key share, and a tool call that makes the server start.
 type realServer struct{ share, name, tool, arguments string }
 
 const (
@@ -16,8 +16,8 @@ const (
 	hail    = `{"message":"up"}`
 )
 
-// tenServers are six that all sessions share, two for each folder and two for each session. They are for counting: not each of
-// them would be shared by the table of packages.
+// tenServers are ten servers. All sessions share six of them, the sessions in a folder share two, and each session has its own
+// process of two. The config sets these shares only for counting: by default, mcpx would not share all of these packages.
 var tenServers = []realServer{
 	{"user", "memory", "read_graph", `{}`}, {"user", "memory", "read_graph", `{}`}, {"user", "everything", "echo", hail},
 	{"user", "everything", "echo", hail}, {"user", "filesystem", "list_allowed_directories", `{}`},
@@ -26,8 +26,8 @@ var tenServers = []realServer{
 	{"session", "sequential-thinking", "sequentialthinking", thought}, {"session", "everything", "echo", hail},
 }
 
-// TestDaemon_Fifteen: fifteen sessions in three folders that use ten real servers have as many processes as the key share says.
-// It prints the memory of these processes, and what it would be if each session had its own, measured with two sessions:
+// TestDaemon_Fifteen: fifteen sessions in three folders that use ten real servers have as many processes as the config key share
+// says. It prints the memory of these processes, and what it would be if each session had its own, measured with two sessions:
 //
 //	MCPX_FULL=1 go test ./cmd/mcpx -run TestDaemon_Fifteen -v
 func TestDaemon_Fifteen(t *testing.T) {
@@ -60,11 +60,11 @@ func TestDaemon_Fifteen(t *testing.T) {
 type serversUse struct {
 	processes int
 	memory    int64
-	pids      []map[int]bool // of each of tenServers
+	pids      []map[int]bool // the process IDs of each of tenServers
 }
 
-// openSessions opens sessions, in three folders by turns, and uses all servers in each. With alone, each session has servers of
-// its own. It returns what is used after each session.
+// openSessions opens sessions, in three folders by turns, and uses all servers in each. If alone is true, each session has
+// servers of its own. It returns what is used after each session.
 func (p peers) openSessions(t *testing.T, n int, alone bool) (all []serversUse) {
 	h := newDesk(t)
 	servers := make(map[string]server)

@@ -140,8 +140,8 @@ func (h *home) stopDaemon(t *testing.T) (goOn func()) {
 	return func() { _ = syscall.Kill(pids[0], syscall.SIGCONT) }
 }
 
-// TestDaemon_Stopped: while the daemon is stopped with SIGSTOP, a new session serves by itself after a moment. The command
-// of a session that the daemon has ends with a clear line.
+// TestDaemon_Stopped: while the daemon is stopped with SIGSTOP, a new session serves by itself after a moment. The command of a
+// session that is open in the daemon ends with a clear line.
 func TestDaemon_Stopped(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newDesk(t)
@@ -240,7 +240,7 @@ func TestDaemon_Reload(t *testing.T) {
 	c.awaitTried(t, "one", "two")
 }
 
-// TestDaemon_None: these sessions serve by themselves and start no daemon.
+// TestDaemon_None: for these sessions mcpx uses no daemon, and starts none.
 func TestDaemon_None(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newDesk(t)
@@ -308,7 +308,7 @@ func TestDaemon_Update(t *testing.T) {
 	}
 }
 
-// TestDaemon_Namespace: a session in other namespaces than the daemon serves by itself.
+// TestDaemon_Namespace: a session that runs in other namespaces than the daemon does not use the daemon, and serves by itself.
 func TestDaemon_Namespace(t *testing.T) {
 	mcptest.Parallel(t)
 	if out, err := exec.Command("unshare", "--user", "--map-root-user", "--net", "true").CombinedOutput(); err != nil {

@@ -148,8 +148,8 @@ func TestDaemon_ShareAsked(t *testing.T) {
 	}
 }
 
-// TestDaemon_ShareLogs: a log message or a question that may belong to the call of either of two sessions reaches none of them,
-// as over HTTP. mcpx logs has the message.
+// TestDaemon_ShareLogs: a server's log message or request that may belong to the call of either of two sessions reaches none of
+// them, as over HTTP. mcpx logs has the message.
 func TestDaemon_ShareLogs(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newDesk(t)
@@ -188,7 +188,8 @@ func TestDaemon_ShareLogs(t *testing.T) {
 	}
 }
 
-// TestDaemon_Owner: a process of one session gets the capabilities of its client, as without the daemon.
+// TestDaemon_Owner: a server process that only one session uses gets the capabilities of the client of this session, as without
+// the daemon.
 func TestDaemon_Owner(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newDesk(t)

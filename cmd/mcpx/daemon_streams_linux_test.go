@@ -87,7 +87,8 @@ func TestDaemon_ExecHangUp(t *testing.T) {
 	}
 }
 
-// TestDaemon_Typed: what was typed at a terminal is there for a command that gets no daemon and works by itself.
+// TestDaemon_Typed: if a command gets no daemon and works by itself, it still reads what the user had typed at the terminal
+// before.
 func TestDaemon_Typed(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newDesk(t)
@@ -105,8 +106,8 @@ func TestDaemon_Typed(t *testing.T) {
 	}
 }
 
-// TestHandable_Lost: a command at a terminal ends after it has lost its daemon, also if the daemon was only stopped and still
-// has its end of the pipe. What it had written before is shown.
+// TestHandable_Lost: a command at a terminal ends after it has lost its daemon, also if the daemon was only stopped and still has
+// its end of the pipe. The output that the daemon had written before is still shown.
 func TestHandable_Lost(t *testing.T) {
 	typist, screen := pseudoTerminal(t)
 	null, err := os.Open(os.DevNull)
@@ -155,8 +156,8 @@ func TestDaemon_Rights(t *testing.T) {
 	}
 }
 
-// TestDaemon_Descriptors: a daemon that has no descriptors left for a session refuses it. The session serves by itself, and
-// those that the daemon has go on.
+// TestDaemon_Descriptors: a daemon that has no descriptors left for a session refuses it. The refused session serves by itself,
+// and the sessions that are open in the daemon go on.
 func TestDaemon_Descriptors(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newDesk(t)
@@ -247,7 +248,7 @@ func TestDaemon_Inherited(t *testing.T) {
 }
 
 // TestDaemon_Same: a session in the daemon gets the same bytes as one without it, for random results of any size, for noise and
-// for errors. What these bytes must be is what the other tests say.
+// for errors. Other tests check what these bytes must be.
 func TestDaemon_Same(t *testing.T) {
 	mcptest.Parallel(t)
 	servers := map[string]server{"fake": fake(t, mcptest.Spec{}), "modern": fake(t, mcptest.Spec{Era: mcptest.EraModern})}

@@ -15,8 +15,8 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// TestDaemon_Exec: commands in one folder share a server, which stays up between them. In another folder it is another one.
-// After a change of the config it is a new one.
+// TestDaemon_Exec: commands in one folder share a server, which stays up between them. Commands in another folder have a server
+// process of their own. After a change of the config, a new process is started.
 func TestDaemon_Exec(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newDesk(t)
@@ -79,7 +79,8 @@ func TestDaemon_ExecInterrupted(t *testing.T) {
 	}
 }
 
-// TestDaemon_Commands: status, logs, restart and stop, with a daemon and without one.
+// TestDaemon_Commands: if no daemon runs, the commands status, logs, restart and stop say so, and start none. If one runs, they
+// work in it.
 func TestDaemon_Commands(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newDesk(t)
@@ -206,8 +207,9 @@ func TestDaemon_Environments(t *testing.T) {
 	}
 }
 
-// TestDaemon_Inspect: mcpx inspect starts no daemon. If one runs, a server that it has to start serves the next mcpx exec, and
-// one whose catalogue is on disk is not started; its catalogue is then the newest on disk.
+// TestDaemon_Inspect: mcpx inspect starts no daemon. If a daemon runs, mcpx inspect works in it. A server that has to be started
+// then also serves the next mcpx exec. A server whose catalogue is on disk is not started, and mcpx inspect prints the newest
+// catalogue on disk.
 func TestDaemon_Inspect(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newDesk(t)
@@ -240,17 +242,18 @@ func TestDaemon_Inspect(t *testing.T) {
 	run("Second.", "inspect", "listed", "pid")
 }
 
-// TestDaemon_Login: a login reaches the sessions in the daemon.
+// TestDaemon_Login: after mcpx login, the sessions in the daemon use the login.
 func TestDaemon_Login(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newDesk(t)
 	path := checkLogin(t, h)
-	if _, stderr, code := h.run(t, "", "--config", path, "stop"); code != 0 { // else the server ends only after its open stream
+	// Otherwise the test server would wait for the open stream of mcpx.
+	if _, stderr, code := h.run(t, "", "--config", path, "stop"); code != 0 {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 }
 
-// TestDaemon_Lock: what mcpx lock approves reaches the sessions in the daemon.
+// TestDaemon_Lock: after mcpx lock has approved a tool, the sessions in the daemon can call it.
 func TestDaemon_Lock(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newDesk(t)

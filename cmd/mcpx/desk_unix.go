@@ -55,7 +55,7 @@ type deskSession struct {
 	app    *app.App
 	folder string
 	view   string
-	pid    int // of the process that asked for the session
+	pid    int // the process that asked for the session
 	began  time.Time
 }
 

@@ -27,7 +27,7 @@ const (
 	loadOwners  = 20 // principals, each with loadDevices servers and loadAgents agents
 	loadDevices = 5
 	loadAgents  = 50
-	loadCalls   = 10 // of each agent
+	loadCalls   = 10 // calls of each agent
 )
 
 // loadDevice is a server that dials in again whenever its connection ends.
@@ -36,7 +36,7 @@ type loadDevice struct {
 
 	mu    sync.Mutex
 	raw   net.Conn
-	mute  atomic.Bool // it reads, and answers nothing, not even pings
+	mute  atomic.Bool // the device reads, but answers nothing, not even pings
 	dials atomic.Int32
 }
 
@@ -126,7 +126,7 @@ func (d *loadDevice) cut(way int) {
 	_ = raw.Close()
 }
 
-// used are the memory and the processor time of a process.
+// used returns the memory and the processor time of a process, as text.
 func used(t *testing.T, pid int) string {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -149,7 +149,7 @@ func used(t *testing.T, pid int) string {
 type dialLoad struct {
 	url     string
 	devices []*loadDevice
-	served  [][]string // by owner
+	served  [][]string // the names of each owner's servers
 	agents  []*fleetCaller
 	print   func(what string)
 }
@@ -302,7 +302,7 @@ func (l *dialLoad) calls(t *testing.T, while func(done <-chan struct{})) map[str
 	return outcomes
 }
 
-// only fails the test if there was another outcome than an answer, or one of these.
+// only fails the test if a call had another outcome than the right answer or one of the allowed outcomes.
 func (l *dialLoad) only(t *testing.T, outcomes map[string]int, allowed ...string) {
 	t.Helper()
 	for outcome, n := range outcomes {

@@ -79,8 +79,10 @@ func TestReplicas_Dialled(t *testing.T) {
 	holder := slices.IndexFunc(f.replicas, func(r *replica) bool { return stateAt(t, r, served) == "dialled in" })
 	other := f.replicas[(holder+1)%3]
 	v, ended := visitAt(t, other.hosted), make(chan string, 1)
-	go func() { ended <- v.ask(other.hosted, execute(3, served, "slow", `{"while":"`+file+`"}`)) }() // ends with the holder
-	v.ask(other.hosted, execute(4, served, "echo", `{"text":"later"}`))                              // then the slow call has begun
+	// The goroutine ends when the replica with the connection is killed.
+	go func() { ended <- v.ask(other.hosted, execute(3, served, "slow", `{"while":"`+file+`"}`)) }()
+	// The answer to this call shows that the slow call has begun.
+	v.ask(other.hosted, execute(4, served, "echo", `{"text":"later"}`))
 	gone := f.replicas[holder]
 	_ = gone.cmd.Process.Kill()
 	<-gone.exited

@@ -60,8 +60,9 @@ func dialledName(t testing.TB, hosted *hosted, name string) (served string) {
 // dialAll is a config that lets everybody dial in.
 var dialAll = map[string]any{"allow": []any{map[string]any{"names": []string{"*"}}}}
 
-// TestDial_Through: one server is offered with its own names and texts, several as the view tools. Progress, cancellations and
-// long results come through, and a message over the limit of either end is refused with a clear word.
+// TestDial_Through: if mcpx dial offers one server, its tools keep their names and texts. If it offers several servers, their
+// tools are as in the view tools. Progress, cancellations and long results come through. A message that exceeds the limit of
+// either end is refused with a clear error.
 func TestDial_Through(t *testing.T) {
 	mcptest.Parallel(t)
 	host, device := newHome(t), newHome(t)
@@ -136,7 +137,8 @@ func cancelThrough(t *testing.T, hosted *hosted, one string, log mcptest.Spec) {
 	mcptest.WaitFor(t, "the cancellation at the device", patience, has(mcptest.EventCancel, ""))
 }
 
-// TestDial_Conformance: the suites of both eras find in a server that has dialled in what they find in one that mcpx starts.
+// TestDial_Conformance: the conformance suite gives the same results, for both revisions, for a server that has dialled in as for
+// a server that mcpx starts.
 func TestDial_Conformance(t *testing.T) {
 	if !mcptest.Full {
 		t.Skip("takes a minute: MCPX_FULL=1")

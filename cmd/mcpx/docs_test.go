@@ -48,7 +48,7 @@ func TestDocs_Links(t *testing.T) {
 		for _, link := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(text, -1) {
 			path, anchor, anchored := strings.Cut(link[1], "#")
 			if strings.Contains(path, ":") {
-				continue // of another site
+				continue // the link leads to another site
 			}
 			to := name
 			if path != "" {

@@ -33,7 +33,8 @@ func TestDoor(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(gateway.Close)
-	if _, err := gateway.Call(t.Context(), "fake", "echo", []byte(`{"text":"hello"}`)); err != nil { // both know what the server offers
+	// Afterwards the gateway knows the tools of the server, as the command does after mcpx check.
+	if _, err := gateway.Call(t.Context(), "fake", "echo", []byte(`{"text":"hello"}`)); err != nil {
 		t.Fatal(err)
 	}
 	h.must(t, 0, "check", "--config", file)

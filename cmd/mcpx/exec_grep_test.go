@@ -42,7 +42,8 @@ func TestExec_Grep(t *testing.T) {
 	hasAll(t, out, "annotated\n", "[1 of 6 text blocks match]\n")
 }
 
-// TestExec_Each: mcpx exec --each makes several calls, whose results are numbered. Arguments of the command line are for all.
+// TestExec_Each: mcpx exec --each makes several calls, whose results are numbered. Further arguments of the command line apply to
+// all calls.
 func TestExec_Each(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

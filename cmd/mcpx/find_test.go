@@ -45,7 +45,7 @@ func TestFind(t *testing.T) {
 	hasAll(t, h.must(t, exitConfig, "find", "x"), "registry: must be an https:// URL")
 }
 
-// withNpx makes the npx of h's PATH a fake server, which writes the arguments of npx into the file ran.
+// withNpx puts a program npx into h's PATH. The program writes its arguments into the file ran, and is a fake server.
 func withNpx(t *testing.T, h *home, ran string) {
 	t.Helper()
 	var entry struct {

@@ -31,7 +31,7 @@ func (r *reloading) start(ctx context.Context, hangUp func()) (stop func()) {
 	hangups := (<-chan os.Signal)(own)
 	if r.streams.reloads != nil {
 		hangups = r.streams.reloads
-	} else if signal.Ignored(syscall.SIGHUP) { // by what started mcpx, such as nohup
+	} else if signal.Ignored(syscall.SIGHUP) { // the program that started mcpx, such as nohup, has made mcpx ignore it
 		r.log.Info("SIGHUP is ignored, as what started mcpx did: it does not read the config again, mcpx reload does")
 	} else {
 		signal.Notify(own, syscall.SIGHUP)

@@ -57,7 +57,7 @@ func usageHint(parser *kong.Kong, args []string) string {
 	case first == "add" && len(line.at) > 1 && line.at[1] < len(args)-1 && !slices.Contains(args, "--") && !strings.HasPrefix(args[line.at[1]-1], "-"):
 		at := line.at[1]
 		hint := "put -- before " + args[at] + ": mcpx " + terminal.CommandLine(slices.Insert(slices.Clone(args), at, "--")...)
-		if own := flagOf(line.node, args[at+1:]); own != "" { // it may also be a flag of the program
+		if own := flagOf(line.node, args[at+1:]); own != "" { // the program may have this flag too
 			hint += "; if " + own + " is for mcpx, put it before --"
 		}
 		return hint

@@ -17,7 +17,7 @@ import (
 // configIs returns the end of a hint for a user who has given this config file.
 func configIs(file string) string { return " --config '" + file + "'" }
 
-// hinted returns the home of a test of hints. Their quotes are those of Unix shells.
+// hinted returns the home for a test of hints. It skips the test on Windows, because the quotes in the tests are for Unix shells.
 func hinted(t *testing.T) *home {
 	t.Helper()
 	mcptest.Parallel(t)

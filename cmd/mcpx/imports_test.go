@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// layers are the packages directly under internal/ except mcptest, from top to bottom. Each may import the packages after it,
-// and base. The package app may also import those of hosted and desk.
+// layers are the packages directly under internal/ except mcptest, from top to bottom. Each may import the packages after it, and
+// the packages in base. The package app may also import the packages in hosted and desk.
 var layers = []string{
 	"app", "budget", "front", "view", "executor", "learned", "builtin", "results", "resources", "registry", "upstream", "transport",
 	"request", "policy", "caller", "files", "jq", "programs", "arguments", "describe", "search", "schemats", "digest", "compress", "tokens",

@@ -36,7 +36,7 @@ func (f *fronted) connected(t *testing.T) *connected {
 // again logs in once more.
 func (l *connected) again() { l.tokens = l.connect(l.f, l.client, connectorRedirect) }
 
-// out fails the test unless neither the access token nor the refresh token is accepted.
+// out checks that neither the access token nor the refresh token is accepted any more.
 func (l *connected) out(t *testing.T, what string) {
 	t.Helper()
 	if status, _, answer := l.call(l.f.resource, l.tokens["access_token"].(string), legacyInitialize); status != http.StatusUnauthorized {
@@ -48,7 +48,7 @@ func (l *connected) out(t *testing.T, what string) {
 }
 
 // TestFront_Leave: a login ends when an administrator ends it, when the issuer says that its user logged out, and at the next
-// renewal after the user has left the issuer. While the issuer is away, it does not end.
+// renewal after the user has left the issuer. While the issuer cannot be reached, the login goes on.
 func TestFront_Leave(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -155,8 +155,8 @@ func TestFront_Deny(t *testing.T) {
 	}
 }
 
-// TestFront_Page: an admin signs in to the page by the issuer, and is out when the login ends. A token is not taken there, and
-// the cookie opens nothing but the page. Who is no admin sees nothing.
+// TestFront_Page: an admin signs in to the page of mcpx at the issuer, and is signed out when the login ends. The page does not
+// accept the token of a client, and the cookie of the page gives access only to the page. A user who is no admin sees nothing.
 func TestFront_Page(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

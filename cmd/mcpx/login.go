@@ -105,8 +105,8 @@ func openBrowser(ctx context.Context, environ []string, address string) error {
 }
 
 // browserCommand returns the command line that opens an address in the browser, and its stdin. On macOS the address is in stdin,
-// because all users of a machine can read the arguments of processes, and the browser gets the address in a message. On Linux that
-// would not help, because the browser itself gets the address as an argument.
+// because all users of a machine can read the arguments of processes. There, osascript passes the address to the browser in a
+// message. On Linux that would not help, because the browser itself gets the address as an argument.
 func browserCommand(system, address string) (words []string, stdin string) {
 	switch system {
 	case "darwin":

@@ -108,7 +108,7 @@ func (l *level) UnmarshalText(text []byte) error {
 }
 
 // streams are the input and outputs of a command, and everything else that depends on the process in which the user started the
-// command. In the daemon, that is another process.
+// command. If the command runs in the daemon, this is not the daemon's own process.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer

@@ -53,7 +53,7 @@ func TestManners(t *testing.T) {
 	}
 }
 
-// TestComplete: the candidates that completion offers to the shells. Completion starts no server.
+// TestComplete checks the candidates that completion offers to the shells. Completion starts no server.
 func TestComplete(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

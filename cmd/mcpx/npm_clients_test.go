@@ -196,9 +196,9 @@ func TestNPM_SDKClient(t *testing.T) {
 	}
 }
 
-// TestNPM_Questions: in the middle of calls, a real server asks real clients every kind of question. Two
-// clients that call at the same time, and one that supports no questions, each get the right questions and
-// results. Each client has its own session with the server.
+// TestNPM_Questions: in the middle of calls, a real server sends real clients every kind of request: elicitation, sampling,
+// roots. Two clients that call at the same time each get their own requests and results. A third client supports no such
+// requests, and does not get the tools that need them. Each client has its own session with the server.
 func TestNPM_Questions(t *testing.T) {
 	mcptest.Parallel(t)
 	p := findPeers(t)

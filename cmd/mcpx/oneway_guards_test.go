@@ -109,7 +109,8 @@ func TestGuard_Limits(t *testing.T) {
 				}
 			})
 		}
-		// The ways that use a tool of the built-in server mcpx are recorded as requests to two servers.
+		// The ways that use a tool of the built-in server mcpx are not checked here, because they are recorded as requests to two
+		// servers.
 		direct := slices.DeleteFunc(ways, func(w way) bool { return w.sent != "" })
 		lines := e.end(t, 2*len(direct), func(l auditLine) bool {
 			return l.Event == "call_ended" && l.Server == "s" && slices.ContainsFunc(direct, func(w way) bool { return l.Principal == w.name })
@@ -299,7 +300,7 @@ func TestGuard_Confirm(t *testing.T) {
 		{"decline", "the user declined the call of s.echo"}, {"cancel", "was not there to be asked"},
 		{"accept by itself", "without the user's answer"}, {"accept", ""}, {"accept", "RATE_LIMITED"},
 	}
-	// A program is a call itself: each takes one call of the limit, whatever the user says to its call.
+	// An exec of a program is itself a call: each run takes one call of the limit, even if the user declines the call in it.
 	for limit, program := range map[int]bool{1: false, len(asked) + 1: true} {
 		ways := slices.DeleteFunc(slices.Clone(waysToCall), func(w way) bool { return w.program != program })
 		var callers []string

@@ -24,7 +24,7 @@ import (
 type endpoint struct {
 	*hosted
 	home *home
-	path string // of the file with the trail
+	path string // the path of the audit trail's file
 }
 
 // tokenOf returns the token of a caller.

@@ -28,8 +28,8 @@ func inboxOf(c *client) *inbox {
 	return nil
 }
 
-// consenting sends a request, answers each question about it with this action, and returns the answer to the
-// request, and the questions.
+// consenting sends a request. When the user is asked to confirm the request, consenting answers with this action. It returns the
+// answer to the request, and the questions to the user.
 func (c *client) consenting(t *testing.T, method, params, action string) (m message, questions []string) {
 	t.Helper()
 	if c.era == modern {
@@ -256,8 +256,7 @@ func TestUnknownMethods_Confirm(t *testing.T) {
 	})
 }
 
-// TestUnknownMethods_OtherParams: consent is valid only for the request that the question showed, and only
-// once.
+// TestUnknownMethods_OtherParams: consent is valid only for the request that was shown to the user, and only once.
 func TestUnknownMethods_OtherParams(t *testing.T) {
 	mcptest.Parallel(t)
 	spec := things(t)

@@ -297,7 +297,7 @@ func mcpGoServer() error {
 // pairTarget is a server that a client reaches through its connection.
 type pairTarget struct {
 	Server string // the server's name in what the client prints
-	Prefix string // of the names of the server's tools
+	Prefix string // the prefix of the names of the server's tools
 	Thing  string // the URI of the server's resource
 }
 

@@ -168,8 +168,8 @@ func (tries pairTries) want(t testing.TB, who string, except map[string][]string
 // pushed are the checks in which the server sends requests to the client during a call, as in the legacy era.
 var pushed = []string{"elicit", "sample", "roots"}
 
-// TestPairs: servers that support both eras ask questions of clients of either era. Two clients at a time use
-// a shared session with the server.
+// TestPairs: servers that support both eras send requests to clients of either era. Two clients at a time use a shared session
+// with the server.
 func TestPairs(t *testing.T) {
 	mcptest.Parallel(t)
 	p := &pairing{newHome(t), pairLines(t)}

@@ -19,7 +19,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// company is an mcpx whose people log in to a server by themselves.
+// company is an mcpx in which each person logs in to the server tracker with an account of their own.
 type company struct {
 	*hosted
 	h       *home
@@ -120,7 +120,7 @@ type browser struct {
 	*http.Client
 	login string
 	hops  []string // the addresses that it was redirected to
-	holds string   // it does not go to addresses with this
+	holds string   // the browser does not follow redirects to addresses that contain this text
 }
 
 func newBrowser(t *testing.T, login string) *browser {
@@ -136,8 +136,8 @@ func newBrowser(t *testing.T, login string) *browser {
 	return b
 }
 
-// visit opens an address and submits the forms that it meets, with these fields beside its login, until there is none that they
-// answer. It returns the last page.
+// visit opens an address. It fills in and submits each form that it meets, with these fields and with its login, until a page has
+// no form that it can fill in. It returns the last page.
 func (b *browser) visit(t *testing.T, address string, fields url.Values) (status int, page string) {
 	t.Helper()
 	resp, err := b.Get(address)
@@ -198,9 +198,9 @@ func (c *company) code(t *testing.T, who string) (link, code string) {
 	return connectLink.FindString(out), lines[len(lines)-1]
 }
 
-// TestPeople: two people log in to a server with accounts of their own, in browsers that prove who they are with a code.
-// Before, nothing is sent to the server. Nobody can use the link, the code, or the redirect of somebody else, and nothing
-// twice. Each call goes with the account of its caller, in both eras.
+// TestPeople: two people log in to a server, each with an account of their own. With a code, each proves to mcpx whose browser it
+// is. Until then, mcpx sends nothing to the server. Nobody can use the link, the code or the redirect of somebody else, and
+// nobody can use one of them twice. Each call goes with the account of its caller, in both eras.
 func TestPeople(t *testing.T) {
 	mcptest.Parallel(t)
 	c := startCompany(t, nil, "alice", "bob", "Alice")
@@ -213,7 +213,7 @@ func TestPeople(t *testing.T) {
 		t.Fatal(answer)
 	}
 
-	// The link of alice, in the browser of bob.
+	// Bob opens the link of alice in his browser.
 	of, code := c.code(t, "bob")
 	thief := newBrowser(t, "berta")
 	if status, page := thief.visit(t, link, url.Values{"code": {code}}); status != http.StatusForbidden {
@@ -238,7 +238,8 @@ func TestPeople(t *testing.T) {
 		t.Errorf("alice has the login of bob: %s", answer)
 	}
 
-	// Alice, and the redirect of her login elsewhere, before and after it came to her browser, and again.
+	// Alice logs in. Other browsers try her redirect, before and after it has come to her own browser, and her own browser tries
+	// it again.
 	_, code = c.code(t, "alice")
 	own := newBrowser(t, "anna")
 	own.holds = "/connect/callback?"
@@ -248,7 +249,7 @@ func TestPeople(t *testing.T) {
 		t.Fatal(back)
 	}
 	_, another := c.code(t, "alice")
-	other := newBrowser(t, "anna") // of alice too, but this login was not begun in it
+	other := newBrowser(t, "anna") // also a browser of alice, but not the one in which this login was begun
 	if status, page := other.visit(t, link, url.Values{"code": {another}, "stop": {"yes"}}); !strings.Contains(page, "Connect tracker?") {
 		t.Fatalf("another browser of alice: %d %s", status, page)
 	}
@@ -317,7 +318,8 @@ func good(t *testing.T, tracker *guarded) map[string]bool {
 	return whose
 }
 
-// deleteToken deletes the tokens of alice. With the last one, her login is revoked at the server; that of bob goes on.
+// deleteToken deletes the tokens of alice. When the last one is deleted, her login is revoked at the server. The login of bob
+// goes on.
 func (c *company) deleteToken(t *testing.T) {
 	t.Helper()
 	config := filepath.Join(c.h.dir, "mcpx.json")
@@ -373,9 +375,9 @@ func TestPeople_Asked(t *testing.T) {
 	}
 }
 
-// TestPeople_Front: somebody who came through auth.front proves who they are by the same login, and the issuer's token of their
-// login is exchanged for another server. A person who is signed in as somebody else cannot use the link. When the last login of
-// the person ends, the one at the server is revoked there, whether mcpx runs or not.
+// TestPeople_Front: a person whose client has logged in through auth.front proves who they are by a login at the same issuer. For
+// another server, mcpx exchanges the issuer's token of this login. A person who is signed in as somebody else cannot use the
+// link. When the last login of a person at mcpx ends, their login at the server is revoked, whether mcpx runs or not.
 func TestPeople_Front(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

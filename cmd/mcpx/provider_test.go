@@ -35,7 +35,7 @@ func provider(t testing.TB, settings map[string]any) string {
 	if _, err := providers.in.Write(append(line, '\n')); err != nil {
 		t.Fatalf("asking for an authorization server: %v", err)
 	}
-	for providers.lines.Scan() { // oidc-provider prints notices before
+	for providers.lines.Scan() { // oidc-provider prints notices before the port
 		if _, err := strconv.Atoi(providers.lines.Text()); err == nil {
 			return providers.lines.Text()
 		}

@@ -119,7 +119,7 @@ func (h *home) programs(t *testing.T) (replaced []string) {
 	replaced = []string{"https://api.githubcopilot.com/mcp/", mcptest.Spec{}.HTTP(t).URL, "/path/to/config.json", h.own(),
 		"127.0.0.1:8080 &", "127.0.0.1:0 & pid=$!"}
 	if mcptest.Full {
-		for _, name := range []string{"GOCACHE", "GOMODCACHE"} { // those of this user; what is installed goes to the new home
+		for _, name := range []string{"GOCACHE", "GOMODCACHE"} { // keep this user's caches, although the commands have a new home
 			out, err := exec.Command("go", "env", name).Output()
 			if err != nil {
 				t.Fatal(err)
@@ -198,7 +198,8 @@ func (h *home) shell(t *testing.T, script string) {
 	}
 }
 
-// calls connects to mcpx at an address, with what the README tells Claude Code: without its header mcpx refuses.
+// calls sends a message to mcpx at an address, first without and then with the header that the README gives to Claude Code.
+// Without the header, mcpx must refuse the message.
 func (h *home) calls(t *testing.T, address string) {
 	t.Helper()
 	for _, want := range []int{http.StatusUnauthorized, http.StatusOK} {

@@ -19,7 +19,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// realm is a realm of Keycloak.
+// realm is a realm of Keycloak: a set of users and clients of its own, made for one test.
 type realm struct {
 	t           *testing.T
 	url, name   string
@@ -118,7 +118,7 @@ func (h *home) startRecipe(t *testing.T, issuer string, fill func(resource strin
 	f.resource = "http://" + at + "/mcp"
 	fill(f.resource)
 	front := map[string]any{"issuer": issuer, "client_id": "mcpx", "client_secret": "front-secret-of-the-tests"}
-	front["documents"] = false // those of Claude Code and Codex are on the internet
+	front["documents"] = false // the metadata documents of Claude Code and Codex are on the internet
 	if scopes != nil {
 		front["scopes"] = scopes
 	}
@@ -128,7 +128,7 @@ func (h *home) startRecipe(t *testing.T, issuer string, fill func(resource strin
 	return f
 }
 
-// firstCalls connects a client of each SDK, from nothing to a call.
+// firstCalls lets a client of each SDK register, log in and make its first call.
 func firstCalls(t *testing.T, f *fronted) {
 	t.Helper()
 	t.Run("TypeScript SDK", func(t *testing.T) {
@@ -269,8 +269,8 @@ func TestRecipe_KeycloakLogout(t *testing.T) {
 	l.out(t, "logged out at Keycloak")
 }
 
-// TestRecipe_Dex is the recipe of docs/logins.md for Dex, whose program is at $MCPX_DEX. Its users are those of a connector
-// that logs in everybody; that of its own passwords does not renew logins with the storage in memory.
+// TestRecipe_Dex is the recipe of docs/logins.md for Dex, whose program is at $MCPX_DEX. The test uses a connector that logs in
+// everybody, because the connector for Dex's own passwords does not renew logins if Dex stores its data in memory.
 func TestRecipe_Dex(t *testing.T) {
 	program := os.Getenv("MCPX_DEX")
 	if program == "" || !mcptest.Full {

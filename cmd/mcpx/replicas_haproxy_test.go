@@ -46,7 +46,7 @@ func haproxy(t testing.TB, f *fleet, public net.Listener) {
 	if found == nil {
 		t.Fatalf("%s has no config of HAProxy", page)
 	}
-	for _, r := range f.replicas { // HAProxy takes none into its service that is not ready
+	for _, r := range f.replicas { // HAProxy sends no requests to a replica that is not ready
 		mcptest.WaitFor(t, r.name+" is ready", patience, func() bool {
 			response, _ := fetch(t, http.MethodGet, r.site()+"/readyz", "")
 			return response.StatusCode == http.StatusOK
@@ -95,7 +95,7 @@ func behindHAProxy(t testing.TB, servers map[string]server, global map[string]an
 	return f
 }
 
-// TestReplicas_HAProxy: what works behind the balancer of the tests works behind a real one.
+// TestReplicas_HAProxy: what works behind the load balancer of these tests also works behind HAProxy.
 func TestReplicas_HAProxy(t *testing.T) {
 	findHAProxy(t)
 	t.Run("SDKs", func(t *testing.T) { pairsAtReplicas(t, "shared", behindHAProxy) })

@@ -14,8 +14,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestReplicas_Left: a person with an account at a server has two logins at mcpx, and two replicas end one each at the same
-// moment. The account ends too, and is revoked at the server. All replicas list it before, and none afterwards.
+// TestReplicas_Left: a person has logged in at a server, and has two logins at mcpx. Two replicas end one of these each at the
+// same moment. Then the login at the server ends too, and is revoked there. All replicas list it before, and none afterwards.
 func TestReplicas_Left(t *testing.T) {
 	mcptest.Parallel(t)
 	public, err := net.Listen("tcp", "127.0.0.1:0")

@@ -89,8 +89,8 @@ func (c *fleetCaller) open() error {
 	return err
 }
 
-// call calls once and returns "" if the answer is the right one, "lost" if the session is unknown, "broken" if the replica
-// broke off, "wrong" for somebody else's answer, else what came.
+// call calls once and returns "" if the answer is the right one, "lost" if the session is unknown, "broken" if the replica broke
+// off, "wrong" for somebody else's answer, and otherwise the response.
 func (c *fleetCaller) call(who int) string {
 	c.n++
 	text := fmt.Sprintf("caller %d call %d", who, c.n)
@@ -108,8 +108,8 @@ func (c *fleetCaller) call(who int) string {
 	return fmt.Sprintf("%d %.200s", status, body)
 }
 
-// TestReplicas_Chaos: sessions go on while replicas are killed, stopped and restarted one after another, and while NATS is
-// away. Only calls that were open at a killed replica fail.
+// TestReplicas_Chaos: sessions go on while replicas are killed, stopped and restarted one after another, and while NATS does not
+// run. Only calls that were open at a killed replica fail.
 func TestReplicas_Chaos(t *testing.T) {
 	mcptest.Parallel(t)
 	f := startReplicas(t, 3, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{"drain": 2})
@@ -186,8 +186,8 @@ func TestReplicas_Chaos(t *testing.T) {
 	}
 }
 
-// TestReplicas_Conformance: the suites of both eras find in three replicas, of which each gets every third request, what they
-// find in one mcpx.
+// TestReplicas_Conformance: the conformance suite gives the same results, for both revisions, for three replicas as for one mcpx.
+// Each replica gets every third request.
 func TestReplicas_Conformance(t *testing.T) {
 	if !mcptest.Full {
 		t.Skip("takes a minute: MCPX_FULL=1")
@@ -203,7 +203,7 @@ func conformanceAtReplicas(t *testing.T, start func(testing.TB, map[string]serve
 			if revision == revisions[1] {
 				protocol = "modern"
 			}
-			// One process of the suite's server for all replicas: a change of its lists must reach each of them.
+			// One process of the suite's server serves all replicas, because a change of its lists must reach each of them.
 			h := newHome(t)
 			shared := h.serveHTTP(t, "--config", h.config(t, map[string]server{
 				"suite": {"command": s.node, "args": []string{filepath.Join(s.dir, "server.mjs")}, "protocol": protocol},

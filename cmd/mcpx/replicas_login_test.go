@@ -74,7 +74,7 @@ func (c *connector) everywhere(f *frontedFleet, form url.Values) map[int][]map[s
 	return answers
 }
 
-// accept are the statuses of initialize with this token at each replica.
+// accept returns, for each replica, the status of initialize with this token.
 func (f *frontedFleet) accept(c *connector, tokens map[string]any) (statuses []int) {
 	for _, r := range f.replicas {
 		status, _, _ := c.call(r.url, tokens["access_token"].(string), legacyInitialize)
@@ -109,9 +109,9 @@ func refreshForm(client string, tokens map[string]any) url.Values {
 }
 
 // TestReplicas_Login: each request of a login reaches another replica, and every replica accepts the tokens. A code can be
-// redeemed once over all replicas, and so can a refresh token, apart from requests at the same moment. A login that has ended
-// has ended at every replica, with its streams. While NATS is away, what must be redeemed once is refused, and can be redeemed
-// when NATS is back.
+// redeemed once over all replicas, and so can a refresh token, apart from requests at the same moment. A login that has ended has
+// ended at every replica, with its streams. While NATS does not run, codes and refresh tokens are refused. They can be redeemed
+// when NATS runs again.
 func TestReplicas_Login(t *testing.T) {
 	mcptest.Parallel(t)
 	loginAtReplicas(t, roundRobin)
@@ -194,7 +194,7 @@ func (f *frontedFleet) stream(t *testing.T, c *connector, tokens map[string]any)
 	return resp.Body
 }
 
-// away tests what goes on while NATS is away, and what goes on again when it is back.
+// away tests what still works while NATS does not run, and what works again when NATS is back.
 func (f *frontedFleet) away(t *testing.T, c *connector, tokens, ended map[string]any) {
 	code := c.code(f.fronted, f.client, connectorRedirect)
 	f.nats.Kill()

@@ -138,7 +138,8 @@ func (f *fleet) refuses(t *testing.T, cluster map[string]any, why string) {
 	}
 }
 
-// TestReplicas_TLS: NATS has a certificate of a private authority, and wants one of mcpx.
+// TestReplicas_TLS: replicas connect to a NATS whose certificate comes from a private authority, and which requires a certificate
+// from mcpx.
 func TestReplicas_TLS(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -8,8 +8,9 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestReplicas_Person: all clients of a person use one process of a per_principal server, at whichever replica, in both eras.
-// When the replica that has it ends, they again use one together.
+// TestReplicas_Person: a server with a session for each principal (per_principal) has one process for all clients of a person,
+// whichever replica they use, in both eras. If the replica with this process ends, all clients of the person share one process at
+// another replica.
 func TestReplicas_Person(t *testing.T) {
 	mcptest.Parallel(t)
 	own := fake(t, mcptest.Spec{})

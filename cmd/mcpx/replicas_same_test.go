@@ -179,9 +179,9 @@ func play(t *testing.T, url string) []string {
 	return s.lines
 }
 
-// TestReplicas_Same: what a client gets of three replicas, each of which gets every third request, is what it gets of one mcpx:
-// batches, long results, tasks, the transport of 2024-11-05. So it is if all servers are shared, and if each client has its own
-// session with them, in one replica.
+// TestReplicas_Same: a client gets the same from three replicas, each of which gets every third request, as from one mcpx:
+// batches, long results, tasks, and the transport of 2024-11-05. The test runs with servers that all clients share, and with a
+// session for each client, which is in one replica.
 func TestReplicas_Same(t *testing.T) {
 	mcptest.Parallel(t)
 	for _, session := range []string{"shared", "per_client"} {
@@ -210,7 +210,8 @@ func sameAsOne(t *testing.T, session string, start func(testing.TB, map[string]s
 
 const workingTask = `"taskId":"a/b","status":"working","createdAt":"2026-11-21T10:00:00Z","lastUpdatedAt":"2026-11-21T10:00:00Z","ttlMs":60000}`
 
-// taskExtension is a server of the modern era whose tool t answers with a task, oldTasks one of 2025-11-25.
+// taskExtension is a server of the modern era whose tool t answers with a task. oldTasks is such a server of the revision
+// 2025-11-25.
 var (
 	taskExtension = mcptest.Spec{
 		Era:     mcptest.EraModern,

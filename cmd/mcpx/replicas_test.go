@@ -146,7 +146,7 @@ func (f *fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // TestReplicas_Pairs: clients of the SDKs of both eras work with three replicas of which each gets every third request, as with
-// one mcpx: questions to the client, progress, cancellations, subscriptions. Two clients work at the same time. The quick check
+// one mcpx: requests to the client, progress, cancellations, subscriptions. Two clients work at the same time. The quick check
 // has the SDKs that have both eras.
 func TestReplicas_Pairs(t *testing.T) {
 	mcptest.Parallel(t)
@@ -164,8 +164,8 @@ func pairsAtReplicas(t *testing.T, session string, start func(testing.TB, map[st
 	p := &pairing{newHome(t), pairLines(t)}
 	servers := make(map[string]server)
 	except := make(map[string][]string) // clients of the modern era fail these checks without mcpx too
-	// This server asks for roots on its GET stream, and drops the question if that stream of mcpx is not open. A new session
-	// waits for the stream before it passes calls, but only for a limited time, which a busy machine may exceed.
+	// This server asks for roots on its GET stream, and drops the request if that stream of mcpx is not open. A new session waits
+	// for the stream before it passes calls, but only for a limited time, which a busy machine may exceed.
 	lost := map[string][]string{"sdk2-http": {"roots"}}
 	if session == "per_client" { // the session with the server is legacy too, and there it does not support these (docs/clients.md)
 		lost["sdk2-http"] = append(lost["sdk2-http"], "need_elicit", "need_sample", "need_roots", "updates")
@@ -254,7 +254,7 @@ func visitAt(t testing.TB, at *hosted) *visitor {
 	return v
 }
 
-// execute is a tools/call of exec.
+// execute returns a tools/call of exec.
 func execute(id int, server, tool, arguments string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":%q,"tool_name":%q,"arguments":%s}}}`, id, server, tool, arguments)
 }
@@ -273,8 +273,8 @@ func until(t *testing.T, in *bufio.Reader, text string) string {
 	}
 }
 
-// TestReplicas_Forwarded: what a client sends about something that only one replica has reaches that replica, whichever gets
-// it: the answer to a question, a cancellation, the wait for a call, the rest of a suspended call. Another client that sends
+// TestReplicas_Forwarded: a message about something that only one replica has reaches this replica, whichever replica gets it:
+// the answer to a server's request, a cancellation, the wait for a call, the rest of a suspended call. Another client that sends
 // the same changes nothing.
 func TestReplicas_Forwarded(t *testing.T) {
 	mcptest.Parallel(t)
@@ -440,8 +440,8 @@ func TestReplicas_Home(t *testing.T) {
 	}
 }
 
-// TestReplicas_HomeAway: while NATS is away, a client of a PerClient server is served by the replica that has its sessions, and
-// the others say why they cannot. Shared servers answer at each replica.
+// TestReplicas_HomeAway: while NATS does not run, a client of a PerClient server is served by the replica that has its sessions,
+// and the others say why they cannot. Shared servers answer at each replica.
 func TestReplicas_HomeAway(t *testing.T) {
 	mcptest.Parallel(t)
 	own := fake(t, mcptest.Spec{})

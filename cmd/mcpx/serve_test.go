@@ -39,7 +39,8 @@ func (c *client) awaitReady(t testing.TB, names ...string) {
 	c.awaitServers(t, everyDesk, names)
 }
 
-// awaitTried is awaitReady for sessions in the daemon, where the process of one session rests until its first use.
+// awaitTried is awaitReady for sessions in the daemon, where a server that sessions do not share starts at its first use, and so
+// may still be idle.
 func (c *client) awaitTried(t testing.TB, names ...string) {
 	t.Helper()
 	c.awaitServers(t, true, names)
@@ -256,8 +257,9 @@ func sameBlocks(t *testing.T, got, want []json.RawMessage) {
 	}
 }
 
-// sameJSON compares two JSON values: literals as written, the order of keys, and decoded strings. It compares
-// strings that contain JSON in the same way, because mcpx formats them differently for the model.
+// sameJSON compares two JSON values. Their keys must have the same order, and their numbers must be written in the same way.
+// Strings are decoded first. If a string contains JSON, this JSON is compared in the same way, because mcpx formats it
+// differently for the model.
 func sameJSON(t *testing.T, what string, got, want json.RawMessage) {
 	t.Helper()
 	if g, w := literal(t, got), literal(t, want); g != w {
@@ -265,7 +267,7 @@ func sameJSON(t *testing.T, what string, got, want json.RawMessage) {
 	}
 }
 
-// literal writes JSON as a list of its tokens.
+// literal writes JSON as a list of its tokens, with each number as it was written.
 func literal(t *testing.T, raw json.RawMessage) string {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(string(raw)))

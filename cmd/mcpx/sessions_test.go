@@ -29,7 +29,7 @@ type address struct {
 
 	mu       sync.Mutex
 	opened   int            // requests to initialize
-	statuses map[string]int // of the answers with each session and status
+	statuses map[string]int // number of answers to POST, by session and status
 }
 
 func newAddress(t *testing.T, path string) *address {
@@ -130,7 +130,7 @@ func TestSession_Restart(t *testing.T) {
 	mcptest.Parallel(t)
 	npm, bin := findPeers(t), python(t)
 	py, js := filepath.Join(testdata(), "pypi", "restart_client.py"), "restart-client.mjs"
-	// The quick check has one line of each SDK, the older one of Python and the newer one of TypeScript.
+	// The quick check has one major version of each SDK: the older one for Python, the newer one for TypeScript.
 	for _, client := range mcptest.Part(t, []struct {
 		name    string
 		command []string

@@ -174,7 +174,7 @@ func TestInit_Schema(t *testing.T) {
 	undo := func(file string) string { return h.must(t, 0, "init", "--config", file, "--undo", "--yes") }
 	there := func(file string) bool { _, err := os.Stat(file); return err == nil }
 
-	// A new config, and an existing one.
+	// First the config is new, then it exists already.
 	const named = `"$schema": "./config.schema.json",`
 	file := filepath.Join(h.dir, "new", "mine.json")
 	schema := filepath.Join(h.dir, "new", "config.schema.json")
@@ -393,7 +393,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestAdd: commands alone can make a config, without an existing file.
+// TestAdd: mcpx add makes the config if there is none, and later adds to it.
 func TestAdd(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestSilent: beside a running mcpx that does not answer, mcpx reload does not say that none runs, and mcpx logins end does not claim that
-// its people are out.
+// TestSilent: beside a running mcpx that does not answer, mcpx reload does not say that none runs, and mcpx logins end does not
+// claim that the logins in it have ended.
 func TestSilent(t *testing.T) {
 	mcptest.Parallel(t)
 	c := startCompany(t, nil, "alice")

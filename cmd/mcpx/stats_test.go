@@ -43,9 +43,10 @@ func near(estimate int64, exact int) bool {
 	return off*100 <= int64(exact)+100
 }
 
-// TestStats: two mcpx at once with the same config are counted together. Definitions are those that mcpx budget measures, once
-// for each session, less the answers of inspect; what is read of a cut result is counted back. mcpx check and the chart
-// say the same, by whichever link to the config. Another config has savings of its own.
+// TestStats: two mcpx that run at the same time with the same config are counted together. The savings on definitions are what
+// mcpx budget measures, once for each session, minus the answers of inspect. The part of a cut result that a client reads later
+// does not count as saved. mcpx check and the chart give the same figures, also if the config is named by a link. Another config
+// has savings of its own.
 func TestStats(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

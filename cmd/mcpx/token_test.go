@@ -88,7 +88,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestToken_First: a token may come before the servers.
+// TestToken_First: a user may make a token before the config has servers.
 func TestToken_First(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestNPM_Transparent: a client of a view with only one server can use parts of the protocol that mcpx does
-// not know, in both directions: requests, notifications, questions and capabilities. In other views it cannot.
+// TestNPM_Transparent: a client of a view with only one server can use parts of the protocol that mcpx does not know, in both
+// directions: requests, notifications and capabilities. In other views it cannot.
 func TestNPM_Transparent(t *testing.T) {
 	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)

@@ -98,7 +98,7 @@ func signIn(t testing.TB, output string) *viewer {
 		t.Fatal(err)
 	}
 	v.headers = []string{"X-Mcpx-Session: " + out.Session}
-	v.ask(t, 401, "POST", "session", map[string]string{"link": secret}) // it works once
+	v.ask(t, 401, "POST", "session", map[string]string{"link": secret}) // the link works only once
 	return v
 }
 
@@ -179,7 +179,7 @@ func TestUI_Servers(t *testing.T) {
 	hasAll(t, v.ask(t, 400, "GET", "stats?days=0&by=x", nil), `"bad_request"`)
 }
 
-// changeEntry changes the entry of everything, whose secret stays in the file without having been shown.
+// changeEntry changes the entry of the server called everything. A secret in the entry was not shown, and stays in the file.
 func (v *viewer) changeEntry(t *testing.T, config string) {
 	t.Helper()
 	var shown struct {
@@ -202,7 +202,8 @@ func (v *viewer) changeEntry(t *testing.T, config string) {
 	hasAll(t, v.ask(t, 422, "PUT", "servers/everything", shown), `"fault"`)
 }
 
-// TestUI_Unasked: what a viewer looks at is not run: neither a preview nor an entry runs the commands that give values.
+// TestUI_Unasked: if a viewer only looks at a preview or an entry, mcpx does not run the commands in it that print values
+// (${command:…}).
 func TestUI_Unasked(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -313,7 +314,8 @@ func TestUI_Login(t *testing.T) {
 	v.await(t, "guarded", func(s shownServer) bool { return s.Login == "needed" })
 }
 
-// TestUI_LoginReturns: at a hosted endpoint with a public address, the issuer of a server sends the admin's browser back there.
+// TestUI_LoginReturns: an admin logs in at a server on the page of a hosted mcpx. The server's issuer sends the browser back to
+// the public address of mcpx.
 func TestUI_LoginReturns(t *testing.T) {
 	mcptest.Parallel(t)
 	g, h := guard(t, 60), newHome(t)
@@ -353,16 +355,16 @@ func TestUI_LoginReturns(t *testing.T) {
 	if !ok {
 		t.Fatalf("the browser ended at %s", last)
 	}
-	hasAll(t, nobody.ask(t, 200, "GET", path, nil), "<title>mcpx</title>") // as a browser, without the strict cookie
+	hasAll(t, nobody.ask(t, 200, "GET", path, nil), "<title>mcpx</title>") // a redirect from another site sends no strict cookie
 	mcptest.WaitFor(t, "the login", patience, func() bool {
 		return strings.Contains(v.ask(t, 200, "GET", "servers/guarded/login?id="+begun.ID, nil), `"done"`)
 	})
-	nobody.ask(t, 404, "GET", path, nil) // it works once
+	nobody.ask(t, 404, "GET", path, nil) // the address works only once
 	v.await(t, "guarded", func(s shownServer) bool { return s.Login == "held" && s.Tools > 0 })
 }
 
-// TestUI_Rights: at a hosted endpoint, who is no admin sees and changes nothing, nobody changes what the config forbids, and
-// the audit trail has each change.
+// TestUI_Rights: at a hosted endpoint, a principal who is no admin sees and changes nothing, nobody changes what the config
+// forbids, and the audit trail has each change.
 func TestUI_Rights(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -182,8 +182,8 @@ func TestViews_Results(t *testing.T) {
 	}
 }
 
-// TestNPM_SSE: the official client uses the HTTP+SSE transport of 2024-11-05 with the default view and with others. It lists
-// and calls tools, gets progress and questions, and cancels calls.
+// TestNPM_SSE: the official client uses the HTTP+SSE transport of 2024-11-05 with the default view and with others. It lists and
+// calls tools, gets progress, answers the server's requests, and cancels calls.
 func TestNPM_SSE(t *testing.T) {
 	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)

@@ -44,9 +44,9 @@ type person struct {
 const yearRedirect = "https://claude.ai/api/mcp/auth_callback"
 
 // TestYear plays the year of a company: people of two groups log in at a real issuer; one changes groups, two leave, one is
-// denied for a while, two are sent out and log in again, all keys are replaced twice, mcpx is started anew as for an upgrade,
-// and restored from a backup. After each step, and within a minute of it, everybody can use what their groups have, and nothing
-// else, and the trail says who did what.
+// denied for a while, the logins of two are ended and they log in again, all keys are replaced twice, mcpx is started anew as for
+// an upgrade, and restored from a backup. After each step, and within a minute of it, everybody can use what their groups have,
+// and nothing else, and the trail says who did what.
 func TestYear(t *testing.T) {
 	mcptest.Parallel(t)
 	y := newYear(t)
@@ -203,7 +203,8 @@ func (y *year) check() {
 	}
 }
 
-// changeGroups moves the first of the people from one group to the other. With the next renewal that is so at mcpx.
+// changeGroups moves the first of the people from one group to the other. mcpx learns of it at the next renewal of the person's
+// tokens.
 func (y *year) changeGroups() {
 	p := y.people[0]
 	p.groups, p.servers = "ops", []string{"crm"}
@@ -273,9 +274,9 @@ func (y *year) reload() {
 	}
 }
 
-// rotate replaces the keys: new ones seal, the ones before still open what they sealed, older ones open nothing. The files with
-// the keys are followed. Everybody but one renews their tokens, as clients do in a year: who does not has to log in again after
-// the second time.
+// rotate replaces the keys. The new keys seal, the keys before them still open what they have sealed, and older keys open
+// nothing. mcpx notices changes of the files with the keys (--watch). Everybody but one renews their tokens, as clients do in a
+// year. This one has to log in again after the second time.
 func (y *year) rotate(name string) {
 	y.h.write(y.t, "front.old", readFile(y.t, filepath.Join(y.h.dir, "front.new")))
 	last := y.people[len(y.people)-1]
@@ -322,7 +323,7 @@ func (y *year) upgrade() {
 // trail.
 var kept = []string{"mcpx.json", "front.new", "front.old", "audit.new", "audit.old", "config", "audit.jsonl"}
 
-// restore makes a backup, loses everything, and restores it as docs/hosting.md describes.
+// restore makes a backup, deletes everything, and restores the backup, as docs/hosting.md describes.
 func (y *year) restore() {
 	y.stop()
 	backup := filepath.Join(y.t.TempDir(), "backup.tar")
@@ -354,8 +355,8 @@ func (y *year) run(name string, args ...string) {
 	}
 }
 
-// report checks what the trail has of the year: each call with the name of its caller, who may not log in, and what an
-// administrator changed; and that it is as it was written.
+// report checks what the trail has of the year: each call with the name of its caller, who was refused a login, and what an
+// administrator changed. It also checks that the trail was not changed.
 func (y *year) report() {
 	y.stop()
 	config, trail := filepath.Join(y.h.dir, "mcpx.json"), filepath.Join(y.h.dir, "audit.jsonl")

@@ -41,9 +41,8 @@ func sumTokens(list []Definition) (n int) {
 type Meter struct {
 	// Price is in dollars per million input tokens.
 	Price float64
-	// Surface returns the tools and instructions that mcpx would show to a client of this name, if mcpx had the
-	// servers in snap. An empty name stands for a client without special limits. Only [Meter.Catalogue] and
-	// Meter.Totals need it.
+	// Surface returns the tools and instructions that mcpx would show to a client of this name, if mcpx had the servers in snap.
+	// An empty name means a client without special limits. Only [Meter.Catalogue] and Meter.Totals need it.
 	Surface func(snap *catalog.Snapshot, client string) ([]Definition, string)
 	// Describe are the options for the text that inspect returns about a tool.
 	Describe describe.Options

@@ -273,6 +273,9 @@ func TestFollowed_Bounds(t *testing.T) {
 		}
 	}
 	granted("mallory", 0, "fake://1")
+	if f.full(&followed{end: map[string]context.CancelFunc{"fake://1": func() {}}}, &caller.Client{Principal: &caller.Principal{ID: "mallory"}}, "fake://1") {
+		t.Error("mallory may not subscribe again to a resource to which this client subscribes")
+	}
 	granted("alice", 1, "fake://1")
 	end()
 	granted("mallory", 1, "fake://1")

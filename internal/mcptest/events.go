@@ -31,7 +31,7 @@ func (e *eventWriter) open() {
 	e.start()
 }
 
-// start is open for callers that hold mu.
+// start does the work of open. The caller holds mu.
 func (e *eventWriter) start() {
 	if e.opened {
 		return
@@ -46,7 +46,7 @@ func (e *eventWriter) start() {
 	flush(e.w)
 }
 
-// noiseEvents are written between events, in turn. None of them contains a message.
+// noiseEvents are written between events, in turn. None of them contains a message, so a client must ignore them.
 var noiseEvents = []string{
 	": keep-alive\n\n",
 	"\n\n",
@@ -115,7 +115,7 @@ func (e *eventWriter) reset() {
 
 func flush(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() }
 
-// flushed sends each write immediately.
+// flushed is a writer that sends each write to the client at once, so that net/http does not collect several writes.
 type flushed struct{ w http.ResponseWriter }
 
 func (f flushed) Write(p []byte) (int, error) {

@@ -215,7 +215,7 @@ func (h *HTTPServer) lazily(w http.ResponseWriter) func() *eventWriter {
 	return func() *eventWriter { stream.open(); return stream }
 }
 
-// errTaken is returned when an answer was to be written, but a fault has replaced it.
+// errTaken is the error of writing an answer that a fault has replaced.
 var errTaken = errors.New("a fault took the answer")
 
 // after applies the faults that happen after handling. ms are the messages of the answer. after returns the messages that must

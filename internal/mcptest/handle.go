@@ -97,7 +97,8 @@ func (h *HTTPServer) Down() {
 // Up accepts connections again after Down.
 func (h *HTTPServer) Up() { h.gate.down.Store(false) }
 
-// gate is a listener that knows its open connections, and can refuse new ones.
+// gate is a listener that knows its open connections, and can refuse new ones. With it, a test can imitate a crash of the server,
+// or a server that is down.
 type gate struct {
 	net.Listener
 	down atomic.Bool

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// Missing ends a test that needs what is not installed: it skips the test or, if MCPX_REQUIRE_NPM is set, fails it.
+// Missing ends a test because a program or package that it needs is not installed: it skips the test or, if MCPX_REQUIRE_NPM is
+// set, fails it.
 func Missing(t testing.TB, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("MCPX_REQUIRE_NPM") != "" {

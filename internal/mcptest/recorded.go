@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// RecordedEvent is a call in a recorded session, or the result of one. Call and Result are the id of the call; the other is
-// empty.
+// RecordedEvent is a call in a recorded session, or the result of a call. In a call, Call is its id, and Result is empty. In a
+// result, Result is the id of its call, and Call is empty.
 type RecordedEvent struct{ Call, Tool, Arguments, Result, Text string }
 
-// RecordedSessions yields the sessions in the folder MCPX_SESSIONS, each with the name of its server and its number among those
-// of this server. Without that variable it skips the test.
+// RecordedSessions yields the sessions in the folder MCPX_SESSIONS, each with the name of its server and its number among the
+// sessions of this server. Without that variable it skips the test.
 func RecordedSessions(t testing.TB, yield func(server string, n int, events []RecordedEvent)) {
 	t.Helper()
 	dir := os.Getenv("MCPX_SESSIONS")
@@ -51,8 +51,8 @@ func RecordedSessions(t testing.TB, yield func(server string, n int, events []Re
 	}
 }
 
-// TableIn returns the table of a document between the lines <!-- NAME --> and <!-- /NAME -->. If write is true, it replaces it by
-// table.
+// TableIn returns the table of a document between the lines <!-- NAME --> and <!-- /NAME -->. If write is true, it replaces this
+// table by the parameter table.
 func TableIn(t testing.TB, document, name, table string, write bool) (old string) {
 	t.Helper()
 	text, err := os.ReadFile(document)

@@ -11,7 +11,7 @@ import (
 // only stream of a session, and announces the URL for POSTs; answers are sent on the stream. HTTPServer.URL is the URL of the
 // stream. A POST to it gets 405, as from real servers. The era is always legacy.
 //
-// Faults are those of HTTPServer. With the method "GET", a fault affects the stream. With a JSON-RPC method, a fault that
+// The faults of HTTPServer work here too. With the method "GET", a fault affects the stream. With a JSON-RPC method, a fault that
 // happens before handling affects the POST, and a fault that happens after handling affects the answer on the stream.
 // FaultStatusAfter, FaultPoll and FaultBreak have no effect on an answer.
 func (s Spec) SSE(t testing.TB) *HTTPServer {

@@ -128,7 +128,7 @@ type frameWriter struct {
 	n    int // number of messages written
 }
 
-// noise has lines that are written between messages, in turn.
+// noise has lines that are written between messages, in turn. They are not messages, so a client must skip them.
 var noise = []string{
 	"Server starting up... [ok]\n",
 	"\n",

@@ -9,10 +9,11 @@ import (
 	"sync/atomic"
 )
 
-// Unaccepted sends the messages that contain Text to a server that never accepts the connection, except the first ones.
+// Unaccepted imitates a server that accepts no connection for some messages: those that contain Text, after the first few. All
+// other messages are sent as usual.
 type Unaccepted struct {
 	Text  string
-	First atomic.Int32 // how many of these messages it still sends on; each later one makes it smaller too
+	First atomic.Int32 // how many messages with Text are still sent as usual; each message with Text decrements it
 }
 
 func (u *Unaccepted) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -30,7 +31,7 @@ func (u *Unaccepted) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !strings.Contains(string(message), u.Text) || u.First.Add(-1) >= 0 {
 		return http.DefaultTransport.RoundTrip(r)
 	}
-	never := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { // its context may outlive r
+	never := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { // this context may outlive r
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	}}

@@ -70,7 +70,8 @@ func TestAgrees(t *testing.T) {
 	}
 }
 
-// TestAgreement: a report says which figures of an earlier one it does not repeat, and leaves out what has no noise to compare with.
+// TestAgreement: the report lists the cells that differ from an earlier report. It does not compare a cell with a single value,
+// because the noise of such a value is unknown.
 func TestAgreement(t *testing.T) {
 	f := &figure{name: "load", title: "Calls", varies: true}
 	with := func(column string, values ...float64) *cell {
@@ -91,7 +92,8 @@ func TestAgreement(t *testing.T) {
 	}
 }
 
-// TestReport: losses are in the table as plainly as wins; a peer without a feature and one that fails have their words.
+// TestReport: the report shows where mcpx is not the best as plainly as where it is. A cell of a peer that lacks the feature, or
+// that failed, has a word for it.
 func TestReport(t *testing.T) {
 	f := &figure{name: "load", title: "Calls", about: "What is measured.", columns: []column{{"calls/s", "",
 		more}, {"p50", "µs", less}}}
@@ -223,7 +225,7 @@ func TestTasks(t *testing.T) {
 	}
 }
 
-// TestRun: the whole frame with mcpx and direct for two figures, from the build of mcpx to the report.
+// TestRun runs the whole bench, from building mcpx to writing the report, but only for two figures and the peers mcpx and direct.
 func TestRun(t *testing.T) {
 	if runtime.GOOS != "linux" || !mcptest.Full {
 		t.Skip("reads memory and CPU time from /proc, and builds mcpx: MCPX_FULL=1, on Linux")
@@ -285,7 +287,7 @@ func TestNewBench_Unknown(t *testing.T) {
 	}
 }
 
-// TestRun_Out: the folder of the report is made for what is written into it: neither if nothing is, nor with an empty folder of logs.
+// TestRun_Out: the folder of the report is made only if something is written into it. It gets no empty folder for logs.
 func TestRun_Out(t *testing.T) {
 	dir := t.TempDir()
 	out, from := filepath.Join(dir, "out"), filepath.Join(dir, "report.json")

@@ -103,8 +103,8 @@ func (t *target) neighbourAnswers(ctx context.Context) string {
 // digits finds the id of a process in a result, even if a gateway has put the result into an object of its own.
 var digits = regexp.MustCompile(`\d+`)
 
-// killed kills the process of the server, and measures how long the server is away. Some gateways run a process of their own for
-// each server, which may end with the server. The bench does not start that process again.
+// killed kills the process of the server, and measures how long calls to the server fail. Some gateways run a process of their
+// own for each server, which may end with the server. The bench does not start that process again.
 func killed(ctx context.Context, b *bench, f *figure, t *target) error {
 	result, err := t.call(ctx, "ill", "pid", `{}`)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// The transports between the client and a gateway. Gateways reach their servers over stdio, except if peer.remote is set.
+// These are the transports between the client and a gateway. Gateways reach their servers over stdio, except if peer.remote is
+// set.
 const (
 	overStdio = "stdio"
 	overHTTP  = "http"
@@ -19,7 +20,7 @@ const (
 type placed struct {
 	Name, Command string
 	Args          []string
-	URL           string // of a server that is running already; see peer.remote
+	URL           string // the URL of a server that is running already; see peer.remote
 }
 
 // deployment is what the func launch of a peer needs to know.

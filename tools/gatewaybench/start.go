@@ -139,8 +139,9 @@ func (b *bench) memoryOf(ctx context.Context, f *figure, p *peer, transport stri
 	return nil
 }
 
-// memory returns the memory of a gateway that has just started, before and, if sessions is not 0, after this many sessions were
-// opened (with each server, if servers have endpoints of their own).
+// memory returns how much memory a gateway uses soon after its start. If sessions is not 0, memory then opens this many sessions,
+// and also returns how much the gateway uses with them. If each server has an endpoint of its own, memory opens this many
+// sessions with each.
 func (t *target) memory(ctx context.Context, servers []string, sessions int) (used []int64, err error) {
 	const settle = 1500 * time.Millisecond
 	if err := t.settled(ctx, servers); err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The states of a cell that has no number.
+// These are the states of a cell that has no number.
 const (
 	notOffered = "not offered" // the peer has no such feature
 	failed     = "failed"      // the feature did not work, or the peer could not be installed; the log says how

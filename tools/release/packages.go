@@ -12,7 +12,7 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// The description and the licence of mcpx in package registries and clients.
+// These are the description and the licence of mcpx in package registries and clients.
 const (
 	summary = "One MCP server in front of many: two tools, a catalogue inside a token budget, results in the fewest tokens"
 	licence = "MIT"

@@ -57,7 +57,7 @@ func TestFormula(t *testing.T) {
 	if err != nil {
 		t.Skip("ruby is not installed")
 	}
-	// What Homebrew does with a formula, for each system and processor.
+	// The script does what Homebrew does with a formula, for each system and processor.
 	script := filepath.Join(t.TempDir(), "brew.rb")
 	if err := os.WriteFile(script, append([]byte(`
 class Formula
@@ -76,7 +76,8 @@ end
 	}
 }
 
-// TestSign: users can check the signature of the checksums, changed ones fail, and a key that they cannot know is refused.
+// TestSign: users can check the signature of the checksums. The check fails if the checksums were changed. A key that is not
+// among the keys that users trust is refused.
 func TestSign(t *testing.T) {
 	keygen, out, keys := program(t, "ssh-keygen"), t.TempDir(), t.TempDir()
 	if err := write(out, map[string][]byte{"a": []byte("1")}); err != nil {
@@ -96,7 +97,7 @@ func TestSign(t *testing.T) {
 	if err := sign(out, filepath.Join(keys, "own"), signers); err != nil {
 		t.Fatal(err)
 	}
-	// The command of docs/releasing.md, in a folder with the files.
+	// The test runs the command of docs/releasing.md in a folder with the files.
 	document, err := os.ReadFile("docs/releasing.md")
 	if err != nil {
 		t.Fatal(err)
@@ -131,11 +132,11 @@ func TestSign(t *testing.T) {
 	}
 }
 
-// helmVersion is that of the Helm which a full run builds if none is installed; a release needs none.
+// helmVersion is the version of Helm that a full run builds if no Helm is installed. A release needs no Helm.
 const helmVersion = "v3.22.0"
 
-// TestChart: Helm finds no fault in the chart, and with two keys, an image and else its default values it is what
-// deploy/kubernetes.yaml says.
+// TestChart: Helm finds no fault in the chart. With two keys, an image, and otherwise the default values, the chart makes the
+// same objects as deploy/kubernetes.yaml.
 func TestChart(t *testing.T) {
 	helm, err := exec.LookPath("helm")
 	if err != nil {
@@ -152,7 +153,7 @@ func TestChart(t *testing.T) {
 	}
 	run := func(args ...string) string {
 		t.Helper()
-		args = append(args, "--kube-version", "1.37.0") // a Helm that Go has built knows an old one
+		args = append(args, "--kube-version", "1.37.0") // a Helm that go install has built assumes an old version of Kubernetes
 		return run(t, ".", helm, args...)
 	}
 	zero := strings.Repeat("0", 64)

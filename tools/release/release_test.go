@@ -168,7 +168,7 @@ func skipWithout(t *testing.T, files map[string][]byte, path, program string) {
 	}
 }
 
-// installedRight checks what a package of a system has put into a folder.
+// installedRight checks the files that a deb or rpm package has put into the folder root.
 func installedRight(t *testing.T, root string, more string) {
 	t.Helper()
 	serves(t, filepath.Join(root, "usr/bin/mcpx"))

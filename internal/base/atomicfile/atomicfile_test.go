@@ -67,7 +67,8 @@ func TestRewrite_Link(t *testing.T) {
 	}
 }
 
-// TestTarget_LinkedFolder: a relative link in a folder that is itself a link leads to where the system follows it.
+// TestTarget_LinkedFolder: if a relative link is in a folder that is itself a link, Target returns the file to which the system
+// follows the link.
 func TestTarget_LinkedFolder(t *testing.T) {
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// own gives a new file the owner and the group of old. Only root can always do so. Another user, who may only write to the file of
-// somebody else, becomes its owner, and it keeps the group if the user is a member.
+// own gives a new file the owner and the group of old. Only root can always do so. If another user may write to a file of
+// somebody else, and replaces it, the new file belongs to this user. It keeps the group if this user is a member of the group.
 func own(file *os.File, old fs.FileInfo) error {
 	is, err := file.Stat()
 	if err != nil {

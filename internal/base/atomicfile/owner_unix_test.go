@@ -39,8 +39,8 @@ func TestRewrite_Owner(t *testing.T) {
 	}
 }
 
-// TestRewrite_OwnerOfNew: a file that root makes belongs to whom its folder belongs to, also behind a link. What [Write] writes belongs to
-// root.
+// TestRewrite_OwnerOfNew: if root makes a file with Rewrite, the file belongs to the owner of its folder, also if it is behind a
+// link. A file that root makes with [Write] belongs to root.
 func TestRewrite_OwnerOfNew(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may give files away")

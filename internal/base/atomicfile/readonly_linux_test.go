@@ -29,7 +29,7 @@ func TestRewrite_ReadOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestRewrite_ReadOnly$") // the user may not see the folder of the tests
+	again := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestRewrite_ReadOnly$") // the user cannot enter the folder of the tests
 	again.Env = append(os.Environ(), name+"="+path)
 	again.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
 	if out, err := again.CombinedOutput(); err != nil {

@@ -14,7 +14,7 @@ import (
 // State is the state of an MCP server that mcpx connects to.
 type State string
 
-// The states of a server.
+// These are the states of a server.
 const (
 	// Connecting: mcpx is connecting to the server, for the first time or again.
 	Connecting State = "connecting"

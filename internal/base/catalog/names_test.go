@@ -141,7 +141,8 @@ func TestNames_forged(t *testing.T) {
 	}
 }
 
-// TestLink: a URI in a result stays unchanged if it is resolved to the same server. Otherwise it gets a name that is.
+// TestLink: a URI in a result stays unchanged if it is resolved to the same server. Otherwise Link returns a name that is
+// resolved to this server.
 func TestLink(t *testing.T) {
 	snap := NewSnapshot([]Server{having("one", "x://1 s://1 https://a/", "x://{n}?t", ""), having("two", "s://1", "", ""), {Name: "tools"}})
 	of := func(name string) *Server { s, _ := snap.Server(name); return s }

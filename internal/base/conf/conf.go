@@ -16,7 +16,7 @@ import (
 // mcpx does not know count as calls of a tool that is not read-only. Package policy implements it.
 type Confirm uint8
 
-// The values of [Confirm]. ConfirmNone asks about no call. ConfirmAll asks about every call.
+// These are the values of [Confirm]. ConfirmNone asks about no call. ConfirmAll asks about every call.
 const (
 	ConfirmNone        Confirm = iota
 	ConfirmDestructive         // calls of tools that are not read-only
@@ -27,7 +27,7 @@ const (
 // implements it.
 type Pin uint8
 
-// The values of [Pin].
+// These are the values of [Pin].
 const (
 	PinOff   Pin = iota
 	PinWarn      // tools that have changed since the approval, or else since mcpx last read them, are logged
@@ -38,7 +38,7 @@ const (
 // implements it. The empty Share means that the config does not say.
 type Share string
 
-// The values of [Share].
+// These are the values of [Share].
 const (
 	ShareSession Share = "session" // none: each session has a process or connection of its own
 	ShareFolder  Share = "folder"  // the sessions in the same working folder
@@ -316,11 +316,11 @@ type Dial struct {
 // Compat is the config key dial.compat: which tokens of agents of another system, which mcpx replaces, are accepted.
 type Compat uint8
 
-// The values of [Compat].
+// These are the values of [Compat].
 const (
 	CompatOff       Compat = iota
 	CompatSigned           // signed tokens, which expire
-	CompatEncrypted        // also encrypted tokens: those of the other system, which never expire
+	CompatEncrypted        // also encrypted tokens, which the other system issued and which never expire
 )
 
 // Agents is the prefix of the names of principals that have proved who they are by a token of [Dial.Compat]. The names of all
@@ -340,7 +340,7 @@ type DialRule struct {
 	Overrides []Override
 }
 
-// The values of [DialRule.For].
+// These are the values of [DialRule.For].
 const (
 	DialSelf  = "self"  // the principal that dialled in
 	DialGroup = "group" // principals that share a group with the principal that dialled in

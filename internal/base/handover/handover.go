@@ -39,7 +39,7 @@ func Send(conn *net.UnixConn, files ...*os.File) error {
 	return nil
 }
 
-// descriptor returns the descriptor of an open file. The method Fd would change the file's flags.
+// descriptor returns the descriptor of an open file. It does not call the method Fd, which would change the file's flags.
 func descriptor(f *os.File) (fd int, err error) {
 	raw, err := f.SyscallConn()
 	if err == nil {
@@ -77,9 +77,9 @@ func Receive(conn *net.UnixConn, n int) ([]*os.File, error) {
 	return files, nil
 }
 
-// Stream reads from or writes to a file that other processes may have open too. Close makes a waiting Read or Write return;
-// only for a Write to a terminal that takes no output, and for a Read whose input another process has taken, it waits. The
-// owner must call Close.
+// Stream reads from or writes to a file that other processes may have open too. Close makes a waiting Read or Write return, but
+// there are two exceptions: for a Write to a terminal that takes no output, and for a Read whose input another process has taken,
+// Close itself waits. The owner must call Close.
 type Stream struct {
 	// reopened is set, on Linux only, if the file is a pipe and could be opened once more. O_NONBLOCK can be set on reopened
 	// without effect on other processes, so Go's poller can wait for it. Otherwise reopened is nil.

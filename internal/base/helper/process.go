@@ -165,8 +165,8 @@ func (h *helper) explain(err error) error {
 			return ErrTime
 		case code == exitFatal && strings.HasPrefix(words.Error(), "panic: "):
 			return fmt.Errorf("the %s helper broke: %w", h.pool.role, words)
-		// exitFatal: the Go runtime has found no memory, or the stack is full. exitSignal: the kernel has found no memory; it sends
-		// KILL, so if somebody else sends KILL, that looks the same.
+		// exitFatal means that the Go runtime has found no memory, or that the stack is full. exitSignal means that a signal has
+		// killed the process: the kernel sends KILL if it has no memory. If somebody else sends KILL, that looks the same.
 		case code == exitMemory, code == exitFatal, code == exitSignal:
 			return ErrMemory
 		}
@@ -195,8 +195,8 @@ type bounds struct {
 }
 
 // guard watches the helper during an exchange, until the caller calls unguard. It kills the helper when ctx ends, when the pool
-// is closed, or when a bound is exceeded (that of the memory only on Linux). unguard returns the reason for the kill, or nil if
-// the helper was not killed. The context guarded ends when the helper is killed or unguard is called.
+// is closed, or when a bound is exceeded (the bound of the memory has an effect only on Linux). unguard returns the reason for
+// the kill, or nil if the helper was not killed. The context guarded ends when the helper is killed or unguard is called.
 func (h *helper) guard(ctx context.Context, b bounds) (guarded context.Context, unguard func() error) {
 	guarded, cancel := context.WithCancel(ctx)
 	stop, ended := make(chan struct{}), make(chan error, 1)

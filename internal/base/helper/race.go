@@ -2,5 +2,5 @@
 
 package helper
 
-// raceEnabled is true in builds with the race detector, which maps several times as much memory.
+// raceEnabled is true in builds with the race detector. It maps several times as much memory, so such builds set no RLIMIT_DATA.
 const raceEnabled = true

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// The exit codes of helper processes.
+// These are the exit codes of helper processes.
 const (
 	exitOK     = 0  // stdin was closed, or the role is finished
 	exitFatal  = 2  // set by the Go runtime: panic, out of memory, stack overflow

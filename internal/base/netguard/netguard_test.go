@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestGuard: which addresses a client may connect to, with each kind of Reach.
+// TestGuard checks which addresses a client may connect to without Reach, with Reach.Loopback, and with Reach.Private.
 func TestGuard(t *testing.T) {
 	for _, test := range []struct {
 		address       string

@@ -30,7 +30,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestDecisive: what a child inherits is decisive or plain, and not both.
+// TestDecisive: no variable is in both envNames and plainNames, and Decisive returns only variables in envNames, without PATH.
 func TestDecisive(t *testing.T) {
 	for _, name := range plainNames {
 		if slices.Contains(envNames, name) {

@@ -16,7 +16,7 @@ func exists(pid int) bool {
 	return err == nil && len(out) > 0 && out[0] != 'Z'
 }
 
-// zombies counts our zombie children.
+// zombies counts the children of this process that are zombies.
 func zombies(t *testing.T) int {
 	t.Helper()
 	out, err := exec.Command("/bin/ps", "-A", "-o", "ppid=,stat=").Output()

@@ -19,7 +19,7 @@ func exists(pid int) bool {
 	return ok && m.state != zombie
 }
 
-// zombies counts our zombie children.
+// zombies counts the children of this process that are zombies.
 func zombies(*testing.T) int {
 	return len(find(func(m member) bool { return m.state == zombie && m.parent == os.Getpid() }))
 }
@@ -169,7 +169,7 @@ func TestCarries(t *testing.T) {
 	}
 }
 
-// TestReaper_AdoptedZombies: if we adopt orphans, their zombies are reaped while the child runs and when the child is
+// TestReaper_AdoptedZombies: if this process adopts orphans, their zombies are reaped while the child runs and when the child is
 // closed. Children that other code waits for are not reaped.
 func TestReaper_AdoptedZombies(t *testing.T) {
 	_, out := spawn(t, "subreaper")

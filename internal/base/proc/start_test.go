@@ -133,7 +133,7 @@ func TestStderr_Flood(t *testing.T) {
 	if got := <-lines; got != want {
 		t.Errorf("OnStderr got %q", got)
 	}
-	// Its stderr is read at a bounded speed, but the child still answers on stdout.
+	// The child's stderr is read at a bounded speed, but the child still answers on stdout.
 	eventually(t, slack, "the tail is full", func() bool { return len(p.StderrTail()) > kept-len(want)-1 })
 	fmt.Fprintln(p.Stdin(), "hello")
 	if got := readLine(p.Stdout()); got != "hello" {

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// Semaphore bounds how many calls are open at the same time. Further calls wait. When a call ends, the next one is of the owner
-// with the fewest open calls; among such owners, of the one whose last call was let in the longest time ago. The calls of one
-// owner are let in in the order of their arrival, unless [Semaphore.Await] hurries one. So an owner with many calls does not
-// delay the others. An owner is the ID of a principal; all calls without a principal have the empty owner. The zero value has
-// no limit. Safe for concurrent use.
+// Semaphore bounds how many calls are open at the same time. Further calls wait. When a call ends, the semaphore lets in the next
+// call of the owner with the fewest open calls. Among such owners, it takes the one whose last call was let in the longest time
+// ago. It lets in the calls of one owner in the order of their arrival, unless [Semaphore.Await] hurries one. So an owner with
+// many calls does not delay the others. An owner is the ID of a principal; all calls without a principal have the empty owner.
+// The zero value has no limit. Safe for concurrent use.
 type Semaphore struct {
 	mu       sync.Mutex
 	limit    int              // maximum of open; 0 means no limit
@@ -285,10 +285,10 @@ func (s *Semaphore) Leave(owner string) {
 	s.end(s.lineOf(owner))
 }
 
-// Yield gives up the slot of one open call of this owner if a call of another owner waits. Then it waits, before the other
-// calls of the owner, until the call is let in again, at most until ctx ends. If it is still the turn of this owner, that is at
-// once. If no call of another owner waits, or if the limit is not reached, Yield returns at once. After an error the owner's
-// call is no longer open. waited is how long Yield has waited.
+// Yield pauses one open call of this owner if a call of another owner waits, so that this call can be let in. Then it waits,
+// before the other calls of the owner, until the call is let in again, at most until ctx ends. If it is still the turn of this
+// owner, the call is let in again at once. If no call of another owner waits, or if the limit is not reached, Yield returns at
+// once. After an error the owner's call is no longer open. waited is how long Yield has waited.
 func (s *Semaphore) Yield(ctx context.Context, owner string) (waited time.Duration, err error) {
 	s.mu.Lock()
 	l := s.lineOf(owner)

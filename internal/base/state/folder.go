@@ -26,9 +26,9 @@ type Followed interface {
 	Watch(prefix string, receive func(value []byte)) (stop func())
 }
 
-// Folder implements [Followed] with a file for each value, so that the values survive restarts. All processes that use the folder change
-// its files one after the other. What another process changes after OpenFolder is seen from the next Change of its key on, even if that
-// changes nothing: only Change reads the file again.
+// Folder implements [Followed] with a file for each value, so that the values survive restarts. All processes that use the folder
+// change its files one after the other. After OpenFolder, only Change reads the file of a key again. So this process sees a value
+// that another process has stored only after its own next Change of this key, even if that Change leaves the value as it is.
 type Folder struct {
 	folder string // if it is empty, nothing is saved
 	limit  int
@@ -55,7 +55,8 @@ type saved struct {
 
 func (s *saved) over(now time.Time) bool { return now.UnixMilli() >= s.Until }
 
-// The names of the files. Callers choose keys that also differ in file systems that ignore case.
+// The file of a value is called KEY.json. Some file systems ignore case, so callers choose keys that do not differ in case only.
+// The file lock is locked during a change.
 const (
 	recordSuffix = ".json"
 	recordLock   = "lock"
@@ -128,10 +129,10 @@ func (f *Folder) Get(key string) ([]byte, error) {
 	return one.Value, nil
 }
 
-// Change replaces the value of a key, in memory and in the file. If the file cannot be written, the error is logged, and the
-// new value is only in memory. If it expires before the old one, Change then removes the old file, because a restart must not bring
-// back what was ended; if that fails too, the error is ErrAway. If another process uses the folder for longer than lockFolderWithin,
-// the error is ErrAway, and nothing changes.
+// Change replaces the value of a key, in memory and in the file. If the file cannot be written, the error is logged, and the new
+// value is only in memory. If the new value expires before the old one, Change then removes the old file, because a restart must
+// not bring back what was ended; if that fails too, the error is ErrAway. If another process uses the folder for longer than
+// lockFolderWithin, the error is ErrAway, and nothing changes.
 func (f *Folder) Change(ctx context.Context, key string, change func(old []byte) ([]byte, time.Time, error)) error {
 	f.changing.Lock()
 	defer f.changing.Unlock()

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// TestFolder_EndUnwritten: after a value was ended, a restart does not bring the old one back, also if the end could not be written
-// while the file of the old value stood in its way, as on a full disk. If that file cannot be removed either, as on a disk that has become
-// read-only, Change says so, and the value has ended in this process all the same.
+// TestFolder_EndUnwritten: Change ends a value, but cannot write the end, as on a full disk. Then Change removes the file of the
+// old value, so that a restart does not bring the old value back. If this file cannot be removed either, as on a disk that has
+// become read-only, Change returns ErrAway, but in this process the value has ended.
 func TestFolder_EndUnwritten(t *testing.T) {
 	for name, test := range map[string]struct {
 		inside string // what makes it impossible to remove the file, too
@@ -57,7 +57,8 @@ func TestFolder_EndUnwritten(t *testing.T) {
 	}
 }
 
-// TestFolder_OtherProcess: what another process has changed is seen from the next Change of the key on, even if that changes nothing.
+// TestFolder_OtherProcess: a value that another process has stored is seen only after the next Change of its key in this process,
+// even if that Change changes nothing.
 func TestFolder_OtherProcess(t *testing.T) {
 	dir, nothing := t.TempDir(), errors.New("nothing to change")
 	open := func() *Folder {

@@ -67,7 +67,7 @@ func TestSealed_Restart(t *testing.T) {
 	if strings.Contains(alice, "alice") || len(alice) > longestID {
 		t.Errorf("the id is %s", alice)
 	}
-	// The first secret seals, all of them open.
+	// A list of secrets: the first one seals new ids, and ids that were sealed with any of them are opened.
 	turned := sealing(secret, old)
 	late := mustOpen(t, sealing(old), "late")
 	if nameOf(turned, alice) != "alice" || nameOf(turned, late) != "late" || nameOf(sealing(old), mustOpen(t, turned, "new")) != ErrUnknown.Error() {
@@ -102,7 +102,7 @@ func tampered(t *testing.T, one, other string) (ids []string) {
 		ids = append(ids, idPrefix+base64.RawURLEncoding.EncodeToString(changed), idPrefix+base64.RawURLEncoding.EncodeToString(raw[:i]))
 	}
 	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-	for i := range 64 { // also those that a decoder reads as the same bytes
+	for i := range 64 { // other last digits; base64 decodes some of them to the same bytes
 		if last := text[:len(text)-1] + digits[i:i+1]; last != text {
 			ids = append(ids, idPrefix+last)
 		}
@@ -129,8 +129,8 @@ func TestSealed_End(t *testing.T) {
 	}
 }
 
-// TestSealed_Week: a session lives for 7 days without use, and one that was not used for 8 days has ended. One that is used
-// goes on in this process; a process that has only the secret does not know that it was used.
+// TestSealed_Week: a session lives for 7 days without use, and one that was not used for 8 days has ended. A session that is used
+// goes on in this process, but a process that has only the secret does not know of the use.
 func TestSealed_Week(t *testing.T) {
 	const day = 24 * time.Hour
 	synctest.Test(t, func(t *testing.T) {
@@ -169,7 +169,8 @@ func TestSealed_Week(t *testing.T) {
 	})
 }
 
-// TestSealed_Large: a record that is too large for an id is kept under a random id, until it is over; too much is refused.
+// TestSealed_Large: a record that is too large for an id is kept in Records under a random id until the session ends. A record
+// that is too large for Records is refused.
 func TestSealed_Large(t *testing.T) {
 	secret := NewSecret()
 	records := NewRecords(100, 1<<20)
@@ -190,7 +191,8 @@ func TestSealed_Large(t *testing.T) {
 	}
 }
 
-// TestStored_Full: a session that is opened when there are too many ends only some of the oldest, since each is a person at work.
+// TestStored_Full: if there are too many sessions, opening one more ends only a few of the oldest ones, because each session
+// belongs to a person at work.
 func TestStored_Full(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewStored[client]("browser", NewRecords(200, 1<<20))

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestSecretFile_Odd: what is no file makes an error and not a hang, and a key that others can read makes a warning. A link to a
-// file of the user is read.
+// TestSecretFile_Odd: for a path that is no regular file, SecretFile returns an error, and does not hang. If other users can read
+// the file, SecretFile logs a warning. It follows a link to a file of the user.
 func TestSecretFile_Odd(t *testing.T) {
 	folder := t.TempDir()
 	at := func(name string) string { return filepath.Join(folder, name) }

@@ -1,15 +1,14 @@
-// Package state keeps the state of clients behind four interfaces: Sessions, Results, Once (things that can be used
-// only once) and Counters. A fifth, Records, is the store behind Sessions. Also here is Secret, from which keys are
-// derived. To serve the same clients from several processes, give each process implementations of the interfaces that
-// use a common store, and a common secret; no other package changes.
+// Package state keeps the state of clients behind four interfaces: Sessions, Results, Once (things that can be used only once)
+// and Counters. A fifth, Records, is the store behind Sessions. Also here is Secret, from which keys are derived. To serve the
+// same clients from several processes, give each process implementations of the interfaces that use a common store, and a common
+// secret; no other package changes.
 //
-// What callers give to these interfaces is data: it can be encoded as JSON, and a decoded copy can be used like the
-// original.
+// What callers give to these interfaces is data: it can be encoded as JSON, and a decoded copy can be used like the original.
 //
-// State that belongs to one process is not kept here: the streams, open requests and questions of a session, calls
-// that are being executed, sessions with MCP servers that belong to single clients, the instance of a server that a
-// client uses, connections, bodies that are being read, caches, and what the status page shows of the last hour. A
-// process finds its own part of a session by the session's id, and creates that part if it has none.
+// State that belongs to one process is not kept here: the streams and open requests of a session, requests to its client, calls
+// that are being executed, sessions with MCP servers that belong to single clients, the instance of a server that a client uses,
+// connections, bodies that are being read, caches, and what the status page shows of the last hour. A process finds its own part
+// of a session by the session's id, and creates that part if it has none.
 package state
 
 import (
@@ -76,8 +75,8 @@ type Results[R any] interface {
 	Len() int
 }
 
-// Once remembers which names were used. A name stands for one suspended call of package front, or for a login or its code of package
-// connect. Each package makes its names unique. Safe for concurrent use.
+// Once remembers which names were used. A name identifies one suspended call of package front, or one login of package connect,
+// or the code of this login. Each package makes its names unique. Safe for concurrent use.
 //
 // A name is forgotten at the time given with it, or when there are too many names: first the one with the earliest time. A
 // forgotten name can be used again.

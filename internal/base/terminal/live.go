@@ -22,8 +22,8 @@ func NewLive(w io.Writer, s Screen) *Live { return &Live{w: w, s: s} }
 // be updated, but at least 3.
 func (l *Live) Room() int { return max(l.s.Height()-1, 3) }
 
-// Draw replaces the lines of the block. It cuts lines that are wider than the screen, and leaves out those after the first Room
-// lines.
+// Draw replaces the lines of the block. It cuts lines that are wider than the screen, and leaves out the lines that exceed
+// [Live.Room].
 func (l *Live) Draw(lines []string) {
 	lines = lines[:min(len(lines), l.Room())]
 	width := l.s.columns()

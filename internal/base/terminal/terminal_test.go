@@ -64,7 +64,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// If the table does not fit however short the names are, the lines wrap anyway, and the names stay whole.
+// TestTable_TooWideForAnyName: if the table does not fit however short the names are, the lines wrap anyway, and the names stay
+// whole.
 func TestTable_TooWideForAnyName(t *testing.T) {
 	got := sized(40, 24, false).Table(3, []Row{
 		{Cells: []string{"SERVER", "RUNS"}},

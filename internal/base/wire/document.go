@@ -5,7 +5,7 @@ import "math"
 // Kind is the kind of a JSON value.
 type Kind uint8
 
-// The kinds of a [Node]. Arrays and objects come last.
+// These are the kinds of a [Node]. Arrays and objects come last.
 const (
 	Null Kind = iota
 	False

@@ -17,7 +17,7 @@ import (
 // Framing is how the messages on a stream are separated.
 type Framing int32
 
-// The framings of MCP over stdio.
+// These are the framings of MCP over stdio.
 const (
 	// Newline is one message per line, as in the MCP specification.
 	Newline Framing = iota

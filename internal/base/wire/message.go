@@ -86,7 +86,7 @@ func Parse(data []byte) (Message, error) {
 // itself.
 const maxBatch = 10_000
 
-// The errors of [Batch].
+// These are the errors of [Batch].
 var (
 	ErrNotBatch   = errors.New("not a batch")
 	ErrLargeBatch = fmt.Errorf("a batch of more than %d messages", maxBatch)

@@ -152,9 +152,9 @@ func (t *Trace) isSecretMember(name string) bool {
 	return t.isSecret(name) && !slices.Contains(notSecret, name)
 }
 
-// strike replaces the values of secret members: strings and numbers, alone or in lists, but not what follows an object in a
-// list. Objects stay, because the schema of an argument that is called password is no secret; so do numbers of tokens, such as
-// maxTokens.
+// strike replaces the values of members whose names say that their values are secret: strings and numbers, alone or in lists. In
+// a list, it stops at the first object. Objects stay, because the schema of an argument that is called password is no secret.
+// Numbers of tokens, such as the value of maxTokens, stay too.
 func (f *form) strike(text string, secret func(name string) bool) string {
 	var out strings.Builder
 	last := 0

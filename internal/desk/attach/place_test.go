@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// TestPlaceOf: sessions that differ only in variables that mcpx does not read have one daemon; those with another config,
-// home or proxy have another. Nothing of the variables is in the path.
+// TestPlaceOf: two sessions have the same daemon if they differ only in environment variables that mcpx itself does not read.
+// With another config, home folder or proxy, a session has another daemon. The path of the daemon's files contains no value of a
+// variable.
 func TestPlaceOf(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there is no daemon")
@@ -62,7 +63,8 @@ func TestPlaceOf(t *testing.T) {
 	}
 }
 
-// TestPlaceOf_Fallback: where $XDG_RUNTIME_DIR is missing, a file, or the folder of another user, the cache folder is used.
+// TestPlaceOf_Fallback: if $XDG_RUNTIME_DIR is not set, or names a file or the folder of another user, the daemon's files are in
+// the user's cache folder.
 func TestPlaceOf_Fallback(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there is no daemon")

@@ -22,7 +22,7 @@ type Auth struct {
 	Resource     string   // the public URL of mcpx; if empty, mcpx uses the address of each request, which must be loopback
 	Audiences    []string // what a JWT of an issuer may be for; nil means Resource, or the URL below it to which a request goes
 	Scopes       []string
-	Tokens       []conf.Token // sorted by name, but the one of auth_token may be last
+	Tokens       []conf.Token // sorted by name, but the token of the key auth_token may be last
 	Rights       []conf.Right // nil means that every authenticated client may use everything
 	Issuers      []conf.Issuer
 	Certificates bool

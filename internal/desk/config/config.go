@@ -107,8 +107,8 @@ type OverHTTP struct {
 // ToLog has the keys that concern the log.
 type ToLog struct{ LogLevel, LogFormat, LogFile string }
 
-// The values of [Config.View]. A view says which tools a client sees: inspect, exec and few others, by which it uses all
-// servers (ViewTwoTools), or all tools of all servers (ViewTools). The name of a server follows the prefix ViewServer: the
+// These are the values of [Config.View]. A view says which tools a client sees: inspect, exec and few others, by which it uses
+// all servers (ViewTwoTools), or all tools of all servers (ViewTools). The name of a server follows the prefix ViewServer: the
 // client sees its tools. The name of a group follows the prefix ViewGroup: [Group.View] says what the client sees.
 const (
 	ViewTwoTools = "two_tools"
@@ -142,7 +142,7 @@ type Group struct {
 // overrides nothing.
 const NoLimit = math.MaxInt32
 
-// The kinds of connections to servers, the values of [Server.Type].
+// These are the kinds of connections to servers. [Server.Type] has one of them.
 const (
 	Stdio     = "stdio"
 	HTTP      = "http"

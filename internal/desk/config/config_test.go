@@ -228,7 +228,8 @@ func emptyReader() *serverReader {
 	return &serverReader{l: &loader{cfg: defaults("")}}
 }
 
-// TestKeysDoNotClash: no ignored key is one that mcpx reads, and no key of a server from other clients is one of mcpx's own.
+// TestKeysDoNotClash: mcpx reads none of the keys that it lists as ignored. No key that mcpx reads in a server for other clients
+// has the name of one of its own keys.
 func TestKeysDoNotClash(t *testing.T) {
 	r := emptyReader()
 	own, others, root := object{keys: r.ownKeys()}, object{keys: r.otherClientKeys()}, r.l.root()
@@ -352,7 +353,8 @@ func TestSecrets_Surroundings(t *testing.T) {
 	}
 }
 
-// TestChanged_Servers: servers are reported by name, and not once more as the key mcpServers.
+// TestChanged_Servers: Changed reports a changed server by its name. It does not report the key mcpServers, which contains the
+// server, as well.
 func TestChanged_Servers(t *testing.T) {
 	before, _ := parsed(t, `{"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}, "c": {"command": "c"}}}`)
 	now, _ := parsed(t, `{"mcpServers": {"a": {"command": "a"}, "b": {"command": "B"}, "d": {"command": "d"}}, "structured_content": "never"}`)

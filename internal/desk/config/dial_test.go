@@ -8,7 +8,8 @@ import (
 	"mcpx/internal/base/conf"
 )
 
-// TestDialCompat: dial.compat needs a key, makes a rule for agents and, without auth, requires credentials.
+// TestDialCompat: the config key dial.compat needs a key for its tokens. It adds a rule for agents. If there is no key auth, it
+// also makes mcpx require credentials.
 func TestDialCompat(t *testing.T) {
 	const key = "0123456789abcdef0123456789abcdef"
 	parse := func(text string) (*Config, error) {

@@ -191,7 +191,7 @@ func (l *loader) registry(n *node) {
 }
 
 // These are the root keys under which a config may have its servers: claudeServers as in the files of Claude and Cursor,
-// codeServers as in those of VS Code, oldServers as in those of older versions of mcpx.
+// codeServers as in the files of VS Code, oldServers as in the files of older versions of mcpx.
 const (
 	claudeServers = "mcpServers"
 	codeServers   = "servers"

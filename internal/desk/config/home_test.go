@@ -34,7 +34,7 @@ func TestHome_Unknown(t *testing.T) {
 	}
 }
 
-// TestHome_Cwd: a server may start in a folder of the home folder. Another relative folder stays as it is.
+// TestHome_Cwd: a cwd that begins with ~/ is in the home folder. Another relative cwd stays as it is.
 func TestHome_Cwd(t *testing.T) {
 	home := t.TempDir()
 	o := Options{Getenv: func(name string) (string, bool) { return home, name == "HOME" }}

@@ -10,8 +10,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// The limits for a file: its size in bytes, the depth of nested objects and arrays, and the number of values. No real config comes
-// near these limits. They keep a file that is not a config from using up the memory.
+// These are the limits for a file: its size in bytes, the depth of nested objects and arrays, and the number of values. No real
+// config comes near these limits. They keep a file that is not a config from using up the memory.
 const (
 	maxFileBytes = 8 << 20
 	maxDepth     = 64
@@ -37,7 +37,7 @@ func (k kind) String() string {
 // a node that is an object has its members in the order of the file, and has both members if a key occurs twice.
 type node struct {
 	kind   kind
-	offset int // of the first byte of the value in the file
+	offset int // the offset of the value's first byte in the file
 	// text is the decoded string, or a number or boolean as the file writes it.
 	text    string
 	members []*node // if the value is an object

@@ -62,8 +62,8 @@ func (r *serverReader) infer(n *node) {
 		return
 	}
 	r.s.Command, r.s.Args, r.commandArgs, r.s.Env, r.s.Cwd = "", nil, nil, nil, ""
-	// A WebSocket server without a URL is a fault, too, but not here: app says that servers which dial in (connect to mcpx)
-	// have no entry.
+	// A WebSocket server without a URL is a fault, too. Package app adds this fault, with a text that says that servers which
+	// dial in (connect to mcpx) have no entry in the file.
 	if (r.s.Type != WebSocket || hasURL) && r.need("url", r.urlAt, r.s.URL, n) {
 		r.checkURL(r.urlAt, r.s.URL)
 	}

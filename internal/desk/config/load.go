@@ -369,7 +369,7 @@ func notFound(path string) *Error {
 	return missing
 }
 
-// advice says how to make a config at target. flags are those with which mcpx init makes it there.
+// advice says how to make a config at target. flags are the flags of mcpx init that make it write the config to target.
 func advice(target string, flags ...string) string {
 	return `run "mcpx ` + terminal.CommandLine(append([]string{"init"}, flags...)...) + `" to make one from the files of your MCP clients, "mcpx demo" to try mcpx without a config, or copy config.example.json to ` + target
 }

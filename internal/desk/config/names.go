@@ -47,8 +47,8 @@ func (l *loader) safeNames() {
 	}
 }
 
-// served returns globs of SERVER.TOOL in which the whole names of renamed servers are replaced by the new ones. A pattern of a name
-// fits only new names.
+// served returns globs of SERVER.TOOL in which the whole names of renamed servers are replaced by the new ones. A glob that has a
+// pattern instead of a whole name stays as it is, so it is compared with the new names.
 func (l *loader) served(globs []string) []string {
 	all := slices.Clone(globs)
 	for i, glob := range all {

@@ -143,7 +143,7 @@ func TestEditors(t *testing.T) {
 	if len(all) != 1 || !cfg.Telemetry.Metrics || !slices.Equal(cfg.Warnings, []string{"keys of other clients that mean nothing here, ignored: telemetry, pin, auth"}) {
 		t.Errorf("metrics %v, warnings %q", cfg.Telemetry.Metrics, cfg.Warnings)
 	}
-	// Those that promise a protection are faults.
+	// Keys that promise a protection are faults.
 	for _, key := range []string{
 		`"auth": {"tokens": {"me": "x"}}`, `"auth": {}`, `"auth_token": "x"`, `"tls": {"cert": "c", "key": "k"}`, `"audit": {"file": "f"}`, `"limits": {"principal": {"calls_per_minute": 5}}`,
 		`"groups": {"g": ["a"]}`, `"rate_limit_per_minute": 5`, `"confirm": "all"`, `"pin": "block"`, `"disabled_tools": ["a.b"]`,

@@ -22,12 +22,14 @@ var (
 		"healthcheck_interval", "healthcheck_timeout",
 	}
 	serverOfOtherClients = []string{
-		// How the client asks the user to approve calls: Roo Code, Cline and Kiro; Gemini CLI; Codex.
+		// These keys say how the client asks the user to approve calls. They are keys of Roo Code, Cline and Kiro; of Gemini CLI;
+		// and of Codex.
 		"alwaysAllow", "autoApprove", "trust", "default_tools_approval_mode",
 		"gallery", "dev", "version", // VS Code
-		// How the client logs in with OAuth: Claude Code, VS Code, Cursor, Codex, Gemini CLI.
+		// These keys say how the client logs in with OAuth. They are keys of Claude Code, VS Code, Cursor, Codex and Gemini CLI.
 		"auth", "scopes", "oauth_resource", "authProviderType", "headersHelper",
-		// How the client loads and watches servers: Claude Code, Codex, Roo Code, Warp, Gemini CLI.
+		// These keys say how the client loads and watches servers. They are keys of Claude Code, Codex, Roo Code, Warp and Gemini
+		// CLI.
 		"alwaysLoad", "required", "supports_parallel_tool_calls", "watchPaths", "start_on_launch", "extensionName",
 		"name", "icon", "metadata", "settings", "tags", // information for users
 	}
@@ -69,27 +71,28 @@ func (r *serverReader) otherClientKeys() []key {
 	l, s := r.l, &r.s
 	kind, headers := value{read: r.kind, schema: text}, value{read: r.headers, schema: scalars}
 	return []key{
-		// The type of the connection, for Copilot, Cline and others, and for older versions of mcpx, MCP-Dock and MCP-PROXY.
+		// These keys say the type of the connection. They are keys of Copilot, Cline and others, and of older versions of mcpx,
+		// MCP-Dock and MCP-PROXY.
 		{name: "transport", value: kind},
 		{name: "transportType", value: kind},
 		{name: "transport_type", value: kind},
-		// Gemini CLI and Windsurf.
+		// These are keys of Gemini CLI and Windsurf.
 		{name: "httpUrl", value: value{read: r.url, schema: text}.andThen(func(*node) { r.httpURL = true })},
 		{name: "serverUrl", value: value{read: r.url, schema: text}},
-		// Roo Code, Cline, Claude Desktop and others.
+		// These are keys of Roo Code, Cline, Claude Desktop and others.
 		{name: "disabled", value: l.boolean(&r.disabled)},
 		{name: "timeout", value: value{read: r.timeout, schema: someTime}},
-		// VS Code.
+		// This is a key of VS Code.
 		{name: "envFile", value: value{read: r.envFile, schema: text}},
-		// Zed.
+		// This is a key of Zed.
 		{name: "source", value: value{read: r.source, schema: `{}`}},
-		// Gemini CLI, Codex, Roo Code and Kiro.
+		// These are keys of Gemini CLI, Codex, Roo Code and Kiro.
 		{name: "includeTools", value: r.allow()},
 		{name: "enabled_tools", value: r.allow()},
 		{name: "excludeTools", value: r.deny()},
 		{name: "disabled_tools", value: r.deny()},
 		{name: "disabledTools", value: r.deny()},
-		// Codex.
+		// These are keys of Codex.
 		{name: "http_headers", value: headers},
 		{name: "env_http_headers", value: value{read: r.envHeaders, schema: scalars}},
 		{name: "bearer_token_env_var", value: value{read: r.bearer, schema: text}},
@@ -99,14 +102,14 @@ func (r *serverReader) otherClientKeys() []key {
 			l.duration(n, time.Millisecond, false, &s.ConnectTimeout)
 		}}},
 		{name: "tool_timeout_sec", value: l.timeout(&s.CallTimeout)},
-		// VS Code and others.
+		// These are keys of VS Code and others.
 		{name: "sandboxEnabled", value: r.unprotected(noSandbox)},
 		{name: "sandbox", value: value{read: r.sandbox, schema: `{}`}},
-		// Of mcpx, for protections that it does not have yet.
+		// This is a key of mcpx, for a protection that mcpx does not have yet.
 		{name: "marks", value: r.unprotected(noFlows)},
-		// Warp.
+		// This is a key of Warp.
 		{name: "working_directory", value: value{read: r.cwd, schema: text}},
-		// Older versions of mcpx, MCP-Dock and MCP-PROXY.
+		// These are keys of older versions of mcpx, MCP-Dock and MCP-PROXY.
 		{name: "startup_timeout", value: l.timeout(&s.ConnectTimeout)},
 		{name: "stdio_mode", value: oneOf(l, &s.Framing, "newline", "content-length")},
 		{name: "exposed_tools", value: r.exposed()},
@@ -336,7 +339,7 @@ func otherLanguage(data []byte) string {
 }
 
 // unprotected reads a key that asks for a protection which mcpx does not have. Users rely on such a key, so mcpx must not ignore
-// it: the server is unavailable, unless the value turns the key off. The parameter missing says what mcpx has not.
+// it: the server is unavailable, unless the value turns the key off. The parameter missing says what mcpx lacks.
 func (r *serverReader) unprotected(missing string) value {
 	return value{schema: `{}`, read: func(n *node) {
 		if !n.off() {
@@ -355,7 +358,7 @@ func (l *loader) unprotected(missing string) value {
 	}}
 }
 
-// These texts say which protection mcpx does not have. Each has a place for who would run without it.
+// These texts say which protection mcpx does not have. Their %s is what would run without it.
 const (
 	noSandbox      = "mcpx has no sandbox, so %s would run without one; remove the key to accept that"
 	noFlows        = "mcpx has no control of where data goes, so %s would run without it; remove the key to accept that"

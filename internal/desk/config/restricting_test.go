@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestRestricting: a key that resembles one by which other clients turn a server off, or hide its tools, is a fault, because without
-// it mcpx would allow more than the user wants. Other unknown keys that resemble keys of other clients are ignored with a warning, notes
-// without one.
+// TestRestricting: a key that resembles one by which other clients turn a server off, or hide its tools, is a fault, because
+// without it mcpx would allow more than the user wants. Other unknown keys that resemble keys of other clients are ignored with a
+// warning. Notes for human readers are ignored without a warning.
 func TestRestricting(t *testing.T) {
 	for _, test := range [][2]string{
 		{`"disable": true`, `disable: unknown key "disable", did you mean "disabled"?`},

@@ -63,8 +63,8 @@ type Dialled struct {
 
 // Outcome is the result of a reload. It has names of servers and paths of keys, but no values from the config.
 type Outcome struct {
-	// Started names the servers that are new in the config, Stopped those that the config no longer has, Restarted those that had
-	// to start again, and Changed those that keep running with other settings.
+	// Started has the servers that are new in the config, and Stopped the servers that the config no longer has. Restarted has
+	// the servers that had to start again, and Changed the servers that keep running with other settings.
 	Started   []string `json:"started,omitempty"`
 	Stopped   []string `json:"stopped,omitempty"`
 	Restarted []string `json:"restarted,omitempty"`

@@ -53,8 +53,8 @@ func (c *callback) finish(err error) {
 }
 
 // wait waits until the browser comes, or until the user has pasted the address to which the browser was sent. It returns the
-// query of that address. If a pasted address is another one, wait calls again with the reason, and waits on. If again is nil, or
-// pasted was closed after such an address, the reason is the error.
+// query of that address. If a pasted address is not the redirect of this login, wait calls again with the reason, and waits on.
+// If again is nil or nothing more can be pasted, wait returns the reason as the error.
 func (c *callback) wait(ctx context.Context, pasted <-chan string, again func(reason error)) (url.Values, error) {
 	var refused error
 	for {

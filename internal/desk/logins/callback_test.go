@@ -2,8 +2,8 @@ package logins
 
 import "testing"
 
-// TestCallback_Pasted: after a pasted address that is not the redirect of the login, another one can be pasted, unless nobody can be
-// asked again or no more can come.
+// TestCallback_Pasted: if a pasted address is not the redirect of the login, the user can paste another one. If nobody can be
+// asked again, or the input has ended, the login fails.
 func TestCallback_Pasted(t *testing.T) {
 	const redirect, loginPage = "http://127.0.0.1:1/callback?state=s&code=c", "https://a.example/authorize?response_type=code&state=s"
 	for _, test := range []struct {

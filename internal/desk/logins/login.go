@@ -155,7 +155,8 @@ func (l *Logins) refuses(s Server) error {
 	return nil
 }
 
-// keep stores a new login in place of the one before. It does so even if ctx ends.
+// keep stores a new login in place of the one before. It does so even if ctx ends, because the user has already completed the
+// login.
 func (l *Logins) keep(ctx context.Context, s Server, made *login) (*Result, error) {
 	ctx, cancel := detached(ctx, refreshTime)
 	defer cancel()
@@ -182,9 +183,9 @@ var questions = [][2]string{
 	{http.MethodGet, ""},
 }
 
-// handshake has the headers of a request that opens a WebSocket (RFC 6455 section 4.1; the key is that of the RFC's example).
-// askServer sends the request to find out whether a WebSocket server asks for a login. If the connection opens, askServer closes it
-// at once.
+// handshake has the headers of a request that opens a WebSocket (RFC 6455 section 4.1; the key is from the RFC's example).
+// askServer sends the request to find out whether a WebSocket server asks for a login. If the connection opens, askServer closes
+// it at once.
 var handshake = http.Header{
 	"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
 	"Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}, "Sec-Websocket-Protocol": {"mcp"},

@@ -18,7 +18,7 @@ import (
 	"mcpx/internal/base/netguard"
 )
 
-// The OAuth grants by which mcpx gets tokens.
+// These are the OAuth grants by which mcpx gets tokens.
 const (
 	AuthorizationCode = "authorization_code"
 	ClientCredentials = "client_credentials"
@@ -56,8 +56,8 @@ func (s Server) safe() bool {
 	return netguard.Safe(s.URL) && !slices.ContainsFunc(s.URLs, func(address string) bool { return !netguard.Safe(address) })
 }
 
-// Logins has logins at servers: those of the user who runs mcpx or, if made with [NewPeople] or [NewShared], those of principals.
-// It is safe for concurrent use. Several processes may use the same folder.
+// Logins has logins at servers: the logins of the user who runs mcpx or, if it was made with [NewPeople] or [NewShared], the
+// logins of principals. It is safe for concurrent use. Several processes may use the same folder.
 type Logins struct {
 	store keeper
 	log   *slog.Logger

@@ -123,7 +123,7 @@ type Pending struct {
 	Scopes    []string `json:"scopes"`
 	Redirect  string   `json:"redirect"`
 	Verifier  string   `json:"verifier"`
-	Name      string   `json:"name"` // of the principal
+	Name      string   `json:"name"` // the principal's name; set by the caller of Begin
 }
 
 // Begin prepares a login of the principal s.Principal or, if that is empty, of the user who runs mcpx. The caller may add the

@@ -21,8 +21,8 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// TestNeeded: the session that reads the lists of a server with a login of each principal uses the login of the user who runs
-// mcpx, also one that was made on the page.
+// TestNeeded: if each principal logs in to a server for itself, mcpx reads the server's lists in a session of its own. This
+// session uses the login of the user who runs mcpx, even if that login was made on the page of mcpx.
 func TestNeeded(t *testing.T) {
 	fake := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -53,8 +53,8 @@ func TestNeeded(t *testing.T) {
 }
 
 // TestPeople: several processes share the logins of principals whose names differ little, and use them at the same time when the
-// tokens have expired. Each refresh token is used once, and each principal gets its own token. A login is never read as that of
-// another principal, even if somebody has put it there.
+// tokens have expired. Each refresh token is used once, and each principal gets its own token. A login is never accepted as the
+// login of another principal, even if somebody has stored it under the other principal's name.
 func TestPeople(t *testing.T) {
 	people := []string{"alice", "Alice", "alic\u00e9", "alice\u0301"}
 	secret := state.NewSecret()
@@ -147,7 +147,7 @@ func TestPeople(t *testing.T) {
 	}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
-		var kept map[string][]byte // in base64, four letters come by chance
+		var kept map[string][]byte // the key "sealed" is decoded from base64, because in base64 four letters may occur by chance
 		if err := errors.Join(err, json.Unmarshal(data, &kept)); err != nil || len(kept) != 1 || len(kept["sealed"]) == 0 {
 			t.Errorf("%s: %s %v", file, data, err)
 		}
@@ -157,8 +157,8 @@ func TestPeople(t *testing.T) {
 	}
 }
 
-// listed: a process lists the logins of all principals, whichever process has stored them. Several processes that end one do it
-// once.
+// listed checks that a process lists the logins of all principals, whichever process has stored them. If several processes end
+// the same login at once, only one of them does it.
 func listed(t *testing.T, processes []*Logins, url string, people []string) {
 	t.Helper()
 	all, err := processes[2].Accounts(t.Context())
@@ -193,7 +193,7 @@ func listed(t *testing.T, processes []*Logins, url string, people []string) {
 	}
 }
 
-// stolen writes what one principal has under the name of another.
+// stolen stores the login of one principal under the name of another, as somebody with access to the store could do.
 func stolen(t *testing.T, l *Logins, from, to Server) {
 	t.Helper()
 	var one login

@@ -26,8 +26,8 @@ const (
 	keptSecrets = 16
 )
 
-// source provides a [transport] with the tokens of one login, or with those that mcpx owns itself (Server.machine), and renews
-// them.
+// source provides a [transport] with the tokens of one login, or with tokens that are issued to mcpx itself (Server.machine). It
+// also renews them.
 type source struct {
 	logins *Logins
 	server Server
@@ -85,8 +85,8 @@ func (s *source) needed(why string) *neededError {
 	return &neededError{s.server.Name, why, s.server.Principal != ""}
 }
 
-// current returns the login, or nil if there is none. It reads the file again if the file may have changed. Tokens that mcpx
-// owns itself (Server.machine) have no file.
+// current returns the login, or nil if there is none. It reads the file again if the file may have changed. Tokens that are
+// issued to mcpx itself (Server.machine) have no file.
 func (s *source) current(ctx context.Context) (*login, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,9 +198,8 @@ func (s *source) setFresh(token string) {
 	s.fresh = token
 }
 
-// machineToken gets another token after the server has refused one. The tokens are those that mcpx owns itself (Server.machine). If
-// another token would not help, machineToken returns an error. c is the server's challenge; missing means that the refused token
-// lacks scopes.
+// machineToken gets another token for mcpx itself (Server.machine), after the server has refused one. If another token would not
+// help, machineToken returns an error. c is the server's challenge; missing means that the refused token lacks scopes.
 func (s *source) machineToken(ctx context.Context, l *login, c challenge, missing bool) (string, error) {
 	if l != nil {
 		more := union(l.Scopes, c.scopes)

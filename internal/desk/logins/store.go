@@ -102,9 +102,9 @@ type keeper interface {
 	nowhere() bool
 }
 
-// store is a keeper whose files are in a folder. They are encrypted with a key that is in the keyring of the system, or that
-// NewPeople was given. If the key cannot be had (and strict is false), they are not encrypted, and only their mode protects them
-// from other users.
+// store is the [keeper] whose "files" are files on disk, in one folder. They are encrypted with a key that is in the keyring of
+// the system, or that NewPeople was given. If the key cannot be had (and strict is false), they are not encrypted, and only their
+// mode protects them from other users.
 type store struct {
 	dir    string
 	log    *slog.Logger

@@ -11,7 +11,7 @@ import (
 )
 
 // answers has entries as publishers gave them to the official registry (of 2026-09-28, shortened), and as the documents of the
-// registry show them; those of "example" and "hostile" are made up.
+// registry show them. The entries called "example" and "hostile" are made up.
 const answers = "testdata/servers.json"
 
 func TestFind(t *testing.T) {
@@ -43,7 +43,7 @@ func TestLatest(t *testing.T) {
 	}
 }
 
-// TestOffline: without the registry, the error says which one does not answer.
+// TestOffline: if the registry cannot be reached, the error names its address once.
 func TestOffline(t *testing.T) {
 	const address = "http://127.0.0.1:1" // tcpmux, which no machine serves any more
 	_, _, err := Registry{address}.Find(t.Context(), "x")
@@ -57,7 +57,7 @@ func TestWays(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		kinds string
-		asks  string // of the first way; a required value has an asterisk, a secret an exclamation mark
+		asks  string // what the first way asks for; a required value has an asterisk, a secret an exclamation mark
 		given map[string]string
 		want  setup.Entry
 	}{
@@ -129,8 +129,8 @@ func same(a, b setup.Entry) bool {
 	return a.Type == b.Type && a.Command == b.Command && slices.Equal(a.Args, b.Args) && a.URL == b.URL && maps(a.Env, b.Env) && maps(a.Headers, b.Headers)
 }
 
-// TestWays_OldContainer: of an entry that has docker's whole command line, no word is doubled in the command, and the value of
-// a variable is not in it.
+// TestWays_OldContainer: older entries of a registry have the whole command line of docker. In the command that Entry makes of
+// them, no word occurs twice, and the value of a variable does not occur, because other users can see it.
 func TestWays_OldContainer(t *testing.T) {
 	boolean := func(name string) Input { return Input{Type: "named", Name: name, Value: "true", Format: "boolean"} }
 	s := Server{Packages: []Package{{RegistryType: OCI, Identifier: "ghcr.io/github/github-mcp-server:0.16.0", RuntimeArguments: []Input{
@@ -149,8 +149,8 @@ func TestWays_OldContainer(t *testing.T) {
 	}
 }
 
-// TestWays_Unusable: packages that mcpx cannot start, and entries that would read secrets of the user or pass options to the
-// program that starts them, are no ways, and each has a reason.
+// TestWays_Unusable: Ways leaves out packages that mcpx cannot start, and entries that would read secrets of the user or pass
+// options to the program that starts the package. It gives a reason for each.
 func TestWays_Unusable(t *testing.T) {
 	r := Registry{mcptest.ServeRegistry(t, answers)}
 	for name, want := range map[string][]string{

@@ -13,7 +13,7 @@ import (
 	"mcpx/internal/desk/setup"
 )
 
-// The values of [Way.Kind].
+// These are the values of [Way.Kind].
 const (
 	NPM          = "npm"
 	PyPI         = "pypi"

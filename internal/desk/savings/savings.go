@@ -17,9 +17,9 @@ type Figures struct {
 	Received int64 `json:"tokens_received"`
 	Sent     int64 `json:"tokens_sent"`
 	// Definitions is all - own - looked. all is the size of the definitions of the servers' tools, own the size of the
-	// definitions of mcpx's own tools. Both count once for each session, because mcpx does not know how many requests to a
-	// model contain the definitions. looked is the size of all answers of inspect. Of a client that searches for tools itself,
-	// all and own are only what it shows of the tools before a search, and looked is 0.
+	// definitions of mcpx's own tools. Both count once for each session, because mcpx does not know how many requests to a model
+	// contain the definitions. looked is the size of all answers of inspect. A client that searches for tools itself shows the
+	// model only a part of the definitions before a search. For such a client, all and own count only this part, and looked is 0.
 	Definitions int64 `json:"definitions"`
 	// Compression is how many tokens mcpx has saved by sending results in shorter forms, such as TOON.
 	Compression int64 `json:"compression"`

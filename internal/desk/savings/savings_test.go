@@ -166,7 +166,7 @@ func TestBook(t *testing.T) {
 		}
 		b.Add(noon, Key{Server: "shop"}, Figures{Definitions: 1})
 		b.Close(time.Minute)
-		b.Add(noon, Key{Server: "shop"}, Figures{Definitions: 1}) // too late
+		b.Add(noon, Key{Server: "shop"}, Figures{Definitions: 1}) // after Close, so these figures are not saved
 		total, rows := Sum(loaded(t, dir, ""), "client")
 		if len(rows) != 3 || rows[0].Name != "cursor" || rows[1].Name != "(no name)" || rows[2].Name != "a b" || total.Definitions != 701 {
 			t.Errorf("%+v, %+v", total, rows)
@@ -223,7 +223,8 @@ func TestBook_BoundsWhileFailing(t *testing.T) {
 	b.Close(time.Minute)
 }
 
-// TestBook_Faults: what cannot be written is not lost, and the log says so once. A damaged file begins anew. Old files are deleted.
+// TestBook_Faults: figures that cannot be written are kept until they can be written, and the failure is logged once. A damaged
+// file counts as empty. Old files are deleted.
 func TestBook_Faults(t *testing.T) {
 	mcptest.Parallel(t)
 	dir := filepath.Join(t.TempDir(), "savings")
@@ -305,7 +306,7 @@ func TestChart(t *testing.T) {
 			case "svg":
 				width = of("width")
 			case "rect":
-				if bars++; of("x")+of("width") > width-80 { // a figure is beside it
+				if bars++; of("x")+of("width") > width-80 { // to the right of the bar, there must be room for its number
 					t.Errorf("a bar ends at %d of %d", of("x")+of("width"), width)
 				}
 			}

@@ -157,7 +157,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s: %v", test.kind, err)
 		}
 	}
-	// With a folder, the PATH is that of environ, which belongs to a session of the daemon.
+	// If a folder is given, the program is looked up in the PATH of environ, which belongs to a session of the daemon.
 	_, err = Run(t.Context(), []string{filepath.Base(self)}, filepath.Dir(self), []string{"PATH=" + t.TempDir()})
 	if want := "there is no command " + filepath.Base(self) + " on the PATH of this session"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)

@@ -70,7 +70,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestPlaces_Second: if a client's file is at a place that the client used before, it stays there.
+// TestPlaces_Second: if a client's file exists only at a place that an earlier version of the client used, mcpx uses the file at
+// this place.
 func TestPlaces_Second(t *testing.T) {
 	for id, place := range map[string]string{
 		"cline":    ".config/Code - Insiders/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",

@@ -55,8 +55,8 @@ func (f ConfigFile) edit(target string, change func(data []byte) ([]byte, error)
 }
 
 // WhyNot returns the error to report after an edit of the text original has failed with the error err. If original was not a
-// valid config, WhyNot returns the error of parsing it, which says where the fault is. Otherwise it returns err, with a note
-// that nothing was written. So it does if original is blank, or if err is [ErrNoServer].
+// valid config, WhyNot returns the error of parsing it, which says where the fault is. Otherwise, and if original is blank or err
+// is [ErrNoServer], it returns err, with a note that nothing was written.
 func (f ConfigFile) WhyNot(original []byte, err error) error {
 	if _, fault := config.Parse(f.Path, original, f.Reading); fault != nil && !Blank(original) && !errors.Is(err, ErrNoServer) {
 		return fault

@@ -163,7 +163,7 @@ func (b Backups) keepNow(file string, r *record) error {
 }
 
 // copyOf makes a backup of a file whose content is data, and returns the path of the backup. The name of the backup begins with
-// prefix. The function drop takes the backup back, with the folders that were made for it.
+// prefix. The function drop removes the backup again, with the folders that were made for it.
 func (b Backups) copyOf(prefix, file string, data []byte) (backup string, drop func(), err error) {
 	first := prefix + "-" + time.Now().Format("20060102-150405")
 	stem := first
@@ -247,8 +247,8 @@ func (e edited) connect(servers []Found, connection Connection) (out []moved, er
 	return out, nil
 }
 
-// addSelf adds the entry that starts mcpx, or updates the one that is there under any name. If another server has its name,
-// that is an error.
+// addSelf adds the entry that starts mcpx. If the file already has such an entry, under any name, addSelf updates it. If another
+// server has the name, addSelf returns an error.
 func (e edited) addSelf(servers []Found, connection Connection) error {
 	name := serverName
 	for _, s := range servers {
@@ -306,9 +306,9 @@ func (c Client) Servers(file string, o config.Options) ([]Found, error) {
 	return servers, err
 }
 
-// Disconnect plans to undo [Backups.Connect]. If the file has not changed since mcpx wrote it, it will get its old content
-// back, unless that had an entry that starts mcpx too. Otherwise Disconnect removes this entry and, if the backup can be read,
-// adds the servers again that Connect removed. It writes nothing; [Backups.Undo] does.
+// Disconnect plans to undo [Backups.Connect]. If the file has not changed since mcpx wrote it, it will get its old content back,
+// unless the old content also has an entry that starts mcpx. Otherwise Disconnect removes this entry and, if the backup can be
+// read, adds the servers again that Connect removed. It writes nothing; [Backups.Undo] does.
 func (b Backups) Disconnect(c Client, file string, o config.Options) (Change, error) {
 	change, backup, known, err := b.forUndo(c, file, Read)
 	if err != nil || !change.Existed || c.format.entry == nil && !known {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestDifference: what differs is named, by its path, and no secret is in it.
+// TestDifference: each value that differs is named by its path, and no line contains a secret.
 func TestDifference(t *testing.T) {
 	const before = `{
 		// a comment

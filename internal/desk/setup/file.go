@@ -52,7 +52,7 @@ func write(file string, data, expected []byte, existed bool) (made []string, err
 	return InTurn(file, func() error { return replace(file, data, expected, existed) })
 }
 
-// replace does the work of [write] for a file that is no link. The caller holds the folder of the file.
+// replace does the work of [write] for a file that is no link. The caller has locked the folder of the file (see [InTurn]).
 func replace(file string, data, expected []byte, existed bool) error {
 	now, there, err := Read(file)
 	if err != nil {

@@ -123,8 +123,8 @@ func TestDiff_Servers(t *testing.T) {
 	}
 }
 
-// TestConnect_Unrecorded: if only the record of a change cannot be stored, the error says that the file was changed, and where it is as it
-// was.
+// TestConnect_Unrecorded: if the file is written, but the record of the change cannot be stored, the error says that the file was
+// changed, and names the backup with its old content.
 func TestConnect_Unrecorded(t *testing.T) {
 	const before = "{}\n"
 	sys, c := linux(t), client(t, "cursor")

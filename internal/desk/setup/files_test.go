@@ -10,9 +10,9 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// TestFiles: three files of each client, with comments, with odd entries and with Windows line ends, are the same bytes
-// again after connect and disconnect. While mcpx is connected they are valid, keep their other servers and their comments,
-// and lack the servers that were moved.
+// TestFiles: three files of each client, with comments, with odd entries and with Windows line ends, have the same bytes as
+// before after connect and disconnect. While mcpx is connected they are valid, keep their other servers and their comments, and
+// lack the servers that were moved.
 func TestFiles(t *testing.T) {
 	own := served(t, `{"mcpServers": {
 		"memory": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"]},
@@ -73,7 +73,8 @@ func testFiles(t *testing.T, c Client, name string, own []Found) {
 				t.Errorf("after disconnect:\n%q\nwant:\n%q", content(t, file), before)
 			}
 
-			// A client that changed its file gets the moved servers back by their entries.
+			// If the client has changed its file, Disconnect cannot restore the backup. It adds the entries of the moved servers
+			// again.
 			change = connect(t, b, c, file, own, true)
 			put(t, file, content(t, file)+"\n")
 			if back := disconnect(t, b, c, file); back.Exact || len(back.Restored) != len(change.Moved) {

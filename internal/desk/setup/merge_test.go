@@ -116,8 +116,8 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestMerge_Filters: a client that hides tools of a server is not given them by the entry of a client that has them all, and the other way
-// round.
+// TestMerge_Filters: several clients have the same server, but some of them hide one of its tools. Merge adds the server twice,
+// with and without the hidden tool, so that no client gets a tool that it has hidden, or loses one.
 func TestMerge_Filters(t *testing.T) {
 	sys := linux(t)
 	sources := found(t, sys, map[string]string{
@@ -136,7 +136,8 @@ func TestMerge_Filters(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 
-	// Nor does a server of the config without the filter stand for it. One that hides more does.
+	// A server of the config that hides no tools does not replace a client's entry that hides some. A server of the config that
+	// hides tools does replace an entry that hides none.
 	all, filtered := sources[0].Servers, sources[1].Servers
 	if got := Doubled(filtered, all); len(got) > 0 {
 		t.Errorf("moved %v", got)

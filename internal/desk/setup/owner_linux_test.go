@@ -7,10 +7,11 @@ import (
 	"testing"
 )
 
-// nobody is another user than root, and that user's group.
+// nobody is the ID of a user other than root, and of that user's group.
 const nobody = 65534
 
-// TestWrite_Owner: a file that root edits still belongs to its user, also if it is behind a link, which stays one.
+// TestWrite_Owner: a file that root edits still belongs to its user. This is also true of a file behind a link, and the link
+// stays a link.
 func TestWrite_Owner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may edit the files of others")

@@ -378,8 +378,9 @@ func safeName(name string) string {
 // are equal. The filter of its tools is a part of it, since one client may hide what another one shows.
 func (f *Found) definition() string { return f.definitionWith(f.Server.Tools) }
 
-// replaces returns the definitions of the entries of clients that a server of the config replaces: its own, and the one without a filter
-// of tools. What the config hides beyond an entry is what the user has decided.
+// replaces returns the definitions of clients' entries that f, a server of the config, can replace: the definition of f, and the
+// same one without a filter of tools. So f may hide tools that the client's entry shows, because the user has decided to hide
+// them.
 func (f *Found) replaces() []string {
 	return []string{f.definition(), f.definitionWith(config.ToolFilter{})}
 }

@@ -63,7 +63,7 @@ func TestWrite_DamagedRecords(t *testing.T) {
 	}
 }
 
-// TestUndo_DamagedRecords: if the records cannot be read, a change is undone, and they stay as they are.
+// TestUndo_DamagedRecords: if the records cannot be read, Undo still undoes a change, and leaves the records as they are.
 func TestUndo_DamagedRecords(t *testing.T) {
 	sys, c := linux(t), client(t, "cursor")
 	file, kept := c.File(sys), Backups{Dir: t.TempDir()}
@@ -112,8 +112,8 @@ func TestConnect_Project(t *testing.T) {
 	}
 }
 
-// TestConnect_Others: servers that were moved out of another file of the client in two steps all come back, although mcpx
-// has no entry there.
+// TestConnect_Others: mcpx adds no entry to some files of a client ([Client.Others]), but moves servers out of them. Servers that
+// were moved in two steps all come back.
 func TestConnect_Others(t *testing.T) {
 	own := served(t, `{"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}}}`)
 	sys, c := linux(t), client(t, "vscode").Others[0]

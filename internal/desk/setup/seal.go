@@ -108,7 +108,7 @@ func (s *sealer) login(oauth *hujson.Object, path []string) {
 	for i := range oauth.Members {
 		value, name := &oauth.Members[i].Value, nameOf(&oauth.Members[i])
 		text, _ := value.Value.(hujson.Literal)
-		// Otherwise key is the name of a file, which is no secret.
+		// The value of key is the private key itself (PEM), or the name of a file, which is no secret.
 		isKey := name == "key" && strings.Contains(text.String(), "-----BEGIN")
 		if isKey || name == "client_secret" || name == "clientSecret" {
 			s.walk(value, append(slices.Clip(path), name))
@@ -145,7 +145,7 @@ func (s *sealer) seal(text string, path []string) string {
 	whole := strings.TrimSpace(text)
 	if slices.Contains(s.credentials, whole) && !scheme.MatchString(whole) && !strings.Contains(whole, "${") {
 		if s.tooLarge(whole, path) {
-			return text // not taken apart by lines
+			return text // its single lines may be among s.credentials, but must not be replaced one by one
 		}
 		return strings.Replace(text, whole, s.reference(whole, path), 1)
 	}

@@ -30,7 +30,7 @@ const withSecrets = `{
 }
 `
 
-// TestShowServer: no literal secret is shown, references and other values are.
+// TestShowServer: no secret that is written in the entry is shown. References and other values are shown.
 func TestShowServer(t *testing.T) {
 	for name, want := range map[string]struct {
 		struck []string
@@ -67,8 +67,8 @@ func TestShowServer(t *testing.T) {
 	}
 }
 
-// TestReplaceServer: what is struck out stays as it is in the file, what is unchanged keeps its comments, and a struck-out value
-// cannot be taken to another place.
+// TestReplaceServer: a value that is struck out in the edited entry stays as it is in the file. Unchanged values keep their
+// comments. StruckOut at a place where the file has no secret is an error, so that nobody can send a secret to another place.
 func TestReplaceServer(t *testing.T) {
 	shown, err := ShowServer([]byte(withSecrets), "a")
 	if err != nil {

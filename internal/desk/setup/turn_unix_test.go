@@ -12,7 +12,8 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// TestEdit_AtOnce: what several commands write at once is all there, in a config that does not exist before, and in the records.
+// TestEdit_AtOnce: if several commands edit a config at the same time, no edit is lost, even if the config did not exist before.
+// The same is true of the records of [Backups].
 func TestEdit_AtOnce(t *testing.T) {
 	sys := linux(t)
 	const many = 20

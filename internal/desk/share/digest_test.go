@@ -76,7 +76,7 @@ func TestDigest_Environment(t *testing.T) {
 		t.Error("servers that are not found in different places are the same")
 	}
 	if runtime.GOOS == "windows" {
-		return // links need rights there
+		return // on Windows, making links needs special rights
 	}
 	link := filepath.Join(home, "link")
 	if err := os.Symlink(tools, link); err != nil {
@@ -141,8 +141,8 @@ func TestDigest_Folder(t *testing.T) {
 	}
 }
 
-// TestDigest_Fields: every field of the keys that say how a server starts, and how it is reached, makes a difference; also
-// those that will be added.
+// TestDigest_Fields: each field of [config.Launch] and [config.Remote] changes the digest. The test finds the fields by
+// reflection, so it also covers fields that are added later.
 func TestDigest_Fields(t *testing.T) {
 	s := NewSession(nil, t.TempDir())
 	before := s.Digest(&config.Server{}, user)
@@ -164,7 +164,7 @@ func TestDigest_Fields(t *testing.T) {
 	}
 }
 
-// set gives a value, and what it consists of, another value than zero.
+// set sets v to another value than zero. If v consists of parts, such as fields or elements, set does the same with them.
 func set(t *testing.T, v reflect.Value) {
 	t.Helper()
 	switch v.Kind() {

@@ -20,8 +20,8 @@ type row struct {
 	// tried is the result of a trial in which two clients used one process in turn: whether each client got the same answers as
 	// from a process of its own. It may be empty (no trial) only if share is session.
 	tried string
-	// unless lists arguments and environment variables with which the package keeps more than read says, or asks its client
-	// questions. With one of them, sessions do not share the package.
+	// unless lists arguments and environment variables with which the package keeps more than read says, or sends requests to its
+	// client. With one of them, sessions do not share the package.
 	unless []string
 }
 
@@ -30,7 +30,7 @@ const (
 	folder  = conf.ShareFolder
 	user    = conf.ShareUser
 
-	// echoed: in the trial, the server's requests went to a service that sends back each request in its answer.
+	// echoed means that in the trial, the server's requests went to a service that sends back each request in its answer.
 	echoed = "same answers, its API played by an echo"
 	same   = "same answers"
 	differ = "answers differ"

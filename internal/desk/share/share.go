@@ -60,8 +60,9 @@ func Of(s *config.Server) Choice {
 	return Choice{known.share, line.title() + why, false}
 }
 
-// changedBy returns the first word of row.unless that is an argument, a part of one beside a "=", or an environment variable
-// that the config sets, or "" if there is none. With such a word, sessions must not share the package.
+// changedBy returns the first word of row.unless that is an argument, the part of an argument before or after a "=", or an
+// environment variable that the config sets. It returns "" if there is none. With such a word, sessions must not share the
+// package.
 func (r *row) changedBy(s *config.Server, args []string) string {
 	for _, word := range r.unless {
 		_, set := s.Env[word]

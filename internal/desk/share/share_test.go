@@ -151,7 +151,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestPackages: each row names packages in the form that packageOf returns, once, with what was read.
+// TestPackages: the names in each row have the form that packageOf returns, no name occurs twice, and each row says what was read
+// and, if it is shared, what was tried.
 func TestPackages(t *testing.T) {
 	seen, shared := map[string]bool{}, 0
 	for _, r := range packages {
