@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
@@ -45,6 +47,18 @@ func TestHeaderTools(t *testing.T) {
 		if got, _, faults := headerTools(tools); (len(got) == 1) != kept || (len(faults) == 0) != kept {
 			t.Errorf("%s: kept %d, %v", schema, len(got), faults)
 		}
+	}
+}
+
+// TestHeaderTools_Deep: the time for a schema grows with its size, and not with its depth too: a server could use up a processor.
+func TestHeaderTools_Deep(t *testing.T) {
+	const depth = 2000
+	schema := `{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"Region"}},"allOf":` + strings.Repeat("[", depth) +
+		`"` + strings.Repeat("x", 1<<20) + `"` + strings.Repeat("]", depth) + `}`
+	began := time.Now()
+	kept, _, faults := headerTools([]catalog.Tool{{Name: "t", Raw: json.RawMessage(`{"name":"t","inputSchema":` + schema + `}`), InputSchema: json.RawMessage(schema)}})
+	if took := time.Since(began); len(kept) != 1 || took > 5*time.Second {
+		t.Errorf("kept %d, %v, after %s", len(kept), faults, took)
 	}
 }
 

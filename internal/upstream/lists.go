@@ -132,7 +132,11 @@ func headerTools(tools []catalog.Tool) (kept []catalog.Tool, mirrored map[string
 			if err == nil {
 				err = mcp.ValidateParamHeaderAnnotations(&typed)
 			}
-			if err == nil && strayHeader(tool.InputSchema, true, true) {
+			var schema any
+			if err == nil {
+				err = json.Unmarshal(tool.InputSchema, &schema)
+			}
+			if err == nil && strayHeader(schema, true, true) {
 				err = errors.New("it is not only at properties that are reached from the root by properties alone")
 			}
 			if err != nil {
@@ -146,35 +150,32 @@ func headerTools(tools []catalog.Tool) (kept []catalog.Tool, mirrored map[string
 	return kept, mirrored, faults
 }
 
-// strayHeader reports whether a schema has an x-mcp-header in a place where SEP-2243 allows none: anywhere but at properties that are
-// reached from the root by properties alone. reached means that the schema is the root (isRoot) or is reached in this way.
-func strayHeader(schema json.RawMessage, reached, isRoot bool) (stray bool) {
-	if len(schema) > 0 && schema[0] == '[' {
-		var all []json.RawMessage
-		_ = json.Unmarshal(schema, &all) // cannot fail: the schema is valid JSON
-		return slices.ContainsFunc(all, func(one json.RawMessage) bool { return strayHeader(one, false, false) })
+// strayHeader reports whether a decoded schema has an x-mcp-header in a place where SEP-2243 allows none: anywhere but at properties that
+// are reached from the root by properties alone. reached means that the schema is the root (isRoot) or is reached in this way.
+func strayHeader(schema any, reached, isRoot bool) bool {
+	if all, ok := schema.([]any); ok {
+		return slices.ContainsFunc(all, func(one any) bool { return strayHeader(one, false, false) })
 	}
-	named := func(schemas json.RawMessage, reached bool) {
-		_ = wire.Fields(schemas, func(_ string, one []byte) bool {
-			stray = stray || strayHeader(one, reached, false)
-			return !stray
-		})
-	}
-	_ = wire.Fields(schema, func(keyword string, value []byte) bool {
+	keywords, _ := schema.(map[string]any)
+	for keyword, value := range keywords {
+		stray := false
 		switch keyword {
 		case "x-mcp-header":
 			stray = !reached || isRoot
 		case "const", "default", "enum", "examples": // values, not schemas
-		case "properties":
-			named(value, reached)
-		case "$defs", "definitions", "dependentSchemas", "patternProperties":
-			named(value, false)
+		case "properties", "$defs", "definitions", "dependentSchemas", "patternProperties":
+			named, _ := value.(map[string]any)
+			for _, one := range named {
+				stray = stray || strayHeader(one, reached && keyword == "properties", false)
+			}
 		default:
 			stray = strayHeader(value, false, false)
 		}
-		return !stray
-	})
-	return stray
+		if stray {
+			return true
+		}
+	}
+	return false
 }
 
 // headerTool returns the tool of that name if its arguments are copied into HTTP headers, else nil.
