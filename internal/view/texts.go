@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+	"time"
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/describe"
@@ -23,11 +24,15 @@ type texts struct {
 const (
 	maxTexts     = 256
 	maxTextTools = 50_000 // of all catalogues together; the most recently used one alone may have more
+	// textsIdle is how long the texts of a catalogue stay after their last use, while others are used. Without it, catalogues
+	// from before a reload would stay until one of the other limits is reached.
+	textsIdle = 10 * time.Minute
 )
 
 // catalogueTexts are the texts of one catalogue. Of the states of its servers, they only show which are disabled.
 type catalogueTexts struct {
 	snap *catalog.Snapshot // guarded by texts.mu
+	used time.Time         // guarded by texts.mu
 
 	mu     sync.Mutex // held while a text is created; creating texts of other catalogues does not wait
 	lists  map[shown]*list
@@ -71,17 +76,18 @@ func (t *texts) forCatalogue(snap *catalog.Snapshot) *catalogueTexts {
 		found = &catalogueTexts{lists: make(map[shown]*list), intros: make(map[shown]string), native: make(map[Naming]*natives)}
 		t.made = slices.Insert(t.made, 0, found)
 	}
-	found.snap = snap // makes the next comparison faster
+	found.snap, found.used = snap, time.Now() // the snap makes the next comparison faster
 	t.made[0] = found
 	t.bound()
 	return found
 }
 
-// bound removes the least recently used texts if there are too many. The caller holds the lock.
+// bound removes the least recently used texts if there are too many, or if they were not used for textsIdle. The caller holds the
+// lock.
 func (t *texts) bound() {
 	tools := 0
 	for i, c := range t.made {
-		if tools += c.snap.Tools(); i > 0 && (i >= maxTexts || tools > maxTextTools) {
+		if tools += c.snap.Tools(); i > 0 && (i >= maxTexts || tools > maxTextTools || t.made[0].used.Sub(c.used) > textsIdle) {
 			clear(t.made[i:])
 			t.made = t.made[:i]
 			return

@@ -3,6 +3,8 @@ package view
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/conf"
@@ -93,4 +95,24 @@ func BenchmarkTexts_Rights(b *testing.B) {
 		kept.list(rights.Of(who[n%3], "two_tools").Of(all), how)
 		n++
 	}
+}
+
+// TestTexts_Idle: the texts of a catalogue from before a reload go after textsIdle, because nobody uses them any more.
+func TestTexts_Idle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var kept texts
+		of := func(name string) *catalog.Snapshot { return catalog.NewSnapshot([]catalog.Server{{Name: name}}) }
+		for _, name := range []string{"before", "after", "others"} {
+			kept.forCatalogue(of(name))
+		}
+		time.Sleep(textsIdle)
+		if kept.forCatalogue(of("others")); len(kept.made) != 3 {
+			t.Errorf("%d are kept for textsIdle, want 3", len(kept.made))
+		}
+		kept.forCatalogue(of("after"))
+		time.Sleep(time.Second)
+		if kept.forCatalogue(of("after")); len(kept.made) != 2 {
+			t.Errorf("%d are kept after that, want 2", len(kept.made))
+		}
+	})
 }
