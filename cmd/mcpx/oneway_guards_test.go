@@ -83,8 +83,9 @@ func worked(m message) (ok bool, said string) {
 	return m.Error == nil && !strings.Contains(said, `"isError":true`), said
 }
 
-// TestGuard_Limits: requests of every way count against the limits of their principal, and so do the calls of a
-// program. A refused request does not reach the server, and is in the audit trail.
+// TestGuard_Limits: whatever way a client takes to a server (see way), its requests count against the limits of its principal. If
+// a program makes calls, the program counts, and each of its calls counts too. A refused request does not reach the server, and
+// is in the audit trail.
 func TestGuard_Limits(t *testing.T) {
 	mcptest.Parallel(t)
 	// With a limit of 3 the second program is allowed, but not its call.

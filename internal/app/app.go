@@ -218,9 +218,9 @@ func New(o Options) (*App, error) {
 	return a, nil
 }
 
-// keepState creates the clientState, unless the caller gave one. If the profile has the field sealed and the config names a
-// cluster, the state that replicas share is in the cluster. With sealed but without a cluster, sessions can go on after a
-// restart of mcpx (see seal).
+// keepState creates the clientState, unless the caller gave one. If Profile.sealed is false, the state ends with this process. If
+// it is true, clients can go on with their sessions later: at any replica if the config names a cluster, since the state that
+// replicas share is then in the cluster; otherwise after a restart of mcpx (see seal).
 func (o *Options) keepState(cfg *config.Config) error {
 	if o.state != nil {
 		return nil

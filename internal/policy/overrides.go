@@ -245,7 +245,8 @@ type mover struct {
 var (
 	// reference matches a member "$ref" of a schema. It matches nothing within strings, as quotes are escaped there.
 	reference = pattern.New(`"\$ref"\s*:\s*("(?:[^"\\]|\\.)*")`)
-	// toProperty matches the beginning of a pointer to a property of the same object.
+	// toProperty matches a pointer to a property of the arguments object, or the beginning of a pointer to something within such a
+	// property. The property may also be declared in an allOf, anyOf or oneOf of the schema, since these describe the same object.
 	toProperty = pattern.New(`^#(?:/(?:allOf|anyOf|oneOf)/[0-9]+)*/properties/([^/]*)`)
 )
 

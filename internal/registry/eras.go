@@ -104,9 +104,9 @@ func (e *entry) offersOfBoth(offers catalog.Offers) catalog.Offers {
 }
 
 // olderRoute changes the route of a request from the shared session to a session of the legacy era in two cases. In the first
-// case, the client speaks the legacy era and can be asked questions, and the server can serve the request in that era. Tools
-// that are known to ask only in the way of the modern era are excepted. In the second case, the server can serve the request
-// only in the legacy era.
+// case, the client speaks the legacy era and can be asked questions, and the server can serve the request in that era. In the
+// second case, the server can serve the request only in the legacy era. The first case excludes tools that are known to ask only
+// in the way of the modern era.
 //
 // Over HTTP, a client of the first case gets a session of its own, so that the server's questions surely reach it. A server
 // that runs as a process has one legacy session for all legacy clients. If the server does not speak the legacy era, or if only

@@ -10,8 +10,8 @@ import (
 // soon after ctx has ended.
 type Peers func(ctx context.Context, key string) (saved []byte)
 
-// peersWithin is how long a new registry, or Apply, waits for the answers of other replicas. The first answers of a new
-// registry to clients wait for that.
+// peersWithin is how long newEntry waits for the other replicas to send the catalogue of one server. New asks for all servers at
+// once, and Apply for one server after the other. A new registry answers no client before New has these catalogues.
 const peersWithin = time.Second
 
 // remembered returns what is known about a server before mcpx connects to it, or nil. It prefers what another replica lists to

@@ -12,8 +12,9 @@ import (
 const maxVariants = 64
 
 // variant has the tools that PerClient servers list to clients that declare the same capabilities. It is needed because the
-// shared session, which declares all capabilities, may list tools that such clients may not have. A variant is made from the
-// first list of a client's session, because later lists may depend on the calls of that client. The registry's lock guards it.
+// shared session, which declares all capabilities, sometimes lists tools that the server does not offer to these clients. A
+// variant is made from the first list of a client's session, because later lists may depend on the calls of that client. The
+// registry's lock guards it.
 type variant struct {
 	ownCatalogue
 	tried map[string]uint64 // by server: the generation of the server's entry when a session last listed its tools, or failed to list them

@@ -199,8 +199,9 @@ func wrapped(as Type, structured json.RawMessage, blocks []wire.Block) json.RawM
 	}
 	inner := onlyMember(structured)
 	said := func(b wire.Block) bool { return b.IsText && says(b.Text, inner) }
-	// For a list with one item or none, there is one text or none, which does not show that the value is a list. So the type
-	// counts, too.
+	// The wrapper may be dropped if the text blocks have the value of the only member: as one text, or as one text for each item
+	// of a list. The texts cannot show this for a list with one item or none. So the wrapper is also dropped if the type that
+	// inspect shows is that of the value (as is Unwrapped).
 	if inner == nil || as != Unwrapped && !slices.ContainsFunc(blocks, said) && !itemsIn(blocks, inner) {
 		return nil
 	}

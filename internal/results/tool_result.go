@@ -47,7 +47,7 @@ func (r *Result) Raw() json.RawMessage {
 	return append(out, '}')
 }
 
-// Size returns the size of the parts, in bytes.
+// Size returns the size of the result in bytes: its content blocks, Structured, Whole and Meta together.
 func (r *Result) Size() int {
 	n := len(r.Structured) + len(r.Whole) + len(r.Meta)
 	for _, block := range r.Content {

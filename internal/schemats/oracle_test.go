@@ -21,11 +21,14 @@ type oracleCase struct {
 	Declaration string          `json:"declaration,omitempty"`
 	Types       string          `json:"types,omitempty"`
 	Member      string          `json:"member,omitempty"`
-	// Args and Result are the schemas that the types in Types and Member must express together with the marks Open and Null.
+	// Args and Result are the schemas of the tool's arguments and result. Types and Member are the TypeScript for them.
 	Args   json.RawMessage `json:"args,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"`
-	Open   string          `json:"open,omitempty"`
-	Null   string          `json:"null,omitempty"`
+	// Open and Null say what the header of the tool says once, instead of the types at each place. Open: objects accept keys that
+	// are not listed. Null: optional properties may be null. "all" means everywhere, "inside" everywhere but at the arguments
+	// object itself; "" means that the header does not say it.
+	Open string `json:"open,omitempty"`
+	Null string `json:"null,omitempty"`
 }
 
 type oracleReport struct {

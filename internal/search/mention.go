@@ -45,7 +45,7 @@ var formats = func() map[string]string {
 // topDomains are top-level domains by which a host name without a scheme is recognized.
 var topDomains = wordSet("com org net io dev ai edu gov co cn de uk fr jp ru br app tv eu ca au nl")
 
-// libraries are names that look like file names: Node.js, Vue.js.
+// libraries are names that, with .js behind them, look like files but are libraries: Node.js, Vue.js.
 var libraries = wordSet("node next nuxt vue react angular express three d3 chart socket ember backbone p5 alpine solid discord anime moment plotly")
 
 // recognise reads a word of a query as a mention; it returns false if the word is none.

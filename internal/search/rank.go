@@ -139,9 +139,10 @@ func (t *toolRef) factor(n *need) float32 {
 	return f
 }
 
-// weak reports whether probably no tool does what the query asks for. This is so if even the best tool has less than the share
-// minFit of the query's words, by weight, or of the words besides the name of a server (see onlyServer). A query with several
-// needs is never weak, since longer queries contain words that only describe the situation.
+// weak reports whether probably no tool does what the query asks for. There are two such cases. In the first, even the best tool
+// fits the query less than minFit (see fit). In the second, the query names a server, and the best tool fits the other words of
+// the query less than minFit (see onlyServer). A query with several needs is never weak, since longer queries contain words that
+// only describe the situation.
 func (r *ranking) weak(n *need, parts []need) bool {
 	return len(parts) <= 1 && (r.fit(n) < minFit || r.onlyServer(n))
 }

@@ -17,7 +17,8 @@ type mux struct {
 	log     *slog.Logger
 	mu      sync.Mutex
 	pending map[int64]*pending
-	// unnoised is the number of waiting requests for which no stray output was recorded (their field noise is empty).
+	// unnoised is the number of waiting requests whose field noise is empty: since they were sent, the server has written no line
+	// that is not a message. If it is 0, noticed has nothing to do.
 	unnoised int
 }
 

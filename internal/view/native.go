@@ -39,7 +39,8 @@ func native(t *catalog.Tool, name string) json.RawMessage {
 	return append(out, '}')
 }
 
-// understood reports whether SDKs accept the value of a member of a definition.
+// understood reports whether SDKs can parse this member of a tool's definition. key is the name of the member, and value its
+// JSON. It accepts all members that it does not know. It does not check the name and the inputSchema; native does that.
 func understood(key string, value []byte) bool {
 	var into any
 	switch key {

@@ -56,7 +56,8 @@ func (l *loader) ignoredKey(ofOtherClients, ofOlderSystems []string, key, place 
 	return true
 }
 
-// Ignored reports whether key is a key of a server that mcpx knows and ignores.
+// Ignored reports whether mcpx ignores this key in the entry of a server, because the key belongs to another client or to an
+// older system.
 func Ignored(key string) bool {
 	return slices.Contains(serverOfOtherClients, key) || slices.Contains(serverOfOlderSystems, key)
 }

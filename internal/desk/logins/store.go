@@ -189,7 +189,7 @@ func (s *store) read(ctx context.Context, file string, v any) error {
 }
 
 // write encodes v as JSON, encrypts it if there is a key, and replaces the file atomically. Without a key it logs a warning,
-// unless the last file was not encrypted either.
+// but only once for a row of files that it writes unencrypted.
 func (s *store) write(ctx context.Context, file string, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {

@@ -53,7 +53,7 @@ func ShowServer(data []byte, name string) (Shown, error) {
 	return shown, err
 }
 
-// ShowEntry returns an entry that is not in a file as a Shown. The parameter is an [Entry] or raw JSON.
+// ShowEntry returns the Shown of an entry that no file has yet. Its Digest is therefore empty. entry is an [Entry] or raw JSON.
 func ShowEntry(entry any) (Shown, error) {
 	text, err := marshal(entry)
 	if err != nil {

@@ -281,7 +281,7 @@ func hostOf(address string) string {
 // address returns the URL of the page that a link opens. The parameter to is the signed text of the link.
 func (p *Pages) address(to string) string { return p.Base + pagePath + "?to=" + url.QueryEscape(to) }
 
-// back redirects the browser to the page that a link opens. The parameter to is as for address.
+// back redirects the browser to the page of a link with which a principal connects an account. to is the signed text of that link.
 func (p *Pages) back(w http.ResponseWriter, to string) {
 	w.Header().Set("Location", p.address(to))
 	w.WriteHeader(http.StatusSeeOther)
