@@ -4,14 +4,13 @@ package httpd
 
 import (
 	"math"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
 
 // openFiles returns how many files this process may have open (ulimit -Hn, to which Go raises the soft limit); 0 if it is not known.
 func openFiles() int {
-	var limit unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
 		return 0
 	}
 	return int(min(uint64(limit.Max), math.MaxInt32))
