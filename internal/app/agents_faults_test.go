@@ -16,8 +16,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestAgents_IDs: the ids of many clients and agents never clash, whatever they look like, and each request gets one answer: its
-// own.
+// TestAgents_IDs: many clients of two agents use the same request ids, of any form. Each request gets exactly one answer, and
+// never the answer to another request.
 func TestAgents_IDs(t *testing.T) {
 	e := hosted(t, nil, fewRights, agentsRules+`,"startup_wait":"1m"`)
 	ids := []string{`0`, `1`, `-1`, `9007199254740993`, `"0"`, `""`, `"null"`, `"1_n_1"`, `"\u0000"`, `1.5`}
@@ -48,8 +48,8 @@ func TestAgents_IDs(t *testing.T) {
 	all.Wait()
 }
 
-// TestAgents_BadServers: a server that does not answer, or leaves in the middle of a call, holds up nobody else, and its callers
-// get an answer.
+// TestAgents_BadServers: one server does not answer, and another one disconnects during a call. Calls to other servers are not
+// delayed, and each call to these two servers gets an error.
 func TestAgents_BadServers(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e := hosted(t, nil, fewRights, agentsRules+`,"startup_wait":"100ms"`)
@@ -87,8 +87,8 @@ func TestAgents_BadServers(t *testing.T) {
 	}
 }
 
-// TestAgents_Unchanged: what a server answers reaches the client: errors, isError, structured content, texts of any form, and
-// tools beyond the first page.
+// TestAgents_Unchanged: the answers of a server reach the client unchanged: errors, isError, structured content and texts of any
+// form. The client also gets the tools beyond the first page.
 func TestAgents_Unchanged(t *testing.T) {
 	e := hosted(t, nil, fewRights, agentsRules)
 	const tool = `{"name":"%s","inputSchema":{"type":"object"}}`
@@ -129,8 +129,8 @@ func TestAgents_Unchanged(t *testing.T) {
 	}
 }
 
-// TestAgents_Back: a server that comes back under its name replaces the older connection, which is told, and the end of the older
-// one changes nothing.
+// TestAgents_Back: if a server connects again under its name, the new connection replaces the older one. The older one is closed
+// with a code that says so. Its end does not disturb the new one.
 func TestAgents_Back(t *testing.T) {
 	e := hosted(t, nil, fewRights, agentsRules)
 	older := e.toolServer(t, toolServer{tools: []string{"who"}, label: "older "}, "a1", "&server_id=box")
@@ -146,8 +146,8 @@ func TestAgents_Back(t *testing.T) {
 	})
 }
 
-// TestAgents_BothWays: a ping of a server is answered, its question reaches only the client of the call, and all clients of the
-// agent are told of new tools.
+// TestAgents_BothWays: mcpx answers a ping from a server, passes a question of the server only to the client whose call caused
+// it, and notifies all clients of the agent of new tools.
 func TestAgents_BothWays(t *testing.T) {
 	e := hosted(t, nil, fewRights, agentsRules)
 	var call json.RawMessage
@@ -187,8 +187,8 @@ func TestAgents_BothWays(t *testing.T) {
 	other.await("notifications/tools/list_changed")
 }
 
-// TestAgents_OddClients: a client that sends no JSON gets an error, a batch is answered, and a client that reads nothing holds up
-// nobody else.
+// TestAgents_OddClients: a client that sends no JSON gets an error, and a client that sends a batch gets answers. A client that
+// does not read delays no other client.
 func TestAgents_OddClients(t *testing.T) {
 	e := hosted(t, nil, fewRights, agentsRules)
 	e.toolServer(t, toolServer{tools: []string{"echo"}, label: strings.Repeat("long ", 20_000)}, "a1", "")
@@ -214,7 +214,8 @@ func TestAgents_OddClients(t *testing.T) {
 	}
 }
 
-// TestAgents_Bounds: sessions, servers, calls and messages of an agent are bounded, and the end of a token ends what it opened.
+// TestAgents_Bounds: the sessions, servers, calls and messages of an agent are limited. When a token expires, the connections
+// that it has opened end.
 func TestAgents_Bounds(t *testing.T) {
 	e := hosted(t, nil, fewRights, agentsRules+`,"limits":{"principal":{"sessions":2,"requests_per_second":1,"calls_per_minute":3}}`)
 	e.toolServer(t, toolServer{tools: []string{"echo"}}, "a1", "")
@@ -266,7 +267,8 @@ func TestAgents_Bounds(t *testing.T) {
 	}
 }
 
-// TestAgents_Ends: another key ends what the tokens of the old one opened; a shutdown says so, and lets open calls finish.
+// TestAgents_Ends: if the config gets another key, the connections that tokens of the old key have opened end. A shutdown lets
+// open calls finish, and then closes the connections with the code for a shutdown.
 func TestAgents_Ends(t *testing.T) {
 	cfg := configOf(t, nil, fewRights, agentsRules)
 	cfg.ShutdownGrace = dialPatience

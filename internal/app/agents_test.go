@@ -102,7 +102,7 @@ func (s *toolServer) serve() error {
 			continue
 		}
 		switch m.Method {
-		case "server/discover": // unknown to devices, some of which answer no unknown method
+		case "server/discover": // mcpx must not send this, because some devices never answer an unknown method
 			return errors.New("server/discover")
 		case "initialize":
 			s.answer(m.ID, `"result":{"protocolVersion":"2024-11-05","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"S","version":"7"}}`)
@@ -210,7 +210,8 @@ func TestAgents_Merged(t *testing.T) {
 	e := hosted(t, nil, fewRights, agentsRules)
 	e.toolServer(t, toolServer{tools: []string{"add", "time"}, label: "calculator "}, "a1", "")
 	e.await(t, "default-", 1)
-	e.toolServer(t, toolServer{tools: []string{"lamp"}, label: "light "}, "a1", "") // the same URL: another server, not a replacement
+	// The same URL, but it must be treated as another server.
+	e.toolServer(t, toolServer{tools: []string{"lamp"}, label: "light "}, "a1", "")
 	e.toolServer(t, toolServer{tools: []string{"time", "add2"}, label: "clock "}, "a1", "&server_id=my_clock")
 	e.await(t, "default-", 2)
 	e.await(t, "my_clock-", 1)
@@ -261,7 +262,8 @@ func TestAgents_Merged(t *testing.T) {
 	}
 }
 
-// TestAgents_Tenants: an agent sees its own servers, and what rights give it; another agent and other principals do not see them.
+// TestAgents_Tenants: an agent sees only its own servers and the servers that auth.rights gives it. Other agents and other
+// principals do not see its servers.
 func TestAgents_Tenants(t *testing.T) {
 	fake := mcptest.Spec{}.HTTP(t)
 	e := hosted(t, map[string]string{"shared": fake.URL, "secret": fake.URL}, `[{"principals":["alice","a*"],"servers":["secret"]},{"principals":["agent:a2"],"servers":["shared"]}]`, agentsRules)
@@ -293,7 +295,8 @@ func TestAgents_Tenants(t *testing.T) {
 	}
 }
 
-// TestAgents_NoRules: without auth.rights an agent has its own servers only, and without auth nobody else may connect.
+// TestAgents_NoRules: without auth.rights, an agent sees only its own servers. Even if the config has no auth, only agents may
+// connect.
 func TestAgents_NoRules(t *testing.T) {
 	fake := mcptest.Spec{}.HTTP(t)
 	cfg, err := config.Parse("c.json", []byte(`{"mcpServers":{"secret":{"url":"`+fake.URL+`"}},"shutdown_grace":1`+agentsRules+`}`), config.Options{})

@@ -55,8 +55,8 @@ type Options struct {
 	Profile Profile
 	Log     *slog.Logger
 	// Only has the names of the servers that are needed. New disables all other servers of the config. If Only is empty, all
-	// servers are needed. For the profiles Once and Look, that is also so if Only has "" or mcpx. For the profile Stdio, if the
-	// view shows only some servers, these are needed, whatever Only says.
+	// servers are needed. For the profiles Once and Look, all servers are also needed if Only contains "" or mcpx. For the
+	// profile Stdio, if the view shows only some servers, these are needed, whatever Only says.
 	Only []string
 	// Lines keeps the log that the page shows; nil means that the page shows no log.
 	Lines *Lines
@@ -141,8 +141,8 @@ type reloading struct {
 	reloaded Reloaded                         // what the last reload changed; used by the goroutine of Follow only
 }
 
-// MemoryOf returns the soft limit for the memory of mcpx, in bytes: that of the config or, without one, 80 % of the container's
-// limit. 0 means no limit.
+// MemoryOf returns the soft limit for the memory of mcpx, in bytes: the limit in the config or, if it has none, 80 % of the
+// container's limit. 0 means no limit.
 func MemoryOf(cfg *config.Config) int64 { return cmp.Or(cfg.Memory, memory.Default()) }
 
 // filterMemory returns the memory limit for each helper process that runs filters, in bytes; 0 means the default of package jq.
@@ -268,9 +268,9 @@ func (a *App) viewOf(name string) view.Options {
 	return view.Options{Current: func() *view.Settings { return a.current.Load().settings(name) }, Logger: a.log}
 }
 
-// start connects to the servers in the background, except those that wait until they are needed. Before that, it waits until a
-// request needs a server, but not longer than delay. If the client over stdio sends its name and capabilities meanwhile, which
-// mcpx passes on to servers, start waits startAfter from then on instead. The goroutine of start ends with Close.
+// start connects to the servers in the background, except to servers that start only when they are needed. Before that, it waits
+// until a request needs a server, but not longer than delay. If the client over stdio sends its name and capabilities meanwhile,
+// which mcpx passes on to servers, start waits startAfter from then on instead. The goroutine of start ends with Close.
 func (a *App) start(delay time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stopStarting = cancel

@@ -153,10 +153,11 @@ func costs(attrs []slog.Attr, r *request.Event) []slog.Attr {
 	return append(attrs, slog.String("calls", strings.Join(all, "; ")))
 }
 
-// maxMembers is room for the members (names with values) that the record of a call can have, without those of the Trail.
+// maxMembers is the largest number of members (names with values) in the record of a call, not counting the members that the
+// Trail adds to each record.
 const maxMembers = 21
 
-// who appends those members of a record that identify a message and its client.
+// who appends the members of a record that identify a message and its client.
 func who(attrs []slog.Attr, r *request.Event) []slog.Attr {
 	attrs = append(attrs, slog.Uint64("call", r.Number))
 	if r.Program > 0 {

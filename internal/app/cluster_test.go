@@ -23,8 +23,8 @@ func clusterAt(url, key string) string {
 	return `,"cluster":{"nats":"` + url + `","key":"` + key + `"}`
 }
 
-// TestCluster_Away: a replica does not start with the key of another cluster. While NATS is away, sessions that one replica has
-// opened go on at both, ended ones stay ended, and /readyz says so.
+// TestCluster_Away: a replica with the key of another cluster does not start. While NATS is down, clients can use their sessions
+// at both replicas, ended sessions stay ended, and /readyz reports that NATS is away.
 func TestCluster_Away(t *testing.T) {
 	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
@@ -123,7 +123,8 @@ func BenchmarkCall_Cluster(b *testing.B) {
 	b.Run("cluster", func(b *testing.B) { call(b, first) })
 }
 
-// TestCluster_End: when the end of a session is answered, no replica serves it any more, also one that uses it just then.
+// TestCluster_End: when a client gets the answer to the DELETE of its session, no replica serves the session any more. This holds
+// also for a replica that has an open stream of the session.
 func TestCluster_End(t *testing.T) {
 	mcptest.NoLeaks(t)
 	one, _ := workshop(t, everybody, clusterAt(mcptest.StartNATS(t).URL, clusterKey))
@@ -138,7 +139,7 @@ func TestCluster_End(t *testing.T) {
 		there.endpoint = two
 		id := map[string]string{"Mcp-Session-Id": here.sessions["/mcp"]}
 		var stream *http.Response
-		if i%2 == 0 { // it is live there
+		if i%2 == 0 { // the other replica has an open stream of the session
 			var err error
 			if stream, err = there.send(t.Context(), "GET", "/mcp", "", id); err != nil || stream.StatusCode != 200 {
 				t.Fatal(err)
@@ -154,7 +155,7 @@ func TestCluster_End(t *testing.T) {
 		if stream == nil {
 			continue
 		}
-		if _, err := io.ReadAll(stream.Body); err != nil { // it would never end
+		if _, err := io.ReadAll(stream.Body); err != nil { // returns only if the stream has ended
 			t.Error(err)
 		}
 	}

@@ -39,7 +39,7 @@ func (d *definitionText) tool() *catalog.Tool {
 // first pair keeps two backslashes as they are, so that the second backslash is not taken for the beginning of an escape.
 var asWritten = strings.NewReplacer(`\\`, `\\`, `\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
 
-// text returns the definition for a person. It escapes the characters of [sanitize.Invisible], such as those that change the
+// text returns the definition for a person. It escapes the characters of [sanitize.Invisible], such as characters that change the
 // direction of text.
 func (d definitionText) text() string {
 	var b bytes.Buffer

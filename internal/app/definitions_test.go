@@ -8,7 +8,8 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// TestDefinitionText: a person reads what a model reads, without the escapes of JSON, but with those of what cannot be seen.
+// TestDefinitionText: the text for a person has the characters that a model reads, not the escapes of JSON. Only invisible
+// characters are escaped.
 func TestDefinitionText(t *testing.T) {
 	schema := json.RawMessage(`{"description":"\u003cb\u003e \u0026 \\u003c ` + "\u202e\u2028\u2029" + `"}`)
 	got := definitionOf(&catalog.Tool{Name: "a", InputSchema: schema}).text()

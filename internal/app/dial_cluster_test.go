@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestDial_Cluster: a name that is held at one replica cannot be taken at another, its owner's newer connection at another replica
-// replaces it, an approval holds for all replicas, and a list that changes changes at all of them.
+// TestDial_Cluster: a server dials in to one replica. At another replica, nobody else can use its name, and a newer connection
+// of its owner replaces it. An approval counts at all replicas, and all replicas notice when the server's list of tools changes.
 func TestDial_Cluster(t *testing.T) {
 	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
@@ -60,7 +60,7 @@ func TestDial_Cluster(t *testing.T) {
 	}
 	n.Kill()
 	if _, err := one.dialIn(t, "alice", "shared", nil); err != nil {
-		t.Errorf("without NATS: %v", err) // it is closed after it was accepted, with the word to try again
+		t.Errorf("without NATS: %v", err) // the hub accepts the connection, and then closes it with the reason to try again
 	}
 	n.Start()
 	mcptest.WaitFor(t, "NATS is back", dialPatience, func() bool { return one.app.state.cluster.Connected() && two.app.state.cluster.Connected() })

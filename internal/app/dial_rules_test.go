@@ -42,7 +42,8 @@ func TestDial_Tools(t *testing.T) {
 	e.await(t, "mine", 3)
 }
 
-// TestDial_Large: what the servers of a principal list may have 4 MiB together, since a catalogue takes many times as much memory.
+// TestDial_Large: the lists of all servers of a principal may have 4 MiB together, since a catalogue needs many times as much
+// memory.
 func TestDial_Large(t *testing.T) {
 	e := hosted(t, nil, `[{"principals":["alice","bob"]}]`, dialRules)
 	e.begin(t, &device{large: 3 << 20}, "alice", "mine1", "")
@@ -56,8 +57,8 @@ func TestDial_Large(t *testing.T) {
 	e.await(t, "mine", 3)
 }
 
-// TestDial_IDs: the ids of calls on one socket differ, though the clients use the same ones, and each gets its own answer in whatever
-// order they come.
+// TestDial_IDs: many clients call one server with the same request id. mcpx gives the calls different ids on the socket, so each
+// client gets its own answer, in whatever order the answers come.
 func TestDial_IDs(t *testing.T) {
 	const clients = 20
 	type open struct{ id, params string }
@@ -98,8 +99,8 @@ func TestDial_IDs(t *testing.T) {
 	all.Wait()
 }
 
-// TestDial_View: a dialled server that is for its owner only has a view of its own, which other principals do not have, and the
-// overrides of its rule apply.
+// TestDial_View: a server that dialled in for its owner alone has a view, which other principals cannot use. The overrides of the
+// rule by which it dialled in apply to its tools.
 func TestDial_View(t *testing.T) {
 	e := hosted(t, nil, `[{"principals":["alice"]},{"principals":["bob"]}]`,
 		`,"dial":{"allow":[{"names":["mine"],"overrides":{"whoami":{"name":"self","description":"Tells its name."}}}]}`)
@@ -117,8 +118,8 @@ func TestDial_View(t *testing.T) {
 	}
 }
 
-// TestDial_ApprovalOfOwner: the approval of a server does not pass to another principal that takes its name later, also if the tools are
-// the same, and not to a server of the config.
+// TestDial_ApprovalOfOwner: if another principal later dials in under the same name, the approval of the earlier server does not
+// count for it, even if the tools are the same. It does not count for a server of this name in the config either.
 func TestDial_ApprovalOfOwner(t *testing.T) {
 	t.Chdir(t.TempDir())
 	e := hosted(t, nil, `[{"principals":["alice","bob"]},{"principals":["carol"],"admin":true}]`, dialRules)
@@ -136,7 +137,7 @@ func TestDial_ApprovalOfOwner(t *testing.T) {
 	}
 	_ = first.conn.CloseNow()
 	mcptest.WaitFor(t, "the state away", dialPatience, func() bool { return e.app.dialled.State("shared") == "away" })
-	for i := range 10 { // the tenth takes the place of the one that is away
+	for i := range 10 { // the tenth makes the hub forget the server that has lost its connection
 		e.device(t, "alice", fmt.Sprint("mine", i), "x")
 	}
 	e.device(t, "bob", "shared", "the second")
@@ -158,7 +159,8 @@ func TestDial_ApprovalOfOwner(t *testing.T) {
 	}
 }
 
-// TestDial_Reload: a reload that takes away a rule or a token closes the connections that it allowed, and others go on.
+// TestDial_Reload: if a reload removes a rule or a token, the connections that it permitted are closed. Other connections stay
+// open.
 func TestDial_Reload(t *testing.T) {
 	e := hosted(t, nil, `[{"principals":["alice","bob"]}]`, `,"dial":{"allow":[{"names":["mine"]},{"principals":["alice"],"names":["more"]}]}`)
 	mine, more, bob := e.device(t, "alice", "mine", "mine"), e.device(t, "alice", "more", "more"), e.device(t, "bob", "mine", "bob's")
@@ -196,8 +198,8 @@ func TestDial_Reload(t *testing.T) {
 	}
 }
 
-// TestDial_Group: who has one of the groups by which the owner may dial in sees the server, once it is approved. The server is
-// not told that clients can be asked, and its questions are refused.
+// TestDial_Group: after an admin has approved the server, it is visible to principals that share with its owner a group of the
+// rule. mcpx declares no capabilities for questions to the server, and refuses its questions.
 func TestDial_Group(t *testing.T) {
 	t.Chdir(t.TempDir())
 	cfg := configOf(t, nil, `[{"principals":["alice","bob","nobody"]},{"principals":["carol"],"admin":true}]`,
@@ -257,8 +259,8 @@ func TestDial_Group(t *testing.T) {
 	}
 }
 
-// TestDial_Unapproved: until an admin has approved a server, others than its owner find no trace of it: no name, prompt or reason.
-// Its title and instructions, which an approval is not about, are never shown.
+// TestDial_Unapproved: until an admin has approved a server, principals other than its owner do not see its name, its prompts or
+// why it is hidden. They never see its title and instructions, because an approval covers only tools.
 func TestDial_Unapproved(t *testing.T) {
 	t.Chdir(t.TempDir())
 	e := hosted(t, nil, `[{"principals":["alice","bob"]},{"principals":["carol"],"admin":true}]`, dialRules)
@@ -289,8 +291,8 @@ func TestDial_Unapproved(t *testing.T) {
 	}
 }
 
-// TestDial_Reviewed: an admin reads the definitions and approves exactly these. If the server has changed one meanwhile, nothing is
-// approved.
+// TestDial_Reviewed: an admin reads the tool definitions of a server, and approves exactly these. If the server has changed a
+// definition meanwhile, nothing is approved.
 func TestDial_Reviewed(t *testing.T) {
 	t.Chdir(t.TempDir())
 	e := hosted(t, nil, `[{"principals":["alice","bob"]},{"principals":["carol"],"admin":true}]`, dialRules)

@@ -21,9 +21,10 @@ import (
 type device struct {
 	conn  *websocket.Conn
 	over  chan error   // the error that ended its connection
-	tools int          // how many tools it has, if that is more than one
-	more  atomic.Int32 // how many it has got since
-	// answer, if not nil, answers a call instead of whoami: a member result or error. "" means later, or never.
+	tools int          // how many tools it has when it dials in; 0 means one
+	more  atomic.Int32 // how many tools it has got since then
+	// answer, if not nil, answers a call instead of whoami. It returns a member "result" or "error". If it returns "", the device
+	// sends no answer now.
 	answer func(id, params string) string
 	large  int                    // how many bytes the description of its tool has, if any
 	pushy  bool                   // it has instructions and a prompt, all of which say "obey"
@@ -174,8 +175,8 @@ func TestDial_Self(t *testing.T) {
 	}
 }
 
-// TestDial_All: a server for all is hidden until an admin approves its tools. Another principal cannot take its name, and a newer
-// connection of the same principal replaces the older one, which is told.
+// TestDial_All: a server for all principals is hidden until an admin approves its tools. Another principal cannot use its name. A
+// newer connection of the same principal replaces the older one, which is closed with a code that says so.
 func TestDial_All(t *testing.T) {
 	t.Chdir(t.TempDir()) // for the lock file
 	e := hosted(t, nil, `[{"principals":["alice","bob"]},{"principals":["carol"],"admin":true}]`, dialRules)
@@ -216,8 +217,8 @@ func TestDial_All(t *testing.T) {
 	}
 }
 
-// TestDial_Refused: who has no token, no rule, a wrong name or a foreign origin does not get a connection, nor does an eleventh
-// server, or a name that imitates another server. A connection with another subprotocol is closed.
+// TestDial_Refused: a server may not dial in without a token or a rule, with a bad name or a name that imitates another server,
+// from a foreign origin, or as the eleventh server of its principal. A connection with another subprotocol is closed.
 func TestDial_Refused(t *testing.T) {
 	fake := mcptest.Spec{}.HTTP(t)
 	e := hosted(t, map[string]string{"mine-fixed": fake.URL, "shared-fixed": fake.URL}, `[{"principals":["alice","bob"]}]`,

@@ -17,8 +17,8 @@ func refused(status int) error { return &transport.RefusedError{Status: status, 
 
 func closedWith(code int) error { return &transport.ClosedError{Code: code} }
 
-// TestDialout_Pauses: the pauses between attempts double up to a minute, each is uneven, and a connection that lasted makes them
-// short again.
+// TestDialout_Pauses: the pauses between attempts double up to a minute, with a random part. After a connection that lasted for
+// stableTime, they are short again.
 func TestDialout_Pauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -33,7 +33,7 @@ func TestDialout_Pauses(t *testing.T) {
 				pauses = append(pauses, time.Since(ended))
 			}
 			switch attempts {
-			case 10: // this one lasts
+			case 10: // this connection lasts for stableTime
 				time.Sleep(stableTime)
 			case 12:
 				cancel()
@@ -63,8 +63,8 @@ func TestDialout_Pauses(t *testing.T) {
 	})
 }
 
-// TestDialout_Final: an error that would come again ends the command. Before a connection has worked, these are a refused
-// token, a replaced connection, and the statuses 400, 403 and 404; afterwards only the first two.
+// TestDialout_Final: an error that would come again ends the command. A refused token and a replaced connection always do. The
+// statuses 400, 403 and 404 do only before the first connection has worked.
 func TestDialout_Final(t *testing.T) {
 	for _, test := range []struct {
 		err           error

@@ -140,8 +140,8 @@ func hideable(cfg *config.Config) []string {
 	return names
 }
 
-// filteredNames returns the names that filters match with the tools of a server: those that the server gives them, and those from
-// overrides. Other keys of a server match only the server's own names.
+// filteredNames returns the names of a server's tools that filters are matched with: the names that the server gives the tools,
+// and the names from overrides. Other keys of a server are matched only with the names that the server gives.
 func filteredNames(rules *policy.Rules, s *catalog.Server) []string {
 	names := s.ToolNames()
 	for i := range s.Tools {
@@ -152,16 +152,16 @@ func filteredNames(rules *policy.Rules, s *catalog.Server) []string {
 	return names
 }
 
-// toolNames has the names of the servers and tools of a catalogue. The names of the servers are either those under which mcpx serves
-// them, or those in the config file.
+// toolNames has the names of the servers and tools of a catalogue. A server has either the name under which mcpx serves it, or
+// its name in the config file.
 type toolNames struct {
 	tools   []string          // SERVER.TOOL
 	servers map[string]string // the server of each of tools
 	unknown []string          // the servers whose tools are not known yet
 }
 
-// namesIn returns the names in a snapshot. written has the names of servers in the config file, by those under which mcpx serves
-// them; for other servers the latter are used.
+// namesIn returns the names in a snapshot. written maps the name under which mcpx serves a server to its name in the config file.
+// A server that is not in written has the name under which mcpx serves it.
 func namesIn(snap *catalog.Snapshot, rules *policy.Rules, written map[string]string) toolNames {
 	all := toolNames{servers: make(map[string]string)}
 	for i := range snap.Servers {

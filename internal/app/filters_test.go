@@ -9,9 +9,9 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// TestUnmatched_NamesOfTheConfig: filters may name a tool as its server does or as an override does, and auth.rights name a
-// server as the file does. Keys that apply before the overrides, or without them, know only the server's names. A filter of auth.rights
-// that names no server gets one warning, from UnknownInRights.
+// TestUnmatched_NamesOfTheConfig: filters may use the name that the server gives a tool, or the name from an override. Keys that
+// do not consider overrides may use only the server's name. auth.rights uses the names of servers in the config file. For a
+// pattern of auth.rights that names no server, Unmatched says nothing, because UnknownInRights warns of it.
 func TestUnmatched_NamesOfTheConfig(t *testing.T) {
 	either := []string{"get", "fetch", "none"}
 	of := config.Server{

@@ -347,7 +347,7 @@ func TestForeign_States(t *testing.T) {
 				"without its tag": reply(alice, test.call, `"mcpx.bound.99999999999..x"`), "of the past": reply(alice, test.call, `"mcpx.bound.1.`+strings.Repeat("A", 22)+`.x"`),
 			} {
 				if what == "of nobody" && test.once {
-					continue // the call starts again, and asks again
+					continue // mcpx does not know this state, so it makes the call anew, which asks again
 				}
 				if !strings.Contains(refused, `"error"`) || !strings.Contains(refused, "requestState") {
 					t.Errorf("a state %s: %s", what, refused)

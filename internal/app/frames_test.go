@@ -31,7 +31,7 @@ var middleware = []string{
 }
 
 // framesTo returns the functions of mcpx in the stack of the goroutine that waits for the answer of a server, the innermost
-// first: in chain those of the middleware, in own the others.
+// first. chain has the functions of the middleware, and own has the others.
 func framesTo(t *testing.T) (own, chain []string) {
 	t.Helper()
 	var stack string

@@ -47,7 +47,7 @@ func airfield(t *testing.T) (servers map[string]string, fakes map[string]*mcptes
 
 const (
 	airRights = `[{"principals":["alice","carol"]},{"principals":["bob"],"servers":["open"]},{"principals":["bob"],"tools":{"allow":["books.find_*"]}}]`
-	// deniedRights say the same with a rule that takes away from what others give, in other letters.
+	// deniedRights give bob the same rights as airRights, but with a deny rule. The rule writes the names in another way.
 	deniedRights = `[{"principals":["alice","carol"]},{"principals":["*"]},{"groups":["x"],"deny":["*"]},{"principals":["Bob"],"deny":["Zeppeli[n]","Books.?EPPELIN_*"]}]`
 	airGroups    = `,"apps":true,"groups":{"` + hidden + `":["` + hidden + `"],"mixed":["` + hidden + `","open"],"flat":{"servers":["` + hidden + `","books","open"],"view":"tools"}}`
 )
@@ -73,8 +73,8 @@ func checkHidden(t *testing.T, rights string) {
 	call := func(tool, arguments string) string { return `"name":"` + tool + `","arguments":` + arguments }
 	ways := []struct {
 		name, path, method, params string
-		// want is contained in the answer, which shows that the request did what it should. For a request that must be refused,
-		// it is an error.
+		// want is a text that the answer contains. It shows that the request did what it should. If the request must be refused,
+		// want is a part of the error.
 		want string
 		// shows means that the answer to alice, who may see everything, contains what is hidden from bob.
 		shows bool

@@ -112,7 +112,7 @@ func (b *builder) auth(next *config.Config, previous *config.Auth) *config.Auth 
 type authServer struct {
 	*authserver.Server
 	of        *authserver.Options
-	keyInFile bool // the key is not in the config: it is in a file or, with a cluster, that of the cluster
+	keyInFile bool // the config has no key: mcpx uses a key in a file or, with a cluster, the keys of the cluster
 }
 
 // newAuthServer returns the authorization server for the config key auth, or nil if auth has no front or the profile runs no
@@ -200,7 +200,8 @@ func rightsOf(cfg *config.Config) *policy.Rights {
 	return policy.NewRights(cfg.Auth.Rights, writtenNames(cfg))
 }
 
-// writtenNames returns the names of servers in the config file, by the names under which mcpx serves them; only where they differ.
+// writtenNames maps the name under which mcpx serves a server to its name in the config file. It leaves out servers whose two
+// names are the same.
 func writtenNames(cfg *config.Config) map[string]string {
 	names := make(map[string]string)
 	for _, s := range cfg.Servers {

@@ -18,7 +18,7 @@ func limitsIn(t *testing.T, file string) conf.Limits {
 	return limitsOf(cfg)
 }
 
-// TestLimits_Defaults: the default limits are those below. They should keep one principal from blocking others, without
+// TestLimits_Defaults checks the default limits. They should keep one principal from blocking others, without
 // restricting a single user.
 func TestLimits_Defaults(t *testing.T) {
 	got := limitsIn(t, `{"mcpServers": {}}`)
@@ -52,7 +52,8 @@ func TestLimits_Config(t *testing.T) {
 	if own := limitsIn(t, `{"limits": {"principal": {"calls_per_minute": 5, "requests_per_second": 0}}, "mcpServers": {}}`); own.Principal.RequestsPerSecond != 0 {
 		t.Error("a 0 does not lift the limit of requests")
 	}
-	small := limitsIn(t, `{"max_message_bytes": 1048576, "mcpServers": {}}`) // so that 16 screenshots at once are still few
+	// Even with a small limit, 16 screenshots can be answered at once.
+	small := limitsIn(t, `{"max_message_bytes": 1048576, "mcpServers": {}}`)
 	for _, q := range []conf.Quota{small.Principal, small.Anybody} {
 		if q.BodyBytes != 4<<20 || q.AnswerBytes != 64<<20 {
 			t.Errorf("with messages of 1 MiB: bodies of %d bytes, answers of %d", q.BodyBytes, q.AnswerBytes)

@@ -25,7 +25,8 @@ func (r *Lines) Write(p []byte) (int, error) {
 		if end := bytes.IndexByte(r.text[over:], '\n'); end >= 0 {
 			over += end + 1
 		}
-		r.text, r.first = append(r.text[:0], r.text[over:]...), r.first+int64(over) // From returns copies
+		// Overwrites text in place, which is safe because From returns copies.
+		r.text, r.first = append(r.text[:0], r.text[over:]...), r.first+int64(over)
 	}
 	if r.changed != nil {
 		close(r.changed)
@@ -34,8 +35,8 @@ func (r *Lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// From returns those lines after a position that are still kept, the position after these lines, and a channel that is closed
-// when more lines come. Positions count all bytes ever written.
+// From returns the kept lines after a position, the position after these lines, and a channel that is closed when more lines
+// come. Positions count all bytes ever written.
 func (r *Lines) From(position int64) (lines []byte, next int64, more <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -25,7 +25,8 @@ func TestAbout(t *testing.T) {
 	}
 }
 
-// TestLines_Trimmed: of a long log the newest lines are kept whole, and readers go on after their position.
+// TestLines_Trimmed: if a log is long, only its newest lines are kept, each of them whole. A reader that comes back with its
+// position gets the lines after it.
 func TestLines_Trimmed(t *testing.T) {
 	var r Lines
 	line := func(i int) []byte { return fmt.Appendf(nil, "line %07d\n", i) }

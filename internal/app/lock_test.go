@@ -17,7 +17,8 @@ import (
 	"mcpx/internal/policy"
 )
 
-// TestChangeLock: what several mcpx approve at once is all there, also in a lock file that has no servers.
+// TestChangeLock: if several processes approve servers at the same time, the lock file has all approvals afterwards. At first
+// the file has no servers.
 func TestChangeLock(t *testing.T) {
 	cfg := &config.Config{Path: filepath.Join(t.TempDir(), "config.json")}
 	if err := os.WriteFile(LockPath(cfg), []byte("{}"), 0o600); err != nil {
@@ -25,7 +26,7 @@ func TestChangeLock(t *testing.T) {
 	}
 	many := 20
 	if runtime.GOOS == "windows" {
-		many = 1 // there they do not take turns
+		many = 1 // on Windows, processes do not take turns
 	}
 	var all sync.WaitGroup
 	for i := range many {
@@ -41,8 +42,8 @@ func TestChangeLock(t *testing.T) {
 	}
 }
 
-// TestChangedTools_Gone: what servers had that are gone is forgotten, as servers dial in under ever new names. A later server of the
-// same name is not compared with it.
+// TestChangedTools_Gone: the tools of a server that is gone are forgotten, because servers may dial in under ever new names. A
+// later server of the same name is not compared with the earlier one.
 func TestChangedTools_Gone(t *testing.T) {
 	var log bytes.Buffer
 	c := &changedTools{

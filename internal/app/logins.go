@@ -23,8 +23,8 @@ func Logins(log *slog.Logger) *logins.Logins {
 	return logins.New(filepath.Join(folder, "mcpx", "logins"), log)
 }
 
-// Secrets returns the store of this user's secrets, which configs refer to by name. It is in the user's folder for configs; if
-// there is none, in that for temporary files.
+// Secrets returns the store of this user's secrets, which configs refer to by name. It is in the user's folder for configs or, if
+// there is none, in the folder for temporary files.
 func Secrets() *secret.Store {
 	folder, err := os.UserConfigDir()
 	if err != nil {

@@ -119,7 +119,8 @@ func TestHidden_Changes(t *testing.T) {
 	})
 }
 
-// TestNobody: a principal without any rights is told so, and what it can do about it, but not which servers or tools exist.
+// TestNobody: a principal without any rights gets texts that say so and what it can do about it. They do not say which servers or
+// tools exist.
 func TestNobody(t *testing.T) {
 	mcptest.NoLeaks(t)
 	servers, _ := airfield(t)

@@ -112,17 +112,17 @@ func MaxDescription(cfg *config.Config) int {
 	return cfg.MaxDescriptionLen
 }
 
-// These limits of one principal cannot be set in the config.
+// These limits of one principal cannot be set in the config. All clients without a principal together count as one principal.
 const (
 	paceOfOne     = 5_000   // requests per second; further requests have to wait
 	bodyPaceOfOne = 4 << 20 // bytes per second of large bodies; further bytes have to wait
-	bodies        = 4       // how many messages of max_message_bytes may be sent at once; one bound for all strangers
-	// leastAnswers is how many bytes of large answers may at least wait to be read; one bound for all strangers too. With a small
-	// max_message_bytes, a few calls at once would otherwise lose answers that their clients are reading.
+	bodies        = 4       // how many messages of max_message_bytes may be sent at once
+	// leastAnswers is how many bytes of large answers may always wait until clients have read them. Without it, a small
+	// max_message_bytes would make a few calls at once lose their answers.
 	leastAnswers = 64 << 20
 )
 
-// limitsOf returns the limits of a config, together with those above.
+// limitsOf returns the limits of a config, together with the limits above.
 func limitsOf(cfg *config.Config) conf.Limits {
 	options := cfg.Limits
 	options.Principal.BodyBytes = bodies * cfg.MaxMessageBytes

@@ -34,8 +34,8 @@ type pageWork struct {
 }
 
 // newPage makes a page; an App has one for each handler that serves it. newPage must not be called at the same time as itself or
-// Close. links has the links that open the page of a user's own machine. It is nil for the page that an HTTP
-// server shows to admins, such as that of mcpx serve.
+// Close. links has the links that open the page of a user's own machine. It is nil for the page that an HTTP server, such as
+// mcpx serve, shows to admins.
 func (a *App) newPage(links *page.Links) *page.Page {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.pageEnds = append(a.pageEnds, cancel)
@@ -273,7 +273,7 @@ var ErrUnused = errors.New("nobody has used the page for half an hour")
 
 // ServePage serves the page on an address of this machine until ctx ends, serving fails, or the page was unused for half an
 // hour. It starts the servers like the other methods that serve. Viewers need one of the links that the parameter links makes.
-// At the end ServePage closes a and the listener.
+// At the end ServePage closes the App and the listener.
 func (a *App) ServePage(ctx context.Context, listener net.Listener, links *Links) error {
 	defer a.Close()
 	defer links.Close()

@@ -223,8 +223,8 @@ func (p *pageWork) fromRegistry(ctx context.Context, in *wanted) (*drafts, error
 	return &drafts{[]draft{one}, filled.Secrets, filled.Unset}, nil
 }
 
-// shownDraft is a draft as the page shows it. Entry, Secret and Executes are those of [setup.Shown]. Runs is the command line
-// that would run. Taken means that the config has a server of this name.
+// shownDraft is a draft as the page shows it. Entry, Secret and Executes are as in [setup.Shown]. Runs is the command line that
+// would run. Taken means that the config has a server of this name.
 type shownDraft struct {
 	Name     string          `json:"name"`
 	Entry    json.RawMessage `json:"entry,omitempty"` // without an entry, the server cannot be added
@@ -363,12 +363,12 @@ func (p *pageWork) add(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// KeepSecrets stores secrets in the keyring. The function undo is for a caller that fails later: it deletes the new secrets again, and
-// gives those that existed their old values; the keyring may refuse that. If a secret cannot be stored, KeepSecrets has called undo
-// already, and returns an error; then undo does nothing.
+// KeepSecrets stores secrets in the keyring. The function undo is for a caller that fails later. It deletes the secrets that
+// are new, and restores the old values of the others, unless the keyring refuses that. If a secret cannot be stored,
+// KeepSecrets calls undo itself and returns an error; then another call of undo does nothing.
 func KeepSecrets(ctx context.Context, secrets []setup.Secret) (undo func(), err error) {
 	store, back := Secrets(), []func(){}
-	late := context.WithoutCancel(ctx) // undo works also for a viewer who has left
+	late := context.WithoutCancel(ctx) // so that undo works even after the viewer has disconnected
 	undo = func() {
 		for _, one := range slices.Backward(back) {
 			one()

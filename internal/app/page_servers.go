@@ -29,8 +29,8 @@ type shownTool struct {
 	Why         string   `json:"why,omitempty"`
 }
 
-// server responds with the tools of a server: those that the viewer may use and, if the config has the server, the hidden ones
-// with the reason.
+// server responds with the tools of a server that the viewer may use. If the config has the server, it adds the hidden tools,
+// each with the reason why it is hidden.
 func (p *pageWork) server(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("name")
 	seen, ok := p.app.Executor.Catalogue(p.client(r)).Server(name)
@@ -271,7 +271,8 @@ func (p *pageWork) log(w http.ResponseWriter, r *http.Request) {
 func SavedBy(file string, days int, grouping string) (*savings.Report, error) {
 	now := time.Now()
 	r := &savings.Report{Encoding: "o200k_base", Since: now.AddDate(0, 0, 1-days).Format(time.DateOnly), Days: days, By: grouping}
-	// Days after tomorrow were written while the clock was wrong. In the time zone of another process it may be tomorrow already.
+	// Days after tomorrow are not read: they were written while the clock was wrong. Tomorrow is read, because in the time zone of
+	// another process it may be tomorrow already.
 	list, err := savings.Load(SavingsDir(file), r.Since, now.AddDate(0, 0, 1).Format(time.DateOnly))
 	if err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestKeepSecrets: if one secret cannot be stored, the keyring has what it had before.
+// TestKeepSecrets: if one of several secrets cannot be stored, KeepSecrets restores the keyring as it was before.
 func TestKeepSecrets(t *testing.T) {
 	for _, folder := range []string{"XDG_CONFIG_HOME", "HOME", "AppData"} {
 		t.Setenv(folder, t.TempDir())
@@ -57,8 +57,8 @@ func TestKeepSecrets(t *testing.T) {
 	asBefore()
 }
 
-// TestChange_Refused: a change that the keyring refuses is not in the audit trail. One that the trail cannot record, or whose file
-// cannot be written, takes out of the keyring what it stored.
+// TestChange_Refused: if the keyring refuses the secrets of a change, the audit trail does not record the change. If the trail
+// cannot record the change, or the config file cannot be written, the secrets are removed from the keyring again.
 func TestChange_Refused(t *testing.T) {
 	mcptest.NoLeaks(t)
 	ownFolders(t)
@@ -92,7 +92,7 @@ func TestChange_Refused(t *testing.T) {
 		(&serversAPI{app: a}).change(w, httptest.NewRequest("POST", "/ui/servers", nil), change{
 			action: "add", name: "x",
 			edit: func(data []byte, _ string) ([]byte, error) {
-				return append(data, '\n'), os.WriteFile(file, []byte(text), 0o600) // another process writes text meanwhile
+				return append(data, '\n'), os.WriteFile(file, []byte(text), 0o600) // as if another process wrote text meanwhile
 			},
 			keep: func() (func(), error) {
 				got.kept = "kept"

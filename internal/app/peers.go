@@ -102,7 +102,7 @@ func (a *App) answerPeers() {
 // Everyone sends a message about a session to all other replicas, and does not wait. It implements [front.Peers].
 func (p peers) Everyone(view, session string, message []byte) {
 	first, err := json.Marshal(about{view, session})
-	if err == nil { // if NATS is away, the message is lost, as if the client had sent it too late
+	if err == nil { // if NATS cannot be reached, the message is lost, as if the client had sent it too late
 		_ = p.Tell(kindSession, append(append(first, '\n'), message...))
 	}
 }
@@ -116,7 +116,8 @@ func (p peers) Ended(ctx context.Context, view, session string) {
 	var asked sync.WaitGroup
 	for _, id := range p.Others() {
 		asked.Go(func() {
-			for range p.Ask(ctx, id, kindEnded, data) { // after an error, the replica is gone, or reads the end in NATS
+			// On an error, the replica has ended, or will learn of the end from the records in NATS.
+			for range p.Ask(ctx, id, kindEnded, data) {
 			}
 		})
 	}
@@ -166,7 +167,7 @@ func (p peers) homeIn(value []byte, now time.Time) string {
 	return home
 }
 
-// homed returns the names of those enabled servers of a view for which match returns true.
+// homed returns the names of the enabled servers of a view for which match returns true.
 func (a *App) homed(view string, match func(*config.Server) bool) (names []string) {
 	cfg := a.current.Load().config
 	part, _ := scopeOf(cfg, view)

@@ -9,9 +9,9 @@ import (
 	"mcpx/internal/programs"
 )
 
-// programFolder returns the folder of the stored programs of a config. It is "" if the config turns programs off, or if there
-// is no config file and no folder in it. A stored program is a file with code that clients can run. required means that it is a
-// fault if the folder does not exist.
+// programFolder returns the folder of the stored programs of a config. A stored program is a file with code that clients can run.
+// The folder is "" if the config turns programs off, or if the config names no folder and does not come from a file. required
+// means that it is a fault if the folder does not exist.
 func programFolder(cfg *config.Config) (folder string, required bool) {
 	switch {
 	case cfg.Programs.Off:

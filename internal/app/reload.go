@@ -45,8 +45,8 @@ type Source struct {
 // Reloaded says what the last reload changed. The embedded Changes have the names of the servers that were started and stopped.
 type Reloaded struct {
 	registry.Changes
-	// Changed has the names of the servers that have new settings. Keys and Later have the changed keys outside of servers:
-	// those in Keys are in effect already, those in Later take effect when mcpx restarts.
+	// Changed has the names of the servers that have new settings. Keys has the changed keys outside of servers that are in
+	// effect already. Later has the ones that take effect when mcpx restarts.
 	Changed, Keys, Later []string
 	// Unavailable has the faults in the entries of single servers, which are therefore not served.
 	Unavailable []config.Fault
@@ -207,8 +207,8 @@ func (r *reloader) reload(ctx context.Context, by string, forced bool) error {
 	patience := time.NewTimer(settleTime)
 	defer patience.Stop()
 	for {
-		// The fingerprints are taken before the load, so that a later write counts as another change. The method follow adds
-		// those of newly referred files after the load.
+		// The fingerprints are taken before the load, so that a later write counts as another change. After the load, the method
+		// follow adds the fingerprints of files to which the config newly refers.
 		r.seen, r.beside = lookAt(r.file.Path, fingerprint{}), r.lookBeside(r.files)
 		text, _ := os.ReadFile(r.file.Path)
 		cfg, err := r.load()

@@ -14,8 +14,8 @@ import (
 	"mcpx/internal/desk/setup"
 )
 
-// TestFingerprint: a file that was young when it was read and has changed since has another fingerprint, even if its time and
-// size are the same.
+// TestFingerprint: if a file was young when it was read, a later change gives it another fingerprint, even if its time and size
+// stay the same.
 func TestFingerprint(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
 	put := func(content string, age time.Duration) {
@@ -52,8 +52,8 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// TestReloader_OtherPrograms: a config with another folder of programs is applied once. The trail does not say that a program has
-// changed.
+// TestReloader_OtherPrograms: a reload with another folder of programs is applied only once, by the reload. The next check of the
+// programs does not apply the config again, until a program in the new folder changes.
 func TestReloader_OtherPrograms(t *testing.T) {
 	folders := []string{t.TempDir(), t.TempDir()}
 	configs := make([]*config.Config, len(folders))
@@ -80,7 +80,8 @@ func TestReloader_OtherPrograms(t *testing.T) {
 	}
 }
 
-// TestReloader_LaterPrograms: without watch, a folder of programs that a reload or an edit has found is followed from then on.
+// TestReloader_LaterPrograms: without watch, and if no folder of programs existed at the start, mcpx follows the folder as soon
+// as a reload or an edit has found one.
 func TestReloader_LaterPrograms(t *testing.T) {
 	for what, reload := range map[string]func(asked chan<- Request, edits chan<- edit){
 		"mcpx reload": func(asked chan<- Request, _ chan<- edit) { asked <- Request{By: "mcpx reload"} },

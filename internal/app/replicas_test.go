@@ -201,7 +201,7 @@ func TestReplicas_CatalogueInCluster(t *testing.T) {
 	for _, one := range servers {
 		one.shut()
 	}
-	for range 2 { // the third may ask the second, which has only heard of the catalogues
+	for range 2 { // the third replica may ask the second, which itself has the catalogues only from the first
 		if got := newReplica(t, cfg, t.TempDir(), nil).lists(t); got != want {
 			t.Error(differing(got, want))
 		}
@@ -223,7 +223,7 @@ func TestReplicas_Peers(t *testing.T) {
 	if got := second.lists(t); got != want {
 		t.Errorf("with a peer: %s", differing(got, want))
 	}
-	// It passes on what it was told itself, although no server has answered it yet.
+	// The second replica passes on the catalogues that it got from the first, although no server has answered it yet.
 	third := newReplica(t, cfg, t.TempDir(), func(_ context.Context, key string) []byte { return second.Registry.Saved(key) })
 	if got := third.lists(t); got != want {
 		t.Errorf("with a peer that has a peer: %s", differing(got, want))
@@ -269,8 +269,8 @@ func TestReplicas_Peers(t *testing.T) {
 	}
 }
 
-// TestReplicas_Ready: a replica is ready once it can serve what it lists: also a server whose catalogue it was told by a peer
-// must have been tried. A server that is down keeps no replica from being ready, and one that is added later makes none unready.
+// TestReplicas_Ready: a replica is ready only after it has tried to connect to every server, even to a server whose catalogue it
+// got from a peer. If a server is down, the replica still becomes ready. If a server is added later, the replica stays ready.
 func TestReplicas_Ready(t *testing.T) {
 	servers, cfg := replicaServers(t, "")
 	first := newReplica(t, cfg, t.TempDir(), nil)

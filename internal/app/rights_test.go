@@ -31,8 +31,9 @@ func TestUnknownInRights(t *testing.T) {
 	}
 }
 
-// TestUnknownInRights_Effective: there is no warning for patterns that have their effect: those that name the built-in server, and those
-// that deny by the name under which mcpx serves a server. The patterns that give name servers as the file does.
+// TestUnknownInRights_Effective: there is no warning for patterns that have an effect. Patterns may name the built-in server.
+// Patterns that deny may also use the name under which mcpx serves a server. Patterns that permit must use its name in the
+// config file.
 func TestUnknownInRights_Effective(t *testing.T) {
 	cfg := &config.Config{
 		Servers: []config.Server{{Name: "team_a", Written: "team/a"}},

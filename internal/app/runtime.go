@@ -66,9 +66,9 @@ type builder struct {
 	dialledIn func() []dial.Server // returns the servers that are dialled in at the moment
 }
 
-// build creates the Runtime for a config, and does everything that can fail. previous is the current Runtime, or nil at the start. The new
-// Runtime reuses those parts of previous that have state and have not changed; previous itself is not modified. The caller must make the
-// new Runtime the current one, or call its method end with previous.
+// build creates the Runtime for a config, and does everything that can fail. previous is the current Runtime, or nil at the
+// start. The new Runtime reuses the parts of previous that have state and have not changed; previous itself is not modified.
+// The caller must make the new Runtime the current one, or call its method end with previous.
 func (b *builder) build(to *config.Config, previous *Runtime) (*Runtime, error) {
 	cfg := *to
 	lock, err := b.lock(to)
@@ -108,8 +108,8 @@ func (r *Runtime) settings(name string) *view.Settings {
 	return made.(*view.Settings)
 }
 
-// end ends what does not go on in the Runtime next: the requests whose credentials next does not accept, and the authorization server
-// if next has another one. next is nil if mcpx ends.
+// end ends what the Runtime next does not contain any more: the requests whose credentials next does not accept, and the
+// authorization server if next has another one. next is nil if mcpx ends.
 func (r *Runtime) end(next *Runtime) {
 	if next == nil {
 		next = &Runtime{}

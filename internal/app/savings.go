@@ -30,7 +30,7 @@ func (a *App) openBook() {
 	a.book = savings.New(dir, a.log)
 }
 
-// count adds the tokens that mcpx has saved with one message to the book. r is the event of the message.
+// count adds to the book how many tokens mcpx has saved with one message. r is the event of the message.
 func (a *App) count(r *request.Event) {
 	if r.Definitions != nil {
 		for _, one := range r.Definitions() {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestSavedBy_Clock: days that were written while the clock was a year ahead do not count, until it is that day. Tomorrow counts, as it
-// may be tomorrow in the time zone of the process that has written it.
+// TestSavedBy_Clock: savings that were written while the clock was a year ahead are not counted before that day. Savings of
+// tomorrow are counted, because in the time zone of the process that wrote them it may be tomorrow already.
 func TestSavedBy_Clock(t *testing.T) {
 	home := t.TempDir()
 	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "LocalAppData"} {

@@ -18,14 +18,14 @@ import (
 	"mcpx/internal/hosted/httpd"
 )
 
-// ServeStdio starts the servers and serves one client until its input or ctx ends. Then it closes a.
+// ServeStdio starts the servers and serves one client until its input or ctx ends. Then it closes the App.
 func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	a.start(ownerWithin)
 	defer a.Close()
 	return a.Attach(ctx, in, out)
 }
 
-// Attach serves one client until its input or ctx ends. It does not close a. [App.Start] must have been called.
+// Attach serves one client until its input or ctx ends. It does not close the App. [App.Start] must have been called.
 func (a *App) Attach(ctx context.Context, in io.Reader, out io.Writer) error {
 	only := ""
 	if a.origin.Pool != nil { // with shared servers, each session needs a name of its own, so that a server can tell their clients apart
@@ -36,7 +36,7 @@ func (a *App) Attach(ctx context.Context, in io.Reader, out io.Writer) error {
 	})
 }
 
-// ServeHTTP starts the servers and serves clients over HTTP until ctx ends. Then it closes a and the listener.
+// ServeHTTP starts the servers and serves clients over HTTP until ctx ends. Then it closes the App and the listener.
 func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 	a.start(startAfter)
 	finish := a.state.leaves(ctx, a.Config.Drain+a.grace())
@@ -75,7 +75,7 @@ func (a *App) httpOptions() httpd.Options {
 
 // DialOut connects to a hosted mcpx and offers the servers of this machine to it. When a connection ends, DialOut opens the
 // next one. It returns when ctx ends, or when the hosted mcpx refuses the connection for good. view is the name of the view
-// that the hosted mcpx gets. DialOut calls say with a line for each event that the user should know of, and closes a at the
+// that the hosted mcpx gets. DialOut calls say with a line for each event that the user should know of, and closes the App at the
 // end.
 func (a *App) DialOut(ctx context.Context, address, token, view string, say func(line string)) error {
 	defer a.Close()

@@ -129,8 +129,8 @@ func (b *builder) personally(server *registry.Server, s *config.Server) {
 	server.Spec.Remote.Authorize, server.Spec.Secrets = b.logins.Needed(own), server.Spec.Secrets.And(nil, tokens)
 }
 
-// share makes several sessions of the daemon use the same process or connection of a server: all sessions, or only those in the
-// same folder. The config decides which. If the config does not say, a table in mcpx decides; it lists packages that keep
+// share makes several sessions of the daemon use the same process or connection of a server: all sessions, or only the sessions
+// in the same folder. The config decides which. If the config does not say, a table in mcpx decides; it lists packages that keep
 // nothing of a session. A command that sessions do not share starts when the session first uses it.
 func (b *builder) share(server *registry.Server, s *config.Server) {
 	among := share.Of(s).Share
@@ -151,8 +151,9 @@ func (b *builder) share(server *registry.Server, s *config.Server) {
 var liveFields = []string{
 	"Description", "Tools", "ReadOnly", "Overrides", "Confirm", "Pin", "Validate", "Verbatim",
 	"CallTimeout", "IdleTimeout", "ToolTimeouts", "MaxConcurrency", "SessionIdle",
-	// A renamed server always gets a new entry in the registry. But the digest of its settings (see definition) stays the same, because the
-	// digest does not cover the name. So the registry knows that the server must start only after the one with the old name has ended.
+	// A renamed server always gets a new entry in the registry. But the digest of its settings (see definition) stays the same,
+	// because the digest does not cover the name. So the registry knows that it must start the server only after the server with
+	// the old name has ended.
 	"Name",
 	// If a credential changes, the field Secrets changes too and makes the server restart. The field Credentials affects only the name
 	// of the cache file.

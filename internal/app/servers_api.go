@@ -152,7 +152,7 @@ func (h *serversAPI) change(w http.ResponseWriter, r *http.Request, c change) bo
 				undo, err = c.keep()
 			}
 			if err != nil {
-				return err // before the audit trail has the change
+				return err // refused before the audit trail records the change
 			}
 			return h.app.auditor.changing(who, c, difference(configChange{"", h.app.current.Load().config, cfg, before, after}))
 		})

@@ -28,9 +28,9 @@ type clientState struct {
 	// catalogues asks the other replicas for a server's catalogue; nil without a cluster.
 	catalogues registry.Peers
 	approvals  *approvals // nil without a cluster
-	// secrets are the keys for sealing (encrypting) what clients store for mcpx: the keys of the cluster or, without a cluster, those of
-	// the authorization server at the start. If there is no authorization server either, the key is random. mcpx seals with the first key,
-	// and opens data that was sealed with any of the keys.
+	// secrets are the keys for sealing (encrypting) what clients store for mcpx: the keys of the cluster or, without a cluster,
+	// the keys that the authorization server had at the start. If there is no authorization server either, the key is random.
+	// mcpx seals with the first key, and opens data that was sealed with any of the keys.
 	secrets []*state.Secret
 
 	cluster *cluster.Cluster // nil means that mcpx runs alone
@@ -69,9 +69,9 @@ func (s *clientState) seal(log *slog.Logger) {
 	s.sessions = front.NewSessions(secret)
 }
 
-// secretsOf returns the secrets of the authorization server: the keys in the config; if there are none, those of the cluster; without a
-// cluster, the key in a file. If the previous authorization server uses the key from the file, the key stays in use even if the file was
-// deleted meanwhile.
+// secretsOf returns the secrets of the authorization server. They are the keys in the config. If there are none, they are the
+// keys of the cluster or, without a cluster, the key in a file. If the previous authorization server uses the key from the file,
+// the key stays in use even if the file was deleted meanwhile.
 func (s *clientState) secretsOf(keys []string, previous *authServer, log *slog.Logger) (secrets []*state.Secret, err error) {
 	for _, key := range keys {
 		secrets = append(secrets, state.SecretOf([]byte(key)))

@@ -17,9 +17,9 @@ import (
 )
 
 // TestState_Shared: two Apps with one clientState serve the same clients. What one App has given to a client is valid at the
-// other, only for the same principal. What is counted or used up at one is so at the other. This shows that nothing that
-// belongs to a client is stored anywhere else, except for things that exist only in one process. Two Apps in a cluster do the same,
-// also while the key of the cluster is replaced.
+// other, only for the same principal. What one App counts or uses up is also counted or used up at the other. This shows that
+// nothing that belongs to a client is stored anywhere else, except for things that exist only in one process. Two Apps in a
+// cluster do the same, also while the key of the cluster is replaced.
 func TestState_Shared(t *testing.T) {
 	t.Run("memory", func(t *testing.T) {
 		mcptest.NoLeaks(t)
@@ -55,7 +55,7 @@ func testShared(t *testing.T, cluster string, another func(*endpoint) *endpoint)
 	const more = `,"result_token_limit":100,"result_preview_tokens":50,"limits":{"principal":{"calls_per_minute":20,"requests_per_second":0}}`
 	one, _ := workshop(t, rights, more+cluster)
 	two := another(one)
-	within := time.Millisecond // until what one does is known at the other
+	within := time.Millisecond // how long it may take until one App knows what the other has done
 	if cluster != "" {
 		within = 2 * time.Second
 	}
@@ -182,15 +182,16 @@ func testShared(t *testing.T, cluster string, another func(*endpoint) *endpoint)
 				passed++
 			}
 		}
-		if passed < 15 || passed > 25 { // some calls were made before, and time passes
+		if passed < 15 || passed > 25 { // not exactly 20: earlier subtests made some calls, and the limit permits more with time
 			t.Errorf("%d calls of 20 a minute passed", passed)
 		}
 	})
 }
 
-// TestState_Restart: a process of the same user goes on with the sessions of an earlier one, which it knows only by their ids. An
-// id proves nothing: with the credential of another principal, or none, it is unknown. A session that its client has ended, and
-// one of a view that is gone, stay ended. A process without the key file has a key of its own.
+// TestState_Restart: a later process of the same user continues the sessions of an earlier one. Their ids contain all that it
+// needs. An id alone gives no access: a request without a credential, or with the credential of another principal, is refused.
+// Sessions that their clients have ended, and sessions of a removed view, are unknown. Without the key file, all earlier
+// sessions are unknown too.
 func TestState_Restart(t *testing.T) {
 	mcptest.NoLeaks(t)
 	const rights = `[{"principals":["alice","bob"]}]`
@@ -244,7 +245,7 @@ func TestState_Restart(t *testing.T) {
 			t.Errorf("%s ends it: %d %s", name, status, said)
 		}
 	}
-	for _, path := range []string{"/mcp", "/mcp/tools"} { // the session of one view is unknown at another, also if that is gone
+	for _, path := range []string{"/mcp", "/mcp/tools"} { // a session of a removed view is unknown at the other views
 		if status, said, _ := bob.http(t, "POST", path, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, map[string]string{"Mcp-Session-Id": bob.sessions["/mcp/groups/all"]}); status != 404 {
 			t.Errorf("%s: %d %s", path, status, said)
 		}

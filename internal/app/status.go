@@ -14,8 +14,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// readiness is the long answer to /readyz, with the numbers of servers and tools. The short answer, which everyone gets, is the
-// embedded one.
+// readiness is the long answer to /readyz, with the numbers of servers and tools. The embedded Readiness is the short answer,
+// which everyone gets.
 type readiness struct {
 	httpd.Readiness
 	Servers int                   `json:"servers"`
@@ -70,7 +70,7 @@ type serverStatus struct {
 	Dialled    string           `json:"dialled,omitempty"` // how a server that dials in is connected; the text of [dial.Hub.State]
 	Tools      int              `json:"tools"`
 	Restarts   int              `json:"restarts"`
-	counts                      // of this server's calls
+	counts                      // the counts of this server's calls
 	Savings    *savings.Figures `json:"savings,omitempty"`
 }
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestVersion_Embedded: the version is that of the module mcpx, not that of the program that uses it as a package.
+// TestVersion_Embedded: Version returns the version of the module mcpx, not the version of a program that uses it as a package.
 func TestVersion_Embedded(t *testing.T) {
 	for _, test := range []struct {
 		want string

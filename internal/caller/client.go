@@ -15,8 +15,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Client is the sender of a request. It stands for one connection of one program or, if the protocol has no sessions,
-// for one request. Package front makes it; other packages pass it on and never change it. Data of a single
+// Client is the sender of a request. It represents one connection of one program or, if the protocol has no sessions,
+// one request. Package front makes it; other packages pass it on and never change it. Data of a single
 // request (its progress token, its log level) is not here. A nil *Client means that mcpx itself is the sender, for
 // example for a command.
 type Client struct {
@@ -220,9 +220,9 @@ func (c *Client) extension(name string) json.RawMessage {
 	return declared
 }
 
-// Relayed returns those capabilities of the client that mcpx relays to servers. If the client's view is transparent, these are
-// all capabilities except tasks. Otherwise they are elicitation, sampling, roots and [TasksExtension]. If the view lists tools
-// with apps, appsExtension is added.
+// Relayed returns the capabilities that the client has declared and that mcpx relays to servers. If the client's view is
+// transparent, these are all capabilities except tasks. Otherwise they are elicitation, sampling, roots, [TasksExtension] and,
+// if the view lists tools with apps, appsExtension.
 func (c *Client) Relayed() json.RawMessage {
 	out := c.askable()
 	if c == nil || c.Transparent {
@@ -241,7 +241,7 @@ func (c *Client) Relayed() json.RawMessage {
 	return out
 }
 
-// askable returns those capabilities of the client that permit a server to send it requests.
+// askable returns the capabilities of the client that permit a server to send it requests.
 func (c *Client) askable() json.RawMessage {
 	if c == nil {
 		return json.RawMessage("{}")

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestRelayed: mcpx declares to a server those of the client's capabilities that mcpx can relay, and only those
-// extensions that work through mcpx.
+// TestRelayed: mcpx declares to a server only the capabilities of the client that mcpx can relay, and only the extensions
+// that work through mcpx.
 func TestRelayed(t *testing.T) {
 	const all = `{"elicitation":{},"roots":{"listChanged":true},"sampling":7,"tasks":{"list":{}},"experimental":{"x":{}},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["a"]},"io.modelcontextprotocol/tasks":{"a":1},"x/y":{}}}`
 	for _, test := range []struct {
@@ -30,8 +30,8 @@ func TestRelayed(t *testing.T) {
 	}
 }
 
-// TestAskCapabilities: a client gets no questions whose capability it has not declared. The error for the server
-// names that capability.
+// TestAskCapabilities: mcpx does not pass a server's question to a client that has not declared the capability for it. The
+// error for the server names this capability.
 func TestAskCapabilities(t *testing.T) {
 	tests := []struct{ capabilities, method, params, missing string }{
 		{`{"elicitation":{}}`, "elicitation/create", `{"message":"x"}`, ""},

@@ -40,7 +40,7 @@ func New(place Place, info Said) Client {
 }
 
 // Saying returns a copy of c with what the client says about itself in its newest message. A modern client gets no
-// requests from mcpx; instead, questions are part of the answers to the client's own requests (SEP-2322).
+// requests from mcpx; instead, mcpx puts the questions of servers into its answers to the client's own requests (SEP-2322).
 func (c *Client) Saying(said Said) Client {
 	next := *c
 	next.Name, next.Version, next.Capabilities = said.Name, said.Version, said.Capabilities

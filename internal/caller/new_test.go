@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestNew: whatever fields are added, no field of a place, or of an earlier message of the same client, is lost
-// when clients are made from each other.
+// TestNew: New sets all fields of a Client, and Saying, Sending and Asked keep the fields that they do not change. The test
+// also covers fields that are added later.
 func TestNew(t *testing.T) {
 	ask := func(context.Context, string, json.RawMessage, func(json.RawMessage)) (json.RawMessage, error) {
 		return nil, nil

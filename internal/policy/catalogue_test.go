@@ -82,7 +82,8 @@ func TestCatalogues_Identity(t *testing.T) {
 	}
 }
 
-// TestCatalogues_Hidden: if a server's tools are all hidden, it says by which setting. Other servers say nothing.
+// TestCatalogues_Hidden: if all tools of a server are hidden, its field Hidden says by which settings. For other servers it is
+// empty.
 func TestCatalogues_Hidden(t *testing.T) {
 	rules := &Rules{Servers: map[string]ServerRules{
 		"all": {ReadOnly: true}, "one": {Deny: []string{"*"}}, "two": {Allow: []string{"x"}, ReadOnly: true}, "some": {Deny: []string{"a"}},

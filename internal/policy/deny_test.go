@@ -9,7 +9,7 @@ import (
 	"mcpx/internal/caller"
 )
 
-// TestDeny: what a rule takes away nobody gives back, however it is written.
+// TestDeny: if a rule takes something away, no other rule can give it back. The names in the rule may be written in another way.
 func TestDeny(t *testing.T) {
 	ann := &caller.Principal{ID: "1", Name: "Ann@login.example.com", Groups: []string{"Staff"}, Scopes: []string{"write"}}
 	const all = "git.get_file git.put_file mail.read mail.send new"
@@ -68,7 +68,8 @@ func TestDeny(t *testing.T) {
 	}
 }
 
-// TestDeny_Letters: a principal is meant in whichever form its letters are written, and never by a name that only looks like its own.
+// TestDeny_Letters: a deny rule applies to a principal even if it writes the name in another case or in another Unicode form. It
+// does not apply to a principal whose name has different letters that only look the same.
 func TestDeny_Letters(t *testing.T) {
 	for _, test := range []struct {
 		written, name string
@@ -87,8 +88,9 @@ func TestDeny_Letters(t *testing.T) {
 	}
 }
 
-// TestDeny_Rest: a server of which a rule takes away a tool has no resources, prompts and unknown methods for the principal, as some
-// may belong to the tool; a view of a server that is taken away does not exist; a rule that only takes away gives nothing.
+// TestDeny_Rest: if a rule takes away a tool of a server, the principal also loses the server's resources, prompts and unknown
+// methods, since they may belong to the tool. If it takes away the server, the view of the server does not exist for the
+// principal. A rule that takes something away gives nothing.
 func TestDeny_Rest(t *testing.T) {
 	ann := &caller.Principal{ID: "1", Name: "ann"}
 	everybody := []string{"*"}
@@ -112,7 +114,8 @@ func TestDeny_Rest(t *testing.T) {
 	}
 }
 
-// TestDeny_Names: a tool is taken away by each name that it and its server have, also where a name has characters of a glob.
+// TestDeny_Names: a rule can take away a tool by each name of the tool and of its server, even if a name contains glob
+// characters.
 func TestDeny_Names(t *testing.T) {
 	ann := &caller.Principal{ID: "1", Name: "ann"}
 	odd := server("odd_srv", "renamed")
@@ -125,7 +128,7 @@ func TestDeny_Names(t *testing.T) {
 	}
 }
 
-// TestDeny_Own: the tools of mcpx itself, and servers that a principal has dialled in with, are taken away too.
+// TestDeny_Own: a rule can also take away the tools of mcpx itself, and a server with which the principal has dialled in.
 func TestDeny_Own(t *testing.T) {
 	ann := &caller.Principal{ID: "1", Name: "ann"}
 	for glob, want := range map[string]bool{"mcpx.run": true, "MCPX": true, "*": true, "*.run": true, "git": false, "mcpx.read_*": false} {

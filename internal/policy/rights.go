@@ -18,11 +18,11 @@ import (
 // right is a rule of auth.rights, with what is needed to apply it.
 type right struct {
 	conf.Right
-	names map[string]string // the names of servers in the config file, by the names under which mcpx serves them; only where they differ
+	names map[string]string // from the name under which mcpx serves a server to its name in the config file, where they differ
 }
 
-// of reports whether the rule applies to a principal. The rule may have groups, scopes and principals; of each of these that it
-// has, one must fit.
+// of reports whether the rule applies to a principal. The rule may have lists of groups, scopes and principals. In each list that
+// it has, one element must fit.
 func (r *right) of(p *caller.Principal) bool {
 	has := func(wanted, own []string) bool {
 		return len(wanted) == 0 || slices.ContainsFunc(wanted, func(name string) bool { return slices.Contains(own, name) })
@@ -318,7 +318,8 @@ func (g *Permissions) reaches(server string) bool {
 	return !g.hides(server) && !g.takesServer(server) && slices.ContainsFunc(g.rules, func(r *right) bool { return r.reaches(server) })
 }
 
-// hides reports whether the server was dialled in by another principal and is not meant for this one, or not approved yet.
+// hides reports whether no rule can permit the server to this principal. Another principal has dialled in with it, and it is not
+// meant for this principal, or not approved yet.
 func (g *Permissions) hides(server string) bool { return slices.Contains(g.hidden, server) }
 
 // Confirms says which calls of a tool the user must confirm: it returns the strictest Confirm of the rules that permit the

@@ -104,7 +104,7 @@ func (r *Request) named() string {
 }
 
 // Ask asks the user with one question to confirm several requests that differ only in their params. key is the config key that
-// demands the confirmation. The error is a [RefusedError] or that of ctx.
+// demands the confirmation. The error is a [RefusedError] or the error of ctx.
 func Ask(ctx context.Context, key string, all ...*Request) (Approval, error) {
 	if err := ask(ctx, key, all); err != nil {
 		return Approval{}, err

@@ -59,8 +59,7 @@ func drop(t *testing.T, client *caller.Client, table string) *Request {
 	}
 }
 
-// TestApproval: an approval holds only for what the question showed: for the same message of the same principal. It may be sent
-// again.
+// TestApproval: an approval covers only the message that the question showed, from the same principal, also if it is sent again.
 func TestApproval(t *testing.T) {
 	p := &person{action: "accept"}
 	approved := func(change func(q *Request)) *Request {
@@ -107,7 +106,7 @@ func TestApproval(t *testing.T) {
 		if q.Client == nil {
 			continue
 		}
-		// The same holds if a call is started again: it takes the approval along.
+		// If a call is started again with the approval, the user is asked again only if the approval does not cover it.
 		before := len(p.asked)
 		q.Consent = Consent{Given: given}
 		if _, err := confirmed(last)(t.Context(), q); err != nil || len(p.asked) == before != tt.covers {

@@ -84,8 +84,8 @@ type Target struct {
 	Server, Tool string
 	// Item is the URI of a resource, the name of a prompt, the reference of a completion or the id of a task.
 	Item string
-	// KnownServer means that the server is in the caller's catalogue, or is the built-in server. Known means that the tool is
-	// one of this server.
+	// KnownServer means that the server is in the caller's catalogue, or is the built-in server. Known means that this server has
+	// the tool.
 	KnownServer, Known bool
 	// ReadOnly means, for a tools/call, that the tool is declared read-only. For another method it means that mcpx knows the
 	// method (see the var known).

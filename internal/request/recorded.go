@@ -84,8 +84,8 @@ func itemOf(r *Request) string {
 	return strings.ToValidUTF8(item[:min(len(item), maxItem)], "")
 }
 
-// known has the methods, besides tools/call, that mcpx knows of those that clients send to servers. None of them needs the
-// user's confirmation: they only read or follow data, tell the server of new roots, or belong to a call that was confirmed.
+// known has the methods that mcpx knows among the methods that clients send to servers, except tools/call. None of them needs
+// the user's confirmation: they only read or follow data, tell the server of new roots, or belong to a call that was confirmed.
 var known = map[string]bool{
 	"resources/read": true, "resources/subscribe": true, "resources/unsubscribe": true, "prompts/get": true,
 	"completion/complete": true, "tasks/get": true, "tasks/update": true, "tasks/cancel": true, "tasks/result": true,

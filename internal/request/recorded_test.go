@@ -70,7 +70,8 @@ func TestRecorded_cancelled(t *testing.T) {
 	}
 }
 
-// TestRecorded_given: an event is ended only by whoever made it, and the target of a call is recorded once.
+// TestRecorded_given: Recorded does not end an event that somebody else has made. Later messages about a call do not change the
+// target in its event.
 func TestRecorded_given(t *testing.T) {
 	var journal Journal
 	ended := 0

@@ -1,6 +1,6 @@
 // Package audit writes an audit trail to a file: numbered JSON lines that are only appended, except that [Forget] may change
-// them. With a key, the lines are chained by HMACs, so that [Verify] detects changed lines, and removed lines with others
-// before and after them. An anchor shows that lines were removed from the beginning or the end.
+// them. With a key, the lines are chained by HMACs, so that [Verify] detects changed lines, and lines removed from the middle.
+// With an anchor, it also detects lines removed from the beginning or the end.
 package audit
 
 import (

@@ -181,7 +181,7 @@ func TestVerify_tampering(t *testing.T) {
 	if _, err := Verify(path, keysOf(nil), ""); !errors.Is(err, ErrNeedsKey) {
 		t.Error(err)
 	}
-	// If the last lines were removed, Verify returns a number and an HMAC that differ from those noted before.
+	// If the last lines were removed, Verify returns a number and an HMAC that differ from the ones noted before.
 	if err := os.WriteFile(path, []byte(join(lines[:8])), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,8 @@ const (
 
 var errForgetting = errors.New("mcpx audit forget runs, or was interrupted: then run it again")
 
-// betweenStates returns an error if some files of a trail may be new and others old: [Forget] runs, or was interrupted.
+// betweenStates returns an error if [Forget] is replacing the files of a trail, or was interrupted while it did so. Some files
+// may then be new and others old.
 func betweenStates(path string) error {
 	if _, missing := os.Stat(path + complete); missing == nil {
 		return errForgetting
@@ -155,8 +156,8 @@ func (f *forgetting) file(path string, isLast bool, r *Report) error {
 	return writeNew(path+rewritten, out.Bytes())
 }
 
-// writeNew writes a file that counts once the marker file exists. It has no other name before it is whole, under which a killed process
-// would leave the names of principals behind.
+// writeNew writes a new file directly at path, without a temporary file. If mcpx crashes, the next call of [Forget] removes an
+// incomplete file at path, but would not find a temporary file, which contains names of principals.
 func writeNew(path string, data []byte) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -178,7 +179,7 @@ func (f *forgetting) sealed(body []byte) []byte {
 // contained something that identifies the user.
 func (f *forgetting) line(line []byte) (body []byte, changed bool) {
 	decoder := json.NewDecoder(bytes.NewReader(line))
-	_, _ = decoder.Token() // the brace
+	_, _ = decoder.Token() // the opening brace
 	body = append(body, '{')
 	var r record
 	_ = json.Unmarshal(line, &r)
@@ -238,8 +239,8 @@ func (f *forgetting) without(name string, value json.RawMessage) json.RawMessage
 	return appendCut(nil, after, maxLong)
 }
 
-// replaceName replaces a name in a text. It ignores case, since administrators write addresses in upper and lower case. It leaves longer
-// names that contain the name as they are: they belong to other users, and a replaced part would reveal the name.
+// replaceName replaces a name in a text. It ignores case, since administrators write addresses in upper and lower case. It does
+// not replace a part of a longer name: this is the name of another user, and what is left of it could reveal the replaced part.
 func replaceName(text, name, with string) string {
 	var out strings.Builder
 	last := 0

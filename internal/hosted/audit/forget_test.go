@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestForget: after a principal was forgotten, its name is nowhere, its records are still counted, and the trail can be verified and
-// continued. A trail that is open, or was changed, is refused.
+// TestForget: after Forget, the name of the principal is nowhere in the trail, the principal's records are still counted, and the
+// trail can be verified and continued. Forget refuses a trail that a process has open, or that somebody has changed.
 func TestForget(t *testing.T) {
 	const ann = "ann@x.test@login.test"
 	folder := t.TempDir()
@@ -71,7 +71,7 @@ func TestForget(t *testing.T) {
 		if _, lines, err := Forget(path, keys, anchor, "nobody@x"); lines != 0 || err != nil {
 			t.Errorf("nobody: %d, %v", lines, err)
 		}
-		// Interrupted: the files are whole, and not yet in place.
+		// Forget was interrupted after the new files were whole, and before they replaced the old ones.
 		data, _ := os.ReadFile(path)
 		if os.WriteFile(path+rewritten, data, 0o600) != nil || os.WriteFile(path+complete, nil, 0o600) != nil {
 			t.Fatal("writing")
@@ -89,7 +89,7 @@ func TestForget(t *testing.T) {
 		if _, _, err := Forget(path, keys, anchor, "nobody@x"); err != nil {
 			t.Error(err)
 		}
-		// Interrupted: a new file is not whole yet.
+		// Forget was interrupted before a new file was whole.
 		part, err := os.Create(path + rewritten)
 		if err != nil {
 			t.Fatal(err)

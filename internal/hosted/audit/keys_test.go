@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// TestKeys: after a new key was put before the old one, the trail goes on, and all of it can be checked with both. Without
-// the old one its lines do not fit. Whoever has only the old key cannot append lines after those of the new one.
+// TestKeys: after a new key was put before the old one, the trail continues, and both keys together can check all of it. Without
+// the old key, Verify reports the lines that were written with it. A line of the old key after a line of the new key is a fault,
+// so nobody can forge lines with only the old key.
 func TestKeys(t *testing.T) {
 	older, newer := []byte("the older key of the trail"), []byte("the newer key of the trail")
 	path := filepath.Join(t.TempDir(), "audit.jsonl")

@@ -103,7 +103,7 @@ func unseal(line []byte) (body []byte, mac string, ok bool) {
 	return line[:at], string(line[at+len(macMember):][:macLength]), true
 }
 
-// head has those members of a line that mcpx reads back.
+// head has the members of a line that mcpx reads when it opens or checks a trail.
 type head struct {
 	Seq     uint64
 	Run     string
@@ -120,7 +120,7 @@ func readHead(line []byte) (head, bool) {
 	return h, json.Unmarshal(line, &h) == nil && h.Seq > 0
 }
 
-// chainsOf returns the HMAC for each key.
+// chainsOf returns a hash for each key. It computes HMACs with this key.
 func chainsOf(keys [][]byte) (chains []hash.Hash) {
 	for _, key := range keys {
 		chains = append(chains, hmac.New(sha256.New, key))

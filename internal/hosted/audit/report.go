@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Usage is what a principal, a server, a tool or a day has used: the sums of those call_ended records in a trail that are about
+// Usage is what a principal, a server, a tool or a day has used: the sums over the call_ended records in a trail that are about
 // tool calls.
 type Usage struct {
 	// Name is the principal, the server, the tool as SERVER.TOOL, or the day as 2027-01-31. Display is the newest display name of a

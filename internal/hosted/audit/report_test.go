@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestUse: calls are added up over renamed files, by whom and what; a changed line is a fault of the trail.
+// TestUse: Use adds up the calls in all files of a trail, by user, tool, server or day. It reports a changed line as a fault.
 func TestUse(t *testing.T) {
 	folder := t.TempDir()
 	path, anchor := filepath.Join(folder, "audit.jsonl"), filepath.Join(folder, "anchor", "a.json")

@@ -25,12 +25,12 @@ import (
 type site struct {
 	t       *testing.T
 	server  *Server
-	handler http.Handler // of all requests of the browser; the server, if no test changes it
+	handler http.Handler // serves all requests of the browser; it is the server, unless a test changes it
 	issuer  *issuer
 	browser *http.Client
 	log     *bytes.Buffer
 	events  []string
-	signed  []string // the logins of pages
+	signed  []string // the numbers of the logins of mcpx's own pages
 }
 
 func (s *site) happened(e Event) {
@@ -42,7 +42,7 @@ func (s *site) signedIn(_ http.ResponseWriter, _ *http.Request, login string, _ 
 	return nil
 }
 
-// storeIn opens the logins in a folder; an empty name is in memory.
+// storeIn opens a store of logins in a folder or, if the name of the folder is empty, in memory.
 func storeIn(t testing.TB, folder string) state.Followed {
 	t.Helper()
 	store, err := state.OpenFolder(folder, MaxLogins, quiet)

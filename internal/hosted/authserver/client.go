@@ -149,7 +149,7 @@ func redirect(address string) (*url.URL, bool) {
 	return u, true
 }
 
-// Redirects are the redirect URIs allowed by default: those of Claude, ChatGPT and VS Code, and all loopback URLs.
+// Redirects are the redirect URIs allowed by default. Claude, ChatGPT and VS Code use them.
 var Redirects = []string{
 	"https://claude.ai/api/mcp/auth_callback",
 	"https://claude.com/api/mcp/auth_callback",

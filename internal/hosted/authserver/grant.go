@@ -77,7 +77,7 @@ func (g *grant) end(why string) {
 	g.Until = deadline(accessTime + time.Minute)
 }
 
-// id identifies the login to administrators. It is no secret, as it can only be used to end the login.
+// id identifies the login to administrators. It is no secret: nobody can use it as a token.
 func (g *grant) id() string {
 	sum := sha256.Sum256([]byte("id " + g.Number))
 	return hex.EncodeToString(sum[:5])
@@ -306,7 +306,7 @@ func (s *Server) standing() (all []*grant) {
 // sweepEvery is the least time between two sweeps.
 const sweepEvery = time.Hour
 
-// sweep ends logins that were not renewed in time, and forgets ended ones whose access tokens have expired, and those whose
+// sweep ends logins that were not renewed in time. It forgets ended logins whose access tokens have expired, and logins whose
 // code was not used in time. It does nothing if the last sweep was less than sweepEvery ago.
 func (s *Server) sweep(ctx context.Context) {
 	now := time.Now()

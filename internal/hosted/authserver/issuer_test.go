@@ -39,7 +39,7 @@ type issuer struct {
 	mu    sync.Mutex
 	asked map[string]url.Values // parameters of the authorization requests, by code
 	paths []string
-	// valid has the refresh tokens that were not used, used the others. If one comes twice, all end.
+	// valid has the refresh tokens that were not used, and used has the others. If a token is used twice, all become invalid.
 	valid, used map[string]bool
 	renewals    int
 	reused      bool

@@ -8,8 +8,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestKeys: what was sealed with an old key, logins among it, is opened while the old key is in the list, and not afterwards; the
-// first key seals. A login that was renewed under the new key outlives the old one.
+// TestKeys: the first key in the list encrypts. As long as an old key is in the list, tokens and logins that were encrypted with
+// it are valid. A login that was renewed under the new key stays valid after the old key was removed.
 func TestKeys(t *testing.T) {
 	mcptest.Parallel(t)
 	store := storeIn(t, t.TempDir())
@@ -63,7 +63,7 @@ func TestKeys(t *testing.T) {
 	if _, err := after.renew(t.Context(), refreshOf("c", idle, during)); err == nil {
 		t.Error("a login goes on that was sealed with the old key alone")
 	}
-	turned := with("on") // another replica, at the first step of the replacement
+	turned := with("on") // a replica that already accepts the new key, but still encrypts with the old one
 	two := login(turned)
 	if done, err := during.end(t.Context(), two.Number, "test"); !done || err != nil || turned.Prove(token(turned, two)) != nil {
 		t.Errorf("replicas with the same keys in another order do not know each other's logins: %v", err)

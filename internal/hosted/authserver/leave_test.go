@@ -44,8 +44,8 @@ func TestRenew_Left(t *testing.T) {
 	}
 }
 
-// TestRenew_Changed: groups and addresses are those that the issuer has at the renewal, from the ID token or from UserInfo. A user
-// who has lost what allow wants is out. Another user's claims are refused.
+// TestRenew_Changed: a renewal takes the user's groups anew from the ID token or from UserInfo. If the user has left all groups
+// that Allow permits, the login ends. A renewal fails if the claims are about another user.
 func TestRenew_Changed(t *testing.T) {
 	s := newSite(t, func(o *Options) { o.Allow = conf.Allow{Groups: []string{"staff", "guests"}} })
 	client := s.registered(claude)
@@ -84,14 +84,13 @@ func TestRenew_Changed(t *testing.T) {
 	if status, answer := s.refresh(client, tokens); status != 503 {
 		t.Errorf("UserInfo of another: %d %v", status, answer)
 	}
-	s.issuer.with(func() { s.issuer.info = nil }) // it answers 401
+	s.issuer.with(func() { s.issuer.info = nil }) // UserInfo answers 401
 	if status, answer := s.refresh(client, tokens); status != 503 || answer["error"] != "temporarily_unavailable" {
 		t.Errorf("without UserInfo: %d %v", status, answer)
 	}
 }
 
-// TestRenew_IssuerAway: while the issuer cannot be asked, nobody gets new tokens, and no login ends: neither if it is down, nor if mcpx
-// is registered wrongly there.
+// TestRenew_IssuerAway: if the issuer is down, or mcpx is registered wrongly there, clients get no new tokens, but no login ends.
 func TestRenew_IssuerAway(t *testing.T) {
 	s := newSite(t)
 	client := s.registered(claude)
@@ -113,8 +112,9 @@ func TestRenew_IssuerAway(t *testing.T) {
 	}
 }
 
-// TestRenew_AtOnce: of many requests with one refresh token, at several servers, one asks the issuer, whose own refresh token would
-// otherwise come twice. All get tokens. The same refresh token afterwards ends the login.
+// TestRenew_AtOnce: many requests at two servers use the same refresh token at the same time. Only one of them asks the issuer,
+// so the issuer's own refresh token is used once, and all requests get tokens. A later request with the same token ends the
+// login.
 func TestRenew_AtOnce(t *testing.T) {
 	s := newSite(t)
 	client := s.registered(claude)
@@ -129,7 +129,7 @@ func TestRenew_AtOnce(t *testing.T) {
 	arrived := make(chan struct{}, 10*n)
 	s.server.store, second.store = arriving{s.server.store, arrived}, arriving{s.server.store, arrived}
 	s.issuer.with(func() {
-		s.issuer.renewing = func() { // until all requests have seen the login as it was
+		s.issuer.renewing = func() { // waits until all requests have seen the login as it was before the renewal
 			for range n {
 				<-arrived
 			}
@@ -170,7 +170,7 @@ func TestRenew_AtOnce(t *testing.T) {
 	}
 }
 
-// arriving is a store that tells of each change that begins.
+// arriving is a store that sends to the channel arrived at the beginning of each change.
 type arriving struct {
 	state.Followed
 	arrived chan struct{}
@@ -179,7 +179,7 @@ type arriving struct {
 func (a arriving) Change(ctx context.Context, key string, change func([]byte) ([]byte, time.Time, error)) error {
 	select {
 	case a.arrived <- struct{}{}:
-	default: // nobody waits any more
+	default: // no renewal reads from the channel any more
 	}
 	return a.Followed.Change(ctx, key, change)
 }
@@ -206,8 +206,8 @@ func TestRenew_Ended(t *testing.T) {
 	}
 }
 
-// TestRenew_NoRefreshToken: without a refresh token of the issuer, UserInfo says whether the user is there, and the login ends with
-// the issuer's access token. Without UserInfo it ends with the first token of mcpx.
+// TestRenew_NoRefreshToken: if the issuer gives no refresh token, mcpx asks UserInfo whether the user may stay logged in, and the
+// login ends with the issuer's access token. Without UserInfo it ends with the first access token of mcpx.
 func TestRenew_NoRefreshToken(t *testing.T) {
 	s := newSite(t)
 	s.issuer.poor, s.issuer.info = true, map[string]any{"sub": "ann"}
@@ -256,7 +256,7 @@ func TestSecrets(t *testing.T) {
 			}
 		}
 	}
-	// The login of a client is not accepted as one of a page.
+	// The login of a client is not accepted as the login of a page.
 	if _, err := s.server.Standing(t.Context(), number); err == nil {
 		t.Error("a page takes the login of a client")
 	}
@@ -265,7 +265,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestEnd: an administrator ends one login by its ID, or all of a principal by its name.
+// TestEnd: an administrator ends one login by the ID of the login, or all logins of a principal by the principal's name.
 func TestEnd(t *testing.T) {
 	s := newSite(t)
 	client := s.registered(claude)
@@ -290,7 +290,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// TestTooMany: nobody can push out the logins of others: a user with too many loses one of his own.
+// TestTooMany: a user with too many logins loses one of them, so the logins of other users stay valid.
 func TestTooMany(t *testing.T) {
 	s := still(t, storeIn(t, ""), 'k')
 	for range maxPerUser + 1 {

@@ -12,7 +12,8 @@ import (
 	"mcpx/internal/caller"
 )
 
-// late is the store as one of several processes sees it: it learns the changes of the others when the test says so.
+// late is a store as one of several processes sees it. The process learns what other processes change only when the test calls
+// learn.
 type late struct {
 	state.Followed
 	changes bool // this process changes the store now
@@ -45,7 +46,7 @@ func (l *late) learn() {
 	l.behind = nil
 }
 
-// pageOf returns a login of the page, of the same user, which goes on.
+// pageOf returns a valid login of mcpx's own page, by the user ann, who also logs in with clients.
 func pageOf(s *Server) *grant {
 	s.parts.SignedIn = func(http.ResponseWriter, *http.Request, string, *caller.Principal) error { return nil }
 	now := time.Now().Unix()
@@ -53,8 +54,9 @@ func pageOf(s *Server) *grant {
 }
 
 // TestLeft_AtOnce: two processes end the last two logins of a user at the same moment, so that each of them believes that the
-// user has another one. Both call Parts.Left when they learn of the other end, and so does a process that begins afterwards.
-// Neither a login whose code was not used nor a login to the page keeps them from that; a later login with a client does.
+// user has another one. Both call Parts.Left when they learn of the other end, even if the user still has a login whose code was
+// not used, or a login of mcpx's own page. A process that starts afterwards calls Parts.Left too, unless the user has logged in
+// with a client again.
 func TestLeft_AtOnce(t *testing.T) {
 	store := storeIn(t, "")
 	stores := []*late{{Followed: store}, {Followed: store}}
@@ -97,7 +99,8 @@ func TestLeft_AtOnce(t *testing.T) {
 	if !slices.Equal(left, []string{ann, ann}) {
 		t.Errorf("left: %q", left)
 	}
-	// The parts of a server are set before it learns anything.
+	// restarted starts another server, and returns the principals with which it calls Parts.Left. New gets the func Left, because
+	// New itself calls it.
 	restarted := func() []string {
 		left = nil
 		s, err := New(servers[0].o, Parts{Store: store, Left: servers[0].parts.Left})

@@ -389,9 +389,9 @@ func (l *login) addUserInfo(ctx context.Context, p *provider, token string, clai
 		return errors.New("it is about another user")
 	}
 	if claims["email"] == nil {
-		delete(claims, "email_verified") // it has no address to be about, and must not vouch for the address from UserInfo
+		delete(claims, "email_verified") // without an address in the ID token, it must not confirm the address from UserInfo
 	} else if claims["email"] != more["email"] {
-		delete(more, "email_verified") // it is about another address
+		delete(more, "email_verified") // it confirms another address than the one in the ID token
 	}
 	for name, value := range more {
 		if _, there := claims[name]; !there {
@@ -464,8 +464,8 @@ func (l *login) user(claims jwt.MapClaims) (*user, error) {
 }
 
 // admits reports whether a user who logged in earlier may stay logged in. Allow must permit the user, and the config must still
-// take names from the claim that this user's name came from; an address that is a name must be verified, unless the config
-// permits others. Without this, a value that users may choose could become a name after a change of principal_claim.
+// take names from the claim that this user's name came from. If the name is an address, it must be verified, unless the config
+// permits unverified ones. Otherwise, after a change of principal_claim, users could be named by a value that they choose.
 func (o *Options) admits(who *user) bool {
 	claim := o.PrincipalClaim
 	if claim == "sub" {

@@ -227,8 +227,8 @@ func TestAllow_Later(t *testing.T) {
 	}
 }
 
-// TestPrincipalClaim: the claim names users, if the issuer says that it is theirs. If the config then takes names from another
-// claim, older logins end.
+// TestPrincipalClaim: users are named by the claim in PrincipalClaim. An address must be verified by the issuer. If the config
+// then takes names from another claim, older logins end.
 func TestPrincipalClaim(t *testing.T) {
 	s := newSite(t, func(o *Options) { o.PrincipalClaim, o.DisplayClaim = "email", "name" })
 	s.issuer.change = func(c jwt.MapClaims) { c["email"], c["name"] = "Ann@Example.com", "Ann" }
@@ -284,8 +284,8 @@ func TestChallenge(t *testing.T) {
 	}
 }
 
-// TestLogin_Named: while somebody is logged in under a name, another subject of the issuer does not get it, neither at a login nor at a
-// renewal, whichever process has seen the first one. When the first one was not there for a day, the name is free.
+// TestLogin_Named: while somebody is logged in under a name, another subject of the issuer does not get the same name, neither
+// at a login nor at a renewal. A day after the last renewal of that login, the name is free.
 func TestLogin_Named(t *testing.T) {
 	s := newSite(t, func(o *Options) { o.PrincipalClaim = "email" })
 	client := s.registered(claude)

@@ -20,9 +20,9 @@ const (
 var (
 	errEnded = &fault{"invalid_grant", "the login has ended: log in again"}
 	errTwice = &fault{"invalid_grant", "the refresh token was used before: log in again"}
-	// errAway is the answer if the issuer cannot be asked, or another request asks it for too long. The login goes on: an
-	// issuer that is down for a moment must not log out a company. Access tokens still expire after accessTime, so no user goes
-	// on for long without the issuer.
+	// errAway is the answer if the issuer cannot be asked, or another request asks it for too long. The login stays valid: an
+	// issuer that is down for a moment must not log out a company. But the client gets no new access token, and its old one
+	// expires after accessTime. So nobody uses mcpx for long without the issuer's agreement.
 	errAway = &fault{"temporarily_unavailable", "the login issuer cannot be asked now; try again"}
 	errBusy = errors.New("another request renews the login")
 )
@@ -79,8 +79,8 @@ func (s *Server) renewed(ctx context.Context, number string, accept func(*grant)
 // Usually the store reports the change earlier, through learn.
 const lookAgain = 250 * time.Millisecond
 
-// changes waits until a newer entry replaces e, at most for lookAgain. If e is nil, changes waits for lookAgain. The only error
-// is that of ctx.
+// changes waits until a newer entry replaces e, at most for lookAgain. If e is nil, changes waits for lookAgain. It returns an
+// error only if ctx has ended.
 func changes(ctx context.Context, e *entry) error {
 	var changed <-chan struct{}
 	if e != nil {

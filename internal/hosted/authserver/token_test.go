@@ -128,7 +128,8 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
-// still returns a server whose issuer is in this process, for tests in fake time. It renews every login, without an ID token.
+// still returns a server whose issuer is in this process, for tests in fake time. The issuer renews every login, and sends no ID
+// token then.
 func still(t testing.TB, store state.Followed, key byte) *Server {
 	t.Helper()
 	i := &issuer{url: "https://login.example.com", valid: map[string]bool{}, used: map[string]bool{}, silent: true}
@@ -326,14 +327,14 @@ func TestRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s = open('k') // damaged files do not keep it from starting
+	s = open('k') // New must not fail because of damaged files
 	if _, err := s.redeem(t.Context(), again); err == nil {
 		t.Error("a code counts without its login")
 	}
 }
 
-// TestServers_Shared: a login that ends at one server ends at another one with the same store, with its requests. When a server is
-// closed, the requests whose tokens it has accepted end, and those of the other go on.
+// TestServers_Shared: if a login ends at one server, it ends at another one with the same store, together with its open requests.
+// If a server is closed, the requests that it has authenticated end, and the requests of the other server continue.
 func TestServers_Shared(t *testing.T) {
 	store := storeIn(t, "")
 	before, next := still(t, store, 'k'), still(t, store, 'k')

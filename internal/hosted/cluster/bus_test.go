@@ -49,7 +49,8 @@ func joinWith(t testing.TB, o Options) (*Cluster, error) {
 	return c, err
 }
 
-// joinPatient is like join, for a replica that waits for the others and for NATS as long as they take, as on a busy machine.
+// joinPatient is like join, but the replica never assumes that silent replicas or NATS have ended. On a busy machine they may be
+// silent for a while.
 func joinPatient(t testing.TB, url, name string) *Cluster {
 	t.Helper()
 	c, err := joinWith(t, Options{URLs: []string{url}, Keys: []*state.Secret{secret}, Name: name, patience: time.Hour})
@@ -67,7 +68,7 @@ func meet(t testing.TB, all ...*Cluster) {
 	})
 }
 
-// echo answers each ask with what is asked, in parts.
+// echo answers an Ask with the data of the Ask, in parts.
 func echo(_ context.Context, _ string, data []byte, write func([]byte) error) error {
 	for part := range slices.Chunk(data, 100_000) {
 		if err := write(part); err != nil {
@@ -144,8 +145,8 @@ func TestTell(t *testing.T) {
 	}
 }
 
-// TestAsk: an exchange of any size comes back whole, also when there are many at the same time. The asker gets the error of the
-// answerer. Whoever gets too little of the processor is late, but never taken for dead.
+// TestAsk: questions and answers of any size arrive whole, even if many are sent at the same time. If the answerer fails, the
+// asker gets the error.
 func TestAsk(t *testing.T) {
 	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t, `write_deadline: "1h"`)
@@ -196,7 +197,8 @@ func TestAsk(t *testing.T) {
 	})
 }
 
-// TestAsk_Ends: both sides end when the other breaks off, is gone or is not reached, and the answerer waits for the reader.
+// TestAsk_Ends: an exchange ends at both sides if the asker stops reading, the other replica ends, or NATS cannot be reached. An
+// answerer does not write much more than the asker has read.
 func TestAsk_Ends(t *testing.T) {
 	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
@@ -224,7 +226,7 @@ func TestAsk_Ends(t *testing.T) {
 		})
 	}
 	meet(t, a, b, c)
-	for _, err := range a.Ask(t.Context(), b.Self(), "endless", nil) { // breaks off
+	for _, err := range a.Ask(t.Context(), b.Self(), "endless", nil) { // the asker leaves the loop after the first piece
 		if err != nil {
 			t.Error(err)
 		}
@@ -263,7 +265,8 @@ func TestAsk_Ends(t *testing.T) {
 	mcptest.WaitFor(t, "b answers", wait, func() bool { got, err := asked(t, a, b, "echo", []byte("x")); return err == nil && string(got) == "x" })
 }
 
-// TestHostile: what another cluster, another user of NATS or a recorder of messages sends is refused and counted.
+// TestHostile: a replica refuses and counts messages from another cluster, forged messages, and messages that were recorded and
+// sent again.
 func TestHostile(t *testing.T) {
 	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
@@ -294,7 +297,7 @@ func TestHostile(t *testing.T) {
 		refused += n
 		mcptest.WaitFor(t, what+" is refused", wait, func() bool { return b.Refused() >= refused })
 	}
-	if err := stranger.Flush(); err != nil { // then it has what b has
+	if err := stranger.Flush(); err != nil { // after this, the stranger has all messages that b has received
 		t.Fatal(err)
 	}
 	var recorded []*nats.Msg
@@ -314,7 +317,7 @@ func TestHostile(t *testing.T) {
 			t.Error("a message can be read")
 		}
 	}
-	expect("a replay", count-1) // b does not take its own
+	expect("a replay", count-1) // b ignores its own message, and does not count it as refused
 	sent := recorded[0].Data
 	foreign := newBox([]*state.Secret{other})
 	late := newBox([]*state.Secret{secret})

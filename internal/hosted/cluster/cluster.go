@@ -42,8 +42,8 @@ type Options struct {
 // ErrGone means that the other replica has ended, or cannot be reached.
 var ErrGone = errors.New("the replica that had this has ended")
 
-// ErrUntaken means that the other replica has done nothing. Either it has not received the question, or it accepts no more
-// questions.
+// ErrUntaken means that the other replica has done nothing for a call of [Cluster.Ask] or [Cluster.Open]. Either it has not
+// received the data, or it accepts no more exchanges.
 var ErrUntaken = errors.New("that replica takes no requests any more")
 
 // joinTime is how long Join waits, at most, until NATS can be reached.
@@ -131,7 +131,7 @@ func (c *Cluster) connect(ctx context.Context, o *Options) error {
 	if o.TLS != nil {
 		options = append(options, nats.Secure(o.TLS))
 	}
-	c.connected.Store(true) // before away can be called
+	c.connected.Store(true) // set first, because from Connect on the method away may be called
 	again := time.NewTicker(250 * time.Millisecond)
 	defer again.Stop()
 	for {

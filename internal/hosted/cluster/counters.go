@@ -21,8 +21,8 @@ const takesEvery = 20 * time.Millisecond
 // maxTakes is the largest number of buckets in one message. maxTaken is the largest size, in bytes, of an answer to the question kindTaken.
 const maxTakes, maxTaken = 1000, 64 << 20
 
-// counters implement [state.Counters]. Each replica has all buckets, takes from its own buckets without waiting, and sends what
-// was taken to the other replicas within 20 ms. Those take the same from their buckets, even if a bucket has too few tokens.
+// counters implement [state.Counters]. Each replica has all buckets. It takes from its own buckets without waiting, and within
+// 20 ms it tells the others what it took. The others take the same from their buckets, even if a bucket has too few tokens.
 //
 // So over a longer time all replicas together keep to the Rate of a [state.Flow]. They exceed its Burst by at most the calls that the
 // others admit before a message arrives: about 30 ms of calls at each, if messages need up to 10 ms. After that the buckets are

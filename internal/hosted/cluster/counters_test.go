@@ -15,8 +15,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestCounters_Three: three replicas whose callers want more than a limit gives admit as much as one would, within the error in
-// the comment of counters; also without NATS, and after it is back.
+// TestCounters_Three: if callers ask for more calls than the limit permits, three replicas together admit about as many as one
+// replica would (see the comment of the type counters). This holds also while NATS is down, and after it is back.
 func TestCounters_Three(t *testing.T) {
 	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
@@ -68,8 +68,8 @@ func TestCounters_Three(t *testing.T) {
 	measure("with NATS again", 0.7)
 }
 
-// TestCounters_Flows: while two replicas have different limits, what one admits neither fills the buckets of the other nor changes
-// its limit.
+// TestCounters_Flows: two replicas have different limits for the same principal, as during a reload. The calls that one replica
+// admits neither fill the bucket of the other nor change the limit of the other.
 func TestCounters_Flows(t *testing.T) {
 	mcptest.NoLeaks(t)
 	here, there := two(t)
@@ -88,14 +88,14 @@ func TestCounters_Flows(t *testing.T) {
 		t.Fatalf("%d of 5", n)
 	}
 	local := a.(*counters).Counters
-	mcptest.WaitFor(t, "a knows", wait, func() bool { // the bucket has 5 of its 5, asked without changing it
+	mcptest.WaitFor(t, "a knows", wait, func() bool { // a's bucket is empty too; a draw of 0 tokens asks without taking any
 		d := draw(5)
 		d[0].Tokens = 0
 		short, _ := local.Take(d)
 		return short == 0
 	})
 	a.Charge(draw(9))
-	if n := takes(a, 9); n != 8 { // another flow begins a full bucket
+	if n := takes(a, 9); n != 8 { // with another limit, a's bucket was full again before the Charge
 		t.Errorf("%d of 9", n)
 	}
 	mcptest.WaitFor(t, "what a has taken is sent", wait, func() bool { s := a.(*counters); s.mu.Lock(); defer s.mu.Unlock(); return len(s.pending) == 0 })
@@ -106,7 +106,7 @@ func TestCounters_Flows(t *testing.T) {
 	}
 }
 
-// TestCounters_Start: a replica that starts knows what the buckets of the others lack.
+// TestCounters_Start: a replica that starts learns how many tokens are missing from the buckets of the others.
 func TestCounters_Start(t *testing.T) {
 	mcptest.NoLeaks(t)
 	here, there := two(t)
@@ -123,7 +123,7 @@ func TestCounters_Start(t *testing.T) {
 		}
 	}
 	takes(a, "alice")
-	for i := range 5_000 { // more than one message has
+	for i := range 5_000 { // more buckets than fit into one message
 		a.Take(draw(fmt.Sprint(i)))
 	}
 	server := "nats://" + here.conn.ConnectedAddr()
@@ -139,7 +139,7 @@ func TestCounters_Start(t *testing.T) {
 	}
 }
 
-// held is a result that is data, or a call that runs.
+// held is either a result with a text or, if calls is true, a call that is still running.
 type held struct {
 	text  string
 	calls bool
@@ -154,8 +154,8 @@ func (h *held) MarshalJSON() ([]byte, error) {
 
 func (h *held) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &h.text) }
 
-// TestResults: a large result comes whole, and its copy can be read without NATS. Of a call that runs, the other replica learns
-// only which replica has it. The end of a replica ends its results.
+// TestResults: another replica gets a large result whole, and can read its copy even without NATS. For a call that is still
+// running it gets ErrElsewhere. When a replica ends, its results are lost.
 func TestResults(t *testing.T) {
 	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
@@ -195,7 +195,8 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestSealed_Nonces: two boxes with one secret never use one key, and a text says nothing of what is in it.
+// TestSealed_Nonces: the same text is never encrypted to the same bytes, neither twice in one box nor in two boxes with the same
+// secret. The encrypted text does not contain the text.
 func TestSealed_Nonces(t *testing.T) {
 	one, two := newBox([]*state.Secret{secret}), newBox([]*state.Secret{secret})
 	a, b, c := one.seal("s", []byte("text")), one.seal("s", []byte("text")), two.seal("s", []byte("text"))

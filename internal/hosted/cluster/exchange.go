@@ -16,7 +16,7 @@ const pieces = 16
 // maxQuestion is the largest size, in bytes, of the question of one Ask.
 const maxQuestion = 256 << 20
 
-// exchanges are the running exchanges of this replica: those in which it asks, and those in which it answers.
+// exchanges has the running exchanges in which this replica asks or answers.
 type exchanges struct {
 	mu   sync.Mutex
 	last uint64
@@ -51,7 +51,7 @@ type piece struct {
 	err  string
 }
 
-// RemoteError is the error with which another replica ended an exchange, mostly that of its answerer.
+// RemoteError is the error with which another replica ended an exchange, mostly because its answerer failed.
 type RemoteError struct{ Text string }
 
 func (e *RemoteError) Error() string { return e.Text }

@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestLeave: a replica that leaves is live for the others but does not stay. It answers what it is asked until it finishes, also
-// a long answer that ends just before its goodbye. What comes later is not taken, which the others learn.
+// TestLeave: after Leave, a replica is still live for the others, but no longer stays. Until Finish returns, it answers
+// questions, and completes a long answer that it has begun. The others get ErrUntaken for later questions.
 func TestLeave(t *testing.T) {
 	mcptest.NoLeaks(t)
 	here, there := two(t)
@@ -61,8 +61,8 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// TestLeave_Gone: a replica that leaves and ends at once is not taken for one that is there again, although what it says to all and what
-// it says to each may arrive in another order.
+// TestLeave_Gone: a replica that calls Leave and Close at once is removed. The others do not take a late message from it for a
+// new replica, although messages to all and messages to one replica may arrive in another order.
 func TestLeave_Gone(t *testing.T) {
 	mcptest.NoLeaks(t)
 	url := mcptest.StartNATS(t).URL

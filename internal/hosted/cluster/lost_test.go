@@ -13,8 +13,9 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestRecords_Lost: what the bucket loses while the connection lasts is written again from the copies, and a replica that starts
-// later has it: after a purge of all or of one record, when the bucket was deleted, and when NATS has taken no records for a time.
+// TestRecords_Lost: if the bucket loses records, the replicas write them again from their copies, so that a replica that starts
+// later gets them. Records are lost by a purge of all or of one record, or because the bucket was deleted. In one case NATS also
+// refuses records for a while.
 func TestRecords_Lost(t *testing.T) {
 	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
@@ -76,8 +77,8 @@ func TestRecords_Lost(t *testing.T) {
 	}
 }
 
-// TestAway_Stalled: nothing waits for a second or longer for a NATS server that accepts connections and says nothing, like one
-// that is stopped.
+// TestAway_Stalled: if the NATS server accepts connections but sends nothing, as a stopped process does, no method of the cluster
+// waits for a second or longer.
 func TestAway_Stalled(t *testing.T) {
 	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
@@ -142,7 +143,8 @@ func TestRecords_Cut(t *testing.T) {
 	mcptest.WaitFor(t, "a reads the records again", 15*time.Second, func() bool { return valueAt(a, "x") == "1" })
 }
 
-// TestJoin_Cut: a replica that loses the connection while it joins says so at once: the answers that it waits for never come.
+// TestJoin_Cut: if the connection is lost while a replica joins, Join returns an error at once, because the answers that it waits
+// for never come.
 func TestJoin_Cut(t *testing.T) {
 	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
@@ -168,7 +170,8 @@ func TestJoin_Cut(t *testing.T) {
 	}
 }
 
-// TestRecords_Room: large records fill the memory of the replicas only in part, so that the clients who send most keep nobody else out.
+// TestRecords_Room: the less room is left, the smaller a new record must be. So clients with large records do not keep out
+// others.
 func TestRecords_Room(t *testing.T) {
 	r := &records{}
 	for _, c := range []struct {

@@ -13,7 +13,7 @@ const (
 	deadAfter = 2 * time.Second
 )
 
-// presence knows which other replicas are running. While NATS cannot be reached, it keeps those that were running before.
+// presence knows which other replicas are running. While NATS cannot be reached, it keeps the replicas that were running before.
 type presence struct {
 	mu     sync.Mutex
 	epoch  int  // changes when this replica may have lost messages
@@ -38,7 +38,8 @@ func (p *presence) lost(now time.Time) {
 	p.touch(now)
 }
 
-// touch makes this replica wait as long again before it assumes that others have ended, because it could not hear them for a while.
+// touch is called if this replica could not hear the others for a while. It makes this replica wait for the whole patience again
+// before it assumes that they have ended.
 func (p *presence) touch(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,15 +94,15 @@ func (p *presence) sweep(now time.Time) (dead []string) {
 	return dead
 }
 
-// Others returns the ids of the other replicas that are running, sorted. While NATS cannot be reached, it returns those that were running
-// before.
+// Others returns the ids of the other replicas that are running, sorted. While NATS cannot be reached, it returns the replicas
+// that were running before.
 func (c *Cluster) Others() []string {
 	c.presence.mu.Lock()
 	defer c.presence.mu.Unlock()
 	return slices.Sorted(maps.Keys(c.presence.peers))
 }
 
-// IsLive reports whether a replica is running, as this one is.
+// IsLive reports whether a replica is running. For this replica it returns true.
 func (c *Cluster) IsLive(id string) bool {
 	if id == c.self {
 		return true
@@ -127,7 +128,8 @@ func (c *Cluster) Leave() {
 	c.presence.mu.Lock()
 	c.presence.leaves = true
 	c.presence.mu.Unlock()
-	for _, id := range c.Others() { // to each, as the goodbye: if it came first, this replica would seem to be there again
+	// To each replica, as Close sends the goodbye, so both arrive in order: a beat after the goodbye would announce a new replica.
+	for _, id := range c.Others() {
 		c.sendBeat("to." + id)
 	}
 }

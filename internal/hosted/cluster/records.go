@@ -273,8 +273,8 @@ func (r *records) apply(name string, one *record) bool {
 	return true
 }
 
-// refuse counts a value that should not be in NATS. If this replica knows the right value, the method write will write that to
-// NATS.
+// refuse counts a value that should not be in NATS. If this replica knows the right value, the method write will write this
+// value to NATS.
 func (r *records) refuse(name string, revision uint64, err error) {
 	r.mu.Lock()
 	known := r.byHash[name]

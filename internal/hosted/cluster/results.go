@@ -165,7 +165,7 @@ func (s *results[R]) remember(key wanted, one *copied[R]) {
 		clear(s.copies)
 		s.bytes = 0
 	}
-	if old := s.copies[key]; old != nil { // from a Get of the same result at the same time
+	if old := s.copies[key]; old != nil { // another Get has just fetched the same result
 		s.bytes -= old.size
 	}
 	s.copies[key] = one

@@ -40,7 +40,8 @@ func TestContracts(t *testing.T) {
 		})
 	})
 	t.Run("counters", func(t *testing.T) {
-		statetest.Counters(t, 500, func(t *testing.T) (a, b state.Counters) { // both may admit a burst before they hear of each other
+		// Each replica may admit a burst before it learns of the other's calls.
+		statetest.Counters(t, 500, func(t *testing.T) (a, b state.Counters) {
 			here, there := two(t)
 			return here.NewCounters(state.NewCounters(1000)), there.NewCounters(state.NewCounters(1000))
 		})
@@ -85,8 +86,8 @@ func sees(t *testing.T, c *Cluster, key, want string) {
 	mcptest.WaitFor(t, c.name+" has "+key+" = "+want, wait, func() bool { return valueAt(c, key) == want })
 }
 
-// TestRecords_Away: while NATS is away, each replica has what it knew. When NATS is back, changes go on; a NATS that has
-// forgotten everything gets it again.
+// TestRecords_Away: while NATS is down, each replica can read the records that it knew, but cannot change them. When NATS is
+// back, changes work again. If NATS has lost all records meanwhile, the replicas write them again.
 func TestRecords_Away(t *testing.T) {
 	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
@@ -189,7 +190,7 @@ func TestRecords_Hostile(t *testing.T) {
 	sees(t, a, "x", "three")
 }
 
-// TestRecords_Over: NATS removes what is over, the key can be used again, and its copies end at the same time.
+// TestRecords_Over: when a record expires, NATS and all replicas remove it. Its key can be used again.
 func TestRecords_Over(t *testing.T) {
 	mcptest.NoLeaks(t)
 	a, b := two(t)
@@ -211,7 +212,7 @@ func TestRecords_Over(t *testing.T) {
 	}
 	sees(t, b, "x", "3")
 	mcptest.WaitFor(t, "only the record of the cluster itself is left", wait, func() bool {
-		a.records.expire(late.Add(time.Hour)) // again where the watch has brought the record once more
+		a.records.expire(late.Add(time.Hour)) // repeated, because an update from NATS may bring a record back
 		a.records.mu.Lock()
 		defer a.records.mu.Unlock()
 		return len(a.records.byKey) == 1 && a.records.bytes <= 100

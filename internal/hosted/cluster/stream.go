@@ -14,8 +14,8 @@ type Stream struct {
 }
 
 // Open opens a stream to another replica. There, the function that was given to [Cluster.Accept] for that kind gets the bytes
-// opening, and serves the stream. The caller must close the stream. If ctx ends, Read and Write fail. The errors are those of
-// [Cluster.Ask], but not a [RemoteError], which only Read returns.
+// opening, and serves the stream. The caller must close the stream. If ctx ends, Read and Write fail. The errors are as for
+// [Cluster.Ask], except that only Read returns a [RemoteError].
 func (c *Cluster) Open(ctx context.Context, to, kind string, opening []byte) (*Stream, error) {
 	x, err := c.ask(ctx, to)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestStream: bytes go both ways at once, also many; each end is an end at the other side, with the error of the one who serves.
+// TestStream: many bytes can go in both directions at the same time. If one side ends the stream, it ends at the other side too.
+// If the serving function returns an error, Read of the other side returns it.
 func TestStream(t *testing.T) {
 	nats := mcptest.StartNATS(t)
 	one, two := join(t, nats.URL, "one"), join(t, nats.URL, "two")

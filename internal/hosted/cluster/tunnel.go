@@ -81,8 +81,8 @@ func (c *Cluster) Forward(w http.ResponseWriter, r *http.Request, body []byte, t
 	return nil
 }
 
-// AnswerHTTP makes serve answer the requests that other replicas forward, with the principals that the other replicas have
-// found.
+// AnswerHTTP makes serve answer the requests that other replicas forward. The other replica has authenticated the client, and
+// serve gets the principal in the context of the request.
 func (c *Cluster) AnswerHTTP(serve func(http.ResponseWriter, *http.Request)) {
 	c.Answer(kindHTTP, func(ctx context.Context, _ string, data []byte, write func([]byte) error) error {
 		head, body, _ := bytes.Cut(data, []byte{'\n'})

@@ -5,7 +5,8 @@
 // principal, then ask for consent, and only then send the browser to the login page of the server. When the browser comes back,
 // the pages check that it is the same browser, and that it still belongs to the principal. So nobody gains anything by sending
 // only a link to another person: that person's account is not connected to the sender's principal, and the sender's account is
-// not connected to that person's principal. Who sends a [Code] too may trick a person whose browser has not signed in.
+// not connected to that person's principal. But whoever sends a [Code] with the link may trick a person whose browser has not
+// signed in: the typed code makes the browser belong to the sender's principal.
 package connect
 
 import (
@@ -110,8 +111,8 @@ type Options struct {
 	Log    *slog.Logger
 }
 
-// Pages serves the pages on which a person connects an account at a server (see the package comment). Its paths are those for
-// which [Serves] returns true.
+// Pages serves the pages on which a person connects an account at a server (see the package comment), at the paths for which
+// [Serves] returns true.
 type Pages struct {
 	Options
 	links, viewer *caller.Tags
@@ -260,9 +261,9 @@ func (p *Pages) look(w http.ResponseWriter, r *http.Request, l *link, address st
 	pages.Show(w, http.StatusOK, data)
 }
 
-// somebodyElse returns the principal that has signed in with this browser. It returns nil if nobody has signed in, or if the
-// principal is that of the link. If another principal has signed in, typing a code proves nothing: somebody may have sent this
-// person the link and the code, so that the person's account is connected to the sender's principal.
+// somebodyElse returns the principal that has signed in with this browser, if the link is for another principal. Otherwise, or
+// if nobody has signed in, it returns nil. If somebody else has signed in, typing a code proves nothing: somebody may have sent
+// this person the link and the code, so that the person's account is connected to the sender's principal.
 func (p *Pages) somebodyElse(r *http.Request, l *link) *caller.Principal {
 	if who := p.Viewer(r); who != nil && who.ID != l.Of.ID {
 		return who

@@ -17,7 +17,7 @@ import (
 
 const base = "http://127.0.0.1:1"
 
-// pretended are accounts at the server tracker.
+// pretended implements [Accounts] for one server, tracker.
 type pretended struct{ begun, finished []string }
 
 func (*pretended) Title(server string) (string, bool) {
@@ -35,14 +35,14 @@ func (a *pretended) Finish(_ context.Context, _ string, of Person, _ json.RawMes
 func (*pretended) Disconnect(context.Context, string, Person) error { return nil }
 func (*pretended) Sees(*caller.Principal, string) bool              { return true }
 
-// site is the pages, with one browser and one program.
+// site has the pages under test, one browser (jar has its cookies) and one program.
 type site struct {
 	t        *testing.T
 	accounts *pretended
 	pages    *Pages
 	jar      map[string]string
-	signed   *caller.Principal // who has signed in by auth.front in the browser
-	program  *caller.Principal // whose token the program has
+	signed   *caller.Principal // the principal that has signed in with the browser through auth.front
+	program  *caller.Principal // the principal whose token the program has
 }
 
 func newSite(t *testing.T) *site {
@@ -61,7 +61,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// open opens a page in the browser; with fields it sends its form.
+// open opens a page in the browser. If fields is not nil, it sends the form on the page with these fields.
 func (s *site) open(address string, fields url.Values) (status int, page, location string) {
 	s.t.Helper()
 	method := http.MethodGet
@@ -96,8 +96,9 @@ func (s *site) code(p *caller.Principal) (link, code string) {
 	return got.URL, got.Code
 }
 
-// TestCode_Sent: eve sends her link and her code to bob, to get his account. A browser in which bob has signed in refuses the
-// code, and goes no further if he signs in after he has typed it. Eve herself can still use it.
+// TestCode_Sent: eve sends her link and her code to bob, so that he connects his account to her principal. If bob has signed in
+// with his browser, the pages refuse the code there. If he signs in after typing it, they refuse to begin the login. Eve herself
+// can still use the code.
 func TestCode_Sent(t *testing.T) {
 	eve, bob := &caller.Principal{ID: "token eve", Name: "eve"}, &caller.Principal{ID: "https://a.test bob", Name: "bob@a.test"}
 	typed := func(code string) url.Values { return url.Values{"answer": {"code"}, "code": {code}} }
@@ -128,7 +129,8 @@ func TestCode_Sent(t *testing.T) {
 	}
 }
 
-// TestCode_Front: whoever came through auth.front proves it there, and gets no code that could be sent to somebody or stolen.
+// TestCode_Front: a principal that logged in through auth.front signs in there to prove who it is. So it gets no code, which
+// could be stolen or sent to somebody else.
 func TestCode_Front(t *testing.T) {
 	s := newSite(t)
 	ann := &caller.Principal{ID: "https://a.test ann", Name: "ann@a.test", IssuerToken: func(context.Context) (string, error) { return "", nil }}
@@ -144,15 +146,15 @@ func TestCode_Front(t *testing.T) {
 	}
 }
 
-// TestLink_Near: principals whose IDs differ little are different ones: one subject at two issuers, an issuer that begins as
-// another one, a token named as a user, other letters. Nobody goes on with the link of another.
+// TestLink_Near: only the principal of a link can use it, even if the IDs of other principals are similar: the same subject of
+// another issuer, an issuer whose URL begins with the URL of this one, a token with the name of the user, or similar letters.
 func TestLink_Near(t *testing.T) {
 	var all []*caller.Principal
 	for _, id := range []string{
 		"https://a.test ann", "https://b.test ann", "https://a.test.evil.test ann", "https://a.test/ ann", "https://a.test Ann", "https://a.test \u0430nn",
 		"token ann", "https://a.test ann ", "https://a.test an", "certificate https://a.test ann",
 	} {
-		all = append(all, &caller.Principal{ID: id, Name: "ann@a.test"}) // even if all had one name
+		all = append(all, &caller.Principal{ID: id, Name: "ann@a.test"}) // the same name for all: only the ID may count
 	}
 	for _, of := range all {
 		for _, viewer := range all {
@@ -168,7 +170,7 @@ func TestLink_Near(t *testing.T) {
 			if !on {
 				continue
 			}
-			// The redirect in the browser of everybody else, then in this one.
+			// The redirect from the server's login page is refused in the browser of everybody else, and accepted in this one.
 			state, browser := location[strings.Index(location, "state=")+len("state="):], s.jar
 			for _, other := range all {
 				if other != of {

@@ -31,22 +31,22 @@ func (h *Hub) ServeAgent(w http.ResponseWriter, r *http.Request) {
 // itself.
 const anyName = "*"
 
-// placeUnnamed finds or makes the slot for the connection of a server without a name of its own. isNew reports whether the slot
-// is new.
+// placeUnnamed finds or makes the [slot] for the connection of a server without a name of its own. isNew reports whether the
+// slot is new.
 func (h *Hub) placeUnnamed(p *caller.Principal, _ string) (s *slot, isNew bool, err error) {
 	h.naming.Lock() // otherwise a second server that comes now would get the same name
 	defer h.naming.Unlock()
 	if s, isNew, err = h.place(p, h.vacant(p)); err == nil && !isNew {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		s.stay() // the server was away: keep the slot until the method use or unused is called
+		s.stay() // the server had lost its connection: keep the slot until the method use or unused is called
 	}
 	return s, isNew, err
 }
 
-// vacant returns a name for a server that brings none. If exactly one unnamed server is away, it returns that name, since most
-// likely that server has come back. If several are away, nothing tells which one has come back, so all of them are removed.
-// Then it returns the first free name. If the principal has too many servers, the caller refuses the connection anyway.
+// vacant returns a name for a server that brings none. If exactly one unnamed server of the principal has lost its connection,
+// vacant returns the name of this server, which has most likely come back. If several have lost theirs, nobody knows which one
+// has come back. Then vacant removes all of them, and returns the first free name.
 func (h *Hub) vacant(p *caller.Principal) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,15 +82,15 @@ func unnamed(i int) string {
 	return "default-" + strconv.Itoa(i+1)
 }
 
-// isUnnamed reports whether a name is one of those that unnamed returns.
+// isUnnamed reports whether unnamed can return this name.
 func isUnnamed(name string) bool {
 	number, ok := strings.CutPrefix(name, "default-")
 	n, err := strconv.Atoi(number)
 	return name == "default" || ok && err == nil && n > 1
 }
 
-// endSilent ends the connections of those servers of a principal without a name of their own that do not answer. A device that
-// has lost its network does not close its connection, and usually dials in again before pings find the old one dead.
+// endSilent closes connections of a principal's servers that have no name of their own, if they do not answer a ping. A device
+// that has lost its network does not close its connection, and usually dials in again before regular pings find the old one dead.
 func (h *Hub) endSilent(p *caller.Principal) {
 	h.mu.Lock()
 	open := make(map[*slot]*conn)

@@ -72,8 +72,8 @@ func use(t *testing.T, h *Hub) {
 	}
 }
 
-// TestUnnamed: servers that bring no name get one each, also at the same time. One that comes back gets the name that was left,
-// if it is the only one, and one whose older connection does not answer any more takes its place.
+// TestUnnamed: each server that brings no name gets a name, even if two dial in at the same time. If exactly one of them has
+// lost its connection, a new connection gets its name. A connection that answers no pings loses its name to a new connection.
 func TestUnnamed(t *testing.T) {
 	mcptest.NoLeaks(t)
 	h, dial := unnamedHub(t)

@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// maxServers is how many servers a principal may have, including those that are away.
+	// maxServers is how many servers a principal may have, including servers that have lost their connection.
 	maxServers = 10
 	// awayTime is how long a server without a connection keeps its name and its place in the texts of inspect, unless another
 	// server needs the room.
@@ -88,7 +88,7 @@ type Server struct {
 	// authentication.
 	Name string
 	By   *caller.Principal
-	// Place identifies the slot of a server that brought no name, or one of the names for such servers; it is empty for other
+	// Place identifies the [slot] of a server whose name is one of the names for servers that bring none; it is empty for other
 	// servers. A later slot of the same name has another Place, since it may be for another server: what mcpx knows about the
 	// old Place does not apply to it.
 	Place string
@@ -108,11 +108,11 @@ type slot struct {
 	Server
 	hub *Hub
 
-	live    *conn         // the connection that is open; nil while the server is away or at another replica
+	live    *conn         // the open connection; nil if there is none at this replica
 	waiting *conn         // the same as live until the upstream takes it; then nil
 	arrived chan struct{} // closed while a connection waits for the upstream, or the upstream may open a tunnel
-	since   time.Time     // when the server went away
-	forget  *time.Timer   // ends the slot; nil while the server is here or at another replica
+	since   time.Time     // when the server lost its connection
+	forget  *time.Timer   // removes the slot; nil while the server has a connection, here or at another replica
 	listed  map[catalog.Kind]listed
 	elsewhere
 }
@@ -151,8 +151,8 @@ func servedName(name, owner, audience string) string {
 	return name + "-" + hex.EncodeToString(sum[:4])
 }
 
-// ownName matches the names that servedName makes under [conf.DialSelf]. Other servers may not have such names: otherwise one
-// could take a name before the server that it belongs to dials in.
+// ownName matches the names that servedName makes under [conf.DialSelf]. Other servers may not have such names. Otherwise a
+// principal could use the name of another principal's server before that server dials in.
 var ownName = pattern.New(`-[0-9a-f]{8}$`)
 
 // rule returns the rule by which a principal may dial in under a name; nil if there is none.
@@ -163,7 +163,7 @@ func (h *Hub) rule(dial *conf.Dial, p *caller.Principal, name string) *conf.Dial
 	return policy.MayDial(dial.Allow, p, name)
 }
 
-// place finds or makes the slot for a connection. isNew reports whether the slot is new. The error is a refusal.
+// place finds or makes the [slot] for a connection. isNew reports whether the slot is new. The error is a refusal.
 func (h *Hub) place(p *caller.Principal, name string) (s *slot, isNew bool, err error) {
 	dial := h.options.Current()
 	if dial == nil {
@@ -240,8 +240,8 @@ func (h *Hub) newSlot(name string, by *caller.Principal, as policy.Dialled) *slo
 	return s
 }
 
-// room makes room for one more server of a principal. If there are too many, it removes the server that has been away longest.
-// If none is away, it returns an error. The caller holds the lock.
+// room makes room for one more server of a principal. If there are too many, it removes the server that has been without a
+// connection for the longest time. If all have a connection, it returns an error. The caller holds the lock.
 func (h *Hub) room(owner string) error {
 	count, oldest := 0, (*slot)(nil)
 	for _, s := range h.slots {
@@ -395,7 +395,7 @@ func (s *slot) take(context.Context) (transport.Conn, error) {
 
 // admit is called while the server lists its tools, resources or prompts ([upstream.Catalogue.Admit]). If the servers of its
 // principal list too much together, admit returns an error, and closes the connection if it is at this replica. There is such a
-// bound because a catalogue needs many times the memory of its texts, and stays while the server is away.
+// bound because a catalogue needs many times the memory of its texts, and is kept even while the server has no connection.
 func (s *slot) admit(kind catalog.Kind, items, bytes int) error {
 	h, most := s.hub, s.hub.options.Bounds.withDefaults()
 	h.mu.Lock()
@@ -430,8 +430,8 @@ func (s *slot) admit(kind catalog.Kind, items, bytes int) error {
 	return errors.New(why)
 }
 
-// Recheck removes the servers that the current config no longer allows, and closes those of their connections that are at this
-// replica. It does not call [Options.Changed], because the caller of Recheck applies the change.
+// Recheck removes the servers that the current config no longer allows. It closes their connections to this replica. It does not
+// call [Options.Changed], because the caller of Recheck applies the change.
 func (h *Hub) Recheck() {
 	dial := h.options.Current()
 	h.mu.Lock()

@@ -30,7 +30,7 @@ import (
 
 const patience = 30 * time.Second
 
-// board is a hub behind a server. The token of a request is the name of its principal.
+// board is a hub that an HTTP server serves. The token of a request is the name of its principal.
 type board struct {
 	*Hub
 	addr   string
@@ -226,7 +226,7 @@ func TestHub_Hostile(t *testing.T) {
 			}
 			b.await(t, "dialled in")
 			messages := b.reading(t)
-			_, _ = c.Write(frame(text, []byte("first"))) // within the time for the answer to a ping
+			_, _ = c.Write(frame(text, []byte("first"))) // before the hub gives up this device, which answers no pings
 			if said := <-messages; said != "first" {
 				t.Errorf("the upstream gets %q", said)
 			}
@@ -244,9 +244,9 @@ func TestHub_Hostile(t *testing.T) {
 	}
 }
 
-// TestHub_TooMuch: a message over the limit is refused and the connection goes on. What is sent counts also if it is thrown
-// away, and pings count. A notification of a changed list counts however it is written. A connection over the bounds is closed
-// with the reason; another principal is not affected.
+// TestHub_TooMuch: a message over the limit is refused, but the connection stays open. Refused messages and pings count as bytes
+// too. A notification of a changed list is counted even if it is escaped, padded or in a batch. If a principal exceeds the
+// bounds, its connection is closed with the reason; other principals are not affected.
 func TestHub_TooMuch(t *testing.T) {
 	mcptest.NoLeaks(t)
 	b := newBoard(t, Options{MaxMessage: 5000, Bounds: Bounds{Bytes: 100_000, Changes: 5}})
@@ -331,8 +331,8 @@ func TestHub_Token(t *testing.T) {
 	}
 }
 
-// TestHub_Place: a server keeps its place for ten minutes after it went away, and another principal can take a shared name
-// after that.
+// TestHub_Place: a server keeps its name for ten minutes after it has lost its connection. After that, another principal can use
+// the name.
 func TestHub_Place(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rules := &conf.Dial{Allow: []conf.DialRule{{Names: []string{"*"}, For: conf.DialAll}}}
@@ -346,7 +346,7 @@ func TestHub_Place(t *testing.T) {
 		if err != nil || !fresh {
 			t.Fatal(fresh, err)
 		}
-		for range 3 { // each return begins the time anew
+		for range 3 { // the ten minutes begin anew whenever the server was connected again
 			c := &conn{}
 			if _, ok := s.use(c); !ok {
 				t.Fatal("no place")
@@ -369,7 +369,8 @@ func TestHub_Place(t *testing.T) {
 	})
 }
 
-// TestHub_Groups: a principal that comes back with other groups shows its server to these, and not to those that it had before.
+// TestHub_Groups: if a principal dials in again with other groups, only these groups see its server, and not the groups that the
+// principal had before.
 func TestHub_Groups(t *testing.T) {
 	rules := &conf.Dial{Allow: []conf.DialRule{{Names: []string{"*"}, For: conf.DialGroup}}}
 	h := New(Options{
@@ -393,7 +394,8 @@ func TestHub_Groups(t *testing.T) {
 	}
 }
 
-// TestHub_Meter: who gives up all its names does not get a new allowance for the minute.
+// TestHub_Meter: a principal that disconnects all its servers and dials in again in the same minute may not send more than
+// before.
 func TestHub_Meter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rules := &conf.Dial{Allow: []conf.DialRule{{Names: []string{"*"}, For: conf.DialSelf}}}

@@ -55,8 +55,8 @@ func (h *Hub) serve(w http.ResponseWriter, r *http.Request, p *caller.Principal,
 	h.hold(r.Context(), s, c, fresh)
 }
 
-// unused is called if the connection for which the method place has returned a slot cannot be used. If no other connection uses
-// the slot, unused removes a new slot, and lets an older slot expire.
+// unused is called if a connection cannot be used after all, although the method place has returned a [slot] for it. If no other
+// connection uses the slot, unused removes a new slot, and lets an older slot expire.
 func (h *Hub) unused(s *slot, isNew bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

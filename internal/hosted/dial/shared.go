@@ -28,7 +28,7 @@ const (
 	// kindRelay is the kind of the streams to servers at other replicas. Such a stream begins with the served name.
 	kindRelay = "dial"
 	// recordTime is how long a record is valid while the server has a connection; it is renewed after recordRenewed. The record
-	// of a server that is away is valid for awayTime.
+	// of a server without a connection is valid for awayTime.
 	recordTime, recordRenewed = time.Hour, 20 * time.Minute
 	// lookEvery is how often a hub looks for ended replicas, and retries failed changes of records.
 	lookEvery = time.Second
@@ -40,13 +40,13 @@ type holding struct {
 	Name  string            `json:"name"`
 	Place string            `json:"place,omitempty"`
 	By    *caller.Principal `json:"by,omitempty"`
-	At    string            `json:"at"`   // ID of the replica with the connection; empty while the server is away
+	At    string            `json:"at"`   // ID of the replica with the connection; empty while there is no connection
 	Conn  string            `json:"conn"` // identifies the connection: each has another value
 }
 
 // elsewhere has what the record about the server of a slot says, if there is a cluster. The mutex of the hub guards it.
 type elsewhere struct {
-	at, conn string    // At and Conn of the record; at is empty if the server is away or at this replica
+	at, conn string    // At and Conn of the record; at is empty unless the server has a connection to another replica
 	armed    bool      // the method arm has closed the channel arrived, so that the upstream opens a tunnel
 	tunnel   *tunnel   // the newest tunnel, which may have ended; nil before the first
 	own      string    // holding.Conn of the connection that is or was here
@@ -54,7 +54,7 @@ type elsewhere struct {
 	toldAway bool      // the record says that the connection own has ended, or is no longer about own
 }
 
-// shared has those fields of a [Hub] that are needed only in a cluster.
+// shared has the fields of a [Hub] that are needed only in a cluster.
 type shared struct {
 	life context.Context // ends with Close
 	end  context.CancelFunc
@@ -118,9 +118,9 @@ func (h *Hub) look() {
 
 var errHeld = errors.New("the name is held by another principal")
 
-// claim changes the record about the server of a slot, to say that the server is now at this replica. It fails if a server of
-// another principal has the name, unless the replica of that server has ended, and if the record cannot be changed now. Without
-// a cluster, it does nothing.
+// claim changes the record about the server of a slot, to say that the server is now at this replica. It fails if the record
+// cannot be changed now. It also fails if a server of another principal has the name, unless the replica of that server has
+// ended. Without a cluster, claim does nothing.
 func (h *Hub) claim(ctx context.Context, s *slot) error {
 	c := h.options.Cluster
 	if c == nil {
@@ -209,8 +209,8 @@ func (h *Hub) takeNews() {
 	}
 }
 
-// apply updates a slot from a record that says that the server is away or at another replica. changed reports whether the list
-// of servers has changed.
+// apply updates a slot from a record. The record says that the server has no connection, or has one to another replica. changed
+// reports whether the list of servers has changed.
 func (h *Hub) apply(one *holding) (changed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -244,7 +244,7 @@ func (h *Hub) apply(one *holding) (changed bool) {
 	return changed
 }
 
-// lookAfter marks servers of ended replicas as away, and lets upstreams open ended tunnels again.
+// lookAfter notes that servers of ended replicas have lost their connection, and lets upstreams open ended tunnels again.
 func (h *Hub) lookAfter() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

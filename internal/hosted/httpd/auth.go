@@ -74,7 +74,7 @@ const metadataPath = "/.well-known/oauth-authorization-server"
 // its user.
 func (o *Options) register(w http.ResponseWriter, _ *http.Request) {
 	text := "mcpx has no authorization server here: the client needs a token (mcpx token new NAME) in the header Authorization: Bearer TOKEN"
-	if o.AuthServer != nil && o.AuthServer(metadataPath) != nil { // the client could not read it
+	if o.AuthServer != nil && o.AuthServer(metadataPath) != nil { // the client has not found these metadata
 		text = "clients register where " + metadataPath + " says; a proxy in front of mcpx must pass on that path, and those below /oauth/"
 	}
 	http.Error(w, text, http.StatusNotFound)

@@ -216,8 +216,8 @@ func TestAuth_AnyAddress(t *testing.T) {
 	}
 }
 
-// TestAuth_Challenge: at every path and with every method, a client without a token is told where to get a token for
-// that path. The metadata document there names the URL that the client used.
+// TestAuth_Challenge: at every path and with every method, the answer to a client without a token says where the metadata about
+// this path are. The metadata name the URL that the client used.
 func TestAuth_Challenge(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for _, test := range []struct{ resource, host, base, path, metadata, about string }{

@@ -109,7 +109,8 @@ func answered(in *bufio.Reader) error {
 	return err
 }
 
-// attack calls do on so many connections until the caller calls end, which returns how often do was called.
+// attack opens this many connections, and calls do on each of them again and again until the caller calls end. end returns how
+// often do was called.
 func attack(addr string, connections int, do func(context.Context, net.Conn, *bufio.Reader) error) (end func() (rounds int)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var mu sync.Mutex

@@ -49,8 +49,9 @@ func Handler(o Options, anywhere bool) (h http.Handler, stop func()) {
 	}
 }
 
-// embedded is the outermost handler in another program's HTTP server. The handler does not know the connections of that
-// server. So each request gets a connection of its own, so that no two clients without a principal seem to be one.
+// embedded is the outermost handler in another program's HTTP server. mcpx tells clients without a principal apart by their
+// connections, but it does not know the connections of this server. So embedded gives each request a connection of its own.
+// Otherwise two such clients would seem to be one.
 type embedded struct {
 	next     http.Handler
 	anywhere bool
@@ -101,7 +102,7 @@ type answer struct {
 	status    int               // 0 if WriteHeader was not called, which means 200
 	principal *caller.Principal // set by authenticated; nil if the sender is unknown
 	reason    string            // why the request is refused; empty if the status says it
-	events    []*request.Event  // of the answered messages; set by endpoint
+	events    []*request.Event  // the events of the answered messages; set by endpoint
 }
 
 // finish flushes the response and ends the events of its messages. For a response with an HTTP error, it adds an event about

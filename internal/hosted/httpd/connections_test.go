@@ -178,7 +178,7 @@ func TestConnections(t *testing.T) {
 		if len(answers) > 0 {
 			t.Errorf("the third: %s", <-answers)
 		}
-		if got := ask(l.dial(t, place), probing); got != "200" { // the third connection is closed for it
+		if got := ask(l.dial(t, place), probing); got != "200" { // the third connection is closed to make room
 			t.Errorf("a probe: %s", got)
 		}
 		if got := <-answers; got != "closed" {

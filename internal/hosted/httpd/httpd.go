@@ -91,11 +91,11 @@ type Options struct {
 
 // Routes are handlers for paths outside the endpoint; if one is nil, its path does not exist. Dial serves /dial/ and Agents
 // serves AgentsPath: servers dial in there. Servers serves /api/servers and Dialled serves /api/dialled, and the paths below
-// them, for those who may read Options.Status.
+// them, to principals for which Options.Admin returns true.
 type Routes struct{ Dial, Agents, Servers, Dialled http.Handler }
 
 // AgentsPath is the path below which tool servers dial in as in the older system that mcpx replaces. Such a server belongs to
-// an agent, and has the agent's token in its query.
+// an agent, and has the agent's token in the query of its URL.
 const AgentsPath = "/mcp_endpoint/"
 
 // timeouts bound the parts of a request. headerTimeout bounds the time to receive its header (0 means 10 s), bodyTimeout bounds
@@ -163,8 +163,8 @@ func (e *ListenError) Hint() string {
 	return "take another port"
 }
 
-// Listen listens on addr, which is an address or only a port. A port alone means that port of 127.0.0.1. Unless anywhere is true,
-// Listen accepts only loopback addresses.
+// Listen listens on addr, which is an address or only a port. If it is only a port, the host is 127.0.0.1. Unless anywhere is
+// true, Listen accepts only loopback addresses.
 func Listen(ctx context.Context, addr string, anywhere bool) (net.Listener, error) {
 	if addr != "" && strings.Trim(addr, "0123456789") == "" {
 		addr = net.JoinHostPort("127.0.0.1", addr)

@@ -35,7 +35,7 @@ func TestRefusedRequestsFillNoLog(t *testing.T) {
 				hosts := 0
 				refused := func() {
 					r := httptest.NewRequest(http.MethodPost, "http://localhost/mcp", nil)
-					hosts++ // the answers to one host would be delayed
+					hosts++ // another address each time, because answers to the same one would be delayed
 					r.RemoteAddr = fmt.Sprintf("192.0.%d.%d:1234", hosts/256, hosts%256)
 					change(r)
 					answer := httptest.NewRecorder()

@@ -168,9 +168,9 @@ func BenchmarkSmallCall(b *testing.B) {
 	}
 }
 
-// TestSmallCall_Allocations bounds how many allocations a small call makes in addition to those of an empty endpoint. It takes
-// the least of several measurements, since a garbage collection empties each sync.Pool. Under the race detector, where a
-// sync.Pool drops items at random, it is skipped.
+// TestSmallCall_Allocations bounds how many allocations a small call makes in addition to the allocations of an empty endpoint.
+// It takes the least of several measurements, since a garbage collection empties each sync.Pool. Under the race detector, where
+// a sync.Pool drops items at random, it is skipped.
 func TestSmallCall_Allocations(t *testing.T) {
 	mcptest.OneGoroutine(t)
 	calls := smallCalls(t)

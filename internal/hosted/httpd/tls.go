@@ -46,7 +46,8 @@ func LoadTLS(files conf.TLS, log *slog.Logger) (*TLS, error) {
 	return t, nil
 }
 
-// look reads the files. changed is false if their contents, or a file that cannot be read, are the same as at the last check.
+// look reads the files. changed is false if nothing has changed since the last check: neither the contents of the files nor, if
+// a file cannot be read, which file that is.
 func (t *TLS) look() (next *certificates, changed bool, err error) {
 	var data [3][]byte
 	for i, name := range []string{t.files.Cert, t.files.Key, t.files.ClientCA} {

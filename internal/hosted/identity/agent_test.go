@@ -33,7 +33,7 @@ func signed(t *testing.T, method jwt.SigningMethod, key any, claims jwt.MapClaim
 	return token
 }
 
-// TestAgent: which tokens of agents are accepted, and for whom.
+// TestAgent checks which tokens of agents are accepted, and which agents they belong to.
 func TestAgent(t *testing.T) {
 	until := time.Now().Add(time.Hour).Truncate(time.Second)
 	good, err := NewAgentToken(agentKey, "robot.7", until)
@@ -91,7 +91,8 @@ func TestAgent(t *testing.T) {
 	}
 }
 
-// TestAgent_Change: other keys or another mode end what the tokens opened, and no other principal has the name of an agent.
+// TestAgent_Change: if the keys for agents' tokens change, the requests that these tokens have opened end. Agents' tokens are not
+// accepted for other requests. A certificate cannot have the name of an agent.
 func TestAgent_Change(t *testing.T) {
 	v := verifierOf(nil)
 	token, _ := NewAgentToken(agentKey, "a", time.Now().Add(time.Hour))

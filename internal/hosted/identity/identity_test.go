@@ -57,7 +57,7 @@ func (c *changing) SetOptions(o *Options) {
 	before.Revoke(next)
 }
 
-// TestVerifier_Expires: a token ends at its time, its owner's other token does not.
+// TestVerifier_Expires: a token is refused after it has expired. Another token of the same principal stays valid.
 func TestVerifier_Expires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		short := tokenOf("ci", "mcpx_short")

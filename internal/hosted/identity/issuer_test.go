@@ -14,8 +14,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestJWT_KeysDown: while the keys of an issuer cannot be read, each token that arrives may cause an attempt to read them, for days.
-// An attempt that failed leaves nothing behind.
+// TestJWT_KeysDown: while the keys of an issuer cannot be read, which may last for days, tokens that arrive cause many attempts
+// to read them. So a failed attempt must not leave a goroutine behind.
 func TestJWT_KeysDown(t *testing.T) {
 	i := newTestIssuer(t, "")
 	i.keysDown = true
@@ -40,7 +40,8 @@ func TestJWT_KeysDown(t *testing.T) {
 	}
 }
 
-// TestJWT_KeysMoved: an issuer moves its keys to another URL, and replaces them later.
+// TestJWT_KeysMoved: an issuer moves its keys to another URL, and replaces them later. mcpx then finds the new keys there, and
+// refuses the old ones.
 func TestJWT_KeysMoved(t *testing.T) {
 	i := newTestIssuer(t, "")
 	i.set(false, map[string]crypto.Signer{"k": ecKey()})

@@ -401,8 +401,8 @@ func TestJWT_IssuerDown(t *testing.T) {
 	}
 }
 
-// TestJWT_Issuers: an issuer can only make tokens for its own subjects, even if its keys have the same IDs as those
-// of another. If a download has no keys, as while the issuer restarts, the old keys stay valid.
+// TestJWT_Issuers: an issuer can only make tokens for its own subjects, even if its keys have the same IDs as the keys of
+// another issuer. If a download has no keys, as while the issuer restarts, the old keys stay valid.
 func TestJWT_Issuers(t *testing.T) {
 	a, b := newTestIssuer(t, ""), newTestIssuer(t, "")
 	a.set(false, map[string]crypto.Signer{"k": ecKey()})

@@ -62,7 +62,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestJWT_Names: tokens of an issuer with principal_claim name their principals by it, and only one subject gets a name.
+// TestJWT_Names: if an issuer has a principal_claim, the principals of its tokens are named by this claim. No two subjects get
+// the same name.
 func TestJWT_Names(t *testing.T) {
 	i := newTestIssuer(t, "")
 	i.set(false, map[string]crypto.Signer{"k": ecKey()})

@@ -58,8 +58,8 @@ func (s *State) accepts(v *verified, r *http.Request) bool {
 	return slices.ContainsFunc(v.audience, func(audience string) bool { return slices.Contains(wanted, audience) })
 }
 
-// wanted returns the audiences that a token of an issuer may have for a request: those configured for the issuer or, if none is
-// configured, the URL of the endpoint or of the request.
+// wanted returns the audiences that a token of an issuer may have for a request: the audiences configured for the issuer or, if
+// none is configured, the URL of the endpoint and the URL of the request.
 func (s *State) wanted(v *verified, r *http.Request) []string {
 	if own := v.issuer.audiences; own != nil {
 		return own

@@ -52,7 +52,7 @@ func (l *Limits) take(d state.Draw) time.Duration {
 	return wait
 }
 
-// Known counts a request after authentication. p is nil if no credentials are needed. address and credential are those given to
+// Known counts a request after authentication. p is nil if no credentials are needed. address and credential are as given to
 // Arrived; they are ignored if p is nil. If the credential is valid for the first time, the request no longer counts for its
 // address. If flood is true, the request must be refused, and wait is how long its sender should wait before the next request.
 // Otherwise, wait is how long this request should be delayed.

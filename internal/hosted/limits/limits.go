@@ -191,7 +191,7 @@ func (l *Limits) Limit(next request.Handler) request.Handler {
 // Begin admits a call of a principal to a server. It may wait for one of the principal's concurrency slots. An empty server means
 // the built-in server, which has no limit per server. part marks a request that belongs to an admitted call, such as a request
 // about its task; only its result is counted. If the error is nil, the caller must call End. Otherwise the error is a
-// *request.LimitError or that of ctx.
+// *request.LimitError or the error of ctx.
 func (l *Limits) Begin(ctx context.Context, p *caller.Principal, server string, part bool) (Call, error) {
 	c, err := l.begin(p, server, part)
 	switch {
@@ -379,8 +379,9 @@ func (u *usage) unread() bool { return u.quota.AnswerBytes > 0 && u.writing >= u
 // AnswerBytes is the bound.
 const mostAnswers = 4
 
-// WriteAnswer counts the bytes of a large answer before they are written. ok is false if the principal's answers that are being written
-// are together too large for another one; a single one never is. Otherwise the caller calls AnswerWritten when they are written.
+// WriteAnswer counts the bytes of a large answer before they are written. ok is false if this answer and the answers that are
+// being written to the principal are together too large. A single answer is never too large. If ok is true, the caller calls
+// AnswerWritten after writing.
 func (l *Limits) WriteAnswer(p *caller.Principal, bytes int) (ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

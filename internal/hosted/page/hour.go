@@ -103,7 +103,8 @@ func (h *Hour) Add(r *request.Event) {
 		if h.servers == nil {
 			h.servers = make(map[string]*series)
 		}
-		// Servers that dial in choose their names, so those without a call in this hour are forgotten here, too: nobody may look.
+		// Servers that dial in choose their names, so there may be many. The method last forgets servers without a call in this
+		// hour, but it is called only while somebody looks at the page. So they are forgotten here, too.
 		maps.DeleteFunc(h.servers, func(_ string, s *series) bool { return !s.since(at - minutes) })
 		one = &series{}
 		h.servers[r.Server] = one

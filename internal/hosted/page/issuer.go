@@ -18,7 +18,7 @@ type Issuer interface {
 	// browser to the path in the parameter back.
 	SignIn(w http.ResponseWriter, r *http.Request, back string)
 	// Standing returns the user of a login. From time to time it asks the OpenID issuer, where users have their accounts,
-	// whether the login is still valid. That may take a while. The errors are those of [identity.Verifier.Request].
+	// whether the login is still valid. That may take a while. The errors are as for [identity.Verifier.Request].
 	Standing(ctx context.Context, login string) (*identity.Proof, error)
 	// SignOut ends a login.
 	SignOut(ctx context.Context, login string) error
@@ -67,7 +67,7 @@ func (p *People) SignedIn(w http.ResponseWriter, r *http.Request, login string, 
 }
 
 // Person returns the user of a browser, admin or not. It accepts only sessions that were opened through the issuer, not with a
-// token. The errors are those of [identity.Verifier.Request].
+// token. The errors are as for [identity.Verifier.Request].
 func (p *People) Person(r *http.Request) (*identity.Proof, error) {
 	one, err := p.session(r)
 	switch {
@@ -79,7 +79,7 @@ func (p *People) Person(r *http.Request) (*identity.Proof, error) {
 	return p.standing(r.Context(), one)
 }
 
-// session returns the session of a browser. The errors are those of [state.Sessions].
+// session returns the session of a browser. The errors are as for [state.Sessions].
 func (p *People) session(r *http.Request) (*Session, error) {
 	cookie, err := r.Cookie(cookieName)
 	if err != nil {

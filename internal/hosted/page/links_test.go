@@ -17,7 +17,7 @@ import (
 	"mcpx/internal/results"
 )
 
-// opened serves the page of a user's own machine.
+// opened serves the page of a user's own machine, which viewers open with links.
 func opened(t *testing.T) (*site, *Links) {
 	t.Helper()
 	links := NewLinks("")
@@ -44,7 +44,8 @@ func (s *site) signInAtDesk(t *testing.T, links *Links) (header string) {
 	return sessionHeader + ": " + out.Session
 }
 
-// TestLinks: a link works once; without its session, with another one, from another host name or origin nothing works.
+// TestLinks: a link works once. A request is refused without the key of a session, with a wrong key, under another host name, or
+// from a page of another origin.
 func TestLinks(t *testing.T) {
 	s, links := opened(t)
 	secret := secretOf(t, links.New())
@@ -187,8 +188,8 @@ func TestPage_Progress(t *testing.T) {
 	})
 }
 
-// TestCalls: error texts lose secrets; arguments and results are there only if the config wants them, and are forgotten when it
-// does not any more.
+// TestCalls: secrets are removed from texts. Arguments and results are kept only after KeepContent(true), and KeepContent(false)
+// removes them again.
 func TestCalls(t *testing.T) {
 	calls := &Calls{}
 	add := func(outcome, said string) {

@@ -101,8 +101,8 @@ func New(o Options) *Page {
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// ServeHTTP implements http.Handler. It refuses requests that pages of other origins send, except GET, HEAD and OPTIONS, whose
-// answers those pages cannot read. With Options.Links it also refuses a foreign Host.
+// ServeHTTP implements http.Handler. It refuses requests that pages of other origins send, except GET, HEAD and OPTIONS, because
+// these pages cannot read the answers. With Options.Links it also refuses a foreign Host.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", contentPolicy)

@@ -60,7 +60,8 @@ func TestLinks_OtherUser(t *testing.T) {
 	}
 }
 
-// TestOwnPeer: a connection of this process is the user's own, and what is no connection is not.
+// TestOwnPeer: ownPeer returns true for a connection of this process, and false for addresses between which there is no
+// connection.
 func TestOwnPeer(t *testing.T) {
 	mcptest.NoLeaks(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

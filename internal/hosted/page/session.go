@@ -19,8 +19,8 @@ const (
 	cookieName = "__Host-mcpx"
 	// sessionLife is the longest life of a session. The session ends earlier if its token expires or its login ends.
 	sessionLife = 12 * time.Hour
-	// maxSessions is the maximum number of sessions in memory, maxSessionBytes that of their bytes. [state.NewRecords] says which sessions
-	// end beyond that.
+	// maxSessions is how many sessions are kept in memory at most, and maxSessionBytes is how many bytes they may have together.
+	// [state.NewRecords] says which sessions end if there are more.
 	maxSessions, maxSessionBytes = 2000, 16 << 20
 	// maxToken is the longest body of a sign-in, in bytes.
 	maxToken = 64 << 10
@@ -107,7 +107,7 @@ func (p *Page) may(proof *identity.Proof, err error, credential bool) (*identity
 		return nil, &refusal{http.StatusUnauthorized, "sign_in", "this token is not valid here", err}
 	case err != nil:
 		return nil, &refusal{http.StatusUnauthorized, "sign_in", "sign in with a token", err}
-	case proof == nil: // no credentials are needed
+	case proof == nil: // the config requires no credentials
 		proof = &identity.Proof{Revoked: context.Background()}
 	}
 	if !p.Admin(proof.Principal) {

@@ -16,8 +16,8 @@ import (
 )
 
 // Metrics counts calls, requests and sessions of clients, and tokens. Names follow the OpenTelemetry conventions for MCP
-// (gen-ai, status "Development") in the form for Prometheus; names that are not in the conventions begin with mcpx_, except
-// those about Go and the process. No label contains text from a client: a server or tool that is not in the catalogue gets the
+// (gen-ai, status "Development") in the form for Prometheus. Other names begin with mcpx_, except the names of metrics about
+// Go and the process. No label contains text from a client: a server or tool that is not in the catalogue gets the
 // label [other]. Safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
@@ -53,14 +53,14 @@ type Server struct {
 
 const (
 	// other is the label in place of servers and tools that are not in the catalogue, and of methods that mcpx does not know. A
-	// call that mcpx did not try to send to its server has it as its tool. Once there are maxSeries series, a call that would
-	// need a new series gets this label for its server and its tool, and a request gets it for its error code.
+	// call that mcpx did not try to send to its server gets this label for its tool. Once there are maxSeries series, a call that
+	// would need a new series gets this label for its server and its tool, and a request gets it for its error code.
 	other = "_other"
-	// maxSeries is how many series of calls there are at most, and how many of requests, apart from those with the label other.
-	// The bound is needed because a server may change its tools all the time and use ever new error codes.
+	// maxSeries is how many series of calls there are at most, and how many series of requests, not counting series with the
+	// label other. The bound is needed because a server may change its tools all the time and use ever new error codes.
 	maxSeries = 2000
-	// maxSavers is how many servers have series of saved tokens at most; further servers share those with the label other. The
-	// bound is needed because servers that dial in choose their names.
+	// maxSavers is how many servers have series of saved tokens at most. Further servers share the series with the label other.
+	// The bound is needed because servers that dial in choose their names.
 	maxSavers = 500
 )
 
