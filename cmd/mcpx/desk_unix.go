@@ -227,7 +227,8 @@ func (d *desk) keep(s streams, cfg *config.Config, profile app.Profile, names []
 	}
 	if one == nil {
 		one = &keptApp{
-			key: key, place: place, beside: beside, folder: s.origin.Folder, began: time.Now(), stderr: &fanOut{to: make(map[*droppingWriter]bool)},
+			key: key, place: place, beside: beside, folder: s.origin.Folder, began: time.Now(),
+			stderr: &fanOut{to: make(map[*droppingWriter]bool)},
 		}
 		log := slog.New(slog.NewTextHandler(&keptWriter{one.stderr, d.lines}, &slog.HandlerOptions{Level: slog.LevelError}))
 		if one.app, err = app.New(app.Options{Config: cfg, Profile: profile, Log: log, Only: names, Origin: s.origin}); err != nil {

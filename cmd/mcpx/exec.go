@@ -114,7 +114,7 @@ func (cmd *execCommand) runHere(ctx context.Context, c *cli, s streams) error {
 		}
 		arguments = object(pairs, schema)
 	}
-	request := executor.Request{Server: cmd.Server, Tool: cmd.Tool, Arguments: arguments, Each: each, References: true, Flags: true}
+	request := executor.Request{Server: cmd.Server, Tool: cmd.Tool, Arguments: arguments, Each: each, References: true}
 	if cmd.Raw && cmd.Select == "" && cmd.Grep == "" && each == nil {
 		return cmd.raw(ctx, a, request, s)
 	}

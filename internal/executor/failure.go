@@ -104,7 +104,7 @@ func (r *Request) misplacedHint(name string) string {
 	switch {
 	case r.Native, !slices.Contains(execOptions, name), r.Server == builtin.Name && r.Tool == builtin.WaitTool:
 		return ""
-	case r.Flags:
+	case r.Client == nil: // the command line, where arguments of exec are flags
 		return "it is the flag --" + name
 	case r.Format.ShortNames:
 		return "exec takes it beside args"

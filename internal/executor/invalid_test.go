@@ -12,8 +12,10 @@ import (
 
 	"mcpx/internal/arguments"
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/request"
 	"mcpx/internal/results"
 	"mcpx/internal/tokens"
 )
@@ -138,6 +140,7 @@ func TestArguments_OfExec(t *testing.T) {
 			{"name":"strict","inputSchema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"],"additionalProperties":false}},
 			{"name":"own","inputSchema":{"type":"object","properties":{"select":{"type":"string"}},"additionalProperties":false}}]`),
 	}))
+	model := request.From{Client: &caller.Client{}}
 	for _, tt := range []struct {
 		tool, arguments string
 		form            results.Format
@@ -152,16 +155,16 @@ func TestArguments_OfExec(t *testing.T) {
 		{"strict", `{"path":"a","grep":"b"}`, results.Format{}, true, "VALIDATION_ERROR: /grep: is unknown\nExpected: "},
 		{"lax", `{"select":".a"}`, results.Format{}, true, "\nmcpx: lax declares no argument select, only path"},
 	} {
-		r := exec(t, e, Request{Server: "git", Tool: tt.tool, Arguments: json.RawMessage(tt.arguments), Format: tt.form, Native: tt.native})
+		r := exec(t, e, Request{From: model, Server: "git", Tool: tt.tool, Arguments: json.RawMessage(tt.arguments), Format: tt.form, Native: tt.native})
 		if got := textOf(t, r.Content[len(r.Content)-1]); got != tt.want && !(strings.HasSuffix(tt.want, "Expected: ") && strings.HasPrefix(got, tt.want)) {
 			t.Errorf("%s %s: got %s", tt.tool, tt.arguments, got)
 		}
 	}
-	r := exec(t, e, Request{Server: "git", Tool: "strict", Arguments: json.RawMessage(`{"path":"a","grep":"b"}`), Flags: true})
+	r := exec(t, e, Request{Server: "git", Tool: "strict", Arguments: json.RawMessage(`{"path":"a","grep":"b"}`)})
 	if got := textOf(t, r.Content[0]); got != "VALIDATION_ERROR: /grep: is unknown; it is the flag --grep" {
 		t.Errorf("at the command line: %s", got)
 	}
-	r = exec(t, e, Request{Server: "mcpx", Tool: "wait_result", Arguments: json.RawMessage(`{"handle":"r1","select":".a"}`)})
+	r = exec(t, e, Request{From: model, Server: "mcpx", Tool: "wait_result", Arguments: json.RawMessage(`{"handle":"r1","select":".a"}`)})
 	if got := textOf(t, r.Content[0]); strings.Contains(got, "beside") {
 		t.Errorf("wait_result, which exec gives no select: %s", got)
 	}

@@ -37,8 +37,6 @@ type Request struct {
 	Select string
 	// Grep is a regular expression that selects from the texts of the result, after Select; "" means none.
 	Grep string
-	// Flags means that the call comes from the command line, where arguments of exec are flags.
-	Flags bool
 	// Format is the form in which the client receives the result.
 	Format results.Format
 	// Apps allows tools that are only for apps.

@@ -70,7 +70,8 @@ func Rewrite(path string, data []byte) error {
 // abandoned is the age from which nobody writes a temporary file any more.
 const abandoned = time.Hour
 
-// removeLeft removes abandoned temporary files of the file at path. It ignores errors: they are only in the way of whoever lists the folder.
+// removeLeft removes abandoned temporary files of the file at path. It ignores errors, because these files do no harm; they are only
+// in the way when somebody lists the folder.
 func removeLeft(path string) {
 	entries, _ := os.ReadDir(filepath.Dir(path))
 	for _, one := range entries {
