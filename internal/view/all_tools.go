@@ -159,9 +159,11 @@ func (v *AllTools) HeaderTool(ctx context.Context, client *caller.Client, name s
 // for these servers.
 func (v *AllTools) listWith(ctx context.Context, client *caller.Client, name string) *natives {
 	list := v.natives(client)
-	if _, ok := list.byName[name]; !ok && starting(v.catalogue(client)) {
-		v.awaitCatalogue(ctx, client)
-		list = v.natives(client)
+	if _, ok := list.byName[name]; !ok {
+		if starting(v.catalogue(client)) {
+			v.awaitCatalogue(ctx, client)
+		}
+		list = v.natives(client) // also if none is starting any more: the last one may have listed its tools just now
 	}
 	return list
 }
