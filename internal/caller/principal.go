@@ -86,8 +86,8 @@ func Until(ctx context.Context) time.Time {
 	return time.Time{}
 }
 
-// ErrRevoked is the cancellation cause of what a request has begun if the credential of the request was revoked: a reload of the
-// config has removed it, or its login at the authorization server inside mcpx was ended.
+// ErrRevoked is the cause with which a request, and the calls that go on after it, are cancelled when the credential of the request
+// is revoked: a reload of the config has removed it, or its login at the authorization server inside mcpx was ended.
 var ErrRevoked = errors.New("the credential was revoked")
 
 // OnRevoked calls f, in a goroutine of its own, when the credential of the request that ctx belongs to is revoked. It does so also

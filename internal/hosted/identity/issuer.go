@@ -105,9 +105,7 @@ func (i *issuer) discover() (keyfunc.Keyfunc, error) {
 		return nil, err
 	}
 	go keys.refresh() // ends with i.ctx
-	looked := &lookedUp{
-		keySet: keys, ctx: i.ctx, rate: rate.NewLimiter(rate.Every(lookEvery), unknownKeys), download: keys.again,
-	}
+	looked := &lookedUp{keySet: keys, rate: rate.NewLimiter(rate.Every(lookEvery), unknownKeys)}
 	return keyfunc.New(keyfunc.Options{Ctx: i.ctx, Storage: looked, UseWhitelist: []jwkset.USE{"", jwkset.UseSig}})
 }
 

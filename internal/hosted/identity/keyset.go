@@ -86,7 +86,7 @@ func (k *keySet) download() error {
 			continue
 		}
 		var named struct{ KID any }
-		_ = json.Unmarshal(one, &named) // without a name the reason has to do
+		_ = json.Unmarshal(one, &named) // a key without a name is logged with the reason alone
 		kid, _ := named.KID.(string)
 		skipped = append(skipped, cmp.Or(sanitize.Line(kid, 80), "(no kid)")+": "+sanitize.Line(err.Error(), 200))
 	}
@@ -96,7 +96,7 @@ func (k *keySet) download() error {
 		}
 	}
 	if len(keys) == 0 {
-		return errors.New("the set has no keys")
+		return errors.New("the set has no key that mcpx can read")
 	}
 	return k.KeyReplaceAll(ctx, keys)
 }

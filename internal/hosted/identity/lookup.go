@@ -13,9 +13,7 @@ import (
 // search for a really new key, but not prevent it.
 type lookedUp struct {
 	*keySet
-	ctx      context.Context // the context of the issuer
-	rate     *rate.Limiter
-	download func()
+	rate *rate.Limiter
 
 	mu   sync.Mutex
 	next *look // a download that has not begun; nil if no token needs a download
@@ -45,18 +43,18 @@ func (l *lookedUp) look() *look {
 	defer l.mu.Unlock()
 	if l.next == nil {
 		l.next = &look{make(chan struct{})}
-		go l.run(l.next) // ends with ctx, or when the download has ended
+		go l.run(l.next) // ends with the context of the issuer, or when the download has ended
 	}
 	return l.next
 }
 
 func (l *lookedUp) run(this *look) {
 	defer close(this.done)
-	err := l.rate.Wait(l.ctx)
+	err := l.rate.Wait(l.issuer.ctx)
 	l.mu.Lock()
 	l.next = nil
 	l.mu.Unlock()
 	if err == nil {
-		l.download()
+		l.again()
 	}
 }
