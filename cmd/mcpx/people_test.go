@@ -136,8 +136,9 @@ func newBrowser(t *testing.T, login string) *browser {
 	return b
 }
 
-// visit opens an address. It fills in and submits each form that it meets, with these fields and with its login, until a page has
-// no form that it can fill in. It returns the last page.
+// visit opens an address and submits each form that it meets, logging in as b.login. It returns the first page that is an error
+// or has no form that it may submit. fields says what the person adds: with "code", visit proves with that code who they are;
+// without, it answers "Who are you?" only if the page lets them sign in as themselves. With "stop", it does not agree to connect.
 func (b *browser) visit(t *testing.T, address string, fields url.Values) (status int, page string) {
 	t.Helper()
 	resp, err := b.Get(address)

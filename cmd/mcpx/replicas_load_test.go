@@ -126,7 +126,8 @@ func TestReplicas_Chaos(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// load calls until done has ended, at least the given number of calls each, and returns how often each outcome came.
+	// load makes calls in all sessions at once, for as long as during runs and until each session has made at least the number of
+	// calls in the variable calls. It returns how often each outcome came.
 	load := func(what string, during func()) map[string]int {
 		stop := make(chan struct{})
 		outcomes := make(map[string]int)

@@ -99,7 +99,7 @@ const (
 	plainProperty = 7
 )
 
-// first returns the index of the reason of the first rejection that the program has not handled.
+// first returns the oldest rejection that the program has not handled, as the index of its reason in the array reasons.
 func (r *rejections) first() (index uint32, found bool) {
 	if len(r.open) == 0 {
 		return 0, false

@@ -64,8 +64,8 @@ func show(raw []byte) (text, whyNot string) {
 	}
 }
 
-// children is a func that calls yield for each value of an object or array. It passes the value as raw JSON, and its name as
-// the question shows it.
+// children is a func that calls yield for each value of an object or array, with the value as raw JSON. name is what the text
+// shows before the value: the escaped key and ": " in an object, nothing in an array. If yield returns false, it stops.
 type children func(yield func(name string, value []byte) bool) error
 
 // add appends a value. It returns false if the text is too long to be shown. The parameter indent is a line end and the

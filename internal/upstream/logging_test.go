@@ -295,9 +295,8 @@ func TestLogsAfterManyAbandonedCalls(t *testing.T) {
 	logs("c", 1)
 }
 
-// TestLogsAfterAnAbandonedCall: a server may go on logging for a call that its client has given up. After a while
-// mcpx assumes that it has stopped; otherwise an abandoned call would keep log messages from all other clients for
-// good.
+// TestLogsAfterAnAbandonedCall: a server may go on logging for a call that its client has given up. So for lateLogs, other clients
+// get no log messages that could belong to that call. Without this limit they might never get any again.
 func TestLogsAfterAnAbandonedCall(t *testing.T) {
 	for after, hears := range map[time.Duration]bool{lateLogs / 2: false, 2 * lateLogs: true} {
 		bubble(t, func(t *testing.T) {

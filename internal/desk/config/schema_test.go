@@ -176,7 +176,7 @@ func TestSchema_Keys(t *testing.T) {
 	}
 }
 
-// faultsAt returns the faults of a file whose path begins with path.
+// faultsAt parses file, a config, and returns those of its faults whose Path begins with path.
 func faultsAt(t *testing.T, path string, file []byte) (faults []Fault) {
 	t.Helper()
 	c, err := Parse("config.json", file, Options{Getenv: func(string) (string, bool) { return "a value", true }})

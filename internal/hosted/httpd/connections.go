@@ -165,8 +165,8 @@ type connection struct {
 	caller  caller.Connection  // Life ends with the connection; the context of a request does so only once its body was read
 	end     context.CancelFunc // ends caller.Life
 
-	// These fields are guarded by of.mu. The list elements are nil if the connection is not a stranger. stranger is also nil if
-	// it comes from this machine.
+	// These fields are guarded by of.mu. ofAddress is the connection's element in its list in of.addresses, and stranger the one in
+	// of.strangers. Both are nil if the connection is not a stranger; stranger is also nil for a connection from this machine.
 	ofAddress, stranger *list.Element
 	closed              bool
 }

@@ -34,8 +34,8 @@ type Endpoint interface {
 	Serve(w http.ResponseWriter, r *http.Request) []*request.Event
 	// EndStreams ends the requests that wait for events, not for a result. It is called once Options.Drain has passed.
 	EndStreams()
-	// EndCalls ends all other open requests with an error. It is called once Options.Grace has passed after Options.Drain. If the
-	// server is another program's ([Handler]), its stop calls EndStreams and EndCalls at once.
+	// EndCalls ends all other open requests with an error. It is called once Options.Grace has passed after Options.Drain. In
+	// another program's HTTP server, the func stop that [Handler] returns calls it after EndStreams, without waiting.
 	EndCalls()
 }
 

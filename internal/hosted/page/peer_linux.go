@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// ownPeer reports whether a program of this user or of root has opened the connection from remote to host, both addresses of this machine.
-// Other users of the machine can connect to its ports too, and can read the link in the arguments of a browser.
+// ownPeer reports whether a program of this user or of root has opened the connection from remote to host, both addresses of this
+// machine. It is asked before a link of mcpx ui is accepted (see [Links]): mcpx passes the link to the browser as an argument of
+// its command line, which other users of the machine can read, and they can connect to the page too.
 //
-// ownPeer returns false for a connection that the kernel does not list. Under WSL, the kernel does not list the connections of Windows'
-// browsers, so ownPeer always returns true there.
+// ownPeer returns false for a connection that the kernel does not list. Under WSL, the kernel does not list the connections of
+// Windows' browsers, so ownPeer always returns true there.
 func ownPeer(remote, host string) bool {
 	if os.Getenv("WSL_DISTRO_NAME") != "" {
 		return true
