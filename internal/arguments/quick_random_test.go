@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"mcpx/internal/mcptest"
 )
 
 // maker makes random schemas, and values that often fit them.
@@ -100,6 +102,7 @@ func made(t *testing.T, seed uint64) (fit, plain int) {
 
 // TestQuick_Random: whenever the quick check says that a value fits, the library says so too.
 func TestQuick_Random(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	fit, plain := 0, 0
 	const schemas = 1500
 	for seed := range uint64(schemas) {

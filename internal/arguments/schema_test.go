@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mcpx/internal/mcptest"
 )
 
 func checked(schema, arguments string) []string {
@@ -131,6 +133,7 @@ func nested(depth int, open, inner, end string) string {
 // TestCheckIsBounded: no schema and no arguments take a long time. Arguments whose check would take too long are
 // not checked.
 func TestCheckIsBounded(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	deep := nested(9000, `{"x":`, `{}`, `}`)
 	x100 := nested(100, `{"x":`, `{}`, `}`)
 	tests := []struct{ name, schema, arguments string }{

@@ -612,6 +612,7 @@ func mustEncode(t *testing.T, v any) string {
 // TestSelect_Identity: the jq filter "." returns an equal value. Only the order of keys may differ; numbers keep their
 // spelling.
 func TestSelect_Identity(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	mcptest.NoLeaks(t)
 	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 	t.Cleanup(filters.Close)

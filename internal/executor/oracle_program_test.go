@@ -21,6 +21,7 @@ import (
 // TestOracle_Program compares random results that a program got by call, and returned, with what the server sent. A program gets
 // one value: structuredContent, else what the texts have, else the blocks.
 func TestOracle_Program(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	mcptest.NoLeaks(t)
 	runner := programs.New(0, nil)
 	t.Cleanup(runner.Close)

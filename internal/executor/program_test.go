@@ -121,9 +121,9 @@ func TestProgram_LongError(t *testing.T) {
 			switch {
 			case r.Program:
 			case strings.Contains(string(r.Params), "refused"):
-				return nil, &wire.RPCError{Code: 1, Message: strings.Repeat("ü", 1<<20)}
+				return nil, &wire.RPCError{Code: 1, Message: strings.Repeat("ü", 2*maxSaid)}
 			case strings.Contains(string(r.Params), "failed"):
-				return json.RawMessage(`{"content":[{"type":"text","text":"x` + strings.Repeat("ü", 1<<20) + `"}],"isError":true}`), nil
+				return json.RawMessage(`{"content":[{"type":"text","text":"x` + strings.Repeat("ü", 2*maxSaid) + `"}],"isError":true}`), nil
 			}
 			return next(ctx, r)
 		}

@@ -173,7 +173,7 @@ func (h *held) Write(data []byte) (int, error) {
 // of the request has this error. Small answers, and the answers to other principals, are sent as usual.
 func TestLimits_Unread(t *testing.T) {
 	mcptest.NoLeaks(t)
-	l := limits.New(conf.Limits{Principal: conf.Quota{AnswerBytes: 512 << 10}})
+	l := limits.New(conf.Limits{Principal: conf.Quota{AnswerBytes: 128 << 10}})
 	var h hearing
 	f := connectWith(t, Options{Admission: l, Journal: h.journal()}, view.Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
 	c := &webClient{era: modernEra}
@@ -196,12 +196,12 @@ func TestLimits_Unread(t *testing.T) {
 	}
 	w, ended := &held{httptest.NewRecorder(), make(chan struct{}), make(chan struct{})}, make(chan struct{})
 	go func() { // ends with release
-		ask(w, alice, "1", "raw", image(1_500_000), "application/json")
+		ask(w, alice, "1", "raw", image(400_000), "application/json")
 		close(ended)
 	}()
 	<-w.begun
 	for _, accept := range []string{"application/json", "text/event-stream"} {
-		got := call(alice, "raw", image(900_000), accept)
+		got := call(alice, "raw", image(300_000), accept)
 		if !strings.Contains(got, `"id":7,"error":{"code":-32000,"message":"the request was executed, but its answer`) || len(got) > 1000 {
 			t.Errorf("one more large answer (%s): %.500s", accept, got)
 		}
@@ -212,15 +212,15 @@ func TestLimits_Unread(t *testing.T) {
 	if got := call(alice, "echo", `{"text":"small"}`, "application/json"); !strings.Contains(got, "small") {
 		t.Errorf("a small answer: %.500s", got)
 	}
-	if got := call(bob, "raw", image(900_000), "application/json"); len(got) < 900_000 {
+	if got := call(bob, "raw", image(300_000), "application/json"); len(got) < 300_000 {
 		t.Errorf("another principal: %.500s", got)
 	}
 	close(w.release)
 	<-ended
-	if w.Body.Len() < 1_500_000 {
+	if w.Body.Len() < 400_000 {
 		t.Errorf("the one that was read late: %.500s", w.Body)
 	}
-	if got := call(alice, "raw", image(900_000), "application/json"); len(got) < 900_000 {
+	if got := call(alice, "raw", image(300_000), "application/json"); len(got) < 300_000 {
 		t.Errorf("after that: %.500s", got)
 	}
 }

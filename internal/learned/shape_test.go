@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/internal/mcptest"
 	"mcpx/internal/tokens"
 )
 
@@ -167,6 +168,7 @@ func (s *source) value(depth int) any {
 // TestShape_Nothing: neither the TypeScript nor the file ever contains a value, or a key that occurs in only one result, not even
 // if mcpx restarts between two results. Every result from which the shape was learned is of the type that is shown.
 func TestShape_Nothing(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	shown := 0
 	for seed := range uint64(400) {
 		from := &source{Rand: rand.New(rand.NewPCG(24, seed))}
@@ -243,6 +245,7 @@ func TestShape_Restart(t *testing.T) {
 
 // TestShape_Hostile: results that are designed to fill the memory do not do so.
 func TestShape_Hostile(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	next := 0
 	key := func() string {
 		next++

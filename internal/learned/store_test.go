@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/mcptest"
 )
 
 func storeIn(dir string) *Store { return New(dir, slog.New(slog.DiscardHandler)) }
@@ -123,6 +124,7 @@ func TestStore_Sampled(t *testing.T) {
 // TestStore_Bounded: a server with very many tools and keys uses only a limited amount of memory. Other tools are not removed
 // as long as they are used.
 func TestStore_Bounded(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	s, used := storeIn(""), toolNamed("used", "")
 	learn(s, used, `{"id":1}`, `{"id":1}`)
 	var wide []string

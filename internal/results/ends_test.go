@@ -10,6 +10,7 @@ import (
 
 	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
+	"mcpx/internal/mcptest"
 	"mcpx/internal/tokens"
 )
 
@@ -32,6 +33,7 @@ func longTexts() map[string]string {
 // the call in the last line, the same client can read on from the end of the beginning to the end of the text. Another client
 // cannot.
 func TestLook_Texts(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	for name, text := range longTexts() {
 		for _, first := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, line first %t", name, first), func(t *testing.T) {
@@ -125,6 +127,7 @@ func TestLook_Verbatim(t *testing.T) {
 // TestLook_Small: with low limits too, the first look is within the limit of bytes, and exceeds the limit of tokens by 2 % at
 // most.
 func TestLook_Small(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	texts := longTexts()
 	texts["issues"] = "[" + many(80, `{"id":%[1]d,"title":"Issue %[1]d","state":"open","größe":"日本語","body":"`+strings.Repeat("words and ", 100)+`%[1]d"}`, ",") + "]"
 	for name, text := range texts {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/semaphore"
+	"mcpx/internal/mcptest"
 )
 
 // TestResult_GrepEnds: a grep ends when its request is canceled, and when its time is over.
@@ -50,6 +51,7 @@ func TestResult_GrepEnds(t *testing.T) {
 
 // TestResult_GrepEndsWithinAnItem: the matcher also checks the time while it matches one long item.
 func TestResult_GrepEndsWithinAnItem(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	long := &result{list: list{items: []json.RawMessage{[]byte(strings.Repeat("a b ", 1<<18))}}}
 	began := time.Now()
 	_, err := long.grep(newMatcher(t.Context(), regexp.MustCompile(`(.{0,50}){0,20}z`), began.Add(100*time.Millisecond)), nil)

@@ -218,6 +218,7 @@ func (e elsewhere) Get(ctx context.Context, handle, owner string) (*Kept, error)
 // TestStore_Elsewhere: another process gets the same bytes when it reads a result or parts of its items. Running calls can be
 // found only in their own process.
 func TestStore_Elsewhere(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	here := newStore()
 	there := NewStore(elsewhere{here.kept})
 	rows := strings.Repeat(`{"id":9007199254740993,"text":"a < b & \u2028 \ud83d\ude00"},`, 900)

@@ -45,6 +45,7 @@ func TestMain(m *testing.M) {
 // TestRelease makes the packages for this platform, installs or unpacks each of them without a network, and checks that mcpx
 // starts.
 func TestRelease(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	i := slices.IndexFunc(platforms, func(p platform) bool { return p.os == runtime.GOOS && p.arch == runtime.GOARCH })
 	if i < 0 || runtime.GOOS == "windows" {
 		t.Skip("no package for this platform can be tried")

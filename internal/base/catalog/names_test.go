@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mcpx/internal/mcptest"
 )
 
 // having returns a server with resources, templates and prompts of these names.
@@ -167,6 +169,7 @@ func TestLink(t *testing.T) {
 
 // TestTemplate_hostile: no template makes Resource panic or take long.
 func TestTemplate_hostile(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	for _, template := range []string{"{", "}", "{}", "a{", "{+", "a}b", "{*}", "{?}", strings.Repeat("{a}", 300), strings.Repeat("{+a}", 500), "\\E{x}(", "{|x}"} {
 		snap := NewSnapshot([]Server{having("one", "", template, ""), having("two", "y://1", "y://{n}", "")})
 		_, _, _ = snap.Resource(strings.Repeat("a", 10_000))

@@ -174,7 +174,7 @@ func TestNoServers(t *testing.T) {
 }
 
 func TestExpand(t *testing.T) {
-	env := envOf("A=alpha\nEMPTY=\n_b2=beta\nHOME=/home/me")
+	env := envOf("A=alpha\nEMPTY=\n_b2=beta\nHOME=/home/me\nLONG=" + strings.Repeat("x", 1<<16))
 	for _, tt := range []struct{ in, want, fault string }{
 		{"plain", "plain", ""},
 		{"${A}", "alpha", ""},
@@ -195,7 +195,7 @@ func TestExpand(t *testing.T) {
 		{"${userHome}${/}x", "/home/me" + string(filepath.Separator) + "x", ""},
 		{"${input:token}", "", `only an editor can fill in "${input:token}", use an environment variable`},
 		{"${workspaceFolder}", "", `only an editor can fill in "${workspaceFolder}", write the path`},
-		{strings.Repeat("${A}", 300_000), "", "is longer than 1048576 bytes after expansion"},
+		{strings.Repeat("${LONG}", 17), "", "is longer than 1048576 bytes after expansion"},
 	} {
 		r := &serverReader{l: &loader{o: Options{Getenv: env}}, secrets: map[string]bool{}}
 		got := r.expand(&node{text: tt.in})

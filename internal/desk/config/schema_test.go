@@ -15,6 +15,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/tools/txtar"
+
+	"mcpx/internal/mcptest"
 )
 
 // compiled returns the compiled schema.
@@ -150,6 +152,7 @@ var byType = regexp.MustCompile(`^(must be (an? (array|boolean|number|object|str
 // TestSchema_Keys: for each key, the schema refuses every value of probes that Parse refuses with a fault that matches
 // byType. It accepts every value that Parse accepts.
 func TestSchema_Keys(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	schema, refused := compiled(t), 0
 	for _, at := range spots() {
 		for _, k := range at.keys {
