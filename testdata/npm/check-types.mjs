@@ -344,9 +344,12 @@ function apart(c, i, member) {
   }
 }
 
+// One validator for each draft: a new one compiles its metaschema first.
+const lenient = { strict: false, validateFormats: false, logger: false };
+const [draft07, draft2020] = [new Ajv07(lenient), new Ajv2020(lenient)];
+
 function judge(c, type = 'Args') {
-  const Ajv = c.draft === '07' ? Ajv07 : Ajv2020;
-  const ajv = new Ajv({ strict: false, validateFormats: false, logger: false });
+  const ajv = c.draft === '07' ? draft07 : draft2020;
   let validate;
   try {
     validate = ajv.compile(structural(c.schema, c.schema));
