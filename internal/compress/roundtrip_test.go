@@ -250,6 +250,7 @@ var awkward = []string{
 }
 
 func TestEncode_Refuses(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	wide := func(n int) string {
 		var row strings.Builder

@@ -69,6 +69,7 @@ var staysJSON = map[string]bool{
 }
 
 func TestScript_Hostile(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	for _, d := range hostileToJS() {
 		script := checkScript(t, d.name, d.text)
 		if staysJSON[d.name] && script != "" {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/internal/mcptest"
 	"mcpx/internal/tokens"
 )
 
@@ -54,6 +55,7 @@ func TestDecimalOf_AgreesWithBigRat(t *testing.T) {
 }
 
 func TestShape(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	tests := []struct {
 		in   string
 		max  int

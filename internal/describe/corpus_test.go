@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/mcptest"
 	"mcpx/internal/tokens"
 )
 
@@ -176,6 +177,7 @@ func bare(t *catalog.Tool) string {
 // their bounds. These tools have repeated objects, open objects, and optional properties that
 // may be null. make.py in the folder of the tools generates them.
 func TestAnswers_OpenAPI(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	var sum answers
 	for _, s := range toolLists(t, "../schemats/testdata/openapi") {
 		sum.measure(t, &s)

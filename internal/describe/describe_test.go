@@ -149,6 +149,7 @@ func TestInspect_budgetHolds(t *testing.T) {
 // TestInspect_usesBudget: the catalogue leaves out no more details than the budget demands, so it uses most of the tokens if
 // there are enough tools.
 func TestInspect_usesBudget(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, size := range []struct{ servers, tools, least int }{
 		{1, 200, 950}, // few: a single server has only the choice between names, and names with required parameters
@@ -165,6 +166,7 @@ func TestInspect_usesBudget(t *testing.T) {
 // unless the config disables it. If there is no room for all names, it has the first names and
 // the number of the other servers.
 func TestInspect_thousandsOfServers(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	states := []catalog.Server{
 		{Known: true, State: catalog.Ready}, {State: catalog.Connecting}, {State: catalog.Unavailable, Reason: "exit status 1"},
 		{Known: true, State: catalog.Degraded}, {State: catalog.Disabled},
@@ -212,6 +214,7 @@ func TestInspect_stateChangesNothing(t *testing.T) {
 // TestInspect_otherServersKeepTheirLines: one more tool in one server mostly does not change the
 // lines of the other servers. It never does if the complete catalogue is within the budget.
 func TestInspect_otherServersKeepTheirLines(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	r := rand.New(rand.NewPCG(7, 8))
 	kept, tries := 0, 0
 	for _, tools := range []int{20, 40, 200, 800} {
@@ -339,6 +342,7 @@ func checkClean(t *testing.T, text string) {
 // before mcpx knows the tools. For a few servers the catalogue takes few tokens more than the
 // names of their tools.
 func TestDescriptions_Cut(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	b, brief := Budget{Chars: 2000}, Features{Brief: true}
 	for _, size := range []struct{ servers, tools int }{{3, 60}, {10, 150}, {30, 500}, {80, 2000}, {139, 139}, {139, 3000}, {260, 3000}} {
 		servers := randomServers(rand.New(rand.NewPCG(17, 18)), size.servers, size.tools)

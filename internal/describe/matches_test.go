@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/mcptest"
 	"mcpx/internal/tokens"
 )
 
@@ -47,6 +48,7 @@ func TestMatches_LongTools(t *testing.T) {
 // TestTools_Many: the answer about many tools of a server that are named at once has a limit. It is longer only if the names of
 // the tools, or the complete definition of the smallest tool, take more.
 func TestTools_Many(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	tool := func(i, fields int) *catalog.Tool {
 		var properties []string
 		for j := range fields {
