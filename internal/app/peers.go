@@ -69,7 +69,15 @@ func (a *App) answerPeers() {
 		return
 	}
 	c.AnswerHTTP(func(w http.ResponseWriter, r *http.Request) {
-		for _, e := range a.views.Serve(w, r.WithContext(front.Forwarded(r.Context()))) {
+		ctx := front.Forwarded(r.Context())
+		// The other replica has authenticated the client. What it cannot send is found here: the end of the credential, with which
+		// calls end that go on after the answer, and IssuerToken. A certificate is not sent on: here it has neither.
+		if proof, _ := a.identity.Request(r); proof != nil {
+			proved, end := proof.Context(ctx)
+			defer end()
+			ctx = proved
+		}
+		for _, e := range a.views.Serve(w, r.WithContext(ctx)) {
 			a.journal.End(e)
 		}
 	})

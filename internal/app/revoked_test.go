@@ -66,6 +66,42 @@ func TestRevoked_CallsThatGoOn(t *testing.T) {
 	}
 }
 
+// TestRevoked_AtAnotherReplica: a call that another replica has passed on goes on after its client has got a handle, and ends with
+// the token of its request.
+func TestRevoked_AtAnotherReplica(t *testing.T) {
+	mcptest.NoLeaks(t)
+	one, fakes := workshop(t, everybody, `,"clients":{"waiter":{"call_wait":"100ms"}}`+clusterAt(mcptest.StartNATS(t).URL, clusterKey))
+	for i := range one.cfg.Servers {
+		one.cfg.Servers[i].Session = "per_client" // a session of mcpx has its calls at one replica
+	}
+	if err := one.app.reload(one.withTokens("alice")); err != nil {
+		t.Fatal(err)
+	}
+	two := serving(t, one.withTokens("alice"))
+	mcptest.WaitFor(t, "the replicas know each other", patience, func() bool {
+		return len(one.app.state.cluster.Others()) == 1 && len(two.app.state.cluster.Others()) == 1
+	})
+	gate := filepath.Join(t.TempDir(), "gate")
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	quoted, _ := json.Marshal(gate)
+	alice := two.visitor(t, "alice", legacyEra, false)
+	alice.name = "waiter"
+	alice.ask(t, "/mcp", "tools/call", execute("fake", "echo", `{"text":"x"}`))
+	alice.endpoint = one
+	said := alice.ask(t, "/mcp", "tools/call", execute("fake", "slow", `{"ms":0,"while":`+string(quoted)+`}`))
+	if handle := handleIn.FindStringSubmatch(said); handle == nil || !strings.HasPrefix(handle[1], "r"+two.app.replica()) {
+		t.Fatalf("no handle of the other replica %s: %s", two.app.replica(), said)
+	}
+	for _, e := range []*endpoint{one, two} {
+		if err := e.app.reload(one.withTokens()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mcptest.WaitFor(t, "its end", patience, func() bool { return fakes["fake"].Count("notifications/cancelled") == 1 })
+}
+
 // TestRevoked_Questions: a call that waits for an answer of its user ends with its token, even if the principal has another one.
 func TestRevoked_Questions(t *testing.T) {
 	mcptest.NoLeaks(t)
