@@ -31,7 +31,11 @@ func startFrontedFleet(t *testing.T, balance func(testing.TB, *fleet, net.Listen
 		t.Fatal(err)
 	}
 	f := &fronted{issuer: guard(t, 600), resource: "http://" + public.Addr().String() + "/mcp"}
-	r := startReplicas(t, 3, map[string]server{"box": fake(t, mcptest.Spec{})}, map[string]any{"auth": f.auth(nil)})
+	r := startReplicas(t, 3, map[string]server{
+		"box": fake(t, mcptest.Spec{}),
+		"swapped": {"url": f.issuer.url, "session": "per_client", "credentials": map[string]string{"Authorization": "exchange"},
+			"oauth": map[string]any{"client_id": "exchanger", "client_secret": "exchanger-secret-of-the-tests", "grant": "client_credentials"}},
+	}, map[string]any{"auth": f.auth(nil)})
 	f.hosted = r.replicas[0].hosted
 	balance(t, r, public)
 	c := discover(t, f)
@@ -108,10 +112,10 @@ func refreshForm(client string, tokens map[string]any) url.Values {
 	return url.Values{"grant_type": {"refresh_token"}, "client_id": {client}, "refresh_token": {tokens["refresh_token"].(string)}}
 }
 
-// TestReplicas_Login: each request of a login reaches another replica, and every replica accepts the tokens. A code can be
-// redeemed once over all replicas, and so can a refresh token, apart from requests at the same moment. A login that has ended has
-// ended at every replica, with its streams. While NATS does not run, codes and refresh tokens are refused. They can be redeemed
-// when NATS runs again.
+// TestReplicas_Login: each request of a login reaches another replica, and every replica accepts the tokens. A replica to which
+// another one passes a call on can exchange the issuer's token of the login. A code can be redeemed once over all replicas, and so
+// can a refresh token, apart from requests at the same moment. A login that has ended has ended at every replica, with its streams.
+// While NATS does not run, codes and refresh tokens are refused. They can be redeemed when NATS runs again.
 func TestReplicas_Login(t *testing.T) {
 	mcptest.Parallel(t)
 	loginAtReplicas(t, roundRobin)
@@ -123,6 +127,11 @@ func loginAtReplicas(t *testing.T, balance func(testing.TB, *fleet, net.Listener
 	for range f.replicas { // each in its turn
 		if got := c.tools(tokens); !strings.Contains(got, `"name":"exec"`) {
 			t.Fatalf("tools/list: %s", got)
+		}
+	}
+	for range f.replicas { // all but one pass the call on
+		if got := c.ask(tokens, execute(4, "swapped", "echo", `{"text":"exchanged"}`)); !strings.Contains(got, "exchanged") || strings.Contains(got, `isError":true`) {
+			t.Errorf("exchange: %s", got)
 		}
 	}
 	t.Run("a code at all at once", func(t *testing.T) {
