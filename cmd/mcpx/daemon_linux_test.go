@@ -283,7 +283,8 @@ func TestDaemon_Folder(t *testing.T) {
 	}
 }
 
-// TestDaemon_Update: another build of mcpx has another daemon, and the sessions of the one before go on.
+// TestDaemon_Update: another build of mcpx has another daemon, and the sessions of the one before go on. Commands of the new build that
+// reach only the daemon from before say so and fail, if they should change something.
 func TestDaemon_Update(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newDesk(t)
@@ -295,13 +296,33 @@ func TestDaemon_Update(t *testing.T) {
 	if err != nil || os.WriteFile(updated, append(data, 0), 0o700) != nil {
 		t.Fatal("copying mcpx", err)
 	}
-	cmd := exec.Command(updated, "--config", config)
-	cmd.Env, cmd.Stdin = h.env(), strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), `"id":1,"result"`) {
-		t.Errorf("%v: %s", err, out)
+	run := func(want int, args ...string) string {
+		t.Helper()
+		cmd := exec.Command(updated, append([]string{"--config", config}, args...)...)
+		cmd.Env, cmd.Stdin = h.env(), strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
+		out, _ := cmd.CombinedOutput() // an error is also in the exit code
+		if code := cmd.ProcessState.ExitCode(); code != want {
+			t.Errorf("%v: exit %d: %s", args, code, out)
+		}
+		return string(out)
+	}
+	if said := run(0); !strings.Contains(said, `"id":1,"result"`) {
+		t.Error(said)
 	}
 	if pids := h.daemons(t); len(pids) != 2 {
 		t.Errorf("daemons: %v", pids)
+	}
+	const too = "1 daemon of another build runs too; it ends after its last session\n"
+	if said := run(0, "stop"); said != too {
+		t.Errorf("stop: %s", said)
+	}
+	for _, command := range [][]string{{"restart", "fake"}, {"stop"}} {
+		if said := run(1, command...); !strings.Contains(said, "only 1 daemon of another build of mcpx runs, which this mcpx cannot tell to "+command[0]+"\n") {
+			t.Errorf("%v: %s", command, said)
+		}
+	}
+	if said := run(0, "status"); said != "no daemon runs for "+config+"\n"+too && said != too+"no daemon runs for "+config+"\n" {
+		t.Errorf("status: %s", said)
 	}
 	if r := c.exec(t, "fake", "echo", `{"text":"still"}`); r.text(t) != "still" {
 		t.Errorf("got %s", r.Content)

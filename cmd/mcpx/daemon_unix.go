@@ -82,7 +82,7 @@ func (c *cli) warm(ctx context.Context, s streams, w daemonCommand) (ran bool, e
 
 // ask runs a command in all daemons of the config: in the daemon for this process's environment variables, and in daemons that were started
 // with other environment variables. The error is attach.ErrNone if there are none. Daemons of other builds of mcpx may not understand the
-// command, so ask only prints that they run.
+// command, so ask only prints that they run. If a command that changes something reaches no daemon but these, ask returns an error.
 func (c *cli) ask(ctx context.Context, s streams, command string, options any) error {
 	path, missing := c.findConfig(s)
 	if missing != nil {
@@ -111,6 +111,13 @@ func (c *cli) ask(ctx context.Context, s streams, command string, options any) e
 		}
 	}
 	if len(builds) > 0 {
+		if errors.Is(err, attach.ErrNone) && (command == "restart" || command == "stop") {
+			return &hintError{
+				"only " + plural(len(builds), "daemon of another build of mcpx runs", "daemons of other builds of mcpx run") +
+					", which this mcpx cannot tell to " + command,
+				"it ends after its last session: restart the clients that have run since before the update of mcpx",
+			}
+		}
 		fmt.Fprintln(s.err, plural(len(builds), "daemon of another build runs too", "daemons of other builds run too")+
 			"; it ends after its last session")
 	}
