@@ -409,8 +409,10 @@ func (o *outcome) printFigures(s streams) {
 	if o.Definitions != nil {
 		fmt.Fprint(s.out, sc.Hang("", o.Definitions.String()+": "+o.cli.hint("budget")))
 	}
-	if o.Savings != nil {
-		total := o.Savings.Total
+	if o.Savings == nil {
+		return
+	}
+	if total := o.Savings.Total; total.Definitions != 0 || total.Compression != 0 || total.Cut != 0 {
 		fmt.Fprint(s.out, sc.Hang("", fmt.Sprintf("tokens saved since %s: definitions %s, compression %s, left behind a handle %s; %s says more",
 			o.Savings.Since, figure(sc, total.Definitions), figure(sc, total.Compression), figure(sc, total.Cut), o.cli.hint("stats"))))
 	}

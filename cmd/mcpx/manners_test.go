@@ -211,24 +211,32 @@ func TestCheck_Timeout(t *testing.T) {
 }
 
 // TestCheck_Savings: mcpx check reports the tokens saved with this config, without those for
-// other configs.
+// other configs. It says nothing where calls have saved nothing.
 func TestCheck_Savings(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
 	// With a short grace period the end of the input would end the call: on a slow machine the server is not ready
 	// then.
 	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{"shutdown_grace": 60})
+	call := func(text string) {
+		t.Helper()
+		input := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"fake","tool_name":"echo","arguments":` + text + `}}}
+`
+		if out, stderr, code := h.run(t, input, "--config", path); code != 0 || !strings.Contains(out, `"id":2`) {
+			t.Fatalf("exit %d, %s, %s", code, out, stderr)
+		}
+	}
+	call(`{"text":"short"}`)
+	if out, _, code := h.run(t, "", "--config", path, "check"); code != 0 || strings.Contains(out, "saved since") {
+		t.Errorf("nothing saved: %s", out)
+	}
 	rows, err := json.Marshal(map[string]string{"text": "[" + strings.Repeat(`{"name": "a", "size": 1}, `, 200) + `{"name": "a", "size": 1}]`})
 	if err != nil {
 		t.Fatal(err)
 	}
-	input := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}
-{"jsonrpc":"2.0","method":"notifications/initialized"}
-{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"fake","tool_name":"echo","arguments":` + string(rows) + `}}}
-`
-	if out, stderr, code := h.run(t, input, "--config", path); code != 0 || !strings.Contains(out, `"id":2`) {
-		t.Fatalf("exit %d, %s, %s", code, out, stderr)
-	}
+	call(string(rows))
 	if out, _, _ := h.run(t, "", "--config", path, "check"); !regexp.MustCompile(`tokens saved since \d{4}-\d\d-\d\d: definitions -, compression [\d,]+, left behind a handle -; mcpx stats --config \S+ says more`).MatchString(out) {
 		t.Errorf("got %s", out)
 	}
