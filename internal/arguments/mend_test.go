@@ -36,6 +36,7 @@ func TestMend(t *testing.T) {
 		{"days, for z.coerce.date()", draft7 + `"properties":{"t":{"type":"string","format":"date-time"}}}`, `{"t":"2026-01-02"}`, `{"t":"2026-01-02"}`, nil, nil},
 		{"addresses that URL takes", draft7 + `"properties":{"u":{"type":"string","format":"uri"}}}`, `{"u":"https://x.com/100%off"}`, `{"u":"https://x.com/100%off"}`, nil, nil},
 		{"one of two formats", draft7 + `"properties":{"ip":{"oneOf":[{"format":"ipv4"},{"format":"ipv6"}]}}}`, `{"ip":"fe80::1%eth0"}`, `{"ip":"fe80::1%eth0"}`, nil, nil},
+		{"one of two formats, deep in a loop", `{"$ref":"#/$defs/t","$defs":{"t":{"properties":{"d":{"format":"date"},"in":{"oneOf":[{"$ref":"#/$defs/t"},{"minimum":1}]}}}}}`, `{"in":{"d":"soon"}}`, `{"in":{"d":"soon"}}`, nil, nil},
 		{"one of two formats, in a newer draft", `{"properties":{"d":{"oneOf":[{"type":"string","format":"date"},{"type":"string","format":"date-time"}]}}}`, `{"d":"2026-01-02"}`, `{"d":"2026-01-02"}`, nil, nil},
 		{"a format that is excluded", `{"properties":{"a":{"not":{"format":"email"}}}}`, `{"a":"x"}`, `{"a":"x"}`, nil, nil},
 		{"nor do they fit what is excluded", `{"not":{"properties":{"x":{"default":1}},"required":["x"]}}`, `{}`, `{}`, nil, nil},
@@ -101,6 +102,7 @@ func TestMend_Refused(t *testing.T) {
 		{property(`{"anyOf":[{"type":"integer"},{"enum":["auto"]}]}`), `{"x":"5"}`, `/x: must be "auto"; /x: must be integer, not string`},
 		{property(`{"items":{"type":"string"}}`), `{"x":[null]}`, "/x/0: must be string, not null"},
 		{property(`{"type":"number"}`), `{"x":"1e5"}`, "/x: must be number, not string"},
+		{`{"properties":{"n":{"oneOf":[{"minimum":1},{"minimum":2}]},"d":{"format":"date"}}}`, `{"n":3,"d":"soon"}`, "/n: fits more than one of oneOf"},
 		{property(`{"type":"number"}`), `{"x":"` + strings.Repeat("9", 65) + `"}`, "/x: must be number, not string"},
 	} {
 		_, _, err := new(Schemas).Read(json.RawMessage(tt.sent), json.RawMessage(tt.schema), true)

@@ -14,8 +14,8 @@ import (
 // has the keyword nullable: JSON Schema does not know this keyword of OpenAPI, but inspect shows it, and a null may be what the
 // call is about, such as one that clears the milestone of an issue.
 //
-// The relaxed schema allows everything that the original allows. Therefore relax skips parts below keywords such as not, and
-// turns oneOf into anyOf, since now more than one alternative may fit.
+// The relaxed schema allows everything that the original allows. Therefore relax skips parts below keywords such as not. It turns a oneOf
+// into anyOf if an alternative has a relaxed part, since now more than one alternative may fit.
 func relax(root *jsonschema.Schema, doc any) {
 	all, exact := make(schemaSet), make(schemaSet)
 	all.add(root)
@@ -24,7 +24,7 @@ func relax(root *jsonschema.Schema, doc any) {
 			exact.add(negated)
 		}
 	}
-	relaxed := false
+	relaxed := make(schemaSet)
 	var nullable []*jsonschema.Schema
 	for s := range all {
 		if !exact[s] && len(s.Required) > 0 {
@@ -33,17 +33,20 @@ func relax(root *jsonschema.Schema, doc any) {
 				p := s.Properties[name]
 				return p != nil && (p.Default != nil || p.Ref != nil && p.Ref.Default != nil)
 			})
-			relaxed = relaxed || len(s.Required) < required
+			if len(s.Required) < required {
+				relaxed[s] = true
+			}
 		}
 		if !exact[s] && s.Format != nil {
-			s.Format, relaxed = nil, true
+			s.Format, relaxed[s] = nil, true
 		}
 		if !exact[s] && isNullable(s, doc) {
-			nullable, relaxed = append(nullable, s), true
+			nullable, relaxed[s] = append(nullable, s), true
 		}
 	}
+	all.spread(relaxed)
 	for s := range all {
-		if relaxed && !exact[s] && len(s.OneOf) > 0 {
+		if !exact[s] && slices.ContainsFunc(s.OneOf, func(part *jsonschema.Schema) bool { return relaxed[part] }) {
 			s.AnyOf, s.OneOf = s.OneOf, nil
 		}
 	}
@@ -77,6 +80,25 @@ func (set schemaSet) add(s *jsonschema.Schema) {
 	set[s] = true
 	for _, part := range append(parts(s), negations(s)...) {
 		set.add(part)
+	}
+}
+
+// spread adds to some, a part of set, the schemas of set that have one of some as a part, directly or not.
+func (set schemaSet) spread(some schemaSet) {
+	above := make(map[*jsonschema.Schema][]*jsonschema.Schema)
+	for s := range set {
+		for _, part := range parts(s) {
+			above[part] = append(above[part], s)
+		}
+	}
+	for queue := slices.Collect(maps.Keys(some)); len(queue) > 0; {
+		part := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		for _, s := range above[part] {
+			if !some[s] {
+				some[s], queue = true, append(queue, s)
+			}
+		}
 	}
 }
 
