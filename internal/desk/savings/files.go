@@ -78,8 +78,8 @@ func read(path string) (day Day, err error) {
 	return day, nil
 }
 
-// prune deletes the files of days that are KeptDays or more before date, and temporary files that killed processes have left. The
-// caller has the lock.
+// prune deletes the files of days that are KeptDays or more before date, also in the folders beside dir: their configs may be gone. In
+// dir it also deletes temporary files that killed processes have left. The caller has the lock of dir.
 func prune(dir, date string) {
 	today, err := time.Parse(time.DateOnly, date)
 	if err != nil {
@@ -90,9 +90,13 @@ func prune(dir, date string) {
 		_ = os.Remove(path)
 	}
 	oldest := today.AddDate(0, 0, 1-KeptDays).Format(time.DateOnly)
-	for _, old := range dates(dir) {
-		if old < oldest {
-			_ = os.Remove(filepath.Join(dir, old+suffix)) // if this fails, the next day tries again
+	all := filepath.Dir(dir)
+	folders, _ := os.ReadDir(all) // what cannot be deleted now, the next day tries again
+	for _, folder := range folders {
+		for _, old := range dates(filepath.Join(all, folder.Name())) {
+			if old < oldest {
+				_ = os.Remove(filepath.Join(all, folder.Name(), old+suffix))
+			}
 		}
 	}
 }

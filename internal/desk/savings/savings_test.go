@@ -224,7 +224,7 @@ func TestBook_BoundsWhileFailing(t *testing.T) {
 }
 
 // TestBook_Faults: figures that cannot be written are kept until they can be written, and the failure is logged once. A damaged
-// file counts as empty. Old files are deleted.
+// file counts as empty. Old files are deleted, also those of another config, which may be gone.
 func TestBook_Faults(t *testing.T) {
 	mcptest.Parallel(t)
 	dir := filepath.Join(t.TempDir(), "savings")
@@ -253,9 +253,21 @@ func TestBook_Faults(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	other := filepath.Join(filepath.Dir(dir), "other")
+	if err := os.Mkdir(other, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{oldest + suffix, before + suffix, before} {
+		if err := os.WriteFile(filepath.Join(other, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	b.save()
 	b.Add(noon.AddDate(0, 0, -1), Key{Server: "shop"}, Figures{Calls: 7})
 	b.Close(time.Minute)
+	if left, err := os.ReadDir(other); err != nil || len(left) != 2 || left[0].Name() != before || left[1].Name() != oldest+suffix {
+		t.Errorf("of another config are left %v, %v", left, err)
+	}
 	got := map[string]int64{}
 	for _, day := range loaded(t, dir, "") {
 		got[day.Date] = day.Servers["shop"].Calls
