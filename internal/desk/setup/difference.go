@@ -88,7 +88,10 @@ func memberOf(object map[string]any, name string) any {
 
 // holdsSecrets reports whether a member with this name may have a secret as its value, or inside it.
 func holdsSecrets(name string) bool {
-	if slices.Contains([]string{"auth", "tokens", "oauth"}, name) { // here the names of the members inside decide
+	switch name {
+	case "auth", "tokens", "oauth": // here the names of the members inside decide
+		return false
+	case "session", "session_idle", "sessions", "catalogue_token_budget", "result_preview_tokens": // keys of mcpx that say how, or how much
 		return false
 	}
 	return slices.Contains([]string{"env", "headers", "key", "compat_key", "nats"}, name) || config.SecretName(name)

@@ -11,11 +11,11 @@ func TestDifference(t *testing.T) {
 	const before = `{
 		// a comment
 		"mcpServers": {"a": {"command": "x", "args": ["--token", "hunter2-hunter2"], "env": {"TOKEN": "s3cret-one", "PATHS": "/a"}}, "gone": {"url": "https://x.test"}},
-		"audit": {"key": "0123456789abcdef0"}, "auth_token": "abc", "auth": {"front": {"client_secret": "x", "allow": {"groups": ["a"]}}}, "limits": {"calls_per_minute": 3}
+		"audit": {"key": "0123456789abcdef0"}, "auth_token": "abc", "auth": {"front": {"client_secret": "x", "allow": {"groups": ["a"]}}}, "limits": {"calls_per_minute": 3, "sessions": 5}
 	}`
 	const after = `{"mcpServers": {"a": {"command": "y", "args": ["--token", "hunter3-hunter3"], "env": {"TOKEN": "s3cret-two", "PATHS": "${P}"}},
-		"new": {"url": "https://y.test", "headers": {"Authorization": "Bearer s3cret-three"}}},
-		"audit": {"key": ["${NEW}", "0123456789abcdef0"]}, "auth_token": "def", "auth": {"front": {"client_secret": "y", "allow": {"groups": ["b"]}}}, "limits": {"calls_per_minute": 30}}`
+		"new": {"url": "https://y.test", "headers": {"Authorization": "Bearer s3cret-three", "session": "s3cret-four"}, "session": "per_client"}},
+		"audit": {"key": ["${NEW}", "0123456789abcdef0"]}, "auth_token": "def", "auth": {"front": {"client_secret": "y", "allow": {"groups": ["b"]}}}, "limits": {"calls_per_minute": 30, "sessions": 50}}`
 	got := Difference([]byte(before), []byte(after), strings.NewReplacer("hunter2-hunter2", "[secret]", "hunter3-hunter3", "[secret]").Replace)
 	want := []string{
 		`audit.key: "[secret]", now ["${NEW}","[secret]"]`,
@@ -23,12 +23,13 @@ func TestDifference(t *testing.T) {
 		`auth.front.client_secret: "[secret]", now "[secret]"`,
 		`auth_token: "[secret]", now "[secret]"`,
 		`limits.calls_per_minute: 3, now 30`,
+		`limits.sessions: 5, now 50`,
 		`mcpServers.a.args: ["--token","[secret]"], now ["--token","[secret]"]`,
 		`mcpServers.a.command: "x", now "y"`,
 		`mcpServers.a.env.PATHS: "[secret]", now "${P}"`,
 		`mcpServers.a.env.TOKEN: "[secret]", now "[secret]"`,
 		`mcpServers.gone: removed {"url":"https://x.test"}`,
-		`mcpServers.new: added {"headers":{"Authorization":"[secret]"},"url":"https://y.test"}`,
+		`mcpServers.new: added {"headers":{"Authorization":"[secret]","session":"[secret]"},"session":"per_client","url":"https://y.test"}`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
