@@ -27,9 +27,10 @@ type exchanges struct {
 	server Server
 	web    *http.Client
 
-	mu   sync.Mutex
-	at   *answer[*grantor]
-	kept *lru.Map[[sha256.Size]byte, exchanged] // the key is the digest of the caller's token
+	mu    sync.Mutex
+	at    *answer[*grantor]
+	known endpoint                               // what at had before it failed; zero at first
+	kept  *lru.Map[[sha256.Size]byte, exchanged] // the key is the digest of the caller's token
 }
 
 func newExchanges(l *Logins, s Server, web *http.Client) *exchanges {
@@ -171,7 +172,7 @@ func (x *exchanges) get(ctx context.Context, subject, refusedToken string) (stri
 func (x *exchanges) ask(ctx context.Context, subject string, e *exchanged) {
 	g, err := x.find(ctx)
 	if err != nil {
-		e.err = &passingError{err.Error()}
+		e.err = passing(err)
 		return
 	}
 	began := time.Now().Round(0) // without the monotonic clock, like the expiry of a login
@@ -185,7 +186,7 @@ func (x *exchanges) ask(ctx context.Context, subject string, e *exchanged) {
 		e.err = &passingError{"exchanging the caller's token: " + err.Error()}
 		if _, refused := errors.AsType[*refusedError](err); !refused {
 			x.mu.Lock()
-			x.at = nil // the authorization server may have moved
+			x.at, x.known = nil, g.endpoint // its endpoints may have moved
 			x.mu.Unlock()
 		}
 		return
@@ -199,7 +200,7 @@ func (x *exchanges) ask(ctx context.Context, subject string, e *exchanged) {
 // find returns the authorization server. It is discovered once for all callers, and again only after an error.
 func (x *exchanges) find(ctx context.Context) (*grantor, error) {
 	x.mu.Lock()
-	at := x.at
+	at, known := x.at, x.known
 	mine := at == nil
 	if mine {
 		at = &answer[*grantor]{done: make(chan struct{})}
@@ -209,7 +210,7 @@ func (x *exchanges) find(ctx context.Context) (*grantor, error) {
 	if !mine {
 		return at.wait(ctx)
 	}
-	at.value, at.err = x.discover(ctx)
+	at.value, at.err = x.discover(ctx, known)
 	x.mu.Lock()
 	if at.err != nil && x.at == at {
 		x.at = nil
@@ -219,7 +220,7 @@ func (x *exchanges) find(ctx context.Context) (*grantor, error) {
 	return at.value, at.err
 }
 
-func (x *exchanges) discover(ctx context.Context) (*grantor, error) {
+func (x *exchanges) discover(ctx context.Context, known endpoint) (*grantor, error) {
 	var c challenge
 	if x.server.Issuer == "" {
 		var err error
@@ -229,6 +230,9 @@ func (x *exchanges) discover(ctx context.Context) (*grantor, error) {
 	}
 	f, err := discover(ctx, x.web, x.server, c, true)
 	if err != nil {
+		return nil, err
+	}
+	if err := x.server.movedFrom(known, f.server.Issuer); err != nil {
 		return nil, err
 	}
 	who := client{ID: x.server.ClientID, Secret: x.server.ClientSecret}

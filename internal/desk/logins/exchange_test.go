@@ -24,6 +24,7 @@ type exchanger struct {
 	mu     sync.Mutex
 	asked  []url.Values // the forms that the token endpoint received
 	dead   map[string]bool
+	names  string        // the authorization server that the MCP server names
 	refuse string        // if not empty, the error response to all exchanges
 	hold   chan struct{} // if not nil, the token endpoint answers once it is closed
 	calls  []string      // the Authorization headers that the MCP server received
@@ -34,7 +35,7 @@ func newExchanger(t *testing.T) *exchanger {
 	x.life.Store(600)
 	web := httptest.NewServer(x)
 	t.Cleanup(web.Close)
-	x.url = web.URL
+	x.url, x.names = web.URL, web.URL
 	return x
 }
 
@@ -42,7 +43,9 @@ func (x *exchanger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch r.URL.Path {
 	case "/.well-known/oauth-protected-resource/mcp":
-		fmt.Fprintf(w, `{"resource":"%s/mcp","authorization_servers":["%s"]}`, x.url, x.url)
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		fmt.Fprintf(w, `{"resource":"%s/mcp","authorization_servers":["%s"]}`, x.url, x.names)
 	case "/.well-known/oauth-authorization-server":
 		fmt.Fprintf(w, `{"issuer":%q,"token_endpoint":"%s/token","code_challenge_methods_supported":["S256"]}`, x.url, x.url)
 	case "/token":
@@ -246,4 +249,44 @@ type base func(*http.Request)
 func (f base) RoundTrip(req *http.Request) (*http.Response, error) {
 	f(req)
 	return nil, context.Canceled
+}
+
+// TestExchange_Moved: a server that names another authorization server later gets the secret of oauth.client_id sent to that one only if
+// the config has its issuer. This holds for tokens of callers and for those of mcpx itself.
+func TestExchange_Moved(t *testing.T) {
+	x, other := newExchanger(t), newExchanger(t)
+	l := New("", nil)
+	moved := func(err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), "tracker now names the authorization server "+other.url) || !strings.Contains(err.Error(), "oauth.issuer") {
+			t.Errorf("moved: %v", err)
+		}
+		if other.set(func() {}); len(other.asked) > 0 {
+			t.Errorf("the other authorization server got %v", other.asked)
+		}
+	}
+	of := l.Exchange(x.server())
+	if status, err := x.caller(of, "jwt-1")(""); status != http.StatusOK || err != nil {
+		t.Fatalf("%d %v", status, err)
+	}
+	own := x.server()
+	own.Grant = ClientCredentials
+	source := l.source(own)
+	token, err := source.refused(t.Context(), "", &http.Response{StatusCode: http.StatusUnauthorized})
+	if err != nil || token == "" {
+		t.Fatalf("%q %v", token, err)
+	}
+	x.set(func() { x.refuse, x.names = "<html>", other.url })
+	if _, err := x.caller(of, "jwt-2")(""); err == nil {
+		t.Error("exchanged with a failing authorization server")
+	}
+	_, err = x.caller(of, "jwt-2")("")
+	moved(err)
+	source.worked(token)
+	_, err = source.refused(t.Context(), token, &http.Response{StatusCode: http.StatusUnauthorized})
+	moved(err)
+	own.Issuer = other.url
+	if token, err := l.source(own).refused(t.Context(), "", &http.Response{StatusCode: http.StatusUnauthorized}); err != nil || token == "" {
+		t.Errorf("with oauth.issuer: %q %v", token, err)
+	}
 }

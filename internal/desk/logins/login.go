@@ -106,7 +106,7 @@ func (l *Logins) begin(ctx context.Context, s Server) (*beginning, error) {
 	if before.Principal != s.Principal {
 		before = &login{}
 	}
-	if err := s.movedFrom(before, b.found.server.Issuer); err != nil {
+	if err := s.movedFrom(before.Endpoint, b.found.server.Issuer); err != nil {
 		b.web.CloseIdleConnections()
 		return nil, err
 	}
@@ -123,10 +123,10 @@ func (l *Logins) begin(ctx context.Context, s Server) (*beginning, error) {
 	return b, nil
 }
 
-// movedFrom returns an error if the login before was with the configured client at another authorization server than issuer. The client is
-// registered there, and the other authorization server would get its secret. With oauth.issuer the user has said where the client belongs.
-func (s Server) movedFrom(before *login, issuer string) error {
-	known := before.Endpoint
+// movedFrom returns an error if the configured client was used before, at known, which is another authorization server than issuer. The
+// client is registered there, and the other authorization server would get its secret. With oauth.issuer the user has said where the
+// client belongs. known is zero if the client was not used before.
+func (s Server) movedFrom(known endpoint, issuer string) error {
 	if s.ClientID == "" || s.Issuer != "" || known.Client.ID != s.ClientID || known.Issuer == "" || known.Issuer == issuer {
 		return nil
 	}

@@ -5,6 +5,7 @@ package logins
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"reflect"
@@ -164,6 +165,15 @@ func (e *neededError) NotSent() bool { return true }
 type passingError struct{ Reason string }
 
 func (e *passingError) Error() string { return e.Reason }
+
+// passing returns the passingError with the text and the hint of err.
+func passing(err error) *passingError {
+	text := err.Error()
+	if advised, ok := errors.AsType[*hintError](err); ok {
+		text += "; " + advised.hint
+	}
+	return &passingError{text}
+}
 
 // NotSent does what the method NotSent of neededError does.
 func (e *passingError) NotSent() bool { return true }

@@ -359,6 +359,9 @@ func (s *source) ask(ctx context.Context, previous *login, c *challenge) (*login
 		if err != nil {
 			return nil, &passingError{err.Error()}
 		}
+		if err := s.server.movedFrom(l.Endpoint, found.server.Issuer); err != nil {
+			return nil, passing(err)
+		}
 		l.Endpoint = s.server.endpointOf(found, client{ID: s.server.ClientID, Secret: s.server.ClientSecret})
 		l.Scopes = s.server.scopes(found, *c)
 	}
