@@ -118,7 +118,7 @@ func (r *serverReader) oauthObject(enabled *bool) object {
 		}}, "the scopes to ask for, in place of the server's choice"},
 		{"grant", oneOf(r.l, &o.Grant, "authorization_code", "client_credentials", "private_key_jwt"), "`client_credentials`, and `private_key_jwt` with `key`, need no user to log in"},
 		{"key", secret(&o.Key), "what `private_key_jwt` signs with: PEM, or the name of a file"},
-		{"issuer", r.string(&o.Issuer), "the authorization server, in place of the one that the server names. Only with it does `client_secret` go to no other one: a server may name any before the first login, and where no user logs in at each start of mcpx"},
+		{"issuer", r.string(&o.Issuer), "the authorization server, in place of the one that the server names. With it, `client_secret` goes to no other one. Without it, a server may name any one at the first login, and at each start of mcpx if no user logs in"},
 		{"audience", r.string(&o.Audience), "sent in requests for tokens, beside the resource, for authorization servers that need it"},
 		{"allow_private", r.l.boolean(&o.AllowPrivate), "the login may lead to addresses that are not public"},
 		{"per", oneOf(r.l, &r.per, "shared", "principal"), "`principal`: each principal logs in for itself; the first call answers with a link. Needs `auth.resource` ([Logins of single people](docs/logins.md#logins-of-single-people))"},
