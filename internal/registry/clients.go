@@ -156,8 +156,8 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 	return spec
 }
 
-// listsShared reports whether mcpx knows the lists of a server with Personal logins without any such login, from the shared
-// session or from an earlier record. All principals then see these lists.
+// listsShared reports whether mcpx knows the lists of the server without the login of any principal (see [Server.Personal]): the
+// shared session has read them, or they are in a record from an earlier session. All principals then see these lists.
 func (e *entry) listsShared() bool {
 	return e.upstream.Status().Known || e.cached != nil && !e.cached.tried
 }

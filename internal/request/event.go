@@ -49,7 +49,8 @@ type Event struct {
 	// answer saves and costs none. Observers call it after the answer was sent, because counting may take milliseconds.
 	Definitions func() []Saving
 	// ReadOn is set for a call that reads the next part of a result that was cut. Only its fields Server and Tool are set: they
-	// name the tool that returned the result, or run for the output of a program. ReadOn is nil for other calls.
+	// name the tool that returned the result. For the output of a program, this is the tool "run" of the built-in server. ReadOn
+	// is nil for other calls.
 	ReadOn *Target
 	Trace
 	OfProgram

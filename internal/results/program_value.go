@@ -10,8 +10,9 @@ import (
 
 // Value is what a program gets from a result.
 type Value struct {
-	// JSON is what a filter would be applied to: JSON, or a text as a JSON string. It may differ for a typed result
-	// (see ReadValue). It is nil for a result without JSON and text.
+	// JSON is structuredContent, without an object that only wraps the value, or all of it if inspect shows its type (see
+	// ReadValue). In a result without structuredContent, it is the JSON in the texts, or else a text as a JSON string (several as
+	// an array). It is nil for a result without structuredContent and text.
 	JSON   json.RawMessage
 	Blocks []wire.Block
 	// IsError means that the tool reports an error; Text is what the error says.

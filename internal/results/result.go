@@ -249,8 +249,8 @@ type span struct {
 	// numbered means that the offsets of matching items are listed, because there is a handle with which the client can read the
 	// items around the matches. Matching lines always have their numbers.
 	numbered bool
-	// whole means that the parts are shown together with everything around their list. If a grep made the span, whole means
-	// that what is around the list matches.
+	// whole means that the items or lines are shown together with everything around them: the JSON that contains the list, and
+	// the text around this JSON. In a span that a grep made, whole is set only if something of that matches too.
 	whole bool
 }
 

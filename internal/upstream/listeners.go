@@ -220,8 +220,9 @@ func (s *session) callsOf(streamID int64, key func(*caller.Client) string) (call
 	return calls
 }
 
-// lateLog reports whether a log message on a shared stream may belong to an abandoned call of another program than
-// the one that made the open calls. The caller holds the lock.
+// lateLog reports whether a log message on a shared stream (streamID is 0) may come from a call that was abandoned no longer than
+// lateLogs ago, by another client than the one that made the open calls (see [caller.Client.Program]). The client of the open
+// calls must then not get the message. The caller holds the lock.
 func (s *session) lateLog(streamID int64, calls []*listener) bool {
 	return streamID == 0 && len(calls) > 0 && slices.ContainsFunc(s.calls.abandoned[:], func(a abandonedCall) bool {
 		return a.program != calls[0].client.Program() && time.Since(a.at) <= lateLogs
