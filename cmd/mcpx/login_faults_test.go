@@ -289,12 +289,12 @@ func TestLogin_Refused(t *testing.T) {
 		status     int
 		text, want string
 	}{
-		{http.StatusServiceUnavailable, "down", "reading the metadata of the authorization server " + g.issuer + ": bad status 503"},
+		{http.StatusServiceUnavailable, "down", "reading the metadata of the authorization server " + g.issuer + ": the answer is 503"},
 		{http.StatusNotFound, "", "the authorization server " + g.issuer + " has no metadata"},
-		{http.StatusOK, "<html>", "invalid character '<'"},
-		{http.StatusOK, fmt.Sprintf(elsewhere, "https://evil.example", "https://evil.example/a", "https://evil.example/t"), `metadata issuer "https://evil.example" does not match issuer URL "` + g.issuer},
-		{http.StatusOK, fmt.Sprintf(elsewhere, g.issuer, "http://evil.example/a", "https://evil.example/t"), `authorization_endpoint: URL "http://evil.example/a" does not use HTTPS`},
-		{http.StatusOK, fmt.Sprintf(elsewhere, g.issuer, "https://evil.example/a", "http://evil.example/t"), `token_endpoint: URL "http://evil.example/t" does not use HTTPS`},
+		{http.StatusOK, "<html>", "the answer is not the expected JSON document"},
+		{http.StatusOK, fmt.Sprintf(elsewhere, "https://evil.example", "https://evil.example/a", "https://evil.example/t"), g.issuer + ": they are of another issuer, https://evil.example"},
+		{http.StatusOK, fmt.Sprintf(elsewhere, g.issuer, "http://evil.example/a", "https://evil.example/t"), "no page to log in on over https"},
+		{http.StatusOK, fmt.Sprintf(elsewhere, g.issuer, "https://evil.example/a", "http://evil.example/t"), "names no token endpoint over https"},
 	} {
 		metadata(test.status, test.text)
 		if out, _ := h.login(t, 1, "--config", config, "tracker"); !strings.Contains(out, test.want) {

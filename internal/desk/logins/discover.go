@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"mcpx/internal/base/netguard"
@@ -71,7 +70,7 @@ func discover(ctx context.Context, client *http.Client, s Server, c challenge, l
 		}
 		issuer = resource.AuthorizationServers[0]
 	}
-	out.server, err = auth.GetAuthServerMetadata(ctx, issuer, client)
+	out.server, err = serverMetadata(ctx, client, issuer)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("reading the metadata of the authorization server %s: %w", sanitize.Line(issuer, 200), explain(err))
@@ -89,8 +88,45 @@ func discover(ctx context.Context, client *http.Client, s Server, c challenge, l
 		AuthorizationEndpoint: issuer + "/authorize",
 		TokenEndpoint:         issuer + "/token",
 		RegistrationEndpoint:  issuer + "/register",
+
+		CodeChallengeMethodsSupported: []string{pkce}, // MCP 2025-03-26 requires it of all
 	}
 	return out, nil
+}
+
+// pkce is the PKCE method that mcpx uses.
+const pkce = "S256"
+
+// serverMetadata reads the metadata of the authorization server with this issuer, at the first of the well-known URLs that has
+// metadata of this issuer: some servers answer at the others with a page, an error or the metadata of another issuer. It returns nil if
+// all of them answer 4xx. It does not use the SDK's function, which ends at the first such answer, keeps the slash at the end of an issuer
+// in the URLs, and demands PKCE also for tokens that are got without a browser.
+func serverMetadata(ctx context.Context, client *http.Client, issuer string) (*oauthex.AuthServerMeta, error) {
+	u, err := url.Parse(issuer)
+	if err != nil {
+		return nil, err
+	}
+	path := strings.TrimSuffix(u.EscapedPath(), "/")
+	places := []string{"/.well-known/oauth-authorization-server" + path, "/.well-known/openid-configuration" + path}
+	if path != "" {
+		places = append(places, path+"/.well-known/openid-configuration")
+	}
+	var first error
+	for _, place := range places {
+		metadata, err := readMetadata[oauthex.AuthServerMeta](ctx, client, origin(issuer)+place)
+		switch {
+		case err != nil:
+		case metadata == nil:
+			continue
+		// Some libraries add a slash to the issuer in the metadata of a server.
+		case strings.TrimSuffix(metadata.Issuer, "/") != strings.TrimSuffix(issuer, "/"):
+			err = fmt.Errorf("they are of another issuer, %s", sanitize.Line(metadata.Issuer, 200))
+		default:
+			return metadata, nil
+		}
+		first = cmp.Or(first, err)
+	}
+	return nil, first
 }
 
 // resourceMetadata reads the protected resource metadata of s. It tries the URL in the challenge, then the well-known URL for the
@@ -111,7 +147,7 @@ func resourceMetadata(ctx context.Context, client *http.Client, s Server, c chal
 		if place == "" {
 			continue
 		}
-		metadata, err := readMetadata(ctx, client, place)
+		metadata, err := readMetadata[oauthex.ProtectedResourceMetadata](ctx, client, place)
 		switch {
 		case err != nil && place == c.metadata:
 			missed = fmt.Errorf("reading the metadata of the server: %w", err)
@@ -131,10 +167,10 @@ func resourceMetadata(ctx context.Context, client *http.Client, s Server, c chal
 	return nil, cmp.Or(missed, ctx.Err())
 }
 
-// readMetadata reads the protected resource metadata at the URL address. It returns nil if the server answers 4xx. It does not use
-// oauthex, because oauthex refuses metadata whose resource differs from the server's URL, and many servers have such metadata.
-func readMetadata(ctx context.Context, client *http.Client, address string) (*oauthex.ProtectedResourceMetadata, error) {
-	var metadata oauthex.ProtectedResourceMetadata
+// readMetadata reads the metadata at the URL address. It returns nil if the server answers 4xx. It does not use oauthex, because oauthex
+// refuses metadata whose resource differs from the server's URL, and many servers have such metadata.
+func readMetadata[T any](ctx context.Context, client *http.Client, address string) (*T, error) {
+	var metadata T
 	err := netguard.Get(ctx, client, address, "", &metadata)
 	status, answered := errors.AsType[*netguard.StatusError](err)
 	switch {

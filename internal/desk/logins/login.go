@@ -95,6 +95,10 @@ func (l *Logins) begin(ctx context.Context, s Server) (*beginning, error) {
 	if err == nil && !netguard.Safe(b.found.server.AuthorizationEndpoint) {
 		err = errors.New("the authorization server has no page to log in on over https")
 	}
+	if err == nil && !slices.Contains(b.found.server.CodeChallengeMethodsSupported, pkce) { // the specification forbids to go on
+		err = fmt.Errorf("the authorization server %s does not say that it supports PKCE with %s (code_challenge_methods_supported)",
+			sanitize.Line(b.found.server.Issuer, 200), pkce)
+	}
 	if err != nil {
 		b.web.CloseIdleConnections()
 		return nil, err

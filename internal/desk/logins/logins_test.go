@@ -217,6 +217,95 @@ func TestDiscover_BehindProxy(t *testing.T) {
 	}
 }
 
+// TestDiscover_Places: the metadata of an authorization server are at the first well-known place that has metadata of this issuer. The
+// slash at the end of an issuer does not belong to the place (RFC 8414, section 3.1). A place with anything else is passed over.
+func TestDiscover_Places(t *testing.T) {
+	var web *httptest.Server
+	var at, issuer string
+	var elsewhere http.HandlerFunc
+	web = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/.well-known/oauth-protected-resource/mcp":
+			fmt.Fprintf(w, `{"resource":"%s/mcp","authorization_servers":["%s"]}`, web.URL, issuer)
+		case at:
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"issuer":%q,"token_endpoint":"%s/token","code_challenge_methods_supported":["S256"]}`, issuer, web.URL)
+		default:
+			elsewhere(w, r)
+		}
+	}))
+	defer web.Close()
+	s := Server{Name: "tracker", URL: web.URL + "/mcp"}
+	const oauth, openID = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
+	page := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<!doctype html>") }
+	broken := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }
+	other := func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"issuer":"https://honest.example","token_endpoint":"%s/token","code_challenge_methods_supported":["S256"]}`, web.URL)
+	}
+	for _, test := range []struct {
+		path, at  string
+		elsewhere http.HandlerFunc
+		found     bool
+	}{
+		{"", oauth, http.NotFound, true},
+		{"", openID, http.NotFound, true},
+		{"/", oauth, http.NotFound, true},
+		{"/", openID, http.NotFound, true},
+		{"/a/b", oauth + "/a/b", http.NotFound, true},
+		{"/a/b/", oauth + "/a/b", http.NotFound, true},
+		{"/a/b/", openID + "/a/b", http.NotFound, true},
+		{"/a/b", "/a/b" + openID, http.NotFound, true},
+		{"/a/b/", "/a/b" + openID, http.NotFound, true},
+		{"", openID, page, true},
+		{"", openID, broken, true},
+		{"/a", "/a" + openID, other, true},
+		{"", "", http.NotFound, false},
+		{"", "", page, false},
+		{"", "", broken, false},
+		{"", "", other, false},
+	} {
+		at, issuer, elsewhere = test.at, web.URL+test.path, test.elsewhere
+		f, err := discover(t.Context(), newHTTPClient(s), s, challenge{}, true)
+		if found := err == nil && f.server.TokenEndpoint == web.URL+"/token"; found != test.found {
+			t.Errorf("issuer with the path %q, metadata at %q: %v", test.path, test.at, err)
+		}
+	}
+}
+
+// TestDiscover_WithoutPKCE: metadata that do not name S256 are enough for tokens that mcpx gets itself, which need no PKCE, but not for
+// a login in a browser.
+func TestDiscover_WithoutPKCE(t *testing.T) {
+	var web *httptest.Server
+	methods := ""
+	web = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/.well-known/oauth-authorization-server":
+			fmt.Fprintf(w, `{"issuer":%[1]q,"authorization_endpoint":"%[1]s/authorize","token_endpoint":"%[1]s/token"%[2]s}`, web.URL, methods)
+		case "/token":
+			fmt.Fprint(w, `{"access_token":"ours","token_type":"Bearer"}`)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer web.Close()
+	for _, methods = range []string{"", `,"code_challenge_methods_supported":["plain"]`} {
+		s := Server{Name: "tracker", URL: web.URL + "/mcp"}
+		s.ClientID, s.ClientSecret, s.Issuer = "ours", "secret", web.URL
+		l := New(t.TempDir(), nil)
+		if _, err := l.begin(t.Context(), s); err == nil || !strings.Contains(err.Error(), "PKCE") {
+			t.Errorf("%q: a login: %v", methods, err)
+		}
+		s.Grant = ClientCredentials
+		src := l.source(s)
+		got, err := src.machineToken(t.Context(), nil, challenge{}, false)
+		if err != nil || got != "ours" {
+			t.Errorf("%q: a token of mcpx itself: %q %v", methods, got, err)
+		}
+		l.Close(time.Minute)
+	}
+}
+
 // TestBegin_MovedServer: the configured client belongs to the authorization server of the last login. If the server names another one
 // now, no login begins, because that one would get the client's secret. oauth.issuer permits it, and a registered client has its own
 // registration at each authorization server.
