@@ -15,11 +15,14 @@ import (
 )
 
 // trusting serves an mcpx that accepts the JWTs of a real authorization server.
-func trusting(t *testing.T, h *home) (*hosted, *guarded) {
+func trusting(t *testing.T, h *home) (*hosted, *guarded) { return needing(t, h, "mcp") }
+
+// needing is trusting for tokens that need these scopes.
+func needing(t *testing.T, h *home, scopes ...string) (*hosted, *guarded) {
 	t.Helper()
 	g := guard(t, 600, map[string]any{"format": "jwt"})
 	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{
-		"auth": map[string]any{"issuers": []any{map[string]any{"issuer": g.issuer}}, "scopes": []string{"mcp"}},
+		"auth": map[string]any{"issuers": []any{map[string]any{"issuer": g.issuer}}, "scopes": scopes},
 	})
 	return h.serveHTTP(t, "--config", path), g
 }
@@ -101,6 +104,23 @@ func (g *guarded) machineToken(t *testing.T, resource, scope string) string {
 		t.Fatalf("%s: %+v, %v", response.Status, said, err)
 	}
 	return said.Token
+}
+
+// TestIssuer_Scopes: the answer to a token without one of the scopes names all of them. Clients log in again with just the scopes in the
+// answer, and a token with only the missing one would lack the others.
+func TestIssuer_Scopes(t *testing.T) {
+	mcptest.Parallel(t)
+	d, g := needing(t, newHome(t), "mcp", "more")
+	for _, has := range []string{"mcp", "more"} {
+		response, said := fetch(t, http.MethodPost, d.url, legacyInitialize, sendsJSON, bearer(g.machineToken(t, d.url, has)))
+		got := response.Header.Get("WWW-Authenticate")
+		if response.StatusCode != http.StatusForbidden || !strings.Contains(got, `, scope="mcp more", error="insufficient_scope"`) {
+			t.Errorf("a token with %s: %d %s %s", has, response.StatusCode, got, said)
+		}
+	}
+	if response, _ := fetch(t, http.MethodPost, d.url, legacyInitialize, sendsJSON, bearer(g.machineToken(t, d.url, "mcp more"))); response.StatusCode != http.StatusOK {
+		t.Errorf("a token with both: %s", response.Status)
+	}
 }
 
 // TestIssuer_Tokens: mcpx accepts only tokens that a real authorization server has issued for mcpx, also after

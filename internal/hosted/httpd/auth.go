@@ -81,7 +81,7 @@ func (o *Options) register(w http.ResponseWriter, _ *http.Request) {
 }
 
 // refuse answers a request without a principal. The reason why a token is not valid goes to the log, but not into the answer,
-// since it would help an attacker who guesses tokens. The answer says more only about a genuine token: that it lacks a scope,
+// since it would help an attacker who guesses tokens. The answer says more only about a genuine token: which scopes it lacks,
 // or for which other audience it is.
 func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, reason error) {
 	a.refusals.note(slog.LevelInfo, r, reason.Error(), "")
@@ -95,16 +95,16 @@ func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, reason er
 		w.Header().Set("Retry-After", "10")
 		http.Error(w, "the issuer of the token cannot be reached", http.StatusServiceUnavailable)
 	case lacks != nil:
-		a.challenge(w, r, "insufficient_scope", lacks.Missing)
-		http.Error(w, "the token lacks a scope", http.StatusForbidden)
+		a.challenge(w, r, "insufficient_scope")
+		http.Error(w, lacks.Error(), http.StatusForbidden)
 	case errors.Is(reason, identity.ErrNone):
-		a.challenge(w, r, "", nil)
+		a.challenge(w, r, "")
 		http.Error(w, "this needs a token", http.StatusUnauthorized)
 	case foreign != nil:
-		a.challenge(w, r, "invalid_token", nil)
+		a.challenge(w, r, "invalid_token")
 		http.Error(w, sanitize.Line(foreign.Error(), shownAudience), http.StatusUnauthorized)
 	default:
-		a.challenge(w, r, "invalid_token", nil)
+		a.challenge(w, r, "invalid_token")
 		http.Error(w, "this needs a token", http.StatusUnauthorized)
 	}
 }
@@ -112,17 +112,14 @@ func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, reason er
 // shownAudience is the maximum length, in characters, of an answer about the audience of a token.
 const shownAudience = 600
 
-// challenge tells the client how to get a token (RFC 6750, section 3; RFC 9728, section 5.1) with these scopes. If scopes is
-// nil, it names the scopes that every request needs. Without an authorization server it names neither.
-func (a *authenticated) challenge(w http.ResponseWriter, r *http.Request, fault string, scopes []string) {
+// challenge tells the client how to get a token (RFC 6750, section 3; RFC 9728, section 5.1). It names all scopes that a token needs, also
+// if the client's token has some of them: clients log in again with just these. Without an authorization server it names nothing.
+func (a *authenticated) challenge(w http.ResponseWriter, r *http.Request, fault string) {
 	parameters := []string{`realm="mcpx"`}
 	if o := a.verifier.Options(); o != nil && len(o.AuthorizationServers) > 0 {
-		if scopes == nil {
-			scopes = o.Scopes
-		}
 		parameters = []string{`resource_metadata="` + metadataURL(o.ResourceAt(r, r.URL.Path)) + `"`}
-		if len(scopes) > 0 {
-			parameters = append(parameters, `scope="`+strings.Join(scopes, " ")+`"`)
+		if len(o.Scopes) > 0 {
+			parameters = append(parameters, `scope="`+strings.Join(o.Scopes, " ")+`"`)
 		}
 	}
 	if fault != "" {

@@ -61,7 +61,9 @@ var (
 // ScopeError is returned for a valid token that lacks scopes.
 type ScopeError struct{ Missing []string }
 
-func (e *ScopeError) Error() string { return "the token lacks scopes" }
+func (e *ScopeError) Error() string {
+	return "the token lacks the scopes " + strings.Join(e.Missing, " ") + " (auth.scopes)"
+}
 
 // AudienceError is returned for a genuine token that is meant for another audience. Its text may be shown only to the sender of the
 // token, since it says what is in the token.
