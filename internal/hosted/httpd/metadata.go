@@ -20,7 +20,7 @@ func metadataURL(resource *url.URL) string {
 // about the endpoint. Without an authorization server there are no documents.
 func (o *Options) metadata(w http.ResponseWriter, r *http.Request) {
 	asked := o.Identity.Options()
-	if asked == nil || len(asked.AuthorizationServers) == 0 || r.Method != http.MethodGet {
+	if asked == nil || len(asked.AuthorizationServers) == 0 || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		http.NotFound(w, r)
 		return
 	}
