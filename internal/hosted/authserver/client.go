@@ -42,10 +42,12 @@ func (s *Server) client(ctx context.Context, address netip.Addr, id string) (*cl
 			"again, so that it registers"}
 	}
 	if err := s.seals.client.open(id, c); err != nil {
-		return nil, &fault{"invalid_client", "unknown client_id: the client has to register again"}
+		return nil, errUnregistered
 	}
 	return c, nil
 }
+
+var errUnregistered = &fault{"invalid_client", "unknown client_id: the client has to register again"}
 
 // maxRegistration is the maximum length, in bytes, of a registration request. maxMetadata is the maximum length, in bytes, of
 // all redirect URIs in it together: they become part of the client ID, which goes into URLs. maxRedirects is how many redirect

@@ -100,7 +100,7 @@ func (s *Server) redeem(ctx context.Context, form url.Values) (*grant, error) {
 	case form.Get("client_id") == "":
 		return nil, &fault{"invalid_client", "client_id is missing"}
 	case err != nil:
-		return bad("unknown code")
+		return nil, s.unknown(form.Get("client_id"), "unknown code")
 	case c.For.Client != digest(form.Get("client_id")):
 		return bad("the code is for another client")
 	case expired(c.Until):
@@ -146,6 +146,15 @@ func (s *Server) began(g *grant) {
 // errUnavailable is returned if the store of logins cannot be reached.
 var errUnavailable = &fault{"temporarily_unavailable", "logins cannot be looked up now; try again"}
 
+// unknown returns the error for a code or refresh token that this server has not made: text, or that the client is unknown too. The key is
+// another one then than when the client registered, and most clients register again at invalid_client alone.
+func (s *Server) unknown(client, text string) *fault {
+	if !strings.HasPrefix(client, "https://") && s.seals.client.open(client, new(struct{})) != nil {
+		return errUnregistered
+	}
+	return &fault{"invalid_grant", text}
+}
+
 // verifies checks a PKCE code_verifier (RFC 7636, section 4.6).
 func verifies(verifier, challenge string) bool {
 	sum := sha256.Sum256([]byte(verifier))
@@ -160,7 +169,7 @@ func (s *Server) renew(ctx context.Context, form url.Values) (*grant, error) {
 	case form.Get("client_id") == "":
 		return nil, &fault{"invalid_client", "client_id is missing"}
 	case err != nil:
-		return nil, &fault{"invalid_grant", "unknown refresh token"}
+		return nil, s.unknown(form.Get("client_id"), "unknown refresh token")
 	case !s.ours(form["resource"]):
 		return nil, &fault{"invalid_target", "resource must be " + s.o.Resource}
 	}

@@ -106,6 +106,24 @@ func TestToken_Refresh(t *testing.T) {
 	}
 }
 
+// TestToken_UnknownClient: a client that registered under another key reads invalid_client, with which clients register again. A client
+// that is a document needs no registration, and reads invalid_grant.
+func TestToken_UnknownClient(t *testing.T) {
+	before, s := newSite(t), newSite(t, func(o *Options) { o.Secrets = []*state.Secret{secretOf('z')} })
+	client := before.registered(claude)
+	code := before.exchange(client, claude, before.allow(before.query(client, claude)).Get("code"))
+	tokens := before.connected(client, claude)
+	if status, answer := s.refresh(client, tokens); status != 401 || answer["error"] != "invalid_client" {
+		t.Errorf("a refresh token: %d %v", status, answer)
+	}
+	if status, answer := s.post(tokenPath, code); status != 401 || answer["error"] != "invalid_client" {
+		t.Errorf("a code: %d %v", status, answer)
+	}
+	if status, answer := s.refresh("https://claude.ai/document", tokens); status != 400 || answer["error"] != "invalid_grant" {
+		t.Errorf("a document: %d %v", status, answer)
+	}
+}
+
 // TestRevoke: a client can revoke its own tokens, and no others.
 func TestRevoke(t *testing.T) {
 	s := newSite(t)
