@@ -22,34 +22,6 @@ type found struct {
 	server   *oauthex.AuthServerMeta
 }
 
-// challenge has what mcpx needs of a WWW-Authenticate header, with which a server refuses a request.
-type challenge struct {
-	metadata string // the URL of the server's protected resource metadata; empty if not given
-	scopes   []string
-	missing  bool // the server says that the token lacks scopes (insufficient_scope)
-}
-
-// readChallenge reads the challenge from the headers of a 401 or 403 response. A malformed header is ignored.
-func readChallenge(header http.Header) (c challenge) {
-	all, err := oauthex.ParseWWWAuthenticate(header.Values("Www-Authenticate"))
-	if err != nil {
-		return c
-	}
-	for _, one := range all {
-		if c.metadata == "" {
-			c.metadata = one.Params["resource_metadata"]
-		}
-		if one.Scheme != "bearer" {
-			continue
-		}
-		if c.scopes == nil {
-			c.scopes = strings.Fields(one.Params["scope"])
-		}
-		c.missing = c.missing || one.Params["error"] == "insufficient_scope"
-	}
-	return c
-}
-
 // discover finds the authorization server of s and its endpoints. The issuer is oauth.issuer of the config; if that is not set, the
 // metadata of s name it (RFC 9728); without metadata, it is the origin of s. The issuer's own metadata (RFC 8414 or OpenID Connect
 // Discovery) name the endpoints. loginAsked means that s has asked for a login. In this case the endpoints have the default paths

@@ -1,0 +1,73 @@
+package logins
+
+import (
+	"net/http"
+	"strings"
+)
+
+// challenge has what mcpx needs of a WWW-Authenticate header, with which a server refuses a request.
+type challenge struct {
+	metadata string // the URL of the server's protected resource metadata; empty if not given
+	scopes   []string
+	missing  bool // the server says that the token lacks scopes (insufficient_scope)
+}
+
+// readChallenge reads the challenge from the headers of a 401 or 403 response. Of several values of one kind the first counts.
+func readChallenge(header http.Header) (c challenge) {
+	for _, text := range header.Values("Www-Authenticate") {
+		parameters(text, func(scheme, name, value string) {
+			switch {
+			case name == "resource_metadata" && c.metadata == "":
+				c.metadata = value
+			case scheme != "bearer":
+			case name == "scope" && c.scopes == nil:
+				c.scopes = strings.Fields(value)
+			case name == "error" && value == "insufficient_scope":
+				c.missing = true
+			}
+		})
+	}
+	return c
+}
+
+// parameters calls found for each parameter of the challenges in a WWW-Authenticate header (RFC 9110, section 11.6.1), with its scheme and
+// name in lower case. It also reads what is not quite valid, such as parameters without commas: the SDK's parser drops the whole header
+// there, and at empty values, which are valid.
+func parameters(text string, found func(scheme, name, value string)) {
+	const space = " \t"
+	scheme := ""
+	for {
+		text = strings.TrimLeft(text, space+",=\"")
+		if text == "" {
+			return
+		}
+		end := strings.IndexAny(text+",", space+",=\"")
+		word := strings.ToLower(text[:end])
+		value, isParameter := strings.CutPrefix(strings.TrimLeft(text[end:], space), "=")
+		if !isParameter {
+			scheme, text = word, text[end:]
+			continue
+		}
+		value, text = parameterValue(strings.TrimLeft(value, space))
+		found(scheme, word, value)
+	}
+}
+
+// parameterValue returns the value, quoted or not, at the beginning of text, and the text after it.
+func parameterValue(text string) (value, rest string) {
+	if !strings.HasPrefix(text, `"`) {
+		end := strings.IndexAny(text+",", " \t,")
+		return text[:end], text[end:]
+	}
+	var b strings.Builder
+	for i := 1; i < len(text); i++ {
+		switch {
+		case text[i] == '"':
+			return b.String(), text[i+1:]
+		case text[i] == '\\' && i+1 < len(text):
+			i++
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String(), ""
+}
