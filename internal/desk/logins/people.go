@@ -146,12 +146,12 @@ func (l *Logins) Begin(ctx context.Context, s Server, redirect string) (*Pending
 	}, nil
 }
 
-// webClient returns the OAuth client for logins after which the browser comes back to the URL redirect. It is the configured client or,
-// without one, a client that mcpx registers, stores and uses again.
+// webClient returns the OAuth client for logins after which the browser comes back to the URL redirect. It is chosen as in the
+// method client.
 func (l *Logins) webClient(ctx context.Context, b *beginning, redirect string) (client, error) {
 	s, meta := b.server, b.found.server
-	if s.ClientID != "" {
-		return client{ID: s.ClientID, Secret: s.ClientSecret}, nil
+	if own, ok := s.unregistered(meta); ok {
+		return own, nil
 	}
 	var known client
 	file := clientFile(meta.Issuer + " " + redirect)

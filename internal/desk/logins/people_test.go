@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/state"
 )
 
@@ -225,5 +226,39 @@ func TestPeople_Many(t *testing.T) {
 	}
 	if id, err := l.Held(t.Context(), server("unwritten")); id != "1" || err != nil {
 		t.Errorf("the tokens that could not be written: %q, %v", id, err)
+	}
+}
+
+// TestBegin_ClientDocument: a login of a principal uses the document about the client where the authorization server reads such documents,
+// as mcpx login does.
+func TestBegin_ClientDocument(t *testing.T) {
+	var web *httptest.Server
+	reads := true
+	web = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/.well-known/oauth-authorization-server":
+			fmt.Fprintf(w, `{"issuer":%[1]q,"authorization_endpoint":"%[1]s/authorize","token_endpoint":"%[1]s/token","registration_endpoint":"%[1]s/register",
+				"code_challenge_methods_supported":["S256"],"client_id_metadata_document_supported":%[2]t}`, web.URL, reads)
+		case "/register":
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprint(w, `{"client_id":"registered"}`)
+		case "/mcp":
+			w.WriteHeader(http.StatusUnauthorized)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer web.Close()
+	const document = "https://mcp.example.com/client.json"
+	s := Server{Name: "tracker", URL: web.URL + "/mcp", Principal: "alice", OAuth: conf.OAuth{ClientMetadataURL: document}}
+	l := NewPeople(t.TempDir(), state.NewSecret(), nil)
+	defer l.Close(time.Minute)
+	for _, want := range []string{document, "registered"} {
+		p, err := l.Begin(t.Context(), s, "https://mcp.example.com/connect/callback")
+		if err != nil || p.Endpoint.Client.ID != want {
+			t.Errorf("documents %t: %+v %v", reads, p, err)
+		}
+		reads = false
 	}
 }

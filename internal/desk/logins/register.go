@@ -26,13 +26,9 @@ const callbackPath = "/callback"
 // will, or its port is in use or not the configured one.
 func (l *Logins) client(ctx context.Context, b *beginning) (client, net.Listener, error) {
 	s, meta := b.server, b.found.server
-	switch {
-	case s.ClientID != "":
+	if own, ok := s.unregistered(meta); ok {
 		listener, err := listen(ctx, s.RedirectPort)
-		return client{ID: s.ClientID, Secret: s.ClientSecret}, listener, err
-	case s.ClientMetadataURL != "" && meta.ClientIDMetadataDocumentSupported:
-		listener, err := listen(ctx, s.RedirectPort)
-		return client{ID: s.ClientMetadataURL, Method: "none"}, listener, err
+		return own, listener, err
 	}
 	var known client
 	file := clientFile(meta.Issuer)
@@ -57,6 +53,18 @@ func (l *Logins) client(ctx context.Context, b *beginning) (client, net.Listener
 		return client{}, nil, err
 	}
 	return c, listener, nil
+}
+
+// unregistered returns the client that mcpx can use without registering it: the configured one, or the one of the configured document, if
+// the authorization server reads such documents. ok is false if there is none.
+func (s Server) unregistered(meta *oauthex.AuthServerMeta) (own client, ok bool) {
+	switch {
+	case s.ClientID != "":
+		return client{ID: s.ClientID, Secret: s.ClientSecret}, true
+	case s.ClientMetadataURL != "" && meta.ClientIDMetadataDocumentSupported:
+		return client{ID: s.ClientMetadataURL, Method: "none"}, true
+	}
+	return client{}, false
 }
 
 // register registers mcpx with an authorization server. kind is the type of OAuth client: native if the browser comes back to this
