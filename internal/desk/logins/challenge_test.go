@@ -1,9 +1,16 @@
 package logins
 
 import (
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/zalando/go-keyring"
+
+	"mcpx/internal/base/conf"
 )
 
 // TestReadChallenge: what a server says is found wherever RFC 9110 permits it to stand, and where servers forget a comma.
@@ -32,5 +39,46 @@ func TestReadChallenge(t *testing.T) {
 		if c.metadata != test.metadata || !slices.Equal(c.scopes, test.scopes) || c.missing != test.missing {
 			t.Errorf("%q: %+v", test.headers, c)
 		}
+	}
+}
+
+// TestBegin_StepUp: scopes that the server asked for later, and that were granted, are requested at every further login, unless the config
+// says what to request. Those that were not granted are not asked for again.
+func TestBegin_StepUp(t *testing.T) {
+	keyring.MockInit()
+	var web *httptest.Server
+	web = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/.well-known/oauth-authorization-server" {
+			fmt.Fprintf(w, `{"issuer":%[1]q,"authorization_endpoint":"%[1]s/authorize","token_endpoint":"%[1]s/token","code_challenge_methods_supported":["S256"]}`, web.URL)
+			return
+		}
+		w.Header().Set("WWW-Authenticate", `Bearer scope="first"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	defer web.Close()
+	for _, test := range []struct{ configured, granted, want []string }{
+		{nil, []string{"first", "later"}, []string{"first", "later"}},
+		{nil, []string{"first"}, []string{"first"}},
+		{[]string{"ours"}, []string{"first", "later"}, []string{"ours"}},
+	} {
+		s := Server{Name: "tracker", URL: web.URL + "/mcp", OAuth: conf.OAuth{Scopes: test.configured}}
+		l := New(t.TempDir(), nil)
+		if err := l.source(s).want(t.Context(), []string{"later"}); err == nil {
+			t.Error("the user is not told to log in")
+		}
+		for range 2 { // the second login is after the first has ended
+			if _, err := l.keep(t.Context(), s, &login{Server: s.Name, URL: s.URL, Scopes: test.granted}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b, err := l.begin(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.web.CloseIdleConnections()
+		if !slices.Equal(b.scopes, test.want) {
+			t.Errorf("%+v: %q", test, b.scopes)
+		}
+		l.Close(time.Minute)
 	}
 }

@@ -160,7 +160,7 @@ func (l *Logins) refuses(s Server) error {
 }
 
 // keep stores a new login in place of the one before. It does so even if ctx ends, because the user has already completed the
-// login.
+// login. What the server asked for since an earlier login, and the new one has, is remembered for the next one.
 func (l *Logins) keep(ctx context.Context, s Server, made *login) (*Result, error) {
 	ctx, cancel := detached(ctx, refreshTime)
 	defer cancel()
@@ -169,6 +169,10 @@ func (l *Logins) keep(ctx context.Context, s Server, made *login) (*Result, erro
 		return nil, err
 	}
 	defer unlock()
+	var before login
+	if len(s.Scopes) == 0 && l.store.read(ctx, loginFile(s), &before) == nil && before.Principal == made.Principal {
+		made.Wanted = slices.DeleteFunc(before.Wanted, func(scope string) bool { return !slices.Contains(made.Scopes, scope) })
+	}
 	if err := l.store.write(ctx, loginFile(s), made); err != nil {
 		return nil, fmt.Errorf("the login cannot be stored: %w", err)
 	}

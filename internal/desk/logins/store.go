@@ -38,7 +38,7 @@ type login struct {
 	Expiry   time.Time `json:"expiry,omitzero"` // zero if unknown
 	// Ended is the error code with which the authorization server has refused for good to renew the login; empty if it has not.
 	Ended string `json:"ended,omitempty"`
-	// Wanted has the scopes that the server asked for since the login. The next login requests them too.
+	// Wanted has the scopes that the server asked for since this login or an earlier one. The next login requests them too.
 	Wanted []string `json:"wanted,omitempty"`
 	// Principal is the ID of the principal; it is empty for a login of the user who runs mcpx. ID and personal are set by
 	// [Logins.Finish]. The ID is random; it stays the same when the login is renewed.
