@@ -1,10 +1,12 @@
 package resources
 
 import (
+	"context"
 	"encoding/json"
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
 	"mcpx/internal/request"
 )
 
@@ -46,6 +48,35 @@ func replicaPart(replica string) string {
 // relatedTask is the member of _meta that names the task of a message (MCP 2025-11-25).
 const relatedTask = "io.modelcontextprotocol/related-task"
 
+// renameTask changes, with rename, the id of the task that a message says it belongs to.
+func renameTask(message json.RawMessage, rename func(id string) string) json.RawMessage {
+	return wire.Edit(message, "_meta", func(meta json.RawMessage) json.RawMessage {
+		return wire.Edit(meta, relatedTask, func(of json.RawMessage) json.RawMessage { return wire.Edit(of, "taskId", wire.EditText(rename)) })
+	})
+}
+
+// namingTask returns the client that waits for the result of a task. Questions of the server about the task, which it asks meanwhile, have
+// the id that the client knows (known), and the client's answers the server's own id.
+func namingTask(c *caller.Client, own, known string) *caller.Client {
+	if c == nil || c.Request == nil {
+		return c
+	}
+	swap := func(from, to string) func(string) string {
+		return func(id string) string {
+			if id == from {
+				return to
+			}
+			return id
+		}
+	}
+	named := *c
+	named.Request = func(ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
+		result, err := c.Request(ctx, method, renameTask(params, swap(own, known)), progress)
+		return renameTask(result, swap(known, own)), err
+	}
+	return &named
+}
+
 // renamed returns a func that replaces the member uri of an object by the URI under which clients know the resource.
 func renamed(snap *catalog.Snapshot, server *catalog.Server) func(json.RawMessage) json.RawMessage {
 	uri := wire.EditText(func(own string) string { return snap.Link(server, own) })
@@ -62,9 +93,7 @@ func (s *Servers) result(snap *catalog.Snapshot, server *catalog.Server, q *requ
 	case "tasks/get", "tasks/cancel":
 		return wire.Edit(raw, "taskId", wire.EditText(asked))
 	case "tasks/result": // a legacy method: it returns the result of the call
-		raw = wire.Edit(raw, "_meta", func(meta json.RawMessage) json.RawMessage {
-			return wire.Edit(meta, relatedTask, func(of json.RawMessage) json.RawMessage { return wire.Edit(of, "taskId", wire.EditText(asked)) })
-		})
+		raw = renameTask(raw, asked)
 		return wire.Edit(raw, "content", func(all json.RawMessage) json.RawMessage {
 			return wire.EditEach(all, func(block json.RawMessage) json.RawMessage { return Block(snap, server, block) })
 		})

@@ -65,6 +65,9 @@ func (s *Servers) Send(ctx context.Context, q *request.Request) (json.RawMessage
 		one := *q
 		one.To, one.Params, one.Scope, one.Repeatable = server, params, s.Scope(), relayed[q.Method]
 		one.Relay, one.Wait = q.Client.Modern(), s.Wait
+		if q.Method == "tasks/result" {
+			one.Client = namingTask(q.Client, wire.MemberText(params, "taskId"), wire.MemberText(q.Params, "taskId"))
+		}
 		raw, err := s.Registry.Send(ctx, &one)
 		q.Consent = one.Consent // keep the user's confirmation for the case that the request is sent again
 		if err == nil {
