@@ -22,6 +22,9 @@ func (f *Front) listen(ctx context.Context, r *incoming, out []byte) ([]byte, *r
 	if err := json.Unmarshal(orEmpty(r.Params), &p); err != nil {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "the params of subscriptions/listen were not understood: " + err.Error()}
 	}
+	if wire.Member(wire.Member(r.Params, "notifications"), "taskIds") != nil && !r.client.RunsTasks() {
+		return nil, needsTasks("params.notifications.taskIds")
+	}
 	if over := f.options.Admission.OpenSession(r.client.Principal); over != nil {
 		return nil, tooMany(over)
 	}

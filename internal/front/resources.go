@@ -63,11 +63,19 @@ func (f *Front) relay(ctx context.Context, r *incoming, out []byte) ([]byte, *rp
 // relayTask passes a request about a task on to the server that runs the task. It refuses a modern client that has not declared
 // the tasks extension.
 func (f *Front) relayTask(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
-	if !r.modern() || r.client.RunsTasks() {
-		return f.relay(ctx, r, out)
+	if r.modern() && !r.client.RunsTasks() {
+		return nil, needsTasks(r.Method)
 	}
+	return f.relay(ctx, r, out)
+}
+
+// needsTasks is the error for a modern client that asks for something of the tasks extension without having declared it.
+func needsTasks(what string) *rpcError {
 	needed := map[string]any{"extensions": map[string]any{caller.TasksExtension: struct{}{}}}
-	return nil, &rpcError{code: mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, message: r.Method + " needs the capability " + caller.TasksExtension, data: map[string]any{"requiredCapabilities": needed}}
+	return &rpcError{
+		code: mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, message: what + " needs the capability " + caller.TasksExtension,
+		data: map[string]any{"requiredCapabilities": needed},
+	}
 }
 
 // appendRelayed appends the result of a server. It changes only requestState (see bound) and the members in which the eras

@@ -68,3 +68,21 @@ func TestTask_Question(t *testing.T) {
 		t.Errorf("the answer: %s", got)
 	}
 }
+
+// TestTask_Listen: a client that wants to hear of tasks must have declared the tasks extension. One that has declared it hears of none,
+// and reads that in the acknowledgement.
+func TestTask_Listen(t *testing.T) {
+	mcptest.NoLeaks(t)
+	f := connect(t, view.Options{})
+	for extensions, want := range map[string]string{
+		`{}`: `"code":-32021`, `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`: `"result":{"resultType":"complete"`,
+	} {
+		p := dialSilent(t, f, StdioOptions{})
+		p.send(t, `{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":{"taskIds":["fake/7"]},`+
+			strings.Replace(modernMeta, `"io.modelcontextprotocol/clientCapabilities":{}`, `"io.modelcontextprotocol/clientCapabilities":`+extensions, 1)+`}}`+"\n")
+		mcptest.WaitFor(t, "the answer", patience, func() bool { return len(p.answers("7")) == 1 })
+		if got := p.answers("7")[0]; !strings.Contains(got, want) {
+			t.Errorf("%s: %s", extensions, got)
+		}
+	}
+}
