@@ -294,6 +294,8 @@ func TestLogin_Refused(t *testing.T) {
 		{http.StatusOK, "<html>", "the answer is not the expected JSON document"},
 		{http.StatusOK, fmt.Sprintf(elsewhere, "https://evil.example", "https://evil.example/a", "https://evil.example/t"), g.issuer + ": they are of another issuer, https://evil.example"},
 		{http.StatusOK, fmt.Sprintf(elsewhere, g.issuer, "http://evil.example/a", "https://evil.example/t"), "no page to log in on over https"},
+		{http.StatusOK, fmt.Sprintf(elsewhere, g.issuer, "wss://evil.example/a", "https://evil.example/t"), "no page to log in on over https"},
+		{http.StatusOK, fmt.Sprintf(elsewhere, g.issuer, "javascript:alert(1)", "https://evil.example/t"), "no page to log in on over https"},
 		{http.StatusOK, fmt.Sprintf(elsewhere, g.issuer, "https://evil.example/a", "http://evil.example/t"), "names no token endpoint over https"},
 	} {
 		metadata(test.status, test.text)

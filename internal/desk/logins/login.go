@@ -92,7 +92,7 @@ func (l *Logins) begin(ctx context.Context, s Server) (*beginning, error) {
 	if err == nil {
 		b.found, err = discover(ctx, b.web, s, c, asked)
 	}
-	if err == nil && !netguard.Safe(b.found.server.AuthorizationEndpoint) {
+	if err == nil && !isPage(b.found.server.AuthorizationEndpoint) {
 		err = errors.New("the authorization server has no page to log in on over https")
 	}
 	if err == nil && !slices.Contains(b.found.server.CodeChallengeMethodsSupported, pkce) { // the specification forbids to go on
@@ -125,6 +125,11 @@ func (l *Logins) begin(ctx context.Context, s Server) (*beginning, error) {
 		b.scopes = union(b.scopes, []string{"offline_access"})
 	}
 	return b, nil
+}
+
+// isPage reports whether a browser may be sent to this address to log in. netguard.Safe also accepts WebSockets.
+func isPage(address string) bool {
+	return netguard.Safe(address) && overHTTP(address) == address
 }
 
 // movedFrom returns an error if the configured client was used before, at known, which is another authorization server than issuer. The
