@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"mcpx/internal/base/lru"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/caller"
 )
 
 const (
@@ -27,10 +29,9 @@ type exchanges struct {
 	server Server
 	web    *http.Client
 
-	mu    sync.Mutex
-	at    *answer[*grantor]
-	known endpoint                               // what at had before it failed; zero at first
-	kept  *lru.Map[[sha256.Size]byte, exchanged] // the key is the digest of the caller's token
+	mu   sync.Mutex
+	at   *answer[*grantor]
+	kept *lru.Map[[sha256.Size]byte, exchanged] // the key is the digest of the caller's token
 }
 
 func newExchanges(l *Logins, s Server, web *http.Client) *exchanges {
@@ -69,38 +70,42 @@ func (a *answer[T]) wait(ctx context.Context) (value T, err error) {
 	}
 }
 
-// Exchange returns a function that must be called once for each caller of s. Its parameter subject returns the caller's own token, a
-// JWT, from the caller's latest request. Its result wrap makes a transport add the exchanged token to the caller's requests; its result
-// secrets lists the tokens that must be removed from texts.
-func (l *Logins) Exchange(s Server) func(subject func() string) (wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string) {
+// Exchange returns a function that must be called once for each caller of s. Its parameter principal is the caller, and subject returns
+// the caller's own token, a JWT, from the caller's latest request. Its result wrap makes a transport add the exchanged token to the
+// caller's requests; its result secrets lists the tokens that must be removed from texts.
+//
+// mcpx sends the caller's token only to oauth.issuer or, if the config has none, to the issuer that issued the token: whoever has the
+// token is the caller at mcpx, so the server must not choose who gets it.
+func (l *Logins) Exchange(s Server) func(principal *caller.Principal, subject func() string) (wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string) {
 	x := newExchanges(l, s, newHTTPClient(s))
-	return func(subject func() string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
-		c := &caller{x, subject}
+	return func(principal *caller.Principal, subject func() string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
+		c := &exchanging{x, principal, subject}
 		return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, c} }, c.secrets
 	}
 }
 
-// caller provides a [transport] with the exchanged tokens of one caller.
-type caller struct {
-	of      *exchanges
-	subject func() string
+// exchanging provides a [transport] with the exchanged tokens of one caller.
+type exchanging struct {
+	of        *exchanges
+	principal *caller.Principal
+	subject   func() string
 }
 
 // token returns the exchanged token of the caller, and requests it if there is none.
-func (c *caller) token(ctx context.Context) (string, error) {
+func (c *exchanging) token(ctx context.Context) (string, error) {
 	if !c.of.server.safe() {
 		return "", &passingError{"a caller's token is exchanged only for servers over https, or on this machine"}
 	}
-	return c.of.get(ctx, c.subject(), "")
+	return c.of.get(ctx, c.principal, c.subject(), "")
 }
 
 // refused requests another token after the server has answered 401. If the server says that the token lacks scopes, another
 // token would not help, and refused returns an error. After another 403 it returns "".
-func (c *caller) refused(ctx context.Context, token string, resp *http.Response) (string, error) {
+func (c *exchanging) refused(ctx context.Context, token string, resp *http.Response) (string, error) {
 	challenge := readChallenge(resp.Header)
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized:
-		return c.of.get(ctx, c.subject(), token)
+		return c.of.get(ctx, c.principal, c.subject(), token)
 	case challenge.missing:
 		text := "the exchanged token does not have the scopes that the server needs for this; see oauth.scopes"
 		if len(challenge.scopes) > 0 {
@@ -112,7 +117,7 @@ func (c *caller) refused(ctx context.Context, token string, resp *http.Response)
 }
 
 // worked notes that the server has accepted the token.
-func (c *caller) worked(token string) {
+func (c *exchanging) worked(token string) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
 	if e := c.of.kept.Find(sha256.Sum256([]byte(c.subject()))); e != nil && e.fresh && e.answered() && e.value == token {
@@ -120,7 +125,7 @@ func (c *caller) worked(token string) {
 	}
 }
 
-func (c *caller) secrets() []string {
+func (c *exchanging) secrets() []string {
 	subject := c.subject()
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
@@ -139,9 +144,9 @@ func (e *exchanged) answered() bool {
 	}
 }
 
-// get returns the token that mcpx gets in exchange for subject, the token of a caller. It returns the kept token, unless that has
+// get returns the token that mcpx gets in exchange for subject, the token of the principal. It returns the kept token, unless that has
 // expired, or is refusedToken, which the server has refused. Concurrent calls for the same subject share one request.
-func (x *exchanges) get(ctx context.Context, subject, refusedToken string) (string, error) {
+func (x *exchanges) get(ctx context.Context, principal *caller.Principal, subject, refusedToken string) (string, error) {
 	key := sha256.Sum256([]byte(subject))
 	x.mu.Lock()
 	e := x.kept.Find(key)
@@ -156,7 +161,7 @@ func (x *exchanges) get(ctx context.Context, subject, refusedToken string) (stri
 		x.logins.refreshing.Go(func() { // ends within refreshTime; Logins.Close waits for it
 			ctx, cancel := detached(ctx, refreshTime)
 			defer cancel()
-			x.ask(ctx, subject, e)
+			x.ask(ctx, principal, subject, e)
 			x.mu.Lock()
 			if e.err != nil && x.kept.Find(key) == e {
 				x.kept.Delete(key) // the next call tries again
@@ -169,10 +174,16 @@ func (x *exchanges) get(ctx context.Context, subject, refusedToken string) (stri
 	return e.wait(ctx)
 }
 
-func (x *exchanges) ask(ctx context.Context, subject string, e *exchanged) {
+func (x *exchanges) ask(ctx context.Context, principal *caller.Principal, subject string, e *exchanged) {
 	g, err := x.find(ctx)
 	if err != nil {
-		e.err = passing(err)
+		e.err = &passingError{err.Error()}
+		return
+	}
+	if x.server.Issuer == "" && !principal.ProvedBy(g.endpoint.Issuer) {
+		x.forget()
+		e.err = &passingError{"the server names the authorization server " + sanitize.Line(g.endpoint.Issuer, 200) +
+			", which did not issue the caller's token; if it may get this token, set oauth.issuer of the server to it"}
 		return
 	}
 	began := time.Now().Round(0) // without the monotonic clock, like the expiry of a login
@@ -185,9 +196,7 @@ func (x *exchanges) ask(ctx context.Context, subject string, e *exchanged) {
 	if err != nil {
 		e.err = &passingError{"exchanging the caller's token: " + err.Error()}
 		if _, refused := errors.AsType[*refusedError](err); !refused {
-			x.mu.Lock()
-			x.at, x.known = nil, g.endpoint // its endpoints may have moved
-			x.mu.Unlock()
+			x.forget()
 		}
 		return
 	}
@@ -197,10 +206,17 @@ func (x *exchanges) ask(ctx context.Context, subject string, e *exchanged) {
 	}
 }
 
+// forget makes the next exchange discover the authorization server again, which may have moved.
+func (x *exchanges) forget() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.at = nil
+}
+
 // find returns the authorization server. It is discovered once for all callers, and again only after an error.
 func (x *exchanges) find(ctx context.Context) (*grantor, error) {
 	x.mu.Lock()
-	at, known := x.at, x.known
+	at := x.at
 	mine := at == nil
 	if mine {
 		at = &answer[*grantor]{done: make(chan struct{})}
@@ -210,7 +226,7 @@ func (x *exchanges) find(ctx context.Context) (*grantor, error) {
 	if !mine {
 		return at.wait(ctx)
 	}
-	at.value, at.err = x.discover(ctx, known)
+	at.value, at.err = x.discover(ctx)
 	x.mu.Lock()
 	if at.err != nil && x.at == at {
 		x.at = nil
@@ -220,7 +236,7 @@ func (x *exchanges) find(ctx context.Context) (*grantor, error) {
 	return at.value, at.err
 }
 
-func (x *exchanges) discover(ctx context.Context, known endpoint) (*grantor, error) {
+func (x *exchanges) discover(ctx context.Context) (*grantor, error) {
 	var c challenge
 	if x.server.Issuer == "" {
 		var err error
@@ -230,9 +246,6 @@ func (x *exchanges) discover(ctx context.Context, known endpoint) (*grantor, err
 	}
 	f, err := discover(ctx, x.web, x.server, c, true)
 	if err != nil {
-		return nil, err
-	}
-	if err := x.server.movedFrom(known, f.server.Issuer); err != nil {
 		return nil, err
 	}
 	who := client{ID: x.server.ClientID, Secret: x.server.ClientSecret}

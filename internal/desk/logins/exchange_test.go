@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"mcpx/internal/base/conf"
+	"mcpx/internal/caller"
 )
 
 // exchanger is an MCP server and its authorization server, which exchanges tokens.
@@ -90,9 +91,9 @@ func (x *exchanger) set(change func()) {
 	change()
 }
 
-// caller returns a func that makes requests as a caller whose own token is subject.
-func (x *exchanger) caller(of func(func() string) (func(http.RoundTripper) http.RoundTripper, func() []string), subject string) func(path string) (int, error) {
-	wrap, _ := of(func() string { return subject })
+// caller returns a func that makes requests as a caller whose own token is subject, from the issuer x.
+func (x *exchanger) caller(of func(*caller.Principal, func() string) (func(http.RoundTripper) http.RoundTripper, func() []string), subject string) func(path string) (int, error) {
+	wrap, _ := of(x.principal(), func() string { return subject })
 	web := &http.Client{Transport: wrap(http.DefaultTransport)}
 	return func(path string) (int, error) {
 		resp, err := web.Post(x.url+"/mcp"+path, "application/json", strings.NewReader("{}"))
@@ -104,6 +105,8 @@ func (x *exchanger) caller(of func(func() string) (func(http.RoundTripper) http.
 		return resp.StatusCode, nil
 	}
 }
+
+func (x *exchanger) principal() *caller.Principal { return &caller.Principal{ID: x.url + " ann"} }
 
 func (x *exchanger) server() Server {
 	return Server{Name: "tracker", URL: x.url + "/mcp", OAuth: conf.OAuth{ClientID: "mcpx", ClientSecret: "s", Scopes: []string{"a", "b"}, Audience: "api"}}
@@ -219,7 +222,7 @@ func TestExchange_Ends(t *testing.T) {
 	}
 	s := newExchanges(l, x.server(), http.DefaultClient)
 	for i := range 2*maxExchanged + 10 {
-		if _, err := s.get(context.Background(), fmt.Sprint(i), ""); err != nil {
+		if _, err := s.get(context.Background(), x.principal(), fmt.Sprint(i), ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -227,7 +230,7 @@ func TestExchange_Ends(t *testing.T) {
 		t.Errorf("%d are kept", n)
 	}
 	last := len(x.asked)
-	if _, err := s.get(context.Background(), fmt.Sprint(2*maxExchanged+9), ""); err != nil || len(x.asked) != last {
+	if _, err := s.get(context.Background(), x.principal(), fmt.Sprint(2*maxExchanged+9), ""); err != nil || len(x.asked) != last {
 		t.Errorf("the newest is not kept: %v", err)
 	}
 }
@@ -236,7 +239,7 @@ func TestExchange_Ends(t *testing.T) {
 // token is sent nowhere.
 func TestExchange_Elsewhere(t *testing.T) {
 	s := Server{Name: "tracker", URL: "http://192.0.2.1/mcp", OAuth: conf.OAuth{ClientID: "mcpx"}}
-	wrap, _ := New("", nil).Exchange(s)(func() string { return "jwt" })
+	wrap, _ := New("", nil).Exchange(s)(nil, func() string { return "jwt" })
 	none := base(func(*http.Request) { t.Error("a request was sent") })
 	req, _ := http.NewRequest(http.MethodPost, s.URL, strings.NewReader("{}"))
 	if _, err := wrap(none).RoundTrip(req); err == nil || !strings.Contains(err.Error(), "over https") {
@@ -251,8 +254,42 @@ func (f base) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, context.Canceled
 }
 
+// TestExchange_Foreign: without oauth.issuer, the token of a caller goes to its own issuer alone, whatever authorization server the server
+// names: at first, or later.
+func TestExchange_Foreign(t *testing.T) {
+	x, other := newExchanger(t), newExchanger(t)
+	of := New("", nil).Exchange(x.server())
+	refused := func(err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), other.url+", which did not issue the caller's token; if it may get this token, set oauth.issuer") {
+			t.Errorf("got %v", err)
+		}
+		if other.set(func() {}); len(other.asked) > 0 {
+			t.Errorf("the other authorization server got %v", other.asked)
+		}
+	}
+	x.names = other.url
+	_, err := x.caller(of, "jwt-1")("")
+	refused(err)
+	x.set(func() { x.names = x.url })
+	if status, err := x.caller(of, "jwt-1")(""); status != http.StatusOK || err != nil {
+		t.Fatalf("%d %v", status, err)
+	}
+	x.set(func() { x.refuse, x.names = "<html>", other.url })
+	if _, err := x.caller(of, "jwt-2")(""); err == nil {
+		t.Error("exchanged with a failing authorization server")
+	}
+	_, err = x.caller(of, "jwt-2")("")
+	refused(err)
+	named := x.server()
+	named.Issuer = other.url
+	if _, err := x.caller(New("", nil).Exchange(named), "jwt-1")(""); len(other.asked) != 1 {
+		t.Errorf("with oauth.issuer: asked %v, %v", other.asked, err)
+	}
+}
+
 // TestExchange_Moved: a server that names another authorization server later gets the secret of oauth.client_id sent to that one only if
-// the config has its issuer. This holds for tokens of callers and for those of mcpx itself.
+// the config has its issuer. This holds for tokens of mcpx itself.
 func TestExchange_Moved(t *testing.T) {
 	x, other := newExchanger(t), newExchanger(t)
 	l := New("", nil)
@@ -265,10 +302,6 @@ func TestExchange_Moved(t *testing.T) {
 			t.Errorf("the other authorization server got %v", other.asked)
 		}
 	}
-	of := l.Exchange(x.server())
-	if status, err := x.caller(of, "jwt-1")(""); status != http.StatusOK || err != nil {
-		t.Fatalf("%d %v", status, err)
-	}
 	own := x.server()
 	own.Grant = ClientCredentials
 	source := l.source(own)
@@ -277,11 +310,6 @@ func TestExchange_Moved(t *testing.T) {
 		t.Fatalf("%q %v", token, err)
 	}
 	x.set(func() { x.refuse, x.names = "<html>", other.url })
-	if _, err := x.caller(of, "jwt-2")(""); err == nil {
-		t.Error("exchanged with a failing authorization server")
-	}
-	_, err = x.caller(of, "jwt-2")("")
-	moved(err)
 	source.worked(token)
 	_, err = source.refused(t.Context(), token, &http.Response{StatusCode: http.StatusUnauthorized})
 	moved(err)
