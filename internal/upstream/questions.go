@@ -13,6 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/delay"
+	"mcpx/internal/base/lru"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 	"mcpx/internal/transport"
@@ -28,7 +29,8 @@ const (
 	// that the server gets the cancellation of the call first.
 	cancelTime = time.Second
 	// A server can ask that the user opens a URL and later report that the user has completed it. Until that report, the
-	// session remembers which client got the URL. maxVisits bounds how many URLs a session remembers.
+	// session remembers which client got the URL. Many users never do it, so only the newest URLs are remembered: at least maxVisits
+	// ([lru.Map]).
 	maxVisits = 1000
 )
 
@@ -39,7 +41,7 @@ type questions struct {
 	ended bool
 	open  map[string]context.CancelCauseFunc // by the id that the server gave the request
 	// visits are the clients that got a URL to open, by the id of the elicitation.
-	visits map[string]*caller.Client
+	visits *lru.Map[string, caller.Client]
 	all    sync.WaitGroup
 }
 
@@ -93,13 +95,13 @@ func (q *questions) cancelled(params json.RawMessage) {
 func (q *questions) visit(elicitation string, client *caller.Client) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if elicitation == "" || len(q.visits) >= maxVisits {
+	if elicitation == "" {
 		return
 	}
 	if q.visits == nil {
-		q.visits = make(map[string]*caller.Client)
+		q.visits = lru.New[string, caller.Client](maxVisits, nil)
 	}
-	q.visits[elicitation] = client
+	q.visits.Put(elicitation, client)
 }
 
 // visitAll calls visit for the URLs in the data of an error.
@@ -268,9 +270,12 @@ func (s *session) answer(id, result json.RawMessage, err error) {
 func (s *session) visited(params json.RawMessage) {
 	id := elicitation(params)
 	q := &s.questions
+	var client *caller.Client
 	q.mu.Lock()
-	client := q.visits[id]
-	delete(q.visits, id)
+	if q.visits != nil {
+		client = q.visits.Find(id)
+		q.visits.Delete(id)
+	}
 	q.mu.Unlock()
 	if client != nil && client.Notify != nil {
 		client.Notify(methodVisited, validText(params))

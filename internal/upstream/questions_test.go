@@ -461,6 +461,30 @@ func TestVisited(t *testing.T) {
 	}
 }
 
+// TestVisited_Abandoned: URLs that nobody opens do not keep the client that gets the next one from being notified.
+func TestVisited_Abandoned(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		calls := 0
+		u := ready(t, serving(lively(func(string) []string {
+			calls++
+			if calls <= 2*maxVisits {
+				return []string{fmt.Sprintf(`"error":{"code":-32042,"message":"go there","data":{"elicitations":[{"mode":"url","elicitationId":"e%d","url":"https://x.example","message":"go"}]}}`, calls)}
+			}
+			return []string{fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e%d"}}`, 2*maxVisits), `"result":{"content":[]}`}
+		})))
+		var heard atomic.Int32
+		a := person("a", 0)
+		a.Capabilities = json.RawMessage(`{"elicitation":{"url":{}}}`)
+		a.Notify = func(string, json.RawMessage) { heard.Add(1) }
+		for range 2*maxVisits + 1 {
+			_, _ = u.Call(context.Background(), asking(a)) // all but the last fail: they ask the user to open a URL
+		}
+		if heard.Load() != 1 {
+			t.Errorf("the client was notified %d times", heard.Load())
+		}
+	})
+}
+
 // TestOwner: in a session that belongs to one client, mcpx declares the capabilities of that client that it relays, its name
 // and its era, and passes questions and log messages to it even while no call is open.
 func TestOwner(t *testing.T) {
