@@ -253,6 +253,11 @@ func (c *counted) changed(snap *catalog.Snapshot, s *catalog.Server) int {
 		c.all = make(map[string]countedServer)
 	}
 	n := len(added) + len(changed) + len(gone)
+	// Servers that dial in come and go under ever new names.
+	maps.DeleteFunc(c.all, func(name string, _ countedServer) bool {
+		_, there := snap.Server(name)
+		return !there
+	})
 	c.all[s.Name] = countedServer{s.Tools, one.Approved, n}
 	return n
 }

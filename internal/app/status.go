@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/lru"
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/desk/savings"
 	"mcpx/internal/hosted/httpd"
@@ -125,8 +126,8 @@ func (a *App) serverStatuses() []serverStatus {
 // concurrent use.
 type activity struct {
 	mu      sync.Mutex
-	servers map[string]counts
-	clients map[clientKey]*clientCounts
+	servers *lru.Map[string, counts] // nil before the first call
+	clients *lru.Map[clientKey, clientCounts]
 }
 
 type counts struct {
@@ -145,9 +146,9 @@ type clientCounts struct {
 	LastCall time.Time `json:"last_call"`
 }
 
-// maxClients is the maximum number of clients that are counted. There must be a limit, because clients choose their names. If there are
-// more clients, the one whose last call is oldest is removed.
-const maxClients = 1000
+// maxCounted is how many servers, and how many clients, are counted at least ([lru.Map]). There must be a limit, because clients and
+// servers that dial in choose their names.
+const maxCounted = 1000
 
 func (c *counts) add(failed bool) {
 	c.Calls++
@@ -166,49 +167,37 @@ func (a *activity) add(r *request.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.servers == nil {
-		a.servers, a.clients = make(map[string]counts), make(map[clientKey]*clientCounts)
+		a.servers, a.clients = lru.New[string, counts](maxCounted, nil), lru.New[clientKey, clientCounts](maxCounted, nil)
 	}
 	if r.KnownServer {
-		one := a.servers[r.Server]
-		one.add(failed)
-		a.servers[r.Server] = one
+		a.servers.Get(r.Server).add(failed)
 	}
-	key := clientKey{r.Principal, r.Client}
-	one := a.clients[key]
-	if one == nil {
-		if len(a.clients) >= maxClients {
-			delete(a.clients, a.quietest())
-		}
-		one = &clientCounts{Principal: r.Principal, Display: r.Display, Name: sanitize.Line(r.Client, 80)}
-		a.clients[key] = one
-	}
+	one := a.clients.Get(clientKey{r.Principal, r.Client})
+	one.Principal, one.Display, one.Name = r.Principal, r.Display, sanitize.Line(r.Client, 80)
 	one.add(failed)
 	one.LastCall = r.Began
-}
-
-func (a *activity) quietest() (found clientKey) {
-	var last time.Time
-	for key, one := range a.clients {
-		if last.IsZero() || one.LastCall.Before(last) {
-			found, last = key, one.LastCall
-		}
-	}
-	return found
 }
 
 func (a *activity) of(server string) counts {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.servers[server]
+	if a.servers != nil {
+		if one := a.servers.Find(server); one != nil {
+			return *one
+		}
+	}
+	return counts{}
 }
 
 // all returns the clients, the most recently active one first.
 func (a *activity) all() []clientCounts {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	all := make([]clientCounts, 0, len(a.clients))
-	for _, one := range a.clients {
-		all = append(all, *one)
+	all := []clientCounts{}
+	if a.clients != nil {
+		for _, one := range a.clients.All() {
+			all = append(all, *one)
+		}
 	}
 	slices.SortFunc(all, func(x, y clientCounts) int {
 		return cmp.Or(y.LastCall.Compare(x.LastCall), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Principal, y.Principal))
