@@ -369,6 +369,35 @@ func TestHub_Place(t *testing.T) {
 	})
 }
 
+// TestHub_Failed: a server that is away makes room for a connection that then fails. The hub reports that as a change, since the
+// server would stay in the catalogue otherwise.
+func TestHub_Failed(t *testing.T) {
+	rules := &conf.Dial{Allow: []conf.DialRule{{Names: []string{"*"}, For: conf.DialSelf}}}
+	changes := 0
+	h := New(Options{
+		Current: func() *conf.Dial { return rules }, Taken: func(string) bool { return false }, Changed: func() { changes++ },
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	defer h.Close()
+	ann := &caller.Principal{ID: "ann"}
+	for i := range maxServers {
+		s, _, err := h.place(ann, fmt.Sprint("x", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &conn{}
+		s.use(c)
+		s.gone(c)
+	}
+	r := httptest.NewRequest(http.MethodGet, "/dial/more", nil)
+	r.Header.Set("Upgrade", "websocket") // and nothing else that a WebSocket needs
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r.WithContext(caller.With(r.Context(), ann, time.Time{})))
+	if n := len(h.Servers()); w.Code < 400 || n != maxServers-1 || changes != 1 {
+		t.Errorf("%d: %d servers, %d changes", w.Code, n, changes)
+	}
+}
+
 // TestHub_Groups: if a principal dials in again with other groups, only these groups see its server, and not the groups that the
 // principal had before.
 func TestHub_Groups(t *testing.T) {

@@ -56,8 +56,12 @@ func (h *Hub) serve(w http.ResponseWriter, r *http.Request, p *caller.Principal,
 }
 
 // unused is called if a connection cannot be used after all, although the method place has returned a [slot] for it. If no other
-// connection uses the slot, unused removes a new slot, and lets an older slot expire.
+// connection uses the slot, unused removes a new slot, and lets an older slot expire. If the slot is new, the method place may
+// have removed another slot for it, so unused reports a change.
 func (h *Hub) unused(s *slot, isNew bool) {
+	if isNew {
+		defer h.options.Changed()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
