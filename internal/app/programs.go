@@ -31,17 +31,17 @@ func (b *builder) programsOf(cfg *config.Config) *builtin.Programs {
 	if p.Off {
 		return nil
 	}
-	all := &builtin.Programs{Limits: programs.Limits{
-		Time: p.Timeout, MaxTime: p.MaxTimeout, Memory: p.Memory, Calls: p.Calls, AtOnce: p.AtOnce,
-	}}
+	var stored []*programs.Stored
 	if folder, required := programFolder(cfg); folder != "" {
 		var faults []programs.Fault
-		all.Stored, faults = programs.ReadFolder(folder, required, builtin.Names)
+		stored, faults = programs.ReadFolder(folder, required, builtin.Names)
 		for _, fault := range faults {
 			b.log.Warn("programs", "fault", fault.String())
 		}
 	}
-	return all
+	return builtin.NewPrograms(programs.Limits{
+		Time: p.Timeout, MaxTime: p.MaxTimeout, Memory: p.Memory, Calls: p.Calls, AtOnce: p.AtOnce,
+	}, stored)
 }
 
 // ProgramFaults returns the faults of the stored programs, each with its place in the program. It compiles the programs.

@@ -27,11 +27,24 @@ const OfProgram = Name + "." + RunTool
 // Names are the names of the server's own tools, which no stored program can have.
 var Names = []string{RunTool, WaitTool, results.Tool, listTool, readTool, promptTool, SaveTool}
 
-// Programs says which programs callers can run.
+// Programs says which programs callers can run. NewPrograms makes it.
 type Programs struct {
 	Limits programs.Limits
 	// Stored are the stored programs, sorted by name.
 	Stored []*programs.Stored
+
+	all []catalog.Tool // RunTool and the stored programs; see NewPrograms
+}
+
+// NewPrograms returns the programs with these limits; stored are the stored ones, sorted by name. It makes the definitions of the tools,
+// once for all calls: package arguments finds the compiled form of a schema by its address.
+func NewPrograms(limits programs.Limits, stored []*programs.Stored) *Programs {
+	p := &Programs{Limits: limits, Stored: stored}
+	p.all = append(p.all, p.runTool())
+	for _, one := range stored {
+		p.all = append(p.all, programTool(one.Name, one.Description, one.Schema))
+	}
+	return p
 }
 
 // runTool is the definition of RunTool.
@@ -69,12 +82,9 @@ func (p *Programs) tools(denied func(tool string) bool, stored bool) (all []cata
 	if p == nil {
 		return nil
 	}
-	if !stored && !denied(RunTool) {
-		all = append(all, p.runTool())
-	}
-	for _, one := range p.Stored {
-		if !denied(one.Name) {
-			all = append(all, programTool(one.Name, one.Description, one.Schema))
+	for _, tool := range p.all {
+		if !denied(tool.Name) && !(stored && tool.Name == RunTool) {
+			all = append(all, tool)
 		}
 	}
 	return all

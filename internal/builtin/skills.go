@@ -22,6 +22,9 @@ type skill struct {
 	uri    string // the URI of the manifest on its server
 }
 
+// skillSchema is the schema of all skills. It is one value, because package arguments finds its compiled form by its address.
+var skillSchema = json.RawMessage(`{"type":"object"}`)
+
 // skills returns the skills of the servers in snap, under unique names. It returns nil if the config hides resources.
 func (m *Server) skills(snap *catalog.Snapshot) (all []skill) {
 	if shown, _ := m.Shown(); !shown {
@@ -42,7 +45,7 @@ func (m *Server) skills(snap *catalog.Snapshot) (all []skill) {
 			}
 			taken[name] = true
 			tool := m.all.Tools[0] // a copy, for its annotations
-			tool.Name, tool.InputSchema = name, json.RawMessage(`{"type":"object"}`)
+			tool.Name, tool.InputSchema = name, skillSchema
 			tool.Description = "Skill: " + strings.TrimSpace(wire.MemberText(about, "description"))
 			all = append(all, skill{tool, s, item.Name})
 		}

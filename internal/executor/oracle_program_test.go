@@ -25,7 +25,7 @@ func TestOracle_Program(t *testing.T) {
 	mcptest.NoLeaks(t)
 	runner := programs.New(0, nil)
 	t.Cleanup(runner.Close)
-	a := assemble(t, executor.Options{TOON: true, ProgramOptions: executor.ProgramOptions{Runner: runner, Programs: &builtin.Programs{}}})
+	a := assemble(t, executor.Options{TOON: true, ProgramOptions: executor.ProgramOptions{Runner: runner, Programs: builtin.NewPrograms(programs.Limits{}, nil)}})
 	kinds := make(map[string]int)
 	for i, name := range upstreams {
 		t.Run(name, func(t *testing.T) {

@@ -34,7 +34,7 @@ func withPrograms(t testing.TB, o Options) Options {
 	t.Helper()
 	o.Runner = programs.New(0, nil)
 	t.Cleanup(o.Runner.Close)
-	o.Programs = &builtin.Programs{}
+	o.Programs = builtin.NewPrograms(programs.Limits{}, nil)
 	return o
 }
 
@@ -301,7 +301,8 @@ func TestProgram_Defaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	options := withPrograms(t, Options{})
-	options.Programs.Stored, _ = programs.ReadFolder(folder, true, nil)
+	stored, _ := programs.ReadFolder(folder, true, nil)
+	options.Programs = builtin.NewPrograms(programs.Limits{}, stored)
 	e := executing(t, options, nil, piped(t, "fake", eachTool(reading)))
 	for sent, want := range map[string]string{
 		"":           `[9007199254740993,{"__proto__":[1]}]`,
@@ -321,7 +322,7 @@ func TestProgram_Disabled(t *testing.T) {
 	mcptest.NoLeaks(t)
 	servers := []registry.Server{piped(t, "fake", eachTool(reading))}
 	options := withPrograms(t, Options{})
-	options.Programs.Stored = []*programs.Stored{{Name: "payroll", Schema: `{"type":"object"}`, Code: "return 1"}}
+	options.Programs = builtin.NewPrograms(programs.Limits{}, []*programs.Stored{{Name: "payroll", Schema: `{"type":"object"}`, Code: "return 1"}})
 	e := executing(t, options, nil, servers...)
 	of := func(globs ...string) *policy.Rules { return &policy.Rules{Disabled: globs} }
 	for _, test := range []struct {
