@@ -77,8 +77,9 @@ type dialling struct {
 	// offered is the name and version of the single server that mcpx dial offers. It is empty for other commands, and if mcpx
 	// dial offers several servers.
 	offered offered
-	// dialled has the servers that have dialled in. New sets it.
-	dialled *dial.Hub
+	// dialled has the servers that have dialled in. New sets it. undialled is set if they have changed since a rebuild for them began.
+	dialled   *dial.Hub
+	undialled atomic.Bool
 	// agents serves the HTTP paths of the older system that mcpx can replace (config key dial.compat).
 	agents *agents
 }

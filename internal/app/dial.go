@@ -96,11 +96,15 @@ func (a *App) configured(name string) bool {
 	})
 }
 
-// redial is called when the list of servers that have dialled in has changed. It makes mcpx use the new list.
+// redial is called when the list of servers that have dialled in has changed. When it returns, mcpx uses the new list. If many servers
+// dial in at once, one rebuild is for all of them.
 func (a *App) redial() {
+	a.undialled.Store(true)
 	a.applying.Lock()
 	defer a.applying.Unlock()
-	a.rebuild()
+	if a.undialled.Swap(false) { // otherwise a rebuild has begun since then
+		a.rebuild()
+	}
 }
 
 // rebuild builds a Runtime from the current config and makes it the current one. The caller holds the mutex applying.

@@ -14,6 +14,7 @@ import (
 	"github.com/coder/websocket"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/hosted/dial"
 	"mcpx/internal/mcptest"
 )
 
@@ -152,6 +153,33 @@ func (e *endpoint) whoami(t *testing.T, who, server string) string {
 }
 
 const dialRules = `,"exec_wait":"1s","dial":{"allow":[{"names":["mine*"]},{"principals":["alice"],"names":["shared"],"for":"all"},{"names":["shared"],"for":"all"}]}`
+
+// TestDial_Together: servers that dial in while others are being added are added together. With one rebuild for each, a thousand devices
+// that come back at once would keep mcpx busy for long.
+func TestDial_Together(t *testing.T) {
+	const devices = 50
+	e := hosted(t, nil, "[]", "")
+	rebuilds, servers := atomic.Int32{}, e.app.dialledIn
+	var coming, all sync.WaitGroup
+	e.app.applying.Lock()
+	e.app.dialledIn = func() []dial.Server {
+		rebuilds.Add(1)
+		return servers()
+	}
+	for range devices {
+		coming.Add(1)
+		all.Go(func() { // ends after the rebuild
+			coming.Done()
+			e.app.redial()
+		})
+	}
+	coming.Wait()
+	e.app.applying.Unlock()
+	all.Wait()
+	if n := rebuilds.Load(); n == 0 || n > devices/2 {
+		t.Errorf("%d rebuilds", n)
+	}
+}
 
 // TestDial_Self: two principals dial in under the same name. Each sees and calls only its own server.
 func TestDial_Self(t *testing.T) {
