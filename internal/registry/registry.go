@@ -276,26 +276,19 @@ func (r *Registry) Start() {
 		return
 	}
 	r.started = true
-	used := make(map[string]bool)
 	first := r.entries[r.preferred]
 	if first != nil {
 		first.start(r)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.entries)) {
-		e := r.entries[name]
-		used[e.server.Key] = true
-		if e != first {
+		if e := r.entries[name]; e != first {
 			e.start(r)
 		}
 	}
 	r.loops.Go(r.publisher)
 	r.loops.Go(r.sweepClients)
 	r.disk.Go(r.saver)
-	r.disk.Go(func() { // ends after the files were checked, or with Close
-		if n := r.cache.sweep(used, r.stop); n > 0 {
-			r.log.Debug("deleted unused catalogues", "count", n)
-		}
-	})
+	r.disk.Go(r.sweep) // ends after the files were checked, or with Close
 }
 
 // Close ends all sessions immediately, except those of a Pool, and waits until they have ended. Processes that still run after

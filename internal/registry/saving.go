@@ -8,12 +8,16 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// saver saves changed catalogues until Close, and then a last time.
+// saver saves changed catalogues until Close, and then a last time. Once a day it also deletes unused catalogues.
 func (r *Registry) saver() {
+	daily := time.NewTicker(24 * time.Hour)
+	defer daily.Stop()
 	for {
 		select {
 		case <-r.unsaved:
 			r.save(false)
+		case <-daily.C:
+			r.sweep()
 		case <-r.stop:
 			r.save(true)
 			return

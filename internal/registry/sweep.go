@@ -16,7 +16,7 @@ const (
 	unusedAfter = 30 * 24 * time.Hour
 	// touchAfter is the precision of a catalogue's time of last use, which is stored as the modification time of its file.
 	touchAfter = 24 * time.Hour
-	// maxSwept is the maximum number of files that are checked at the start of a registry.
+	// maxSwept is the maximum number of files that are checked at a time.
 	maxSwept = 10_000
 )
 
@@ -29,6 +29,25 @@ func (c *cache) touch(key string) {
 	now := time.Now()
 	if info, err := os.Stat(c.path(key)); err == nil && now.Sub(info.ModTime()) > touchAfter {
 		_ = os.Chtimes(c.path(key), now, now) // fails in a read-only folder, in which sweep cannot delete anything either
+	}
+}
+
+// sweep deletes unused catalogues. First it marks the catalogues of the servers in r as used, because other processes delete too.
+func (r *Registry) sweep() {
+	if r.cache.dir == "" {
+		return
+	}
+	keys := make(map[string]bool)
+	r.mu.Lock()
+	for _, e := range r.entries {
+		keys[e.server.Key] = true
+	}
+	r.mu.Unlock()
+	for key := range keys {
+		r.cache.touch(key)
+	}
+	if n := r.cache.sweep(keys, r.stop); n > 0 {
+		r.log.Debug("deleted unused catalogues", "count", n)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mcpx/internal/mcptest"
@@ -100,4 +101,33 @@ func TestCacheSweep_Ends(t *testing.T) {
 	if n := c.sweep(nil, nil); n != 1 {
 		t.Errorf("%d files deleted, want 1", n)
 	}
+}
+
+// TestCacheSweep_Daily: a process that runs for long deletes the catalogues of servers that its config does not have any more. Those that it
+// uses stay, also if another process deletes.
+func TestCacheSweep_Daily(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		used, gone := filepath.Join(dir, Key("used")+".json"), filepath.Join(dir, Key("gone")+".json")
+		for _, path := range []string{used, gone} {
+			if err := os.WriteFile(path, []byte(`{"format":1,"protocol":"","modern":false,"tools":[]}`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := New([]Server{never("used")}, Options{CacheDir: dir})
+		defer r.Close(0)
+		r.Start()
+		synctest.Wait()
+		old := time.Now().Add(-2 * unusedAfter)
+		if os.Chtimes(used, old, old) != nil || os.Chtimes(gone, old, old) != nil {
+			t.Fatal("the first sweep has deleted files")
+		}
+		time.Sleep(25 * time.Hour)
+		synctest.Wait()
+		r.cache.sweep(nil, nil) // what a process without these servers does
+		left, err := os.ReadDir(dir)
+		if err != nil || len(left) != 1 || left[0].Name() != Key("used")+".json" {
+			t.Errorf("left %v, %v", left, err)
+		}
+	})
 }
