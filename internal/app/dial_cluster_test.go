@@ -3,6 +3,7 @@ package app
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -68,4 +69,38 @@ func TestDial_Cluster(t *testing.T) {
 	for _, e := range []*endpoint{one, two} {
 		mcptest.WaitFor(t, "the third", dialPatience, func() bool { return says(e, "I am the third") })
 	}
+}
+
+// TestDial_Expired: records expire while NATS cannot be reached. If a server still has its connection then, its replica writes the record
+// again. If it has none any more, the other replicas notice that, even if nobody could tell them.
+func TestDial_Expired(t *testing.T) {
+	mcptest.NoLeaks(t)
+	n := mcptest.StartNATS(t)
+	one := hosted(t, nil, `[{"principals":["alice","bob"]}]`, dialRules+clusterAt(n.URL, clusterKey))
+	two := serving(t, one.cfg)
+	one.device(t, "alice", "shared", "the first")
+	two.await(t, "shared", 1)
+	records, states := two.app.state.cluster.Records(), two.app.dialled.State
+	var live []byte
+	ends := time.Now().Add(3 * time.Second)
+	shorten := func(key string, value func(old []byte) []byte) {
+		if err := records.Change(t.Context(), key, func(old []byte) ([]byte, time.Time, error) { return value(old), ends, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shorten("dial.shared", func(old []byte) []byte {
+		live = old
+		return old
+	})
+	shorten("dial.shared-gone", func([]byte) []byte {
+		return []byte(strings.ReplaceAll(string(live), `"shared"`, `"shared-gone"`))
+	})
+	mcptest.WaitFor(t, "the record of the server that is gone", dialPatience, func() bool {
+		return states("shared-gone") == "dialled in at another replica"
+	})
+	mcptest.WaitFor(t, "its end", dialPatience, func() bool { return states("shared-gone") == "away" })
+	mcptest.WaitFor(t, "another record of the server that is there", dialPatience, func() bool {
+		_, err := records.Get("dial.shared")
+		return err == nil && time.Now().After(ends) && states("shared") == "dialled in at another replica"
+	})
 }

@@ -149,7 +149,8 @@ func (s *slot) holding(at, conn string) holding {
 // errChanged means that the record is missing, or about a newer connection than expected.
 var errChanged = errors.New("another connection has the name")
 
-// tell writes to the records what has changed at this replica: it notes ended connections, and renews old records.
+// tell writes to the records what has changed at this replica: it notes ended connections, renews old records, and writes again those
+// that have expired while NATS could not be reached.
 func (h *Hub) tell() {
 	type change struct {
 		s    *slot
@@ -160,7 +161,7 @@ func (h *Hub) tell() {
 	h.mu.Lock()
 	for _, s := range h.slots {
 		away := s.live == nil
-		if s.own != "" && (away && !s.toldAway || !away && time.Since(s.told) > recordRenewed) {
+		if s.own != "" && (away && !s.toldAway || !away && (time.Since(s.told) > recordRenewed || !h.recorded(s))) {
 			changes = append(changes, change{s, s.own, away})
 		}
 	}
@@ -170,6 +171,8 @@ func (h *Hub) tell() {
 		err := c.Records().Change(h.life, recordPrefix+one.s.Dialled.Server, func(old []byte) ([]byte, time.Time, error) {
 			var was holding
 			switch {
+			case old == nil && !one.away:
+				return wire.Encode(one.s.holding(c.Self(), one.own)), time.Now().Add(recordTime), nil
 			case json.Unmarshal(old, &was) != nil || was.Conn != one.own:
 				return nil, time.Time{}, errChanged
 			case one.away:
@@ -185,6 +188,12 @@ func (h *Hub) tell() {
 			h.mu.Unlock()
 		}
 	}
+}
+
+// recorded reports whether there is a valid record about the server of a slot.
+func (h *Hub) recorded(s *slot) bool {
+	_, err := h.options.Cluster.Records().Get(recordPrefix + s.Dialled.Server)
+	return err == nil
 }
 
 // takeNews applies the records that were received from other replicas, and calls [Options.Changed] if that is needed.
@@ -244,14 +253,15 @@ func (h *Hub) apply(one *holding) (changed bool) {
 	return changed
 }
 
-// lookAfter notes that servers of ended replicas have lost their connection, and lets upstreams open ended tunnels again.
+// lookAfter notes that servers have lost their connection because their replica has ended, or because it has not renewed the record. It lets
+// upstreams open ended tunnels again.
 func (h *Hub) lookAfter() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, s := range h.slots {
 		switch {
 		case s.at == "" || s.live != nil:
-		case !h.options.Cluster.IsLive(s.at):
+		case !h.options.Cluster.IsLive(s.at), !h.recorded(s):
 			s.at = ""
 			h.leave(s)
 		case s.tunnel == nil || s.tunnel.ended.Load():
