@@ -70,8 +70,8 @@ func namingTask(c *caller.Client, own, known string) *caller.Client {
 		}
 	}
 	named := *c
-	named.Request = func(ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
-		result, err := c.Request(ctx, method, renameTask(params, swap(own, known)), progress)
+	named.Request = func(ctx context.Context, method string, params json.RawMessage, heard func(json.RawMessage)) (json.RawMessage, error) {
+		result, err := c.Request(ctx, method, renameTask(params, swap(own, known)), heard)
 		return renameTask(result, swap(known, own)), err
 	}
 	return &named

@@ -76,7 +76,9 @@ func (a *answer[T]) wait(ctx context.Context) (value T, err error) {
 //
 // mcpx sends the caller's token only to oauth.issuer or, if the config has none, to the issuer that issued the token: whoever has the
 // token is the caller at mcpx, so the server must not choose who gets it.
-func (l *Logins) Exchange(s Server) func(principal *caller.Principal, subject func() string) (wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string) {
+func (l *Logins) Exchange(s Server) func(principal *caller.Principal, subject func() string) (
+	wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string,
+) {
 	x := newExchanges(l, s, newHTTPClient(s))
 	return func(principal *caller.Principal, subject func() string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
 		c := &exchanging{x, principal, subject}

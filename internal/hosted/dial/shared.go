@@ -253,8 +253,8 @@ func (h *Hub) apply(one *holding) (changed bool) {
 	return changed
 }
 
-// lookAfter notes that servers have lost their connection because their replica has ended, or because it has not renewed the record. It lets
-// upstreams open ended tunnels again.
+// lookAfter notes that servers have lost their connection because their replica has ended, or because it has not renewed the
+// record. It lets upstreams open ended tunnels again.
 func (h *Hub) lookAfter() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
