@@ -47,8 +47,8 @@ func (p *Principal) String() string {
 	return p.Name
 }
 
-// ProvedBy reports whether the ID begins with this prefix: the URL of an issuer, or a kind of credential. It is false for nil.
-func (p *Principal) ProvedBy(prefix string) bool { return strings.HasPrefix(p.Key(), prefix+" ") }
+// ProvedBy reports whether the ID begins with this prefix: the URL of an issuer, or a kind of credential.
+func (p *Principal) ProvedBy(prefix string) bool { return strings.HasPrefix(p.ID, prefix+" ") }
 
 type contextKey struct{}
 

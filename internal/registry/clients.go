@@ -127,7 +127,7 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 		spec.Remote.Authorize, spec.Secrets = authorize, spec.Secrets.And(nil, secrets)
 	}
 	if e.server.Exchange != nil {
-		authorize, fresh := e.server.Exchange(client.Principal, func() string { return *c.subject.Load() })
+		authorize, fresh := e.server.Exchange(client.Principal.Key(), func() string { return *c.subject.Load() })
 		spec.Remote.Authorize, spec.Secrets = authorize, spec.Secrets.And(nil, fresh)
 	}
 	// A session does not list anything in four cases: it serves only one request; its lists depend on the credentials of one

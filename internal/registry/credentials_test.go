@@ -185,7 +185,7 @@ func TestCredentials_Exchange(t *testing.T) {
 	r := start(t, Options{}, Server{
 		Spec:      upstream.Spec{Options: transport.Options{Name: "web", Type: transport.HTTP, Remote: transport.Remote{URL: web.URL, Headers: map[string]string{"authorization": "Bearer catalogue"}}}},
 		PerClient: true,
-		Exchange: func(_ *caller.Principal, subject func() string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
+		Exchange: func(_ string, subject func() string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
 			return func(base http.RoundTripper) http.RoundTripper {
 				return roundTrip(func(req *http.Request) (*http.Response, error) {
 					if down.Load() {

@@ -12,7 +12,6 @@ import (
 
 	"mcpx/internal/base/lru"
 	"mcpx/internal/base/sanitize"
-	"mcpx/internal/caller"
 )
 
 const (
@@ -70,17 +69,17 @@ func (a *answer[T]) wait(ctx context.Context) (value T, err error) {
 	}
 }
 
-// Exchange returns a function that must be called once for each caller of s. Its parameter principal is the caller, and subject returns
-// the caller's own token, a JWT, from the caller's latest request. Its result wrap makes a transport add the exchanged token to the
-// caller's requests; its result secrets lists the tokens that must be removed from texts.
+// Exchange returns a function that must be called once for each caller of s. Its parameter principal is the caller's ID, which
+// begins with the issuer and a space, and subject returns the caller's own token, a JWT, from the caller's latest request. Its result wrap
+// makes a transport add the exchanged token to the caller's requests; its result secrets lists the tokens that must be removed from texts.
 //
 // mcpx sends the caller's token only to oauth.issuer or, if the config has none, to the issuer that issued the token: whoever has the
 // token is the caller at mcpx, so the server must not choose who gets it.
-func (l *Logins) Exchange(s Server) func(principal *caller.Principal, subject func() string) (
+func (l *Logins) Exchange(s Server) func(principal string, subject func() string) (
 	wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string,
 ) {
 	x := newExchanges(l, s, newHTTPClient(s))
-	return func(principal *caller.Principal, subject func() string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
+	return func(principal string, subject func() string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
 		c := &exchanging{x, principal, subject}
 		return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, c} }, c.secrets
 	}
@@ -89,7 +88,7 @@ func (l *Logins) Exchange(s Server) func(principal *caller.Principal, subject fu
 // exchanging provides a [transport] with the exchanged tokens of one caller.
 type exchanging struct {
 	of        *exchanges
-	principal *caller.Principal
+	principal string // the ID of the caller
 	subject   func() string
 }
 
@@ -146,9 +145,9 @@ func (e *exchanged) answered() bool {
 	}
 }
 
-// get returns the token that mcpx gets in exchange for subject, the token of the principal. It returns the kept token, unless that has
+// get returns the token that mcpx gets in exchange for subject, the token of the caller with the ID principal. It returns the kept token, unless that has
 // expired, or is refusedToken, which the server has refused. Concurrent calls for the same subject share one request.
-func (x *exchanges) get(ctx context.Context, principal *caller.Principal, subject, refusedToken string) (string, error) {
+func (x *exchanges) get(ctx context.Context, principal, subject, refusedToken string) (string, error) {
 	key := sha256.Sum256([]byte(subject))
 	x.mu.Lock()
 	e := x.kept.Find(key)
@@ -176,13 +175,13 @@ func (x *exchanges) get(ctx context.Context, principal *caller.Principal, subjec
 	return e.wait(ctx)
 }
 
-func (x *exchanges) ask(ctx context.Context, principal *caller.Principal, subject string, e *exchanged) {
+func (x *exchanges) ask(ctx context.Context, principal, subject string, e *exchanged) {
 	g, err := x.find(ctx)
 	if err != nil {
 		e.err = &passingError{err.Error()}
 		return
 	}
-	if x.server.Issuer == "" && !principal.ProvedBy(g.endpoint.Issuer) {
+	if x.server.Issuer == "" && !strings.HasPrefix(principal, g.endpoint.Issuer+" ") {
 		x.forget()
 		e.err = &passingError{"the server names the authorization server " + sanitize.Line(g.endpoint.Issuer, 200) +
 			", which did not issue the caller's token; if it may get this token, set oauth.issuer of the server to it"}

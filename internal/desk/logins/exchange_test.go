@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"mcpx/internal/base/conf"
-	"mcpx/internal/caller"
 )
 
 // exchanger is an MCP server and its authorization server, which exchanges tokens.
@@ -92,7 +91,7 @@ func (x *exchanger) set(change func()) {
 }
 
 // caller returns a func that makes requests as a caller whose own token is subject, from the issuer x.
-func (x *exchanger) caller(of func(*caller.Principal, func() string) (func(http.RoundTripper) http.RoundTripper, func() []string), subject string) func(path string) (int, error) {
+func (x *exchanger) caller(of func(string, func() string) (func(http.RoundTripper) http.RoundTripper, func() []string), subject string) func(path string) (int, error) {
 	wrap, _ := of(x.principal(), func() string { return subject })
 	web := &http.Client{Transport: wrap(http.DefaultTransport)}
 	return func(path string) (int, error) {
@@ -106,7 +105,7 @@ func (x *exchanger) caller(of func(*caller.Principal, func() string) (func(http.
 	}
 }
 
-func (x *exchanger) principal() *caller.Principal { return &caller.Principal{ID: x.url + " ann"} }
+func (x *exchanger) principal() string { return x.url + " ann" }
 
 func (x *exchanger) server() Server {
 	return Server{Name: "tracker", URL: x.url + "/mcp", OAuth: conf.OAuth{ClientID: "mcpx", ClientSecret: "s", Scopes: []string{"a", "b"}, Audience: "api"}}
@@ -239,7 +238,7 @@ func TestExchange_Ends(t *testing.T) {
 // token is sent nowhere.
 func TestExchange_Elsewhere(t *testing.T) {
 	s := Server{Name: "tracker", URL: "http://192.0.2.1/mcp", OAuth: conf.OAuth{ClientID: "mcpx"}}
-	wrap, _ := New("", nil).Exchange(s)(nil, func() string { return "jwt" })
+	wrap, _ := New("", nil).Exchange(s)("", func() string { return "jwt" })
 	none := base(func(*http.Request) { t.Error("a request was sent") })
 	req, _ := http.NewRequest(http.MethodPost, s.URL, strings.NewReader("{}"))
 	if _, err := wrap(none).RoundTrip(req); err == nil || !strings.Contains(err.Error(), "over https") {
