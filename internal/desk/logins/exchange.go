@@ -145,8 +145,9 @@ func (e *exchanged) answered() bool {
 	}
 }
 
-// get returns the token that mcpx gets in exchange for subject, the token of the caller with the ID principal. It returns the kept token, unless that has
-// expired, or is refusedToken, which the server has refused. Concurrent calls for the same subject share one request.
+// get returns the token that mcpx gets in exchange for subject, the token of the caller with the ID principal. It returns the
+// kept token, unless that has expired, or is refusedToken, which the server has refused. Concurrent calls for the same subject
+// share one request.
 func (x *exchanges) get(ctx context.Context, principal, subject, refusedToken string) (string, error) {
 	key := sha256.Sum256([]byte(subject))
 	x.mu.Lock()
