@@ -41,11 +41,11 @@ func parameters(text string, found func(scheme, name, value string)) {
 		if text == "" {
 			return
 		}
-		end := strings.IndexAny(text+",", space+",=\"")
-		word := strings.ToLower(text[:end])
-		value, isParameter := strings.CutPrefix(strings.TrimLeft(text[end:], space), "=")
+		word, rest := cutAt(text, space+",=\"")
+		word = strings.ToLower(word)
+		value, isParameter := strings.CutPrefix(strings.TrimLeft(rest, space), "=")
 		if !isParameter {
-			scheme, text = word, text[end:]
+			scheme, text = word, rest
 			continue
 		}
 		value, text = parameterValue(strings.TrimLeft(value, space))
@@ -56,8 +56,7 @@ func parameters(text string, found func(scheme, name, value string)) {
 // parameterValue returns the value, quoted or not, at the beginning of text, and the text after it.
 func parameterValue(text string) (value, rest string) {
 	if !strings.HasPrefix(text, `"`) {
-		end := strings.IndexAny(text+",", " \t,")
-		return text[:end], text[end:]
+		return cutAt(text, " \t,")
 	}
 	var b strings.Builder
 	for i := 1; i < len(text); i++ {
@@ -70,4 +69,12 @@ func parameterValue(text string) (value, rest string) {
 		b.WriteByte(text[i])
 	}
 	return b.String(), ""
+}
+
+// cutAt splits text before the first of these characters.
+func cutAt(text, characters string) (before, rest string) {
+	if end := strings.IndexAny(text, characters); end >= 0 {
+		return text[:end], text[end:]
+	}
+	return text, ""
 }
