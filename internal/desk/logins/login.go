@@ -129,7 +129,8 @@ func (l *Logins) begin(ctx context.Context, s Server) (*beginning, error) {
 
 // isPage reports whether a browser may be sent to this address to log in. netguard.Safe also accepts WebSockets.
 func isPage(address string) bool {
-	return netguard.Safe(address) && overHTTP(address) == address
+	u, err := url.Parse(address)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && netguard.Safe(address)
 }
 
 // movedFrom returns an error if the configured client was used before, at known, which is another authorization server than issuer. The

@@ -306,6 +306,18 @@ func TestDiscover_WithoutPKCE(t *testing.T) {
 	}
 }
 
+// TestIsPage: a browser is sent to http and https alone, and unencrypted only to this machine.
+func TestIsPage(t *testing.T) {
+	for address, want := range map[string]bool{
+		"https://login.example/a": true, "HTTPS://login.example/a": true, "http://localhost:1/a": true,
+		"http://login.example/a": false, "wss://login.example/a": false, "WSS://login.example/a": false, "javascript:alert(1)": false, "": false,
+	} {
+		if isPage(address) != want {
+			t.Errorf("%q: want %t", address, want)
+		}
+	}
+}
+
 // TestBegin_MovedServer: the configured client belongs to the authorization server of the last login. If the server names another one
 // now, no login begins, because that one would get the client's secret. oauth.issuer permits it, and a registered client has its own
 // registration at each authorization server.
