@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/state"
+	"mcpx/internal/caller"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/front"
 	"mcpx/internal/hosted/cluster"
@@ -70,9 +71,10 @@ func (a *App) answerPeers() {
 	}
 	c.AnswerHTTP(func(w http.ResponseWriter, r *http.Request) {
 		ctx := front.Forwarded(r.Context())
-		// The other replica has authenticated the client. What it cannot send is found here: the end of the credential, with which
-		// calls end that go on after the answer, and IssuerToken. A certificate is not sent on: here it has neither.
-		if proof, _ := a.identity.Request(r); proof != nil {
+		// The other replica has authenticated the client, and its word counts: while a new config comes to one replica after the
+		// other, the token may be somebody else's here. But it cannot send when the credential is revoked, nor IssuerToken, so this
+		// replica finds them itself. A client certificate is not sent on: here its principal has neither.
+		if proof, err := a.identity.Request(r); err == nil && proof != nil && proof.Principal.ID == caller.From(ctx).Key() {
 			proved, end := proof.Context(ctx)
 			defer end()
 			ctx = proved

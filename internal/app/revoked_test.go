@@ -102,6 +102,44 @@ func TestRevoked_AtAnotherReplica(t *testing.T) {
 	mcptest.WaitFor(t, "its end", patience, func() bool { return fakes["fake"].Count("notifications/cancelled") == 1 })
 }
 
+// TestForwarded_Principal: a request that another replica has passed on stays that of its principal, also if the token is somebody else's
+// at the replica that answers, as while a new config comes to one replica after the other.
+func TestForwarded_Principal(t *testing.T) {
+	mcptest.NoLeaks(t)
+	one, _ := workshop(t, everybody, `,"clients":{"waiter":{"call_wait":"100ms"}}`+clusterAt(mcptest.StartNATS(t).URL, clusterKey))
+	if err := one.app.reload(one.withTokens("alice", "another")); err != nil {
+		t.Fatal(err)
+	}
+	two := serving(t, one.withTokens("alice", "another"))
+	mcptest.WaitFor(t, "the replicas know each other", patience, func() bool {
+		return len(one.app.state.cluster.Others()) == 1 && len(two.app.state.cluster.Others()) == 1
+	})
+	gate := filepath.Join(t.TempDir(), "gate")
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	quoted, _ := json.Marshal(gate)
+	other := two.visitor(t, "another", modernEra, false)
+	other.name = "waiter"
+	said := other.ask(t, "/mcp", "tools/call", execute("fake", "slow", `{"ms":0,"while":`+string(quoted)+`}`))
+	handle := handleIn.FindStringSubmatch(said)
+	if handle == nil || !strings.HasPrefix(handle[1], "r"+two.app.replica()) {
+		t.Fatalf("no handle of the replica %s: %s", two.app.replica(), said)
+	}
+	given := two.withTokens("another")
+	given.Auth.Tokens = append(given.Auth.Tokens, conf.Token{Name: "bob", SHA256: sha256.Sum256([]byte("alice"))})
+	if err := two.app.reload(given); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(gate); err != nil {
+		t.Fatal(err)
+	}
+	said = one.visitor(t, "alice", modernEra, false).ask(t, "/mcp", "tools/call", execute("mcpx", "wait_result", `{"handle":"`+handle[1]+`"}`))
+	if strings.Contains(said, `"isError":true`) || !strings.Contains(said, "200 ") {
+		t.Errorf("the result: %s", said)
+	}
+}
+
 // TestRevoked_Questions: a call that waits for an answer of its user ends with its token, even if the principal has another one.
 func TestRevoked_Questions(t *testing.T) {
 	mcptest.NoLeaks(t)
