@@ -146,8 +146,9 @@ func (s *Server) began(g *grant) {
 // errUnavailable is returned if the store of logins cannot be reached.
 var errUnavailable = &fault{"temporarily_unavailable", "logins cannot be looked up now; try again"}
 
-// unknown returns the error for a code or refresh token that this server has not made: text, or that the client is unknown too. The key is
-// another one then than when the client registered, and most clients register again at invalid_client alone.
+// unknown returns the error for a code or refresh token that this server has not made. If it has not made the client ID either,
+// auth.front.key is another one than when the client registered. The error is then invalid_client, because most clients register again at
+// no other one. Otherwise it is invalid_grant with the given text.
 func (s *Server) unknown(client, text string) *fault {
 	if !strings.HasPrefix(client, "https://") && s.seals.client.open(client, new(struct{})) != nil {
 		return errUnregistered
