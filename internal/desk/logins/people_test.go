@@ -262,3 +262,38 @@ func TestBegin_ClientDocument(t *testing.T) {
 		reads = false
 	}
 }
+
+// TestHeld_Narrowed: if a renewed token lacks a scope that the server asked for before the login, the login stays in use: the server may
+// not need the scope now. A principal would have to log in again after each renewal otherwise.
+func TestHeld_Narrowed(t *testing.T) {
+	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"access_token":"new","token_type":"Bearer","expires_in":3600,"refresh_token":"next","scope":"first"}`)
+	}))
+	defer issuer.Close()
+	s := Server{Name: "tracker", URL: issuer.URL + "/mcp", Principal: "alice"}
+	l := NewPeople(t.TempDir(), state.NewSecret(), nil)
+	defer l.Close(time.Minute)
+	held := func(want string) {
+		t.Helper()
+		if id, err := l.Held(t.Context(), s); id != want || err != nil {
+			t.Errorf("held: %q %v, want %q", id, err, want)
+		}
+	}
+	_ = l.source(s).want(t.Context(), []string{"later"}) // returns an error always
+	made := &login{
+		Server: s.Name, URL: s.URL, Principal: "alice", ID: "id", Access: "old", Refresh: "r", Scopes: []string{"first", "later"},
+		Issued: time.Now().Add(-time.Hour), Expiry: time.Now().Add(-time.Minute),
+		Endpoint: endpoint{Token: issuer.URL + "/token", Client: client{ID: "c"}},
+	}
+	if _, err := l.keep(t.Context(), s, made); err != nil {
+		t.Fatal(err)
+	}
+	held("id")
+	if token, err := l.source(s).token(t.Context()); token != "new" || err != nil {
+		t.Fatalf("%q %v", token, err)
+	}
+	held("id")
+	_ = l.source(s).want(t.Context(), []string{"later"})
+	held("")
+}

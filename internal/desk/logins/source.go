@@ -300,6 +300,10 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 		return nil, &passingError{err.Error() + "; the login is kept, mcpx tries again"}
 	} else {
 		fresh.take(token)
+		// What the renewed login lacks, and the one before had, counts as asked for only when the server asks again.
+		fresh.Wanted = slices.DeleteFunc(slices.Clone(l.Wanted), func(scope string) bool {
+			return slices.Contains(l.Scopes, scope) && !slices.Contains(fresh.Scopes, scope)
+		})
 	}
 	err = s.logins.store.write(ctx, s.file, &fresh)
 	if err != nil {
