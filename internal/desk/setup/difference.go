@@ -22,7 +22,7 @@ func Difference(before, after []byte, strike func(string) string) (lines []strin
 		return nil
 	}
 	d := differ{strike: strike}
-	d.values("", was, now, false)
+	d.values("", was, now, place{})
 	return d.lines
 }
 
@@ -52,9 +52,19 @@ type differ struct {
 // missing takes the place of the value of a member that does not exist.
 type missing struct{}
 
-// values compares the old and the new value at a path, and adds a line for each difference. secret means that the values may be
-// secrets.
-func (d *differ) values(path string, was, now any, secret bool) {
+// place says where in a config a value is.
+type place struct {
+	secret bool // the value, or values inside it, may be secrets
+	ofTool bool // members have the names of a tool's parameters, which are not keys of mcpx
+}
+
+// member returns the place of the member with this name.
+func (p place) member(name string) place {
+	return place{p.secret || holdsSecrets(name) || p.ofTool && config.SecretName(name), p.ofTool || name == "arguments"}
+}
+
+// values compares the old and the new value at a path, and adds a line for each difference.
+func (d *differ) values(path string, was, now any, at place) {
 	if reflect.DeepEqual(was, now) {
 		return
 	}
@@ -64,18 +74,18 @@ func (d *differ) values(path string, was, now any, secret bool) {
 		names := slices.AppendSeq(slices.Collect(maps.Keys(before)), maps.Keys(after))
 		slices.Sort(names)
 		for _, name := range slices.Compact(names) {
-			d.values(strings.TrimPrefix(path+"."+name, "."), memberOf(before, name), memberOf(after, name), secret || holdsSecrets(name))
+			d.values(strings.TrimPrefix(path+"."+name, "."), memberOf(before, name), memberOf(after, name), at.member(name))
 		}
 		return
 	}
 	path = d.strike(path)
 	switch _, added := was.(missing); {
 	case added:
-		d.lines = append(d.lines, fmt.Sprintf("%s: added %s", path, d.shown(now, secret)))
+		d.lines = append(d.lines, fmt.Sprintf("%s: added %s", path, d.shown(now, at)))
 	case now == missing{}:
-		d.lines = append(d.lines, fmt.Sprintf("%s: removed %s", path, d.shown(was, secret)))
+		d.lines = append(d.lines, fmt.Sprintf("%s: removed %s", path, d.shown(was, at)))
 	default:
-		d.lines = append(d.lines, fmt.Sprintf("%s: %s, now %s", path, d.shown(was, secret), d.shown(now, secret)))
+		d.lines = append(d.lines, fmt.Sprintf("%s: %s, now %s", path, d.shown(was, at), d.shown(now, at)))
 	}
 }
 
@@ -100,31 +110,31 @@ func holdsSecrets(name string) bool {
 var onlyReferences = pattern.New(`^(?:[A-Za-z]+ )?(?:\$\{[^}]*\})+$`)
 
 // shown returns a value without secrets, as JSON.
-func (d *differ) shown(value any, secret bool) string {
-	text, _ := json.Marshal(d.clean(value, secret))
+func (d *differ) shown(value any, at place) string {
+	text, _ := json.Marshal(d.clean(value, at))
 	return d.strike(string(text))
 }
 
-func (d *differ) clean(value any, secret bool) any {
+func (d *differ) clean(value any, at place) any {
 	switch value := value.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(value))
 		for name, one := range value {
-			out[name] = d.clean(one, secret || holdsSecrets(name))
+			out[name] = d.clean(one, at.member(name))
 		}
 		return out
 	case []any:
 		out := make([]any, len(value))
 		for i, one := range value {
-			out[i] = d.clean(one, secret)
+			out[i] = d.clean(one, at)
 		}
 		return out
 	case string:
-		if secret && !onlyReferences.MatchString(value) {
+		if at.secret && !onlyReferences.MatchString(value) {
 			return "[secret]"
 		}
 	case json.Number:
-		if secret {
+		if at.secret {
 			return "[secret]"
 		}
 	}

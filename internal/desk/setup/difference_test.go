@@ -10,11 +10,13 @@ import (
 func TestDifference(t *testing.T) {
 	const before = `{
 		// a comment
-		"mcpServers": {"a": {"command": "x", "args": ["--token", "hunter2-hunter2"], "env": {"TOKEN": "s3cret-one", "PATHS": "/a"}}, "gone": {"url": "https://x.test"}},
+		"mcpServers": {"a": {"command": "x", "args": ["--token", "hunter2-hunter2"], "env": {"TOKEN": "s3cret-one", "PATHS": "/a"}}, "gone": {"url": "https://x.test"},
+			"tool": {"overrides": {"get": {"arguments": {"session": "s3cret-five", "limit": 5}}}}},
 		"audit": {"key": "0123456789abcdef0"}, "auth_token": "abc", "auth": {"front": {"client_secret": "x", "allow": {"groups": ["a"]}}}, "limits": {"calls_per_minute": 3, "sessions": 5}
 	}`
 	const after = `{"mcpServers": {"a": {"command": "y", "args": ["--token", "hunter3-hunter3"], "env": {"TOKEN": "s3cret-two", "PATHS": "${P}"}},
-		"new": {"url": "https://y.test", "headers": {"Authorization": "Bearer s3cret-three", "session": "s3cret-four"}, "session": "per_client"}},
+		"new": {"url": "https://y.test", "headers": {"Authorization": "Bearer s3cret-three", "session": "s3cret-four"}, "session": "per_client"},
+			"tool": {"overrides": {"get": {"arguments": {"session": "s3cret-six", "limit": 6, "in": {"auth": "s3cret-seven"}}}}}},
 		"audit": {"key": ["${NEW}", "0123456789abcdef0"]}, "auth_token": "def", "auth": {"front": {"client_secret": "y", "allow": {"groups": ["b"]}}}, "limits": {"calls_per_minute": 30, "sessions": 50}}`
 	got := Difference([]byte(before), []byte(after), strings.NewReplacer("hunter2-hunter2", "[secret]", "hunter3-hunter3", "[secret]").Replace)
 	want := []string{
@@ -30,6 +32,9 @@ func TestDifference(t *testing.T) {
 		`mcpServers.a.env.TOKEN: "[secret]", now "[secret]"`,
 		`mcpServers.gone: removed {"url":"https://x.test"}`,
 		`mcpServers.new: added {"headers":{"Authorization":"[secret]","session":"[secret]"},"session":"per_client","url":"https://y.test"}`,
+		`mcpServers.tool.overrides.get.arguments.in: added {"auth":"[secret]"}`,
+		`mcpServers.tool.overrides.get.arguments.limit: 5, now 6`,
+		`mcpServers.tool.overrides.get.arguments.session: "[secret]", now "[secret]"`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
