@@ -104,7 +104,7 @@ func holdsSecrets(name string) bool {
 	case "session", "session_idle", "sessions", "catalogue_token_budget", "result_preview_tokens": // keys of mcpx that say how, or how much
 		return false
 	}
-	return slices.Contains([]string{"env", "headers", "key", "compat_key", "nats"}, name) || config.SecretName(name)
+	return slices.Contains([]string{"env", "headers", "http_headers", "key", "compat_key", "nats"}, name) || config.SecretName(name)
 }
 
 var onlyReferences = pattern.New(`^(?:[A-Za-z]+ )?(?:\$\{[^}]*\})+$`)

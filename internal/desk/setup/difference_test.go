@@ -15,7 +15,7 @@ func TestDifference(t *testing.T) {
 		"audit": {"key": "0123456789abcdef0"}, "auth_token": "abc", "auth": {"front": {"client_secret": "x", "allow": {"groups": ["a"]}}}, "limits": {"calls_per_minute": 3, "sessions": 5}
 	}`
 	const after = `{"mcpServers": {"a": {"command": "y", "args": ["--token", "hunter3-hunter3"], "env": {"TOKEN": "s3cret-two", "PATHS": "${P}"}},
-		"new": {"url": "https://y.test", "headers": {"Authorization": "Bearer s3cret-three", "session": "s3cret-four"}, "session": "per_client"},
+		"new": {"url": "https://y.test", "headers": {"Authorization": "Bearer s3cret-three", "session": "s3cret-four"}, "http_headers": {"session": "s3cret-eight"}, "session": "per_client"},
 			"tool": {"overrides": {"get": {"arguments": {"session": "s3cret-six", "limit": 6, "in": {"auth": "s3cret-seven"}}}}}},
 		"audit": {"key": ["${NEW}", "0123456789abcdef0"]}, "auth_token": "def", "auth": {"front": {"client_secret": "y", "allow": {"groups": ["b"]}}}, "limits": {"calls_per_minute": 30, "sessions": 50}}`
 	got := Difference([]byte(before), []byte(after), strings.NewReplacer("hunter2-hunter2", "[secret]", "hunter3-hunter3", "[secret]").Replace)
@@ -31,7 +31,7 @@ func TestDifference(t *testing.T) {
 		`mcpServers.a.env.PATHS: "[secret]", now "${P}"`,
 		`mcpServers.a.env.TOKEN: "[secret]", now "[secret]"`,
 		`mcpServers.gone: removed {"url":"https://x.test"}`,
-		`mcpServers.new: added {"headers":{"Authorization":"[secret]","session":"[secret]"},"session":"per_client","url":"https://y.test"}`,
+		`mcpServers.new: added {"headers":{"Authorization":"[secret]","session":"[secret]"},"http_headers":{"session":"[secret]"},"session":"per_client","url":"https://y.test"}`,
 		`mcpServers.tool.overrides.get.arguments.in: added {"auth":"[secret]"}`,
 		`mcpServers.tool.overrides.get.arguments.limit: 5, now 6`,
 		`mcpServers.tool.overrides.get.arguments.session: "[secret]", now "[secret]"`,
