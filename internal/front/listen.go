@@ -18,11 +18,16 @@ const keepAlive = 25 * time.Second
 // listen answers subscriptions/listen (SEP-2575): it acknowledges the subscription, then sends changes with the subscription's
 // id, and returns the result when ctx ends. If nothing that the client asks for can be granted, it returns the result at once.
 func (f *Front) listen(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
-	var p struct{ Notifications mcp.SubscriptionFilter }
+	var p struct {
+		Notifications struct {
+			mcp.SubscriptionFilter
+			TaskIDs []json.RawMessage // of the tasks extension
+		}
+	}
 	if err := json.Unmarshal(orEmpty(r.Params), &p); err != nil {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "the params of subscriptions/listen were not understood: " + err.Error()}
 	}
-	if wire.Member(wire.Member(r.Params, "notifications"), "taskIds") != nil && !r.client.RunsTasks() {
+	if len(p.Notifications.TaskIDs) > 0 && !r.client.RunsTasks() {
 		return nil, needsTasks("params.notifications.taskIds")
 	}
 	if over := f.options.Admission.OpenSession(r.client.Principal); over != nil {
@@ -31,7 +36,7 @@ func (f *Front) listen(ctx context.Context, r *incoming, out []byte) ([]byte, *r
 	defer f.options.Admission.CloseSession(r.client.Principal)
 	changed, stop := f.pendingFor(r.client)
 	defer stop()
-	granted, shown := p.Notifications, f.view.Traits()
+	granted, shown := p.Notifications.SubscriptionFilter, f.view.Traits()
 	granted.ResourcesListChanged = granted.ResourcesListChanged && shown.Resources
 	granted.PromptsListChanged = granted.PromptsListChanged && shown.Prompts
 	var resources followed
