@@ -48,9 +48,9 @@ type Server struct {
 	// Credentials says, for headers of requests to the server, where in the caller's request mcpx finds their values. The keys
 	// are the names of the headers. Credentials requires PerClient. mcpx reads the catalogue without these headers.
 	Credentials map[string]Credential
-	// Exchange, if not nil, exchanges the token of the principal with this ID for a token of the server. subject returns the principal's latest
-	// token: a JWT or, after a login through auth.front, the issuer's token. authorize adds the server's token to requests; secrets
-	// returns the strings that must not appear in messages. Exchange requires PerClient too.
+	// Exchange, if not nil, exchanges the token of the principal with this ID for a token of the server. subject returns the
+	// principal's latest token: a JWT or, after a login through auth.front, the issuer's token. authorize adds the server's token
+	// to requests; secrets returns the strings that must not appear in messages. Exchange requires PerClient too.
 	Exchange func(principal string, subject func() string) (
 		authorize func(http.RoundTripper) http.RoundTripper, secrets func() []string)
 	// Personal, if not nil, has the logins of principals; each request uses the login of its principal. The shared session then
