@@ -111,6 +111,9 @@ func TestSearch_BestTool(t *testing.T) {
 		{"piechart of the expenses", "generate_pie_chart"},
 		{"open https://example.com/pricing", "browser_navigate"},
 		{"people in the slack workspace", "slack_get_users"},
+		// a path is read or written
+		{"summarize /tmp/notes.txt", "read_text_file"},
+		{"put the weather forecast into /tmp/weather.txt", "write_file"},
 		// other languages
 		{"读取文件", "read_text_file"},
 		{"请帮我删除这个文件", "delete_file"},
