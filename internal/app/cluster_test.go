@@ -129,9 +129,7 @@ func TestCluster_End(t *testing.T) {
 	mcptest.NoLeaks(t)
 	one, _ := workshop(t, everybody, clusterAt(mcptest.StartNATS(t).URL, clusterKey))
 	two := serving(t, one.cfg)
-	mcptest.WaitFor(t, "the replicas know each other", patience, func() bool {
-		return len(one.app.state.cluster.Others()) == 1 && len(two.app.state.cluster.Others()) == 1
-	})
+	meet(t, one, two)
 	for i := range 30 {
 		here := one.visitor(t, "alice", legacyEra, false)
 		here.ask(t, "/mcp", "ping", "")

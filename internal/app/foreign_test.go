@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -60,13 +59,9 @@ func TestForeign_Sessions(t *testing.T) {
 	bob.ask(t, "/mcp", "ping", "")
 	hers := map[string]string{"Mcp-Session-Id": alice.sessions["/mcp"]}
 	none := map[string]string{"Mcp-Session-Id": "mcpx-NEVERWAS"}
-	gate := filepath.Join(t.TempDir(), "gate")
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	quoted, _ := json.Marshal(gate)
+	gate, waits := waitingCall(t)
 	call := make(chan string, 1)
-	body := `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"_meta":{"progressToken":9},` + execute("fake", "slow", `{"ms":0,"while":`+string(quoted)+`}`) + `}}`
+	body := `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"_meta":{"progressToken":9},` + execute("fake", "slow", waits) + `}}`
 	go func() { // ends with the answer
 		_, answer, _ := alice.http(t, "POST", "/mcp", body, hers)
 		call <- answer
@@ -119,14 +114,10 @@ var handleIn = regexp.MustCompile(`handle\\*":\\*"(r[a-z0-9]{20,})`)
 func TestForeign_Handles(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e, fakes := workshop(t, everybody, `,"result_token_limit":100,"result_preview_tokens":50,"clients":{"waiter":{"call_wait":"100ms"}}`)
-	gate := filepath.Join(t.TempDir(), "gate")
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	quoted, _ := json.Marshal(gate)
+	gate, waits := waitingCall(t)
 	each(t, func(t *testing.T, visit func(string) *visitor) {
 		for tool, call := range map[string]string{
-			"read_result": execute("fake", "table", `{"rows":400}`), "wait_result": execute("fake", "slow", `{"ms":0,"while":`+string(quoted)+`}`),
+			"read_result": execute("fake", "table", `{"rows":400}`), "wait_result": execute("fake", "slow", waits),
 		} {
 			alice, bob := visit("alice"), visit("bob")
 			if tool == "wait_result" {
@@ -211,11 +202,7 @@ func TestForeign_TakenAway(t *testing.T) {
 	for name, fake := range fakes {
 		servers[name] = fake.URL
 	}
-	gate := filepath.Join(t.TempDir(), "gate")
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	quoted, _ := json.Marshal(gate)
+	gate, waits := waitingCall(t)
 	asking := func(deny string) string {
 		return `[{"principals":["alice"],"confirm":"destructive","tools":{"deny":[` + deny + `]}},{"principals":["bob"]}]`
 	}
@@ -241,7 +228,7 @@ func TestForeign_TakenAway(t *testing.T) {
 	}
 	table := execute("fake", "table", `{"rows":40}`)
 	hers, his := handle(alice, consent(table)), handle(bob, table)
-	going := handle(waiter, execute("fake", "slow", `{"ms":0,"while":`+string(quoted)+`}`))
+	going := handle(waiter, execute("fake", "slow", waits))
 	reads := func(v *visitor, tool, handle string) bool {
 		return !strings.Contains(v.ask(t, "/mcp", "tools/call", execute("mcpx", tool, `{"handle":"`+handle+`"}`)), "/handle: is unknown or has expired")
 	}

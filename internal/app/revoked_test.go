@@ -30,19 +30,34 @@ func (e *endpoint) withTokens(tokens ...string) *config.Config {
 	return &next
 }
 
+// waitingCall returns arguments of the fake tool slow, with which a call runs as long as the file gate exists. It makes this file.
+func waitingCall(t *testing.T) (gate, arguments string) {
+	t.Helper()
+	gate = filepath.Join(t.TempDir(), "gate")
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	quoted, _ := json.Marshal(gate)
+	return gate, `{"ms":0,"while":` + string(quoted) + `}`
+}
+
+// meet waits until two replicas know each other.
+func meet(t *testing.T, one, two *endpoint) {
+	t.Helper()
+	mcptest.WaitFor(t, "the replicas know each other", patience, func() bool {
+		return len(one.app.state.cluster.Others()) == 1 && len(two.app.state.cluster.Others()) == 1
+	})
+}
+
 // TestRevoked_CallsThatGoOn: the calls that one request makes, and that go on after their client has got a handle, end with the
 // token of the request. The call that its server has begun is cancelled, and no further one is made.
 func TestRevoked_CallsThatGoOn(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e, fakes := workshop(t, everybody, `,"clients":{"waiter":{"call_wait":"100ms"}}`)
-	gate := filepath.Join(t.TempDir(), "gate")
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	quoted, _ := json.Marshal(gate)
+	gate, waits := waitingCall(t)
 	alice := e.visitor(t, "alice", legacyEra, false)
 	alice.name = "waiter"
-	said := alice.ask(t, "/mcp", "tools/call", `"name":"exec","arguments":{"server_name":"fake","tool_name":"slow","each":[{"ms":0,"while":`+string(quoted)+`},{"ms":0}]}`)
+	said := alice.ask(t, "/mcp", "tools/call", `"name":"exec","arguments":{"server_name":"fake","tool_name":"slow","each":[`+waits+`,{"ms":0}]}`)
 	handle := handleIn.FindStringSubmatch(said)
 	if handle == nil {
 		t.Fatalf("no handle: %s", said)
@@ -78,19 +93,13 @@ func TestRevoked_AtAnotherReplica(t *testing.T) {
 		t.Fatal(err)
 	}
 	two := serving(t, one.withTokens("alice"))
-	mcptest.WaitFor(t, "the replicas know each other", patience, func() bool {
-		return len(one.app.state.cluster.Others()) == 1 && len(two.app.state.cluster.Others()) == 1
-	})
-	gate := filepath.Join(t.TempDir(), "gate")
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	quoted, _ := json.Marshal(gate)
+	meet(t, one, two)
+	_, waits := waitingCall(t)
 	alice := two.visitor(t, "alice", legacyEra, false)
 	alice.name = "waiter"
 	alice.ask(t, "/mcp", "tools/call", execute("fake", "echo", `{"text":"x"}`))
 	alice.endpoint = one
-	said := alice.ask(t, "/mcp", "tools/call", execute("fake", "slow", `{"ms":0,"while":`+string(quoted)+`}`))
+	said := alice.ask(t, "/mcp", "tools/call", execute("fake", "slow", waits))
 	if handle := handleIn.FindStringSubmatch(said); handle == nil || !strings.HasPrefix(handle[1], "r"+two.app.replica()) {
 		t.Fatalf("no handle of the other replica %s: %s", two.app.replica(), said)
 	}
@@ -111,17 +120,11 @@ func TestForwarded_Principal(t *testing.T) {
 		t.Fatal(err)
 	}
 	two := serving(t, one.withTokens("alice", "another"))
-	mcptest.WaitFor(t, "the replicas know each other", patience, func() bool {
-		return len(one.app.state.cluster.Others()) == 1 && len(two.app.state.cluster.Others()) == 1
-	})
-	gate := filepath.Join(t.TempDir(), "gate")
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	quoted, _ := json.Marshal(gate)
+	meet(t, one, two)
+	gate, waits := waitingCall(t)
 	other := two.visitor(t, "another", modernEra, false)
 	other.name = "waiter"
-	said := other.ask(t, "/mcp", "tools/call", execute("fake", "slow", `{"ms":0,"while":`+string(quoted)+`}`))
+	said := other.ask(t, "/mcp", "tools/call", execute("fake", "slow", waits))
 	handle := handleIn.FindStringSubmatch(said)
 	if handle == nil || !strings.HasPrefix(handle[1], "r"+two.app.replica()) {
 		t.Fatalf("no handle of the replica %s: %s", two.app.replica(), said)

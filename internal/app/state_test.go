@@ -41,9 +41,7 @@ func TestState_Shared(t *testing.T) {
 				}
 				cfg.Cluster = other.Cluster
 				two := serving(t, &cfg)
-				mcptest.WaitFor(t, "the replicas know each other", patience, func() bool {
-					return len(one.app.state.cluster.Others()) == 1 && len(two.app.state.cluster.Others()) == 1
-				})
+				meet(t, one, two)
 				return two
 			})
 		})

@@ -300,7 +300,7 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 		return nil, &passingError{err.Error() + "; the login is kept, mcpx tries again"}
 	} else {
 		fresh.take(token)
-		// What the renewed login lacks, and the one before had, counts as asked for only when the server asks again.
+		// A scope that the login before had and the renewed one lacks is no longer wanted, until the server asks for it again.
 		fresh.Wanted = slices.DeleteFunc(slices.Clone(l.Wanted), func(scope string) bool {
 			return slices.Contains(l.Scopes, scope) && !slices.Contains(fresh.Scopes, scope)
 		})

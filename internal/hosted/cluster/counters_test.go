@@ -154,15 +154,22 @@ func (h *held) MarshalJSON() ([]byte, error) {
 
 func (h *held) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &h.text) }
 
+// withResults returns two replicas that know each other, and the results of each.
+func withResults(t *testing.T, n *mcptest.NATS) (a, b *Cluster, here, there state.Results[held]) {
+	t.Helper()
+	a, b = join(t, n.URL, "a"), join(t, n.URL, "b")
+	here = NewResults(a, state.NewResults[held](1<<30, time.Hour))
+	there = NewResults(b, state.NewResults[held](1<<30, time.Hour))
+	meet(t, a, b)
+	return a, b, here, there
+}
+
 // TestResults: another replica gets a large result whole, and can read its copy even without NATS. For a call that is still
 // running it gets ErrElsewhere. When a replica ends, its results are lost.
 func TestResults(t *testing.T) {
 	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
-	a, b := join(t, n.URL, "a"), join(t, n.URL, "b")
-	here := NewResults(a, state.NewResults[held](1<<30, time.Hour))
-	there := NewResults(b, state.NewResults[held](1<<30, time.Hour))
-	meet(t, a, b)
+	a, b, here, there := withResults(t, n)
 	large := strings.Repeat("x", 2*pieces*maxPiece)
 	handle, call := here.Keep("alice", &held{text: large}, 10), here.Keep("alice", &held{calls: true}, 10)
 	later := here.Keep("alice", &held{text: "later"}, 10)
@@ -198,11 +205,7 @@ func TestResults_Huge(t *testing.T) {
 		t.Skip("64 MB need seconds there, and smaller results go the same way")
 	}
 	mcptest.NoLeaks(t)
-	n := mcptest.StartNATS(t)
-	a, b := join(t, n.URL, "a"), join(t, n.URL, "b")
-	here := NewResults(a, state.NewResults[held](1<<30, time.Hour))
-	there := NewResults(b, state.NewResults[held](1<<30, time.Hour))
-	meet(t, a, b)
+	_, _, here, there := withResults(t, mcptest.StartNATS(t))
 	huge := here.Keep("alice", &held{text: strings.Repeat("x", maxResult)}, 10)
 	if _, err := there.Get(t.Context(), huge, "alice"); !errors.Is(err, state.ErrUnknown) {
 		t.Errorf("more than the bound: %v", err)
