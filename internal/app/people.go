@@ -65,7 +65,7 @@ func perPrincipal(s *config.Server) bool {
 	return s.OAuth.PerPrincipal && !s.OAuth.Off && s.Type != config.Stdio
 }
 
-// personal implements [registry.Personal] for one server: it gives access to the logins of all principals at this server.
+// personal implements [registry.PrincipalLogins] for one server: it gives access to the logins of all principals at this server.
 type personal struct {
 	all    *logins.Logins
 	server logins.Server

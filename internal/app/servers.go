@@ -79,7 +79,7 @@ func (b *builder) server(cfg *config.Config, s config.Server) registry.Server {
 		PerClient:   sessionsOfOwn(&s),
 		SessionIdle: s.SessionIdle,
 
-		PerPrincipal: personalSession(&s),
+		PerPrincipal: sessionPerPrincipal(&s),
 	}
 	if perPrincipal(&s) && b.profile.authServer {
 		b.personally(&out, &s)
@@ -112,8 +112,8 @@ func sessionsOfOwn(s *config.Server) bool {
 	return s.Session == "per_client" || s.Session == "per_principal" || len(s.CallerCredentials) > 0
 }
 
-// personalSession reports whether each principal has a session of its own with a server.
-func personalSession(s *config.Server) bool { return s.Session == "per_principal" }
+// sessionPerPrincipal reports whether each principal has a session of its own with a server.
+func sessionPerPrincipal(s *config.Server) bool { return s.Session == "per_principal" }
 
 // personally makes each principal use a login of its own at a server. To read the server's lists of tools, resources and prompts, which all
 // principals share, mcpx uses a session with the login of the config's user. Without that login, this session sends no request.
@@ -124,7 +124,7 @@ func (b *builder) personally(server *registry.Server, s *config.Server) {
 		return
 	}
 	own := LoginServer(*s)
-	server.Personal = &personal{all, own, b.link}
+	server.Logins = &personal{all, own, b.link}
 	_, tokens := b.logins.Authorize(own)
 	server.Spec.Remote.Authorize, server.Spec.Secrets = b.logins.Needed(own), server.Spec.Secrets.And(nil, tokens)
 }

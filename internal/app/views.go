@@ -60,10 +60,10 @@ func (v *views) get(name string) *openView {
 		Name: a.offered.Name, Version: cmp.Or(a.offered.Version, Version()), SessionIdle: a.Config.SessionTimeout,
 		MaxMessage: a.Config.MaxMessageBytes, Known: a.identity.Knows,
 		Sessions: a.state.sessions, Once: a.state.once, Secrets: a.state.secrets,
-		Peers:     a.peers(),
-		Homed:     func() []string { return a.homed(name, sessionsOfOwn) },
-		Personal:  func() []string { return a.homed(name, personalSession) },
-		Admission: a.limits, Journal: &a.journal, SessionEnded: a.sessionEnded, Trace: a.traceClients(), Logger: a.log,
+		Peers:        a.peers(),
+		Homed:        func() []string { return a.homed(name, sessionsOfOwn) },
+		PerPrincipal: func() []string { return a.homed(name, sessionPerPrincipal) },
+		Admission:    a.limits, Journal: &a.journal, SessionEnded: a.sessionEnded, Trace: a.traceClients(), Logger: a.log,
 	})
 	v.open[name] = one
 	return one

@@ -12,11 +12,11 @@ import (
 // connection. Its capabilities count because they are declared only once for each session with a server. Safe for
 // concurrent use.
 type Home struct {
-	of         Client
-	person     bool // all programs of the principal share the home
-	connection *Connection
-	once       sync.Once
-	key, owner string
+	of          Client
+	ofPrincipal bool // all programs of the principal share the home
+	connection  *Connection
+	once        sync.Once
+	key, owner  string
 }
 
 // Key is the same for all requests of the program.
@@ -25,7 +25,7 @@ func (h *Home) Key() string {
 		if h.owner = "principal " + h.of.Principal.Key(); h.of.Principal == nil {
 			h.owner = fmt.Sprint("connection ", h.connection.ID)
 		}
-		if h.key = fmt.Sprintf("%q", h.owner); !h.person {
+		if h.key = fmt.Sprintf("%q", h.owner); !h.ofPrincipal {
 			h.key += fmt.Sprintf(" %q %s", h.of.Name, h.of.Relayed())
 		}
 	})
@@ -91,20 +91,20 @@ func (c *Client) AtHome(connection *Connection) Client {
 	return next
 }
 
-// IsPerson reports whether c represents a principal and not a program; see [Client.Person].
-func (c *Client) IsPerson() bool { return c != nil && c.Home != nil && c.Home.person }
+// IsPrincipal reports whether c represents a principal and not a program; see [Client.AsPrincipal].
+func (c *Client) IsPrincipal() bool { return c != nil && c.Home != nil && c.Home.ofPrincipal }
 
-// PersonKey returns a key for the principal of c. Servers with one session for each principal use it as the key of
-// that session. It is empty without a principal, and never equal to a HomeKey.
-func (c *Client) PersonKey() string {
+// PrincipalHomeKey returns a key for the principal of c. Servers with one session for each principal use it as the key of
+// that session. It is empty without a principal, and never equal to the HomeKey of a program.
+func (c *Client) PrincipalHomeKey() string {
 	if c.On() == nil {
 		return ""
 	}
-	return KeyOfPerson(c.Principal.ID)
+	return HomeKeyOfPrincipal(c.Principal.ID)
 }
 
-// KeyOfPerson returns the PersonKey of clients whose principal has this ID.
-func KeyOfPerson(id string) string { return fmt.Sprintf("%q", "principal "+id) }
+// HomeKeyOfPrincipal returns the PrincipalHomeKey of clients whose principal has this ID.
+func HomeKeyOfPrincipal(id string) string { return fmt.Sprintf("%q", "principal "+id) }
 
 // HomeKey returns a key for the owner of the sessions that c has with PerClient servers: the home of c or, if c has none, c
 // itself. The key is empty for a nil client.

@@ -65,12 +65,12 @@ func (c *Client) Asked(ask Ask) *Client {
 	return &next
 }
 
-// Person returns a client that represents the principal of c. It owns the sessions with servers that all clients of
+// AsPrincipal returns a client that represents the principal of c. It owns the sessions with servers that all clients of
 // the principal share. It is not one of these clients, so it can be neither asked nor notified. c must have a
 // principal.
-func (c *Client) Person() *Client {
+func (c *Client) AsPrincipal() *Client {
 	next := &Client{Principal: c.Principal}
-	next.Home = &Home{of: *next, person: true}
+	next.Home = &Home{of: *next, ofPrincipal: true}
 	next.ID = next.Home.Key()
 	return next
 }

@@ -102,7 +102,7 @@ func (e run) logIn(ctx context.Context, r *Request) error {
 	if err := e.registry.LogIn(ctx, r.Client, r.Server, true); err != nil {
 		return err
 	}
-	return e.registry.WaitPersonal(ctx, r.Client, r.Server)
+	return e.registry.WaitPrincipalLists(ctx, r.Client, r.Server)
 }
 
 func (e run) find(ctx context.Context, r *Request) (target, error) {

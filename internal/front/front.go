@@ -46,10 +46,10 @@ type Options struct {
 	Once     state.Once
 	Secrets  []*state.Secret
 	// Peers are the other processes that serve the same clients; nil if there are none. Homed returns the names of the view's
-	// PerClient servers: each client or principal has a session of its own with such a server. Personal returns the names of
+	// PerClient servers: each client or principal has a session of its own with such a server. PerPrincipal returns the names of
 	// those with which all clients of a principal share one session. A nil func means that there are no such servers.
-	Peers           Peers
-	Homed, Personal func() []string
+	Peers               Peers
+	Homed, PerPrincipal func() []string
 	// Journal passes the events of requests to the observers. It may be nil.
 	Journal *request.Journal
 	// SessionEnded is called when the live part of a session over HTTP has ended in the process that opened the session. If the

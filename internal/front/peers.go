@@ -157,8 +157,8 @@ func (f *Front) homeOf(e *exchange, m *message) string {
 		return ""
 	}
 	peers, ctx := f.options.Peers, e.r.Context()
-	if e.who != nil && f.options.Personal != nil && len(f.options.Personal()) > 0 {
-		return f.homeOfPerson(e)
+	if e.who != nil && f.options.PerPrincipal != nil && len(f.options.PerPrincipal()) > 0 {
+		return f.homeOfPrincipal(e)
 	}
 	if m != nil && (m.modern() || headerOf(e.r, sessionHeader) == "") {
 		if e.who == nil || !m.modern() || !m.row.asks {
@@ -191,10 +191,10 @@ func (f *Front) homeOf(e *exchange, m *message) string {
 	return next.Home
 }
 
-// homeOfPerson returns the replica that has all sessions of a principal with PerClient servers. It is used if the view has
+// homeOfPrincipal returns the replica that has all sessions of a principal with PerClient servers. It is used if the view has
 // servers with one session for each principal: then all requests of the principal to such views go to that replica, whichever
 // client or session they come from.
-func (f *Front) homeOfPerson(e *exchange) string {
+func (f *Front) homeOfPrincipal(e *exchange) string {
 	ctx := e.r.Context()
 	home, anew, err := f.options.Peers.Home(ctx, "principal "+e.who.Key())
 	if err != nil {

@@ -179,9 +179,9 @@ func (f *Front) anew(ctx context.Context, id string, record *Session, who *calle
 	if f.options.Homed != nil && f.options.Peers == nil { // with Peers, the field Anew of the record says that sessions were lost
 		s.mu.Lock()
 		s.anew = f.options.Homed()
-		if f.options.Personal != nil { // other clients of the principal may still use the personal sessions
-			personal := f.options.Personal()
-			s.anew = slices.DeleteFunc(slices.Clone(s.anew), func(name string) bool { return slices.Contains(personal, name) })
+		if f.options.PerPrincipal != nil { // other clients of the principal may still use the sessions of the principal
+			own := f.options.PerPrincipal()
+			s.anew = slices.DeleteFunc(slices.Clone(s.anew), func(name string) bool { return slices.Contains(own, name) })
 		}
 		s.mu.Unlock()
 	}

@@ -18,7 +18,7 @@ import (
 type clientSession struct {
 	upstream  *upstream.Upstream
 	home      *caller.Home           // nil if the session ends with its client
-	loginOf   string                 // the ID of the principal whose login it uses; empty for a server without Personal logins
+	loginOf   string                 // the ID of the principal whose login it uses; empty for a server without Logins
 	principal string                 // the ID of the principal that opened it; empty without authentication
 	subject   atomic.Pointer[string] // the caller's latest token, if it is exchanged for a token of the server
 	open      int                    // the number of open calls
@@ -40,11 +40,11 @@ func (r *Registry) Own(client *caller.Client) {
 func (r *Registry) Owned() <-chan struct{} { return r.owned }
 
 // ownerFor returns the client that owns the session with which the parameter client uses the server. With PerPrincipal, the
-// owner is the client that represents the principal (see [caller.Client.Person]). Without PerPrincipal, or if the client has no
-// principal, the client itself is the owner.
+// owner is the client that represents the principal (see [caller.Client.AsPrincipal]). Without PerPrincipal, or if the client has
+// no principal, the client itself is the owner.
 func (s *Server) ownerFor(client *caller.Client) *caller.Client {
 	if s.PerPrincipal && client.On() != nil {
-		return client.Person()
+		return client.AsPrincipal()
 	}
 	return client
 }
@@ -121,8 +121,8 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 		putOn(&spec, own)
 		c.subject.Store(&own.Subject)
 	}
-	if e.server.Personal != nil {
-		authorize, secrets := e.server.Personal.Authorize(client.Principal, own.Login)
+	if e.server.Logins != nil {
+		authorize, secrets := e.server.Logins.Authorize(client.Principal, own.Login)
 		c.loginOf = own.Principal
 		spec.Remote.Authorize, spec.Secrets = authorize, spec.Secrets.And(nil, secrets)
 	}
@@ -142,7 +142,7 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 			client.Notify(method, params)
 		}
 	}
-	if spec.Introduction.Owner = func() *caller.Client { return client }; client.IsPerson() {
+	if spec.Introduction.Owner = func() *caller.Client { return client }; client.IsPrincipal() {
 		spec.Introduction.Owner, spec.Introduction.Capabilities = nil, caller.SharedCapabilities
 	}
 	status := e.upstream.Status()
@@ -156,7 +156,7 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 	return spec
 }
 
-// listsShared reports whether mcpx knows the lists of the server without the login of any principal (see [Server.Personal]): the
+// listsShared reports whether mcpx knows the lists of the server without the login of any principal (see [Server.Logins]): the
 // shared session has read them, or they are in a record from an earlier session. All principals then see these lists.
 func (e *entry) listsShared() bool {
 	return e.upstream.Status().Known || e.cached != nil && !e.cached.tried

@@ -43,7 +43,7 @@ func (r *Registry) Credentials(next request.Handler) request.Handler {
 				return nil, err
 			}
 		}
-		if e == nil || e.server.Personal == nil {
+		if e == nil || e.server.Logins == nil {
 			return next(ctx, q)
 		}
 		own, err := e.server.loginOf(ctx, q.Client)
@@ -61,12 +61,12 @@ func (r *Registry) Credentials(next request.Handler) request.Handler {
 	}
 }
 
-// takesCredentials reports whether each request needs credentials from its caller's message. A login of Personal does not
+// takesCredentials reports whether each request needs credentials from its caller's message. A login of Logins does not
 // count, because mcpx has stored it.
 func (s *Server) takesCredentials() bool { return len(s.Credentials) > 0 || s.Exchange != nil }
 
 // ofCallers reports whether a session of the server needs the credentials of a caller, or a principal's login.
-func (s *Server) ofCallers() bool { return s.takesCredentials() || s.Personal != nil }
+func (s *Server) ofCallers() bool { return s.takesCredentials() || s.Logins != nil }
 
 // credentialsOf takes the credentials for the server from the client's message. If some are missing, the error names the first.
 func (s *Server) credentialsOf(ctx context.Context, client *caller.Client) (*request.Credentials, error) {

@@ -28,7 +28,7 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 	if !status.RetryAfter.IsZero() {
 		s.RetryAfter = max(0, time.Until(status.RetryAfter).Seconds())
 	}
-	if e.server.Personal != nil && !up(status.State) && !status.Known && (e.cached == nil || e.cached.tried) {
+	if e.server.Logins != nil && !up(status.State) && !status.Known && (e.cached == nil || e.cached.tried) {
 		s.State, s.Reason = catalog.NeedsLogin, ""
 	}
 	if status.Known && status.Listed {

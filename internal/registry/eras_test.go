@@ -15,8 +15,8 @@ import (
 	"mcpx/internal/transport"
 )
 
-// person returns a client over HTTP that answers every question with its name.
-func person(name, version string) *caller.Client {
+// agent returns a client over HTTP that answers every question with its name.
+func agent(name, version string) *caller.Client {
 	client := caller.New(caller.Place{ID: name, Notify: func(string, json.RawMessage) {}}, caller.Said{
 		Name: name, Version: version, Capabilities: json.RawMessage(`{"elicitation":{}}`),
 	})
@@ -47,9 +47,9 @@ func TestEras_Questions(t *testing.T) {
 						t.Errorf("%s, %s: %q, %v", who.Name, who.Version, got, err)
 					}
 				}
-				all := []*caller.Client{person("ada", mcptest.LegacyVersion), person("bob", mcptest.LegacyVersion)}
+				all := []*caller.Client{agent("ada", mcptest.LegacyVersion), agent("bob", mcptest.LegacyVersion)}
 				if way != mcptest.EraLegacy { // with the legacy way, a modern client could not be asked without mcpx either
-					all = append(all, person("eve", mcptest.ModernVersion))
+					all = append(all, agent("eve", mcptest.ModernVersion))
 				}
 				var asking sync.WaitGroup
 				for _, who := range all {
@@ -78,7 +78,7 @@ func TestEras_ModernAlone(t *testing.T) {
 	for _, server := range eraServers(t, mcptest.Spec{Era: mcptest.EraModern}, false) {
 		r := start(t, Options{ManyClients: true}, server)
 		for range 3 {
-			for _, who := range []*caller.Client{person("ada", mcptest.LegacyVersion), person("bob", mcptest.LegacyVersion)} {
+			for _, who := range []*caller.Client{agent("ada", mcptest.LegacyVersion), agent("bob", mcptest.LegacyVersion)} {
 				if got, err := call(r, server.Spec.Name, who, "ask", `{}`); err != nil || !strings.Contains(got, `"word":"`+who.Name+`"`) {
 					t.Errorf("%s: %q, %v", who.Name, got, err)
 				}
@@ -98,7 +98,7 @@ func TestEras_Offers(t *testing.T) {
 				t.Run(fmt.Sprintf("%s %s per client %t", era, server.Spec.Name, perClient), func(t *testing.T) {
 					r := start(t, Options{ManyClients: true}, server)
 					clients := map[string]*caller.Client{
-						mcptest.EraLegacy: person("ada", mcptest.LegacyVersion), mcptest.EraModern: person("bob", mcptest.ModernVersion),
+						mcptest.EraLegacy: agent("ada", mcptest.LegacyVersion), mcptest.EraModern: agent("bob", mcptest.ModernVersion),
 					}
 					for of, who := range clients {
 						want := !perClient || of == era
@@ -147,7 +147,7 @@ func TestEras_OffersOnDisk(t *testing.T) {
 	fake := mcptest.Spec{Era: mcptest.EraBoth, SubscribeEra: mcptest.EraLegacy, Resources: json.RawMessage(`[{"uri":"one://1","name":"one"}]`)}
 	server := Server{Spec: over(transport.HTTP, "web", fake.HTTP(t).URL), Key: Key("web")}
 	options := Options{CacheDir: t.TempDir()}
-	ada, bob := person("ada", mcptest.LegacyVersion), person("bob", mcptest.ModernVersion)
+	ada, bob := agent("ada", mcptest.LegacyVersion), agent("bob", mcptest.ModernVersion)
 	for i, who := range []*caller.Client{bob, ada, bob, ada} {
 		r := New([]Server{server}, options)
 		for client, want := range map[*caller.Client]bool{ada: true, bob: false} {
@@ -175,7 +175,7 @@ func TestEras_Updates(t *testing.T) {
 	for _, server := range eraServers(t, fake, false) {
 		r := start(t, Options{ManyClients: true}, server)
 		tried(t, r)
-		for _, who := range []*caller.Client{person("ada", mcptest.LegacyVersion), person("bob", mcptest.LegacyVersion), person("eve", mcptest.ModernVersion)} {
+		for _, who := range []*caller.Client{agent("ada", mcptest.LegacyVersion), agent("bob", mcptest.LegacyVersion), agent("eve", mcptest.ModernVersion)} {
 			heard := make(chan struct{}, 1)
 			to, _ := r.SnapshotOf(who).Server(server.Spec.Name)
 			_, err := r.Send(t.Context(), &request.Request{
@@ -215,7 +215,7 @@ func TestEras_Notifications(t *testing.T) {
 		}
 		r := start(t, Options{ManyClients: true}, server)
 		tried(t, r)
-		all := []*caller.Client{person("ada", mcptest.LegacyVersion), person("bob", mcptest.LegacyVersion), person("eve", mcptest.ModernVersion)}
+		all := []*caller.Client{agent("ada", mcptest.LegacyVersion), agent("bob", mcptest.LegacyVersion), agent("eve", mcptest.ModernVersion)}
 		for _, who := range all {
 			if _, err := call(r, "one", who, "ask", `{}`); err != nil {
 				t.Error(err)

@@ -36,7 +36,7 @@ type ownLists struct {
 	toolsOnly  bool // only the tools are from the session; everything else is as in the shared lists
 	offers     catalog.Offers
 	items      *catalog.Items
-	// alone is set if a server with Personal logins lists nothing in the shared session. Then the lists of this session are all
+	// alone is set if a server with Logins lists nothing in the shared session. Then the lists of this session are all
 	// that mcpx knows about the server.
 	alone *introduced
 }
@@ -71,7 +71,7 @@ func (r *Registry) SnapshotOf(client *caller.Client) *catalog.Snapshot {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	on := basis{shared: snap, ofPrincipal: r.own[client.PersonKey()]}
+	on := basis{shared: snap, ofPrincipal: r.own[client.PrincipalHomeKey()]}
 	var own *ownCatalogue
 	if client.Ident() != "" {
 		own, on.similar = r.own[client.HomeKey()], r.similar(client)
@@ -145,7 +145,7 @@ func (r *Registry) listed(client *caller.Client, e *entry, c *clientSession) {
 	}
 	all := ownLists{generation: e.generation, tools: shared.Tools, offers: shared.Offers, items: shared.Items}
 	own := ownLists{generation: e.generation, tools: status.Tools, offers: status.Offers, items: status.Items}
-	if e.server.Personal != nil && !shared.Known {
+	if e.server.Logins != nil && !shared.Known {
 		own.alone = &introduced{status.Title, status.Version, status.Instructions, status.Protocol}
 	}
 	if !status.Listed { // the session has read only the tools so far
@@ -156,13 +156,13 @@ func (r *Registry) listed(client *caller.Client, e *entry, c *clientSession) {
 	r.mu.Unlock()
 	kinds := r.keep(client, name, own, all)
 	r.mu.Lock()
-	if status.Protocol != "" && !c.learned && !client.IsPerson() { // the session is connected
+	if status.Protocol != "" && !c.learned && !client.IsPrincipal() { // the session is connected
 		r.learn(client, e, own.tools, !catalog.EqualTools(own.tools, all.tools))
 		c.learned = true
 	}
 	listeners := r.onChange
 	r.mu.Unlock()
-	if client.IsPerson() && (len(kinds) > 0 || own.alone != nil) {
+	if client.IsPrincipal() && (len(kinds) > 0 || own.alone != nil) {
 		notify(listeners) // the listeners find out which clients see a change
 	}
 	if client.Notify == nil || waiting {

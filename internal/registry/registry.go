@@ -53,9 +53,9 @@ type Server struct {
 	// to requests; secrets returns the strings that must not appear in messages. Exchange requires PerClient too.
 	Exchange func(principal string, subject func() string) (
 		authorize func(http.RoundTripper) http.RoundTripper, secrets func() []string)
-	// Personal, if not nil, has the logins of principals; each request uses the login of its principal. The shared session then
-	// only reads the catalogue, with the login of the config, if it has one. Personal requires PerClient.
-	Personal Personal
+	// Logins, if not nil, has the logins of principals; each request uses the login of its principal. The shared session then
+	// only reads the catalogue, with the login of the config, if it has one. Logins requires PerClient.
+	Logins PrincipalLogins
 }
 
 // Options are the settings of a registry. Each of them may be zero.

@@ -121,7 +121,7 @@ func (t *route) next(ctx context.Context, failed error) (*upstream.Upstream, err
 // sessionsWith returns the upstreams to which a client's notification is sent. The caller holds the lock.
 func (r *Registry) sessionsWith(e *entry, q *request.Request) (all []*upstream.Upstream) {
 	owner, known := e.server.ownerFor(q.Client), request.Known(q.Method)
-	if known && owner.IsPerson() {
+	if known && owner.IsPrincipal() {
 		return nil // other clients of the principal use the session too
 	}
 	own := r.clients[owner.HomeKey()]

@@ -83,8 +83,8 @@ func (r *Registry) WaitOwn(ctx context.Context, client *caller.Client, matches f
 	var untried []*entry
 	v := r.variantOf(client)
 	for name, e := range r.entries {
-		if r.personalLists(e, client) && matches(name) {
-			all.Go(func() { _ = r.listPersonal(ctx, e, client) }) // ends with ctx
+		if r.principalLists(e, client) && matches(name) {
+			all.Go(func() { _ = r.listForPrincipal(ctx, e, client) }) // ends with ctx
 		}
 		if !e.server.PerClient || e.upstream == nil || e.server.ofCallers() || v != nil && v.tried[name] == e.generation ||
 			e.server.ownerFor(client) != client { // the session belongs to the principal, so its lists do not depend on this client

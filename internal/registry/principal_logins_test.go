@@ -69,10 +69,10 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// TestPersonal: random people of random groups log in and out of random servers and call them, at the same time, with clients
-// of both eras. No request of one person has the token of another, or a token that was replaced before the call began. A person
-// without a login gets an error, and none of this person's requests reaches the server. The shared session sends nothing.
-func TestPersonal(t *testing.T) {
+// TestPrincipalLogins: random people of random groups log in and out of random servers and call them, at the same time, with
+// clients of both eras. No request of one person has the token of another, or a token that was replaced before the call began. A
+// person without a login gets an error, and none of this person's requests reaches the server. The shared session sends nothing.
+func TestPrincipalLogins(t *testing.T) {
 	mcptest.NoLeaks(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -95,7 +95,7 @@ func TestPersonal(t *testing.T) {
 		}
 		servers = append(servers, Server{
 			Spec:      upstream.Spec{Options: transport.Options{Name: name, Type: transport.HTTP, Remote: transport.Remote{URL: webs[name].URL, Authorize: never}}},
-			PerClient: true, PerPrincipal: draw.IntN(3) > 0, Personal: logins[name],
+			PerClient: true, PerPrincipal: draw.IntN(3) > 0, Logins: logins[name],
 		})
 	}
 	r := start(t, Options{ManyClients: true}, servers...)

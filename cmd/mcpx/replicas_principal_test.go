@@ -8,10 +8,10 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestReplicas_Person: a server with a session for each principal (per_principal) has one process for all clients of a person,
-// whichever replica they use, in both eras. If the replica with this process ends, all clients of the person share one process at
-// another replica.
-func TestReplicas_Person(t *testing.T) {
+// TestReplicas_PerPrincipal: a server with a session for each principal (per_principal) has one process for all clients of a
+// principal, whichever replica they use, in both eras. If the replica with this process ends, all clients of the principal share
+// one process at another replica.
+func TestReplicas_PerPrincipal(t *testing.T) {
 	mcptest.Parallel(t)
 	own := fake(t, mcptest.Spec{})
 	own["session"] = "per_principal"

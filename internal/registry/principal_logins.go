@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// Personal are the logins of principals with one server. Safe for concurrent use.
-type Personal interface {
+// PrincipalLogins are the logins of principals with one server. Safe for concurrent use.
+type PrincipalLogins interface {
 	// Held returns the ID of a principal's login; empty if it has none that can be used.
 	Held(ctx context.Context, p *caller.Principal) (id string, err error)
 	// Authorize returns a func that adds the login with this ID to each request to the server (see [transport.Remote]), and a
@@ -40,13 +40,13 @@ func (r *Registry) LogIn(ctx context.Context, client *caller.Client, server stri
 	r.mu.Lock()
 	e := r.entries[server]
 	r.mu.Unlock()
-	if e == nil || e.server.Personal == nil || e.upstream == nil {
+	if e == nil || e.server.Logins == nil || e.upstream == nil {
 		return nil
 	}
 	if _, err := e.server.loginOf(ctx, client); err == nil || !ask || client.On() == nil {
 		return err
 	}
-	return e.server.Personal.Need(ctx, client, true)
+	return e.server.Logins.Need(ctx, client, true)
 }
 
 // loginOf returns the credentials for a session that uses the login of the client's principal.
@@ -55,41 +55,41 @@ func (s *Server) loginOf(ctx context.Context, client *caller.Client) (*request.C
 	if p == nil || client.Ident() == "" {
 		return nil, lacking("a principal, whose own login is used")
 	}
-	id, err := s.Personal.Held(ctx, p)
+	id, err := s.Logins.Held(ctx, p)
 	if err != nil {
 		return nil, &request.UnavailableError{State: catalog.Unavailable, Reason: "your login cannot be read now: " + err.Error()}
 	}
 	if id == "" {
-		return nil, s.Personal.Need(ctx, client, false)
+		return nil, s.Logins.Need(ctx, client, false)
 	}
 	return &request.Credentials{Principal: p.Key(), Login: id}, nil
 }
 
-// personalLists reports whether a server shows its lists only to principals who have logged in, and mcpx has not
+// principalLists reports whether a server shows its lists only to principals who have logged in, and mcpx has not
 // read them in a session of the client's principal. The caller holds the lock.
-func (r *Registry) personalLists(e *entry, client *caller.Client) bool {
-	if e.server.Personal == nil || e.upstream == nil || client.On() == nil || e.listsShared() {
+func (r *Registry) principalLists(e *entry, client *caller.Client) bool {
+	if e.server.Logins == nil || e.upstream == nil || client.On() == nil || e.listsShared() {
 		return false
 	}
 	_, known := r.own[e.server.ownerFor(client).HomeKey()].listsOf(e.server.Spec.Name, e.generation)
 	return !known
 }
 
-// WaitPersonal is for a server whose lists are known only after a login of the client's principal. It opens the principal's
-// session and waits until the session has read the tools, or ctx ends. If the lists are known already, WaitPersonal does
+// WaitPrincipalLists is for a server whose lists are known only after a login of the client's principal. It opens the principal's
+// session and waits until the session has read the tools, or ctx ends. If the lists are known already, WaitPrincipalLists does
 // nothing. The error says why there are no tools.
-func (r *Registry) WaitPersonal(ctx context.Context, client *caller.Client, server string) error {
+func (r *Registry) WaitPrincipalLists(ctx context.Context, client *caller.Client, server string) error {
 	r.mu.Lock()
 	e := r.entries[server]
-	needed := e != nil && r.personalLists(e, client)
+	needed := e != nil && r.principalLists(e, client)
 	r.mu.Unlock()
 	if !needed {
 		return nil
 	}
-	return r.listPersonal(ctx, e, client)
+	return r.listForPrincipal(ctx, e, client)
 }
 
-func (r *Registry) listPersonal(ctx context.Context, e *entry, client *caller.Client) error {
+func (r *Registry) listForPrincipal(ctx context.Context, e *entry, client *caller.Client) error {
 	own, err := e.server.loginOf(ctx, client)
 	if err != nil {
 		return err
@@ -118,8 +118,8 @@ func (r *Registry) ForgetLogin(server, principal string) {
 			}
 		}
 	}
-	if person := r.own[caller.KeyOfPerson(principal)]; person != nil {
-		delete(person.servers, server)
+	if own := r.own[caller.HomeKeyOfPrincipal(principal)]; own != nil {
+		delete(own.servers, server)
 		r.forgetMade()
 	}
 	listeners := r.onChange
