@@ -186,7 +186,7 @@ func New(o Options) (*App, error) {
 		auditor: &auditor{},
 	}
 	a.accounts, a.link = new(accounts), a.linkFor
-	a.people = &page.People{Sessions: o.state.browsers, Issuer: a.signsIn}
+	a.browsers = &page.Browsers{Sessions: o.state.browsers, Issuer: a.signsIn}
 	a.state.logins.onLogin(a.auditor.loggedIn)
 	if a.reaper == nil {
 		a.reaper = proc.NewReaper()

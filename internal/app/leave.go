@@ -193,7 +193,8 @@ func OpenLogins(cfg *config.Config, log *slog.Logger) (*StoredLogins, error) {
 		return nil, errInCluster
 	}
 	b := &builder{
-		profile: Hosted, path: cfg.HTTPPath, log: log, state: newClientState(log, 0), people: &page.People{}, accounts: new(accounts),
+		profile: Hosted, path: cfg.HTTPPath, log: log, state: newClientState(log, 0),
+		browsers: &page.Browsers{}, accounts: new(accounts),
 	}
 	l := &StoredLogins{builder: b, config: cfg}
 	b.state.logins.onLeft(func(p *caller.Principal) { l.gone = append(l.gone, p) })

@@ -47,7 +47,7 @@ func (a *App) newPage(links *page.Links) *page.Page {
 	return page.New(page.Options{
 		View: a.View, ViewName: config.ViewTwoTools, Executor: a.Executor, Hour: &a.seen.hour, Calls: &a.seen.calls,
 		Status: w.status, About: w.about, Routes: w.routes(), Back: w.back, Links: links,
-		People: a.people, Identity: a.identity, Admin: a.admin, Logger: a.log,
+		Browsers: a.browsers, Identity: a.identity, Admin: a.admin, Logger: a.log,
 	})
 }
 

@@ -209,7 +209,7 @@ func (a *App) callerOf(r *http.Request) (*caller.Principal, error) {
 
 // viewerOf returns the principal who has signed in (through auth.front) to mcpx's pages in the browser that sends r; nil if nobody has.
 func (a *App) viewerOf(r *http.Request) *caller.Principal {
-	proof, err := a.people.Person(r)
+	proof, err := a.browsers.Proof(r)
 	if err != nil || proof == nil {
 		return nil
 	}

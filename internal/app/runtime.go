@@ -60,7 +60,7 @@ type builder struct {
 	// accounts has the logins of principals at servers. link returns the URL of the page on which a principal logs in to a server.
 	accounts *accounts
 	link     func(server string, p *caller.Principal) string
-	people   *page.People // people who have signed in to mcpx's pages through auth.front
+	browsers *page.Browsers // the browsers that have signed in to mcpx's pages through auth.front
 	trace    func(server string) func(received bool, message []byte)
 
 	dialledIn func() []dial.Server // returns the servers that are dialled in at the moment

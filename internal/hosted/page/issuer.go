@@ -14,7 +14,7 @@ import (
 // Issuer is the authorization server that mcpx runs itself (config key auth.front). If there is one, people log in there, and
 // cannot sign in with a token.
 type Issuer interface {
-	// SignIn sends the browser to the login page. After the login, the Issuer calls [People.SignedIn], and then sends the
+	// SignIn sends the browser to the login page. After the login, the Issuer calls [Browsers.SignedIn], and then sends the
 	// browser to the path in the parameter back.
 	SignIn(w http.ResponseWriter, r *http.Request, back string)
 	// Standing returns the user of a login. From time to time it asks the OpenID issuer, where users have their accounts,
@@ -24,10 +24,10 @@ type Issuer interface {
 	SignOut(ctx context.Context, login string) error
 }
 
-// People has a session for each browser that has signed in to the pages of mcpx. A browser signs in when its user logs in at
+// Browsers has a session for each browser that has signed in to the pages of mcpx. A browser signs in when its user logs in at
 // the [Issuer] or, if there is no Issuer, with a token. Signing in gives no rights: each page decides itself what its viewers
 // may see.
-type People struct {
+type Browsers struct {
 	// Sessions has a session for each browser. A store outside this process must encrypt the sessions.
 	Sessions state.Sessions[Session]
 	// Issuer returns the Issuer that is in use now. If the func is nil or returns nil, people sign in with tokens.
@@ -38,27 +38,27 @@ type People struct {
 const signInPath = "ui/signin"
 
 // issuer returns the Issuer that is in use now; nil if there is none.
-func (p *People) issuer() Issuer {
-	if p.Issuer == nil {
+func (b *Browsers) issuer() Issuer {
+	if b.Issuer == nil {
 		return nil
 	}
-	return p.Issuer()
+	return b.Issuer()
 }
 
 // Link returns the address, relative to the page, where people sign in by logging in at the [Issuer]. It returns "" if there is
 // no Issuer; then people need a token.
-func (p *People) Link() string {
-	if p.issuer() == nil {
+func (b *Browsers) Link() string {
+	if b.issuer() == nil {
 		return ""
 	}
 	return signInPath
 }
 
 // SignedIn opens a session for a browser whose user has logged in at the issuer. It ends an earlier session of the browser.
-func (p *People) SignedIn(w http.ResponseWriter, r *http.Request, login string, who *caller.Principal) error {
-	p.forget(r)
+func (b *Browsers) SignedIn(w http.ResponseWriter, r *http.Request, login string, who *caller.Principal) error {
+	b.forget(r)
 	until := time.Now().Add(sessionLife)
-	name, err := p.Sessions.Open(r.Context(), &Session{Login: login, Principal: who.Key()}, until)
+	name, err := b.Sessions.Open(r.Context(), &Session{Login: login, Principal: who.Key()}, until)
 	if err != nil {
 		return err
 	}
@@ -66,31 +66,31 @@ func (p *People) SignedIn(w http.ResponseWriter, r *http.Request, login string, 
 	return nil
 }
 
-// Person returns the user of a browser, admin or not. It accepts only sessions that were opened through the issuer, not with a
-// token. The errors are as for [identity.Verifier.Request].
-func (p *People) Person(r *http.Request) (*identity.Proof, error) {
-	one, err := p.session(r)
+// Proof returns the proof of which principal uses a browser, admin or not. It accepts only sessions that were opened through the
+// issuer, not with a token. The errors are as for [identity.Verifier.Request].
+func (b *Browsers) Proof(r *http.Request) (*identity.Proof, error) {
+	one, err := b.session(r)
 	switch {
 	case errors.Is(err, state.ErrUnknown) || err == nil && one.Login == "":
 		return nil, identity.ErrNone
 	case err != nil:
 		return nil, identity.ErrUnavailable
 	}
-	return p.standing(r.Context(), one)
+	return b.standing(r.Context(), one)
 }
 
 // session returns the session of a browser. The errors are as for [state.Sessions].
-func (p *People) session(r *http.Request) (*Session, error) {
+func (b *Browsers) session(r *http.Request) (*Session, error) {
 	cookie, err := r.Cookie(cookieName)
 	if err != nil {
 		return nil, state.ErrUnknown
 	}
-	return p.Sessions.Get(r.Context(), cookie.Value)
+	return b.Sessions.Get(r.Context(), cookie.Value)
 }
 
 // standing returns the user of a session that was opened through the issuer.
-func (p *People) standing(ctx context.Context, one *Session) (*identity.Proof, error) {
-	issuer := p.issuer()
+func (b *Browsers) standing(ctx context.Context, one *Session) (*identity.Proof, error) {
+	issuer := b.issuer()
 	if issuer == nil {
 		return nil, identity.ErrInvalid
 	}
@@ -102,28 +102,28 @@ func (p *People) standing(ctx context.Context, one *Session) (*identity.Proof, e
 }
 
 // forget ends the session of a browser, and the login of that session. If this fails, the session and the login end after sessionLife.
-func (p *People) forget(r *http.Request) {
-	if one, err := p.session(r); err == nil {
-		_ = p.end(r, one)
+func (b *Browsers) forget(r *http.Request) {
+	if one, err := b.session(r); err == nil {
+		_ = b.end(r, one)
 	}
 }
 
-func (p *People) end(r *http.Request, one *Session) error {
+func (b *Browsers) end(r *http.Request, one *Session) error {
 	cookie, err := r.Cookie(cookieName)
 	if err != nil {
 		return err
 	}
-	if issuer := p.issuer(); issuer != nil && one.Login != "" {
+	if issuer := b.issuer(); issuer != nil && one.Login != "" {
 		if err := issuer.SignOut(r.Context(), one.Login); err != nil {
 			return err
 		}
 	}
-	return p.Sessions.End(r.Context(), cookie.Value)
+	return b.Sessions.End(r.Context(), cookie.Value)
 }
 
 // signInByIssuer sends a viewer to the login of the issuer.
 func (p *Page) signInByIssuer(w http.ResponseWriter, r *http.Request) {
-	issuer := p.People.issuer()
+	issuer := p.Browsers.issuer()
 	if issuer == nil {
 		Refuse(w, http.StatusNotFound, "not_found", "there is no issuer to sign in by: sign in with a token")
 		return

@@ -157,5 +157,5 @@ func (p *Page) mode() string {
 // sendMode tells the page whether its viewers sign in with links (desk) or otherwise (hosted). It also sends the address where viewers sign
 // in without a token; empty if there is none.
 func (p *Page) sendMode(w http.ResponseWriter, _ *http.Request) {
-	httpd.WriteJSON(w, http.StatusOK, map[string]string{"mode": p.mode(), "sign_in": p.People.Link()})
+	httpd.WriteJSON(w, http.StatusOK, map[string]string{"mode": p.mode(), "sign_in": p.Browsers.Link()})
 }

@@ -30,12 +30,12 @@ type Options struct {
 	Hour     *Hour
 	// Status returns the content of /status.
 	Status func() any
-	// People has the signed-in browsers. nil means that their sessions are kept in memory, and that they sign in with tokens.
-	People   *People
+	// Browsers has the signed-in browsers. nil means that their sessions are kept in memory, and that they sign in with tokens.
+	Browsers *Browsers
 	Identity *identity.Verifier
 	// Admin reports whether a principal may see the page.
 	Admin func(*caller.Principal) bool
-	// Links is set only for the page of a user's own machine. Whoever has a link counts as that user, so People, Identity and
+	// Links is set only for the page of a user's own machine. Whoever has a link counts as that user, so Browsers, Identity and
 	// Admin are not used.
 	Links *Links
 	// Calls are the recent calls that the page shows.
@@ -70,8 +70,8 @@ type Page struct {
 }
 
 func New(o Options) *Page {
-	if o.People == nil {
-		o.People = &People{Sessions: NewSessions()}
+	if o.Browsers == nil {
+		o.Browsers = &Browsers{Sessions: NewSessions()}
 	}
 	p := &Page{Options: o, mux: http.NewServeMux(), ended: make(chan struct{}), viewers: make(chan struct{}, maxViewers)}
 	p.files()

@@ -284,7 +284,7 @@ func (away) End(context.Context, string) error                         { return 
 // TestPage_Away: while the session store cannot be reached, a user with a cookie is not asked to sign in again.
 // Signing out reports the failure.
 func TestPage_Away(t *testing.T) {
-	s := serve(t, Options{Identity: verifierOf(asked(adminToken)).Verifier, People: &People{Sessions: away{}}, Admin: func(*caller.Principal) bool { return true }})
+	s := serve(t, Options{Identity: verifierOf(asked(adminToken)).Verifier, Browsers: &Browsers{Sessions: away{}}, Admin: func(*caller.Principal) bool { return true }})
 	for _, one := range []struct{ method, path, body string }{
 		{"GET", "/ui/state", ""}, {"POST", "/ui/session", `{"token":"` + adminToken + `"}`}, {"DELETE", "/ui/session", ""},
 	} {

@@ -58,11 +58,11 @@ func (p *Page) viewer(r *http.Request) (*identity.Proof, *refusal) {
 		return p.Links.viewer(r)
 	}
 	token, key := "", ""
-	switch one, err := p.People.session(r); {
+	switch one, err := p.Browsers.session(r); {
 	case err == nil && one.Login != "":
-		proof, err := p.People.standing(r.Context(), one)
+		proof, err := p.Browsers.standing(r.Context(), one)
 		return p.may(proof, err, true)
-	case err == nil && p.People.issuer() == nil:
+	case err == nil && p.Browsers.issuer() == nil:
 		token, key = one.Token, one.Principal
 	case err != nil && !errors.Is(err, state.ErrUnknown):
 		return nil, &refusal{http.StatusServiceUnavailable, "busy", "your session cannot be looked up now; try again", err}
@@ -101,7 +101,7 @@ func (p *Page) may(proof *identity.Proof, err error, credential bool) (*identity
 		return nil, &refusal{http.StatusForbidden, "no_right", lacksRight, err}
 	case errors.Is(err, identity.ErrUnavailable):
 		return nil, &refusal{http.StatusServiceUnavailable, "busy", "the issuer of the token cannot be reached; try again", err}
-	case err != nil && p.People.issuer() != nil:
+	case err != nil && p.Browsers.issuer() != nil:
 		return nil, &refusal{http.StatusUnauthorized, "sign_in", "sign in", err}
 	case err != nil && credential:
 		return nil, &refusal{http.StatusUnauthorized, "sign_in", "this token is not valid here", err}
@@ -148,7 +148,7 @@ func (p *Page) signIn(w http.ResponseWriter, r *http.Request) {
 		p.Links.signIn(w, body.Link)
 		return
 	}
-	if p.People.issuer() != nil {
+	if p.Browsers.issuer() != nil {
 		Refuse(w, http.StatusForbidden, "sign_in", "this page takes no tokens: sign in by the issuer")
 		return
 	}
@@ -167,9 +167,9 @@ func (p *Page) signIn(w http.ResponseWriter, r *http.Request) {
 		Refuse(w, http.StatusBadRequest, "bad_request", "signing in is not needed here")
 		return
 	}
-	p.People.forget(r)
+	p.Browsers.forget(r)
 	made := &Session{Token: body.Token, Principal: proof.Principal.Key()}
-	name, err := p.People.Sessions.Open(r.Context(), made, time.Now().Add(sessionLife))
+	name, err := p.Browsers.Sessions.Open(r.Context(), made, time.Now().Add(sessionLife))
 	if err != nil {
 		Refuse(w, http.StatusServiceUnavailable, "busy", "signing in is not possible now; try again")
 		return
@@ -184,9 +184,9 @@ func (p *Page) signOut(w http.ResponseWriter, r *http.Request) {
 		httpd.WriteJSON(w, http.StatusOK, map[string]string{})
 		return
 	}
-	one, err := p.People.session(r)
+	one, err := p.Browsers.session(r)
 	if err == nil {
-		err = p.People.end(r, one)
+		err = p.Browsers.end(r, one)
 	}
 	if err != nil && !errors.Is(err, state.ErrUnknown) {
 		Refuse(w, http.StatusServiceUnavailable, "busy", "signing out is not possible now; try again")
