@@ -20,10 +20,11 @@ import (
 // revokeTime is how long mcpx tries, at most, to revoke one login at a server.
 const revokeTime = time.Minute
 
-// followPeople makes mcpx end all logins of a principal at servers as soon as the last login of this principal at mcpx has ended.
-func (a *App) followPeople() {
+// followLastLogins makes mcpx end all logins of a principal at servers as soon as the last login of this principal at mcpx has
+// ended.
+func (a *App) followLastLogins() {
 	a.state.logins.onLeft(func(p *caller.Principal) {
-		a.loops.Go(func() { a.endPerson(p.ID, "the last login at mcpx has ended") }) // ends within revokeTime for each server
+		a.loops.Go(func() { a.endAccountsOf(p.ID, "the last login at mcpx has ended") }) // ends within revokeTime for each server
 	})
 }
 
@@ -43,12 +44,12 @@ func (a *App) endDeleted(previous, next *Runtime) {
 		}
 	}
 	for principal := range gone {
-		a.loops.Go(func() { a.endPerson(principal, "the last token was deleted") }) // ends within revokeTime for each server
+		a.loops.Go(func() { a.endAccountsOf(principal, "the last token was deleted") }) // ends within revokeTime for each server
 	}
 }
 
-// endPerson ends the logins of a principal at servers, as far as they belong to this config (see ofPrincipal).
-func (a *App) endPerson(principal, reason string) {
+// endAccountsOf ends the logins of a principal at servers, as far as they belong to this config (see ofPrincipal).
+func (a *App) endAccountsOf(principal, reason string) {
 	cfg := a.current.Load().config
 	_, err := a.endAccounts(cfg, ofPrincipal(cfg, a.path, principal), a.accountEnded(reason))
 	if err != nil {
@@ -87,13 +88,13 @@ func ofPrincipal(cfg *config.Config, path, principal string) func(*logins.Accoun
 func (b *builder) accountsOf(ctx context.Context, cfg *config.Config) (*logins.Logins, []logins.Account, error) {
 	used := slices.ContainsFunc(cfg.Servers, func(s config.Server) bool { return perPrincipal(&s) }) || b.state.cluster != nil
 	if !used && b.state.noFolder == nil {
-		_, err := os.Stat(filepath.Join(b.state.folder, peopleFolder))
+		_, err := os.Stat(filepath.Join(b.state.folder, accountsFolder))
 		used = err == nil
 	}
 	if !used {
 		return nil, nil, nil
 	}
-	all, err := b.personalLogins()
+	all, err := b.accountStore()
 	if err != nil {
 		return nil, nil, err
 	}

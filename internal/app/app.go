@@ -207,7 +207,7 @@ func New(o Options) (*App, error) {
 	}
 	a.current.Store(first)
 	a.wire(first)
-	a.followPeople()
+	a.followLastLogins()
 	a.dialled.Share()
 	if c := a.state.cluster; c != nil {
 		a.state.approvals.follow(c, a.dialled.Refresh)

@@ -126,11 +126,11 @@ func (b *builder) allLogins(ctx context.Context, cfg *config.Config, server *aut
 			all = append(all, Login{Login: one})
 		}
 	}
-	people, accounts, err := b.accountsOf(ctx, cfg)
+	store, accounts, err := b.accountsOf(ctx, cfg)
 	for _, one := range accounts {
 		all = append(all, loginAt(&one))
 	}
-	return all, server != nil || people != nil, err
+	return all, server != nil || store != nil, err
 }
 
 func loginAt(one *logins.Account) Login {

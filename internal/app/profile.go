@@ -21,9 +21,9 @@ type Profile struct {
 	// manyClients means that mcpx can serve many clients, with older and newer versions of MCP, and that they share mcpx's sessions
 	// with servers.
 	manyClients bool
-	// byPerson means that mcpx makes one request for the user of a command, who sees the whole result and need not confirm a
+	// byUser means that mcpx makes one request for the user of a command, who sees the whole result and need not confirm a
 	// call.
-	byPerson bool
+	byUser bool
 	// fromDisk means that servers start only when they are needed, as with "start": "lazy". mcpx reads the tools of servers
 	// that have not started from the cache on disk. A server that is not in the cache starts once, so that its tools get there.
 	fromDisk bool
@@ -51,10 +51,10 @@ var (
 	// Command is for commands that start servers, such as mcpx check, mcpx lock and mcpx dial.
 	Command = Profile{callLevel: slog.LevelDebug}
 	// Once is for a command that makes one call.
-	Once = Profile{callLevel: slog.LevelDebug, byPerson: true}
+	Once = Profile{callLevel: slog.LevelDebug, byUser: true}
 	// Look is for a command that shows what a model sees. Measure is for a command that counts the tokens of what a model sees.
 	// Stdio is for mcpx serve over stdio, and Hosted for mcpx serve over HTTP.
-	Look    = Profile{callLevel: slog.LevelDebug, byPerson: true, fromDisk: true}
+	Look    = Profile{callLevel: slog.LevelDebug, byUser: true, fromDisk: true}
 	Measure = Profile{callLevel: slog.LevelDebug, fromDisk: true}
 	Stdio   = Profile{callLevel: slog.LevelDebug, oneClient: true, saves: true, spans: true}
 	Hosted  = Profile{
@@ -79,7 +79,7 @@ func (p Profile) config(cfg *config.Config) (*config.Config, error) {
 		}
 		sample.Warnings = nil // removes the warning that no servers are defined; there is no other
 		return sample, nil
-	case p.byPerson:
+	case p.byUser:
 		once := *cfg
 		once.ResultTokenLimit = 0      // no limit: after the command nobody could read the rest of a shortened result
 		once.ExecWait = 24 * time.Hour // long, because the server has to start first
@@ -95,7 +95,7 @@ func (p Profile) config(cfg *config.Config) (*config.Config, error) {
 
 // servers returns the servers that a command needs if the user gave it these names of servers; nil means all servers.
 func (p Profile) servers(names []string) []string {
-	if p.byPerson && slices.ContainsFunc(names, func(name string) bool { return name == "" || name == builtin.Name }) {
+	if p.byUser && slices.ContainsFunc(names, func(name string) bool { return name == "" || name == builtin.Name }) {
 		return nil // an empty name means all servers, and the tools of the built-in server mcpx use all servers
 	}
 	return names

@@ -82,7 +82,7 @@ func (b *builder) server(cfg *config.Config, s config.Server) registry.Server {
 		PerPrincipal: sessionPerPrincipal(&s),
 	}
 	if perPrincipal(&s) && b.profile.authServer {
-		b.personally(&out, &s)
+		b.loginPerPrincipal(&out, &s)
 	}
 	for header, from := range s.CallerCredentials {
 		if from.Exchange {
@@ -115,16 +115,17 @@ func sessionsOfOwn(s *config.Server) bool {
 // sessionPerPrincipal reports whether each principal has a session of its own with a server.
 func sessionPerPrincipal(s *config.Server) bool { return s.Session == "per_principal" }
 
-// personally makes each principal use a login of its own at a server. To read the server's lists of tools, resources and prompts, which all
-// principals share, mcpx uses a session with the login of the config's user. Without that login, this session sends no request.
-func (b *builder) personally(server *registry.Server, s *config.Server) {
-	all, err := b.personalLogins()
+// loginPerPrincipal makes each principal use a login of its own at a server. To read the server's lists of tools, resources and
+// prompts, which all principals share, mcpx uses a session with the login of the config's user. Without that login, this session
+// sends no request.
+func (b *builder) loginPerPrincipal(server *registry.Server, s *config.Server) {
+	all, err := b.accountStore()
 	if err != nil {
 		server.Fault = cmp.Or(server.Fault, err.Error())
 		return
 	}
 	own := LoginServer(*s)
-	server.Logins = &personal{all, own, b.link}
+	server.Logins = &accountsAt{all, own, b.link}
 	_, tokens := b.logins.Authorize(own)
 	server.Spec.Remote.Authorize, server.Spec.Secrets = b.logins.Needed(own), server.Spec.Secrets.And(nil, tokens)
 }

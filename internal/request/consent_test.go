@@ -18,9 +18,9 @@ import (
 	"mcpx/internal/caller"
 )
 
-// person is a client whose user answers questions with an action and content. If the action is empty, the user
+// user is a client whose user answers questions with an action and content. If the action is empty, the user
 // never answers. If the content is empty, the user fills in the form so that the call is made.
-type person struct {
+type user struct {
 	action  string
 	content string
 	takes   time.Duration
@@ -28,7 +28,7 @@ type person struct {
 	forms   []string
 }
 
-func (p *person) client(principal string) *caller.Client {
+func (p *user) client(principal string) *caller.Client {
 	return &caller.Client{
 		ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`), Principal: &caller.Principal{ID: principal},
 		Request: func(ctx context.Context, _ string, params json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
@@ -61,7 +61,7 @@ func drop(t *testing.T, client *caller.Client, table string) *Request {
 
 // TestApproval: an approval covers only the message that the question showed, from the same principal, also if it is sent again.
 func TestApproval(t *testing.T) {
-	p := &person{action: "accept"}
+	p := &user{action: "accept"}
 	approved := func(change func(q *Request)) *Request {
 		q := drop(t, p.client("ann"), "a")
 		if change(q); q.Method == "" {
@@ -117,32 +117,32 @@ func TestApproval(t *testing.T) {
 
 // TestConfirmed: nothing is sent without the user's consent.
 func TestConfirmed(t *testing.T) {
-	deaf := (&person{}).client("ann")
+	deaf := (&user{}).client("ann")
 	deaf.Capabilities = nil
 	for _, tt := range []struct {
 		name, says string // says is the text for the model; empty if the request is sent
 		client     *caller.Client
 		change     func(q *Request)
 	}{
-		{"accepted", "", (&person{action: "accept"}).client("ann"), nil},
+		{"accepted", "", (&user{action: "accept"}).client("ann"), nil},
 		{"accepted elsewhere", "", nil, func(q *Request) { q.Consent.Ask = func(string) bool { return true } }},
-		{"accepted by the client itself", "the client accepted the call of db.drop without the user's answer", (&person{action: "accept", content: " "}).client("ann"), nil},
-		{"an empty form", "without the user's answer", (&person{action: "accept", content: `,"content":{}`}).client("ann"), nil},
-		{"no form", "without the user's answer", (&person{action: "accept", content: `,"content":null`}).client("ann"), nil},
-		{"another form", "without the user's answer", (&person{action: "accept", content: `,"content":{"run":"true"}`}).client("ann"), nil},
-		{"another answer", "without the user's answer", (&person{action: "accept", content: `,"content":{"ok":true},"run":true`}).client("ann"), nil},
-		{"accepted, not to run", "the user declined the call of db.drop; it was not made", (&person{action: "accept", content: `,"content":{"run":false}`}).client("ann"), nil},
-		{"declined, with a form", "the user declined the call of db.drop", (&person{action: "decline"}).client("ann"), nil},
-		{"declined", "the user declined the call of db.drop; it was not made", (&person{action: "decline"}).client("ann"), nil},
+		{"accepted by the client itself", "the client accepted the call of db.drop without the user's answer", (&user{action: "accept", content: " "}).client("ann"), nil},
+		{"an empty form", "without the user's answer", (&user{action: "accept", content: `,"content":{}`}).client("ann"), nil},
+		{"no form", "without the user's answer", (&user{action: "accept", content: `,"content":null`}).client("ann"), nil},
+		{"another form", "without the user's answer", (&user{action: "accept", content: `,"content":{"run":"true"}`}).client("ann"), nil},
+		{"another answer", "without the user's answer", (&user{action: "accept", content: `,"content":{"ok":true},"run":true`}).client("ann"), nil},
+		{"accepted, not to run", "the user declined the call of db.drop; it was not made", (&user{action: "accept", content: `,"content":{"run":false}`}).client("ann"), nil},
+		{"declined, with a form", "the user declined the call of db.drop", (&user{action: "decline"}).client("ann"), nil},
+		{"declined", "the user declined the call of db.drop; it was not made", (&user{action: "decline"}).client("ann"), nil},
 		{"declined elsewhere", "the user declined the call of db.drop; it was not made", nil, func(q *Request) {
 			q.Consent.Ask = func(string) bool { return false }
 		}},
-		{"cancelled", "confirm in the config says which calls", (&person{action: "cancel"}).client("ann"), nil},
-		{"refused", "the user could not be asked: no user", (&person{action: "error"}).client("ann"), nil},
-		{"no answer", "the user did not confirm the call of db.drop within 15m0s", (&person{}).client("ann"), nil},
+		{"cancelled", "confirm in the config says which calls", (&user{action: "cancel"}).client("ann"), nil},
+		{"refused", "the user could not be asked: no user", (&user{action: "error"}).client("ann"), nil},
+		{"no answer", "the user did not confirm the call of db.drop within 15m0s", (&user{}).client("ann"), nil},
 		{"no elicitation", "the user could not be asked: elicitation/create cannot be answered", deaf, nil},
 		{"nobody", "the user could not be asked: elicitation/create needs an MCP client", nil, nil},
-		{"a notification", "db own/note needs the user's confirmation, and a notification has no answer", (&person{action: "accept"}).client("ann"),
+		{"a notification", "db own/note needs the user's confirmation, and a notification has no answer", (&user{action: "accept"}).client("ann"),
 			func(q *Request) { q.Tool, q.Method, q.Notification = nil, "own/note", true }},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestConfirmed(t *testing.T) {
 // took to confirm.
 func TestConfirmed_Time(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &person{action: "accept", takes: time.Minute}
+		p := &user{action: "accept", takes: time.Minute}
 		last := &end{result: "{}"}
 		free := drop(t, p.client("ann"), "a")
 		nothing := Chain(last.handle, Recorded(nil), Confirmed(func(*Request) string { return "" }))
@@ -190,7 +190,7 @@ func TestConfirmed_Time(t *testing.T) {
 
 // TestConfirmed_Question: the question names what will be called, in a form that the user can read.
 func TestConfirmed_Question(t *testing.T) {
-	p := &person{action: "accept"}
+	p := &user{action: "accept"}
 	for want, change := range map[string]func(q *Request){
 		"Run db.drop? It may change something.\n{\n  \"table\": \"a\"\n}": func(*Request) {},
 		"Run db.look?": func(q *Request) {
@@ -254,7 +254,7 @@ func TestConfirmed_AllShown(t *testing.T) {
 		"depth":               {strings.Repeat(`{"a":[`, 2000) + strings.Repeat(`]}`, 2000), nil},
 		"invalid":             {`{"a":[1,x],"text":` + text + `}`, nil},
 	} {
-		p, last := &person{action: "accept"}, &end{result: "{}"}
+		p, last := &user{action: "accept"}, &end{result: "{}"}
 		q := drop(t, p.client("ann"), "a")
 		q.Params = json.RawMessage(tt.arguments)
 		q.Tool, q.Method = nil, "own/method"

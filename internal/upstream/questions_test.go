@@ -22,8 +22,8 @@ import (
 	"mcpx/internal/transport"
 )
 
-// person returns a client whose user answers each question after that time.
-func person(id string, after time.Duration) *caller.Client {
+// withUser returns a client whose user answers each question after that time.
+func withUser(id string, after time.Duration) *caller.Client {
 	return &caller.Client{
 		ID: id, Name: id, Capabilities: json.RawMessage(`{"elicitation":{},"sampling":{}}`),
 		Request: func(ctx context.Context, method string, params json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
@@ -45,18 +45,18 @@ func TestAskClock(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{})
 		spec.Introduction.Capabilities = caller.SharedCapabilities
 		u := ready(t, spec)
-		if got, err := textOf(u.Call(context.Background(), asking(person("a", 20*time.Minute)))); err != nil || !strings.Contains(got, "of a") {
+		if got, err := textOf(u.Call(context.Background(), asking(withUser("a", 20*time.Minute)))); err != nil || !strings.Contains(got, "of a") {
 			t.Errorf("got %q, %v", got, err)
 		}
 		// If the user does not answer, the question ends, and the server gets an error.
 		began := time.Now()
-		_, err := textOf(u.Call(context.Background(), asking(person("b", 100*time.Hour))))
+		_, err := textOf(u.Call(context.Background(), asking(withUser("b", 100*time.Hour))))
 		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "did not answer") || took < 10*time.Minute {
 			t.Errorf("after %v: %v", took, err)
 		}
 		// Without a question, the timeout of a call runs as usual.
 		began = time.Now()
-		slow := asking(person("c", time.Minute))
+		slow := asking(withUser("c", time.Minute))
 		slow.Params = request.ToolParams("slow", json.RawMessage(`{"ms":5000}`))
 		_, err = u.Call(context.Background(), slow)
 		if timeout, ok := errors.AsType[*request.TimeoutError](err); !ok || time.Since(began) > 2*time.Second {
@@ -102,7 +102,7 @@ func TestAskEnds(t *testing.T) {
 				spec.Introduction.Capabilities = caller.SharedCapabilities
 				u := ready(t, spec)
 				asked, gone := make(chan struct{}), make(chan struct{})
-				client := person("a", 0)
+				client := withUser("a", 0)
 				client.Request = func(ctx context.Context, _ string, _ json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
 					close(asked)
 					<-ctx.Done()
@@ -132,7 +132,7 @@ func TestAskBesideAnotherCall(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{})
 		spec.Introduction.Capabilities = caller.SharedCapabilities
 		u := ready(t, spec)
-		client := person("a", time.Minute)
+		client := withUser("a", time.Minute)
 		older := asking(client)
 		older.Params, older.Timeout, older.Idle = request.ToolParams("slow", json.RawMessage(`{"ms":5000}`)), time.Hour, 0
 		ended := make(chan error, 1)
@@ -159,7 +159,7 @@ func TestAskOfEachCall(t *testing.T) {
 		spec.Introduction.Capabilities = caller.SharedCapabilities
 		u := ready(t, spec)
 		call := func(words string, after time.Duration) (said string) {
-			client := person(words, after)
+			client := withUser(words, after)
 			client.ID, client.Name = "1", "agent" // all calls are of one client
 			said, err := textOf(u.Call(context.Background(), asking(client)))
 			if err != nil {
@@ -188,7 +188,7 @@ func TestAskAgain(t *testing.T) {
 		spec.Introduction.Capabilities = caller.SharedCapabilities
 		u := ready(t, spec)
 		over := make(chan struct{})
-		older, newer := person("a", 0), person("a", time.Second)
+		older, newer := withUser("a", 0), withUser("a", time.Second)
 		older.Request = func(context.Context, string, json.RawMessage, func(json.RawMessage)) (json.RawMessage, error) {
 			<-over
 			return nil, errors.New("the call that was to ask is over")
@@ -216,13 +216,13 @@ func TestAskAfterAbandonedCalls(t *testing.T) {
 		u := ready(t, spec)
 		asks := func() {
 			t.Helper()
-			honest := asking(person("b", 0))
+			honest := asking(withUser("b", 0))
 			honest.Timeout, honest.Idle = patience, 0
 			if got, err := textOf(u.Call(context.Background(), honest)); err != nil || !strings.Contains(got, "of b") {
 				t.Errorf("got %q, %v", got, err)
 			}
 		}
-		held := asking(person("a", 0))
+		held := asking(withUser("a", 0))
 		held.Params, held.Idle, held.Timeout = request.ToolParams("held", nil), 0, 100*time.Millisecond
 		if _, err := u.Call(context.Background(), held); err == nil {
 			t.Error("the call has not timed out")
@@ -268,7 +268,7 @@ func TestAskRefused(t *testing.T) {
 			`"method":"roots/list"`:                                   "-32601",
 			`"method":"no/such"`:                                      "-32601",
 		} {
-			r := asking(person("a", time.Minute))
+			r := asking(withUser("a", time.Minute))
 			r.Params = request.ToolParams(question, nil)
 			if got, err := textOf(u.Call(t.Context(), r)); err != nil || got != code {
 				t.Errorf("%s: %s, %v", question, got, err)
@@ -301,7 +301,7 @@ func TestInputRounds(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				spec, _ := inProcess(t, mcptest.Spec{Era: mcptest.EraModern, MethodResults: map[string]json.RawMessage{"tools/call": json.RawMessage(tt.result)}})
 				u := ready(t, spec)
-				r := asking(person("a", time.Minute))
+				r := asking(withUser("a", time.Minute))
 				r.Relay, r.Timeout = tt.relay, time.Minute
 				got, err := u.Call(context.Background(), r)
 				if _, ok := errors.AsType[*request.InputError](err); tt.want != "" && (!ok || !strings.Contains(err.Error(), tt.want)) {
@@ -323,7 +323,7 @@ func TestInputRounds_Refused(t *testing.T) {
 		spec.NoQuestions = true
 		u := ready(t, spec)
 		for _, relay := range []bool{false, true} {
-			r := asking(person("a", time.Minute))
+			r := asking(withUser("a", time.Minute))
 			r.Relay, r.Timeout = relay, time.Minute
 			if got, err := u.Call(t.Context(), r); err == nil || !strings.Contains(err.Error(), "may not ask") {
 				t.Errorf("relay is %t: got %s, %v", relay, got, err)
@@ -348,7 +348,7 @@ func TestInputRounds_Last(t *testing.T) {
 			asked++
 			return `"result":{"resultType":"input_required","requestState":"s"}`, nil
 		})))
-		r := asking(person("a", time.Minute))
+		r := asking(withUser("a", time.Minute))
 		r.Timeout = time.Minute
 		if got, err := u.Call(t.Context(), r); err != nil || asked != maxInputRounds {
 			t.Errorf("after %d rounds: %s, %v", asked, got, err)
@@ -382,7 +382,7 @@ func TestInputRounds_Unsent(t *testing.T) {
 				}))
 				spec.Concurrency.Gate = semaphore.New(1, semaphore.Queue{})
 				u := ready(t, spec)
-				r, answer := asking(person("a", time.Minute)), person("a", time.Minute).Request
+				r, answer := asking(withUser("a", time.Minute)), withUser("a", time.Minute).Request
 				r.Timeout, r.Wait = time.Minute, time.Minute
 				r.Client.Request = func(ctx context.Context, method string, params json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
 					hinder(u)
@@ -435,7 +435,7 @@ func TestVisited(t *testing.T) {
 					return []string{`{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e1"}}`, `"result":{"content":[]}`}
 				})))
 				var heard, others atomic.Int32
-				a, b := person("a", 0), person("b", 0)
+				a, b := withUser("a", 0), withUser("b", 0)
 				a.Capabilities = json.RawMessage(`{"elicitation":{"url":{}}}`)
 				a.Notify = func(method string, params json.RawMessage) {
 					if method != "notifications/elicitation/complete" || string(params) != `{"elicitationId":"e1"}` {
@@ -473,7 +473,7 @@ func TestVisited_Abandoned(t *testing.T) {
 			return []string{fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e%d"}}`, 2*maxVisits), `"result":{"content":[]}`}
 		})))
 		var heard atomic.Int32
-		a := person("a", 0)
+		a := withUser("a", 0)
 		a.Capabilities = json.RawMessage(`{"elicitation":{"url":{}}}`)
 		a.Notify = func(string, json.RawMessage) { heard.Add(1) }
 		for range 2*maxVisits + 1 {
@@ -491,7 +491,7 @@ func TestOwner(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{Era: mcptest.EraBoth}.HTTP(t)
 	heard := make(chan string, 10)
-	owner := person("bob", 0)
+	owner := withUser("bob", 0)
 	owner.Version, owner.Capabilities = "2025-11-25", json.RawMessage(`{"roots":{"listChanged":true},"experimental":{}}`)
 	owner.Notify = func(method string, params json.RawMessage) { heard <- method + " " + string(params) }
 	u := ready(t, Spec{Options: over(transport.HTTP, fake.URL), Introduction: Introduction{Owner: func() *caller.Client { return owner }, Capabilities: caller.AllCapabilities}})
@@ -542,7 +542,7 @@ func TestAskUnchecked(t *testing.T) {
 			return "", err
 		})
 		u := ready(t, Spec{Options: transport.Options{Type: transport.InProcess, Serve: serve}, Introduction: Introduction{Capabilities: caller.SharedCapabilities}, Health: conf.Health{Interval: 10 * time.Second}})
-		r := asking(person("a", 40*time.Minute))
+		r := asking(withUser("a", 40*time.Minute))
 		r.Timeout, r.Idle = time.Minute, 0
 		if got, err := textOf(u.Call(context.Background(), r)); err != nil || got != "done" {
 			t.Errorf("got %q, %v", got, err)
@@ -557,7 +557,7 @@ func TestListsForOwner(t *testing.T) {
 		server := mcptest.Spec{Era: mcptest.EraModern}.HTTP(t)
 		spec := at(transport.HTTP, server.URL)
 		if owned {
-			spec.Introduction.Owner = func() *caller.Client { return person("a", 0) }
+			spec.Introduction.Owner = func() *caller.Client { return withUser("a", 0) }
 		}
 		ready(t, spec)
 		lists := server.Log().Method("tools/list")

@@ -50,7 +50,7 @@ func TestTold_HTTP(t *testing.T) {
 			if tt.drop {
 				server.Script(mcptest.Drop().On("tools/call"))
 			}
-			r := request.Request{From: request.From{Client: person("a", 0)}, Method: "tools/call",
+			r := request.Request{From: request.From{Client: withUser("a", 0)}, Method: "tools/call",
 				Params: request.ToolParams(tt.tool, json.RawMessage(`{"ms":600000}`)), Times: request.Times{Timeout: silence}}
 			if tt.set != nil {
 				tt.set(&r)

@@ -57,8 +57,8 @@ func (s Server) safe() bool {
 	return netguard.Safe(s.URL) && !slices.ContainsFunc(s.URLs, func(address string) bool { return !netguard.Safe(address) })
 }
 
-// Logins has logins at servers: the logins of the user who runs mcpx or, if it was made with [NewPeople] or [NewShared], the
-// logins of principals. It is safe for concurrent use. Several processes may use the same folder.
+// Logins has logins at servers: the logins of the user who runs mcpx or, if it was made with [NewOfPrincipals] or [NewShared],
+// the logins of principals. It is safe for concurrent use. Several processes may use the same folder.
 type Logins struct {
 	store keeper
 	log   *slog.Logger
@@ -142,13 +142,13 @@ func (l *Logins) source(s Server) *source {
 type neededError struct {
 	Server string
 	// Why is the reason why the existing login cannot be used; empty if there is no login.
-	Why      string
-	personal bool // the login is a principal's, so the text does not say how to log in
+	Why         string
+	ofPrincipal bool // the login is a principal's, so the text does not say how to log in
 }
 
 func (e *neededError) Error() string {
 	text := "needs mcpx login " + e.Server
-	if e.personal {
+	if e.ofPrincipal {
 		text = "needs the user's login"
 	}
 	if e.Why != "" {

@@ -40,16 +40,16 @@ type login struct {
 	Ended string `json:"ended,omitempty"`
 	// Wanted has the scopes that the server asked for since this login or an earlier one. The next login requests them too.
 	Wanted []string `json:"wanted,omitempty"`
-	// Principal is the ID of the principal; it is empty for a login of the user who runs mcpx. ID and personal are set by
+	// Principal is the ID of the principal; it is empty for a login of the user who runs mcpx. ID and begun are set by
 	// [Logins.Finish]. The ID is random; it stays the same when the login is renewed.
 	ID        string `json:"id,omitempty"`
 	Principal string `json:"principal,omitempty"`
-	personal
+	begun
 }
 
-// personal has further members of a login that began with [Logins.Begin]. With them, a login of a principal can still be found
+// begun has further members of a login that began with [Logins.Begin]. With them, a login of a principal can still be found
 // and revoked when its server has left the config.
-type personal struct {
+type begun struct {
 	Name     string    `json:"name,omitempty"`     // the name that the principal had at the login; empty for the user who runs mcpx
 	Redirect string    `json:"redirect,omitempty"` // the URL of mcpx to which the browser came back after the login
 	Began    time.Time `json:"began,omitzero"`
@@ -103,15 +103,15 @@ type keeper interface {
 }
 
 // store is the [keeper] whose "files" are files on disk, in one folder. They are encrypted with a key that is in the keyring of
-// the system, or that NewPeople was given. If the key cannot be had (and strict is false), they are not encrypted, and only their
-// mode protects them from other users.
+// the system, or that NewOfPrincipals was given. If the key cannot be had (and strict is false), they are not encrypted, and only
+// their mode protects them from other users.
 type store struct {
 	dir    string
 	log    *slog.Logger
 	strict bool // unencrypted files are not read; key must be set, so that none are written
 
 	mu       sync.Mutex
-	key      []byte // from the keyring (nil before the first use), or given to NewPeople
+	key      []byte // from the keyring (nil before the first use), or given to NewOfPrincipals
 	unsealed error  // why the last written file was not encrypted; nil if it was encrypted
 }
 

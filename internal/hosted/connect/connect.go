@@ -45,8 +45,8 @@ const (
 	maxRecords, maxRecordBytes = 1000, 8 << 20
 )
 
-// Person is the part of a principal that these pages need.
-type Person struct {
+// Principal is the part of a principal that these pages need.
+type Principal struct {
 	ID   string `json:"p"`
 	Name string `json:"n"`
 }
@@ -59,13 +59,13 @@ type Accounts interface {
 	Connected(ctx context.Context, server, principal string) bool
 	// Begin prepares a login, after which the browser comes back to the URL redirect. pending is what Finish needs; it contains
 	// secrets. address returns the URL of the login page with the given OAuth parameter state.
-	Begin(ctx context.Context, server string, of Person, redirect string) (pending json.RawMessage,
+	Begin(ctx context.Context, server string, of Principal, redirect string) (pending json.RawMessage,
 		address func(state string) string, err error)
 	// Finish stores the login that Begin has prepared. answer is the query of the URL with which the browser came back.
-	Finish(ctx context.Context, server string, of Person, pending json.RawMessage, answer url.Values) error
+	Finish(ctx context.Context, server string, of Principal, pending json.RawMessage, answer url.Values) error
 	// Disconnect revokes and forgets the login of a principal at a server. It forgets the login even if the server does not
 	// revoke it; the error then says why.
-	Disconnect(ctx context.Context, server string, of Person) error
+	Disconnect(ctx context.Context, server string, of Principal) error
 	// Sees reports whether a principal may use a server.
 	Sees(p *caller.Principal, server string) bool
 }
@@ -74,7 +74,7 @@ type Accounts interface {
 // parameter state. A store outside this process must encrypt it.
 type Pending struct {
 	Server  string          `json:"server"`
-	Of      Person          `json:"of"`
+	Of      Principal       `json:"of"`
 	Browser string          `json:"browser"`
 	Data    json.RawMessage `json:"data"`
 }
@@ -82,7 +82,7 @@ type Pending struct {
 // Code is a one-time code that a program with a principal's token gets. By typing it, the user of a browser proves to be that
 // principal, unless another principal has signed in with the browser. A store outside this process must encrypt it.
 type Code struct {
-	Of Person `json:"of"`
+	Of Principal `json:"of"`
 }
 
 // NewPending and NewCodes make stores in the memory of this process.
@@ -138,17 +138,17 @@ func Serves(path string) bool { return path == pagePath || path == CallbackPath 
 // link is the content of a link: the server, the principal, and until when the link can be opened. mcpx signs it, so nobody
 // else can make a link.
 type link struct {
-	Server string `json:"s"`
-	Of     Person `json:"of"`
-	Until  int64  `json:"u"`
+	Server string    `json:"s"`
+	Of     Principal `json:"of"`
+	Until  int64     `json:"u"`
 }
 
 // Link returns the address at which a principal connects an account at a server. It can be opened for linkTime.
 func (p *Pages) Link(server string, of *caller.Principal) string {
-	return p.Base + pagePath + "?to=" + tagged(p.links, link{server, personOf(of), time.Now().Add(linkTime).Unix()})
+	return p.Base + pagePath + "?to=" + tagged(p.links, link{server, principalOf(of), time.Now().Add(linkTime).Unix()})
 }
 
-func personOf(p *caller.Principal) Person { return Person{p.ID, p.Name} }
+func principalOf(p *caller.Principal) Principal { return Principal{p.ID, p.Name} }
 
 // tagged encodes a value with a tag (an HMAC), so that only mcpx can make it.
 func tagged(tags *caller.Tags, v any) string {
@@ -248,7 +248,7 @@ func (p *Pages) look(w http.ResponseWriter, r *http.Request, l *link, address st
 	data := map[string]any{"Server": l.Server, "Address": hostOf(address), "SignIn": p.SignIn != nil, "Base": p.Base}
 	v := p.viewerOf(r)
 	if who := p.Viewer(r); who != nil && (v == nil || v.Of.ID != who.ID) {
-		v = p.proved(w, personOf(who))
+		v = p.proved(w, principalOf(who))
 	}
 	switch {
 	case v == nil:
@@ -290,9 +290,9 @@ func (p *Pages) back(w http.ResponseWriter, to string) {
 
 // viewer is the content of the cookie of a browser that has proved to belong to a principal.
 type viewer struct {
-	Of      Person `json:"of"`
-	Browser string `json:"b"`
-	Until   int64  `json:"u"`
+	Of      Principal `json:"of"`
+	Browser string    `json:"b"`
+	Until   int64     `json:"u"`
 }
 
 const cookieName = "mcpx-viewer"
@@ -308,7 +308,7 @@ func (p *Pages) secure() bool { return strings.HasPrefix(p.Base, "https://") }
 
 // proved sets the cookie that says to which principal this browser belongs, for viewerTime. The cookie is SameSite=Lax, because
 // the redirect from the login page of a server comes from another site.
-func (p *Pages) proved(w http.ResponseWriter, of Person) *viewer {
+func (p *Pages) proved(w http.ResponseWriter, of Principal) *viewer {
 	v := viewer{of, rand.Text(), time.Now().Add(viewerTime).Unix()}
 	http.SetCookie(w, &http.Cookie{
 		Name: p.cookieName(), Value: tagged(p.viewer, v), Path: "/",
@@ -405,7 +405,7 @@ func (p *Pages) giveCode(w http.ResponseWriter, r *http.Request) {
 	// A user who came through auth.front can prove who they are by signing in there, and so gets no code, which could be sent
 	// to somebody else.
 	if who.IssuerToken == nil || p.SignIn == nil {
-		code, err := p.Codes.Open(r.Context(), &Code{personOf(who)}, time.Now().Add(codeTime))
+		code, err := p.Codes.Open(r.Context(), &Code{principalOf(who)}, time.Now().Add(codeTime))
 		if err != nil {
 			http.Error(w, "mcpx cannot keep a code now; try again", http.StatusServiceUnavailable)
 			return

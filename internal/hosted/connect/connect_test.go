@@ -24,16 +24,16 @@ func (*pretended) Title(server string) (string, bool) {
 	return "https://tracker.example/mcp", server == "tracker"
 }
 func (*pretended) Connected(context.Context, string, string) bool { return false }
-func (a *pretended) Begin(_ context.Context, _ string, of Person, _ string) (json.RawMessage, func(string) string, error) {
+func (a *pretended) Begin(_ context.Context, _ string, of Principal, _ string) (json.RawMessage, func(string) string, error) {
 	a.begun = append(a.begun, of.ID)
 	return json.RawMessage(`{}`), func(state string) string { return "https://tracker.example/authorize?state=" + state }, nil
 }
-func (a *pretended) Finish(_ context.Context, _ string, of Person, _ json.RawMessage, _ url.Values) error {
+func (a *pretended) Finish(_ context.Context, _ string, of Principal, _ json.RawMessage, _ url.Values) error {
 	a.finished = append(a.finished, of.ID)
 	return nil
 }
-func (*pretended) Disconnect(context.Context, string, Person) error { return nil }
-func (*pretended) Sees(*caller.Principal, string) bool              { return true }
+func (*pretended) Disconnect(context.Context, string, Principal) error { return nil }
+func (*pretended) Sees(*caller.Principal, string) bool                 { return true }
 
 // site has the pages under test, one browser (jar has its cookies) and one program.
 type site struct {

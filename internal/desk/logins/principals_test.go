@@ -53,10 +53,10 @@ func TestNeeded(t *testing.T) {
 	}
 }
 
-// TestPeople: several processes share the logins of principals whose names differ little, and use them at the same time when the
-// tokens have expired. Each refresh token is used once, and each principal gets its own token. A login is never accepted as the
-// login of another principal, even if somebody has stored it under the other principal's name.
-func TestPeople(t *testing.T) {
+// TestPrincipals: several processes share the logins of principals whose names differ little, and use them at the same time when
+// the tokens have expired. Each refresh token is used once, and each principal gets its own token. A login is never accepted as
+// the login of another principal, even if somebody has stored it under the other principal's name.
+func TestPrincipals(t *testing.T) {
 	people := []string{"alice", "Alice", "alic\u00e9", "alice\u0301"}
 	secret := state.NewSecret()
 	dir := t.TempDir()
@@ -66,7 +66,7 @@ func TestPeople(t *testing.T) {
 	}
 	for name, open := range map[string]func() *Logins{
 		"shared": func() *Logins { return NewShared(records, nil) },
-		"folder": func() *Logins { return NewPeople(dir, secret, nil) },
+		"folder": func() *Logins { return NewOfPrincipals(dir, secret, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex
@@ -98,7 +98,7 @@ func TestPeople(t *testing.T) {
 				for i, who := range people {
 					for range 4 {
 						all.Go(func() {
-							p := &person{l.source(server(who)), fmt.Sprint("id", i)}
+							p := &oneLogin{l.source(server(who)), fmt.Sprint("id", i)}
 							if token, err := p.token(ctx); err != nil || token != "new of "+who {
 								t.Errorf("%s: %q %v", who, token, err)
 							}
@@ -115,7 +115,7 @@ func TestPeople(t *testing.T) {
 			if len(used) != len(people) {
 				t.Errorf("used %v", used)
 			}
-			if _, err := (&person{processes[1].source(server("alice")), "id1"}).token(ctx); err == nil {
+			if _, err := (&oneLogin{processes[1].source(server("alice")), "id1"}).token(ctx); err == nil {
 				t.Error("a session goes on with another login")
 			}
 			stolen(t, processes[0], server("alice"), server("mallory"))
@@ -141,7 +141,7 @@ func TestPeople(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, loginFile(eve)), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		l := NewPeople(dir, secret, nil)
+		l := NewOfPrincipals(dir, secret, nil)
 		if id, err := l.Held(t.Context(), eve); id != "" || err != nil {
 			t.Errorf("eve has a login of the file %.40q: %q %v", data, id, err)
 		}
@@ -206,10 +206,10 @@ func stolen(t *testing.T, l *Logins, from, to Server) {
 	}
 }
 
-// TestPeople_Many: however many principals there are, mcpx keeps what it knows of a bounded number of them in memory. It always keeps
-// renewed tokens that it could not write, because without them the login is lost.
-func TestPeople_Many(t *testing.T) {
-	l := NewPeople(t.TempDir(), state.NewSecret(), nil)
+// TestPrincipals_Many: however many principals there are, mcpx keeps what it knows of a bounded number of them in memory. It
+// always keeps renewed tokens that it could not write, because without them the login is lost.
+func TestPrincipals_Many(t *testing.T) {
+	l := NewOfPrincipals(t.TempDir(), state.NewSecret(), nil)
 	server := func(principal string) Server {
 		return Server{Name: "tracker", URL: "https://tracker.example/mcp", Principal: principal}
 	}
@@ -252,7 +252,7 @@ func TestBegin_ClientDocument(t *testing.T) {
 	defer web.Close()
 	const document = "https://mcp.example.com/client.json"
 	s := Server{Name: "tracker", URL: web.URL + "/mcp", Principal: "alice", OAuth: conf.OAuth{ClientMetadataURL: document}}
-	l := NewPeople(t.TempDir(), state.NewSecret(), nil)
+	l := NewOfPrincipals(t.TempDir(), state.NewSecret(), nil)
 	defer l.Close(time.Minute)
 	for _, want := range []string{document, "registered"} {
 		p, err := l.Begin(t.Context(), s, "https://mcp.example.com/connect/callback")
@@ -272,7 +272,7 @@ func TestHeld_Narrowed(t *testing.T) {
 	}))
 	defer issuer.Close()
 	s := Server{Name: "tracker", URL: issuer.URL + "/mcp", Principal: "alice"}
-	l := NewPeople(t.TempDir(), state.NewSecret(), nil)
+	l := NewOfPrincipals(t.TempDir(), state.NewSecret(), nil)
 	defer l.Close(time.Minute)
 	held := func(want string) {
 		t.Helper()

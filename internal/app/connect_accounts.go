@@ -37,11 +37,12 @@ type accounts struct {
 	codes   state.Sessions[connect.Code]
 }
 
-// peopleFolder is the name of the folder with the logins of principals, in the user's folder for mcpx.
-const peopleFolder = "people"
+// accountsFolder is the name of the folder with the logins of principals, in the user's folder for mcpx. The name must not
+// change, as the logins of earlier versions are there.
+const accountsFolder = "people"
 
-// personalLogins returns the logins of principals: in the cluster or, without a cluster, in a folder of the user.
-func (b *builder) personalLogins() (*logins.Logins, error) {
+// accountStore returns the logins of principals: in the cluster or, without a cluster, in a folder of the user.
+func (b *builder) accountStore() (*logins.Logins, error) {
 	b.accounts.mu.Lock()
 	defer b.accounts.mu.Unlock()
 	switch c := b.state.cluster; {
@@ -55,7 +56,7 @@ func (b *builder) personalLogins() (*logins.Logins, error) {
 		if err != nil {
 			return nil, fmt.Errorf("keeping the key of the logins of people: %w", err)
 		}
-		b.accounts.logins = logins.NewPeople(filepath.Join(b.state.folder, peopleFolder), secret, b.log)
+		b.accounts.logins = logins.NewOfPrincipals(filepath.Join(b.state.folder, accountsFolder), secret, b.log)
 	}
 	return b.accounts.logins, nil
 }
@@ -65,28 +66,29 @@ func perPrincipal(s *config.Server) bool {
 	return s.OAuth.PerPrincipal && !s.OAuth.Off && s.Type != config.Stdio
 }
 
-// personal implements [registry.PrincipalLogins] for one server: it gives access to the logins of all principals at this server.
-type personal struct {
+// accountsAt implements [registry.PrincipalLogins] for one server: it gives access to the logins of all principals at this
+// server.
+type accountsAt struct {
 	all    *logins.Logins
 	server logins.Server
 	link   func(server string, p *caller.Principal) string
 }
 
-func (p *personal) of(principal string) logins.Server {
+func (p *accountsAt) of(principal string) logins.Server {
 	s := p.server
 	s.Principal = principal
 	return s
 }
 
 // Held returns the ID of a principal's login, or "" if the principal has no usable login.
-func (p *personal) Held(ctx context.Context, who *caller.Principal) (string, error) {
+func (p *accountsAt) Held(ctx context.Context, who *caller.Principal) (string, error) {
 	return p.all.Held(ctx, p.of(who.ID))
 }
 
 // Authorize returns two functions for the login with this ID. The first makes a transport add the login's tokens to requests. The second
 // lists the tokens, so that mcpx can remove them from texts.
-func (p *personal) Authorize(who *caller.Principal, id string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
-	return p.all.Person(p.of(who.ID), id)
+func (p *accountsAt) Authorize(who *caller.Principal, id string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
+	return p.all.WithID(p.of(who.ID), id)
 }
 
 const (
@@ -102,7 +104,7 @@ const (
 // principal logs in. If ask is true and the client can open links for the user, Need first shows the link and waits for the
 // login. It returns nil if the principal has then logged in. If the user does not agree to open the link, the error has no
 // link.
-func (p *personal) Need(ctx context.Context, client *caller.Client, ask bool) error {
+func (p *accountsAt) Need(ctx context.Context, client *caller.Client, ask bool) error {
 	who := client.On()
 	link := p.link(p.server.Name, who)
 	name := sanitize.Line(who.Name, 100)
@@ -246,7 +248,7 @@ func (a *appAccounts) login(server, principal string) (all *logins.Logins, s log
 	if !ok || principal == "" {
 		return nil, s, fmt.Errorf("people do not log in to %s by themselves", sanitize.Line(server, 80))
 	}
-	all, err = a.personalLogins()
+	all, err = a.accountStore()
 	return all, s, err
 }
 
@@ -263,7 +265,7 @@ func (a *appAccounts) Connected(ctx context.Context, server, principal string) b
 // Begin begins a login, after which the browser comes back to the URL redirect. pending is the state of the login, which Finish
 // needs; it contains secrets. address returns the URL of the login page in which the OAuth parameter state has the given value.
 func (a *appAccounts) Begin(
-	ctx context.Context, server string, of connect.Person, redirect string,
+	ctx context.Context, server string, of connect.Principal, redirect string,
 ) (pending json.RawMessage, address func(state string) string, err error) {
 	all, s, err := a.login(server, of.ID)
 	if err != nil {
@@ -280,7 +282,9 @@ func (a *appAccounts) Begin(
 
 // Finish completes a login, stores it, and ends the sessions that used an earlier login. answer is the query with which the
 // browser came back.
-func (a *appAccounts) Finish(ctx context.Context, server string, of connect.Person, pending json.RawMessage, answer url.Values) error {
+func (a *appAccounts) Finish(
+	ctx context.Context, server string, of connect.Principal, pending json.RawMessage, answer url.Values,
+) error {
 	all, s, err := a.login(server, of.ID)
 	if err != nil {
 		return err
@@ -299,7 +303,7 @@ func (a *appAccounts) Finish(ctx context.Context, server string, of connect.Pers
 
 // Disconnect revokes and forgets the login of a principal at a server. If it cannot be revoked, it is forgotten nevertheless,
 // and the error says why. After other errors, the login may still be there.
-func (a *appAccounts) Disconnect(ctx context.Context, server string, of connect.Person) error {
+func (a *appAccounts) Disconnect(ctx context.Context, server string, of connect.Principal) error {
 	all, s, err := a.login(server, of.ID)
 	if err != nil {
 		return err

@@ -17,9 +17,9 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// NewPeople returns the logins of principals in the folder dir. The files are encrypted with a key that is derived from secret. The
-// methods of the result need a [Server] whose field Principal is set.
-func NewPeople(dir string, secret *state.Secret, log *slog.Logger) *Logins {
+// NewOfPrincipals returns the logins of principals in the folder dir. The files are encrypted with a key that is derived from
+// secret. The methods of the result need a [Server] whose field Principal is set.
+func NewOfPrincipals(dir string, secret *state.Secret, log *slog.Logger) *Logins {
 	l := New(dir, log)
 	l.store = &store{dir: dir, log: l.log, strict: true, key: secret.Key("mcpx logins of principals 1")}
 	return l
@@ -58,30 +58,30 @@ func (l *Logins) HasOwn(ctx context.Context, s Server) bool {
 	return err == nil && now != nil && now.Access != ""
 }
 
-// Person returns wrap and secrets for the principal's login that has this ID. wrap makes a transport add the login's tokens to
+// WithID returns wrap and secrets for the principal's login that has this ID. wrap makes a transport add the login's tokens to
 // requests; secrets lists the tokens that must be removed from texts. Once the login has ended or was replaced, the transport
 // returns an error and sends no request.
-func (l *Logins) Person(s Server, id string) (wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string) {
+func (l *Logins) WithID(s Server, id string) (wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string) {
 	src := l.source(s)
-	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, &person{src, id}} }, src.secrets
+	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, &oneLogin{src, id}} }, src.secrets
 }
 
 // Needed returns a function that wraps a transport. The transport adds the tokens of the login of the user who runs mcpx. Without
 // such a login, the transport returns an error and sends no request.
 func (l *Logins) Needed(s Server) func(base http.RoundTripper) http.RoundTripper {
 	src := l.source(s)
-	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, &person{src, ""}} }
+	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, &oneLogin{src, ""}} }
 }
 
-// person provides a [transport] with the tokens of one login. If server.Principal is set, it is the login of this principal
+// oneLogin provides a [transport] with the tokens of one login. If server.Principal is set, it is the login of this principal
 // that has this id. Otherwise it is the current login of the user who runs mcpx, whatever its ID is.
-type person struct {
+type oneLogin struct {
 	*source
 	id string
 }
 
 // token returns the token for the next request, or an error if the login is no longer the current one.
-func (p *person) token(ctx context.Context) (string, error) {
+func (p *oneLogin) token(ctx context.Context) (string, error) {
 	if err := p.check(ctx); err != nil {
 		return "", err
 	}
@@ -93,7 +93,7 @@ func (p *person) token(ctx context.Context) (string, error) {
 }
 
 // refused returns another token after the server has refused one, or an error if the login is no longer the current one.
-func (p *person) refused(ctx context.Context, token string, resp *http.Response) (string, error) {
+func (p *oneLogin) refused(ctx context.Context, token string, resp *http.Response) (string, error) {
 	if err := p.check(ctx); err != nil {
 		return "", err
 	}
@@ -101,7 +101,7 @@ func (p *person) refused(ctx context.Context, token string, resp *http.Response)
 }
 
 // check returns an error if there is no login, or if it is a principal's and has another ID than p.id.
-func (p *person) check(ctx context.Context) error {
+func (p *oneLogin) check(ctx context.Context) error {
 	now, err := p.current(ctx)
 	switch {
 	case err != nil:
@@ -201,7 +201,7 @@ func (l *Logins) Finish(ctx context.Context, s Server, p *Pending, answer url.Va
 		return nil, err
 	}
 	made := &login{Server: s.Name, URL: s.URL, Endpoint: p.Endpoint, Scopes: p.Scopes, ID: rand.Text(), Principal: s.Principal}
-	made.personal = personal{p.Name, p.Redirect, time.Now(), s.AllowPrivate}
+	made.begun = begun{p.Name, p.Redirect, time.Now(), s.AllowPrivate}
 	made.take(token)
 	var before login
 	old := l.store.read(ctx, loginFile(s), &before)
