@@ -23,7 +23,7 @@ const revokeTime = time.Minute
 // followLastLogins makes mcpx end all logins of a principal at servers as soon as the last login of this principal at mcpx has
 // ended.
 func (a *App) followLastLogins() {
-	a.state.logins.onLeft(func(p *caller.Principal) {
+	a.state.frontLogins.onLeft(func(p *caller.Principal) {
 		a.loops.Go(func() { a.endAccountsOf(p.ID, "the last login at mcpx has ended") }) // ends within revokeTime for each server
 	})
 }

@@ -187,7 +187,7 @@ func New(o Options) (*App, error) {
 	}
 	a.accounts, a.link = new(accounts), a.linkFor
 	a.browsers = &page.Browsers{Sessions: o.state.browsers, Issuer: a.signsIn}
-	a.state.logins.onLogin(a.auditor.loggedIn)
+	a.state.frontLogins.onLogin(a.auditor.loggedIn)
 	if a.reaper == nil {
 		a.reaper = proc.NewReaper()
 	}

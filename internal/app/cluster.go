@@ -40,7 +40,7 @@ func (s *clientState) join(to *conf.Cluster, log *slog.Logger) error {
 	s.sessions = state.NewSealed[front.Session](options.Keys, "session", c.Records())
 	s.browsers = state.NewStored[page.Session]("browser", c.Records())
 	s.once = state.NewOnce("call", c.Records())
-	s.logins.store = c.Records()
+	s.frontLogins.store = c.Records()
 	s.counters = c.NewCounters(s.counters)
 	s.results = cluster.NewResults(c, s.results)
 	s.catalogues = cataloguesOf(c)

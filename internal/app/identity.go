@@ -125,12 +125,12 @@ func (b *builder) newAuthServer(auth *config.Auth, previous *authServer) (*authS
 	case previous != nil && reflect.DeepEqual(previous.of, wanted):
 		return previous, nil
 	}
-	store, err := b.state.loginStore(b.log)
+	store, err := b.state.frontLoginStore(b.log)
 	if err != nil {
 		return nil, err
 	}
 	made, err := authserver.New(*wanted, authserver.Parts{
-		Store: store, Happened: b.state.logins.happened, Left: b.state.logins.hasLeft, SignedIn: b.browsers.SignedIn,
+		Store: store, Happened: b.state.frontLogins.happened, Left: b.state.frontLogins.hasLeft, SignedIn: b.browsers.SignedIn,
 	})
 	if err != nil {
 		return nil, err

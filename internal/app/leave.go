@@ -17,9 +17,9 @@ import (
 	"mcpx/internal/hosted/page"
 )
 
-// loginState has the store of the logins through auth.front, and the functions to call when such a login begins or ends. It is safe for
-// concurrent use.
-type loginState struct {
+// frontLogins has the store of the logins through auth.front, and the functions to call when such a login begins or ends. It is
+// safe for concurrent use.
+type frontLogins struct {
 	mu        sync.Mutex
 	store     state.Followed // nil before the first use
 	listeners []func(authserver.Event)
@@ -32,7 +32,7 @@ type loginState struct {
 
 // onLeft makes l call tell with each principal whose last login ends. If the last login of a principal has already ended, onLeft calls tell
 // at once. tell must not block.
-func (l *loginState) onLeft(tell func(*caller.Principal)) {
+func (l *frontLogins) onLeft(tell func(*caller.Principal)) {
 	l.leaving.Lock()
 	defer l.leaving.Unlock()
 	l.left = tell
@@ -42,7 +42,7 @@ func (l *loginState) onLeft(tell func(*caller.Principal)) {
 	l.waiting = nil
 }
 
-func (l *loginState) hasLeft(p *caller.Principal) {
+func (l *frontLogins) hasLeft(p *caller.Principal) {
 	l.leaving.Lock()
 	defer l.leaving.Unlock()
 	if l.left == nil {
@@ -54,13 +54,13 @@ func (l *loginState) hasLeft(p *caller.Principal) {
 
 // onLogin makes l call tell whenever a login begins or ends. The calls come one after the other. tell must not call methods of
 // l, which is locked meanwhile.
-func (l *loginState) onLogin(tell func(authserver.Event)) {
+func (l *frontLogins) onLogin(tell func(authserver.Event)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.listeners = append(l.listeners, tell)
 }
 
-func (l *loginState) happened(e authserver.Event) {
+func (l *frontLogins) happened(e authserver.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, tell := range l.listeners {
@@ -68,13 +68,13 @@ func (l *loginState) happened(e authserver.Event) {
 	}
 }
 
-// loginStore returns the store of logins through auth.front: in the cluster or, without a cluster, in a folder of the user. If
-// there is no such folder, the logins are in memory.
-func (s *clientState) loginStore(log *slog.Logger) (state.Followed, error) {
-	s.logins.mu.Lock()
-	defer s.logins.mu.Unlock()
-	if s.logins.store != nil {
-		return s.logins.store, nil
+// frontLoginStore returns the store of logins through auth.front: in the cluster or, without a cluster, in a folder of the user.
+// If there is no such folder, the logins are in memory.
+func (s *clientState) frontLoginStore(log *slog.Logger) (state.Followed, error) {
+	s.frontLogins.mu.Lock()
+	defer s.frontLogins.mu.Unlock()
+	if s.frontLogins.store != nil {
+		return s.frontLogins.store, nil
 	}
 	folder := ""
 	if s.noFolder == nil {
@@ -86,7 +86,7 @@ func (s *clientState) loginStore(log *slog.Logger) (state.Followed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("keeping the logins: %w", err)
 	}
-	s.logins.store = store
+	s.frontLogins.store = store
 	return store, nil
 }
 
@@ -197,7 +197,7 @@ func OpenLogins(cfg *config.Config, log *slog.Logger) (*StoredLogins, error) {
 		browsers: &page.Browsers{}, accounts: new(accounts),
 	}
 	l := &StoredLogins{builder: b, config: cfg}
-	b.state.logins.onLeft(func(p *caller.Principal) { l.gone = append(l.gone, p) })
+	b.state.frontLogins.onLeft(func(p *caller.Principal) { l.gone = append(l.gone, p) })
 	server, err := b.newAuthServer(cfg.Auth, nil)
 	if err != nil {
 		return nil, fmt.Errorf("auth.front: %w", err)

@@ -19,12 +19,12 @@ import (
 // the same clients. The state is in memory and in the user's config folder or, in a cluster, shared with the other replicas. An App has one
 // clientState, which reloads do not replace.
 type clientState struct {
-	sessions state.Sessions[front.Session] // of clients over HTTP in the legacy era, in which a session begins with initialize
-	browsers state.Sessions[page.Session]
-	results  state.Results[results.Kept]
-	once     state.Once // remembers which paused calls were resumed, because each can be resumed only once
-	logins   loginState // logins through auth.front
-	counters state.Counters
+	sessions    state.Sessions[front.Session] // of clients over HTTP in the legacy era, in which a session begins with initialize
+	browsers    state.Sessions[page.Session]
+	results     state.Results[results.Kept]
+	once        state.Once  // remembers which paused calls were resumed, because each can be resumed only once
+	frontLogins frontLogins // logins through auth.front
+	counters    state.Counters
 	// catalogues asks the other replicas for a server's catalogue; nil without a cluster.
 	catalogues registry.Peers
 	approvals  *approvals // nil without a cluster

@@ -82,7 +82,7 @@ type Server struct {
 	swept     atomic.Int64 // when sweep has worked last, in Unix seconds
 	unfollow  func()
 	documents *documents
-	login     *login
+	oidc      *oidcClient
 	sameSite  *http.CrossOriginProtection
 	ctx       context.Context // cancelled by Close; all requests that use tokens or logins of this server end with it
 	revoked   context.CancelFunc
@@ -134,7 +134,7 @@ func New(o Options, parts Parts) (*Server, error) {
 	// Client ID metadata documents may be on loopback if the server itself is (draft-ietf-oauth-client-id-metadata-document,
 	// section 6.5).
 	s.documents = newDocuments(s.ctx, netguard.NewClient(netguard.Reach{Loopback: netguard.LoopbackURL(o.Resource), Key: "nothing"}))
-	s.login = newLogin(&s.o, s.Callback())
+	s.oidc = newOIDCClient(&s.o, s.Callback())
 	s.unfollow = s.store.Watch(storePrefix, s.learn)
 	s.learnedAll()
 	return s, nil
@@ -150,9 +150,9 @@ func (unrecorded) Login(audit.Login) {}
 func (s *Server) Close() {
 	s.unfollow()
 	s.revoked()
-	s.login.keys.Close()
+	s.oidc.keys.Close()
 	s.documents.web.CloseIdleConnections()
-	s.login.web.CloseIdleConnections()
+	s.oidc.web.CloseIdleConnections()
 }
 
 // Issuer returns the issuer identifier of this server (RFC 8414): the resource URL without the endpoint's path.

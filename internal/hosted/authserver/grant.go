@@ -154,7 +154,7 @@ func (s *Server) begin(ctx context.Context, g *grant) error {
 // makeRoom ends one login of a user who has maxPerUser logins.
 func (s *Server) makeRoom(ctx context.Context, who *user) {
 	oldest, n := (*grant)(nil), 0
-	for _, g := range s.standing() {
+	for _, g := range s.validGrants() {
 		if g.Who.Subject == who.Subject {
 			if n++; oldest == nil || g.Renewed < oldest.Renewed {
 				oldest = g
@@ -291,8 +291,8 @@ func (s *Server) find(number string) *entry {
 	return s.known.byNumber[number]
 }
 
-// standing returns the logins that have neither ended nor expired.
-func (s *Server) standing() (all []*grant) {
+// validGrants returns the logins that have neither ended nor expired.
+func (s *Server) validGrants() (all []*grant) {
 	s.known.mu.RLock()
 	defer s.known.mu.RUnlock()
 	for _, e := range s.known.byNumber {

@@ -26,7 +26,7 @@ func TestKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.login.web.Transport = first.login.web.Transport
+		s.oidc.web.Transport = first.oidc.web.Transport
 		t.Cleanup(s.Close)
 		return s
 	}

@@ -298,7 +298,7 @@ func TestTooMany(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := len(s.standing()); n != maxPerUser {
+	if n := len(s.validGrants()); n != maxPerUser {
 		t.Errorf("%d logins", n)
 	}
 }

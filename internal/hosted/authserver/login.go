@@ -29,8 +29,8 @@ const (
 	discoveryTime = time.Hour // how long the issuer's metadata is cached
 )
 
-// login logs users in at the OpenID issuer; it is an OpenID Connect client.
-type login struct {
+// oidcClient logs users in at the OpenID issuer, as a client of OpenID Connect.
+type oidcClient struct {
 	o        *Options
 	callback string
 	web      *http.Client
@@ -54,15 +54,15 @@ type provider struct {
 	SendsIssuer   bool     `json:"authorization_response_iss_parameter_supported"`
 }
 
-func newLogin(o *Options, callback string) *login {
+func newOIDCClient(o *Options, callback string) *oidcClient {
 	reach := netguard.Reach{Loopback: netguard.LoopbackURL(o.Issuer), Private: o.AllowPrivate, Key: "auth.front.allow_private"}
 	of := conf.Issuer{URL: o.Issuer, AllowPrivate: o.AllowPrivate}
-	return &login{o: o, callback: callback, web: netguard.NewClient(reach), keys: identity.NewKeys(of, o.Log)}
+	return &oidcClient{o: o, callback: callback, web: netguard.NewClient(reach), keys: identity.NewKeys(of, o.Log)}
 }
 
 // provider returns the metadata of the issuer, cached for discoveryTime. If it cannot be fetched again after that
 // time, the old metadata stays in use.
-func (l *login) provider(ctx context.Context) (*provider, error) {
+func (l *oidcClient) provider(ctx context.Context) (*provider, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.found != nil && time.Now().Before(l.until) {
@@ -88,7 +88,7 @@ func (l *login) provider(ctx context.Context) (*provider, error) {
 	return l.found, nil
 }
 
-func (l *login) config(p *provider) *oauth2.Config {
+func (l *oidcClient) config(p *provider) *oauth2.Config {
 	style := oauth2.AuthStyleInHeader // the default in OpenID Connect
 	if l.o.ClientSecret == "" || p.Methods != nil && !slices.Contains(p.Methods, "client_secret_basic") {
 		style = oauth2.AuthStyleInParams
@@ -102,7 +102,7 @@ func (l *login) config(p *provider) *oauth2.Config {
 // scopes returns the scopes that the issuer is asked for, unless the config names them. Without offline_access most issuers
 // give no refresh token, or one that ends with the user's session in the browser. The scope offline_access is left out if the
 // issuer does not list it, as the issuer may then refuse it.
-func (l *login) scopes(p *provider) []string {
+func (l *oidcClient) scopes(p *provider) []string {
 	switch {
 	case l.o.Scopes != nil:
 		return l.o.Scopes
@@ -117,7 +117,7 @@ func (l *login) scopes(p *provider) []string {
 const google = "https://accounts.google.com"
 
 // asking returns the additional parameters of an authorization request that only this issuer needs; empty for most issuers.
-func (l *login) asking() (more []oauth2.AuthCodeOption) {
+func (l *oidcClient) asking() (more []oauth2.AuthCodeOption) {
 	if l.o.Issuer == google {
 		more = append(more, oauth2.AccessTypeOffline, oauth2.SetAuthURLParam("prompt", "consent"))
 	}
@@ -136,7 +136,7 @@ type pendingLogin struct {
 
 // startLogin sends the user to the issuer. If a client wants the login, the user has consented before.
 func (s *Server) startLogin(w http.ResponseWriter, r *http.Request, a *authorization) {
-	p, err := s.login.provider(r.Context())
+	p, err := s.oidc.provider(r.Context())
 	if err != nil {
 		s.o.Log.Error("the login issuer cannot be reached", "error", err)
 		s.back(w, a, url.Values{"error": {"temporarily_unavailable"}, "error_description": {"the login issuer cannot be reached"}})
@@ -150,8 +150,8 @@ func (s *Server) startLogin(w http.ResponseWriter, r *http.Request, a *authoriza
 	}
 	s.setCookie(w, loginCookie, sealed)
 	nonce := oauth2.SetAuthURLParam("nonce", b.Nonce)
-	options := append(s.login.asking(), oauth2.S256ChallengeOption(b.Verifier), nonce)
-	w.Header().Set("Location", s.login.config(p).AuthCodeURL(b.State, options...))
+	options := append(s.oidc.asking(), oauth2.S256ChallengeOption(b.Verifier), nonce)
+	w.Header().Set("Location", s.oidc.config(p).AuthCodeURL(b.State, options...))
 	w.WriteHeader(http.StatusSeeOther)
 }
 
@@ -165,7 +165,7 @@ func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.setCookie(w, loginCookie, "")
-	got, who, err := s.login.finish(r.Context(), query, &b)
+	got, who, err := s.oidc.finish(r.Context(), query, &b)
 	if err == nil {
 		err = s.nameFree(who)
 	}
@@ -210,7 +210,7 @@ type refusedError struct{ subject, why string }
 func (e *refusedError) Error() string { return e.why }
 
 // finish exchanges the issuer's code for tokens, and returns the tokens and the user that the ID token names.
-func (l *login) finish(ctx context.Context, query url.Values, b *pendingLogin) (*issued, *user, error) {
+func (l *oidcClient) finish(ctx context.Context, query url.Values, b *pendingLogin) (*issued, *user, error) {
 	p, err := l.provider(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -259,7 +259,7 @@ func (l *login) finish(ctx context.Context, query url.Values, b *pendingLogin) (
 // withoutRefresh decides how long a login lasts if the issuer gives no refresh token. If the userinfo endpoint answers, the
 // login lasts as long as the issuer's access token (an hour if the issuer does not say how long that is), with which that
 // endpoint can be asked again. Otherwise the login lasts as long as an access token of mcpx.
-func (l *login) withoutRefresh(got *issued, token *oauth2.Token) {
+func (l *oidcClient) withoutRefresh(got *issued, token *oauth2.Token) {
 	until := deadline(accessTime)
 	if got.Info {
 		got.Access = token.AccessToken
@@ -280,7 +280,7 @@ func (l *login) withoutRefresh(got *issued, token *oauth2.Token) {
 // again asks the issuer whether a user who has logged in before may stay logged in, and what the issuer says about the user now. The error
 // is a *refusedError if the user may not stay logged in. After any other error, mcpx does not know whether the user may. Even after an
 // error, the caller must store the *issued, because it may contain a new refresh token that replaces the earlier one.
-func (l *login) again(ctx context.Context, previous *issued, who *user) (*issued, *user, error) {
+func (l *oidcClient) again(ctx context.Context, previous *issued, who *user) (*issued, *user, error) {
 	next := *previous
 	p, err := l.provider(ctx)
 	if err != nil {
@@ -315,7 +315,9 @@ func (l *login) again(ctx context.Context, previous *issued, who *user) (*issued
 
 // refresh uses the issuer's refresh token, and puts the new tokens into record. claims are the claims of the new ID token; they
 // are empty if the issuer sends no ID token.
-func (l *login) refresh(ctx context.Context, p *provider, record *issued, who *user) (access string, claims jwt.MapClaims, err error) {
+func (l *oidcClient) refresh(
+	ctx context.Context, p *provider, record *issued, who *user,
+) (access string, claims jwt.MapClaims, err error) {
 	web := context.WithValue(ctx, oauth2.HTTPClient, l.web)
 	token, err := l.config(p).TokenSource(web, &oauth2.Token{RefreshToken: record.Refresh}).Token()
 	if r, ok := errors.AsType[*oauth2.RetrieveError](err); ok && slices.Contains(refusals, r.ErrorCode) {
@@ -363,7 +365,7 @@ func plainRetrieve(err error) error {
 }
 
 // verify checks an ID token (OpenID Connect Core 1.0, section 3.1.3.7), except its nonce.
-func (l *login) verify(ctx context.Context, raw string) (jwt.MapClaims, error) {
+func (l *oidcClient) verify(ctx context.Context, raw string) (jwt.MapClaims, error) {
 	claims := jwt.MapClaims{}
 	_, err := l.keys.Parse(ctx, raw, claims, jwt.WithAudience(l.o.ClientID), jwt.WithExpirationRequired(), jwt.WithIssuedAt())
 	audience, _ := claims.GetAudience()
@@ -380,7 +382,7 @@ func (l *login) verify(ctx context.Context, raw string) (jwt.MapClaims, error) {
 }
 
 // addUserInfo adds the claims that only the userinfo endpoint returns. It never replaces a claim.
-func (l *login) addUserInfo(ctx context.Context, p *provider, token string, claims jwt.MapClaims) error {
+func (l *oidcClient) addUserInfo(ctx context.Context, p *provider, token string, claims jwt.MapClaims) error {
 	more := map[string]any{}
 	if err := netguard.Get(ctx, l.web, p.UserInfo, token, &more); err != nil {
 		return err
@@ -418,7 +420,7 @@ type user struct {
 
 // user makes a user from claims. The error is a *refusedError if Allow does not permit this user, or if the user has no valid
 // name (principal_claim) or too many groups. If the claims have no subject, it is another error.
-func (l *login) user(claims jwt.MapClaims) (*user, error) {
+func (l *oidcClient) user(claims jwt.MapClaims) (*user, error) {
 	text := func(name string) string {
 		value, _ := claims[name].(string)
 		return value

@@ -151,7 +151,7 @@ func TestCallback(t *testing.T) {
 // TestAllow checks which users the setting Allow permits.
 func TestAllow(t *testing.T) {
 	user := func(claims jwt.MapClaims, allow conf.Allow) string {
-		l := newLogin(&Options{AuthServer: conf.AuthServer{Allow: allow, GroupsClaim: "groups"}}, "")
+		l := newOIDCClient(&Options{AuthServer: conf.AuthServer{Allow: allow, GroupsClaim: "groups"}}, "")
 		claims["sub"] = "ann"
 		who, err := l.user(claims)
 		if err != nil {
@@ -263,7 +263,7 @@ func TestPrincipalClaim(t *testing.T) {
 
 // TestSecret_InBody: the client secret is sent in the request body if the issuer requires that.
 func TestSecret_InBody(t *testing.T) {
-	l := newLogin(&Options{AuthServer: conf.AuthServer{ClientID: "mcpx", ClientSecret: "x"}}, "")
+	l := newOIDCClient(&Options{AuthServer: conf.AuthServer{ClientID: "mcpx", ClientSecret: "x"}}, "")
 	for _, test := range []struct {
 		methods []string
 		want    int
@@ -312,7 +312,7 @@ func TestLogin_Named(t *testing.T) {
 	if status, answer := s.refresh(client, second); status != http.StatusBadRequest || answer["error"] != "invalid_grant" || s.counts(second) {
 		t.Errorf("a renewal with the name of another: %d %v", status, answer)
 	}
-	for _, g := range s.server.standing() {
+	for _, g := range s.server.validGrants() {
 		if _, err := s.server.change(t.Context(), g.Number, func(g *grant) error {
 			g.Renewed -= int64(identity.NameHeld / time.Second)
 			return nil

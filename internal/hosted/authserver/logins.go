@@ -27,7 +27,7 @@ type Login struct {
 // newest first.
 func (s *Server) Logins() []Login {
 	all := make([]Login, 0)
-	for _, g := range s.standing() {
+	for _, g := range s.validGrants() {
 		if g.Next > 0 { // otherwise its client has not got a token yet
 			all = append(all, s.shown(g))
 		}
@@ -47,7 +47,7 @@ func (s *Server) shown(g *grant) Login {
 // End ends the login with the ID target, or all logins of the principal with the name target. The access tokens of these logins
 // are refused from now on, at other replicas within two seconds.
 func (s *Server) End(ctx context.Context, target, why string) (ended []Login, err error) {
-	for _, g := range s.standing() {
+	for _, g := range s.validGrants() {
 		if g.id() != target && s.principal(&g.Who).Name != target {
 			continue
 		}
@@ -70,7 +70,7 @@ func (s *Server) nameFree(who *user) error {
 		return nil
 	}
 	since := time.Now().Add(-identity.NameHeld).Unix()
-	for _, g := range s.standing() {
+	for _, g := range s.validGrants() {
 		if g.Who.Called == who.Called && g.Who.Claim == who.Claim && g.Who.Subject != who.Subject && g.Renewed > since {
 			return &refusedError{who.Subject, identity.ErrName(s.principal(who).Name).Error()}
 		}

@@ -59,7 +59,7 @@ func (s *Server) logoutToken(ctx context.Context, raw string) (*logoutClaims, er
 		return nil, errors.New("logout_token is missing")
 	}
 	claims := jwt.MapClaims{}
-	token, err := s.login.keys.Parse(ctx, raw, claims, jwt.WithAudience(s.o.ClientID), jwt.WithIssuedAt())
+	token, err := s.oidc.keys.Parse(ctx, raw, claims, jwt.WithAudience(s.o.ClientID), jwt.WithIssuedAt())
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (s *Server) loggedOut(ctx context.Context, out *logoutClaims) error {
 	} else if err != nil {
 		return errUnavailable
 	}
-	for _, g := range s.standing() {
+	for _, g := range s.validGrants() {
 		named := out.Session == "" || g.Issued.Session == out.Session
 		if (out.Subject == "" || g.Who.Subject == out.Subject) && named {
 			if _, err := s.end(ctx, g.Number, "logged out at the issuer"); err != nil {

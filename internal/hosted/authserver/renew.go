@@ -94,7 +94,7 @@ func changes(ctx context.Context, e *entry) error {
 // identifies this request.
 func (s *Server) asked(ctx context.Context, of *grant, me string) (*grant, error) {
 	asking, cancel := context.WithTimeout(ctx, issuerTime)
-	got, who, asks := s.login.again(asking, &of.Issued, &of.Who)
+	got, who, asks := s.oidc.again(asking, &of.Issued, &of.Who)
 	cancel()
 	if asks == nil {
 		asks = s.nameFree(who)

@@ -158,7 +158,7 @@ func still(t testing.TB, store state.Followed, key byte) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.login.web.Transport = inProcess{i}
+	s.oidc.web.Transport = inProcess{i}
 	t.Cleanup(s.Close)
 	return s
 }
@@ -166,7 +166,7 @@ func still(t testing.TB, store state.Followed, key byte) *Server {
 // codeOf makes a login and a code for a client, and returns the form to redeem it.
 func (s *Server) codeOf(t testing.TB, client string) url.Values {
 	t.Helper()
-	i, ok := s.login.web.Transport.(inProcess)
+	i, ok := s.oidc.web.Transport.(inProcess)
 	if !ok {
 		t.Fatal("the issuer is not in this process")
 	}
@@ -290,9 +290,9 @@ func TestRestart(t *testing.T) {
 	open := func(key byte) *Server {
 		s := still(t, storeIn(t, folder), key)
 		if issuer != nil {
-			s.login.web.Transport = issuer
+			s.oidc.web.Transport = issuer
 		}
-		issuer = s.login.web.Transport
+		issuer = s.oidc.web.Transport
 		return s
 	}
 	s := open('k')
@@ -356,7 +356,7 @@ func TestRestart(t *testing.T) {
 func TestServers_Shared(t *testing.T) {
 	store := storeIn(t, "")
 	before, next := still(t, store, 'k'), still(t, store, 'k')
-	next.login.web.Transport = before.login.web.Transport
+	next.oidc.web.Transport = before.oidc.web.Transport
 	one, err := before.redeem(t.Context(), before.codeOf(t, "c"))
 	if err != nil {
 		t.Fatal(err)
