@@ -83,7 +83,7 @@ func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes
 }
 
 // replaceBy replaces the entries of the registry. It stops the upstreams that the new entries do not use, but leaves those of a
-// Pool to their other users. It also stops the sessions of the legacy era and of single clients with the same servers. It
+// Pool to the other registries. It also stops the sessions of the legacy era and of single clients with the same servers. It
 // returns the names of the stopped servers. The caller holds the lock.
 func (r *Registry) replaceBy(entries map[string]*entry, grace time.Duration) (names []string) {
 	if grace <= 0 {

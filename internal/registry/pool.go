@@ -25,19 +25,19 @@ type Pool struct {
 	work  sync.WaitGroup // goroutines that end upstreams
 }
 
-// pooled is an upstream of a Pool. Without users it is ended after a while.
+// pooled is an upstream of a Pool. Without registries that use it, it is ended after a while.
 type pooled struct {
 	pool     *Pool
 	key      string
 	name     string // the name of the server
 	upstream *upstream.Upstream
 	starting sync.Once
-	users    map[*Registry]bool // guarded by Pool.mu
-	timer    *time.Timer        // guarded by Pool.mu; runs after the last user has left
+	usedBy   map[*Registry]bool // guarded by Pool.mu
+	timer    *time.Timer        // guarded by Pool.mu; runs after the last registry has left
 	ended    bool               // guarded by Pool.mu; the upstream is not in the pool any more, and is being ended
 }
 
-// NewPool returns an empty pool. An upstream without users is ended after the time idle.
+// NewPool returns an empty pool. An upstream that no registry uses is ended after the time idle.
 func NewPool(idle time.Duration, log *slog.Logger) *Pool {
 	return &Pool{
 		idle: idle, log: log, installs: semaphore.New(upstream.MaxInstalls, semaphore.Queue{}),
@@ -45,16 +45,16 @@ func NewPool(idle time.Duration, log *slog.Logger) *Pool {
 	}
 }
 
-// SetIdle changes the time after which an upstream without users is ended. For an upstream that has no users already, the old
-// time applies.
+// SetIdle changes the time after which an upstream that no registry uses is ended. For an upstream that is unused already, the
+// old time applies.
 func (p *Pool) SetIdle(idle time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.idle = idle
 }
 
-// join makes r a user of the upstream for the key, which is the server's Shared; leave ends this. The first user makes the
-// upstream from spec. join returns nil if the server must not be shared, or if the pool is closed.
+// join makes r use the upstream for the key, which is the server's Shared; leave ends this. For the first registry, join makes
+// the upstream from spec. join returns nil if the server must not be shared, or if the pool is closed.
 func (p *Pool) join(r *Registry, key string, spec upstream.Spec) *pooled {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,14 +62,14 @@ func (p *Pool) join(r *Registry, key string, spec upstream.Spec) *pooled {
 		return nil
 	}
 	if one := p.all[key]; one != nil {
-		one.users[r] = true
+		one.usedBy[r] = true
 		if one.timer != nil {
 			one.timer.Stop()
 		}
 		return one
 	}
-	one := &pooled{pool: p, key: key, name: spec.Name, users: map[*Registry]bool{r: true}}
-	// The upstream can outlive its first user, so it must not keep that user's logger, client, or limits for all servers
+	one := &pooled{pool: p, key: key, name: spec.Name, usedBy: map[*Registry]bool{r: true}}
+	// The upstream can outlive its first registry, so it must not keep that registry's logger, client, or limits for all servers
 	// together.
 	spec.Logger, spec.Concurrency.All, spec.Concurrency.Installs = p.log, nil, p.installs
 	spec.Introduction.Owner = nil
@@ -103,7 +103,7 @@ func (p *Pool) Renew(server string) {
 			continue
 		}
 		delete(p.all, key)
-		if len(one.users) == 0 {
+		if len(one.usedBy) == 0 {
 			one.end()
 		}
 	}
@@ -111,24 +111,24 @@ func (p *Pool) Renew(server string) {
 
 func (p *pooled) each(call func(*Registry)) {
 	p.pool.mu.Lock()
-	users := make([]*Registry, 0, len(p.users))
-	for r := range p.users {
-		users = append(users, r)
+	all := make([]*Registry, 0, len(p.usedBy))
+	for r := range p.usedBy {
+		all = append(all, r)
 	}
 	p.pool.mu.Unlock()
-	for _, r := range users {
+	for _, r := range all {
 		call(r)
 	}
 }
 
-// start starts the upstream for its first user.
+// start starts the upstream for its first registry.
 func (p *pooled) start(r *Registry) {
 	p.starting.Do(p.upstream.Start)
-	r.changed() // the upstream may already run for other users, and then reports no change to r
+	r.changed() // the upstream may already run for other registries, and then reports no change to r
 }
 
-// leave ends the use of the upstream by r. When no user is left, the upstream is ended after the idle time, or at once if Renew
-// has removed it from the pool.
+// leave ends the use of the upstream by r. When no registry uses it any more, the upstream is ended after the idle time, or at
+// once if Renew has removed it from the pool.
 func (p *pooled) leave(r *Registry) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -141,8 +141,9 @@ func (p *pooled) leave(r *Registry) {
 	}
 }
 
-// drop ends the use of the upstream by r, for a server that Apply has removed or replaced in r, so that no user is likely to
-// return soon. It reports whether r was the last user; then the upstream is not in the pool any more, and r must end it.
+// drop ends the use of the upstream by r, for a server that Apply has removed or replaced in r, so that no registry is
+// likely to return soon. It reports whether r was the last registry; then the upstream is not in the pool any more, and r must
+// end it.
 func (p *pooled) drop(r *Registry) (last bool) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -152,21 +153,21 @@ func (p *pooled) drop(r *Registry) (last bool) {
 	return last
 }
 
-// without removes r from the users. It reports whether r was the last user of an upstream that has not been ended. The caller
+// without ends the use by r. It reports whether r was the last registry to use an upstream that has not been ended. The caller
 // holds the lock.
 func (p *pooled) without(r *Registry) (last bool) {
-	if !p.users[r] {
+	if !p.usedBy[r] {
 		return false
 	}
-	delete(p.users, r)
-	return len(p.users) == 0 && !p.ended
+	delete(p.usedBy, r)
+	return len(p.usedBy) == 0 && !p.ended
 }
 
-// retire ends the upstream, unless it has users again or has been ended already.
+// retire ends the upstream, unless a registry uses it again or it has been ended already.
 func (p *pooled) retire() {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
-	if len(p.users) == 0 && !p.ended {
+	if len(p.usedBy) == 0 && !p.ended {
 		p.end()
 	}
 }
