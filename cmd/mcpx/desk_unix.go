@@ -32,16 +32,16 @@ const firstIdle = time.Minute
 
 // desk is the state of a daemon process, which all its sessions share.
 type desk struct {
-	daemon *attach.Daemon
-	reaper *proc.Reaper
-	pool   *registry.Pool
-	log    *slog.Logger
-	lines  *app.Lines
-	ctx    context.Context // ends with the daemon
-	end    context.CancelFunc
-	began  time.Time
-	seen   *app.Seen // the latest calls of all sessions, which the page shows
-	page   deskPage
+	daemon  *attach.Daemon
+	reaper  *proc.Reaper
+	pool    *registry.Pool
+	log     *slog.Logger
+	lines   *app.Lines
+	ctx     context.Context // ends with the daemon
+	end     context.CancelFunc
+	began   time.Time
+	history *app.CallHistory // the latest calls of all sessions, which the page shows
+	page    deskPage
 
 	mu       sync.Mutex
 	idle     time.Duration
@@ -68,7 +68,7 @@ func daemonMain() {
 	lines := &app.Lines{}
 	d := &desk{
 		reaper: proc.NewReaper(), log: slog.New(slog.NewTextHandler(os.Stderr, nil)), lines: lines,
-		ctx: ctx, end: end, seen: &app.Seen{}, began: time.Now(),
+		ctx: ctx, end: end, history: &app.CallHistory{}, began: time.Now(),
 		pool: registry.NewPool(firstIdle, slog.New(slog.NewTextHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug}))),
 		idle: firstIdle, sessions: make(map[*deskSession]bool), kept: make(map[string]*keptApp),
 	}
@@ -103,7 +103,8 @@ func (d *desk) host(ctx context.Context, session *attach.Session) int {
 	s := streams{
 		in: session.In, out: session.Out, err: &keptWriter{session.Err, d.lines}, reloads: session.Reload, getenv: lookIn(session.Environ),
 		origin: app.Origin{
-			Folder: session.Folder, Environ: session.Environ, Umask: &session.Umask, Reaper: d.reaper, Pool: d.pool, Seen: d.seen,
+			Folder: session.Folder, Environ: session.Environ, Umask: &session.Umask, Reaper: d.reaper,
+			Pool: d.pool, History: d.history,
 		},
 	}
 	if session.Command != "serve" {

@@ -95,10 +95,10 @@ type Origin struct {
 	Reaper *proc.Reaper
 	// Pool has the servers that sessions of the daemon share; nil means that they share none.
 	Pool *registry.Pool
-	// Seen keeps what the page shows about the calls of the App; nil means that the App makes a Seen of its own. Sessions
+	// History has what the page shows about the calls of the App; nil means that the App makes one of its own. Sessions
 	// returns the Apps of the page and of all sessions and commands in this process, whose servers the page shows too. It is
 	// nil except for the App of the page in the daemon.
-	Seen     *Seen
+	History  *CallHistory
 	Sessions func() []*App
 }
 
@@ -117,8 +117,8 @@ type App struct {
 	views *views
 	dialling
 	reloading
-	seen  *Seen
-	lines *Lines // the log that the page shows; nil if it shows none
+	history *CallHistory
+	lines   *Lines // the log that the page shows; nil if it shows none
 	observers
 	pageEnds []context.CancelFunc // each ends the work that viewers of one page have begun
 	limits   *limits.Limits
@@ -172,9 +172,9 @@ func New(o Options) (*App, error) {
 	if err := checkLocals(cfg, o.Locals); err != nil {
 		return nil, err
 	}
-	a := &App{Config: cfg, readyState: readyState{began: time.Now()}, lines: o.Lines, seen: o.Origin.Seen}
-	if a.seen == nil {
-		a.seen = &Seen{}
+	a := &App{Config: cfg, readyState: readyState{began: time.Now()}, lines: o.Lines, history: o.Origin.History}
+	if a.history == nil {
+		a.history = &CallHistory{}
 	}
 	if err := o.keepState(cfg); err != nil {
 		return nil, err

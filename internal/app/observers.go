@@ -37,7 +37,7 @@ func (a *App) observe() {
 		all = append(all, func(r *request.Event) { a.auditor.ended(r) })
 	}
 	if a.profile.measured {
-		all = append(all, a.seen.activity.add)
+		all = append(all, a.history.activity.add)
 	}
 	if a.profile.measured && a.Config.Telemetry.Metrics {
 		a.metrics = telemetry.NewMetrics(Version(), a.telemetryState)
@@ -46,18 +46,18 @@ func (a *App) observe() {
 	if a.tracing() != nil {
 		all = append(all, func(r *request.Event) { a.traces.Call(r) })
 	}
-	if a.Config.UI.Shown && (a.profile.page || a.origin.Seen != nil) {
-		a.seen.calls.KeepContent(a.Config.UI.RecordCalls)
-		all = append(all, a.seen.hour.Add, func(r *request.Event) { a.seen.calls.Add(r, a.strike) })
+	if a.Config.UI.Shown && (a.profile.page || a.origin.History != nil) {
+		a.history.calls.KeepContent(a.Config.UI.RecordCalls)
+		all = append(all, a.history.hour.Add, func(r *request.Event) { a.history.calls.Add(r, a.strike) })
 		if !a.profile.measured {
-			all = append(all, a.seen.activity.add)
+			all = append(all, a.history.activity.add)
 		}
 	}
 	a.journal.Observe(all...)
 }
 
-// Seen is what the page shows about the calls of one App, or of all Apps of a process.
-type Seen struct {
+// CallHistory is what the page shows about the calls of one App, or of all Apps of a process.
+type CallHistory struct {
 	hour     page.Hour
 	calls    page.Calls
 	activity activity

@@ -32,7 +32,7 @@ func (b *builder) callOptions(cfg *config.Config) executor.Options {
 		ResultTokens:  cfg.ResultTokenLimit,
 		PreviewTokens: cfg.ResultPreviewTokens,
 		Filter:        b.filters,
-		Record:        cfg.UI.Shown && cfg.UI.RecordCalls && (b.profile.page || b.origin.Seen != nil),
+		Record:        cfg.UI.Shown && cfg.UI.RecordCalls && (b.profile.page || b.origin.History != nil),
 		ProgramOptions: executor.ProgramOptions{
 			Programs: b.programsOf(cfg), Runner: b.runner,
 		},

@@ -45,7 +45,7 @@ func (a *App) newPage(links *page.Links) *page.Page {
 		w.signing.close()
 	})
 	return page.New(page.Options{
-		View: a.View, ViewName: config.ViewTwoTools, Executor: a.Executor, Hour: &a.seen.hour, Calls: &a.seen.calls,
+		View: a.View, ViewName: config.ViewTwoTools, Executor: a.Executor, Hour: &a.history.hour, Calls: &a.history.calls,
 		Status: w.status, About: w.about, Routes: w.routes(), Back: w.back, Links: links,
 		Browsers: a.browsers, Identity: a.identity, Admin: a.admin, Logger: a.log,
 	})

@@ -84,7 +84,7 @@ func (a *App) wholeStatus() any {
 	for i := range snap.Servers {
 		names[snap.Servers[i].Name] = snap.Servers[i].ToolNames()
 	}
-	whole["tool_names"], whole["clients"], whole["sessions"] = names, a.seen.activity.all(), a.sessions()
+	whole["tool_names"], whole["clients"], whole["sessions"] = names, a.history.activity.all(), a.sessions()
 	return whole
 }
 
@@ -108,7 +108,7 @@ func (a *App) serverStatuses() []serverStatus {
 		s := &snap.Servers[i]
 		one := serverStatus{
 			Name: s.Name, State: s.State, Reason: s.Reason, RetryAfter: s.RetryAfter,
-			Transport: s.Transport, Protocol: s.Protocol, Tools: len(s.Tools), counts: a.seen.activity.of(s.Name),
+			Transport: s.Transport, Protocol: s.Protocol, Tools: len(s.Tools), counts: a.history.activity.of(s.Name),
 			Dialled: a.dialled.State(s.Name),
 		}
 		if status, ok := a.Registry.Status(s.Name); ok {

@@ -1,6 +1,6 @@
 // Package describe writes the texts by which a model finds tools: the descriptions of inspect and exec, which are in every model
 // request and therefore have a budget, the instructions of mcpx, and the answers of inspect. The same snapshot and options always
-// give the same bytes, except for the result types that [Options.Seen] adds.
+// give the same bytes, except for the result types that [Options.LearnedType] adds.
 package describe
 
 import (

@@ -30,10 +30,10 @@ type Options struct {
 	// that is a list of several tool names; 0 means 3000. In the answer about several tools of one server they may take
 	// listingOver times as many.
 	ListingTokens int
-	// Seen is for tools without an output schema. It returns the TypeScript type of the results that the tool has returned so
-	// far, as a text that will be written after prefix, or "" if no results are known. Without Seen, answers have no such
-	// types.
-	Seen func(s *catalog.Server, t *catalog.Tool, prefix string) string
+	// LearnedType is for tools without an output schema. It returns the TypeScript type of the results that the tool has returned
+	// so far, as a text that will be written after prefix, or "" if no results are known. Without LearnedType, answers have no
+	// such types.
+	LearnedType func(s *catalog.Server, t *catalog.Tool, prefix string) string
 }
 
 const (
@@ -166,18 +166,18 @@ func Server(s *catalog.Server, o Options) (text string, complete bool) {
 // state of the server unless it is ready or idle, and before the type of earlier results.
 func Tool(s *catalog.Server, t *catalog.Tool, o Options) string {
 	texts, _ := definitions([]*catalog.Tool{t}, o.withDefaults())
-	return stateLine(s) + texts[0] + o.seen(s, t)
+	return stateLine(s) + texts[0] + o.learned(s, t)
 }
 
-// seen returns a line with the type of the earlier results of t. It is empty if no results are known, if t has an output
+// learned returns a line with the type of the earlier results of t. It is empty if no results are known, if t has an output
 // schema, or if tools are shown as JSON Schema.
-func (o Options) seen(s *catalog.Server, t *catalog.Tool) string {
+func (o Options) learned(s *catalog.Server, t *catalog.Tool) string {
 	const prefix = "\n// seen: "
-	if o.Seen == nil || !o.TypeScript || t.OutputSchema != nil {
+	if o.LearnedType == nil || !o.TypeScript || t.OutputSchema != nil {
 		return ""
 	}
-	if seen := o.Seen(s, t, prefix); seen != "" {
-		return prefix + seen
+	if text := o.LearnedType(s, t, prefix); text != "" {
+		return prefix + text
 	}
 	return ""
 }

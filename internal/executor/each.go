@@ -52,7 +52,7 @@ func (e *Executor) several(ctx context.Context, r Request) (*results.Result, err
 	run, of := e.begin(), r
 	of.began = time.Now()
 	if of.Catalogue == nil {
-		of.Catalogue = e.seen(&of)
+		of.Catalogue = e.visible(&of)
 	}
 	calls, tool, refused, err := run.checkEach(ctx, &of)
 	if err == nil {

@@ -246,10 +246,12 @@ func (e *Executor) Apps(client *caller.Client) *catalog.Snapshot {
 	return e.granted(client, &e.apps)
 }
 
-// seen returns the catalogue that the caller of a request may see now.
-func (e *Executor) seen(r *Request) *catalog.Snapshot { return e.sees(r.Client, r.Scope, r.Apps) }
+// visible returns the catalogue that the caller of a request may see now.
+func (e *Executor) visible(r *Request) *catalog.Snapshot {
+	return e.visibleIn(r.Client, r.Scope, r.Apps)
+}
 
-func (e *Executor) sees(client *caller.Client, part *policy.Scope, apps bool) *catalog.Snapshot {
+func (e *Executor) visibleIn(client *caller.Client, part *policy.Scope, apps bool) *catalog.Snapshot {
 	if apps {
 		return part.Of(e.Apps(client))
 	}
@@ -258,7 +260,7 @@ func (e *Executor) sees(client *caller.Client, part *policy.Scope, apps bool) *c
 
 // Sees returns the catalogue that the sender of a message may see now. The middleware chain calls it ([request.Sees]).
 func (e *Executor) Sees(q *request.Request) *catalog.Snapshot {
-	return e.sees(q.Client, q.Scope, q.Apps)
+	return e.visibleIn(q.Client, q.Scope, q.Apps)
 }
 
 // target is the tool that a request calls, with the checked arguments. If a check fails, only the fields found before are set.

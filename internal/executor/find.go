@@ -19,7 +19,7 @@ func (e run) awaitServer(ctx context.Context, r *Request) {
 		ctx = bounded
 	}
 	e.registry.WaitStart(ctx, r.Server, e.waitLeft(r), e.starting(r))
-	r.Catalogue = e.seen(r)
+	r.Catalogue = e.visible(r)
 }
 
 // FindServer finds a server for a request that is not a call. Like a call, it waits for a server whose tools are not known yet,
@@ -84,7 +84,7 @@ func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error
 		if err := e.logIn(ctx, r); err != nil {
 			return nil, err
 		}
-		r.Catalogue = e.seen(r)
+		r.Catalogue = e.visible(r)
 		if s, ok = r.Catalogue.Server(r.Server); !ok {
 			return nil, &notFoundError{name: r.Server, known: r.Catalogue.ServerNames(), empty: r.Catalogue.Empty}
 		}

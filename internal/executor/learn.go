@@ -25,17 +25,19 @@ func (e run) learns(r *Request, t target) func(results.Sample) {
 	}
 }
 
-// maxSeen is the maximum length, in tokens, of what Seen returns.
-const maxSeen = 60
+// maxLearned is the maximum length, in tokens, of what LearnedType returns.
+const maxLearned = 60
 
-// Seen returns the learned shape of a tool's results. The text is the parameter prefix, followed by a TypeScript type. It is
-// empty if the tool declares an output type or is built in, if nothing is learned, or if mcpx has learned too little from the
+// LearnedType returns the learned shape of a tool's results. The text is the parameter prefix, followed by a TypeScript type. It
+// is empty if the tool declares an output type or is built in, if nothing is learned, or if mcpx has learned too little from the
 // calls of clients that see the same part of the catalogue.
-func (e *Executor) Seen(client *caller.Client, scope *policy.Scope, s *catalog.Server, t *catalog.Tool, prefix string) string {
+func (e *Executor) LearnedType(
+	client *caller.Client, scope *policy.Scope, s *catalog.Server, t *catalog.Tool, prefix string,
+) string {
 	if !e.current().Learn || s.Name == builtin.Name {
 		return ""
 	}
-	return e.learned.TypeScript(learned.Tool{Server: s, Tool: t, Part: e.part(client, scope)}, prefix, maxSeen)
+	return e.learned.TypeScript(learned.Tool{Server: s, Tool: t, Part: e.part(client, scope)}, prefix, maxLearned)
 }
 
 // part identifies the part of the catalogue that an authenticated client sees, which depends on its rights and on its view. It

@@ -23,27 +23,27 @@ func (e run) readable(ctx context.Context, r *Request, origin results.Origin) bo
 			server, _, _ := strings.Cut(line, "\t")
 			e.awaitKnown(ctx, r, server)
 		}
-		return e.readableParts(e.seen(r), origin.Server)
+		return e.readableParts(e.visible(r), origin.Server)
 	}
 	if origin.Tool != "" {
 		e.awaitKnown(ctx, r, origin.Server)
 	}
-	seen := e.seen(r)
+	snap := e.visible(r)
 	if origin.Tool == "" {
 		for name := range strings.FieldsSeq(origin.Server) {
-			if s, ok := seen.Server(name); !ok || s.ToolsOnly {
+			if s, ok := snap.Server(name); !ok || s.ToolsOnly {
 				return false
 			}
 		}
 		return true
 	}
-	return has(seen, origin.Server, origin.Tool)
+	return has(snap, origin.Server, origin.Tool)
 }
 
 // awaitKnown waits for a server that is connecting and whose tools are not known yet, no longer than the request may still
 // wait.
 func (e run) awaitKnown(ctx context.Context, r *Request, server string) {
-	if s, ok := e.seen(r).Server(server); ok && !s.Known && s.State == catalog.Connecting {
+	if s, ok := e.visible(r).Server(server); ok && !s.Known && s.State == catalog.Connecting {
 		bounded, cancel := context.WithTimeout(ctx, e.waitLeft(r))
 		defer cancel()
 		e.registry.WaitServer(bounded, server)

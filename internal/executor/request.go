@@ -82,7 +82,7 @@ type Beside struct {
 // started sets the catalogue, the start time and the event of a request. created reports whether started created the event.
 func (e *Executor) started(r Request) (started Request, created bool) {
 	if r.Catalogue == nil {
-		r.Catalogue = e.seen(&r)
+		r.Catalogue = e.visible(&r)
 	}
 	r.began = time.Now()
 	if created = r.Event == nil; created {

@@ -87,7 +87,7 @@ func (e run) nameLinks(ctx context.Context, blocks []wire.Block, r *Request, ser
 			bounded, cancel := context.WithTimeout(ctx, e.options.ExecWait)
 			e.registry.WaitListedOne(bounded, server.Name)
 			cancel()
-			snap = e.seen(r)
+			snap = e.visible(r)
 			if now, ok := snap.Server(server.Name); ok {
 				server = now
 			}

@@ -31,7 +31,7 @@ func (e run) lookAgain(ctx context.Context, r *Request) (*catalog.Server, *catal
 	bounded, cancel := context.WithTimeout(ctx, e.waitLeft(r))
 	defer cancel()
 	e.Relist(bounded, r.Client, r.Server)
-	r.Catalogue = e.seen(r)
+	r.Catalogue = e.visible(r)
 	s, err := e.findServer(ctx, r)
 	if err != nil {
 		return nil, nil, err

@@ -146,7 +146,7 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 		spec.Introduction.Owner, spec.Introduction.Capabilities = nil, caller.SharedCapabilities
 	}
 	status := e.upstream.Status()
-	spec.Seen = status.Known || cached != nil && !cached.tried
+	spec.StartedBefore = status.Known || cached != nil && !cached.tried
 	switch {
 	case status.Protocol != "":
 		spec.Era = status.Era()

@@ -71,9 +71,9 @@ func (r *Registry) olderSpec(e *entry, status *upstream.Status) upstream.Spec {
 	spec.Catalogue.Shared = func() []catalog.Tool { return e.upstream.Status().Tools }
 	spec.OnChange, spec.OnUnknown = r.changed, nil
 	spec.Lazy, spec.StopIdle = true, cmp.Or(e.server.SessionIdle, defaultIdle)
-	// A further process of a server without PerClient is started only when a client needs it (a lazy upstream with Seen waits for
-	// that), or to find out whether the server has subscriptions in the legacy era.
-	spec.Seen = spec.Type == transport.Stdio && !e.server.PerClient && (!status.Offers.Resources || status.Offers.Subscribe)
+	// A further process of a server without PerClient is started only when a client needs it (a lazy upstream with StartedBefore
+	// waits for that), or to find out whether the server has subscriptions in the legacy era.
+	spec.StartedBefore = spec.Type == transport.Stdio && !e.server.PerClient && (!status.Offers.Resources || status.Offers.Subscribe)
 	if spec.Type == transport.HTTP {
 		spec.Logger = slog.New(slog.DiscardHandler) // it is not an error that a server speaks only one era
 	} else if spec.Logger != nil {

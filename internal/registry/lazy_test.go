@@ -141,9 +141,9 @@ func TestPrefer(t *testing.T) {
 	}
 }
 
-// TestSeen: after one successful start of a server, later starts are not first starts, even after a restart of mcpx. If the
-// start has failed, the next one is still a first start.
-func TestSeen(t *testing.T) {
+// TestStartedBefore: after one successful start of a server, later starts are not first starts, even after a restart of mcpx. If
+// the start has failed, the next one is still a first start.
+func TestStartedBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		options := Options{CacheDir: t.TempDir()}
 		installs := func(fake mcptest.Spec, prepare func(*Server)) bool {

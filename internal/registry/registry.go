@@ -248,7 +248,7 @@ func (r *Registry) newEntry(server Server) *entry {
 	if e.cached = r.remembered(server.Key); e.cached != nil {
 		e.earlier, e.recorded = true, e.cached.tried || e.cached.Offers != nil
 		maps.Copy(e.older.byEra, e.cached.ByEra)
-		spec.Seen = !e.cached.tried
+		spec.StartedBefore = !e.cached.tried
 		e.era = e.cached.era()
 		spec.Era = e.era
 	}

@@ -16,7 +16,7 @@ import (
 func TestLazy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, all := inProcess(t, mcptest.Spec{})
-		spec.Lazy, spec.Seen, spec.StopIdle = true, true, time.Minute
+		spec.Lazy, spec.StartedBefore, spec.StopIdle = true, true, time.Minute
 		spec.Health = conf.Health{Interval: 10 * time.Second}
 		u := connect(t, spec)
 		idle := func(when string, starts int) {
@@ -135,7 +135,7 @@ func TestStopIdle_Race(t *testing.T) {
 func TestLazy_Closed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, all := inProcess(t, mcptest.Spec{})
-		spec.Lazy, spec.Seen = true, true
+		spec.Lazy, spec.StartedBefore = true, true
 		u := New(spec)
 		u.Start()
 		pause(time.Second)

@@ -67,7 +67,7 @@ func (u *Upstream) install(parent context.Context, spec *Spec) (s *session, took
 	}
 	began := time.Now()
 	w := &installWatch{gate: spec.Concurrency.Installs, quiet: firstQuiet, placed: true, say: u.say}
-	if spec.Seen {
+	if spec.StartedBefore {
 		w.quiet, w.say = laterQuiet, func(string) {}
 	}
 	stalled := fmt.Sprintf("nothing has moved for %s", w.quiet)
@@ -108,7 +108,7 @@ func (u *Upstream) turn(ctx context.Context, spec *Spec) error {
 	if place == nil {
 		return nil
 	}
-	if !spec.Seen {
+	if !spec.StartedBefore {
 		u.say("waits for other installs")
 	}
 	return spec.Concurrency.Installs.Await(ctx, place, u.hurry)

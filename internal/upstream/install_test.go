@@ -67,7 +67,7 @@ func TestInstall_Patience(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				spec, all := installer(t, test.fake)
-				spec.Seen, spec.Timeouts.Connect = test.seen, test.set
+				spec.StartedBefore, spec.Timeouts.Connect = test.seen, test.set
 				u := connect(t, spec)
 				pause(test.until - second)
 				status := u.Status()

@@ -31,8 +31,8 @@ type Spec struct {
 	// Era is the era of the server when it was last seen, or empty if that is not known. The first attempt does not
 	// probe a legacy server for the modern era.
 	Era string
-	// Seen means that a start with these settings has succeeded before.
-	Seen bool
+	// StartedBefore means that a start with these settings has succeeded before.
+	StartedBefore bool
 	// Lazy means that no session is opened before a request needs one. A server that was never seen is started once, to read
 	// its catalogue, and then ended.
 	Lazy bool

@@ -15,8 +15,9 @@ type Status struct {
 
 	Agreement // negotiated in the last session
 	Lists
-	// Installing means that a command which may install its program first has never started successfully (see [Spec.Seen]), and
-	// that the first attempt of this upstream has not ended: it runs, waits for its turn, or has not begun.
+	// Installing means that a command which may install its program first has never started successfully (see
+	// [Spec.StartedBefore]), and that the first attempt of this upstream has not ended: it runs, waits for its turn, or has not
+	// begun.
 	Installing bool
 	// isStarting means that the command installs or starts, or waits for its turn.
 	isStarting bool

@@ -198,7 +198,7 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, t degradation) (*
 	for _, fault := range faults {
 		u.spec.Logger.Warn("tool refused", "fault", u.spec.Secrets.Line(fault, 300))
 	}
-	spec.Seen = true
+	spec.StartedBefore = true
 	u.update(func(st *Status) {
 		u.session, u.succeed, u.used = s, time.Now(), time.Now()
 		t.publish(st)

@@ -50,11 +50,11 @@ func New(spec Spec) *Upstream {
 		ended:   make(chan struct{}),
 	}
 	u.dialer = transport.NewDialer(u.spec.Options)
-	u.status = Status{State: catalog.Connecting, Installing: u.spec.installs > 0 && !u.spec.Seen}
+	u.status = Status{State: catalog.Connecting, Installing: u.spec.installs > 0 && !u.spec.StartedBefore}
 	if u.spec.Catalogue.Tools != nil {
 		u.status.Known, u.status.Tools = true, u.spec.Catalogue.Tools
 	}
-	if u.spec.Lazy && u.spec.Seen {
+	if u.spec.Lazy && u.spec.StartedBefore {
 		u.status.State = catalog.Idle
 	}
 	return u

@@ -110,10 +110,12 @@ func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, 
 
 func (v *TwoTools) describeOptions(client *caller.Client) describe.Options {
 	s := v.current()
-	seen := func(s *catalog.Server, t *catalog.Tool, prefix string) string {
-		return v.executor.Seen(client, v.scope(), s, t, prefix)
+	learned := func(s *catalog.Server, t *catalog.Tool, prefix string) string {
+		return v.executor.LearnedType(client, v.scope(), s, t, prefix)
 	}
-	return describe.Options{TypeScript: !s.JSONSchema, MaxDescription: s.MaxDescription, ShortNames: s.ShortNames, Seen: seen}
+	return describe.Options{
+		TypeScript: !s.JSONSchema, MaxDescription: s.MaxDescription, ShortNames: s.ShortNames, LearnedType: learned,
+	}
 }
 
 // single describes one tool, or several whose names are separated by commas. If the whole text is the name of one tool, a comma

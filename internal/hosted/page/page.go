@@ -80,18 +80,18 @@ func New(o Options) *Page {
 	p.mux.HandleFunc("GET /ui/mode", p.sendMode)
 	p.mux.HandleFunc("POST /ui/session", p.signIn)
 	p.mux.HandleFunc("DELETE /ui/session", p.signOut)
-	p.mux.HandleFunc("GET /ui/state", p.seen(p.sendState))
-	p.mux.HandleFunc("GET /ui/events", p.seen(p.events))
-	p.mux.HandleFunc("GET /ui/tool", p.seen(p.tool))
-	p.mux.HandleFunc("GET /ui/search", p.seen(p.search))
-	p.mux.HandleFunc("POST /ui/call", p.seen(p.call))
-	p.mux.HandleFunc("GET /ui/calls", p.seen(p.sendCalls))
-	p.mux.HandleFunc("POST /ui/looked", p.seen(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	p.mux.HandleFunc("GET /ui/state", p.viewed(p.sendState))
+	p.mux.HandleFunc("GET /ui/events", p.viewed(p.events))
+	p.mux.HandleFunc("GET /ui/tool", p.viewed(p.tool))
+	p.mux.HandleFunc("GET /ui/search", p.viewed(p.search))
+	p.mux.HandleFunc("POST /ui/call", p.viewed(p.call))
+	p.mux.HandleFunc("GET /ui/calls", p.viewed(p.sendCalls))
+	p.mux.HandleFunc("POST /ui/looked", p.viewed(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 	if o.Back != nil {
 		p.mux.HandleFunc("GET "+BackPath, o.Back)
 	}
 	for pattern, handler := range o.Routes {
-		p.mux.HandleFunc(pattern, p.seen(handler))
+		p.mux.HandleFunc(pattern, p.viewed(handler))
 	}
 	return p
 }

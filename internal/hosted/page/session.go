@@ -116,8 +116,8 @@ func (p *Page) may(proof *identity.Proof, err error, credential bool) (*identity
 	return proof, nil
 }
 
-// seen calls next only for viewers who may see the page, and puts their principal into the context of the request.
-func (p *Page) seen(next http.HandlerFunc) http.HandlerFunc {
+// viewed calls next only for viewers who may see the page, and puts their principal into the context of the request.
+func (p *Page) viewed(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		proof, refused := p.viewer(r)
 		if refused != nil {
