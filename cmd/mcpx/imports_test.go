@@ -17,7 +17,7 @@ import (
 // the packages in base. The package app may also import the packages in hosted and desk.
 var layers = []string{
 	"app", "budget", "front", "view", "executor", "learned", "builtin", "results", "resources", "registry", "upstream", "transport",
-	"request", "policy", "caller", "files", "jq", "programs", "arguments", "describe", "search", "schemats", "digest", "compress", "tokens",
+	"request", "policy", "caller", "files", "jq", "programs", "arguments", "describe", "search", "schemats", "preview", "compress", "tokens",
 }
 
 // module is the path of this module.
@@ -29,7 +29,7 @@ const door = "the door"
 var behindDoor = []string{"app", "executor", "jq", "programs"}
 
 // pure are packages that only compute: they import only each other and base.
-var pure = []string{"arguments", "describe", "search", "schemats", "digest", "compress", "tokens"}
+var pure = []string{"arguments", "describe", "search", "schemats", "preview", "compress", "tokens"}
 
 // forbidden returns the reason why a package of mcpx must not import another; it is empty if the import is
 // allowed. Both paths are relative to internal/, or name a command.

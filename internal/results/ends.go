@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"mcpx/internal/digest"
+	"mcpx/internal/preview"
 )
 
 // ends shows the beginning and the end of a long text in room tokens and, if its units are lines, an overview of them in
@@ -22,7 +22,7 @@ func (p Pages) ends(h *result, room int, about string) (text string, ok bool) {
 	left := room - p.rest() - p.weigh(about) - marginTokens
 	overview := ""
 	if h.kind == lines {
-		overview = digest.Overview(h.units, left/4)
+		overview = preview.Overview(h.units, left/4)
 	}
 	left -= p.weigh(overview)
 	tail, last := p.tail(h.units, left/3)

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"mcpx/internal/digest"
+	"mcpx/internal/preview"
 )
 
 // look returns the text that a reader gets first of a result that weighs more than room: parts of the result, and the shape
@@ -45,11 +45,11 @@ const (
 	// An item is assumed to need at least assumedItem tokens, so a list of more than room/assumedItem items is not shown
 	// completely.
 	assumedItem = 8
-	// To shorten a list, items are read from its beginning only until they have digestBytes bytes together.
-	digestBytes = 4 << 20
-	// digestTries is how often the shortened items are written and weighed at most. After each try, the amount that is shown
+	// To shorten a list, items are read from its beginning only until they have previewBytes bytes together.
+	previewBytes = 4 << 20
+	// previewTries is how often the shortened items are written and weighed at most. After each try, the amount that is shown
 	// is corrected.
-	digestTries = 4
+	previewTries = 4
 )
 
 // shortened shows as many items of a list as possible in room tokens, each without the parts that need most tokens. ok is false
@@ -72,7 +72,7 @@ func (p Pages) shortened(h *result, room int, about string) (text string, ok boo
 
 // short is a list whose items were shortened for the first part that a reader gets.
 type short struct {
-	digest.Look
+	preview.Look
 	text  string // the items, with everything around their list
 	notes string // says what is left out
 	cost  int    // what text and notes weigh together
@@ -92,14 +92,14 @@ func (p Pages) shorten(h *result, room int) (s short) {
 		most = max(minMembers, 2*room/minItem)
 	}
 	n, size := 0, 0
-	for n < most && size < digestBytes {
+	for n < most && size < previewBytes {
 		size += len(h.items[n])
 		n++
 	}
 	if n < len(h.items) && p.fitWhole(h, room/minItem, room) {
 		return s
 	}
-	d, ok := digest.Read(h.items[:n], h.open == "{", h.around())
+	d, ok := preview.Read(h.items[:n], h.open == "{", h.around())
 	if !ok {
 		return s
 	}
@@ -116,10 +116,10 @@ func (p Pages) shorten(h *result, room int) (s short) {
 }
 
 // fitAll shortens all items until they weigh at most room together with their notes. It tries no budget below minimum tokens.
-func (p Pages) fitAll(h *result, d *digest.Items, room int, minimum float64) (best short) {
+func (p Pages) fitAll(h *result, d *preview.Items, room int, minimum float64) (best short) {
 	budget, tooMuch := max(float64(room)*0.9, minimum), float64(3*room) // tooMuch is a budget with which the items do not fit
 	planned := 0.0
-	for range digestTries {
+	for range previewTries {
 		plan := d.Plan(len(h.items), budget)
 		if plan.Cost == planned {
 			break
@@ -145,9 +145,9 @@ func (p Pages) fitAll(h *result, d *digest.Items, room int, minimum float64) (be
 
 // fitSome shortens as many of the first items as weigh at most room together with their notes. estimate is about how many
 // tokens an item needs.
-func (p Pages) fitSome(h *result, d *digest.Items, room int, estimate float64) (best short) {
+func (p Pages) fitSome(h *result, d *preview.Items, room int, estimate float64) (best short) {
 	n := min(d.Len(), int(float64(room)/estimate))
-	for range digestTries {
+	for range previewTries {
 		if n < 2 || n == len(best.Items) {
 			break
 		}
@@ -179,7 +179,7 @@ func (p Pages) fitWhole(h *result, n, room int) bool {
 func (s short) whole() bool { return s.Mark == "" && s.LeftOut == "" }
 
 // write writes shortened items, with everything around their list, and notes on them.
-func (p Pages) write(h *result, look digest.Look) short {
+func (p Pages) write(h *result, look preview.Look) short {
 	items := make([]json.RawMessage, len(look.Items))
 	for i, item := range look.Items {
 		items[i] = json.RawMessage(item)
@@ -193,7 +193,7 @@ func (p Pages) write(h *result, look digest.Look) short {
 }
 
 // notesOn says what is left out of shortened items, as lines for the model. total is the number of all items.
-func notesOn(look digest.Look, total int) (notes string) {
+func notesOn(look preview.Look, total int) (notes string) {
 	if look.Constant != "" {
 		these := "all"
 		if len(look.Items) < total {

@@ -1,4 +1,4 @@
-package digest
+package preview
 
 import (
 	"fmt"

@@ -1,7 +1,7 @@
-// Package digest shortens long results to what a reader gets of them first. It keeps as many items of a list as
+// Package preview shortens long results to what a reader gets of them first. It keeps as many items of a list as
 // possible, and leaves out members of the items. It keeps both ends of a text, and says what is between them. The
 // package does no I/O and has no state.
-package digest
+package preview
 
 import (
 	"encoding/json"
