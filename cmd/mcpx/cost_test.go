@@ -65,7 +65,7 @@ func TestInit_Ends(t *testing.T) {
 		t.Skip("there is no daemon")
 	}
 	h := newHome(t)
-	h.desk = true // neither command starts the daemon
+	h.daemon = true // neither command starts the daemon
 	servers := map[string]server{"own": fake(t, mcptest.Spec{}), "all": fake(t, mcptest.Spec{}), "folder": fake(t, mcptest.Spec{})}
 	servers["all"]["share"], servers["folder"]["share"], servers["folder"]["start"] = "user", "folder", "lazy"
 	path := h.config(t, servers, nil)

@@ -92,7 +92,7 @@ func (p peers) openSessions(t *testing.T, n int, alone bool) (all []serversUse) 
 			}
 		}
 		out, stderr, code := h.run(t, "", "--config", config, "status", "--json")
-		var state deskState
+		var state daemonState
 		if err := json.Unmarshal([]byte(out), &state); err != nil {
 			t.Fatalf("exit %d, %v: %s", code, err, stderr)
 		}

@@ -19,7 +19,7 @@ import (
 func newDesk(t testing.TB) *home {
 	t.Helper()
 	h := newHome(t)
-	h.desk = true
+	h.daemon = true
 	dir, err := os.MkdirTemp("/tmp", "mcpx-desk-") // not t.TempDir, because the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
@@ -255,7 +255,7 @@ func TestDaemon_None(t *testing.T) {
 		"demo":     {args: []string{"--demo"}},
 		"pprof":    {args: []string{"--pprof", "127.0.0.1:0"}},
 	} {
-		h := &home{dir: h.dir, extra: append(append([]string{}, h.extra...), test.env...), desk: true}
+		h := &home{dir: h.dir, extra: append(append([]string{}, h.extra...), test.env...), daemon: true}
 		args := append([]string{"serve", "--config", h.config(t, map[string]server{}, test.global)}, test.args...)
 		if out, stderr, code := h.run(t, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n", args...); code != 0 || !strings.Contains(out, `"id":1,"result"`) {
 			t.Errorf("%s: exit %d, %q, %s", name, code, out, stderr)

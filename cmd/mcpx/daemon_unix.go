@@ -199,7 +199,7 @@ func (c *cli) describe(s streams, r request) (attach.Start, error) {
 	if err != nil {
 		return attach.Start{}, err
 	}
-	options, err := json.Marshal(deskOptions{c.Config, c.LogLevel, s.terminal, s.screen.Copy(), s.errScreen.Copy(), command})
+	options, err := json.Marshal(daemonOptions{c.Config, c.LogLevel, s.terminal, s.screen.Copy(), s.errScreen.Copy(), command})
 	if err != nil {
 		return attach.Start{}, err
 	}

@@ -45,7 +45,7 @@ type cli struct {
 	credentialCommands
 	serverCommands
 
-	deskCommands
+	daemonCommands
 
 	Demo    demoCommand    `cmd:"" help:"Show what mcpx does, without a config or a network."`
 	Version versionCommand `cmd:"" help:"Print the version, and what this binary is made of."`
@@ -68,8 +68,8 @@ type fileCommands struct {
 	Disable    disableCommand    `cmd:"" help:"Keep a server in the config, but do not use it."`
 }
 
-// deskCommands are about the daemon.
-type deskCommands struct {
+// daemonCommands are about the daemon.
+type daemonCommands struct {
 	Status  statusCommand  `cmd:"" help:"Show the daemon: its sessions, servers and memory."`
 	Logs    logsCommand    `cmd:"" help:"Print what the sessions of the daemon have logged."`
 	Restart restartCommand `cmd:"" help:"Start a server anew, in all sessions of the daemon."`

@@ -79,22 +79,22 @@ func nodeCacheDir() string { return filepath.Join(built.dir, "node") }
 
 // home is a user's folder, empty at first, and the environment variables that refer to it.
 type home struct {
-	dir   string
-	extra []string
-	desk  bool // sessions over stdio use the daemon
+	dir    string
+	extra  []string
+	daemon bool // sessions over stdio use the daemon
 }
 
 // endDaemons ends the daemons of a home; nil where there is no daemon.
 var endDaemons func(testing.TB, *home)
 
-// everyDesk makes all sessions over stdio use the daemon: MCPX_TEST_DAEMON=1 go test -run Stdio.
-var everyDesk = os.Getenv("MCPX_TEST_DAEMON") != ""
+// everyDaemon makes all sessions over stdio use the daemon: MCPX_TEST_DAEMON=1 go test -run Stdio.
+var everyDaemon = os.Getenv("MCPX_TEST_DAEMON") != ""
 
 func newHome(t testing.TB) *home {
 	t.Helper()
 	name, value := mcptest.Mark()
 	h := &home{dir: t.TempDir(), extra: []string{name + "=" + value}}
-	if everyDesk && endDaemons != nil {
+	if everyDaemon && endDaemons != nil {
 		t.Cleanup(func() { endDaemons(t, h) })
 	}
 	return h
@@ -113,7 +113,7 @@ func (h *home) env() []string {
 		nodeCache + "=" + nodeCacheDir(),
 		"MCPX_KEYRING=off", // the tests must not change the user's own keyring
 	}
-	if h.desk || everyDesk {
+	if h.daemon || everyDaemon {
 		// A busy machine needs longer to start the daemon.
 		env = append(env, "MCPX_DAEMON_WITHIN=1m")
 	} else {
@@ -152,7 +152,7 @@ func (h *home) config(t testing.TB, servers map[string]server, global map[string
 	t.Helper()
 	// On a slow machine servers need longer, so mcpx waits longer for them.
 	all := map[string]any{"mcpServers": servers, "startup_wait": 60, "exec_wait": 60, "clients": map[string]any{"e2e": map[string]any{"structured_content": "always"}}}
-	if everyDesk {
+	if everyDaemon {
 		all["daemon_idle"] = 1
 	}
 	for key, value := range global {

@@ -42,7 +42,7 @@ func (h *home) reload(t *testing.T, config string) (out, stderr string, code int
 // processes do nothing. A file with faults is refused: the faults are printed, and the exit code is 2. Calls
 // of clients are not interrupted.
 func TestReloadCommand(t *testing.T) {
-	if everyDesk {
+	if everyDaemon {
 		t.Skip("sessions of the daemon follow the file without the command")
 	}
 	mcptest.Parallel(t)

@@ -36,7 +36,7 @@ func (c *client) list(t testing.TB) []listedTool {
 // mcpx answers before it has sessions.
 func (c *client) awaitReady(t testing.TB, names ...string) {
 	t.Helper()
-	c.awaitServers(t, everyDesk, names)
+	c.awaitServers(t, everyDaemon, names)
 }
 
 // awaitTried is awaitReady for sessions in the daemon, where a server that sessions do not share starts at its first use, and so

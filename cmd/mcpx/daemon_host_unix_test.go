@@ -15,8 +15,8 @@ import (
 	"mcpx/internal/registry"
 )
 
-// TestDesk_Close: the end of the daemon waits for the servers of an app that a timer has begun to end.
-func TestDesk_Close(t *testing.T) {
+// TestDaemon_Close: the end of the daemon waits for the servers of an app that a timer has begun to end.
+func TestDaemon_Close(t *testing.T) {
 	mcptest.NoLeaks(t)
 	quiet := slog.New(slog.DiscardHandler)
 	spec := mcptest.Spec{IgnoreEOF: true, IgnoreTERM: true}.WithFiles(t)
@@ -25,9 +25,9 @@ func TestDesk_Close(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{
+	d := &daemon{
 		reaper: proc.NewReaper(), log: quiet, pool: registry.NewPool(time.Hour, quiet),
-		daemon: attach.New(nil, time.Hour, quiet), sessions: make(map[*deskSession]bool), kept: make(map[string]*keptApp),
+		daemon: attach.New(nil, time.Hour, quiet), sessions: make(map[*daemonSession]bool), kept: make(map[string]*keptApp),
 	}
 	_, done, err := d.keep(streams{err: t.Output()}, cfg, app.Command, nil) // the app has a reaper of its own
 	if err != nil {

@@ -10,32 +10,32 @@ import (
 	"mcpx/internal/app"
 )
 
-// deskPage is the page of mcpx ui in a daemon. The daemon opens at most one page.
-type deskPage struct {
+// daemonPage is the page of mcpx ui in a daemon. The daemon opens at most one page.
+type daemonPage struct {
 	mu      sync.Mutex
 	open    *ui // nil while the page is closed
 	serving sync.WaitGroup
 }
 
 // wait waits until the page is closed. The page closes when nobody uses it, and soon after the daemon's context has ended.
-func (p *deskPage) wait() { p.serving.Wait() }
+func (p *daemonPage) wait() { p.serving.Wait() }
 
 // current returns the open page, or nil.
-func (p *deskPage) current() *ui {
+func (p *daemonPage) current() *ui {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.open
 }
 
-// deskUI runs mcpx ui inside the daemon.
-type deskUI struct {
+// daemonUI runs mcpx ui inside the daemon.
+type daemonUI struct {
 	uiCommand
-	desk *desk
+	daemon *daemon
 }
 
 // runHere opens the page, unless it is open, and prints a link to it. The page stays open after the command.
-func (cmd *deskUI) runHere(ctx context.Context, c *cli, s streams) error {
-	link, err := cmd.desk.openPage(ctx, c, s)
+func (cmd *daemonUI) runHere(ctx context.Context, c *cli, s streams) error {
+	link, err := cmd.daemon.openPage(ctx, c, s)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (cmd *deskUI) runHere(ctx context.Context, c *cli, s streams) error {
 	return nil
 }
 
-func (d *desk) openPage(ctx context.Context, c *cli, s streams) (link string, err error) {
+func (d *daemon) openPage(ctx context.Context, c *cli, s streams) (link string, err error) {
 	p := &d.page
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -30,8 +30,8 @@ import (
 // config for one of them.
 const firstIdle = time.Minute
 
-// desk is the state of a daemon process, which all its sessions share.
-type desk struct {
+// daemon is the state of a daemon process, which all its sessions share.
+type daemon struct {
 	daemon  *attach.Daemon
 	reaper  *proc.Reaper
 	pool    *registry.Pool
@@ -41,17 +41,17 @@ type desk struct {
 	end     context.CancelFunc
 	began   time.Time
 	history *app.CallHistory // the latest calls of all sessions, which the page shows
-	page    deskPage
+	page    daemonPage
 
 	mu       sync.Mutex
 	idle     time.Duration
-	sessions map[*deskSession]bool
+	sessions map[*daemonSession]bool
 	kept     map[string]*keptApp // the apps that commands share, by keptApp.key
 	ending   sync.WaitGroup      // the apps that were in kept and are being closed
 }
 
-// deskSession is an open session.
-type deskSession struct {
+// daemonSession is an open session.
+type daemonSession struct {
 	app    *app.App
 	folder string
 	view   string
@@ -66,11 +66,11 @@ func daemonMain() {
 	ctx, end := context.WithCancel(ctx)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // caught, because servers would inherit an ignored signal
 	lines := &app.Lines{}
-	d := &desk{
+	d := &daemon{
 		reaper: proc.NewReaper(), log: slog.New(slog.NewTextHandler(os.Stderr, nil)), lines: lines,
 		ctx: ctx, end: end, history: &app.CallHistory{}, began: time.Now(),
 		pool: registry.NewPool(firstIdle, slog.New(slog.NewTextHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug}))),
-		idle: firstIdle, sessions: make(map[*deskSession]bool), kept: make(map[string]*keptApp),
+		idle: firstIdle, sessions: make(map[*daemonSession]bool), kept: make(map[string]*keptApp),
 	}
 	d.daemon = attach.New(d.host, firstIdle, d.log)
 	err := d.daemon.Serve(ctx)
@@ -81,7 +81,7 @@ func daemonMain() {
 }
 
 // close ends what the sessions have left behind. All sessions have ended before.
-func (d *desk) close() {
+func (d *daemon) close() {
 	d.page.wait()
 	d.endKept(func(*keptApp) bool { return true })
 	d.ending.Wait() // the apps use the pool until they are closed
@@ -89,8 +89,8 @@ func (d *desk) close() {
 	_ = d.reaper.Close()
 }
 
-// deskOptions is what a command tells the daemon about its command line and its terminal.
-type deskOptions struct {
+// daemonOptions is what a command tells the daemon about its command line and its terminal.
+type daemonOptions struct {
 	Config            string
 	LogLevel          level
 	Terminal          bool // a user at a terminal can be asked
@@ -99,7 +99,7 @@ type deskOptions struct {
 }
 
 // host runs a command for another process and returns its exit code.
-func (d *desk) host(ctx context.Context, session *attach.Session) int {
+func (d *daemon) host(ctx context.Context, session *attach.Session) int {
 	s := streams{
 		in: session.In, out: session.Out, err: &keptWriter{session.Err, d.lines}, reloads: session.Reload, getenv: lookIn(session.Environ),
 		origin: app.Origin{
@@ -113,8 +113,8 @@ func (d *desk) host(ctx context.Context, session *attach.Session) int {
 	return conclude(ctx, s, d.run(ctx, s, session))
 }
 
-func (d *desk) run(ctx context.Context, s streams, session *attach.Session) error {
-	var o deskOptions
+func (d *daemon) run(ctx context.Context, s streams, session *attach.Session) error {
+	var o daemonOptions
 	if err := json.Unmarshal(session.Options, &o); err != nil {
 		return fmt.Errorf("the options of the session: %w", err)
 	}
@@ -139,13 +139,13 @@ func (d *desk) run(ctx context.Context, s streams, session *attach.Session) erro
 	case "lock":
 		command = &lockCommand{}
 	case "status":
-		command = &deskStatus{desk: d}
+		command = &daemonStatus{daemon: d}
 	case "logs":
-		command = &deskLogs{desk: d}
+		command = &daemonLogs{daemon: d}
 	case "restart":
-		command = &deskRestart{desk: d}
+		command = &daemonRestart{daemon: d}
 	case "ui":
-		command = &deskUI{desk: d}
+		command = &daemonUI{daemon: d}
 	case "stop":
 		d.end()
 		return nil
@@ -159,8 +159,8 @@ func (d *desk) run(ctx context.Context, s streams, session *attach.Session) erro
 }
 
 // enter adds a session to the list of sessions. When the session ends, the caller must call ended, which removes the session from the list.
-func (d *desk) enter(a *app.App, session *attach.Session) (ended func()) {
-	one := &deskSession{app: a, folder: session.Folder, view: a.Config.View, pid: session.PID, began: time.Now()}
+func (d *daemon) enter(a *app.App, session *attach.Session) (ended func()) {
+	one := &daemonSession{app: a, folder: session.Folder, view: a.Config.View, pid: session.PID, began: time.Now()}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.sessions[one] = true
@@ -174,14 +174,14 @@ func (d *desk) enter(a *app.App, session *attach.Session) (ended func()) {
 
 // setIdle sets how long the daemon, and the servers that sessions share, stay alive while nothing uses them. The caller holds the
 // lock.
-func (d *desk) setIdle(idle time.Duration) {
+func (d *daemon) setIdle(idle time.Duration) {
 	d.idle = idle
 	d.daemon.SetIdle(idle)
 	d.pool.SetIdle(idle)
 }
 
 // apps returns the apps of all sessions and commands, and the app of the page.
-func (d *desk) apps() (all []*app.App) {
+func (d *daemon) apps() (all []*app.App) {
 	if page := d.page.current(); page != nil {
 		all = append(all, page.app)
 	}
@@ -213,7 +213,7 @@ type keptApp struct {
 // must call done after use. When no command uses the app any more, it stays for daemon_idle if one of its servers was started.
 // Otherwise it ends at once, so that the next command reads the catalogue from disk again. If the config has changed, keep
 // makes another app, and ends the old one if no command uses it. If a file beside the config has changed, the app reads it again.
-func (d *desk) keep(s streams, cfg *config.Config, profile app.Profile, names []string) (a *app.App, done func(), err error) {
+func (d *daemon) keep(s streams, cfg *config.Config, profile app.Profile, names []string) (a *app.App, done func(), err error) {
 	place := s.origin.Folder + "\x00" + strings.Join(names, "\x00")
 	key := place + "\x00" + s.origin.Digest(cfg, names)
 	d.mu.Lock()
@@ -270,27 +270,27 @@ func (k *keptApp) started() bool {
 }
 
 // endKept begins to end the kept apps for which match returns true. It calls match with the lock held.
-func (d *desk) endKept(match func(*keptApp) bool) {
+func (d *daemon) endKept(match func(*keptApp) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for key, one := range d.kept {
 		if match(one) {
 			one.timer.Stop()
 			delete(d.kept, key)
-			d.ending.Go(one.app.Close) // ends soon; desk.close waits for it
+			d.ending.Go(one.app.Close) // ends soon; daemon.close waits for it
 		}
 	}
 }
 
 // sorted returns the sessions, the oldest first.
-func (d *desk) sorted() []*deskSession {
+func (d *daemon) sorted() []*daemonSession {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var all []*deskSession
+	var all []*daemonSession
 	for one := range d.sessions {
 		all = append(all, one)
 	}
-	slices.SortFunc(all, func(x, y *deskSession) int { return cmp.Or(x.began.Compare(y.began), cmp.Compare(x.pid, y.pid)) })
+	slices.SortFunc(all, func(x, y *daemonSession) int { return cmp.Or(x.began.Compare(y.began), cmp.Compare(x.pid, y.pid)) })
 	return all
 }
 

@@ -20,14 +20,14 @@ import (
 	"mcpx/internal/base/terminal"
 )
 
-// deskStatus runs mcpx status inside the daemon.
-type deskStatus struct {
+// daemonStatus runs mcpx status inside the daemon.
+type daemonStatus struct {
 	statusCommand
-	desk *desk
+	daemon *daemon
 }
 
-// deskState is the state of a daemon, in the form of mcpx status --json.
-type deskState struct {
+// daemonState is the state of a daemon, in the form of mcpx status --json.
+type daemonState struct {
 	Running   bool           `json:"running"`
 	PID       int            `json:"pid"`
 	Config    string         `json:"config"`
@@ -59,8 +59,8 @@ type serverState struct {
 	Memory int64 `json:"memory,omitempty"`
 }
 
-func (d *desk) state(config string) deskState {
-	state := deskState{Running: true, PID: os.Getpid(), Config: config, Version: app.Version(), Since: d.began, Sessions: []sessionState{}}
+func (d *daemon) state(config string) daemonState {
+	state := daemonState{Running: true, PID: os.Getpid(), Config: config, Version: app.Version(), Since: d.began, Sessions: []sessionState{}}
 	all, _ := proc.Usage()
 	used := proc.Sum(all)
 	state.Processes, state.Memory = used.Processes, used.Memory
@@ -99,8 +99,8 @@ func serverStates(a *app.App, used map[int]proc.Used) []serverState {
 	return all
 }
 
-func (cmd *deskStatus) runHere(_ context.Context, c *cli, s streams) error {
-	state := cmd.desk.state(c.Config)
+func (cmd *daemonStatus) runHere(_ context.Context, c *cli, s streams) error {
+	state := cmd.daemon.state(c.Config)
 	if cmd.JSON {
 		data, err := json.Marshal(state)
 		if err != nil {
@@ -136,19 +136,19 @@ func (cmd *deskStatus) runHere(_ context.Context, c *cli, s streams) error {
 	return nil
 }
 
-// deskLogs runs mcpx logs inside the daemon.
-type deskLogs struct {
+// daemonLogs runs mcpx logs inside the daemon.
+type daemonLogs struct {
 	logsCommand
-	desk *desk
+	daemon *daemon
 }
 
-func (cmd *deskLogs) runHere(ctx context.Context, c *cli, s streams) error {
-	known := cmd.Server == "" || slices.ContainsFunc(cmd.desk.apps(), func(a *app.App) bool {
+func (cmd *daemonLogs) runHere(ctx context.Context, c *cli, s streams) error {
+	known := cmd.Server == "" || slices.ContainsFunc(cmd.daemon.apps(), func(a *app.App) bool {
 		_, ok := a.Registry.Status(cmd.Server)
 		return ok
 	})
 	for position := int64(0); ; {
-		lines, next, more := cmd.desk.lines.From(position)
+		lines, next, more := cmd.daemon.lines.From(position)
 		position = next
 		for line := range bytes.Lines(lines) {
 			if cmd.Server != "" && !app.About(line, cmd.Server) {
@@ -173,16 +173,16 @@ func (cmd *deskLogs) runHere(ctx context.Context, c *cli, s streams) error {
 	}
 }
 
-// deskRestart runs mcpx restart inside the daemon.
-type deskRestart struct {
+// daemonRestart runs mcpx restart inside the daemon.
+type daemonRestart struct {
 	restartCommand
-	desk *desk
+	daemon *daemon
 }
 
-func (cmd *deskRestart) runHere(_ context.Context, c *cli, s streams) error {
-	cmd.desk.pool.Renew(cmd.Server)
+func (cmd *daemonRestart) runHere(_ context.Context, c *cli, s streams) error {
+	cmd.daemon.pool.Renew(cmd.Server)
 	n := 0
-	for _, a := range cmd.desk.apps() {
+	for _, a := range cmd.daemon.apps() {
 		if a.Restart(cmd.Server) {
 			n++
 		}
