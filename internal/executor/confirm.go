@@ -21,7 +21,7 @@ func (e *Executor) Confirms(q *request.Request) (key string) {
 	}{
 		{policy.ConfirmOf(snap, q.To.Name), "confirm in the config of mcpx"},
 		{q.Scope.Confirms(), "confirm of the group in the config of mcpx"},
-		{grant(snap, q.Client).Confirms(q.To, q.Tool), "confirm of auth.rights in the config of mcpx"},
+		{permissionsOf(snap, q.Client).Confirms(q.To, q.Tool), "confirm of auth.rights in the config of mcpx"},
 	} {
 		if by.level > strictest && policy.Asks(by.level, q.Tool) {
 			strictest, key = by.level, by.key

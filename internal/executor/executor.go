@@ -229,11 +229,11 @@ func (e *Executor) Catalogue(client *caller.Client) *catalog.Snapshot {
 // granted returns what a client may see. The cache is e.catalogues, or e.apps to include the tools that are only for apps.
 func (e *Executor) granted(client *caller.Client, cache *policy.Catalogues) *catalog.Snapshot {
 	snap := e.registry.SnapshotOf(client)
-	return grant(snap, client).Of(cache.Of(snap))
+	return permissionsOf(snap, client).Of(cache.Of(snap))
 }
 
-// grant returns the permissions that the rules in a snapshot give a client; nil means that the client may do everything.
-func grant(snap *catalog.Snapshot, client *caller.Client) *policy.Permissions {
+// permissionsOf returns the permissions that the rules in a snapshot give a client; nil means that the client may do everything.
+func permissionsOf(snap *catalog.Snapshot, client *caller.Client) *policy.Permissions {
 	if client == nil {
 		return nil
 	}

@@ -47,7 +47,7 @@ func (e *Executor) part(client *caller.Client, scope *policy.Scope) string {
 		return ""
 	}
 	part := "auth"
-	if rights := grant(e.registry.Snapshot(), client); rights != nil {
+	if rights := permissionsOf(e.registry.Snapshot(), client); rights != nil {
 		part = rights.Digest()
 	}
 	if scope != nil {

@@ -32,7 +32,7 @@ func (e *Executor) own(client *caller.Client, scope *policy.Scope, snap *catalog
 // the config or the scope of its view has it among the disabled tools.
 func (e *Executor) denied(client *caller.Client, scope *policy.Scope) func(tool string) bool {
 	snap := e.registry.Snapshot()
-	rights, rules := grant(snap, client), policy.RulesOf(snap)
+	rights, rules := permissionsOf(snap, client), policy.RulesOf(snap)
 	return func(tool string) bool {
 		return rights.Denies(e.builtin.Own(true), tool) || rules.Disables(builtin.Name, tool) || scope.Disables(builtin.Name, tool)
 	}

@@ -211,7 +211,7 @@ func (t *Trail) Write(event string, attrs ...slog.Attr) error {
 	if t.closed {
 		return ErrClosed
 	}
-	err := t.account()
+	err := t.writeLost()
 	if err == nil {
 		err = t.append(event, attrs)
 	}
@@ -222,8 +222,8 @@ func (t *Trail) Write(event string, attrs ...slog.Attr) error {
 	return err
 }
 
-// account writes a line with the number of lost records, if there are any.
-func (t *Trail) account() error {
+// writeLost writes a line with the number of lost records, if there are any.
+func (t *Trail) writeLost() error {
 	if t.lost == 0 {
 		return nil
 	}

@@ -49,7 +49,7 @@ func (t *Trail) sync() {
 		t.file, t.size = nil, 0
 	}
 	if err == nil {
-		err = t.account()
+		err = t.writeLost()
 	}
 	if t.say(err); err != nil {
 		t.wantSync()
