@@ -142,9 +142,9 @@ type reloading struct {
 	reloaded Reloaded                         // what the last reload changed; used by the goroutine of Follow only
 }
 
-// MemoryOf returns the soft limit for the memory of mcpx, in bytes: the limit in the config or, if it has none, 80 % of the
+// memoryOf returns the soft limit for the memory of mcpx, in bytes: the limit in the config or, if it has none, 80 % of the
 // container's limit. 0 means no limit.
-func MemoryOf(cfg *config.Config) int64 { return cmp.Or(cfg.Memory, memory.Default()) }
+func memoryOf(cfg *config.Config) int64 { return cmp.Or(cfg.Memory, memory.Default()) }
 
 // filterMemory returns the memory limit for each helper process that runs filters, in bytes; 0 means the default of package jq.
 // total is the limit for mcpx as a whole. Helpers run in the same container as mcpx, so they count as a part of total.
@@ -159,7 +159,7 @@ func filterMemory(total int64) int64 {
 // whole minus the limit for one helper process that runs filters, but at least half of the limit for mcpx as a whole. Only one
 // helper counts, because a second one runs only while two principals use filters at the same time.
 func OwnMemory(cfg *config.Config) int64 {
-	all := MemoryOf(cfg)
+	all := memoryOf(cfg)
 	return max(all/2, all-filterMemory(all))
 }
 
@@ -191,7 +191,7 @@ func New(o Options) (*App, error) {
 	if a.reaper == nil {
 		a.reaper = proc.NewReaper()
 	}
-	a.filters = jq.New(jq.Limits{Memory: filterMemory(MemoryOf(cfg))}, a.reaper)
+	a.filters = jq.New(jq.Limits{Memory: filterMemory(memoryOf(cfg))}, a.reaper)
 	a.runner = programs.New(cfg.Programs.Memory, a.reaper)
 	a.traceTo(o.Trace)
 	a.dialled = a.newHub()
@@ -226,7 +226,7 @@ func (o *Options) keepState(cfg *config.Config) error {
 	if o.state != nil {
 		return nil
 	}
-	o.state = newClientState(o.Log, MemoryOf(cfg))
+	o.state = newClientState(o.Log, memoryOf(cfg))
 	switch {
 	case o.Profile.sealed && cfg.Cluster != nil:
 		return o.state.join(cfg.Cluster, o.Log)

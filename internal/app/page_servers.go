@@ -273,7 +273,7 @@ func SavedBy(file string, days int, grouping string) (*savings.Report, error) {
 	r := &savings.Report{Encoding: "o200k_base", Since: now.AddDate(0, 0, 1-days).Format(time.DateOnly), Days: days, By: grouping}
 	// Days after tomorrow are not read: they were written while the clock was wrong. Tomorrow is read, because in the time zone of
 	// another process it may be tomorrow already.
-	list, err := savings.Load(SavingsDir(file), r.Since, now.AddDate(0, 0, 1).Format(time.DateOnly))
+	list, err := savings.Load(savingsDir(file), r.Since, now.AddDate(0, 0, 1).Format(time.DateOnly))
 	if err != nil {
 		return nil, err
 	}

@@ -11,9 +11,9 @@ import (
 	"mcpx/internal/request"
 )
 
-// SavingsDir returns the folder with the savings of a config file, which all processes with this config share. It is empty if the
+// savingsDir returns the folder with the savings of a config file, which all processes with this config share. It is empty if the
 // user has no folder for caches.
-func SavingsDir(file string) string {
+func savingsDir(file string) string {
 	folder, err := os.UserCacheDir()
 	if err != nil {
 		return ""
@@ -25,7 +25,7 @@ func SavingsDir(file string) string {
 func (a *App) openBook() {
 	dir := ""
 	if a.profile.saves {
-		dir = SavingsDir(a.Config.Path)
+		dir = savingsDir(a.Config.Path)
 	}
 	a.book = savings.New(dir, a.log)
 }

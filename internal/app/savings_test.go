@@ -16,7 +16,7 @@ func TestSavedBy_Clock(t *testing.T) {
 		t.Setenv(name, home)
 	}
 	config := filepath.Join(home, "config.json")
-	dir := SavingsDir(config)
+	dir := savingsDir(config)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}

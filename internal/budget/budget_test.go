@@ -213,7 +213,7 @@ func TestMeter_Results(t *testing.T) {
 		Minified: tokens.Count(compress.Text(orders, compress.Options{}).Text) + tokens.Count(compress.Text(stock, compress.Options{}).Text),
 	}
 	for _, text := range []string{orders, stock} {
-		toon, ok := PlainTOON(text)
+		toon, ok := plainTOON(text)
 		if table.PlainTOON += tokens.Count(toon); !ok {
 			t.Errorf("no TOON of %s", text)
 		}
@@ -236,7 +236,7 @@ func TestPlainTOON(t *testing.T) {
 		`"text"`:                            "", `1`: "", `{"a":1} x`: "", `{"a":`: "", "prose": "", "": "",
 		strings.Repeat("[", 100) + strings.Repeat("]", 100): "",
 	} {
-		if got, ok := PlainTOON(text); got != want || ok != (want != "") {
+		if got, ok := plainTOON(text); got != want || ok != (want != "") {
 			t.Errorf("%s: got %q, %v, want %q", text, got, ok, want)
 		}
 	}

@@ -135,7 +135,7 @@ func (m *Meter) result(text string) Class {
 	sent := compress.Text(text, m.Compress)
 	c := Class{Documents: 1, Received: tokens.Count(text), Minified: tokens.Count(minified), Sent: tokens.Count(sent.Text)}
 	c.PlainTOON = c.Minified
-	if toon, ok := PlainTOON(text); ok {
+	if toon, ok := plainTOON(text); ok {
 		c.PlainTOON = tokens.Count(toon)
 	}
 	if sent.Form == compress.FormTOON {

@@ -12,9 +12,9 @@ import (
 // maxTOONDepth is the maximum depth of nesting in JSON. toon-go indents every line by its depth, so deeper JSON could become very long.
 const maxTOONDepth = 64
 
-// PlainTOON returns JSON text as the library toon-go writes it, to compare with what mcpx sends. ok is
+// plainTOON returns JSON text as the library toon-go writes it, to compare with what mcpx sends. ok is
 // false if text is not a JSON array or object, or toon-go cannot write it.
-func PlainTOON(text string) (out string, ok bool) {
+func plainTOON(text string) (out string, ok bool) {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
 	value, err := toonValue(decoder, 0)

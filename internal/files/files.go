@@ -18,8 +18,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxBytes is the size of the largest file that is read or created, in bytes.
-const MaxBytes = 16 << 20
+// maxBytes is the size of the largest file that is read or created, in bytes.
+const maxBytes = 16 << 20
 
 // Folders are the absolute paths of the folders in which files may be read and created. An absolute path names a file
 // in the folder that contains it. A relative path is tried in each of the folders in turn: the file is read in the
@@ -72,8 +72,8 @@ func (f Folders) Create(path string, data []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(data) > MaxBytes {
-		return "", refused("a file of %d bytes is too large; at most %d MB can be saved", len(data), MaxBytes>>20)
+	if len(data) > maxBytes {
+		return "", refused("a file of %d bytes is too large; at most %d MB can be saved", len(data), maxBytes>>20)
 	}
 	at := places[0]
 	if err := at.create(data); err != nil {
@@ -242,12 +242,12 @@ func (p place) read() (string, error) {
 	if after, err := file.Stat(); err != nil || !os.SameFile(before, after) || !after.Mode().IsRegular() {
 		return "", refused("%q has just changed", name)
 	}
-	data, err := io.ReadAll(io.LimitReader(file, MaxBytes+1))
+	data, err := io.ReadAll(io.LimitReader(file, maxBytes+1))
 	switch {
 	case err != nil:
 		return "", err
-	case len(data) > MaxBytes:
-		return "", refused("is larger than %d MB", MaxBytes>>20)
+	case len(data) > maxBytes:
+		return "", refused("is larger than %d MB", maxBytes>>20)
 	case !utf8.Valid(data):
 		return "", refused("is not a text in UTF-8")
 	}

@@ -106,7 +106,7 @@ func TestRefused(t *testing.T) {
 
 // TestRead_Size: a file of the largest size is read, and a larger one, or one that is no text, is refused.
 func TestRead_Size(t *testing.T) {
-	folder := made(t, "bytes", "\xff\xfe", "empty", "", "most", strings.Repeat("a", MaxBytes), "more", strings.Repeat("a", MaxBytes+1))
+	folder := made(t, "bytes", "\xff\xfe", "empty", "", "most", strings.Repeat("a", maxBytes), "more", strings.Repeat("a", maxBytes+1))
 	sparse, err := os.Create(filepath.Join(folder, "huge"))
 	if err == nil {
 		err = errors.Join(sparse.Truncate(1<<40), sparse.Close())
@@ -120,7 +120,7 @@ func TestRead_Size(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", path, len(text), err)
 		}
 	}
-	if text, err := f.Read("most"); len(text) != MaxBytes || err != nil {
+	if text, err := f.Read("most"); len(text) != maxBytes || err != nil {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
 	if text, err := f.Read("empty"); text != "" || err != nil {
@@ -156,7 +156,7 @@ func TestCreate(t *testing.T) {
 	if got, _ := os.ReadFile(filepath.Join(folder, "old")); string(got) != "old" {
 		t.Errorf("replaced: %q", got)
 	}
-	if _, err := f.Create("large", make([]byte, MaxBytes+1)); err == nil {
+	if _, err := f.Create("large", make([]byte, maxBytes+1)); err == nil {
 		t.Error("created a file that is too large")
 	}
 }

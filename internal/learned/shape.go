@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// MaxBytes is how many bytes of one result are read at most.
-	MaxBytes = 64 << 10
+	// maxBytes is how many bytes of one result are read at most.
+	maxBytes = 64 << 10
 	// maxPlaces bounds the places in a shape. The bound is lower by fewerByLevel for each level of depth, so that deep
 	// places do not use up what the places after them need.
 	maxPlaces, fewerByLevel = 512, 56
@@ -78,8 +78,8 @@ func (f *field) common() bool { return f.first != f.last && f.key != "" }
 // Add learns from a result. The parameter json is valid JSON if the parameter cut is false. If cut is true, json is only the
 // beginning of a longer text, and Add ignores json if it turns out not to be JSON.
 func (s *Shape) Add(json []byte, cut bool) {
-	if len(json) > MaxBytes {
-		json, cut = json[:MaxBytes], true
+	if len(json) > maxBytes {
+		json, cut = json[:maxBytes], true
 	}
 	if cut {
 		trial := &reader{data: json, shape: &Shape{}}

@@ -355,7 +355,7 @@ func BenchmarkShape_Add(b *testing.B) {
 			s := &Shape{}
 			b.ReportAllocs()
 			for b.Loop() {
-				s.Add(data, len(data) > MaxBytes)
+				s.Add(data, len(data) > maxBytes)
 			}
 		})
 	}

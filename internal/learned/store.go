@@ -143,7 +143,7 @@ func (s *Store) forgetOldest() {
 
 // Learn learns from a result, in the background. If maxQueue results wait already, it drops the result. sample returns the JSON
 // of the result as value, or nil if the result has no JSON. If cut is true, value is only the beginning of the JSON, of at most
-// MaxBytes. Learn calls sample later. Until then, everything that sample refers to stays in memory, so sample should refer to
+// maxBytes. Learn calls sample later. Until then, everything that sample refers to stays in memory, so sample should refer to
 // little more than value.
 func (s *Store) Learn(tool Tool, sample func() (value []byte, cut bool)) {
 	s.mu.Lock()

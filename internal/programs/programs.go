@@ -68,8 +68,8 @@ const (
 	grace = 100 * time.Millisecond
 	// maxConfirming is how much longer than Limits.MaxTime a program may take because the user confirms calls.
 	maxConfirming = time.Hour
-	// MaxCode bounds the code of a program, in bytes.
-	MaxCode = 256 << 10
+	// maxCode bounds the code of a program, in bytes.
+	maxCode = 256 << 10
 )
 
 // queue bounds how many programs wait for a helper.
@@ -173,8 +173,8 @@ func (r *Runner) Run(ctx context.Context, owner string, p Program, host Host) (*
 	l := p.Limits.WithDefaults()
 	l.Memory, l.AtOnce = r.memory, min(l.AtOnce, maxAtOnce)
 	limit := min(cmp.Or(p.Timeout, l.Time), l.MaxTime)
-	if len(p.Code) > MaxCode {
-		return &Outcome{Failure: &Failure{CodeFailed, fmt.Sprintf("the program is longer than %s", helper.Size(MaxCode))}}, nil
+	if len(p.Code) > maxCode {
+		return &Outcome{Failure: &Failure{CodeFailed, fmt.Sprintf("the program is longer than %s", helper.Size(maxCode))}}, nil
 	}
 	bounded, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

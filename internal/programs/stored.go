@@ -105,8 +105,8 @@ func readProgram(path string) (string, error) {
 		return "", err
 	case !info.Mode().IsRegular():
 		return "", fmt.Errorf("is not a file")
-	case info.Size() > MaxCode:
-		return "", fmt.Errorf("is longer than %s", helper.Size(MaxCode))
+	case info.Size() > maxCode:
+		return "", fmt.Errorf("is longer than %s", helper.Size(maxCode))
 	}
 	code, err := os.ReadFile(path)
 	return string(code), err

@@ -11,10 +11,10 @@ import (
 // minMerged is how many blocks there must be at least to merge them into a list.
 const minMerged = 3
 
-// Lines writes blocks as JSON Lines, one line for each block. Such blocks are taken as the elements of one list, since the
+// jsonLines writes blocks as JSON Lines, one line for each block. Such blocks are taken as the elements of one list, since the
 // Python SDK writes each element of a list as a text block. ok is false if there are fewer than minMerged blocks, or if one of
 // them is anything but a text with a JSON object.
-func Lines(blocks []wire.Block) (text string, ok bool) {
+func jsonLines(blocks []wire.Block) (text string, ok bool) {
 	if len(blocks) < minMerged {
 		return "", false
 	}
@@ -51,7 +51,7 @@ func (p Pages) Merged(s Shown) (list Shown, ok bool) {
 	if s.Verbatim {
 		return s, false
 	}
-	text, ok := Lines(s.Received)
+	text, ok := jsonLines(s.Received)
 	if !ok {
 		return s, false
 	}

@@ -63,7 +63,7 @@ func TestAsk_AtOnce(t *testing.T) {
 	}
 }
 
-// TestAsk_Over: when a job has ended, its open requests fail with ErrOver, and so do requests that it sends later.
+// TestAsk_Over: when a job has ended, its open requests fail with errOver, and so do requests that it sends later.
 // None of them reaches the Reply of the next job.
 func TestAsk_Over(t *testing.T) {
 	p := newPool(t, patient)
@@ -91,7 +91,7 @@ func TestAsk_Over(t *testing.T) {
 		t.Errorf("the request %q of the job before", request)
 		return nil
 	}, "left")
-	if want := fmt.Sprint(ErrOver, ", ", ErrOver); got != want {
+	if want := fmt.Sprint(errOver, ", ", errOver); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -145,11 +145,11 @@ type Job struct {
 	over   chan struct{} // closed when Do has returned
 }
 
-// ErrOver is the error of Ask after the Worker has returned the answer of the job.
-var ErrOver = errors.New("the job is over")
+// errOver is the error of Ask after the Worker has returned the answer of the job.
+var errOver = errors.New("the job is over")
 
 // Ask sends a request to the parent and returns the reply. It is safe for concurrent use. When the job has ended, Ask
-// fails with ErrOver, even if it is waiting for a reply.
+// fails with errOver, even if it is waiting for a reply.
 func (j *Job) Ask(request []byte) ([]byte, error) {
 	p := j.parent
 	reply := make(chan []byte, 1)
@@ -164,7 +164,7 @@ func (j *Job) Ask(request []byte) ([]byte, error) {
 		p.mu.Lock()
 		delete(p.replies, number)
 		p.mu.Unlock()
-		return nil, ErrOver
+		return nil, errOver
 	}
 }
 
@@ -174,7 +174,7 @@ func (p *parent) request(j *Job, request []byte, reply chan<- []byte) (uint64, e
 	defer p.writing.Unlock()
 	select {
 	case <-j.over:
-		return 0, ErrOver
+		return 0, errOver
 	default:
 	}
 	p.mu.Lock()

@@ -35,8 +35,8 @@ func (m *Message) IsResponse() bool {
 	return m.Method == "" && (m.Result != nil || m.Error != nil)
 }
 
-// ErrNotObject means that the bytes are not a JSON object, so they are no message.
-var ErrNotObject = errors.New("not a JSON object")
+// errNotObject means that the bytes are not a JSON object, so they are no message.
+var errNotObject = errors.New("not a JSON object")
 
 // envelope lists the members that a JSON-RPC message may have.
 var envelope = []string{"jsonrpc", "id", "method", "params", "result", "error"}
@@ -88,7 +88,7 @@ const maxBatch = 10_000
 
 // These are the errors of [Batch].
 var (
-	ErrNotBatch   = errors.New("not a batch")
+	errNotBatch   = errors.New("not a batch")
 	ErrLargeBatch = fmt.Errorf("a batch of more than %d messages", maxBatch)
 )
 
@@ -97,7 +97,7 @@ var (
 func Batch(data []byte) (messages []json.RawMessage, err error) {
 	s := scanner{src: view(data)}
 	if s.peek() != '[' {
-		return nil, ErrNotBatch
+		return nil, errNotBatch
 	}
 	err = Elements(data, func(value []byte) bool {
 		if value[0] == '{' {
@@ -109,7 +109,7 @@ func Batch(data []byte) (messages []json.RawMessage, err error) {
 	case len(messages) > maxBatch:
 		return nil, ErrLargeBatch
 	case err != nil:
-		return nil, ErrNotBatch
+		return nil, errNotBatch
 	}
 	return messages, nil
 }
@@ -145,7 +145,7 @@ func Members(data []byte, yield func(key string, written, value []byte) bool) er
 func members(data []byte, utf8 *bool, yield func(key string, keyStart, keyEnd, start, end int) bool) (valid bool, err error) {
 	s := scanner{src: view(data)}
 	if s.begin() != tokenObject {
-		return false, ErrNotObject
+		return false, errNotObject
 	}
 	valid = true
 	for {

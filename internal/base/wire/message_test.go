@@ -47,8 +47,8 @@ func TestParse(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for _, in := range []string{``, ` `, `null`, `[]`, `"x"`, `7`} {
-		if _, err := Parse([]byte(in)); !errors.Is(err, ErrNotObject) {
-			t.Errorf("Parse(%q): got %v, want ErrNotObject", in, err)
+		if _, err := Parse([]byte(in)); !errors.Is(err, errNotObject) {
+			t.Errorf("Parse(%q): got %v, want errNotObject", in, err)
 		}
 	}
 	for _, in := range []string{`{`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{a:1}`, `{"a" 1}`, `{"a":1}x`, `{"a":1}{"b":2}`,
@@ -121,7 +121,7 @@ func TestBatch(t *testing.T) {
 		t.Errorf("empty batch: got %s, %v", messages, err)
 	}
 	for _, in := range []string{``, `{}`, `[INFO] up`, `[1,`, `null`} {
-		if _, err := Batch([]byte(in)); err != ErrNotBatch {
+		if _, err := Batch([]byte(in)); err != errNotBatch {
 			t.Errorf("Batch(%q): %v", in, err)
 		}
 	}

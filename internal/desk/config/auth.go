@@ -29,10 +29,10 @@ type Auth struct {
 	Front        *conf.AuthServer // nil means that mcpx runs no authorization server
 }
 
-// OldToken is the name of the principal whose token is the value of the older key auth_token.
-const OldToken = "auth_token"
+// oldToken is the name of the principal whose token is the value of the older key auth_token.
+const oldToken = "auth_token"
 
-// tokenName matches the names and labels that a token may have, except for [OldToken]. It excludes '@' and ':', because names
+// tokenName matches the names and labels that a token may have, except for [oldToken]. It excludes '@' and ':', because names
 // with '@' belong to the users of an issuer, and names with ':' to client certificates and agents.
 var tokenName = pattern.New(`^[A-Za-z0-9._-]{1,64}$`)
 
@@ -155,8 +155,8 @@ func (l *loader) authTokens(n *node) {
 	for m := range l.named(n) {
 		name, label, several := strings.Cut(m.key, "/")
 		switch {
-		case !tokenName.MatchString(name) || name == OldToken || several && !tokenName.MatchString(label):
-			l.fault(m, "must have a name of at most 64 letters (a-z), digits, '.', '_' and '-', and not %s; further tokens of a name are NAME/ID", OldToken)
+		case !tokenName.MatchString(name) || name == oldToken || several && !tokenName.MatchString(label):
+			l.fault(m, "must have a name of at most 64 letters (a-z), digits, '.', '_' and '-', and not %s; further tokens of a name are NAME/ID", oldToken)
 		case l.expectKind(objectKind, m):
 			l.authToken(m)
 		}
@@ -224,7 +224,7 @@ func (l *loader) oldAuthToken(n *node) {
 	case len(token) < minOldToken:
 		l.warn("%s: is shorter than %d characters, and can be guessed; mcpx token new NAME makes a better one", n.path(), minOldToken)
 	}
-	t := conf.Token{Name: OldToken} // while the value of ${VAR} is unknown, the digest stays zero, which fits no token
+	t := conf.Token{Name: oldToken} // while the value of ${VAR} is unknown, the digest stays zero, which fits no token
 	if known {
 		t.SHA256 = sha256.Sum256([]byte(token))
 	}

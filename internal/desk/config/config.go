@@ -117,8 +117,8 @@ const (
 	ViewGroup    = "groups/"
 )
 
-// DefaultHTTPPath is the default of the key http_path.
-const DefaultHTTPPath = "/mcp"
+// defaultHTTPPath is the default of the key http_path.
+const defaultHTTPPath = "/mcp"
 
 // DefaultRegistry is the default of the key registry: the URL of the official MCP registry.
 const DefaultRegistry = "https://registry.modelcontextprotocol.io"
@@ -137,10 +137,10 @@ type Group struct {
 	CatalogueTokenBudget int
 }
 
-// NoLimit is the value of ResultChars or DescriptionChars in a rule for clients if the file says 0, which means no limit.
-// NoLimit overrides the limit that mcpx itself has for the client. A limit that the file does not set is 0 in the rule, and
+// noLimit is the value of ResultChars or DescriptionChars in a rule for clients if the file says 0, which means no limit.
+// noLimit overrides the limit that mcpx itself has for the client. A limit that the file does not set is 0 in the rule, and
 // overrides nothing.
-const NoLimit = math.MaxInt32
+const noLimit = math.MaxInt32
 
 // These are the kinds of connections to servers. [Server.Type] has one of them.
 const (
@@ -341,7 +341,7 @@ func defaults(path string) *Config {
 			Daemon:   true, DaemonIdle: 10 * time.Minute,
 		},
 		OverHTTP: OverHTTP{
-			Limits: defaultLimits(), SessionTimeout: 30 * time.Minute, HTTPPath: DefaultHTTPPath, UI: UI{Shown: true},
+			Limits: defaultLimits(), SessionTimeout: 30 * time.Minute, HTTPPath: defaultHTTPPath, UI: UI{Shown: true},
 			Telemetry: Telemetry{Metrics: true},
 		},
 		ToLog: ToLog{LogLevel: "info", LogFormat: "text"},

@@ -155,7 +155,7 @@ func TestZero(t *testing.T) {
 		kept := map[string]bool{
 			"max_description_len": c.MaxDescriptionLen == 0, "catalogue_char_limit": c.CatalogueCharLimit == 0, "result_token_limit": c.ResultTokenLimit == 0,
 			"result_preview_tokens": c.ResultPreviewTokens == 0, "max_concurrency": c.MaxConcurrency == 0, "startup_wait": c.StartupWait == 0, "exec_wait": c.ExecWait == 0, "shutdown_grace": c.ShutdownGrace == 0,
-			"clients.x.description_chars": len(c.Clients) == 1 && c.Clients[0].DescriptionChars == NoLimit,
+			"clients.x.description_chars": len(c.Clients) == 1 && c.Clients[0].DescriptionChars == noLimit,
 		}
 		if ok, of := kept[key]; of && !ok {
 			t.Errorf("%s: the zero is not kept", key)

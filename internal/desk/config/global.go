@@ -173,7 +173,7 @@ func (l *loader) httpPath(n *node) {
 	case !pathForm.MatchString(n.text) || path.Clean(n.text) != n.text:
 		l.fault(n, `must be a path such as "/mcp", of letters, digits, '.', '_', '~' and '-'`)
 	case slices.Contains(servedPaths, first):
-		l.fault(n, "mcpx serves something else at /%s; choose another path, such as %s", first, DefaultHTTPPath)
+		l.fault(n, "mcpx serves something else at /%s; choose another path, such as %s", first, defaultHTTPPath)
 	default:
 		l.cfg.HTTPPath = n.text
 	}
@@ -331,16 +331,16 @@ func (l *loader) client(rule *conf.ClientRule) object {
 }
 
 // limit reads a limit in a rule for clients. In the file it must be at least minimum, or 0, which means no limit. In a
-// [conf.ClientRule], 0 means that the rule does not set the limit; therefore limit stores a 0 of the file as [NoLimit].
+// [conf.ClientRule], 0 means that the rule does not set the limit; therefore limit stores a 0 of the file as [noLimit].
 func (l *loader) limit(into *int, minimum int) value {
 	limit := 0
 	v := l.count(&limit, 0).andThen(func(n *node) {
 		if limit > 0 && limit < minimum {
 			l.fault(n, "must be at least %d, or 0 for no limit", minimum)
 		}
-		*into = cmp.Or(limit, NoLimit)
+		*into = cmp.Or(limit, noLimit)
 	})
-	v.schema = fmt.Sprintf(`{"anyOf": [{"const": 0}, {"type": "integer", "minimum": %d, "maximum": %d}]}`, minimum, NoLimit)
+	v.schema = fmt.Sprintf(`{"anyOf": [{"const": 0}, {"type": "integer", "minimum": %d, "maximum": %d}]}`, minimum, noLimit)
 	v.into, v.derived, v.maximum = into, true, 0
 	return v
 }

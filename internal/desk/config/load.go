@@ -295,8 +295,8 @@ func (g ignored) String() string {
 	return b.String()
 }
 
-// EnvPath is the environment variable that names the config file.
-const EnvPath = "MCPX_CONFIG"
+// envPath is the environment variable that names the config file.
+const envPath = "MCPX_CONFIG"
 
 // localPath is the config file in the current folder. Unless the user names it, it is used only if stdin is a terminal: if an
 // editor starts mcpx in a cloned repository, mcpx must not run the commands in a file of that repository.
@@ -327,7 +327,7 @@ func Find(flag string, getenv func(string) (string, bool), stdinTTY bool, userCo
 	if flag != "" {
 		return flag, mustExist(flag)
 	}
-	if named, _ := getenv(EnvPath); named != "" {
+	if named, _ := getenv(envPath); named != "" {
 		return named, mustExist(named)
 	}
 	user := ""

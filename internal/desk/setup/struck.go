@@ -16,17 +16,17 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// StruckOut is the text that a person sees in place of a secret in an entry.
-const StruckOut = "••••••"
+// struckOut is the text that a person sees in place of a secret in an entry.
+const struckOut = "••••••"
 
-// ErrStruckOut says that an edited entry has StruckOut at a place where the file has no secret.
+// ErrStruckOut says that an edited entry has struckOut at a place where the file has no secret.
 var ErrStruckOut = errors.New("is struck out, but the file has no secret there: enter the value")
 
-// Shown is the entry of a server in a form that a person may see: without comments, with StruckOut in place of secrets, and with
+// Shown is the entry of a server in a form that a person may see: without comments, with struckOut in place of secrets, and with
 // references such as ${NAME} as they are written.
 type Shown struct {
 	Entry json.RawMessage
-	// Secret has the JSON pointers of the strings and numbers that StruckOut replaces in Entry.
+	// Secret has the JSON pointers of the strings and numbers that struckOut replaces in Entry.
 	Secret []string
 	// Executes has the commands that mcpx runs because the entry refers to them with ${command:…}.
 	Executes []string
@@ -101,16 +101,16 @@ type striker struct {
 	executes []string
 }
 
-// walk replaces the secrets in a value by StruckOut. jsonPointer leads to the value; keys has the keys of the objects around it,
+// walk replaces the secrets in a value by struckOut. jsonPointer leads to the value; keys has the keys of the objects around it,
 // the outermost first.
 func (w *striker) walk(v *hujson.Value, jsonPointer string, keys []string) {
 	switch value := v.Value.(type) {
 	case hujson.Literal:
 		if value.Kind() == '"' && w.secret(value.String(), keys) {
-			v.Value = hujson.String(StruckOut)
+			v.Value = hujson.String(struckOut)
 			w.struck = append(w.struck, jsonPointer)
 		} else if value.Kind() == '0' && len(keys) > 0 && config.SecretName(keys[len(keys)-1]) {
-			v.Value = hujson.String(StruckOut)
+			v.Value = hujson.String(struckOut)
 			w.struck = append(w.struck, jsonPointer)
 		}
 	case *hujson.Object:
@@ -160,7 +160,7 @@ func (w *striker) secret(text string, keys []string) bool {
 }
 
 // ReplaceServer replaces the entry of a server by an entry that a person has edited, and changes only what differs. A string
-// that is [StruckOut] keeps the value that the file has at the same place. If the file has no secret there, the error is
+// that is [struckOut] keeps the value that the file has at the same place. If the file has no secret there, the error is
 // [ErrStruckOut]. If the server is not in the config, it is [ErrNoServer].
 func ReplaceServer(data []byte, name string, entry json.RawMessage) ([]byte, error) {
 	return editServer(data, name, func(d *jsonText, path []string) error {
@@ -184,12 +184,12 @@ func ReplaceServer(data []byte, name string, entry json.RawMessage) ([]byte, err
 	})
 }
 
-// unstrike replaces each [StruckOut] in newValue, which is a value in the edited entry. It takes the secret from oldValue, which
+// unstrike replaces each [struckOut] in newValue, which is a value in the edited entry. It takes the secret from oldValue, which
 // the old entry has at the same place. root is the whole old entry; jsonPointer leads to newValue.
 func unstrike(newValue, oldValue, root *hujson.Value, jsonPointer string) error {
 	switch value := newValue.Value.(type) {
 	case hujson.Literal:
-		if value.Kind() != '"' || value.String() != StruckOut {
+		if value.Kind() != '"' || value.String() != struckOut {
 			return nil
 		}
 		shown, err := show(root)

@@ -68,7 +68,7 @@ func TestShowServer(t *testing.T) {
 }
 
 // TestReplaceServer: a value that is struck out in the edited entry stays as it is in the file. Unchanged values keep their
-// comments. StruckOut at a place where the file has no secret is an error, so that nobody can send a secret to another place.
+// comments. struckOut at a place where the file has no secret is an error, so that nobody can send a secret to another place.
 func TestReplaceServer(t *testing.T) {
 	shown, err := ShowServer([]byte(withSecrets), "a")
 	if err != nil {
@@ -89,8 +89,8 @@ func TestReplaceServer(t *testing.T) {
 		t.Errorf("%v\n%s", err, got)
 	}
 	for _, entry := range []string{
-		`{"command":"x","env":{"OTHER":"` + StruckOut + `"}}`, `{"command":"` + StruckOut + `"}`,
-		`{"url":"https://evil.example/","headers":{"Authorization":"` + StruckOut + `"}}`, `{"args":["` + StruckOut + `"]}`,
+		`{"command":"x","env":{"OTHER":"` + struckOut + `"}}`, `{"command":"` + struckOut + `"}`,
+		`{"url":"https://evil.example/","headers":{"Authorization":"` + struckOut + `"}}`, `{"args":["` + struckOut + `"]}`,
 	} {
 		if got, err := ReplaceServer([]byte(withSecrets), "a", json.RawMessage(entry)); !errors.Is(err, ErrStruckOut) {
 			t.Errorf("%s: got %v\n%s", entry, err, got)
@@ -101,7 +101,7 @@ func TestReplaceServer(t *testing.T) {
 // TestReplaceServer_Array: a server that is an element of an array keeps its name.
 func TestReplaceServer_Array(t *testing.T) {
 	const file = `{"servers": [{"name": "a", "command": "x", "env": {"TOKEN": "literal-1"}}, {"name": "b", "command": "y"}]}`
-	got, err := ReplaceServer([]byte(file), "a", json.RawMessage(`{"command":"z","env":{"TOKEN":"`+StruckOut+`"}}`))
+	got, err := ReplaceServer([]byte(file), "a", json.RawMessage(`{"command":"z","env":{"TOKEN":"`+struckOut+`"}}`))
 	if want := strings.Replace(file, `"x"`, `"z"`, 1); err != nil || string(got) != want {
 		t.Errorf("got %v\n%s", err, got)
 	}

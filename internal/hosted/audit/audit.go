@@ -73,8 +73,8 @@ const (
 	lost   = "lost"   // number of records that could not be written before this line
 )
 
-// ErrClosed is returned by writes after Close.
-var ErrClosed = errors.New("the audit trail is closed")
+// errClosed is returned by writes after Close.
+var errClosed = errors.New("the audit trail is closed")
 
 // InUseError is returned if another process has the file open.
 type InUseError struct{ Path string }
@@ -209,7 +209,7 @@ func (t *Trail) Write(event string, attrs ...slog.Attr) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
-		return ErrClosed
+		return errClosed
 	}
 	err := t.writeLost()
 	if err == nil {
@@ -286,7 +286,7 @@ func (t *Trail) Err() error {
 // Close writes the last line, and returns when everything is on disk.
 func (t *Trail) Close() error {
 	err := t.Write(closed)
-	if errors.Is(err, ErrClosed) {
+	if errors.Is(err, errClosed) {
 		return nil
 	}
 	t.syncing.Lock()

@@ -238,7 +238,7 @@ func TestOpen_inUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	end(t, trail)
-	if err := trail.Write("late"); !errors.Is(err, ErrClosed) {
+	if err := trail.Write("late"); !errors.Is(err, errClosed) {
 		t.Error(err)
 	}
 	end(t, open(t, path, Options{}))

@@ -113,7 +113,7 @@ func New(o Options, parts Parts) (*Server, error) {
 	}
 	o.GroupsClaim = cmp.Or(o.GroupsClaim, "groups")
 	if o.Redirects == nil {
-		o.Redirects = Redirects
+		o.Redirects = defaultRedirects
 	}
 	if o.Scopes != nil && !slices.Contains(o.Scopes, "openid") {
 		o.Scopes = append([]string{"openid"}, o.Scopes...)

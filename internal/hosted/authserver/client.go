@@ -151,25 +151,25 @@ func redirect(address string) (*url.URL, bool) {
 	return u, true
 }
 
-// Redirects are the redirect URIs allowed by default. Claude, ChatGPT and VS Code use them.
-var Redirects = []string{
+// defaultRedirects are the redirect URIs allowed by default. Claude, ChatGPT and VS Code use them.
+var defaultRedirects = []string{
 	"https://claude.ai/api/mcp/auth_callback",
 	"https://claude.com/api/mcp/auth_callback",
 	"https://chatgpt.com/connector_platform_oauth_redirect",
 	"https://chatgpt.com/connector/oauth/*",
 	"https://vscode.dev/redirect",
 	"https://insiders.vscode.dev/redirect",
-	Loopback,
+	loopback,
 }
 
-// Loopback, in a list of redirect URIs, allows every http URL on the user's own machine.
-const Loopback = "loopback"
+// loopback, in a list of redirect URIs, allows every http URL on the user's own machine.
+const loopback = "loopback"
 
 // redirects reports whether the config allows this redirect URI.
 func (s *Server) redirects(address string) bool {
 	u, ok := redirect(address)
 	return ok && slices.ContainsFunc(s.o.Redirects, func(glob string) bool {
-		if glob == Loopback {
+		if glob == loopback {
 			return u.Scheme == "http" && netguard.Loopback(u.Hostname())
 		}
 		return matches(glob, u)

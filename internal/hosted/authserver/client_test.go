@@ -97,8 +97,8 @@ func TestRedirects(t *testing.T) {
 			t.Errorf("%s: %v", address, !want)
 		}
 	}
-	for _, glob := range Redirects {
-		if _, ok := redirect(glob); !ok && glob != Loopback {
+	for _, glob := range defaultRedirects {
+		if _, ok := redirect(glob); !ok && glob != loopback {
 			t.Errorf("%s is none itself", glob)
 		}
 	}

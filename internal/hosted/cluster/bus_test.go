@@ -185,7 +185,7 @@ func TestAsk(t *testing.T) {
 	if _, err = asked(t, a, b, "nothing", nil); err == nil || !strings.Contains(err.Error(), "nothing") {
 		t.Errorf("unknown: %v", err)
 	}
-	if _, err = asked(t, a, a, "echo", nil); !errors.Is(err, ErrGone) {
+	if _, err = asked(t, a, a, "echo", nil); !errors.Is(err, errGone) {
 		t.Errorf("itself: %v", err)
 	}
 	mcptest.WaitFor(t, "no exchange is left", wait, func() bool { // the answerer ends a little after the asker
@@ -250,9 +250,9 @@ func TestAsk_Ends(t *testing.T) {
 			t.Errorf("%s ends with %v, want %v", kind, err, want)
 		}
 	}
-	ends(c, "silent", func() { go c.Close() }, ErrGone)
+	ends(c, "silent", func() { go c.Close() }, errGone)
 	<-ended
-	ends(c, "silent", func() {}, ErrGone)
+	ends(c, "silent", func() {}, errGone)
 	ends(b, "silent", func() { n.Kill() }, state.ErrAway)
 	<-ended
 	ends(b, "silent", func() {}, state.ErrAway)

@@ -39,8 +39,8 @@ type Options struct {
 	patience time.Duration
 }
 
-// ErrGone means that the other replica has ended, or cannot be reached.
-var ErrGone = errors.New("the replica that had this has ended")
+// errGone means that the other replica has ended, or cannot be reached.
+var errGone = errors.New("the replica that had this has ended")
 
 // ErrUntaken means that the other replica has done nothing for a call of [Cluster.Ask] or [Cluster.Open]. Either it has not
 // received the data, or it accepts no more exchanges.
@@ -198,7 +198,7 @@ func (c *Cluster) Close() {
 		_ = c.send("to."+id, &head{Do: doBye}, nil)
 	}
 	_ = c.conn.FlushTimeout(time.Second)
-	c.calls.fail(func(*exchange) bool { return true }, ErrGone)
+	c.calls.fail(func(*exchange) bool { return true }, errGone)
 	c.conn.Close()
 	c.mu.Lock()
 	for kind, queue := range c.hear {

@@ -228,7 +228,7 @@ func (x *exchange) receive(h *head, data []byte) {
 
 // Ask sends data to another replica and yields what its answerer for that kind writes, in pieces of at most 256 KB. The
 // iteration ends with an error if ctx ends, the replica ends, or the connection to NATS or a message is lost. The error wraps
-// [ErrUntaken] if the replica has done nothing. Otherwise it is a [RemoteError] if the answerer has failed, or wraps [ErrGone]
+// [ErrUntaken] if the replica has done nothing. Otherwise it is a [RemoteError] if the answerer has failed, or wraps [errGone]
 // if the replica has ended or [state.ErrAway] if NATS cannot be reached. If the caller leaves the loop, the context of the
 // answerer ends.
 func (c *Cluster) Ask(ctx context.Context, to, kind string, data []byte) iter.Seq2[[]byte, error] {
@@ -275,7 +275,7 @@ func (c *Cluster) ask(ctx context.Context, to string) (*exchange, error) {
 	c.calls.mu.Unlock()
 	if to == c.self || !c.IsLive(to) || c.ended() { // checked after x is in open: if the replica ends from now on, that ends x
 		c.calls.remove(x)
-		return nil, fmt.Errorf("%w: %w", ErrUntaken, ErrGone)
+		return nil, fmt.Errorf("%w: %w", ErrUntaken, errGone)
 	}
 	return x, nil
 }

@@ -191,5 +191,5 @@ func (c *Cluster) takeBeat(h *head) {
 
 func (c *Cluster) gone(id, why string) {
 	c.log.Info("a replica has ended", "id", id, "reason", why)
-	c.calls.fail(func(x *exchange) bool { return x.id.peer == id }, ErrGone)
+	c.calls.fail(func(x *exchange) bool { return x.id.peer == id }, errGone)
 }

@@ -142,7 +142,7 @@ func unknownOrAway(ctx context.Context, err error) error {
 		return ctx.Err()
 	case errors.Is(err, state.ErrAway):
 		return state.ErrAway
-	case errors.As(err, &remote), errors.Is(err, ErrGone), errors.Is(err, ErrUntaken), errors.Is(err, state.ErrUnknown):
+	case errors.As(err, &remote), errors.Is(err, errGone), errors.Is(err, ErrUntaken), errors.Is(err, state.ErrUnknown):
 		return state.ErrUnknown
 	}
 	return state.ErrAway

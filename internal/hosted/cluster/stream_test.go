@@ -73,7 +73,7 @@ func TestStream(t *testing.T) {
 		t.Errorf("the replica has ended: %v", err)
 	}
 	<-served
-	if _, err := one.Open(t.Context(), two.Self(), "test", nil); !errors.Is(err, ErrGone) {
+	if _, err := one.Open(t.Context(), two.Self(), "test", nil); !errors.Is(err, errGone) {
 		t.Errorf("a replica that has ended: %v", err)
 	}
 }

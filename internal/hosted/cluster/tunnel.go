@@ -38,7 +38,7 @@ type answered struct {
 var errNoAnswer = errors.New("the other replica sent no HTTP response")
 
 // Forward sends an HTTP request with this body to another replica, and copies its response to w as it arrives. If the context of r ends,
-// so does the request at the other replica. An error means that the response is incomplete; it wraps [ErrGone] if the replica has ended,
+// so does the request at the other replica. An error means that the response is incomplete; it wraps [errGone] if the replica has ended,
 // and [state.ErrAway] if NATS cannot be reached.
 func (c *Cluster) Forward(w http.ResponseWriter, r *http.Request, body []byte, to string) error {
 	ctx := r.Context()

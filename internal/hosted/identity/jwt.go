@@ -23,11 +23,11 @@ const (
 	maxVerified  = 2048
 )
 
-// Algorithms are the accepted signature algorithms. All are asymmetric. With "none", anyone could make tokens; with
+// algorithms are the accepted signature algorithms. All are asymmetric. With "none", anyone could make tokens; with
 // HMAC, anyone who knows the public key could.
-var Algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
+var algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
-var parser = jwt.NewParser(jwt.WithValidMethods(Algorithms), jwt.WithExpirationRequired(), jwt.WithLeeway(leeway), jwt.WithStrictDecoding())
+var parser = jwt.NewParser(jwt.WithValidMethods(algorithms), jwt.WithExpirationRequired(), jwt.WithLeeway(leeway), jwt.WithStrictDecoding())
 
 // claims are the claims of a JWT (RFC 9068). Their names are compared exactly. encoding/json would ignore case, and a
 // claim "Sub", which a user may be able to choose, would replace "sub".

@@ -24,7 +24,7 @@ func (k *Keys) Close() {
 
 // Parse checks the signature of a JWT, and its claims as options say. The error wraps [ErrUnavailable] if the issuer cannot be reached.
 func (k *Keys) Parse(ctx context.Context, token string, into jwt.Claims, options ...jwt.ParserOption) (*jwt.Token, error) {
-	options = append(options, jwt.WithValidMethods(Algorithms), jwt.WithIssuer(k.issuer.URL), jwt.WithLeeway(leeway),
+	options = append(options, jwt.WithValidMethods(algorithms), jwt.WithIssuer(k.issuer.URL), jwt.WithLeeway(leeway),
 		jwt.WithStrictDecoding())
 	return jwt.ParseWithClaims(token, into, func(t *jwt.Token) (any, error) { return k.issuer.key(ctx, t) }, options...)
 }
