@@ -36,7 +36,7 @@ func (r *reloading) start(ctx context.Context, hangUp func()) (stop func()) {
 	} else {
 		signal.Notify(own, syscall.SIGHUP)
 	}
-	reloads := make(chan app.Request)
+	reloads := make(chan app.ReloadRequest)
 	loops.Go(func() { // the goroutine ends with ctx
 		for {
 			select {
@@ -49,7 +49,7 @@ func (r *reloading) start(ctx context.Context, hangUp func()) (stop func()) {
 				return
 			}
 			select {
-			case reloads <- app.Request{By: "a signal"}:
+			case reloads <- app.ReloadRequest{By: "a signal"}:
 			case <-ctx.Done():
 				return
 			}

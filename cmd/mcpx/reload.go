@@ -157,7 +157,7 @@ func sameFile(a, b string) bool {
 
 // listen opens the control socket, through which commands such as mcpx reload find and ask this process. It passes on each request for a
 // reload to the channel requests. stop closes the socket. If the socket cannot be made, mcpx serves without one.
-func (r *reloading) listen(requests chan<- app.Request) (stop func()) {
+func (r *reloading) listen(requests chan<- app.ReloadRequest) (stop func()) {
 	file, err := filepath.Abs(r.app.Config.Path)
 	var socket *control.Socket
 	if err == nil {
@@ -173,7 +173,7 @@ func (r *reloading) listen(requests chan<- app.Request) (stop func()) {
 	reload := func(ctx context.Context) control.Outcome {
 		done := make(chan control.Outcome, 1)
 		ending := control.Outcome{Refused: []string{"this mcpx is about to end"}}
-		request := app.Request{By: "mcpx reload", Done: func(changed app.Reloaded, err error) { done <- outcomeOf(changed, err) }}
+		request := app.ReloadRequest{By: "mcpx reload", Done: func(changed app.Reloaded, err error) { done <- outcomeOf(changed, err) }}
 		select {
 		case requests <- request:
 		case <-ctx.Done():

@@ -52,8 +52,8 @@ type Reloaded struct {
 	Unavailable []config.Fault
 }
 
-// Request asks Follow for a reload. Follow calls Done with the outcome, unless Done is nil.
-type Request struct {
+// ReloadRequest asks Follow for a reload. Follow calls Done with the outcome, unless Done is nil.
+type ReloadRequest struct {
 	// By says, for the audit trail, who asks: a signal or a command.
 	By   string
 	Done func(Reloaded, error)
@@ -64,7 +64,7 @@ type Request struct {
 // also applies the config again when a stored program changes. Without watch, it does so only if the folder of stored programs
 // existed when Follow was called, or at a request or an edit. If Follow refuses a file, it logs the reason, and mcpx keeps using
 // the old config. Follow returns when ctx ends.
-func (a *App) Follow(ctx context.Context, from Source, requests <-chan Request, watch bool) {
+func (a *App) Follow(ctx context.Context, from Source, requests <-chan ReloadRequest, watch bool) {
 	file := setup.ConfigFile{Path: a.Config.Path, Reading: from.Reading}
 	a.source.Store(&file)
 	r := &reloader{
@@ -119,7 +119,7 @@ func (f fingerprints) same(other fingerprints) bool {
 	return maps.EqualFunc(f, other, fingerprint.same)
 }
 
-func (r *reloader) run(ctx context.Context, asked <-chan Request, watch bool) {
+func (r *reloader) run(ctx context.Context, asked <-chan ReloadRequest, watch bool) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
 	if r.stored = storedIn(r.current); watch || r.stored != "" {

@@ -83,9 +83,9 @@ func TestReloader_OtherPrograms(t *testing.T) {
 // TestReloader_LaterPrograms: without watch, and if no folder of programs existed at the start, mcpx follows the folder as soon
 // as a reload or an edit has found one.
 func TestReloader_LaterPrograms(t *testing.T) {
-	for what, reload := range map[string]func(asked chan<- Request, edits chan<- edit){
-		"mcpx reload": func(asked chan<- Request, _ chan<- edit) { asked <- Request{By: "mcpx reload"} },
-		"an edit": func(_ chan<- Request, edits chan<- edit) {
+	for what, reload := range map[string]func(asked chan<- ReloadRequest, edits chan<- edit){
+		"mcpx reload": func(asked chan<- ReloadRequest, _ chan<- edit) { asked <- ReloadRequest{By: "mcpx reload"} },
+		"an edit": func(_ chan<- ReloadRequest, edits chan<- edit) {
 			edits <- edit{by: "an edit", change: func(setup.ConfigFile) error { return nil }, done: make(chan error, 1)}
 		},
 	} {
@@ -98,7 +98,7 @@ func TestReloader_LaterPrograms(t *testing.T) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			var by []string
-			asked, edits := make(chan Request), make(chan edit)
+			asked, edits := make(chan ReloadRequest), make(chan edit)
 			r := &reloader{
 				file: setup.ConfigFile{Path: cfg.Path}, edits: edits, current: cfg, log: slog.New(slog.DiscardHandler),
 				load: func() (*config.Config, error) { return cfg, nil }, apply: func(*config.Config) error { return nil },
