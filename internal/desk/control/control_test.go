@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -42,6 +44,22 @@ func find(t *testing.T, file string) (mine []*Running) {
 		}
 	}
 	return mine
+}
+
+// TestFolders: where only the folder for temporary files can be written, the socket is there, and commands look into each folder
+// once.
+func TestFolders(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the folder is in the user's own")
+	}
+	t.Setenv("XDG_RUNTIME_DIR", "")
+	user := strconv.Itoa(os.Getuid())
+	usual := []string{"/run/user/" + user + "/mcpx", "/tmp/mcpx-" + user}
+	for dir, want := range map[string][]string{"": usual, "/tmp/": usual, "/state": append(slices.Clone(usual), "/state/mcpx-"+user)} {
+		if t.Setenv("TMPDIR", dir); !slices.Equal(folders(), want) {
+			t.Errorf("TMPDIR=%s: %q, want %q", dir, folders(), want)
+		}
+	}
 }
 
 func TestSocket(t *testing.T) {

@@ -7,20 +7,22 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 )
 
-// folders returns the folders in which control sockets may be, the best first. Commands look into all of them, because a desktop
-// client may start mcpx without XDG_RUNTIME_DIR.
+// folders returns the folders in which control sockets may be, each once, the best first. Commands look into all of them, because
+// a desktop client may start mcpx without XDG_RUNTIME_DIR. In a container whose root cannot be written, only the folder in $TMPDIR
+// can be made.
 func folders() []string {
 	user := strconv.Itoa(os.Getuid())
 	var list []string
 	if runtime := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(runtime) {
 		list = append(list, filepath.Join(runtime, "mcpx"))
 	}
-	for _, folder := range []string{"/run/user/" + user + "/mcpx", "/tmp/mcpx-" + user} {
-		if len(list) == 0 || list[0] != folder {
+	for _, folder := range []string{"/run/user/" + user + "/mcpx", "/tmp/mcpx-" + user, filepath.Join(os.TempDir(), "mcpx-"+user)} {
+		if !slices.Contains(list, folder) {
 			list = append(list, folder)
 		}
 	}
