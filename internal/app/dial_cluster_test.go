@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +70,31 @@ func TestDial_Cluster(t *testing.T) {
 	for _, e := range []*endpoint{one, two} {
 		mcptest.WaitFor(t, "the third", dialPatience, func() bool { return says(e, "I am the third") })
 	}
+}
+
+// TestDial_RuleGone: if a rule for a name is removed, the name is free at once, at all replicas: another principal, whom the
+// config allows, dials in under the name at another replica.
+func TestDial_RuleGone(t *testing.T) {
+	mcptest.NoLeaks(t)
+	n := mcptest.StartNATS(t)
+	const people = `[{"principals":["alice","bob"]}]`
+	const rule = `,"exec_wait":"1s","dial":{"allow":[{"principals":["%s"],"names":["shared"],"for":"all"}]}`
+	one := hosted(t, nil, people, fmt.Sprintf(rule, "alice")+clusterAt(n.URL, clusterKey))
+	two := serving(t, one.cfg)
+	one.device(t, "alice", "shared", "alice's")
+	two.await(t, "shared", 1)
+	cfg := configOf(t, nil, people, fmt.Sprintf(rule, "bob")+clusterAt(n.URL, clusterKey))
+	for _, e := range []*endpoint{one, two} {
+		if err := e.app.reload(cfg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mcptest.WaitFor(t, "the end of the record", dialPatience, func() bool {
+		_, err := two.app.state.cluster.Records().Get("dial.shared")
+		return err != nil
+	})
+	two.device(t, "bob", "shared", "bob's")
+	one.await(t, "shared", 1)
 }
 
 // TestDial_Expired: records expire while NATS cannot be reached. If a server still has its connection then, its replica writes the record

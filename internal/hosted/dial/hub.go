@@ -262,13 +262,14 @@ func (h *Hub) room(owner string) error {
 	return nil
 }
 
-// remove ends a slot and its tunnel, but not its connection. The caller holds the lock.
+// remove ends a slot, its tunnel and its record, but not its connection. The caller holds the lock.
 func (h *Hub) remove(s *slot) {
 	s.stay()
 	if s.tunnel != nil {
 		s.tunnel.cut()
 	}
 	delete(h.slots, s.Dialled.Server)
+	h.free(s)
 	h.dropMeters()
 }
 
@@ -289,6 +290,7 @@ func (s *slot) use(c *conn) (older *conn, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ended || h.slots[s.Dialled.Server] != s {
+		h.free(s) // the record was claimed after the slot had been removed
 		return nil, false
 	}
 	s.stay()

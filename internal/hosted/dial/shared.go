@@ -61,6 +61,8 @@ type shared struct {
 	loop sync.WaitGroup
 	wake chan struct{} // buffer of one
 
+	freed []*slot // removed slots whose records have yet to end; the mutex of the hub guards it
+
 	newsMu sync.Mutex
 	news   [][]byte // values of records, also of this replica's own, that were received and not yet applied
 	stale  bool     // Refresh was called
@@ -149,22 +151,35 @@ func (s *slot) holding(at, conn string) holding {
 // errChanged means that the record is missing, or about a newer connection than expected.
 var errChanged = errors.New("another connection has the name")
 
-// tell writes to the records what has changed at this replica: it notes ended connections, renews old records, and writes again those
-// that have expired while NATS could not be reached.
+// free makes the method tell end the record about the server of a removed slot. Otherwise other principals could not use the
+// name until the record expires. The caller holds the lock.
+func (h *Hub) free(s *slot) {
+	if s.own != "" {
+		h.freed = append(h.freed, s)
+		h.look()
+	}
+}
+
+// tell writes to the records what has changed at this replica: it notes ended connections, ends the records of removed slots,
+// renews old records, and writes again those that have expired while NATS could not be reached.
 func (h *Hub) tell() {
 	type change struct {
-		s    *slot
-		own  string
-		away bool
+		s           *slot
+		own         string
+		away, freed bool
 	}
 	var changes []change
 	h.mu.Lock()
 	for _, s := range h.slots {
 		away := s.live == nil
 		if s.own != "" && (away && !s.toldAway || !away && (time.Since(s.told) > recordRenewed || !h.recorded(s))) {
-			changes = append(changes, change{s, s.own, away})
+			changes = append(changes, change{s, s.own, away, false})
 		}
 	}
+	for _, s := range h.freed {
+		changes = append(changes, change{s, s.own, true, true})
+	}
+	h.freed = nil
 	h.mu.Unlock()
 	c := h.options.Cluster
 	for _, one := range changes {
@@ -175,18 +190,22 @@ func (h *Hub) tell() {
 				return wire.Encode(one.s.holding(c.Self(), one.own)), time.Now().Add(recordTime), nil
 			case json.Unmarshal(old, &was) != nil || was.Conn != one.own:
 				return nil, time.Time{}, errChanged
+			case one.freed:
+				return old, time.Now(), nil
 			case one.away:
 				return wire.Encode(one.s.holding("", one.own)), time.Now().Add(awayTime), nil
 			}
 			return old, time.Now().Add(recordTime), nil
 		})
-		if err == nil || errors.Is(err, errChanged) { // otherwise the goroutine of Share tries again; mostly NATS cannot be reached
-			h.mu.Lock()
-			if one.s.own == one.own {
-				one.s.told, one.s.toldAway = time.Now(), one.away
-			}
-			h.mu.Unlock()
+		h.mu.Lock()
+		switch { // in the first two cases, the goroutine of Share tries again; mostly NATS cannot be reached
+		case err != nil && !errors.Is(err, errChanged) && one.freed:
+			h.freed = append(h.freed, one.s)
+		case err != nil && !errors.Is(err, errChanged):
+		case one.s.own == one.own:
+			one.s.told, one.s.toldAway = time.Now(), one.away
 		}
+		h.mu.Unlock()
 	}
 }
 
