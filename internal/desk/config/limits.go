@@ -38,7 +38,7 @@ func (l *loader) limits(n *node) {
 func (l *loader) limitsObject() object {
 	o := &l.cfg.Limits
 	return object{name: "limits", strict: true, keys: append(l.quota(&o.All, &l.cfg.MaxConcurrency),
-		key{"connections", l.count(&o.Connections, 0).takes(atStart), "most open connections of clients with a valid credential; further ones wait. The others may be a quarter of it more"},
+		key{"connections", l.count(&o.Connections, 0).takes(atStart), "most open connections of clients with a valid credential; further ones wait, and the last tenth is only for principals that have few. The others may be a quarter of it more"},
 		key{"server", l.nested(func() object {
 			return object{name: "limitsOfServer", strict: true, keys: l.quota(&o.Server, &l.everyServer.MaxConcurrency)}
 		}), "the same for each server"},

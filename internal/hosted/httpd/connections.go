@@ -21,7 +21,8 @@ import (
 // holds many half-open connections. For strangers on this machine there is only the bound per address.
 //
 // Proved connections have a bound of their own. If it is reached, the request that would prove another connection
-// waits. Without auth, all connections count as proved, and wait in Accept.
+// waits. The last tenth of the places is only for principals with few connections, so that no principal can keep out all
+// others. Without auth, all connections count as proved, and wait in Accept.
 type connections struct {
 	net.Listener
 	slots        chan struct{} // holds one element per proved connection; nil means no bound
@@ -35,10 +36,13 @@ type connections struct {
 	mu        sync.Mutex
 	strangers list.List // *connection of strangers from other machines; the one silent for longest is first
 	addresses map[netip.Addr]*list.List
+	of        map[string]int // how many proved connections, and connections being proved, each principal has
 }
 
 func (o *Options) connections(listener net.Listener) *connections {
-	l := &connections{Listener: listener, ended: make(chan struct{}), addresses: make(map[netip.Addr]*list.List)}
+	l := &connections{
+		Listener: listener, ended: make(chan struct{}), addresses: make(map[netip.Addr]*list.List), of: make(map[string]int),
+	}
 	files := openFiles()
 	if set, ofAddress := o.Limits.Connections(); set > 0 {
 		most := fitting(set, files/2)
@@ -109,6 +113,26 @@ func (l *connections) take(ctx context.Context, gone <-chan struct{}) bool {
 	return false
 }
 
+// claim counts a connection that a principal proves. It reports false if only the last tenth of the places is left, and the
+// principal has more than one connection and more than a hundredth of all places.
+func (l *connections) claim(who string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	most := cap(l.slots)
+	if kept := most / 10; kept > 0 && len(l.slots) >= most-kept && l.of[who] > max(1, most/100) {
+		return false
+	}
+	l.of[who]++
+	return true
+}
+
+// unclaim ends what claim has counted. The caller holds mu.
+func (l *connections) unclaim(who string) {
+	if l.of[who]--; l.of[who] == 0 {
+		delete(l.of, who)
+	}
+}
+
 // admit adds a stranger. If there are then too many strangers, it closes old ones.
 func (l *connections) admit(c *connection) {
 	remote := c.RemoteAddr().String()
@@ -169,24 +193,29 @@ type connection struct {
 	// of.strangers. Both are nil if the connection is not a stranger; stranger is also nil for a connection from this machine.
 	ofAddress, stranger *list.Element
 	closed              bool
+	principal           string // who has proved the connection; empty without auth
 }
 
-// prove marks the connection as proved, for which it needs a slot. It reports false if no slot became free before ctx
-// ended, or if the connection is closed. c may be nil.
-func (c *connection) prove(ctx context.Context) bool {
+// prove marks the connection as proved by a principal, for which it needs a slot. It reports false if the principal has too many
+// connections, if no slot became free before ctx ended, or if the connection is closed. c may be nil.
+func (c *connection) prove(ctx context.Context, who string) bool {
 	if c == nil || c.proved.Load() {
 		return true
 	}
-	if !c.of.take(ctx, c.caller.Life.Done()) {
+	if !c.of.claim(who) {
 		return false
 	}
+	taken := c.of.take(ctx, c.caller.Life.Done())
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
-	if c.closed || c.proved.Load() { // this happened while prove was waiting
-		c.of.leave()
-		return !c.closed
+	if !taken || c.closed || c.proved.Load() { // the latter two happened while prove was waiting
+		if c.of.unclaim(who); taken {
+			c.of.leave()
+		}
+		return taken && !c.closed
 	}
 	c.of.forget(c)
+	c.principal = who
 	c.proved.Store(true)
 	return true
 }
@@ -225,6 +254,9 @@ func (c *connection) Close() error {
 	first := !c.closed
 	c.closed = true
 	c.of.forget(c)
+	if first && c.principal != "" {
+		c.of.unclaim(c.principal)
+	}
 	c.of.mu.Unlock()
 	if first && c.proved.Load() {
 		c.of.leave()

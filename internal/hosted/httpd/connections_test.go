@@ -52,6 +52,17 @@ func (l *crowd) Close() error {
 // Addr implements net.Listener.
 func (l *crowd) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 99), Port: 80} }
 
+// accept returns a new connection that a listener around l has accepted.
+func (l *crowd) accept(t *testing.T, from *connections) *connection {
+	t.Helper()
+	go l.dial(t, "192.0.2.1") // ends when Accept returns
+	c, err := from.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.(*connection)
+}
+
 // dial opens a connection that pretends to come from address. It is closed when the test ends.
 func (l *crowd) dial(t *testing.T, address string) net.Conn {
 	near, far := net.Pipe()
@@ -241,21 +252,13 @@ func TestConnections_ProvedOnce(t *testing.T) {
 		o := &Options{Identity: v.Verifier, Limits: limits.New(conf.Limits{Connections: 2})}
 		l := o.connections(crowd)
 		defer l.Close()
-		accept := func() *connection {
-			go crowd.dial(t, "192.0.2.1") // ends when Accept returns
-			c, err := l.Accept()
-			if err != nil {
-				t.Fatal(err)
-			}
-			return c.(*connection)
-		}
-		full, twice, other := accept(), accept(), accept()
-		if !full.prove(t.Context()) || !l.take(t.Context(), nil) {
+		full, twice, other := crowd.accept(t, l), crowd.accept(t, l), crowd.accept(t, l)
+		if !full.prove(t.Context(), "a") || !l.take(t.Context(), nil) {
 			t.Fatal("no place")
 		}
 		proved := make(chan bool, 2)
 		for range 2 {
-			go func() { proved <- twice.prove(t.Context()) }()
+			go func() { proved <- twice.prove(t.Context(), "a") }()
 		}
 		synctest.Wait()
 		full.Close()
@@ -269,13 +272,42 @@ func TestConnections_ProvedOnce(t *testing.T) {
 			t.Errorf("one connection has %d places", n)
 		}
 		for _, c := range []*connection{twice, other} {
-			if !c.prove(t.Context()) {
+			if !c.prove(t.Context(), "a") {
 				t.Error("not proved")
 			}
 			c.Close()
 		}
-		if n := len(l.slots); n != 0 {
-			t.Errorf("%d places are never given back", n)
+		if n := len(l.slots); n != 0 || len(l.of) != 0 {
+			t.Errorf("%d places are never given back; %v", n, l.of)
+		}
+	})
+}
+
+// TestConnections_Kept: a principal that opens as many connections as it can leaves places for others.
+func TestConnections_Kept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crowd := &crowd{ended: make(chan struct{}), conns: make(chan net.Conn)}
+		v := verifierOf(guardedBy(t, "", "a"))
+		o := &Options{Identity: v.Verifier, Limits: limits.New(conf.Limits{Connections: 20})}
+		l := o.connections(crowd)
+		defer l.Close()
+		var greedy []*connection
+		for range 20 {
+			if c := crowd.accept(t, l); c.prove(t.Context(), "greedy") {
+				greedy = append(greedy, c)
+			}
+		}
+		if len(greedy) != 18 {
+			t.Errorf("one principal has %d of 20 places", len(greedy))
+		}
+		for range 2 {
+			if !crowd.accept(t, l).prove(t.Context(), "another") {
+				t.Error("another has no place")
+			}
+		}
+		greedy[0].Close()
+		if c := crowd.accept(t, l); c.prove(t.Context(), "greedy") || !c.prove(t.Context(), "third") {
+			t.Error("the place that became free is not for others")
 		}
 	})
 }

@@ -65,7 +65,7 @@ func (f *flood) afterAuth(next http.Handler) http.Handler {
 		var address netip.Addr
 		var credential string
 		if who != nil {
-			if !connectionOf(r.Context()).prove(r.Context()) {
+			if !connectionOf(r.Context()).prove(r.Context(), who.Key()) {
 				noPlace(w)
 				return
 			}

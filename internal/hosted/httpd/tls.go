@@ -3,6 +3,7 @@ package httpd
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -147,9 +148,12 @@ func (t *TLS) trusted(next http.Handler) http.Handler {
 			http.Error(w, "the certificate is not trusted any more", http.StatusUnauthorized)
 			return
 		}
-		if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 && !connectionOf(r.Context()).prove(r.Context()) {
-			noPlace(w)
-			return
+		if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+			whose := sha256.Sum256(r.TLS.PeerCertificates[0].Raw)
+			if !connectionOf(r.Context()).prove(r.Context(), string(whose[:])) {
+				noPlace(w)
+				return
+			}
 		}
 		next.ServeHTTP(w, r)
 	})
