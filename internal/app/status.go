@@ -102,13 +102,13 @@ func (a *App) status() map[string]any {
 }
 
 func (a *App) serverStatuses() []serverStatus {
-	snap, saved := a.Executor.Catalogue(nil), a.book.Servers()
+	snap, saved, calls := a.Executor.Catalogue(nil), a.book.Servers(), a.history.activity.byServer()
 	servers := make([]serverStatus, 0, len(snap.Servers))
 	for i := range snap.Servers {
 		s := &snap.Servers[i]
 		one := serverStatus{
 			Name: s.Name, State: s.State, Reason: s.Reason, RetryAfter: s.RetryAfter,
-			Transport: s.Transport, Protocol: s.Protocol, Tools: len(s.Tools), counts: a.history.activity.of(s.Name),
+			Transport: s.Transport, Protocol: s.Protocol, Tools: len(s.Tools), counts: calls[s.Name],
 			Dialled: a.dialled.State(s.Name),
 		}
 		if status, ok := a.Registry.Status(s.Name); ok {
@@ -125,9 +125,10 @@ func (a *App) serverStatuses() []serverStatus {
 // activity counts the calls of each server and client since the start, for /status and the status page. It is safe for
 // concurrent use.
 type activity struct {
-	mu      sync.Mutex
-	servers *lru.Map[string, counts] // nil before the first call
-	clients *lru.Map[clientKey, clientCounts]
+	mu sync.Mutex
+	// The maps are bounded ([lru.Usual]), because clients, and servers that dial in, choose their names.
+	servers lru.Map[string, counts]
+	clients lru.Map[clientKey, clientCounts]
 }
 
 type counts struct {
@@ -146,10 +147,6 @@ type clientCounts struct {
 	LastCall time.Time `json:"last_call"`
 }
 
-// maxCounted is how many servers, and how many clients, are counted at least ([lru.Map]). There must be a limit, because clients and
-// servers that dial in choose their names.
-const maxCounted = 1000
-
 func (c *counts) add(failed bool) {
 	c.Calls++
 	if failed {
@@ -166,9 +163,6 @@ func (a *activity) add(r *request.Event) {
 	failed := r.Failed()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.servers == nil {
-		a.servers, a.clients = lru.New[string, counts](maxCounted, nil), lru.New[clientKey, clientCounts](maxCounted, nil)
-	}
 	if r.KnownServer {
 		a.servers.Get(r.Server).add(failed)
 	}
@@ -178,15 +172,16 @@ func (a *activity) add(r *request.Event) {
 	one.LastCall = r.Began
 }
 
-func (a *activity) of(server string) counts {
+// byServer returns the counts of all servers that were called. A server counts as used when it is called, not when its counts
+// are read: otherwise, with many servers, reading would drop counts.
+func (a *activity) byServer() map[string]counts {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.servers != nil {
-		if one := a.servers.Find(server); one != nil {
-			return *one
-		}
+	all := make(map[string]counts, a.servers.Len())
+	for name, one := range a.servers.All() {
+		all[name] = *one
 	}
-	return counts{}
+	return all
 }
 
 // all returns the clients, the most recently active one first.
@@ -194,10 +189,8 @@ func (a *activity) all() []clientCounts {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	all := []clientCounts{}
-	if a.clients != nil {
-		for _, one := range a.clients.All() {
-			all = append(all, *one)
-		}
+	for _, one := range a.clients.All() {
+		all = append(all, *one)
 	}
 	slices.SortFunc(all, func(x, y clientCounts) int {
 		return cmp.Or(y.LastCall.Compare(x.LastCall), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Principal, y.Principal))

@@ -7,6 +7,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/conf"
+	"mcpx/internal/base/lru"
 	"mcpx/internal/policy"
 	"mcpx/internal/request"
 )
@@ -28,14 +29,31 @@ func TestActivity_Bounded(t *testing.T) {
 		call(fmt.Sprint("dialled", i), fmt.Sprint("client", i))
 		call("stays", "stays")
 	}
-	if servers, clients := a.servers.Len(), len(a.all()); servers > 2*maxCounted || clients > 2*maxCounted {
+	if servers, clients := a.servers.Len(), len(a.all()); servers > 2*lru.Usual || clients > 2*lru.Usual {
 		t.Errorf("%d servers and %d clients are counted", servers, clients)
 	}
-	if got := a.of("stays"); got.Calls != calls {
+	if got := a.byServer()["stays"]; got.Calls != calls {
 		t.Errorf("got %+v", got)
 	}
 	if got := a.all()[0]; got.Name != "stays" || got.Calls != calls {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// TestActivity_Read: reading the counts of more servers than are surely counted changes none of them.
+func TestActivity_Read(t *testing.T) {
+	var a activity
+	const servers = lru.Usual + lru.Usual/2
+	for i := range servers {
+		a.add(&request.Event{
+			Method: "tools/call", Attempted: true, Outcome: "RESULT",
+			Target: request.Target{Server: fmt.Sprint("s", i), KnownServer: true},
+		})
+	}
+	for range 3 {
+		if got := len(a.byServer()); got != servers {
+			t.Fatalf("%d of %d servers are counted", got, servers)
+		}
 	}
 }
 

@@ -28,16 +28,12 @@ func (f *Front) answer(ctx context.Context, r *incoming) response {
 // listings records when each client without a session last listed tools.
 type listings struct {
 	mu   sync.Mutex
-	last *lru.Map[request.Who, time.Time]
+	last lru.Map[request.Who, time.Time]
 }
 
-const (
-	// maxListings limits the clients without a session that are remembered.
-	maxListings = 1000
-	// listingTime is how long the last tools/list of a client without a session is remembered. After that, the client counts as
-	// a new one.
-	listingTime = 30 * time.Minute
-)
+// listingTime is how long the last tools/list of a client without a session is remembered. After that, the client counts as
+// a new one.
+const listingTime = 30 * time.Minute
 
 // listsFirst reports whether a tools/list is the first of its session in this process. Without a session, it reports whether
 // the principal's client program has listed no tools within listingTime. Only the first list costs the client tokens: a later
@@ -49,9 +45,6 @@ func (f *Front) listsFirst(r *incoming) bool {
 	l := &f.listings
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.last == nil {
-		l.last = lru.New[request.Who, time.Time](maxListings, nil)
-	}
 	last := l.last.Get(r.event.Who)
 	first := time.Since(*last) > listingTime
 	*last = r.event.Began

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/base/lru"
 	"mcpx/internal/base/semaphore"
 	"mcpx/internal/caller"
 	"mcpx/internal/upstream"
@@ -19,8 +20,8 @@ type Pool struct {
 
 	mu    sync.Mutex // never held while a registry or an upstream is called
 	idle  time.Duration
-	all   map[string]*pooled // by Server.Shared
-	asked map[string]bool    // by Server.Shared: the servers that have asked a client something; no further registry joins them
+	all   map[string]*pooled        // by Server.Shared
+	asked lru.Map[string, struct{}] // by Server.Shared: servers that have asked a client something; no further registry joins them
 	ended bool
 	work  sync.WaitGroup // goroutines that end upstreams
 }
@@ -41,7 +42,7 @@ type pooled struct {
 func NewPool(idle time.Duration, log *slog.Logger) *Pool {
 	return &Pool{
 		idle: idle, log: log, installs: semaphore.New(upstream.MaxInstalls, semaphore.Queue{}),
-		all: make(map[string]*pooled), asked: make(map[string]bool),
+		all: make(map[string]*pooled),
 	}
 }
 
@@ -58,7 +59,7 @@ func (p *Pool) SetIdle(idle time.Duration) {
 func (p *Pool) join(r *Registry, key string, spec upstream.Spec) *pooled {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ended || p.asked[key] {
+	if p.ended || p.asked.Find(key) != nil {
 		return nil
 	}
 	if one := p.all[key]; one != nil {
@@ -86,7 +87,7 @@ func (p *Pool) join(r *Registry, key string, spec upstream.Spec) *pooled {
 	spec.OnQuestion = func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.asked[key] = true
+		p.asked.Get(key)
 	}
 	one.upstream = upstream.New(spec)
 	p.all[key] = one

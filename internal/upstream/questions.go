@@ -28,10 +28,6 @@ const (
 	// cancelTime is how long mcpx waits after the end of a call before it refuses the questions of that call, so
 	// that the server gets the cancellation of the call first.
 	cancelTime = time.Second
-	// A server can ask that the user opens a URL and later report that the user has completed it. Until that report, the
-	// session remembers which client got the URL. Many users never do it, so only the newest URLs are remembered: at least maxVisits
-	// ([lru.Map]).
-	maxVisits = 1000
 )
 
 // questions are the requests of a legacy server that wait for a client's answer. The method end cancels them and
@@ -40,8 +36,9 @@ type questions struct {
 	mu    sync.Mutex
 	ended bool
 	open  map[string]context.CancelCauseFunc // by the id that the server gave the request
-	// visits are the clients that got a URL to open, by the id of the elicitation.
-	visits *lru.Map[string, caller.Client]
+	// visits are the clients that got a URL to open, by the id of the elicitation. A server can ask that the user opens a URL and later
+	// report that the user has completed it. Many users never do it, so only the newest URLs are remembered ([lru.Usual]).
+	visits lru.Map[string, caller.Client]
 	all    sync.WaitGroup
 }
 
@@ -95,13 +92,9 @@ func (q *questions) cancelled(params json.RawMessage) {
 func (q *questions) visit(elicitation string, client *caller.Client) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if elicitation == "" {
-		return
+	if elicitation != "" {
+		q.visits.Put(elicitation, client)
 	}
-	if q.visits == nil {
-		q.visits = lru.New[string, caller.Client](maxVisits, nil)
-	}
-	q.visits.Put(elicitation, client)
 }
 
 // visitAll calls visit for the URLs in the data of an error.
@@ -272,10 +265,8 @@ func (s *session) visited(params json.RawMessage) {
 	q := &s.questions
 	var client *caller.Client
 	q.mu.Lock()
-	if q.visits != nil {
-		client = q.visits.Find(id)
-		q.visits.Delete(id)
-	}
+	client = q.visits.Find(id)
+	q.visits.Delete(id)
 	q.mu.Unlock()
 	if client != nil && client.Notify != nil {
 		client.Notify(methodVisited, validText(params))

@@ -14,6 +14,7 @@ import (
 
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/delay"
+	"mcpx/internal/base/lru"
 	"mcpx/internal/base/semaphore"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
@@ -467,16 +468,16 @@ func TestVisited_Abandoned(t *testing.T) {
 		calls := 0
 		u := ready(t, serving(lively(func(string) []string {
 			calls++
-			if calls <= 2*maxVisits {
+			if calls <= 2*lru.Usual {
 				return []string{fmt.Sprintf(`"error":{"code":-32042,"message":"go there","data":{"elicitations":[{"mode":"url","elicitationId":"e%d","url":"https://x.example","message":"go"}]}}`, calls)}
 			}
-			return []string{fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e%d"}}`, 2*maxVisits), `"result":{"content":[]}`}
+			return []string{fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e%d"}}`, 2*lru.Usual), `"result":{"content":[]}`}
 		})))
 		var heard atomic.Int32
 		a := withUser("a", 0)
 		a.Capabilities = json.RawMessage(`{"elicitation":{"url":{}}}`)
 		a.Notify = func(string, json.RawMessage) { heard.Add(1) }
-		for range 2*maxVisits + 1 {
+		for range 2*lru.Usual + 1 {
 			_, _ = u.Call(context.Background(), asking(a)) // all but the last fail: they ask the user to open a URL
 		}
 		if heard.Load() != 1 {

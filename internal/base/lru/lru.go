@@ -2,17 +2,23 @@
 // clients can make up.
 package lru
 
-import "iter"
+import (
+	"cmp"
+	"iter"
+)
 
 // Map has a value for each key. It keeps at least the size values that were used last. Older values it drops from time to time, so
-// that it has at most 2*size values or, if that is more, about four times as many as are busy (see [New]). It is not safe for
-// concurrent use.
+// that it has at most 2*size values or, if that is more, about four times as many as are busy (see [New]). The zero value is
+// ready: it has the size Usual, and no value is busy. A Map is not safe for concurrent use.
 type Map[K comparable, V any] struct {
 	size       int
 	busy       func(*V) bool
 	young, old map[K]*V
 	room       int // how many values young may have before it becomes old
 }
+
+// Usual is the size of a Map that was not made by New.
+const Usual = 1000
 
 // New returns a Map that keeps the values that were used last: at least as many as size says. It also keeps all values for which
 // busy returns true. busy may be nil.
@@ -81,5 +87,5 @@ func (m *Map[K, V]) age() {
 		}
 	}
 	m.old, m.young = m.young, young
-	m.room = max(m.size, 2*len(young))
+	m.room = max(cmp.Or(m.size, Usual), 2*len(young))
 }

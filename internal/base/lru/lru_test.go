@@ -30,6 +30,25 @@ func TestMap(t *testing.T) {
 	}
 }
 
+// TestMap_Zero: a Map that New has not made keeps as many values as Usual says, and may be read while it is empty.
+func TestMap_Zero(t *testing.T) {
+	var m Map[int, bool]
+	if m.Delete(1); m.Find(1) != nil || m.Len() != 0 {
+		t.Error("an empty Map has values")
+	}
+	for key := range 5 * Usual {
+		m.Get(key)
+	}
+	for key := 4 * Usual; key < 5*Usual; key++ {
+		if m.Find(key) == nil {
+			t.Errorf("value %d was forgotten", key)
+		}
+	}
+	if n := m.Len(); n > 2*Usual {
+		t.Errorf("%d values are kept", n)
+	}
+}
+
 // TestMap_Put: Put replaces an earlier value, even a busy one. After Delete the value is gone.
 func TestMap_Put(t *testing.T) {
 	m := New[string](2, func(busy *bool) bool { return *busy })
