@@ -199,6 +199,9 @@ func (c *Client) Modern() bool { return c != nil && mcp.IsModernProtocol(c.Versi
 // TasksExtension is the capability of clients that accept a task instead of a result, and then poll the task (SEP-2663).
 const TasksExtension = "io.modelcontextprotocol/tasks"
 
+// RelatedTask is the member of _meta that names the task of a message (MCP 2025-11-25).
+const RelatedTask = "io.modelcontextprotocol/related-task"
+
 // RunsTasks reports whether the client has declared [TasksExtension].
 func (c *Client) RunsTasks() bool { return c.extension(TasksExtension) != nil }
 

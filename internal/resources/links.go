@@ -45,13 +45,10 @@ func replicaPart(replica string) string {
 	return "@" + replica + "/"
 }
 
-// relatedTask is the member of _meta that names the task of a message (MCP 2025-11-25).
-const relatedTask = "io.modelcontextprotocol/related-task"
-
 // renameTask changes, with rename, the id of the task that a message says it belongs to.
 func renameTask(message json.RawMessage, rename func(id string) string) json.RawMessage {
 	return wire.Edit(message, "_meta", func(meta json.RawMessage) json.RawMessage {
-		return wire.Edit(meta, relatedTask, func(of json.RawMessage) json.RawMessage { return wire.Edit(of, "taskId", wire.EditText(rename)) })
+		return wire.Edit(meta, caller.RelatedTask, func(of json.RawMessage) json.RawMessage { return wire.Edit(of, "taskId", wire.EditText(rename)) })
 	})
 }
 

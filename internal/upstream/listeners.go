@@ -23,6 +23,7 @@ type listener struct {
 	timeout       time.Duration
 	clock, idle   *clock // the limits of the whole call and of the time without progress; nil means no limit
 	asked         int    // how many open questions were put to this call; guarded by the lock of the session
+	task          string // the id of the task whose result the call waits for (tasks/result); empty for other calls
 
 	mu     sync.Mutex
 	closed bool
@@ -79,6 +80,9 @@ func (s *session) listenFor(id int64, r *call) {
 	h := &listener{
 		client: r.Client, progress: r.Sink.Progress, log: r.Sink.Log, clock: r.clock, idle: r.idle,
 		timeout: cmp.Or(max(r.Timeout, 0), s.spec.Timeouts.Call),
+	}
+	if r.Method == "tasks/result" {
+		h.task = wire.MemberText(r.Params, "taskId")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,9 +205,10 @@ const lateLogs = 2 * time.Minute
 
 // callsOf returns the open calls that a message of the server may belong to, oldest first. If streamID is not 0, the
 // message came on the stream of the request with this id, and callsOf returns only that call. Otherwise the message
-// came on a shared stream, and callsOf returns all open calls, or none if they belong to several clients. key returns a
-// key that identifies a client. The caller holds the lock.
-func (s *session) callsOf(streamID int64, key func(*caller.Client) string) (calls []*listener) {
+// came on a shared stream, and callsOf returns all open calls, or none if they belong to several clients. If task is not
+// empty, only the calls that wait for the result of this task count. key returns a key that identifies a client. The
+// caller holds the lock.
+func (s *session) callsOf(streamID int64, task string, key func(*caller.Client) string) (calls []*listener) {
 	if streamID > 0 {
 		if h := s.calls.listeners[streamID]; h != nil {
 			calls = append(calls, h)
@@ -212,6 +217,9 @@ func (s *session) callsOf(streamID int64, key func(*caller.Client) string) (call
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.calls.listeners)) {
 		h := s.calls.listeners[id]
+		if task != "" && h.task != task {
+			continue
+		}
 		if len(calls) > 0 && key(h.client) != key(calls[0].client) {
 			return nil
 		}
@@ -260,7 +268,7 @@ func (s *session) logged(params json.RawMessage, streamID int64) {
 		return
 	}
 	s.mu.Lock()
-	calls := s.callsOf(streamID, (*caller.Client).Program)
+	calls := s.callsOf(streamID, "", (*caller.Client).Program)
 	if s.lateLog(streamID, calls) {
 		calls = nil
 	}

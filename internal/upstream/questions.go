@@ -36,8 +36,8 @@ type questions struct {
 	mu    sync.Mutex
 	ended bool
 	open  map[string]context.CancelCauseFunc // by the id that the server gave the request
-	// visits are the clients that got a URL to open, by the id of the elicitation. A server can ask that the user opens a URL and later
-	// report that the user has completed it. Many users never do it, so only the newest URLs are remembered ([lru.Usual]).
+	// visits are the clients that got a URL to open, by the id of the elicitation. A server can ask that the user opens a URL and
+	// later report that the user has completed it. Many users never do it, so only the newest URLs are remembered ([lru.Usual]).
 	visits lru.Map[string, caller.Client]
 	all    sync.WaitGroup
 }
@@ -121,7 +121,7 @@ func (q *questions) end() {
 // the question, the call or the session ends, or answerTime has passed. The end of the session waits for it.
 func (s *session) question(m wire.Message, streamID int64) {
 	s.spec.OnQuestion()
-	client, calls, why := s.asked(streamID)
+	client, calls, why := s.asked(streamID, m.Params)
 	if s.spec.NoQuestions {
 		why = "this server may not ask clients anything"
 	}
@@ -180,12 +180,16 @@ func (s *session) answerProgress(params json.RawMessage) func(json.RawMessage) {
 // asked returns the client that a request of the server is meant for, and the open calls that the request may belong to. The
 // question is put to the first of these calls, which has the fewest open questions: a modern client gets a question as the answer
 // to its call, so a second question to the same call has to wait until the client has answered the first. streamID is the id of
-// the client's request on whose stream the server's request came, or 0. If there is no such client, reason says why.
-func (s *session) asked(streamID int64) (client *caller.Client, calls []*listener, reason string) {
-	owner := s.spec.owner()
+// the client's request on whose stream the server's request came, or 0. If params name a task, and a call waits for its result,
+// the request belongs to that call. If there is no such client, reason says why.
+func (s *session) asked(streamID int64, params json.RawMessage) (client *caller.Client, calls []*listener, reason string) {
+	owner, task := s.spec.owner(), wire.MemberText(wire.Member(wire.Member(params, "_meta"), caller.RelatedTask), "taskId")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch calls = s.callsOf(streamID, (*caller.Client).HomeKey); {
+	if calls = s.callsOf(streamID, task, (*caller.Client).HomeKey); len(calls) == 0 {
+		calls = s.callsOf(streamID, "", (*caller.Client).HomeKey)
+	}
+	switch {
 	case len(calls) > 0:
 		slices.SortStableFunc(calls, byAsked)
 		return calls[0].client, calls, ""

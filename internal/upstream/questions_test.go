@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mcpx/internal/base/conf"
@@ -458,6 +459,59 @@ func TestVisited(t *testing.T) {
 					t.Errorf("heard %d times, by others %d times", heard.Load(), others.Load())
 				}
 			})
+		})
+	}
+}
+
+// TestAskAboutTask: a question about a task goes to the call that waits for the result of this task, although another call is open that
+// is older: one of the same client, or one of another client.
+func TestAskAboutTask(t *testing.T) {
+	for _, other := range []string{"a", "b"} {
+		bubble(t, func(t *testing.T) {
+			calls := ""
+			u := ready(t, serving(answering(func(m sent, out io.Writer) (member string, err error) {
+				switch m.Method {
+				case "initialize":
+					member = `"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x"}}`
+				case "tools/call":
+					calls = string(m.ID)
+				case "tasks/result":
+					_, err = fmt.Fprintf(out, `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Which?","_meta":{%q:{"taskId":"7"}}}}`+"\n", caller.RelatedTask)
+					calls += "," + string(m.ID)
+				case "":
+					for id := range strings.SplitSeq(calls, ",") {
+						_, err = fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{}}`+"\n", id)
+					}
+				default:
+					member = unknownMethod
+				}
+				return member, err
+			})))
+			ended := make(chan error, 1)
+			older := asking(withUser(other, 0))
+			older.Client.Request = func(context.Context, string, json.RawMessage, func(json.RawMessage)) (json.RawMessage, error) {
+				t.Error("the question went to another call")
+				return json.RawMessage(`{"action":"decline"}`), nil
+			}
+			go func() {
+				_, err := u.Call(context.Background(), older)
+				ended <- err
+			}()
+			synctest.Wait()
+			asked := withUser("a", 0)
+			result := asking(asked)
+			result.Method, result.Params = "tasks/result", json.RawMessage(`{"taskId":"7"}`)
+			heard, ask := 0, asked.Request
+			asked.Request = func(ctx context.Context, method string, params json.RawMessage, said func(json.RawMessage)) (json.RawMessage, error) {
+				heard++
+				return ask(ctx, method, params, said)
+			}
+			if _, err := u.Call(context.Background(), result); err != nil || heard != 1 {
+				t.Errorf("beside %s: asked %d times, %v", other, heard, err)
+			}
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }
