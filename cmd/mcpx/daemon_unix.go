@@ -80,9 +80,8 @@ func (c *cli) warm(ctx context.Context, s streams, w daemonCommand) (ran bool, e
 	return c.inDaemon(ctx, s, request{place, w.command, w.options, w.start && (ci == "" || ci == "false")})
 }
 
-// ask runs a command in all daemons of the config: in the daemon for this process's environment variables, and in daemons that were started
-// with other environment variables. The error is attach.ErrNone if there are none. Daemons of other builds of mcpx may not understand the
-// command, so ask only prints that they run. If a command that changes something reaches no daemon but these, ask returns an error.
+// ask runs a command in all daemons of the config: in the daemon for this process's environment variables, in daemons that were
+// started with other environment variables, and in daemons of other builds of mcpx. The error is attach.ErrNone if there are none.
 func (c *cli) ask(ctx context.Context, s streams, command string, options any) error {
 	path, missing := c.findConfig(s)
 	if missing != nil {
@@ -100,8 +99,7 @@ func (c *cli) ask(ctx context.Context, s streams, command string, options any) e
 		return err
 	}
 	_, err = c.inDaemon(ctx, s, request{place, command, options, false})
-	environments, builds := place.Others()
-	for _, other := range environments {
+	for _, other := range place.Others() {
 		_, failed := c.inDaemon(ctx, s, request{other, command, options, false})
 		switch {
 		case errors.Is(err, attach.ErrNone):
@@ -110,24 +108,13 @@ func (c *cli) ask(ctx context.Context, s streams, command string, options any) e
 			err = errors.Join(err, failed)
 		}
 	}
-	if len(builds) > 0 {
-		if errors.Is(err, attach.ErrNone) && (command == "restart" || command == "stop") {
-			return &hintError{
-				"only " + plural(len(builds), "daemon of another build of mcpx runs", "daemons of other builds of mcpx run") +
-					", which this mcpx cannot tell to " + command,
-				"it ends after its last session: restart the clients that have run since before the update of mcpx",
-			}
-		}
-		fmt.Fprintln(s.err, plural(len(builds), "daemon of another build runs too", "daemons of other builds run too")+
-			"; it ends after its last session")
-	}
 	if errors.Is(err, attach.ErrNone) && missing != nil {
 		return missing
 	}
 	return err
 }
 
-// gone waits until no daemon of this build runs for the config. After 10 s it gives up and returns an error.
+// gone waits until no daemon runs for the config. After 10 s it gives up and returns an error.
 func (c *cli) gone(ctx context.Context) error {
 	place, err := attach.PlaceOf(c.Config, os.Environ())
 	if err != nil {
@@ -136,7 +123,7 @@ func (c *cli) gone(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	for {
-		if others, _ := place.Others(); place.Free() && len(others) == 0 {
+		if place.Free() && len(place.Others()) == 0 {
 			return nil
 		}
 		select {

@@ -140,22 +140,19 @@ func (p Place) Free() bool {
 	return lock != nil || errors.Is(err, fs.ErrNotExist)
 }
 
-// Others returns the places of the other daemons that run or start for the same config file. environments has the daemons of this
-// build of mcpx, which differ in their environment variables; builds has the daemons of other builds.
-func (p Place) Others() (environments, builds []Place) {
+// Others returns the places of the other daemons that run or start for the same config file. They differ from the daemon of p in
+// their environment variables or in their build of mcpx.
+func (p Place) Others() (others []Place) {
 	files, _ := os.ReadDir(filepath.Dir(string(p))) // without the folder there are no daemons
 	for _, file := range files {
 		name, lock := strings.CutSuffix(file.Name(), ".lock")
 		other := Place(filepath.Join(filepath.Dir(string(p)), name))
-		switch toOwn, toBuild := len(p)-ownDigits, len(p)-ownDigits-buildDigits; {
-		case !lock || len(other) != len(p) || other == p || other[:toBuild] != p[:toBuild] || other.Free():
-		case other[:toOwn] == p[:toOwn]:
-			environments = append(environments, other)
-		default:
-			builds = append(builds, other)
+		toBuild := len(p) - ownDigits - buildDigits
+		if lock && len(other) == len(p) && other != p && other[:toBuild] == p[:toBuild] && !other.Free() {
+			others = append(others, other)
 		}
 	}
-	return environments, builds
+	return others
 }
 
 // minFiles is how many open files a command must be allowed to have (ulimit -Hn), or else it starts no daemon. The daemon inherits

@@ -21,6 +21,8 @@ const (
 	maxBytes = 8 << 20
 )
 
+// The messages must stay readable for other builds of mcpx: mcpx status, logs, restart and stop speak to their daemons, too.
+
 // hello is the first message; the command sends it. The daemon refuses a command if Spaces differs from the daemon's own spaces.
 type hello struct {
 	// Spaces is what the function spaces returns in the command's process: its namespaces, groups, rights and limits.
