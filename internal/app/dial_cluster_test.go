@@ -8,6 +8,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
 )
 
@@ -70,6 +71,26 @@ func TestDial_Cluster(t *testing.T) {
 	for _, e := range []*endpoint{one, two} {
 		mcptest.WaitFor(t, "the third", dialPatience, func() bool { return says(e, "I am the third") })
 	}
+}
+
+// TestDial_Silent: a replica that was not heard of for a while keeps the connections of its servers. When it is heard of again, the other
+// replicas use these servers again.
+func TestDial_Silent(t *testing.T) {
+	mcptest.NoLeaks(t)
+	n := mcptest.StartNATS(t)
+	way := mcptest.NewProxy(t, n.URL)
+	one := hosted(t, nil, `[{"principals":["alice"]}]`, dialRules+clusterAt(way.URL(n.URL), clusterKey))
+	two := hosted(t, nil, `[{"principals":["alice"]}]`, dialRules+clusterAt(n.URL, clusterKey))
+	one.device(t, "alice", "shared", "here")
+	two.await(t, "shared", 1)
+	way.Set(mcptest.ProxyRefuse)
+	way.Cut()
+	mcptest.WaitFor(t, "the state away", dialPatience, func() bool { return two.app.dialled.State("shared") == "away" })
+	way.Set(mcptest.ProxyPass)
+	mcptest.WaitFor(t, "the server", dialPatience, func() bool {
+		s, _ := two.app.Registry.Snapshot().Server("shared")
+		return two.app.dialled.State("shared") == "dialled in at another replica" && s.State == catalog.Ready
+	})
 }
 
 // TestDial_RuleGone: if a rule for a name is removed, the name is free at once, at all replicas: another principal, whom the

@@ -273,13 +273,24 @@ func (h *Hub) apply(one *holding) (changed bool) {
 }
 
 // lookAfter notes that servers have lost their connection because their replica has ended, or because it has not renewed the
-// record. It lets upstreams open ended tunnels again.
+// record. If such a replica was only silent, and is heard of again, lookAfter takes its servers back. It lets upstreams open
+// ended tunnels again.
 func (h *Hub) lookAfter() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, s := range h.slots {
 		switch {
-		case s.at == "" || s.live != nil:
+		case s.live != nil:
+		case s.at == "":
+			var one holding
+			value, err := h.options.Cluster.Records().Get(recordPrefix + s.Dialled.Server)
+			if err != nil || json.Unmarshal(value, &one) != nil || one.At == h.options.Cluster.Self() ||
+				!h.options.Cluster.IsLive(one.At) || !reflect.DeepEqual(s.Dialled, one.Dialled) {
+				continue
+			}
+			s.at, s.conn = one.At, one.Conn
+			s.stay()
+			s.arm()
 		case !h.options.Cluster.IsLive(s.at), !h.recorded(s):
 			s.at = ""
 			h.leave(s)
