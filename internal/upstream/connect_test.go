@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -660,6 +661,31 @@ const unknownMethod = `"error":{"code":-32601,"message":"Method not found"}`
 // error.
 func scripted(answers map[string]string) func(context.Context, io.Reader, io.Writer) error {
 	return answering(func(m sent, _ io.Writer) (string, error) { return cmp.Or(answers[m.Method], unknownMethod), nil })
+}
+
+// TestAdmit_Reason: if a list is refused, and the connection ends because of that, the reason of the server is the refusal.
+func TestAdmit_Reason(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		refused := make(chan struct{})
+		refuse := sync.OnceFunc(func() { close(refused) })
+		spec := serving(func(ctx context.Context, in io.Reader, out io.Writer) error {
+			go scripted(map[string]string{ // ends with in
+				"initialize": `"result":{"protocolVersion":"2025-06-18"}`, "tools/list": `"result":{"tools":[]}`,
+			})(ctx, in, out)
+			<-refused
+			return errors.New("closed")
+		})
+		spec.Catalogue.Admit = func(catalog.Kind, int, int) error {
+			refuse()
+			time.Sleep(time.Millisecond) // in fake time, so the session knows of the end
+			return errors.New("too many tools")
+		}
+		u := connect(t, spec)
+		pause(10 * time.Millisecond)
+		if reason := u.Status().Reason; reason != "too many tools" {
+			t.Errorf("the reason is %q", reason)
+		}
+	})
 }
 
 // TestOddErrors: mcpx passes on to the caller also errors that are not valid JSON-RPC errors.

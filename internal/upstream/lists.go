@@ -25,8 +25,8 @@ const (
 
 // list reads the pages of a list, within the bounds above. If the server does not know the method, the list is empty. If a
 // later page than the first cannot be read, list returns the pages before it, and the error as missing. But if the parameter
-// whole is true, or if ctx or the session has ended, list fails: it returns that error as err. It also fails if it cannot read
-// the first page, or if [Catalogue.Admit] refuses the list.
+// whole is true, or if ctx or the session has ended, list fails: it returns that error, or why the session has ended, as err. It
+// also fails if it cannot read the first page, or if [Catalogue.Admit] refuses the list.
 func (s *session) list(ctx context.Context, kind catalog.Kind, whole bool) (all catalog.List, missing, err error) {
 	method := kind.Method()
 	seen := make(map[string]bool)
@@ -42,7 +42,7 @@ func (s *session) list(ctx context.Context, kind catalog.Kind, whole bool) (all 
 		case isRPC && rpc.Code == mcp.METHOD_NOT_FOUND && n == 1:
 			return all, nil, nil
 		case err != nil && (n == 1 || whole || ctx.Err() != nil || s.link.Life().Cause() != nil):
-			return all, nil, fmt.Errorf("listing %s: %w", kind, err)
+			return all, nil, s.ended(fmt.Errorf("listing %s: %w", kind, err))
 		case err != nil:
 			fault("page %d of %s cannot be read, what came before is kept: %s", n, method, s.spec.Secrets.Line(err.Error(), 300))
 			return all, err, nil

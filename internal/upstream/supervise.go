@@ -187,8 +187,6 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, t degradation) (*
 		if tools, faults, err = s.listTools(ctx); err != nil {
 			if parent.Err() == nil && ctx.Err() != nil {
 				err = errors.New("no answer to tools/list within " + spec.Timeouts.Connect.String())
-			} else {
-				err = s.ended(err)
 			}
 			s.close()
 			return nil, err
